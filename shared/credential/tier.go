@@ -1,0 +1,63 @@
+package credential
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+)
+
+//go:embed tiers.yaml
+var defaultTiers []byte
+
+const (
+	// DefaultTier is the tier of a key that names none, or one that is gone.
+	DefaultTier = "default"
+	// DevTier is the tier of the development key.
+	DevTier = "dev"
+)
+
+// Tier is what an account may use (decisions.md, "Limits by tier"). A limit of
+// 0 is no limit.
+type Tier struct {
+	Name string `yaml:"-"`
+	// PendingJobs is how many jobs may be pending or processing at once.
+	PendingJobs int `yaml:"pending_jobs"`
+}
+
+// Tiers is the table of tiers by name.
+type Tiers map[string]Tier
+
+// DefaultTiers is the table that comes with the program.
+func DefaultTiers() (Tiers, error) { return ParseTiers(defaultTiers) }
+
+// ParseTiers reads a table of tiers (see tiers.yaml). An error names the line
+// that is wrong.
+func ParseTiers(source []byte) (Tiers, error) {
+	tiers := Tiers{}
+	if err := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&tiers); err != nil {
+		return nil, errors.New(yaml.FormatError(err, false, false))
+	}
+	for name, tier := range tiers {
+		if tier.PendingJobs < 0 {
+			return nil, fmt.Errorf("tier %q: a limit is 0 (none) or more", name)
+		}
+		tier.Name = name
+		tiers[name] = tier
+	}
+	if _, ok := tiers[DefaultTier]; !ok {
+		return nil, fmt.Errorf("there is no tier %q", DefaultTier)
+	}
+	return tiers, nil
+}
+
+// Find gives the tier by name, and the default one when there is none of it:
+// a key never has more than its tier says because the table lost a row.
+func (t Tiers) Find(name string) Tier {
+	if tier, ok := t[name]; ok {
+		return tier
+	}
+	return t[DefaultTier]
+}

@@ -1,0 +1,108 @@
+// Package engine says what the service asks of the thing that edits media: a
+// spec in, progress while it works, one file out. The preview engine and the
+// engine servers on GPUs both stand behind [Engine].
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"cutroom/shared/job"
+	"cutroom/shared/media"
+	"cutroom/shared/model"
+)
+
+// Input is a file for the engine to read.
+type Input struct {
+	// Path is on a disk that the engine shares; the file must not be changed.
+	Path string
+	// MIME is the type told by the content.
+	MIME string
+	// Info is what the probe found.
+	Info media.Info
+}
+
+// Spec is one edit.
+type Spec struct {
+	// Job is the job's id, for logs.
+	Job string
+	// Model is the canonical id.
+	Model  string
+	Kind   model.Kind
+	Prompt string
+	Seed   uint32
+	// Options are the other fields of the form, by name (see job.Request).
+	Options map[string]any
+	// Data is what is edited, nil for text-to-video; Reference is the
+	// reference image, nil when there is none.
+	Data, Reference *Input
+	// Size is the exact size of the result. FPS and Duration are its frame
+	// rate and length; both are 0 for an image.
+	Size     model.Size
+	FPS      int
+	Duration time.Duration
+	// Folder is an empty folder of this run's own for scratch files. It is
+	// removed by the caller.
+	Folder string
+	// Output is the path at which the result is to be written: an MP4, or a
+	// PNG for an image. It is inside Folder.
+	Output string
+}
+
+// Progress is how far an edit is.
+type Progress struct {
+	// Fraction is 0 to 1.
+	Fraction float64
+	// Stage names what the engine is doing, such as "denoise".
+	Stage string
+}
+
+// Engine edits media. Run returns when Output is written whole, or with an
+// error; when the context ends it stops all work, leaves no process behind and
+// returns the context's error. The callback is called from one goroutine at a
+// time and must not block.
+//
+// Errors: [*Error]; any other is taken for a retryable engine_error.
+type Engine interface {
+	Run(ctx context.Context, spec Spec, progress func(Progress)) error
+}
+
+// Error is why an edit failed.
+type Error struct {
+	// Code is job.InvalidInput when the input is to blame, else job.EngineError.
+	Code job.Code
+	// Message is for the person who sent the job.
+	Message string
+	// Retryable says that another run of the same spec may succeed.
+	Retryable bool
+	// Err is the cause, for the log only.
+	Err error
+}
+
+// Error gives the message and, for the log, the cause.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Err)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Message)
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// InvalidInput makes the error of an input that cannot be edited.
+func InvalidInput(cause error, format string, args ...any) *Error {
+	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
+}
+
+// AsError gives the engine error in err's chain, and for any other error the
+// retryable engine_error that it is taken for.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: job.EngineError, Message: "The engine failed.", Retryable: true, Err: err}
+}

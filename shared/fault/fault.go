@@ -1,0 +1,91 @@
+// Package fault holds the one kind of error that crosses package boundaries.
+//
+// A fault carries a code, which a caller can act on, and a message, which is
+// written for the person who sent the request. Every other error is internal:
+// it is logged, and the person learns only that something went wrong.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Code says what kind of thing went wrong. The HTTP status that belongs to a
+// code is the business of the transport, not of this package.
+type Code string
+
+const (
+	// Internal is the code of every error that is not a fault.
+	Internal Code = "internal"
+	// Invalid means that the input breaks a rule of the contract.
+	Invalid Code = "invalid"
+	// Unauthorized means that the credential is missing, unknown, expired or revoked.
+	Unauthorized Code = "unauthorized"
+	// Forbidden means that the credential is good but does not reach this far.
+	Forbidden Code = "forbidden"
+	// NotFound means that the thing does not exist for this account.
+	NotFound Code = "not_found"
+	// Conflict means that the thing exists but its state does not allow this.
+	Conflict Code = "conflict"
+	// TooLarge means that a transport limit was passed.
+	TooLarge Code = "too_large"
+	// Limited means that the account is over a limit of its tier, or that the
+	// service has more work than it can finish in time. RetryAfter says when
+	// to come back.
+	Limited Code = "limited"
+	// StorageFull means that there is no room left to store the bytes.
+	StorageFull Code = "storage_full"
+	// Unavailable means that a part of the service cannot be reached now.
+	Unavailable Code = "unavailable"
+	// Timeout means that the work was not done within its time.
+	Timeout Code = "timeout"
+)
+
+// Error is a fault. Its message is shown to the caller, so it never holds a
+// path, a key or the text of an internal error.
+type Error struct {
+	Code    Code
+	Message string
+	// RetryAfter is how long to wait before trying again; zero says nothing.
+	RetryAfter time.Duration
+	// Err is the cause, for the log only.
+	Err error
+}
+
+// New makes a fault with a formatted message.
+func New(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Wrap makes a fault that keeps its cause for the log.
+func Wrap(err error, code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
+}
+
+// Error gives the message and, for the log, the cause.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %v", e.Message, e.Err)
+	}
+	return e.Message
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// CodeOf gives the code of the first fault in err's chain, Internal when there
+// is none, and the empty code when err is nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return Internal
+}
+
+// Is reports whether err carries the code.
+func Is(err error, code Code) bool { return CodeOf(err) == code }

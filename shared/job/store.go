@@ -1,0 +1,91 @@
+package job
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps job records. Its behaviour is specified here and checked by the
+// suite in jobtest, which every adapter runs.
+//
+// Every write is conditional on what the record says when it is made, so that
+// a late, doubled or stale write changes nothing. Times come from the caller
+// and are kept to the millisecond.
+type Store interface {
+	// Accept records a pending job and hands it to the queue of its lane, as
+	// one commit: after nil both survive a crash, after an error neither is
+	// seen. A second Accept of the same id succeeds and changes nothing.
+	//
+	// Errors: fault.Limited when the account has limit or more jobs pending or
+	// processing (limit 0 means no limit). The limit is exact under
+	// concurrency.
+	Accept(ctx context.Context, j Job, limit int) error
+
+	// Get gives the job. Whose it is, is for the caller to check.
+	//
+	// Errors: fault.NotFound.
+	Get(ctx context.Context, id string) (Job, error)
+
+	// Expire ends a job that is past its deadline as failed with the timeout
+	// failure, completed at its deadline, and gives it as it then is. A job
+	// that has ended, or has time left at now, stays as it is.
+	//
+	// Errors: fault.NotFound.
+	Expire(ctx context.Context, id string, now time.Time) (Job, error)
+
+	// Backlog tells what stands before a new job on the lane.
+	Backlog(ctx context.Context, lane Lane, account string) (Backlog, error)
+}
+
+// Runs is what a worker does to the records of jobs.
+type Runs interface {
+	// Start begins a run: the job is processing, its runs are one more, and
+	// nonce names the run until it ends or another run starts. A Start that
+	// finds its own nonce on the record has succeeded before and counts once.
+	//
+	// Errors: fault.NotFound; fault.Conflict when the job has ended, ErrOverdue
+	// when its deadline is not ahead, ErrNoRunsLeft when it has started MaxRuns
+	// runs. On error nothing changes.
+	Start(ctx context.Context, id, nonce string, now time.Time) (Job, error)
+
+	// Progress records how far the run is, as a fraction; a lower figure than
+	// the recorded one is not written.
+	//
+	// Errors: fault.Conflict when the run is no longer the job's own: it has
+	// ended, or another run has started. The worker then stops.
+	Progress(ctx context.Context, id, nonce string, fraction float64) error
+
+	// Release takes a run back as if it had not started: it does not count, and
+	// its nonce is void. The job stays processing. A run that is no longer the
+	// job's own is left alone, without error.
+	Release(ctx context.Context, id, nonce string) error
+
+	// Complete ends the job with its result.
+	//
+	// Errors: fault.Conflict when the run is no longer the job's own, or the
+	// deadline is not ahead of now; nothing changes then. A Complete that finds
+	// itself done has succeeded.
+	Complete(ctx context.Context, id, nonce string, result Result, now time.Time) error
+
+	// Fail ends the job with a failure. An empty nonce ends it whatever the
+	// run, as the reaper of lost jobs does.
+	//
+	// Errors: fault.NotFound; fault.Conflict when the job has ended, or the run
+	// is no longer its own. A Fail that finds itself done has succeeded.
+	Fail(ctx context.Context, id, nonce string, failure Failure, now time.Time) error
+}
+
+// Archive is what the sweeper needs of records, on one machine. In AWS the
+// store's TTL and the bucket's lifecycle do the sweeper's work.
+type Archive interface {
+	// Overdue gives ids of jobs that have not ended and whose deadline is not
+	// ahead of now, at most limit.
+	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)
+	// Ended gives jobs that ended before the time and after the id, in the
+	// order of their ids, at most limit.
+	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
+	// Forget deletes the record of a job that has ended.
+	Forget(ctx context.Context, id string) error
+	// Known reports whether there is a record of the job.
+	Known(ctx context.Context, id string) (bool, error)
+}
