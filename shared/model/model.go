@@ -60,6 +60,14 @@ func (m *Model) Names() []string {
 	return append(names, m.DeprecatedAliases...)
 }
 
+// DataType is the type of file that the model edits.
+func (m *Model) DataType() FieldType {
+	if m.Kind == Image {
+		return ImageFile
+	}
+	return VideoFile
+}
+
 // Limits is what an input may be at most (decisions.md, "Models").
 type Limits struct {
 	VideoDuration           time.Duration

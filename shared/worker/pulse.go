@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cutroom/shared/engine"
+	"cutroom/shared/fault"
+	"cutroom/shared/job"
+)
+
+// pulse keeps a run alive and visible: it extends the lease, records progress,
+// and ends the run's context when the run is no longer the job's own.
+type pulse struct {
+	mu       sync.Mutex
+	fraction float64
+
+	end  context.CancelFunc
+	done chan struct{}
+}
+
+// startPulse begins to beat; the caller stops it.
+func (w *Worker) startPulse(ctx context.Context, stopRun context.CancelCauseFunc, logger *slog.Logger, delivery Delivery, j job.Job) *pulse {
+	ctx, end := context.WithCancel(ctx)
+	p := &pulse{fraction: j.Progress, end: end, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.beat(ctx, w, stopRun, logger, delivery, j)
+	}()
+	return p
+}
+
+// stop ends the beat and waits for it, so that no write follows the run's end.
+func (p *pulse) stop() {
+	p.end()
+	<-p.done
+}
+
+// report notes how far the engine is; it never falls.
+func (p *pulse) report(progress engine.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fraction = max(p.fraction, min(progress.Fraction, 1))
+}
+
+func (p *pulse) reported() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fraction
+}
+
+func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCauseFunc, logger *slog.Logger, delivery Delivery, j job.Job) {
+	progress := time.NewTicker(w.ProgressEvery)
+	defer progress.Stop()
+	lease := time.NewTicker(w.Lease / 3)
+	defer lease.Stop()
+	recorded := j.Progress
+	leasedUntil := time.Now().Add(w.Lease)
+	for {
+		renew := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-progress.C:
+		case <-lease.C:
+			renew = true
+		}
+		// A renewal looks at the record even when there is nothing to write:
+		// so a run whose job was cancelled or taken over learns of it.
+		if fraction := p.reported(); fraction > recorded || renew {
+			err := w.Runs.Progress(ctx, j.ID, j.Nonce, fraction)
+			switch {
+			case err == nil:
+				recorded = fraction
+			case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
+				stopRun(lost(err))
+				return
+			case ctx.Err() == nil:
+				logger.Warn("record progress", "error", err)
+			}
+		}
+		if !renew {
+			continue
+		}
+		begun := time.Now()
+		err := delivery.Extend(ctx, w.Lease)
+		switch {
+		case err == nil:
+			leasedUntil = begun.Add(w.Lease)
+		case ctx.Err() != nil:
+			return
+		case time.Now().After(leasedUntil):
+			stopRun(lost(errors.Join(errors.New("the lease ran out"), err)))
+			return
+		default:
+			logger.Warn("extend the lease", "error", err)
+		}
+	}
+}
