@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/fault"
 	"cutroom/shared/job"
-	"cutroom/shared/media"
 	"cutroom/shared/model"
 )
 
@@ -79,7 +78,7 @@ func (w *Worker) spec(ctx context.Context, j job.Job, m *model.Model, folder str
 	return spec, nil
 }
 
-// input fetches, probes and checks one input file; nil when the job has none.
+// input fetches and probes one input file; nil when the job has none.
 func (w *Worker) input(ctx context.Context, j job.Job, field string, want model.FieldType, folder string) (*engine.Input, error) {
 	stored, ok := j.Request.Inputs[field]
 	if !ok {
@@ -92,12 +91,13 @@ func (w *Worker) input(ctx context.Context, j job.Job, field string, want model.
 		}
 		return nil, fmt.Errorf("fetch %s: %w", field, err)
 	}
-	info, err := w.Prober.Probe(ctx, path, stored.MIME)
+	probe := w.Prober.ProbeVideo
+	if want == model.ImageFile {
+		probe = w.Prober.ProbeImage
+	}
+	info, err := probe(ctx, path, stored.MIME)
 	if err != nil {
 		return nil, fmt.Errorf("probe %s: %w", field, err)
-	}
-	if err := media.CheckLimits(info, want, w.Catalog.Limits); err != nil {
-		return nil, engine.InvalidInput(err, "%s", err.Error())
 	}
 	return &engine.Input{Path: path, MIME: stored.MIME, Info: info}, nil
 }

@@ -29,9 +29,10 @@ import (
 // Prober looks into a media file.
 //
 // Errors: *engine.Error with the code invalid_input when the file cannot be
-// decoded.
+// decoded, or is beyond the catalog's limits.
 type Prober interface {
-	Probe(ctx context.Context, path, mime string) (media.Info, error)
+	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
+	ProbeImage(ctx context.Context, path, mime string) (media.Info, error)
 }
 
 // Config is what a [Worker] is made of.

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+)
+
+// devCommand serves everything from one machine.
+type devCommand struct {
+	dataFlag
+	tiersFlag
+	catalogFlags
+	Addr      string   `env:"CUTROOM_ADDR" default:":8080" help:"Address of the media API (${env})."`
+	DevKey    string   `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
+	MaxUpload byteSize `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
+	Workers   int      `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors (${env})."`
+	Engine    string   `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU (${env})."`
+}
+
+// Validate refuses settings that could only fail later.
+func (c *devCommand) Validate() error {
+	if c.Engine != "preview" {
+		return fmt.Errorf("CUTROOM_ENGINE: %q is not preview, the one engine that there is", c.Engine)
+	}
+	if c.Workers < 0 || c.Workers > 256 {
+		return fmt.Errorf("CUTROOM_WORKERS: %d is not 0 to 256", c.Workers)
+	}
+	if c.Data == "" {
+		return fmt.Errorf("CUTROOM_DATA: it is empty")
+	}
+	return nil
+}
+
+// Run serves until the context ends.
+func (c *devCommand) Run(ctx context.Context, out *streams) error {
+	logger := slog.New(slog.NewTextHandler(out.stderr, nil))
+	server, err := newServer(ctx, c, logger)
+	if err != nil {
+		return err
+	}
+	defer server.close()
+	c.welcome(out.stdout, server)
+	if err := server.run(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(out.stdout, "Stopped. Jobs and results are kept; the next start goes on with them.")
+	return nil
+}
+
+// workers is how many jobs of a lane run at once. Half of the processors,
+// because one edit keeps about two of them busy.
+func (c *devCommand) workers() int {
+	if c.Workers > 0 {
+		return c.Workers
+	}
+	return max(1, runtime.NumCPU()/2)
+}
+
+// welcome prints what a person needs for a first edit.
+func (c *devCommand) welcome(out io.Writer, server *server) {
+	base := "http://" + reachable(server.listener.Addr())
+	example := c.Family + "-2.5"
+	fmt.Fprintf(out, `
+Cutroom is ready. Its preview engine edits on this machine's CPU.
+
+  Media API   %[1]s
+  Key         %[2]s
+  Data        %[3]s
+
+Edit the sample clip (from the repository's folder), look how far it is, and fetch it:
+
+  curl -s %[1]s/v1/jobs/%[4]s -H 'x-api-key: %[2]s' -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
+  curl -s %[1]s/v1/jobs/JOB_ID -H 'x-api-key: %[2]s'
+  curl -s %[1]s/v1/jobs/JOB_ID/content -H 'x-api-key: %[2]s' -o edited.mp4
+
+Ctrl-C stops it.
+
+`, base, server.devKey, c.Data, example)
+}
+
+// reachable is an address that a client on this machine can use for a listener.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(strings.ToLower(host), port)
+}

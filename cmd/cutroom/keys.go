@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/fault"
+	"cutroom/shared/sqlite"
+)
+
+// keysCommand manages keys. It works on the data folder also while a server
+// runs on it; the server learns of a change within credential.CacheAge.
+type keysCommand struct {
+	Create keysCreate `cmd:"" help:"Make a key and print it, once."`
+	List   keysList   `cmd:"" help:"List keys."`
+	Revoke keysRevoke `cmd:"" help:"Revoke a key for good."`
+}
+
+type keysCreate struct {
+	dataFlag
+	tiersFlag
+	Account string `required:"" help:"Account (organisation) that the key belongs to."`
+	Tier    string `default:"default" help:"Tier of the limits that apply."`
+	Label   string `help:"What to call the key."`
+	JSON    bool   `name:"json" help:"Print JSON."`
+}
+
+// Run makes a key.
+func (c *keysCreate) Run(ctx context.Context, out *streams) error {
+	tiers, err := c.table()
+	if err != nil {
+		return err
+	}
+	if _, ok := tiers[c.Tier]; !ok {
+		return fmt.Errorf("there is no tier %q", c.Tier)
+	}
+	secret, err := credential.NewSecret(rand.Reader)
+	if err != nil {
+		return err
+	}
+	key, err := credential.NewKey(secret, c.Account, c.Tier, c.Label, time.Now())
+	if err != nil {
+		return err
+	}
+	return c.withStore(ctx, func(store credential.Store) error {
+		if err := store.CreateKey(ctx, key); err != nil {
+			return err
+		}
+		if c.JSON {
+			view := viewOf(key)
+			view.Key = secret
+			return json.NewEncoder(out.stdout).Encode(view)
+		}
+		fmt.Fprintln(out.stdout, secret)
+		fmt.Fprintf(out.stderr, "%s for account %s. Only its hash is kept: this is the one time that the key is shown.\n", key.ID, key.Account)
+		return nil
+	})
+}
+
+type keysList struct {
+	dataFlag
+	Account string `help:"Only this account's."`
+	JSON    bool   `name:"json" help:"Print JSON, a line a key."`
+}
+
+// Run lists keys.
+func (c *keysList) Run(ctx context.Context, out *streams) error {
+	return c.withStore(ctx, func(store credential.Store) error {
+		keys, err := store.ListKeys(ctx, c.Account)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			encoder := json.NewEncoder(out.stdout)
+			for _, key := range keys {
+				if err := encoder.Encode(viewOf(key)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		table := tabwriter.NewWriter(out.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "ID\tACCOUNT\tTIER\tSTATE\tCREATED\tLABEL")
+		for _, key := range keys {
+			view := viewOf(key)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", view.ID, view.Account, view.Tier, view.State, view.CreatedAt, view.Label)
+		}
+		return table.Flush()
+	})
+}
+
+type keysRevoke struct {
+	dataFlag
+	ID string `arg:"" help:"Id of the key, as keys list shows it."`
+}
+
+// Run revokes a key.
+func (c *keysRevoke) Run(ctx context.Context, out *streams) error {
+	return c.withStore(ctx, func(store credential.Store) error {
+		key, err := store.RevokeKey(ctx, c.ID, time.Now().UTC())
+		if fault.Is(err, fault.NotFound) {
+			return fmt.Errorf("there is no key %s", c.ID)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out.stdout, "%s of account %s is revoked; it stops working within %s.\n", key.ID, key.Account, credential.CacheAge)
+		return nil
+	})
+}
+
+// withStore opens the data folder's keys for a while.
+func (f dataFlag) withStore(ctx context.Context, use func(credential.Store) error) error {
+	if err := os.MkdirAll(f.Data, 0o700); err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	db, err := sqlite.Open(ctx, f.database())
+	if err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	defer db.Close()
+	return use(db.Keys())
+}
+
+// keyView is a key as the command line shows it.
+type keyView struct {
+	ID        string `json:"id"`
+	Key       string `json:"key,omitempty"`
+	Account   string `json:"account"`
+	Tier      string `json:"tier"`
+	State     string `json:"state"`
+	CreatedAt string `json:"created_at"`
+	Label     string `json:"label"`
+}
+
+func viewOf(key credential.Key) keyView {
+	view := keyView{
+		ID: key.ID, Account: key.Account, Tier: key.Tier, Label: key.Label, State: "active",
+		CreatedAt: key.CreatedAt.UTC().Format(time.RFC3339),
+	}
+	if !key.RevokedAt.IsZero() {
+		view.State = "revoked"
+	}
+	return view
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"cutroom/shared/api"
+	"cutroom/shared/credential"
+	"cutroom/shared/fault"
+	"cutroom/shared/ffmpeg"
+	"cutroom/shared/folder"
+	"cutroom/shared/httpserver"
+	"cutroom/shared/job"
+	"cutroom/shared/preview"
+	"cutroom/shared/sqlite"
+	"cutroom/shared/worker"
+)
+
+const (
+	// lease is how long a job of a worker that hangs stays with it.
+	lease = 30 * time.Second
+	// progressEvery is how often progress is recorded; a write is cheap here.
+	progressEvery = 200 * time.Millisecond
+	// shutdownTime is how long requests under way may take after a stop.
+	shutdownTime = 10 * time.Second
+	// devAccount is the account of the development key.
+	devAccount = "dev"
+)
+
+// server is the one-machine server: everything in one process over one folder.
+type server struct {
+	logger   *slog.Logger
+	lock     *folderLock
+	db       *sqlite.DB
+	listener net.Listener
+	http     *httpserver.Server
+	worker   *worker.Worker
+	sweeper  *job.Sweeper
+	devKey   string
+}
+
+// newServer opens the data folder, recovers what a crash left, and listens. On
+// error everything is closed again.
+func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *server, err error) {
+	s = &server{logger: logger}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	catalog, err := c.catalog()
+	if err != nil {
+		return s, err
+	}
+	tiers, err := c.table()
+	if err != nil {
+		return s, err
+	}
+	tools, err := ffmpeg.Find()
+	if err != nil {
+		return s, err
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	if s.lock, err = lockFolder(c.Data); err != nil {
+		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	if s.db, err = sqlite.Open(ctx, c.database()); err != nil {
+		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	blobs, err := folder.Open(filepath.Join(c.Data, "blobs"))
+	if err != nil {
+		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	scratch := filepath.Join(c.Data, "scratch")
+	if err := errors.Join(os.RemoveAll(scratch), os.MkdirAll(scratch, 0o700)); err != nil {
+		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	if s.devKey, err = ensureDevKey(ctx, c, s.db.Keys(), time.Now()); err != nil {
+		return s, err
+	}
+
+	jobs := s.db.Jobs()
+	slots := map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
+	service := job.NewService(job.Config{Store: jobs, Now: time.Now, Random: rand.Reader, Workers: slots})
+	s.worker = worker.New(worker.Config{
+		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: preview.New(tools), Prober: tools, Catalog: catalog,
+		Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery,
+		Now: time.Now, Random: rand.Reader, Logger: logger,
+	})
+	s.sweeper = &job.Sweeper{
+		Store: jobs, Blobs: blobs, Now: time.Now, Logger: logger, ResultAge: service.ResultAge, RecordAge: service.RecordAge,
+	}
+	if err := s.recover(ctx); err != nil {
+		return s, fmt.Errorf("recover: %w", err)
+	}
+
+	if s.listener, err = net.Listen("tcp", c.Addr); err != nil {
+		return s, fmt.Errorf("CUTROOM_ADDR: %w", err)
+	}
+	s.http = httpserver.New(httpserver.Config{Logger: logger, Handler: api.New(api.Config{
+		Catalog: catalog, Jobs: service, Authenticator: credential.NewAuthenticator(s.db.Keys(), tiers, time.Now),
+		Blobs: blobs, MaxUpload: int64(c.MaxUpload), Logger: logger,
+	})})
+	return s, nil
+}
+
+// recover mends what a crash left behind: this process holds the folder's lock,
+// so that every lease is a dead worker's and every unknown blob a broken upload's.
+func (s *server) recover(ctx context.Context) error {
+	if err := s.db.RecoverLeases(ctx); err != nil {
+		return err
+	}
+	if err := s.sweeper.Expire(ctx); err != nil {
+		return err
+	}
+	if err := s.sweeper.SweepUnknown(ctx); err != nil {
+		return err
+	}
+	return s.sweeper.Sweep(ctx)
+}
+
+// run serves until the context ends, then stops in order: no new requests, jobs
+// in hand returned, requests under way finished.
+func (s *server) run(ctx context.Context) error {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { s.worker.Run(background) })
+	running.Go(func() { s.sweeper.Run(background) })
+	defer running.Wait()
+	defer stop()
+
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	s.logger.Info("stopping")
+	stop()
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	if err := s.http.Shutdown(shutdown); err != nil {
+		s.logger.Warn("requests were cut off", "error", err)
+	}
+	return nil
+}
+
+// close releases what newServer took.
+func (s *server) close() {
+	if s.listener != nil {
+		s.listener.Close()
+	}
+	if s.db != nil {
+		if err := s.db.Close(); err != nil {
+			s.logger.Error("close the database", "error", err)
+		}
+	}
+	if s.lock != nil {
+		s.lock.release()
+	}
+}
+
+// ensureDevKey makes the development key work and gives it: the one that is
+// set, else the one that the data folder keeps, else a new one, also when the
+// kept one was revoked.
+func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, now time.Time) (string, error) {
+	if c.DevKey != "" {
+		works, err := ensureKey(ctx, store, c.DevKey, now)
+		if err == nil && !works {
+			err = errors.New("the key was revoked; choose another")
+		}
+		if err != nil {
+			return "", fmt.Errorf("CUTROOM_DEV_KEY: %w", err)
+		}
+		return c.DevKey, nil
+	}
+	path := filepath.Join(c.Data, "dev-key")
+	kept, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the development key: %w", err)
+	}
+	if secret := strings.TrimSpace(string(kept)); credential.CheckSecret(secret) == nil {
+		if works, err := ensureKey(ctx, store, secret, now); err != nil || works {
+			return secret, err
+		}
+	}
+	secret, err := credential.NewSecret(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keep the development key: %w", err)
+	}
+	_, err = ensureKey(ctx, store, secret, now)
+	return secret, err
+}
+
+// ensureKey makes a development key known, and reports whether it works: one
+// that was revoked stays so.
+func ensureKey(ctx context.Context, store credential.Store, secret string, now time.Time) (works bool, err error) {
+	key, err := credential.NewKey(secret, devAccount, credential.DevTier, "development key", now)
+	if err != nil {
+		return false, err
+	}
+	if err := store.CreateKey(ctx, key); !fault.Is(err, fault.Conflict) {
+		return err == nil, err
+	}
+	known, err := store.FindKey(ctx, key.Hash)
+	return err == nil && known.RevokedAt.IsZero(), err
+}

@@ -1,0 +1,40 @@
+package job_test
+
+import (
+	"testing"
+	"time"
+
+	"cutroom/shared/fault"
+	"cutroom/shared/job"
+)
+
+// A job is accepted when it can be expected to end in time (decisions.md,
+// "Jobs": admission).
+func TestAdmission(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		backlog job.Backlog
+		workers int
+		admit   bool
+	}{
+		{"an idle lane", job.Backlog{}, 1, true},
+		{"an idle lane whose jobs take long", job.Backlog{RunTime: 9 * time.Minute}, 1, true},
+		{"nobody knows yet how long a job takes", job.Backlog{Jobs: 20, AccountJobs: 20}, 1, true},
+		{"nobody knows, and many wait", job.Backlog{Jobs: 50, AccountJobs: 10}, 1, false},
+		{"quick jobs, hundreds of them", job.Backlog{Jobs: 300, AccountJobs: 100, RunTime: time.Second}, 1, true},
+		{"7.5 minutes of work before it", job.Backlog{Jobs: 45, AccountJobs: 1, RunTime: 10 * time.Second}, 1, false},
+		{"the same with a second worker", job.Backlog{Jobs: 45, AccountJobs: 1, RunTime: 10 * time.Second}, 2, true},
+		{"one account leaves a quarter to others", job.Backlog{Jobs: 34, AccountJobs: 34, RunTime: 10 * time.Second}, 1, false},
+		{"which others may use", job.Backlog{Jobs: 34, AccountJobs: 0, RunTime: 10 * time.Second}, 1, true},
+		{"long jobs, every worker busy", job.Backlog{Jobs: 2, AccountJobs: 0, RunTime: 8 * time.Minute}, 2, false},
+		{"long jobs, one worker idle", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 8 * time.Minute}, 2, true},
+	} {
+		err := c.backlog.Admit(c.workers)
+		if (err == nil) != c.admit {
+			t.Errorf("%s: got %v, want admitted=%v", c.name, err, c.admit)
+		}
+		if err != nil && (!fault.Is(err, fault.Limited) || err.(*fault.Error).RetryAfter < time.Second) {
+			t.Errorf("%s: the refusal %v says neither limited nor when to come back", c.name, err)
+		}
+	}
+}
