@@ -1,36 +1,102 @@
 // Package ffmpeg runs the programs ffmpeg and ffprobe on files from strangers.
 //
 // Every run is fenced: the demuxer is forced by the sniffed type, the protocol
-// whitelist is "file", memory, processor time, output size, pixels and frames
-// are bounded, the programs run in a process group and a folder of their own
-// and are gone when the call returns.
+// whitelist is "file", memory, processor time, output size, pixels and duration
+// are bounded, and the program runs in a process group of its own that is gone
+// when the call returns.
 package ffmpeg
 
 import (
-	"io"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
+
+	"cutroom/shared/model"
 )
 
-// Source is one input of a command.
-type Source struct {
-	// Path is the file; MIME, told by its content, chooses the demuxer.
-	Path, MIME string
-	// Options stand before the input, such as "-ss", "1".
-	Options []string
+// oldestMajor is the oldest release whose options this package uses.
+const oldestMajor = 5
+
+// required is what a build of FFmpeg must be able to do for the service; a
+// distribution's usual build can.
+var required = map[string][]string{
+	"encoders": {"libx264", "aac", "png"},
+	"decoders": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
+	"filters":  {"scale", "zscale", "tonemap", "lut3d", "fps"},
 }
 
-// Command is one run of ffmpeg. The package adds all that fences it.
-type Command struct {
-	// Folder is the working folder; outputs are named relative to it.
-	Folder string
-	Inputs []Source
-	// Args stand after the inputs: filters, codecs and outputs.
-	Args []string
-	// Stdout takes what goes to pipe:1, when not nil.
-	Stdout io.Writer
-	// Progress is called with the time written so far, when not nil.
-	Progress func(written time.Duration)
-	// MaxOutput bounds the size of each file written, in bytes; 0 takes the
-	// default.
-	MaxOutput int64
+// Tools are the two programs, found and checked.
+type Tools struct {
+	ffmpeg, ffprobe, shell string
+	limits                 model.Limits
+}
+
+// Find looks for ffmpeg and ffprobe in PATH and checks that they can do what
+// the service needs. The limits bound what a run may be made to decode.
+//
+// An error is one line for the person who starts the program: what is missing
+// and how to install it.
+func Find(ctx context.Context, limits model.Limits) (*Tools, error) {
+	tools := &Tools{limits: limits}
+	for name, path := range map[string]*string{"ffmpeg": &tools.ffmpeg, "ffprobe": &tools.ffprobe, "sh": &tools.shell} {
+		var err error
+		if *path, err = exec.LookPath(name); err != nil {
+			return nil, fmt.Errorf("%s is not in PATH; install it with \"apt-get install ffmpeg\" (Debian, Ubuntu) or \"brew install ffmpeg\" (macOS)", name)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := tools.checkVersion(ctx); err != nil {
+		return nil, err
+	}
+	return tools, tools.checkAbilities(ctx)
+}
+
+// versionForm finds the major version in "ffmpeg version 5.1.9-0+deb12u1 ...";
+// a build from the sources' head has a date or a revision instead.
+var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
+
+func (t *Tools) checkVersion(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, t.ffmpeg, "-version").Output()
+	if err != nil {
+		return fmt.Errorf("%s -version: %w", t.ffmpeg, err)
+	}
+	found := versionForm.FindSubmatch(out)
+	if found == nil {
+		return nil
+	}
+	if major, _ := strconv.Atoi(string(found[1])); major < oldestMajor {
+		return fmt.Errorf("%s is version %d; version %d or newer is needed", t.ffmpeg, major, oldestMajor)
+	}
+	return nil
+}
+
+func (t *Tools) checkAbilities(ctx context.Context) error {
+	var missing []string
+	for kind, names := range required {
+		out, err := exec.CommandContext(ctx, t.ffmpeg, "-hide_banner", "-"+kind).Output()
+		if err != nil {
+			return fmt.Errorf("%s -%s: %w", t.ffmpeg, kind, err)
+		}
+		has := map[string]bool{}
+		for line := range strings.Lines(string(out)) {
+			if fields := strings.Fields(line); len(fields) > 1 {
+				has[fields[1]] = true
+			}
+		}
+		for _, name := range names {
+			if !has[name] {
+				missing = append(missing, strings.TrimSuffix(kind, "s")+" "+name)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return errors.New(t.ffmpeg + " lacks " + strings.Join(missing, ", ") + "; install your system's full build of FFmpeg")
+	}
+	return nil
 }

@@ -7,23 +7,33 @@ package media
 
 import "time"
 
-// Type is a kind of file that the service accepts.
-type Type struct {
-	// MIME is the media type, such as "video/mp4".
-	MIME string
-	// Extension begins with a dot, such as ".mp4".
-	Extension string
-	// Video types are accepted where a form asks for a video, Image types
-	// where it asks for an image. A GIF is both.
-	Video, Image bool
-}
-
-// Info is what is known of a file's picture. Zero means unknown.
+// Info is what is known of a file's picture and sound. A zero value means
+// unknown. [Inspect] fills the size, the duration and Audio where the header
+// tells them; a probe by ffprobe fills all.
 type Info struct {
-	// Width and Height are in pixels, as displayed: after a rotation that the
-	// file asks for.
+	// Width and Height are in pixels, as displayed: with square pixels, after
+	// a rotation that the file asks for.
 	Width, Height int
-	Duration      time.Duration
+	// Duration is how long the file plays; it is 0 for a still image.
+	Duration time.Duration
 	// Audio reports whether there is an audio track.
 	Audio bool
+	// FrameRate is the average number of frames per second.
+	FrameRate float64
+	// PixelFormat is FFmpeg's name of the decoded pictures' format, such as
+	// "yuv420p10le".
+	PixelFormat string
+	// Alpha reports whether the decoded pictures have an alpha channel.
+	Alpha bool
+	// Primaries, Transfer and Matrix are FFmpeg's names of the colour
+	// properties (ITU-T H.273), such as "bt2020", "smpte2084" and "bt2020nc".
+	Primaries, Transfer, Matrix string
+	// FullRange reports whether samples use the full range of their bits, as
+	// in JPEG, where it is known.
+	FullRange bool
 }
+
+// HDR reports whether the picture is of high dynamic range: its transfer
+// function is PQ or HLG (ITU-R BT.2100), so that it must be tone-mapped for an
+// ordinary display.
+func (i Info) HDR() bool { return i.Transfer == "smpte2084" || i.Transfer == "arib-std-b67" }

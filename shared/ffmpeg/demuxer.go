@@ -1,0 +1,58 @@
+package ffmpeg
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// demuxers says which demuxer reads each accepted type. Forcing it keeps
+// FFmpeg's own guess, which could be a playlist or a script, out of the game.
+var demuxers = map[string]string{
+	"video/mp4":        "mov",
+	"video/quicktime":  "mov",
+	"video/3gpp":       "mov",
+	"video/webm":       "matroska",
+	"video/x-matroska": "matroska",
+	"video/x-msvideo":  "avi",
+	"video/mp2t":       "mpegts",
+	"video/ogg":        "ogg",
+	"video/x-flv":      "flv",
+	"image/gif":        "gif",
+	"image/png":        "png_pipe",
+	"image/jpeg":       "jpeg_pipe",
+	"image/webp":       "webp_pipe",
+	"image/bmp":        "bmp_pipe",
+	"image/tiff":       "tiff_pipe",
+}
+
+// maxStreams bounds the tracks of a file: phones and action cameras write about
+// ten.
+const maxStreams = 64
+
+// inputOptions gives the fenced options that stand before an input.
+func (t *Tools) inputOptions(mime string) ([]string, error) {
+	demuxer, ok := demuxers[mime]
+	if !ok {
+		return nil, fmt.Errorf("ffmpeg: no demuxer for type %q", mime)
+	}
+	options := []string{
+		"-protocol_whitelist", "file",
+		"-f", demuxer,
+		"-max_streams", strconv.Itoa(maxStreams),
+		"-max_pixels", strconv.Itoa(t.maxPixels()),
+	}
+	if demuxer == "mov" {
+		// A track must not be read from another file.
+		options = append(options, "-enable_drefs", "0", "-use_absolute_path", "0")
+	}
+	return options, nil
+}
+
+// maxPixels is the largest picture that any accepted input may hold.
+func (t *Tools) maxPixels() int {
+	return max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight)
+}
+
+// maxAlloc bounds one allocation, in bytes: a picture of four channels of 32
+// bits each, the largest that filters make, and some room.
+func (t *Tools) maxAlloc() int { return 16*t.maxPixels() + 64<<20 }
