@@ -1,0 +1,137 @@
+package folder
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cutroom/shared/blob"
+)
+
+// listed is how many entries of a folder are read at once.
+const listed = 256
+
+// Entry is a blob, or a prefix that blobs have in common.
+type Entry struct {
+	// Name is the whole name, "jobs/job_01H…" for example.
+	Name string
+	// Prefix says that the entry is a prefix, without its slash.
+	Prefix bool
+	// Info describes a blob. Of a prefix the size is 0 and the time is when a
+	// name directly under it last came or went.
+	blob.Info
+}
+
+// List gives every blob under a prefix, however deep, as Children does.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) { s.list(ctx, prefix, yield) }
+}
+
+// list reports whether more is wanted.
+func (s *Store) list(ctx context.Context, prefix string, yield func(Entry, error) bool) bool {
+	for entry, err := range s.Children(ctx, prefix) {
+		if err == nil && entry.Prefix {
+			if !s.list(ctx, entry.Name, yield) {
+				return false
+			}
+		} else if !yield(entry, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// Children gives what is directly under a prefix such as "jobs", in no order:
+// blobs, and prefixes of more. The empty prefix is the whole store. What comes
+// or goes meanwhile may be missed.
+func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		prefix := strings.TrimSuffix(prefix, "/")
+		path, err := s.prefixPath(prefix)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		folder, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield(Entry{}, fileError("list", err))
+			return
+		}
+		defer folder.Close()
+		for {
+			if err := ctx.Err(); err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			children, err := folder.ReadDir(listed)
+			for _, child := range children {
+				entry, ok := entryOf(prefix, child)
+				if ok && !yield(entry, nil) {
+					return
+				}
+			}
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(Entry{}, fileError("list", err))
+				return
+			}
+		}
+	}
+}
+
+// entryOf describes a file or folder under a prefix, if it is the store's and
+// still there.
+func entryOf(prefix string, child fs.DirEntry) (Entry, bool) {
+	name := child.Name()
+	if prefix != "" {
+		name = prefix + "/" + name
+	}
+	info, err := child.Info()
+	if err != nil || blob.CheckName(name) != nil {
+		return Entry{}, false
+	}
+	entry := Entry{name, info.IsDir(), blob.Info{StoredAt: info.ModTime()}}
+	if !entry.Prefix {
+		entry.Size = info.Size()
+	}
+	return entry, true
+}
+
+// DeleteAll removes every blob under a prefix such as "jobs/job_01H…", at once
+// and durably, and then their bytes. That there is none is no error.
+func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path, err := s.path(prefix)
+	if err != nil {
+		return err
+	}
+	// Out of sight first: what a crash leaves of it is cleared by Open.
+	doomed := s.arrival()
+	if err := os.Rename(path, doomed); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return fileError("delete", err)
+	}
+	return fileError("delete", errors.Join(syncFolder(filepath.Dir(path)), os.RemoveAll(doomed)))
+}
+
+// prefixPath gives the folder of a prefix, which may be empty.
+func (s *Store) prefixPath(prefix string) (string, error) {
+	if prefix == "" {
+		return s.root, nil
+	}
+	return s.path(prefix)
+}

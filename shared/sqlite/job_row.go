@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"cutroom/shared/fault"
+	"cutroom/shared/job"
+)
+
+const jobColumns = `job.id, account, key, model, lane, seed, status, progress, runs, nonce,
+	created_at, deadline, started_at, completed_at, result, failure, job_request.body`
+
+// selectJob begins every query that gives whole jobs.
+const selectJob = "select " + jobColumns + " from job join job_request on job_request.job = job.id "
+
+// find gives the job with the id.
+//
+// Errors: fault.NotFound.
+func find(ctx context.Context, q querier, id string) (job.Job, error) {
+	j, err := scanJob(q.QueryRowContext(ctx, selectJob+"where job.id = ?", id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return job.Job{}, fault.New(fault.NotFound, "Job not found.")
+	}
+	return j, err
+}
+
+// scanJob reads a row of jobColumns.
+func scanJob(r row) (job.Job, error) {
+	var (
+		j                      job.Job
+		createdAt, deadline    int64
+		startedAt, completedAt sql.NullInt64
+		result, failure        sql.NullString
+		request                []byte
+	)
+	err := r.Scan(&j.ID, &j.Account, &j.Key, &j.Model, &j.Lane, &j.Seed, &j.Status, &j.Progress, &j.Runs, &j.Nonce,
+		&createdAt, &deadline, &startedAt, &completedAt, &result, &failure, &request)
+	if err != nil {
+		return job.Job{}, err
+	}
+	j.CreatedAt, j.Deadline = time.UnixMilli(createdAt).UTC(), time.UnixMilli(deadline).UTC()
+	j.StartedAt, j.CompletedAt = timeOf(startedAt), timeOf(completedAt)
+	if err := decodeRequest(request, &j.Request); err != nil {
+		return job.Job{}, fmt.Errorf("request of job %s: %w", j.ID, err)
+	}
+	if j.Result, err = decodeOptional[job.Result](result); err != nil {
+		return job.Job{}, fmt.Errorf("result of job %s: %w", j.ID, err)
+	}
+	if j.Failure, err = decodeOptional[job.Failure](failure); err != nil {
+		return job.Job{}, fmt.Errorf("failure of job %s: %w", j.ID, err)
+	}
+	return j, nil
+}
+
+// encode gives a value as JSON text.
+func encode(value any) (string, error) {
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+// encodeOptional gives a value as JSON text, and nil as null.
+func encodeOptional[T any](value *T) (sql.NullString, error) {
+	if value == nil {
+		return sql.NullString{}, nil
+	}
+	text, err := encode(value)
+	return sql.NullString{String: text, Valid: true}, err
+}
+
+// decodeOptional reads what encodeOptional wrote.
+func decodeOptional[T any](stored sql.NullString) (*T, error) {
+	if !stored.Valid {
+		return nil, nil
+	}
+	value := new(T)
+	return value, json.Unmarshal([]byte(stored.String), value)
+}
+
+// decodeRequest reads a request. Its options that are numbers are int64s, as
+// job.Request says; plain decoding would make floats of them.
+func decodeRequest(stored []byte, request *job.Request) error {
+	decoder := json.NewDecoder(bytes.NewReader(stored))
+	decoder.UseNumber()
+	if err := decoder.Decode(request); err != nil {
+		return err
+	}
+	for name, value := range request.Options {
+		number, ok := value.(json.Number)
+		if !ok {
+			continue
+		}
+		whole, err := number.Int64()
+		if err != nil {
+			return err
+		}
+		request.Options[name] = whole
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/fault"
+)
+
+// Keys is a credential.Store.
+type Keys struct{ db *DB }
+
+var _ credential.Store = (*Keys)(nil)
+
+const keyColumns = "hash, id, account, tier, label, created_at, revoked_at"
+
+// CreateKey keeps a new key.
+//
+// Errors: fault.Conflict when a key with its hash, or its id, exists.
+func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
+	return k.db.write(ctx, "create a key", func(ctx context.Context, tx *sql.Tx) error {
+		var revokedAt sql.NullInt64
+		if !key.RevokedAt.IsZero() {
+			revokedAt = sql.NullInt64{Int64: millis(key.RevokedAt), Valid: true}
+		}
+		made, err := tx.ExecContext(ctx, `insert into api_key (`+keyColumns+`) values (?, ?, ?, ?, ?, ?, ?)
+			on conflict do nothing`,
+			key.Hash[:], key.ID, key.Account, key.Tier, key.Label, millis(key.CreatedAt), revokedAt)
+		if err != nil {
+			return err
+		}
+		if n, err := made.RowsAffected(); err != nil || n == 1 {
+			return err
+		}
+		return fault.New(fault.Conflict, "The key exists already.")
+	})
+}
+
+// FindKey gives the key with the hash, revoked or not.
+//
+// Errors: fault.NotFound.
+func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
+	key, err := scanKey(k.db.reader.QueryRowContext(ctx,
+		"select "+keyColumns+" from api_key where hash = ?", hash[:]))
+	return key, storeError("find a key", err)
+}
+
+// ListKeys gives the keys of an account, or of all when it is empty, oldest
+// first.
+func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
+	rows, err := k.db.reader.QueryContext(ctx, "select "+keyColumns+` from api_key
+		where ?1 = '' or account = ?1 order by created_at, id`, account)
+	if err != nil {
+		return nil, storeError("list keys", err)
+	}
+	defer rows.Close()
+	var keys []credential.Key
+	for rows.Next() {
+		key, err := scanKey(rows)
+		if err != nil {
+			return nil, storeError("list keys", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, storeError("list keys", rows.Err())
+}
+
+// RevokeKey marks the key with the id as revoked at the time and gives it.
+//
+// Errors: fault.NotFound.
+func (k *Keys) RevokeKey(ctx context.Context, id string, at time.Time) (credential.Key, error) {
+	var key credential.Key
+	err := k.db.write(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) (err error) {
+		key, err = scanKey(tx.QueryRowContext(ctx, `update api_key
+			set revoked_at = coalesce(revoked_at, ?) where id = ? returning `+keyColumns, millis(at), id))
+		return err
+	})
+	return key, err
+}
+
+// row is one row of an answer, alone or among others.
+type row interface{ Scan(into ...any) error }
+
+// scanKey reads a row of keyColumns.
+//
+// Errors: fault.NotFound when there is no row.
+func scanKey(r row) (credential.Key, error) {
+	var (
+		key       credential.Key
+		hash      []byte
+		createdAt int64
+		revokedAt sql.NullInt64
+	)
+	err := r.Scan(&hash, &key.ID, &key.Account, &key.Tier, &key.Label, &createdAt, &revokedAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return credential.Key{}, fault.New(fault.NotFound, "Key not found.")
+	}
+	if err != nil {
+		return credential.Key{}, err
+	}
+	copy(key.Hash[:], hash)
+	key.CreatedAt = time.UnixMilli(createdAt).UTC()
+	key.RevokedAt = timeOf(revokedAt)
+	return key, nil
+}

@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+)
+
+// migrations are numbered from 1 without gaps. One that has been released is
+// never edited: a change of the schema is a new file.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrate brings the schema to the newest version, each step in a transaction
+// of its own. The version is the file's user_version, which the transaction
+// covers, so that two processes that open a new file do each step once.
+func (db *DB) migrate(ctx context.Context) error {
+	steps, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	return db.migrateTo(ctx, steps, len(steps))
+}
+
+// migrateTo applies the steps up to the version.
+func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error {
+	// Asked first without a write, so that opening an up-to-date file waits
+	// for no other process.
+	current, err := versionOf(ctx, db.writer)
+	if err != nil {
+		return storeError("read the schema's version", err)
+	}
+	if current > len(steps) {
+		return fmt.Errorf("sqlite: the database is of version %d, which is newer than version %d of this program", current, len(steps))
+	}
+	for current < version {
+		err := db.write(ctx, "migrate", func(ctx context.Context, tx *sql.Tx) error {
+			if current, err = versionOf(ctx, tx); err != nil || current >= version {
+				return err
+			}
+			step, err := migrations.ReadFile(steps[current])
+			if err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, string(step)); err != nil {
+				return fmt.Errorf("%s: %w", steps[current], err)
+			}
+			current++
+			_, err = tx.ExecContext(ctx, fmt.Sprintf("pragma user_version = %d", current))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// versionOf reads the version of the schema, 0 for a new file.
+func versionOf(ctx context.Context, q querier) (version int, err error) {
+	err = q.QueryRowContext(ctx, "pragma user_version").Scan(&version)
+	return version, err
+}

@@ -1,0 +1,37 @@
+-- The schema of goqite v0.4.0, as it is. A queue is a lane and an account,
+-- "video/acme"; a message's body is the id of a job.
+create table goqite (
+  id text primary key default ('m_' || lower(hex(randomblob(16)))),
+  created text not null default (strftime('%Y-%m-%dT%H:%M:%fZ')),
+  updated text not null default (strftime('%Y-%m-%dT%H:%M:%fZ')),
+  queue text not null,
+  body blob not null,
+  timeout text not null default (strftime('%Y-%m-%dT%H:%M:%fZ')),
+  received integer not null default 0,
+  priority integer not null default 0
+) strict;
+
+create trigger goqite_updated_timestamp after update on goqite begin
+  update goqite set updated = strftime('%Y-%m-%dT%H:%M:%fZ') where id = old.id;
+end;
+
+create index goqite_queue_priority_created_idx on goqite (queue, priority desc, created);
+
+-- Who holds a message. The row tells a leased message from one that waits out a
+-- delay, and its receipt, the message's count of receives, tells the holder from
+-- an earlier one. A row whose message is visible again is a lease that ran out.
+create table lease (
+  message text    primary key references goqite (id) on delete cascade,
+  queue   text    not null,
+  receipt integer not null
+) strict, without rowid;
+
+create index lease_by_queue on lease (queue);
+
+-- When each queue was served last, as a count of receives.
+create table served (
+  queue text    primary key,
+  turn  integer not null
+) strict, without rowid;
+
+create index served_by_turn on served (turn);
