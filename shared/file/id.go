@@ -1,0 +1,65 @@
+package file
+
+import (
+	"fmt"
+	"io"
+	"math/big"
+	"sync"
+	"time"
+)
+
+const (
+	// idDigits sort as their characters do.
+	idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	// timeDigits hold nanoseconds since 1970 until past the year 2200.
+	timeDigits = 11
+	// randomDigits hold the id's 95 random bits.
+	randomDigits = 16
+)
+
+// IDs draws ids of files. They sort by creation time: first by the nanosecond,
+// which never stands still between two ids of one process, so that files of one
+// millisecond sort too.
+type IDs struct {
+	now    func() time.Time
+	random io.Reader
+
+	mu   sync.Mutex
+	last int64
+}
+
+// NewIDs makes a source of ids from a clock and a cryptographic random source.
+func NewIDs(now func() time.Time, random io.Reader) *IDs {
+	return &IDs{now: now, random: random}
+}
+
+// New draws an id and gives the time that it stands for.
+func (s *IDs) New() (id string, created time.Time, err error) {
+	limit := new(big.Int).Exp(big.NewInt(int64(len(idDigits))), big.NewInt(randomDigits), nil)
+	var bytes [12]byte
+	if _, err := io.ReadFull(s.random, bytes[:]); err != nil {
+		return "", time.Time{}, fmt.Errorf("file: draw an id: %w", err)
+	}
+	random := new(big.Int).SetBytes(bytes[:])
+	random.Mod(random, limit)
+
+	s.mu.Lock()
+	nanoseconds := max(s.now().UnixNano(), s.last+1)
+	s.last = nanoseconds
+	s.mu.Unlock()
+
+	id = "file_" + digits(big.NewInt(nanoseconds), timeDigits) + digits(random, randomDigits)
+	return id, time.Unix(0, nanoseconds).UTC(), nil
+}
+
+// digits writes n in base 62, padded to the width.
+func digits(n *big.Int, width int) string {
+	text := make([]byte, width)
+	base, rest := big.NewInt(int64(len(idDigits))), new(big.Int)
+	n = new(big.Int).Set(n)
+	for i := width - 1; i >= 0; i-- {
+		n.DivMod(n, base, rest)
+		text[i] = idDigits[rest.Int64()]
+	}
+	return string(text)
+}

@@ -1,0 +1,41 @@
+package file
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxName is how long a file's name may be, in bytes; the rest is cut off
+	// between two code points.
+	maxName = 255
+	// unnamed stands in for a name of which nothing is left.
+	unnamed = "upload"
+)
+
+// CleanName gives a client's file name without its path and without control
+// characters (decisions.md, "Files"). Both kinds of slash separate, as browsers
+// on any system may send a path.
+func CleanName(name string) string {
+	name = strings.ToValidUTF8(name, "")
+	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.Map(func(r rune) rune {
+		// Format characters can turn a name around on the screen.
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {
+			return -1
+		}
+		return r
+	}, name)
+	name = strings.TrimSpace(name)
+	for len(name) > maxName {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	if name == "" || name == "." || name == ".." {
+		return unnamed
+	}
+	return name
+}
