@@ -120,7 +120,7 @@ func (f dataFlag) withStore(ctx context.Context, use func(credential.Store) erro
 	if err := os.MkdirAll(f.Data, 0o700); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	db, err := sqlite.Open(ctx, f.database())
+	db, err := sqlite.Open(ctx, f.database(), sqlite.Options{Now: time.Now})
 	if err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}

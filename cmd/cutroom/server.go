@@ -76,7 +76,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	if s.db, err = sqlite.Open(ctx, c.database()); err != nil {
+	if s.db, err = sqlite.Open(ctx, c.database(), sqlite.Options{Now: time.Now}); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	blobs, err := folder.Open(filepath.Join(c.Data, "blobs"))
@@ -119,7 +119,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 // recover mends what a crash left behind: this process holds the folder's lock,
 // so that every lease is a dead worker's and every unknown blob a broken upload's.
 func (s *server) recover(ctx context.Context) error {
-	if err := s.db.RecoverLeases(ctx); err != nil {
+	if err := s.db.Queue().RecoverLeases(ctx); err != nil {
 		return err
 	}
 	if err := s.sweeper.Expire(ctx); err != nil {

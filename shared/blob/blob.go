@@ -54,6 +54,18 @@ type Store interface {
 	Delete(ctx context.Context, name string) error
 }
 
+// Entry is a blob, or a prefix that blobs have in common, as stores that can be
+// looked through list them.
+type Entry struct {
+	// Name is the whole name, "jobs/job_01H…" for example.
+	Name string
+	// Prefix says that the entry is a prefix, without its slash.
+	Prefix bool
+	// Info describes a blob. Of a prefix the size is 0 and the time is when a
+	// name directly under it last came or went.
+	Info
+}
+
 // Linker is an ability of stores whose blobs are files of this machine: a blob
 // can be given a second name in the file system, at no cost in bytes.
 type Linker interface {

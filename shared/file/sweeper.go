@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"time"
+
+	"cutroom/shared/blob"
 )
 
 // Sweeper does on one machine what a store's TTL and its stream do in AWS: it
@@ -15,8 +18,8 @@ type Sweeper struct {
 	Store Archive
 	Blobs interface {
 		Blobs
-		// Children gives the names directly below a prefix.
-		Children(ctx context.Context, prefix string) ([]string, error)
+		// Children gives what is directly below a prefix.
+		Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
 	}
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -69,18 +72,16 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 // SweepUnknown deletes bytes that no record knows: uploads that a crash broke
 // off. It is for the start, while no upload is under way.
 func (s *Sweeper) SweepUnknown(ctx context.Context) error {
-	names, err := s.Blobs.Children(ctx, "files")
-	if err != nil {
-		return fmt.Errorf("list the files' blobs: %w", err)
-	}
-	for _, name := range names {
-		name = "files/" + name
-		known, err := s.Store.KnownBlob(ctx, name)
+	for entry, err := range s.Blobs.Children(ctx, "files") {
+		if err != nil {
+			return fmt.Errorf("list the files' blobs: %w", err)
+		}
+		known, err := s.Store.KnownBlob(ctx, entry.Name)
 		if err == nil && !known {
-			err = s.Blobs.Delete(ctx, name)
+			err = s.Blobs.Delete(ctx, entry.Name)
 		}
 		if err != nil {
-			return fmt.Errorf("sweep %s: %w", name, err)
+			return fmt.Errorf("sweep %s: %w", entry.Name, err)
 		}
 	}
 	return nil

@@ -16,24 +16,13 @@ import (
 // listed is how many entries of a folder are read at once.
 const listed = 256
 
-// Entry is a blob, or a prefix that blobs have in common.
-type Entry struct {
-	// Name is the whole name, "jobs/job_01H…" for example.
-	Name string
-	// Prefix says that the entry is a prefix, without its slash.
-	Prefix bool
-	// Info describes a blob. Of a prefix the size is 0 and the time is when a
-	// name directly under it last came or went.
-	blob.Info
-}
-
 // List gives every blob under a prefix, however deep, as Children does.
-func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) { s.list(ctx, prefix, yield) }
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
+	return func(yield func(blob.Entry, error) bool) { s.list(ctx, prefix, yield) }
 }
 
 // list reports whether more is wanted.
-func (s *Store) list(ctx context.Context, prefix string, yield func(Entry, error) bool) bool {
+func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, error) bool) bool {
 	for entry, err := range s.Children(ctx, prefix) {
 		if err == nil && entry.Prefix {
 			if !s.list(ctx, entry.Name, yield) {
@@ -49,12 +38,12 @@ func (s *Store) list(ctx context.Context, prefix string, yield func(Entry, error
 // Children gives what is directly under a prefix such as "jobs", in no order:
 // blobs, and prefixes of more. The empty prefix is the whole store. What comes
 // or goes meanwhile may be missed.
-func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
+func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
+	return func(yield func(blob.Entry, error) bool) {
 		prefix := strings.TrimSuffix(prefix, "/")
 		path, err := s.prefixPath(prefix)
 		if err != nil {
-			yield(Entry{}, err)
+			yield(blob.Entry{}, err)
 			return
 		}
 		folder, err := os.Open(path)
@@ -62,13 +51,13 @@ func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[Entry, er
 			return
 		}
 		if err != nil {
-			yield(Entry{}, fileError("list", err))
+			yield(blob.Entry{}, fileError("list", err))
 			return
 		}
 		defer folder.Close()
 		for {
 			if err := ctx.Err(); err != nil {
-				yield(Entry{}, err)
+				yield(blob.Entry{}, err)
 				return
 			}
 			children, err := folder.ReadDir(listed)
@@ -82,7 +71,7 @@ func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[Entry, er
 				return
 			}
 			if err != nil {
-				yield(Entry{}, fileError("list", err))
+				yield(blob.Entry{}, fileError("list", err))
 				return
 			}
 		}
@@ -91,16 +80,16 @@ func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[Entry, er
 
 // entryOf describes a file or folder under a prefix, if it is the store's and
 // still there.
-func entryOf(prefix string, child fs.DirEntry) (Entry, bool) {
+func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	name := child.Name()
 	if prefix != "" {
 		name = prefix + "/" + name
 	}
 	info, err := child.Info()
 	if err != nil || blob.CheckName(name) != nil {
-		return Entry{}, false
+		return blob.Entry{}, false
 	}
-	entry := Entry{name, info.IsDir(), blob.Info{StoredAt: info.ModTime()}}
+	entry := blob.Entry{Name: name, Prefix: info.IsDir(), Info: blob.Info{StoredAt: info.ModTime()}}
 	if !entry.Prefix {
 		entry.Size = info.Size()
 	}

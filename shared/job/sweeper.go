@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"path"
 	"time"
 
+	"cutroom/shared/blob"
 	"cutroom/shared/fault"
 )
 
 // SweptBlobs is what the sweeper needs of a blob store that is a folder.
 type SweptBlobs interface {
-	// Children gives the names directly below a prefix, such as the ids of the
-	// jobs that have blobs below "jobs".
-	Children(ctx context.Context, prefix string) ([]string, error)
+	// Children gives what is directly below a prefix, such as the folders of
+	// the jobs that have blobs below "jobs".
+	Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
 	// Delete removes one blob.
 	Delete(ctx context.Context, name string) error
 	// DeleteAll removes every blob below a prefix.
@@ -92,17 +95,16 @@ func (s *Sweeper) Expire(ctx context.Context) error {
 // SweepUnknown deletes the blobs of jobs that there is no record of: uploads
 // that a crash broke off. It is for the start, while no upload is under way.
 func (s *Sweeper) SweepUnknown(ctx context.Context) error {
-	ids, err := s.Blobs.Children(ctx, "jobs")
-	if err != nil {
-		return fmt.Errorf("list the jobs with blobs: %w", err)
-	}
-	for _, id := range ids {
-		known, err := s.Store.Known(ctx, id)
+	for entry, err := range s.Blobs.Children(ctx, "jobs") {
+		if err != nil {
+			return fmt.Errorf("list the jobs with blobs: %w", err)
+		}
+		known, err := s.Store.Known(ctx, path.Base(entry.Name))
 		if err == nil && !known {
-			err = s.Blobs.DeleteAll(ctx, Folder(id))
+			err = s.Blobs.DeleteAll(ctx, entry.Name)
 		}
 		if err != nil {
-			return fmt.Errorf("sweep the blobs of job %s: %w", id, err)
+			return fmt.Errorf("sweep %s: %w", entry.Name, err)
 		}
 	}
 	return nil
@@ -111,14 +113,13 @@ func (s *Sweeper) SweepUnknown(ctx context.Context) error {
 // Sweep deletes what ended jobs no longer need, and the records that are past
 // their age.
 func (s *Sweeper) Sweep(ctx context.Context) error {
-	ids, err := s.Blobs.Children(ctx, "jobs")
-	if err != nil {
-		return fmt.Errorf("list the jobs with blobs: %w", err)
-	}
 	var failures []error
-	for _, id := range ids {
-		if err := s.sweepJob(ctx, id); err != nil {
-			failures = append(failures, fmt.Errorf("sweep job %s: %w", id, err))
+	for entry, err := range s.Blobs.Children(ctx, "jobs") {
+		if err == nil {
+			err = s.sweepJob(ctx, path.Base(entry.Name))
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("sweep %s: %w", entry.Name, err))
 		}
 	}
 	if err := s.forget(ctx); err != nil {
@@ -140,15 +141,12 @@ func (s *Sweeper) sweepJob(ctx context.Context, id string) error {
 	if j.Result == nil || s.Now().Sub(j.CompletedAt) >= s.ResultAge {
 		return s.Blobs.DeleteAll(ctx, Folder(id))
 	}
-	names, err := s.Blobs.Children(ctx, Folder(id))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if name = Folder(id) + "/" + name; name != j.Result.Blob {
-			if err := s.Blobs.Delete(ctx, name); err != nil {
-				return err
-			}
+	for entry, err := range s.Blobs.Children(ctx, Folder(id)) {
+		if err == nil && entry.Name != j.Result.Blob {
+			err = s.Blobs.Delete(ctx, entry.Name)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

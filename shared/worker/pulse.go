@@ -92,6 +92,9 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 			leasedUntil = begun.Add(w.Lease)
 		case ctx.Err() != nil:
 			return
+		case fault.Is(err, fault.Conflict):
+			stopRun(lost(err))
+			return
 		case time.Now().After(leasedUntil):
 			stopRun(lost(errors.Join(errors.New("the lease ran out"), err)))
 			return

@@ -22,6 +22,8 @@ type Delivery interface {
 	// JobID names the job.
 	JobID() string
 	// Extend makes the lease last for the time from now.
+	//
+	// Errors: fault.Conflict when another worker has received the job since.
 	Extend(ctx context.Context, lease time.Duration) error
 	// Complete reports the result of the run and settles.
 	//
