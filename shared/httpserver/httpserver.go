@@ -1,0 +1,173 @@
+// Package httpserver holds what every HTTP surface of the service shares below
+// its own rules: request ids, the access log, recovery from panics, time limits
+// on peers that stall, answers that reach a client which is still sending, and
+// a stop that lets requests finish.
+//
+// It serves one http.Handler and knows nothing of what that handler does.
+package httpserver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// headerTime is how long a client may take to send a request's header.
+	headerTime = 10 * time.Second
+	// idleTime is how long a connection is kept for a next request.
+	idleTime = 2 * time.Minute
+	// maxHeaderBytes bounds a request's header.
+	maxHeaderBytes = 64 << 10
+	// cutTime is how long handlers may take to return once they were cut off.
+	cutTime = 5 * time.Second
+)
+
+// Config says what is served and how. Handler and Logger are required; the zero
+// values of the rest take the defaults that stand with them.
+type Config struct {
+	Handler http.Handler
+	Logger  *slog.Logger
+	// Failed answers, with a status of 500 and in the surface's error shape, a
+	// request whose handler has panicked. By default the body is empty.
+	Failed http.HandlerFunc
+	// NewRequestID makes the id of a request that came without one. By default
+	// it is 26 random letters and digits.
+	NewRequestID func() string
+	// Stall is how long a peer may take over the next bytes of a request's
+	// body, and over taking the next bytes of an answer, before it is given up:
+	// 60 s by default. Whole transfers have no limit.
+	Stall time.Duration
+	// DrainBytes and DrainTime bound what is read of a request that was
+	// answered before it was sent whole: 1 GiB and 30 s by default.
+	DrainBytes int64
+	DrainTime  time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Failed == nil {
+		c.Failed = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
+	}
+	if c.NewRequestID == nil {
+		c.NewRequestID = rand.Text
+	}
+	if c.Stall == 0 {
+		c.Stall = time.Minute
+	}
+	if c.DrainBytes == 0 {
+		c.DrainBytes = 1 << 30
+	}
+	if c.DrainTime == 0 {
+		c.DrainTime = 30 * time.Second
+	}
+	return c
+}
+
+// Server serves a surface on listeners of its own.
+type Server struct {
+	http   http.Server
+	cut    context.CancelFunc
+	active active
+}
+
+// New makes a server; it serves nothing yet.
+func New(c Config) *Server {
+	base, cut := context.WithCancel(context.Background())
+	s := &Server{cut: cut, active: active{none: make(chan struct{})}}
+	handler := Handler(c)
+	s.http = http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !s.active.begin() {
+				panic(http.ErrAbortHandler)
+			}
+			defer s.active.end()
+			handler.ServeHTTP(w, r)
+		}),
+		// Neither a read nor a write timeout: each would be one for a whole
+		// transfer. Handler sets a limit for every step instead.
+		ReadHeaderTimeout:            headerTime,
+		IdleTimeout:                  idleTime,
+		MaxHeaderBytes:               maxHeaderBytes,
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
+		BaseContext:                  func(net.Listener) context.Context { return base },
+	}
+	return s
+}
+
+// Serve accepts connections until Shutdown, and then returns nil. It closes the
+// listener.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown stops accepting and waits for the requests under way. When the
+// context ends first they are cut off: their contexts end, their connections
+// are closed, and Shutdown returns the context's error once their handlers have
+// returned, or after 5 s at most.
+func (s *Server) Shutdown(ctx context.Context) error {
+	defer s.cut()
+	err := s.http.Shutdown(ctx)
+	if err == nil {
+		return nil
+	}
+	s.cut()
+	s.http.Close()
+	timer := time.NewTimer(cutTime)
+	defer timer.Stop()
+	select {
+	case <-s.active.stop():
+	case <-timer.C:
+	}
+	return err
+}
+
+// active counts the handlers that run.
+type active struct {
+	mu      sync.Mutex
+	count   int
+	stopped bool
+	none    chan struct{}
+}
+
+// begin reports whether a handler may run; it then calls end.
+func (a *active) begin() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped {
+		return false
+	}
+	a.count++
+	return true
+}
+
+func (a *active) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count--
+	if a.stopped && a.count == 0 {
+		close(a.none)
+	}
+}
+
+// stop lets no handler begin any more and gives a channel that is closed when
+// none runs.
+func (a *active) stop() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.stopped {
+		a.stopped = true
+		if a.count == 0 {
+			close(a.none)
+		}
+	}
+	return a.none
+}

@@ -1,0 +1,100 @@
+package httpserver
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// smallRest is how much of a request is read before it is answered rather than
+// after, so that the connection can be kept.
+const smallRest = 64 << 10
+
+// response is an answer with a time limit on every write.
+//
+// An answer that is given before the request was sent whole must reach the
+// client all the same (decisions.md, "Order of checks and error bodies").
+// Closing a connection with bytes unread makes the system reset it, and a reset
+// takes from the client what it has not read yet. So the answer goes out
+// complete, with "Connection: close", and then the rest of the request is read
+// and dropped before the connection closes. A client that waits for "100
+// Continue" gets the answer instead.
+//
+// Such an answer needs a Content-Length: one without is complete only when the
+// rest of the request has been dropped.
+type response struct {
+	http.ResponseWriter
+	controller *http.ResponseController
+	body       *body
+	stall      time.Duration
+	status     int
+	sent       int64
+	// early reports that the request was not read whole before the answer.
+	early bool
+}
+
+// Unwrap is for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// extend gives the peer its time to take the next bytes.
+func (w *response) extend() { w.controller.SetWriteDeadline(time.Now().Add(w.stall)) }
+
+// WriteHeader sends the header.
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		w.status = status
+		w.beforeAnswer()
+	}
+	w.extend()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends bytes of the body.
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.extend()
+	n, err := w.ResponseWriter.Write(p)
+	w.sent += int64(n)
+	return n, err
+}
+
+// FlushError sends what was written; http.ResponseController calls it.
+func (w *response) FlushError() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.extend()
+	return w.controller.Flush()
+}
+
+// beforeAnswer decides what becomes of the part of the request that is unread.
+func (w *response) beforeAnswer() {
+	b := w.body
+	if b == nil || b.ended {
+		return
+	}
+	if rest := b.length - b.read; !b.expecting && rest >= 0 && rest <= smallRest {
+		_, _ = io.CopyN(io.Discard, b, rest+1) // one more, to see the end
+		if b.ended {
+			return
+		}
+	}
+	if w.controller.EnableFullDuplex() != nil {
+		return // no HTTP/1 connection, so nothing of the above applies
+	}
+	w.Header().Set("Connection", "close")
+	w.early = true
+}
+
+// finish sends the rest of the answer, and drops that of the request.
+func (w *response) finish(drainBytes int64, drainTime time.Duration) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.extend()
+	if w.early && w.controller.Flush() == nil {
+		w.body.drain(drainBytes, drainTime)
+	}
+}
