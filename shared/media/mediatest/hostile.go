@@ -1,0 +1,200 @@
+package mediatest
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Playlist makes an HLS playlist, named as a video, whose one segment is the
+// URI: a path or an address that a service must not open.
+func Playlist(t testing.TB, uri string) string {
+	return write(t, "playlist.mp4", playlist(uri))
+}
+
+func playlist(uri string) []byte {
+	return fmt.Appendf(nil, "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-MEDIA-SEQUENCE:0\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n", uri)
+}
+
+// DisguisedPlaylist makes a playlist behind the first box of an MP4, so that it
+// is told as one by its first bytes.
+func DisguisedPlaylist(t testing.TB, uri string) string {
+	return write(t, "disguised.mp4", append(fileType(), playlist(uri)...))
+}
+
+// fileType is the box that an MP4 begins with.
+func fileType() []byte { return []byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42") }
+
+// ConcatScript makes a script of FFmpeg's own that names a file to play.
+func ConcatScript(t testing.TB, file string) string {
+	return write(t, "script.mp4", fmt.Appendf(nil, "ffconcat version 1.0\nfile '%s'\n", file))
+}
+
+// SVG makes a vector graphic that embeds an image by its URI.
+func SVG(t testing.TB, uri string) string {
+	return write(t, "picture.png", fmt.Appendf(nil, `<?xml version="1.0"?>
+<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image xlink:href="%s" width="64" height="64"/></svg>
+`, uri))
+}
+
+// SessionDescription makes an SDP, which tells a player to receive a stream.
+func SessionDescription(t testing.TB) string {
+	return write(t, "session.mp4", []byte("v=0\no=- 0 0 IN IP4 127.0.0.1\ns=-\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\na=rtpmap:96 H264/90000\n"))
+}
+
+// TextFile makes a text named as a video.
+func TextFile(t testing.TB) string {
+	return write(t, "text.mp4", []byte(strings.Repeat("This is no video. ", 500)))
+}
+
+// Noise makes a file of the type that begins as one and goes on with nonsense.
+func Noise(t testing.TB, head []byte, size int) string {
+	content := append([]byte{}, head...)
+	for state := uint32(1); len(content) < size; {
+		state = state*1664525 + 1013904223
+		content = append(content, byte(state>>24))
+	}
+	return write(t, "noise", content)
+}
+
+// Truncated makes a file of the first part, 0 to 1, of another.
+func Truncated(t testing.TB, path string, part float64) string {
+	content := read(t, path)
+	return write(t, "truncated"+filepath.Ext(path), content[:int(float64(len(content))*part)])
+}
+
+// WithZip makes a file that is a video to one program and a ZIP archive to
+// another.
+func WithZip(t testing.TB, path string) string {
+	t.Helper()
+	var archive bytes.Buffer
+	writer := zip.NewWriter(&archive)
+	entry, err := writer.Create("inside.txt")
+	if err == nil {
+		_, err = io.WriteString(entry, "inside")
+	}
+	if err == nil {
+		err = writer.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, "polyglot"+filepath.Ext(path), append(read(t, path), archive.Bytes()...))
+}
+
+// PNGHeader makes a PNG that claims a size and has next to no picture.
+func PNGHeader(t testing.TB, width, height int) string {
+	return write(t, "header.png", png(t, width, height, 8, pngChunk("IDAT", deflate(t, 16))))
+}
+
+// PNGBomb makes a PNG of a few KiB whose picture is square and really of that
+// size, of one bit a pixel.
+func PNGBomb(t testing.TB, side int) string {
+	row := int64(1 + (side+7)/8)
+	return write(t, "bomb.png", png(t, side, side, 1, pngChunk("IDAT", deflate(t, row*int64(side)))))
+}
+
+// PNGProfileBomb makes a PNG with a small picture and a colour profile that
+// takes the number of bytes when it is unpacked.
+func PNGProfileBomb(t testing.TB, size int64) string {
+	profile := pngChunk("iCCP", append([]byte("profile\x00\x00"), deflate(t, size)...))
+	return write(t, "profile.png", png(t, 16, 16, 8, append(profile, pngChunk("IDAT", deflate(t, 17*16))...)))
+}
+
+// png makes a greyscale PNG around the chunks.
+func png(t testing.TB, width, height, bits int, chunks []byte) []byte {
+	t.Helper()
+	header := binary.BigEndian.AppendUint32(nil, uint32(width))
+	header = binary.BigEndian.AppendUint32(header, uint32(height))
+	header = append(header, byte(bits), 0, 0, 0, 0)
+	content := append([]byte("\x89PNG\r\n\x1a\n"), pngChunk("IHDR", header)...)
+	return append(append(content, chunks...), pngChunk("IEND", nil)...)
+}
+
+func pngChunk(kind string, content []byte) []byte {
+	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(content)))
+	chunk = append(append(chunk, kind...), content...)
+	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
+}
+
+// deflate packs as many zeros.
+func deflate(t testing.TB, size int64) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	writer := zlib.NewWriter(&packed)
+	_, err := io.CopyN(writer, zeros{}, size)
+	if err == nil {
+		err = writer.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// ExternalTrack makes a QuickTime file whose picture is to be read from another
+// file, by an alias that names its absolute path.
+func ExternalTrack(t testing.TB, path string) string {
+	t.Helper()
+	clip := read(t, Video{Name: "external.mov", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t))
+	alias := make([]byte, 10) // of no meaning here
+	alias = append(alias, append([]byte{6}, "volume"...)...)
+	alias = append(alias, make([]byte, 27-6+12)...)
+	name := filepath.Base(path)
+	name = name[:min(len(name), 63)]
+	alias = append(alias, byte(len(name)))
+	alias = append(alias, name...)
+	alias = append(alias, make([]byte, 63-len(name)+16)...)
+	alias = append(alias, 0, 1, 0, 1) // levels from here and to there
+	alias = append(alias, make([]byte, 16)...)
+	const absolutePath = 2
+	alias = binary.BigEndian.AppendUint16(alias, absolutePath)
+	alias = binary.BigEndian.AppendUint16(alias, uint16(len(path)))
+	alias = append(alias, path...)
+	if len(path)%2 == 1 {
+		alias = append(alias, 0)
+	}
+	alias = append(alias, 0xff, 0xff, 0, 0)
+	entry := movieBox("alis", append(make([]byte, 4), alias...))
+	references := movieBox("dref", append([]byte{0, 0, 0, 0, 0, 0, 0, 1}, entry...))
+	return write(t, "external.mov", replaceBox(clip, []string{"moov", "trak", "mdia", "minf", "dinf", "dref"}, references))
+}
+
+func movieBox(kind string, content []byte) []byte {
+	box := binary.BigEndian.AppendUint32(nil, uint32(8+len(content)))
+	return append(append(box, kind...), content...)
+}
+
+// replaceBox gives the boxes with the one at the path replaced and its parents
+// sized anew.
+func replaceBox(boxes []byte, path []string, box []byte) []byte {
+	var out []byte
+	for len(boxes) >= 8 {
+		size := int(binary.BigEndian.Uint32(boxes))
+		kind := string(boxes[4:8])
+		switch {
+		case kind != path[0]:
+			out = append(out, boxes[:size]...)
+		case len(path) == 1:
+			out = append(out, box...)
+		default:
+			out = append(out, movieBox(kind, replaceBox(boxes[8:size], path[1:], box))...)
+		}
+		boxes = boxes[size:]
+	}
+	return out
+}

@@ -1,0 +1,72 @@
+package mediatest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"testing"
+)
+
+// rotate writes a turn into the header of an MP4's or MOV's first track, as a
+// phone does.
+func rotate(t testing.TB, path string, degrees int) {
+	t.Helper()
+	const one, minusOne, w = 1 << 16, 0xffff0000, 1 << 30
+	matrices := map[int][9]uint32{
+		90:  {0, one, 0, minusOne, 0, 0, 0, 0, w},
+		180: {minusOne, 0, 0, 0, minusOne, 0, 0, 0, w},
+		270: {0, minusOne, 0, one, 0, 0, 0, 0, w},
+	}
+	content := read(t, path)
+	header := content[boxContent(t, content, "tkhd"):]
+	for i, value := range matrices[degrees] {
+		binary.BigEndian.PutUint32(header[40+4*i:], value)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// boxContent finds where the content of the first box of the kind begins, whose
+// version is 0.
+func boxContent(t testing.TB, movie []byte, kind string) int {
+	t.Helper()
+	// The name could occur in the pictures, which are before the header here:
+	// the last one is the header's, or an earlier track's.
+	moov := bytes.LastIndex(movie, []byte("moov"))
+	at := bytes.Index(movie[max(0, moov):], []byte(kind))
+	if moov < 0 || at < 0 {
+		t.Fatalf("the movie has no box %q", kind)
+	}
+	return moov + at + 4
+}
+
+// ClaimDuration rewrites the header of an MP4 of one or more tracks to claim
+// that it plays for the seconds, in the movie alone or in its tracks too, and
+// leaves the frames as they are. It gives the path of the new file.
+func ClaimDuration(t testing.TB, path string, seconds uint32, tracksToo bool) string {
+	t.Helper()
+	content := read(t, path)
+	moov := content[boxContent(t, content, "mvhd")-8-8:]
+	set := func(kind string, scaleAt, durationAt int, scale uint32) uint32 {
+		rest := moov
+		for {
+			at := bytes.Index(rest, []byte(kind))
+			if at < 0 {
+				return scale
+			}
+			rest = rest[at+4:]
+			if scaleAt > 0 {
+				scale = binary.BigEndian.Uint32(rest[scaleAt:])
+			}
+			binary.BigEndian.PutUint32(rest[durationAt:], seconds*scale)
+		}
+	}
+	scale := set("mvhd", 12, 16, 0)
+	if tracksToo {
+		set("tkhd", 0, 20, scale)
+		set("mdhd", 12, 16, 0)
+		set("elst", 0, 8, scale)
+	}
+	return write(t, "claims.mp4", content)
+}
