@@ -21,6 +21,7 @@ var demuxers = map[string]string{
 	"image/png":        "png_pipe",
 	"image/jpeg":       "jpeg_pipe",
 	"image/webp":       "webp_pipe",
+	"image/avif":       "mov",
 	"image/bmp":        "bmp_pipe",
 	"image/tiff":       "tiff_pipe",
 }

@@ -28,7 +28,8 @@ func CheckVideo(info Info, limits model.Limits) error {
 //
 // Errors: as for [CheckVideo].
 func CheckImage(info Info, limits model.Limits) error {
-	if int64(info.Width)*int64(info.Height) > int64(limits.ImagePixels) {
+	// A header may claim sides whose product is beyond any integer.
+	if float64(info.Width)*float64(info.Height) > float64(limits.ImagePixels) {
 		return fault.New(fault.Invalid, "The image is larger than %g megapixels.", float64(limits.ImagePixels)/1e6)
 	}
 	return nil

@@ -2,11 +2,43 @@ package media
 
 import "github.com/gabriel-vasile/mimetype"
 
-// SniffLen is how many bytes from the front of a file [Sniff] needs, at most.
-const SniffLen = 4096
+// SniffLen is how many bytes from the front of a file [Sniff] looks at, at most.
+const SniffLen = 3072
+
+// synonyms are finer types that mimetype tells apart and this service does not.
+var synonyms = map[string]string{
+	"video/x-m4v":            "video/mp4",
+	"audio/mp4":              "video/mp4", // among its brands is that of Sony's cameras
+	"video/3gpp2":            "video/3gpp",
+	"image/vnd.mozilla.apng": "image/png",
+}
 
 // Sniff tells the type of a file by its first bytes, of which it looks at
 // SniffLen at most, and reports whether it is one that the service accepts.
 func Sniff(head []byte) (Type, bool) {
-	return Find(mimetype.Detect(head[:min(len(head), SniffLen)]).String())
+	head = head[:min(len(head), SniffLen)]
+	if isTransportStream(head) {
+		return Find("video/mp2t")
+	}
+	mime := mimetype.Detect(head).String()
+	if synonym, ok := synonyms[mime]; ok {
+		mime = synonym
+	}
+	return Find(mime)
+}
+
+// isTransportStream reports whether the bytes begin with packets of an MPEG
+// transport stream (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not know.
+// The sync byte is the letter G, so that one or two would prove nothing.
+func isTransportStream(head []byte) bool {
+	const packetSize, packets, sync = 188, 5, 0x47
+	if len(head) < packetSize*packets {
+		return false
+	}
+	for i := range packets {
+		if head[i*packetSize] != sync {
+			return false
+		}
+	}
+	return true
 }

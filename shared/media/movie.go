@@ -1,0 +1,209 @@
+package media
+
+import (
+	"encoding/binary"
+	"iter"
+	"math"
+	"time"
+)
+
+// maxBoxes bounds the boxes that are looked at in one container.
+const maxBoxes = 4096
+
+// box is the content of a box of the ISO base media file format, which MP4, MOV,
+// 3GP and AVIF share (ISO/IEC 14496-12, 4.2).
+type box struct {
+	kind       string
+	start, end int64
+}
+
+// boxes walks the boxes between two offsets, without reading their content. A
+// box that claims more than there is ends with its parent.
+func boxes(w *window, start, end int64) iter.Seq[box] {
+	return func(yield func(box) bool) {
+		for range maxBoxes {
+			head := w.at(start, 8)
+			if head == nil || start+8 > end {
+				return
+			}
+			kind := string(head[4:8])
+			size, headSize := int64(binary.BigEndian.Uint32(head)), int64(8)
+			switch size {
+			case 0: // to the end
+				size = end - start
+			case 1: // 64 bits follow
+				long := w.at(start+8, 8)
+				if long == nil {
+					return
+				}
+				size, headSize = int64(min(binary.BigEndian.Uint64(long), math.MaxInt64)), 16
+			}
+			if size < headSize {
+				return
+			}
+			next := end
+			if size < end-start {
+				next = start + size
+			}
+			if !yield(box{kind, start + headSize, next}) || next == end {
+				return
+			}
+			start = next
+		}
+	}
+}
+
+// inspectMovie reads an MP4, MOV or 3GP, wherever its movie box is.
+func inspectMovie(w *window) Info {
+	for top := range boxes(w, 0, w.size) {
+		if top.kind == "moov" {
+			return inspectMoov(w, top)
+		}
+	}
+	return Info{}
+}
+
+func inspectMoov(w *window, moov box) Info {
+	var info Info
+	scale, duration := uint64(0), uint64(0)
+	for b := range boxes(w, moov.start, moov.end) {
+		switch b.kind {
+		case "mvhd":
+			scale, duration = movieTime(w, b)
+		case "trak":
+			kind, width, height := inspectTrack(w, b)
+			switch {
+			case kind == "soun":
+				info.Audio = true
+			case kind == "vide" && info.Width == 0:
+				info.Width, info.Height = width, height
+			}
+		case "mvex":
+			// In fragments: only this box may know how long all are.
+			duration = 0
+			for extends := range boxes(w, b.start, b.end) {
+				if extends.kind == "mehd" {
+					duration = fragmentsTime(w, extends)
+				}
+			}
+		}
+	}
+	if scale > 0 {
+		info.Duration = seconds(float64(duration) / float64(scale))
+	}
+	return info
+}
+
+// movieTime reads the units per second and the duration, which is 0 when
+// unknown, from a movie header.
+func movieTime(w *window, b box) (scale, duration uint64) {
+	content := w.at(b.start, int(min(b.end-b.start, 32)))
+	switch {
+	case len(content) >= 32 && content[0] == 1:
+		return uint64(binary.BigEndian.Uint32(content[20:])), known(binary.BigEndian.Uint64(content[24:]), math.MaxUint64)
+	case len(content) >= 20 && content[0] == 0:
+		return uint64(binary.BigEndian.Uint32(content[12:])), known(uint64(binary.BigEndian.Uint32(content[16:])), math.MaxUint32)
+	}
+	return 0, 0
+}
+
+// fragmentsTime reads the duration of all fragments.
+func fragmentsTime(w *window, b box) uint64 {
+	content := w.at(b.start, int(min(b.end-b.start, 12)))
+	switch {
+	case len(content) >= 12 && content[0] == 1:
+		return known(binary.BigEndian.Uint64(content[4:]), math.MaxUint64)
+	case len(content) >= 8 && content[0] == 0:
+		return known(uint64(binary.BigEndian.Uint32(content[4:])), math.MaxUint32)
+	}
+	return 0
+}
+
+// known gives 0 for the value that means unknown, all ones.
+func known(value, unknown uint64) uint64 {
+	if value == unknown {
+		return 0
+	}
+	return value
+}
+
+// inspectTrack reads the kind of a track, such as "vide", and how large it is
+// displayed.
+func inspectTrack(w *window, trak box) (kind string, width, height int) {
+	for b := range boxes(w, trak.start, trak.end) {
+		switch b.kind {
+		case "tkhd":
+			width, height = trackSize(w, b)
+		case "mdia":
+			for inner := range boxes(w, b.start, b.end) {
+				if handler := w.at(inner.start+8, 4); inner.kind == "hdlr" && handler != nil {
+					kind = string(handler)
+				}
+			}
+		}
+	}
+	return kind, width, height
+}
+
+// trackSize reads the size in a track header and turns it as its matrix says.
+func trackSize(w *window, b box) (width, height int) {
+	version := w.at(b.start, 1)
+	if version == nil {
+		return 0, 0
+	}
+	matrix := b.start + 40
+	if version[0] == 1 {
+		matrix += 12 // its times have 64 bits
+	}
+	content := w.at(matrix, 44)
+	if content == nil || matrix+44 > b.end {
+		return 0, 0
+	}
+	field := func(i int) uint32 { return binary.BigEndian.Uint32(content[4*i:]) }
+	width, height = int(field(9)>>16), int(field(10)>>16)
+	// The matrix is {a b u, c d v, x y w}: by a quarter turn, a and d are 0.
+	if field(0) == 0 && field(4) == 0 && field(1) != 0 && field(3) != 0 {
+		width, height = height, width
+	}
+	return width, height
+}
+
+// inspectAVIF reads the size of the largest picture among the image properties
+// (ISO/IEC 23008-12): others are thumbnails and masks.
+func inspectAVIF(w *window) Info {
+	var info Info
+	each := func(parent box, kind string, skip int64, visit func(box)) {
+		for b := range boxes(w, parent.start+skip, parent.end) {
+			if b.kind == kind {
+				visit(b)
+			}
+		}
+	}
+	// "meta" is a full box: a version and flags come before its content.
+	each(box{end: w.size}, "meta", 0, func(meta box) {
+		each(meta, "iprp", 4, func(iprp box) {
+			each(iprp, "ipco", 0, func(ipco box) {
+				each(ipco, "ispe", 0, func(ispe box) {
+					content := w.at(ispe.start, 12)
+					if content == nil {
+						return
+					}
+					width, height := int(binary.BigEndian.Uint32(content[4:])), int(binary.BigEndian.Uint32(content[8:]))
+					if float64(width)*float64(height) > float64(info.Width)*float64(info.Height) {
+						info.Width, info.Height = width, height
+					}
+				})
+			})
+		})
+	})
+	return info
+}
+
+// seconds makes a duration of a number of seconds, 0 when it is no sensible one.
+func seconds(s float64) time.Duration {
+	const most = float64(math.MaxInt64 / int64(time.Second))
+	if !(s > 0) {
+		return 0
+	}
+	return time.Duration(min(s, most) * float64(time.Second))
+}

@@ -1,0 +1,91 @@
+package media
+
+import "encoding/binary"
+
+// fixedSize reads the size of a picture whose format keeps it at a fixed place.
+func fixedSize(w *window, mime string) (width, height int) {
+	head := w.at(0, 30)
+	if head == nil {
+		return 0, 0
+	}
+	little, big := binary.LittleEndian, binary.BigEndian
+	switch mime {
+	case "image/png": // ISO/IEC 15948, 11.2.2: IHDR comes first
+		return int(big.Uint32(head[16:])), int(big.Uint32(head[20:]))
+	case "image/gif": // the logical screen
+		return int(little.Uint16(head[6:])), int(little.Uint16(head[8:]))
+	case "image/bmp":
+		if little.Uint32(head[14:]) < 40 { // an OS/2 header
+			return int(little.Uint16(head[18:])), int(little.Uint16(head[20:]))
+		}
+		height := int(int32(little.Uint32(head[22:])))
+		return int(int32(little.Uint32(head[18:]))), max(height, -height)
+	case "image/webp":
+		return webpSize(head)
+	}
+	return 0, 0
+}
+
+// webpSize reads the size from the first chunk, which is one of three (RFC 9649,
+// section 2).
+func webpSize(head []byte) (width, height int) {
+	little := binary.LittleEndian
+	switch string(head[12:16]) {
+	case "VP8X":
+		return int(uint24(head[24:])) + 1, int(uint24(head[27:])) + 1
+	case "VP8L":
+		bits := little.Uint32(head[21:])
+		return int(bits&0x3fff) + 1, int(bits>>14&0x3fff) + 1
+	case "VP8 ":
+		return int(little.Uint16(head[26:]) & 0x3fff), int(little.Uint16(head[28:]) & 0x3fff)
+	}
+	return 0, 0
+}
+
+func uint24(b []byte) uint32 {
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16
+}
+
+// inspectJPEG walks the segments (ITU-T T.81, annex B) to the frame header,
+// past the orientation in the Exif segment.
+func inspectJPEG(w *window) Info {
+	const (
+		firstFrame, lastFrame = 0xc0, 0xcf
+		huffmanTables         = 0xc4
+		jpegExtensions        = 0xc8
+		arithmeticConditions  = 0xcc
+		startOfScan           = 0xda
+		app1                  = 0xe1
+	)
+	turned := false
+	for at := int64(2); ; {
+		segment := w.at(at, 4)
+		if segment == nil || segment[0] != 0xff {
+			return Info{}
+		}
+		marker, length := segment[1], int64(binary.BigEndian.Uint16(segment[2:]))
+		switch {
+		case marker == 0xff: // a fill byte
+			at++
+			continue
+		case marker == startOfScan || length < 2:
+			return Info{}
+		case marker == app1 && length >= 8+8:
+			if content := w.at(at+4, int(length-2)); content != nil && string(content[:6]) == "Exif\x00\x00" {
+				turned = turnedByExif(content[6:])
+			}
+		case marker >= firstFrame && marker <= lastFrame &&
+			marker != huffmanTables && marker != jpegExtensions && marker != arithmeticConditions:
+			frame := w.at(at+4, 5)
+			if frame == nil {
+				return Info{}
+			}
+			height, width := int(binary.BigEndian.Uint16(frame[1:])), int(binary.BigEndian.Uint16(frame[3:]))
+			if turned {
+				width, height = height, width
+			}
+			return Info{Width: width, Height: height}
+		}
+		at += 2 + length
+	}
+}

@@ -1,0 +1,59 @@
+package media
+
+import (
+	"errors"
+	"io"
+)
+
+const (
+	// windowSize is how much is read at once: each read may be a request to a
+	// store, and headers are small and close together.
+	windowSize = 64 << 10
+	// maxReads bounds the reads for one file, however it is laid out.
+	maxReads = 48
+)
+
+// window gives pieces of a file by reading it in few, large steps. Pieces that
+// the file does not have are nil, as are all once it was asked for too much.
+type window struct {
+	source io.ReaderAt
+	size   int64
+	buffer []byte
+	start  int64
+	reads  int
+	// err is the first error of the source itself.
+	err error
+}
+
+// at gives n bytes from the offset, valid until the next call, or nil. At most
+// windowSize can be asked for.
+func (w *window) at(offset int64, n int) []byte {
+	if offset < 0 || n > windowSize || offset > w.size-int64(n) {
+		return nil
+	}
+	if offset < w.start || offset+int64(n) > w.start+int64(len(w.buffer)) {
+		if !w.load(offset) || len(w.buffer) < n {
+			return nil
+		}
+	}
+	return w.buffer[offset-w.start:][:n]
+}
+
+func (w *window) load(offset int64) bool {
+	if w.err != nil || w.reads == maxReads {
+		return false
+	}
+	w.reads++
+	length := min(windowSize, w.size-offset)
+	if int64(cap(w.buffer)) < length {
+		w.buffer = make([]byte, length)
+	}
+	w.start, w.buffer = offset, w.buffer[:length]
+	n, err := w.source.ReadAt(w.buffer, offset)
+	w.buffer = w.buffer[:n]
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err, w.buffer = err, nil
+		return false
+	}
+	return true
+}
