@@ -40,16 +40,17 @@ type Store interface {
 // Runs is what a worker does to the records of jobs.
 type Runs interface {
 	// Start begins a run: the job is processing, its runs are one more, and
-	// nonce names the run until it ends or another run starts. A Start that
-	// finds its own nonce on the record has succeeded before and counts once.
+	// nonce, which is not empty, names the run until it ends or another run
+	// starts. A Start that finds its own nonce on the record has succeeded
+	// before and counts once.
 	//
 	// Errors: fault.NotFound; fault.Conflict when the job has ended, ErrOverdue
 	// when its deadline is not ahead, ErrNoRunsLeft when it has started MaxRuns
 	// runs. On error nothing changes.
 	Start(ctx context.Context, id, nonce string, now time.Time) (Job, error)
 
-	// Progress records how far the run is, as a fraction; a lower figure than
-	// the recorded one is not written.
+	// Progress records how far the run is, as a fraction, which is kept within 0
+	// and 1; a lower figure than the recorded one is not written.
 	//
 	// Errors: fault.Conflict when the run is no longer the job's own: it has
 	// ended, or another run has started. The worker then stops.
@@ -60,7 +61,7 @@ type Runs interface {
 	// job's own is left alone, without error.
 	Release(ctx context.Context, id, nonce string) error
 
-	// Complete ends the job with its result.
+	// Complete ends the job with its result; its progress is then 1.
 	//
 	// Errors: fault.Conflict when the run is no longer the job's own, or the
 	// deadline is not ahead of now; nothing changes then. A Complete that finds
@@ -84,7 +85,7 @@ type Archive interface {
 	// Ended gives jobs that ended before the time and after the id, in the
 	// order of their ids, at most limit.
 	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
-	// Forget deletes the record of a job that has ended.
+	// Forget deletes the record of a job that has ended; any other is left alone.
 	Forget(ctx context.Context, id string) error
 	// Known reports whether there is a record of the job.
 	Known(ctx context.Context, id string) (bool, error)

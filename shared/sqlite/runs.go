@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"math"
 	"time"
 
 	"cutroom/shared/fault"
@@ -51,6 +52,9 @@ func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 //
 // Errors: fault.Conflict when the run is no longer the job's own.
 func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64) error {
+	if math.IsNaN(fraction) {
+		fraction = 0 // a part of nothing; SQLite would take it for null
+	}
 	return s.db.write(ctx, "record progress", func(ctx context.Context, tx *sql.Tx) error {
 		return expectRow(tx.ExecContext(ctx, `update job set progress = max(progress, min(?, 1.0))
 			where id = ? and nonce = ? and nonce <> '' and status = 'processing'`, fraction, id, nonce))

@@ -3,6 +3,7 @@ package jobtest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"cutroom/shared/fault"
@@ -85,7 +86,7 @@ var progressTests = []test{
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		for _, step := range []struct{ report, want float64 }{
-			{0, 0}, {0.25, 0.25}, {0.5, 0.5}, {0.125, 0.5}, {0.5, 0.5}, {-1, 0.5}, {1, 1}, {0.75, 1}, {2, 1},
+			{0, 0}, {0.25, 0.25}, {0.5, 0.5}, {0.125, 0.5}, {0.5, 0.5}, {-1, 0.5}, {math.NaN(), 0.5}, {1, 1}, {0.75, 1}, {2, 1},
 		} {
 			s.ok(s.Runs.Progress(s.ctx, j.ID, "n1", step.report))
 			s.same(fmt.Sprint("progress after ", step.report), s.get(j.ID).Progress, step.want)

@@ -1,0 +1,192 @@
+// Package credentialtest specifies the behaviour of [credential.Store] as tests
+// that every adapter runs.
+package credentialtest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/fault"
+)
+
+// Run runs the suite. The function makes a store without any key in it, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) credential.Store) {
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			test.run(&suite{T: t, Store: open(t), ctx: ctx})
+		})
+	}
+}
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	credential.Store
+	ctx context.Context
+}
+
+var (
+	created = time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
+	revoked = created.Add(time.Hour)
+)
+
+// key makes the record of a key. Each number is another secret.
+func (s *suite) key(account string, number int, at time.Time) credential.Key {
+	s.Helper()
+	key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", number), account, "default", "a label, \"quoted\" – née", at)
+	s.ok(err)
+	return key
+}
+
+// create keeps a new key.
+func (s *suite) create(account string, number int, at time.Time) credential.Key {
+	s.Helper()
+	key := s.key(account, number, at)
+	s.ok(s.CreateKey(s.ctx, key))
+	return key
+}
+
+// ok ends the test at an error.
+func (s *suite) ok(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// fails ends the test unless the error has the code.
+func (s *suite) fails(err error, code fault.Code) {
+	s.Helper()
+	if !fault.Is(err, code) {
+		s.Fatalf("error %v, want one of code %q", err, code)
+	}
+}
+
+// found checks that the store has the key as it is.
+func (s *suite) found(want credential.Key) {
+	s.Helper()
+	got, err := s.FindKey(s.ctx, want.Hash)
+	s.ok(err)
+	if got != want {
+		s.Fatalf("found %+v, want %+v", got, want)
+	}
+}
+
+// listed checks the keys of an account.
+func (s *suite) listed(account string, want ...credential.Key) {
+	s.Helper()
+	got, err := s.ListKeys(s.ctx, account)
+	s.ok(err)
+	if len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
+		s.Fatalf("listed %+v, want %+v", got, want)
+	}
+}
+
+var tests = []struct {
+	name string
+	run  func(s *suite)
+}{
+	{"a key that was created is found by its hash, as it is", func(s *suite) {
+		key := s.create("acme", 1, created)
+		s.create("acme", 2, created)
+		s.found(key)
+	}},
+	{"a key may have no label", func(s *suite) {
+		key := s.key("acme", 1, created)
+		key.Label = ""
+		s.ok(s.CreateKey(s.ctx, key))
+		s.found(key)
+	}},
+	{"a key may be revoked from the start", func(s *suite) {
+		key := s.key("acme", 1, created)
+		key.RevokedAt = revoked
+		s.ok(s.CreateKey(s.ctx, key))
+		s.found(key)
+	}},
+	{"an unknown hash is not found", func(s *suite) {
+		s.create("acme", 1, created)
+		_, err := s.FindKey(s.ctx, s.key("acme", 2, created).Hash)
+		s.fails(err, fault.NotFound)
+		_, err = s.FindKey(s.ctx, credential.Hash{})
+		s.fails(err, fault.NotFound)
+	}},
+	{"a second key of the same hash is a conflict and changes nothing", func(s *suite) {
+		key := s.create("acme", 1, created)
+		again := key
+		again.Account, again.Label = "other", "another"
+		s.fails(s.CreateKey(s.ctx, again), fault.Conflict)
+		s.found(key)
+		s.listed("other")
+	}},
+	{"of many that create one key at once, one succeeds", func(s *suite) {
+		const racers = 20
+		errs := make([]error, racers)
+		var all sync.WaitGroup
+		for racer := range racers {
+			key := s.key(fmt.Sprint("account", racer), 1, created)
+			all.Go(func() { errs[racer] = s.CreateKey(s.ctx, key) })
+		}
+		all.Wait()
+		var winners []int
+		for racer, err := range errs {
+			if err == nil {
+				winners = append(winners, racer)
+			} else {
+				s.fails(err, fault.Conflict)
+			}
+		}
+		if len(winners) != 1 {
+			s.Fatalf("%d succeeded", len(winners))
+		}
+		s.found(s.key(fmt.Sprint("account", winners[0]), 1, created))
+	}},
+	{"keys are listed by account, oldest first", func(s *suite) {
+		newest := s.create("acme", 1, created.Add(2*time.Millisecond))
+		oldest := s.create("acme", 2, created)
+		other := s.create("zoo", 3, created.Add(-time.Hour))
+		middle := s.create("acme", 4, created.Add(time.Millisecond))
+		s.listed("acme", oldest, middle, newest)
+		s.listed("zoo", other)
+		s.listed("nobody")
+		s.listed("", other, oldest, middle, newest)
+	}},
+	{"a key of the same name as another account's start is not that account's", func(s *suite) {
+		s.create("acme.co", 1, created)
+		s.listed("acme")
+	}},
+	{"a key that is revoked is given and found as revoked", func(s *suite) {
+		key, other := s.create("acme", 1, created), s.create("acme", 2, created.Add(time.Second))
+		got, err := s.RevokeKey(s.ctx, key.ID, revoked)
+		s.ok(err)
+		key.RevokedAt = revoked
+		if got != key {
+			s.Fatalf("revoked %+v, want %+v", got, key)
+		}
+		s.found(key)
+		s.found(other)
+		s.listed("acme", key, other)
+	}},
+	{"a key that is revoked again stays as it was", func(s *suite) {
+		key := s.create("acme", 1, created)
+		first, err := s.RevokeKey(s.ctx, key.ID, revoked)
+		s.ok(err)
+		again, err := s.RevokeKey(s.ctx, key.ID, revoked.Add(time.Hour))
+		s.ok(err)
+		if again != first {
+			s.Fatalf("revoked again %+v, want %+v", again, first)
+		}
+		s.found(first)
+	}},
+	{"an unknown id cannot be revoked", func(s *suite) {
+		_, err := s.RevokeKey(s.ctx, "key_unknown", revoked)
+		s.fails(err, fault.NotFound)
+	}},
+}
