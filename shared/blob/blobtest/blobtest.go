@@ -1,0 +1,144 @@
+// Package blobtest specifies the behaviour of [blob.Store] and [blob.Linker] as
+// tests that every adapter runs.
+package blobtest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"cutroom/shared/blob"
+	"cutroom/shared/fault"
+)
+
+// Harness is what an adapter gives to be tested.
+type Harness struct {
+	Store blob.Store
+	// Leftovers gives what the store keeps beside its blobs, such as bytes of
+	// a Put that failed. It may be nil where that cannot be told.
+	Leftovers func(t *testing.T) []string
+}
+
+// Run runs the suite. The function makes a harness without any blob in it, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	groups := []struct {
+		name  string
+		tests []test
+	}{
+		{"Put", putTests}, {"Open", openTests}, {"Head", headTests}, {"Copy", copyTests}, {"Delete", deleteTests},
+		{"Names", nameTests}, {"Fetch", fetchTests}, {"Link", linkTests},
+	}
+	for _, group := range groups {
+		t.Run(group.name, func(t *testing.T) {
+			for _, test := range group.tests {
+				t.Run(test.name, func(t *testing.T) {
+					h := open(t)
+					if _, ok := h.Store.(blob.Linker); group.name == "Link" && !ok {
+						t.Skip("the store's blobs are no files of this machine")
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					test.run(&suite{T: t, Harness: h, ctx: ctx})
+				})
+			}
+		})
+	}
+}
+
+// test is one statement about the interface; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	Harness
+	ctx context.Context
+}
+
+// data makes bytes that differ from one seed to the next and within.
+func data(seed uint64, size int) []byte {
+	b := make([]byte, size)
+	source := rand.NewPCG(seed, uint64(size))
+	for i := range b {
+		b[i] = byte(source.Uint64())
+	}
+	return b
+}
+
+// put stores bytes.
+func (s *suite) put(name string, content []byte) {
+	s.Helper()
+	n, err := s.Store.Put(s.ctx, name, bytes.NewReader(content))
+	s.ok(err)
+	if n != int64(len(content)) {
+		s.Fatalf("stored %d bytes, want %d", n, len(content))
+	}
+}
+
+// read reads a range of a blob.
+func (s *suite) read(name string, offset, length int64) []byte {
+	s.Helper()
+	r, err := s.Store.Open(s.ctx, name, offset, length)
+	s.ok(err)
+	got, err := io.ReadAll(r)
+	s.ok(err)
+	s.ok(r.Close())
+	return got
+}
+
+// holds checks that the blob has just these bytes.
+func (s *suite) holds(name string, want []byte) {
+	s.Helper()
+	if got := s.read(name, 0, -1); !bytes.Equal(got, want) {
+		s.Fatalf("%s holds %d bytes, not the %d that were stored", name, len(got), len(want))
+	}
+	info, err := s.Store.Head(s.ctx, name)
+	s.ok(err)
+	if info.Size != int64(len(want)) {
+		s.Fatalf("%s is said to have %d bytes, want %d", name, info.Size, len(want))
+	}
+}
+
+// absent checks that there is no such blob.
+func (s *suite) absent(name string) {
+	s.Helper()
+	_, err := s.Store.Head(s.ctx, name)
+	s.fails(err, fault.NotFound)
+	_, err = s.Store.Open(s.ctx, name, 0, -1)
+	s.fails(err, fault.NotFound)
+}
+
+// clean checks that the store keeps nothing but its blobs.
+func (s *suite) clean() {
+	s.Helper()
+	if s.Leftovers == nil {
+		return
+	}
+	if left := s.Leftovers(s.T); len(left) > 0 {
+		s.Fatalf("left behind: %v", slices.Sorted(slices.Values(left)))
+	}
+}
+
+// ok ends the test at an error.
+func (s *suite) ok(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// fails ends the test unless the error has the code.
+func (s *suite) fails(err error, code fault.Code) {
+	s.Helper()
+	if !fault.Is(err, code) {
+		s.Fatalf("error %v, want one of code %q", err, code)
+	}
+}
