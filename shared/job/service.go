@@ -82,11 +82,7 @@ func (s *Service) NewSeed() (uint32, error) {
 //
 // Errors: fault.Limited when the account's limit or the queue is full.
 func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
-	backlog, err := s.Store.Backlog(ctx, j.Lane, j.Account)
-	if err != nil {
-		return Job{}, fmt.Errorf("job: read the backlog: %w", err)
-	}
-	if err := backlog.Admit(s.Workers[j.Lane]); err != nil {
+	if err := s.Room(ctx, j.Lane, j.Account, limit); err != nil {
 		return Job{}, err
 	}
 	j.Status = Pending
@@ -95,13 +91,33 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 	if err := s.Store.Accept(ctx, j, limit); err != nil {
 		var refusal *fault.Error
 		if errors.As(err, &refusal) && refusal.Code == fault.Limited && refusal.RetryAfter == 0 {
-			// Jitter keeps the callers of one account from coming back at once.
-			refusal.RetryAfter = 2*time.Second + rand.N(3*time.Second)
+			refusal.RetryAfter = comeBack()
 		}
 		return Job{}, err
 	}
 	return j, nil
 }
+
+// Room refuses early what Submit would refuse, so that nobody sends a large
+// upload in vain. That it finds room promises nothing.
+//
+// Errors: fault.Limited when the account's limit or the queue is full.
+func (s *Service) Room(ctx context.Context, lane Lane, account string, limit int) error {
+	backlog, err := s.Store.Backlog(ctx, lane, account)
+	if err != nil {
+		return fmt.Errorf("job: read the backlog: %w", err)
+	}
+	if limit > 0 && backlog.AccountJobs >= limit {
+		full := fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)
+		full.RetryAfter = comeBack()
+		return full
+	}
+	return backlog.Admit(s.Workers[lane])
+}
+
+// comeBack is when to try again at an account's limit. It differs from call to
+// call, to keep the callers of one account from coming back at once.
+func comeBack() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
 // Get gives an account's job. A job past its deadline is ended by the read.
 //

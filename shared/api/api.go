@@ -1,0 +1,167 @@
+// Package api is the media service over HTTP: it turns requests into calls of
+// the domain and the domain's answers and faults into responses. The contract
+// is interface.md; decisions.md fills what that leaves open.
+//
+// Endpoints come in groups. A program that serves everything takes them all;
+// one that serves a single group takes that one.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"cutroom/shared/blob"
+	"cutroom/shared/credential"
+	"cutroom/shared/fault"
+	"cutroom/shared/file"
+	"cutroom/shared/httpserver"
+	"cutroom/shared/job"
+	"cutroom/shared/model"
+)
+
+// DefaultMaxUpload is how large an uploaded file may be, in bytes, when nothing
+// else is set (decisions.md, "Order of checks and error bodies").
+const DefaultMaxUpload = 512 << 20
+
+// Files finds stored files by their references.
+type Files interface {
+	// Get gives the account's file.
+	//
+	// Errors: fault.NotFound when there is none for this account.
+	Get(ctx context.Context, account, id string) (file.File, error)
+}
+
+// Config is what the endpoints are made of.
+type Config struct {
+	Catalog       *model.Catalog
+	Jobs          *job.Service
+	Authenticator *credential.Authenticator
+	Blobs         blob.Store
+	// Files may be nil: then no reference is known.
+	Files Files
+	// MaxUpload is how large a file in a form may be, in bytes; 0 takes
+	// DefaultMaxUpload.
+	MaxUpload int64
+	// Ready reports why the service does not accept requests yet, for
+	// /healthz; nil means that it always does.
+	Ready  func(context.Context) error
+	Logger *slog.Logger
+}
+
+// service holds the endpoints of all groups.
+type service struct{ Config }
+
+// handler answers a request, or gives the error to answer with.
+type handler func(http.ResponseWriter, *http.Request) error
+
+// route is one path with its handlers by method. The path is a pattern of
+// http.ServeMux. GET answers HEAD as well.
+type route struct {
+	path    string
+	methods map[string]handler
+}
+
+// Group is a set of endpoints that are deployed together.
+type Group func(*service) []route
+
+// allGroups is every group, for a server that serves everything.
+func allGroups() []Group { return []Group{Jobs, Content, Health} }
+
+// New makes the handler of the groups, of all of them when none is named.
+func New(c Config, groups ...Group) http.Handler {
+	if c.MaxUpload == 0 {
+		c.MaxUpload = DefaultMaxUpload
+	}
+	if len(groups) == 0 {
+		groups = allGroups()
+	}
+	s := &service{c}
+	methods := map[string]map[string]handler{}
+	for _, group := range groups {
+		for _, route := range group(s) {
+			if methods[route.path] == nil {
+				methods[route.path] = map[string]handler{}
+			}
+			for method, handle := range route.methods {
+				methods[route.path][method] = handle
+			}
+		}
+	}
+	mux := http.NewServeMux()
+	for path, methods := range methods {
+		mux.HandleFunc(path, s.dispatch(methods))
+	}
+	mux.HandleFunc("/", s.notFound)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The mux would redirect to a cleaned path; a path that is not clean
+		// is no path of this service.
+		if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean && r.URL.Path != clean+"/" {
+			s.notFound(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// dispatch chooses by method.
+func (s *service) dispatch(methods map[string]handler) http.HandlerFunc {
+	var allowed []string
+	for method := range methods {
+		allowed = append(allowed, method)
+		if method == http.MethodGet {
+			allowed = append(allowed, http.MethodHead)
+		}
+	}
+	slices.Sort(allowed)
+	allow := strings.Join(allowed, ", ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		handle, ok := methods[method]
+		if !ok {
+			w.Header().Set("Allow", allow)
+			s.writeDetail(w, r, http.StatusMethodNotAllowed, "Method Not Allowed")
+			return
+		}
+		if err := handle(w, r); err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}
+
+func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
+	s.writeDetail(w, r, http.StatusNotFound, "Not Found")
+}
+
+// authenticate tells who is calling, by the header x-api-key.
+//
+// Errors: fault.Unauthorized.
+func (s *service) authenticate(r *http.Request) (credential.Principal, error) {
+	who, err := s.Authenticator.Authenticate(r.Context(), r.Header.Get("x-api-key"))
+	if err != nil {
+		return credential.Principal{}, err
+	}
+	httpserver.SetAccount(r.Context(), who.Account)
+	return who, nil
+}
+
+// Health is GET /healthz: 200 once the service accepts requests.
+func Health(s *service) []route {
+	return []route{{"/healthz", map[string]handler{http.MethodGet: s.health}}}
+}
+
+func (s *service) health(w http.ResponseWriter, r *http.Request) error {
+	if s.Ready != nil {
+		if err := s.Ready(r.Context()); err != nil {
+			return fault.Wrap(err, fault.Unavailable, "The service does not accept requests now.")
+		}
+	}
+	s.writeJSON(w, r, http.StatusOK, map[string]string{"status": "ok"})
+	return nil
+}

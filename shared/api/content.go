@@ -1,0 +1,157 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"cutroom/shared/blob"
+	"cutroom/shared/job"
+	"cutroom/shared/media"
+)
+
+// Content is the group of job results (interface.md, "Job content").
+func Content(s *service) []route {
+	return []route{{"/v1/jobs/{id}/content", map[string]handler{http.MethodGet: s.showContent}}}
+}
+
+// showContent is GET /v1/jobs/{id of a job}/content (decisions.md, "Jobs":
+// Content).
+func (s *service) showContent(w http.ResponseWriter, r *http.Request) error {
+	who, err := s.authenticate(r)
+	if err != nil {
+		return err
+	}
+	j, err := s.Jobs.Result(r.Context(), who.Account, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	name := j.ID
+	if kind, ok := media.Find(j.Result.MIME); ok {
+		name += kind.Extension
+	}
+	header := w.Header()
+	header.Set("Content-Type", j.Result.MIME)
+	header.Set("Content-Disposition", fmt.Sprintf("inline; filename=%q", name))
+	header.Set("ETag", `"`+j.Result.SHA256+`"`)
+	header.Set("Cache-Control", "private")
+	header.Set("X-Content-Type-Options", "nosniff")
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		// Only single ranges are served; a request for more gets the whole,
+		// which is always right (RFC 9110, 14.2).
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
+	}
+	c := &resultReader{ctx: r.Context(), blobs: s.Blobs, result: *j.Result}
+	defer c.close()
+	answer := &contentWriter{ResponseWriter: w, service: s, request: r, content: c}
+	http.ServeContent(answer, r, name, j.CompletedAt, c)
+	return nil
+}
+
+// resultReader is a result for http.ServeContent. It opens the blob once it is
+// known which part is wanted.
+type resultReader struct {
+	ctx    context.Context
+	blobs  blob.Store
+	result job.Result
+	offset int64
+	open   io.ReadCloser
+}
+
+// Seek sets the offset of what is read next. It is not called after a Read.
+func (c *resultReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+		c.offset = offset
+	case io.SeekCurrent:
+		c.offset += offset
+	case io.SeekEnd:
+		c.offset = c.result.Size + offset
+	}
+	if c.offset < 0 {
+		return 0, errors.New("seek to before the start")
+	}
+	return c.offset, nil
+}
+
+// begin opens the blob at the offset for so many bytes.
+//
+// Errors: those of blob.Store's Open.
+func (c *resultReader) begin(length int64) (err error) {
+	c.open, err = c.blobs.Open(c.ctx, c.result.Blob, c.offset, length)
+	return err
+}
+
+func (c *resultReader) Read(p []byte) (int, error) {
+	if c.open == nil {
+		return 0, errors.New("the result was not opened")
+	}
+	return c.open.Read(p)
+}
+
+func (c *resultReader) close() {
+	if c.open != nil {
+		c.open.Close()
+	}
+}
+
+// contentWriter stands between http.ServeContent and the answer. It opens the
+// result when the header is about to go out, so that one which cannot be opened
+// is an error and no broken 200, and HEAD opens nothing. And it gives errors the
+// shape that they have everywhere else.
+type contentWriter struct {
+	http.ResponseWriter
+	service *service
+	request *http.Request
+	content *resultReader
+	// replaced means that another answer was given in place of ServeContent's.
+	replaced bool
+}
+
+func (w *contentWriter) WriteHeader(status int) {
+	switch status {
+	case http.StatusRequestedRangeNotSatisfiable, http.StatusPreconditionFailed:
+		w.replaced = true
+		w.clear("Content-Range")
+		w.service.writeDetail(w.ResponseWriter, w.request, status, http.StatusText(status))
+		return
+	case http.StatusOK, http.StatusPartialContent:
+		if w.request.Method == http.MethodHead {
+			break
+		}
+		length, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64)
+		if err == nil {
+			err = w.content.begin(length)
+		}
+		if err != nil {
+			w.replaced = true
+			w.clear()
+			w.service.fail(w.ResponseWriter, w.request, err)
+			return
+		}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// clear removes the header of the result, but for some fields.
+func (w *contentWriter) clear(but ...string) {
+	for _, field := range []string{
+		"Accept-Ranges", "Content-Disposition", "Content-Range", "Etag", "Last-Modified", "X-Content-Type-Options",
+	} {
+		if len(but) == 0 || but[0] != field {
+			w.Header().Del(field)
+		}
+	}
+}
+
+func (w *contentWriter) Write(p []byte) (int, error) {
+	if w.replaced {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}

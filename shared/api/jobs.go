@@ -1,0 +1,170 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/fault"
+	"cutroom/shared/job"
+	"cutroom/shared/model"
+)
+
+// Jobs is the group of job creation and status (interface.md, "Job creation"
+// and "Job status"). One path serves both: a POST names a model, a GET a job.
+func Jobs(s *service) []route {
+	return []route{{"/v1/jobs/{id}", map[string]handler{
+		http.MethodPost: s.createJob,
+		http.MethodGet:  s.showJob,
+	}}}
+}
+
+// createJob is POST /v1/jobs/{id or alias of a model}. The checks come in the
+// order of decisions.md, "Order of checks and error bodies"; whether the queue
+// has room can be told only once the model is known.
+func (s *service) createJob(w http.ResponseWriter, r *http.Request) error {
+	who, err := s.authenticate(r)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("id")
+	m, ok := s.Catalog.Find(name)
+	if !ok {
+		return fault.New(fault.NotFound, "There is no model %.128q.", name)
+	}
+	if err := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), who.Account, who.Tier.PendingJobs); err != nil {
+		return err
+	}
+	if r.ContentLength > s.maxBody() {
+		return s.errBodyTooLarge()
+	}
+	accepted, err := s.submit(r, who, m)
+	if err != nil {
+		return err
+	}
+	s.writeJSON(w, r, http.StatusOK, createdBody{accepted.ID, accepted.Status})
+	return nil
+}
+
+type createdBody struct {
+	ID     string     `json:"job_id"`
+	Status job.Status `json:"status"`
+}
+
+// submit reads a request's form, stores its files and has the job accepted.
+// When it fails, nothing that it stored stays, unless the job may have been
+// accepted all the same: the answer of a store can be lost.
+//
+// Errors: problems; those of the body, the stores and job.Service.
+func (s *service) submit(r *http.Request, who credential.Principal, m *model.Model) (job.Job, error) {
+	ctx := r.Context()
+	id, err := s.Jobs.NewID()
+	if err != nil {
+		return job.Job{}, err
+	}
+	in := &inputs{service: s, account: who.Account, jobID: id}
+	defer in.discard(ctx)
+
+	c, err := s.readForm(ctx, r, m.Form, in)
+	if err != nil {
+		return job.Job{}, err
+	}
+	order, found := interpret(m.Form, c)
+	if len(found) > 0 {
+		return job.Job{}, found
+	}
+	if order.seed == nil {
+		seed, err := s.Jobs.NewSeed()
+		if err != nil {
+			return job.Job{}, err
+		}
+		order.seed = &seed
+	}
+	in.kept = true
+	accepted, err := s.Jobs.Submit(ctx, job.Job{
+		ID: id, Account: who.Account, Key: who.Key, Model: m.ID, Lane: job.LaneOf(m.Kind),
+		Seed: *order.seed, Request: order.request,
+	}, who.Tier.PendingJobs)
+	in.kept = !refused(err)
+	return accepted, err
+}
+
+// refused reports whether an error of Submit says for certain that the job was
+// not accepted.
+func refused(err error) bool {
+	var refusal *fault.Error
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	switch refusal.Code {
+	case fault.Internal, fault.Unavailable, fault.Timeout:
+		return false
+	}
+	return true
+}
+
+// readForm reads the form of a request by its content type. A form without
+// files may come urlencoded as well as in parts.
+//
+// Errors: problems; those of the body and the stores.
+func (s *service) readForm(ctx context.Context, r *http.Request, form *model.Form, in *inputs) (content, error) {
+	b := &body{source: r.Body, left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err == nil && kind == "application/x-www-form-urlencoded":
+		return readURLEncoded(b, form)
+	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
+		return readMultipart(b, parameters["boundary"], form, func(field *model.Field, name string, content io.Reader) (*job.Input, *problem, error) {
+			return in.take(ctx, field, name, content)
+		})
+	case form.URLEncoded:
+		return nil, problems{bodyProblem("The body must be application/x-www-form-urlencoded, or multipart/form-data with a boundary.")}
+	}
+	return nil, problems{bodyProblem("The body must be multipart/form-data with a boundary.")}
+}
+
+// showJob is GET /v1/jobs/{id of a job}.
+func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
+	who, err := s.authenticate(r)
+	if err != nil {
+		return err
+	}
+	j, err := s.Jobs.Get(r.Context(), who.Account, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	s.writeJSON(w, r, http.StatusOK, jobBody{
+		ID: j.ID, Status: j.Status, Model: j.Model,
+		CreatedAt: timestamp(j.CreatedAt), StartedAt: timestamp(j.StartedAt), CompletedAt: timestamp(j.CompletedAt),
+		Progress: j.Progress, Seed: j.Seed, Failure: j.Failure,
+	})
+	return nil
+}
+
+// jobBody is a job as its account sees it (decisions.md, "Jobs"). Times that
+// are still to come are null; error is there when the job has failed.
+type jobBody struct {
+	ID          string       `json:"job_id"`
+	Status      job.Status   `json:"status"`
+	Model       string       `json:"model"`
+	CreatedAt   *string      `json:"created_at"`
+	StartedAt   *string      `json:"started_at"`
+	CompletedAt *string      `json:"completed_at"`
+	Progress    float64      `json:"progress"`
+	Seed        uint32       `json:"seed"`
+	Failure     *job.Failure `json:"error,omitempty"`
+}
+
+// timestamp writes a time as RFC 3339 in UTC, to the millisecond; nil for the
+// zero time.
+func timestamp(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	return &text
+}

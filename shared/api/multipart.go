@@ -1,0 +1,198 @@
+package api
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"mime/multipart"
+	"strings"
+	"unicode/utf8"
+
+	"cutroom/shared/job"
+	"cutroom/shared/model"
+)
+
+const (
+	// maxParts bounds the parts of a form, those of unknown fields counted in.
+	maxParts = 100
+	// maxPartHeader bounds what stands between the contents of two parts, in
+	// bytes: a boundary and a header.
+	maxPartHeader = 16 << 10
+	// bodyBuffer is how much is read from a connection at once; the parser's
+	// own steps are small.
+	bodyBuffer = 256 << 10
+)
+
+var (
+	errPartHeader = errors.New("a part's header is too long")
+	errTruncated  = errors.New("the form ends before its last boundary")
+)
+
+// takeFile stores the content of a file part. A problem is the client's, an
+// error ends the request. It need not read the content to its end.
+type takeFile func(field *model.Field, name string, content io.Reader) (*job.Input, *problem, error)
+
+// readMultipart reads a form part by part, as it arrives. Files go to take and
+// nothing is held of them; of other fields, maxValue bytes are kept.
+//
+// Errors: problems when the body is no valid form; those of the body and of
+// take.
+func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (content, error) {
+	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
+	reader := multipart.NewReader(source, boundary)
+	c := content{}
+	for parts := 0; ; parts++ {
+		source.bound(maxPartHeader)
+		part, err := reader.NextRawPart()
+		if err == io.EOF { // as it is: the last boundary; see partSource
+			break
+		}
+		if err != nil {
+			return nil, b.malformed(err)
+		}
+		if parts == maxParts {
+			return nil, problems{bodyProblem("The form has more than 100 parts.")}
+		}
+		source.unbound()
+		p := &partContent{part: part}
+		err = readPart(c, part.FormName(), p, form, take)
+		if err == nil {
+			// The reader would drop the rest too, but within a header's bound.
+			_, err = io.Copy(io.Discard, p)
+		}
+		if p.failure != nil {
+			return nil, b.malformed(p.failure)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	// The form is over, the body may not be.
+	_, err := io.Copy(io.Discard, b)
+	return c, err
+}
+
+// malformed gives the error of a form that could not be read on: the body's
+// own, or that the form is not valid.
+func (b *body) malformed(err error) error {
+	switch {
+	case b.failure != nil:
+		return b.failure
+	case errors.Is(err, errPartHeader):
+		return problems{bodyProblem("The header of a part is longer than 16 KiB.")}
+	}
+	return problems{bodyProblem("The body is not valid multipart/form-data.")}
+}
+
+// readPart reads one part, as far as it is of use.
+func readPart(c content, name string, p io.Reader, form *model.Form, take takeFile) error {
+	if name == "" {
+		return problems{bodyProblem("A part has no name, or its Content-Disposition cannot be read.")}
+	}
+	field, known := form.Field(name)
+	if !known {
+		return nil
+	}
+	if !field.Type.IsFile() {
+		text, err := readValue(p)
+		if err == nil && text != "" {
+			if s := c.begin(field, name); s != nil {
+				s.text = text
+			}
+		}
+		return err
+	}
+	s := c.begin(field, name)
+	if s == nil {
+		return nil
+	}
+	input, wrong, err := take(field, name, p)
+	if wrong != nil {
+		s.problems = append(s.problems, *wrong)
+	}
+	s.input = input
+	return err
+}
+
+// readValue reads a value, the first maxValue bytes of it at most.
+func readValue(r io.Reader) (string, error) {
+	var text strings.Builder
+	if _, err := io.Copy(&text, io.LimitReader(r, maxValue)); err != nil {
+		return "", err
+	}
+	return shorten(text.String()), nil
+}
+
+// shorten gives the first maxValue bytes of a value, less a character that the
+// cut goes through.
+func shorten(text string) string {
+	if len(text) < maxValue {
+		return text
+	}
+	text = text[:maxValue]
+	for i := 1; i <= utf8.UTFMax && i <= len(text); i++ {
+		if start := len(text) - i; utf8.RuneStart(text[start]) {
+			if !utf8.FullRuneInString(text[start:]) {
+				text = text[:start]
+			}
+			break
+		}
+	}
+	return text
+}
+
+// partContent is the content of a part. It remembers how reading it failed, to
+// tell that from a failure of whoever takes the content.
+type partContent struct {
+	part    *multipart.Part
+	failure error
+}
+
+func (p *partContent) Read(b []byte) (int, error) {
+	n, err := p.part.Read(b)
+	if err != nil && err != io.EOF {
+		p.failure = err
+	}
+	return n, err
+}
+
+// partSource is what a multipart.Reader reads from. It bounds what that may
+// read between two contents, of which the reader would take 10 MiB. And it lets
+// no body end in the reader's sight, for which a body that breaks off in a
+// header is complete: it adds the line end that a last boundary may lack, and
+// then fails.
+type partSource struct {
+	source io.Reader
+	// left is how much may be read, negative when there is no bound.
+	left  int
+	added int
+}
+
+const lineEnd = "\r\n"
+
+func (s *partSource) bound(bytes int) { s.left = bytes }
+func (s *partSource) unbound()        { s.left = -1 }
+
+func (s *partSource) Read(p []byte) (n int, err error) {
+	if s.left == 0 {
+		return 0, errPartHeader
+	}
+	if s.left > 0 {
+		p = p[:min(len(p), s.left)]
+	}
+	if s.added == 0 {
+		n, err = s.source.Read(p)
+	}
+	if n == 0 && (err == io.EOF || s.added > 0) {
+		n, err = copy(p, lineEnd[s.added:]), nil
+		if s.added += n; n == 0 {
+			err = errTruncated
+		}
+	} else if err == io.EOF {
+		err = nil
+	}
+	if s.left > 0 {
+		s.left -= n
+	}
+	return n, err
+}
