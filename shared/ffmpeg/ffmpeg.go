@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
+	"cutroom/shared/job"
 	"cutroom/shared/model"
 )
 
@@ -34,6 +36,28 @@ var required = map[string][]string{
 type Tools struct {
 	ffmpeg, ffprobe, shell string
 	limits                 model.Limits
+	bounds                 bounds
+}
+
+// bounds is what one program may use.
+type bounds struct {
+	// memory is its address space, in bytes.
+	memory int64
+	// runTime and probeTime are processor time, over all threads, of ffmpeg
+	// and of ffprobe.
+	runTime, probeTime time.Duration
+}
+
+// defaultBounds are far above what any input within the limits needs: 1.3 GB
+// for tone-mapping pictures of 4096x4096, and the stacks of the threads that
+// FFmpeg starts for each core.
+func defaultBounds() bounds {
+	cores := runtime.NumCPU()
+	return bounds{
+		memory:    4<<30 + int64(cores)*32<<20,
+		runTime:   job.MaxAge * time.Duration(cores),
+		probeTime: 30 * time.Second,
+	}
 }
 
 // Find looks for ffmpeg and ffprobe in PATH and checks that they can do what
@@ -42,7 +66,7 @@ type Tools struct {
 // An error is one line for the person who starts the program: what is missing
 // and how to install it.
 func Find(ctx context.Context, limits model.Limits) (*Tools, error) {
-	tools := &Tools{limits: limits}
+	tools := &Tools{limits: limits, bounds: defaultBounds()}
 	for name, path := range map[string]*string{"ffmpeg": &tools.ffmpeg, "ffprobe": &tools.ffprobe, "sh": &tools.shell} {
 		var err error
 		if *path, err = exec.LookPath(name); err != nil {

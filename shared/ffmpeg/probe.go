@@ -21,9 +21,6 @@ const (
 	// probeTime bounds the wall time of a probe; a healthy file takes a small
 	// part of a second.
 	probeTime = 2 * time.Minute
-	// probeProcessorTime bounds its processor time, over which the file is to
-	// blame.
-	probeProcessorTime = 30 * time.Second
 	// maxReport bounds what ffprobe may answer, in bytes.
 	maxReport = 1 << 20
 )
@@ -33,7 +30,7 @@ const (
 // an image's frame tells the orientation too.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
-	videoEntries   = "format=duration:stream=codec_type,avg_frame_rate,duration," + pictureEntries +
+	videoEntries   = "format=duration:stream=codec_type,avg_frame_rate,r_frame_rate,duration," + pictureEntries +
 		":stream_disposition=attached_pic:stream_side_data=rotation"
 	imageEntries = "frame=" + pictureEntries + ":frame_side_data=rotation"
 )
@@ -53,8 +50,11 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	if err != nil {
 		return media.Info{}, err
 	}
-	info, ok := report.video()
-	if !ok {
+	info, decoded := report.video()
+	if err := check(info); err != nil {
+		return media.Info{}, err
+	}
+	if !decoded {
 		return media.Info{}, engine.InvalidInput(nil, "The video cannot be decoded.")
 	}
 	if info.Duration == 0 {
@@ -139,7 +139,7 @@ func (t *Tools) runProbe(ctx context.Context, path, mime string, out io.Writer, 
 		program:       t.ffprobe,
 		args:          append(append(options, args...), "file:"+path),
 		stdout:        out,
-		processorTime: probeProcessorTime,
+		processorTime: t.bounds.probeTime,
 		maxFile:       1,
 	})
 	if within.Err() != nil && ctx.Err() == nil {

@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// addressSpace bounds the memory of one program, in bytes.
-	addressSpace = 6 << 30
 	// drainTime is how long the pipes of a program that has ended may stay
 	// open.
 	drainTime = 5 * time.Second
@@ -72,7 +70,7 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	log := &tail{limit: keptLog}
 	args := []string{"-c", limitScript, "sh",
 		strconv.Itoa(max(1, int(p.processorTime.Seconds()))),
-		strconv.Itoa(addressSpace >> 10),
+		strconv.FormatInt(t.bounds.memory>>10, 10),
 		strconv.FormatInt((p.maxFile+511)/512, 10),
 		p.program}
 	cmd := exec.CommandContext(ctx, t.shell, append(args, p.args...)...)

@@ -15,8 +15,11 @@ type probeReport struct {
 	Streams []struct {
 		CodecType    string `json:"codec_type"`
 		AvgFrameRate string `json:"avg_frame_rate"`
-		Duration     string
-		Disposition  struct {
+		// RFrameRate is FFmpeg's guess of the rate in which all times can be
+		// told, where the average is unknown.
+		RFrameRate  string `json:"r_frame_rate"`
+		Duration    string
+		Disposition struct {
 			AttachedPic int `json:"attached_pic"`
 		}
 		picture
@@ -36,10 +39,9 @@ type picture struct {
 	SideData          []struct{ Rotation float64 } `json:"side_data_list"`
 }
 
-// video describes the first video track that is no cover picture, and reports
-// whether there is one whose pictures could be decoded.
-func (r probeReport) video() (media.Info, bool) {
-	var info media.Info
+// video describes the first video track that is no cover picture as far as it
+// is known, and reports whether its pictures could be decoded.
+func (r probeReport) video() (info media.Info, decoded bool) {
 	found, audio := false, false
 	for _, stream := range r.Streams {
 		switch {
@@ -48,12 +50,12 @@ func (r probeReport) video() (media.Info, bool) {
 		case stream.CodecType == "video" && stream.Disposition.AttachedPic == 0 && !found:
 			found = true
 			info = stream.info()
-			info.FrameRate = ratio(stream.AvgFrameRate, 0)
+			info.FrameRate = ratio(stream.AvgFrameRate, ratio(stream.RFrameRate, 0))
 			info.Duration = max(parseSeconds(r.Format.Duration), parseSeconds(stream.Duration))
 		}
 	}
 	info.Audio = audio
-	return info, found && info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
+	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
 }
 
 // info describes a picture as it is displayed: with square pixels, turned.

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
-
-	"cutroom/shared/job"
 )
 
 // defaultMaxOutput bounds a written file where the command says nothing: five
@@ -74,7 +71,7 @@ func (t *Tools) Run(ctx context.Context, command Command) error {
 		program:       t.ffmpeg,
 		folder:        command.Folder,
 		stdout:        command.Stdout,
-		processorTime: job.MaxAge * time.Duration(runtime.NumCPU()),
+		processorTime: t.bounds.runTime,
 		maxFile:       command.MaxOutput,
 	}
 	if p.maxFile == 0 {
