@@ -66,7 +66,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err != nil {
 		return s, err
 	}
-	tools, err := ffmpeg.Find()
+	tools, err := ffmpeg.Find(ctx, catalog.Limits)
 	if err != nil {
 		return s, err
 	}
@@ -109,7 +109,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if s.listener, err = net.Listen("tcp", c.Addr); err != nil {
 		return s, fmt.Errorf("CUTROOM_ADDR: %w", err)
 	}
-	s.http = httpserver.New(httpserver.Config{Logger: logger, Handler: api.New(api.Config{
+	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError, Handler: api.New(api.Config{
 		Catalog: catalog, Jobs: service, Authenticator: credential.NewAuthenticator(s.db.Keys(), tiers, time.Now),
 		Blobs: blobs, MaxUpload: int64(c.MaxUpload), Logger: logger,
 	})})
