@@ -27,7 +27,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := os.Link(source, link); err != nil {
 		return s.copyBytes(ctx, from, to)
 	}
-	err = rename(link, target)
+	err = s.rename(link, target)
 	// A rename onto another link of the same file succeeds and leaves both.
 	if removeErr := os.Remove(link); !errors.Is(removeErr, fs.ErrNotExist) {
 		err = errors.Join(err, removeErr)

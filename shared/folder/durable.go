@@ -7,29 +7,36 @@ import (
 	"path/filepath"
 )
 
-// renameTries is how often a rename makes the folder of its target, which a
-// DeleteAll of the same moment can take away again.
-const renameTries = 3
-
 // rename gives a file its name in the store, durably, and replaces what has it.
-func rename(from, path string) error {
+// The folders of the name are made as needed; with an error none is left.
+func (s *Store) rename(from, path string) error {
 	folder := filepath.Dir(path)
+	s.folders.RLock()
 	err := os.Rename(from, path)
-	for try := 0; errors.Is(err, fs.ErrNotExist) && try < renameTries; try++ {
-		var made []string
-		if made, err = makeFolders(folder); err == nil {
-			err = os.Rename(from, path)
-		}
-		if err != nil {
-			for _, folder := range made {
-				os.Remove(folder) // fails, as it should, where another blob came
-			}
-		}
+	s.folders.RUnlock()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = s.renameInto(folder, from, path)
 	}
 	if err != nil {
 		return err
 	}
 	return syncFolder(folder)
+}
+
+// renameInto is rename into a folder that has to be made first.
+func (s *Store) renameInto(folder, from, path string) error {
+	s.folders.Lock()
+	defer s.folders.Unlock()
+	made, err := makeFolders(folder)
+	if err == nil {
+		err = os.Rename(from, path)
+	}
+	if err != nil {
+		for _, folder := range made {
+			err = errors.Join(err, os.Remove(folder))
+		}
+	}
+	return err
 }
 
 // makeFolders makes a folder and those above it that are missing, durably. It

@@ -38,6 +38,9 @@ type Store struct {
 	buffers sync.Pool // of *[bufferSize]byte
 	// arrived numbers the files in arrivals, which Open has emptied.
 	arrived atomic.Uint64
+	// folders is held for writing by who makes folders, until they are synced,
+	// and by who takes them away: whoever finds a folder can rely on it.
+	folders sync.RWMutex
 }
 
 var (
@@ -122,7 +125,7 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, 0, fileError("open", err)
+		return nil, 0, readError("open", err)
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -130,7 +133,7 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	}
 	if err != nil {
 		file.Close()
-		return nil, 0, fileError("open", err)
+		return nil, 0, readError("open", err)
 	}
 	return file, info.Size(), nil
 }
@@ -152,7 +155,7 @@ func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
-		return blob.Info{}, fileError("head", err)
+		return blob.Info{}, readError("head", err)
 	}
 	return blob.Info{Size: info.Size(), StoredAt: info.ModTime()}, nil
 }
@@ -195,13 +198,20 @@ func (s *Store) Link(ctx context.Context, name, path string) error {
 	return nil
 }
 
+// readError is fileError where a name that leads nowhere is a blob that does not
+// exist.
+func readError(what string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return fault.Wrap(err, fault.NotFound, "The blob does not exist.")
+	}
+	return fileError(what, err)
+}
+
 // fileError gives an error of the file system as one of the domain.
 func fileError(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return fault.Wrap(err, fault.NotFound, "The blob does not exist.")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fault.Wrap(err, fault.StorageFull, "There is no room left to store the bytes.")
 	}

@@ -37,21 +37,21 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	if err != nil {
 		return 0, discard(file, err)
 	}
-	if err := publish(file, path); err != nil {
+	if err := s.publish(file, path); err != nil {
 		return 0, discard(file, fileError("put", err))
 	}
 	return size, nil
 }
 
 // publish makes the file durable and then visible under the path, durably too.
-func publish(file *os.File, path string) error {
+func (s *Store) publish(file *os.File, path string) error {
 	if err := file.Sync(); err != nil {
 		return err
 	}
 	if err := file.Close(); err != nil {
 		return err
 	}
-	return rename(file.Name(), path)
+	return s.rename(file.Name(), path)
 }
 
 // discard closes and removes a file that the cause keeps from being published.

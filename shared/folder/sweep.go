@@ -108,7 +108,10 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	}
 	// Out of sight first: what a crash leaves of it is cleared by Open.
 	doomed := s.arrival()
-	if err := os.Rename(path, doomed); err != nil {
+	s.folders.Lock()
+	err = os.Rename(path, doomed)
+	s.folders.Unlock()
+	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
