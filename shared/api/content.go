@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cutroom/shared/blob"
+	"cutroom/shared/fault"
 	"cutroom/shared/job"
 	"cutroom/shared/media"
 )
@@ -81,9 +82,12 @@ func (c *resultReader) Seek(offset int64, whence int) (int64, error) {
 
 // begin opens the blob at the offset for so many bytes.
 //
-// Errors: those of blob.Store's Open.
+// Errors: fault.NotFound when it was deleted a moment ago.
 func (c *resultReader) begin(length int64) (err error) {
 	c.open, err = c.blobs.Open(c.ctx, c.result.Blob, c.offset, length)
+	if fault.Is(err, fault.NotFound) {
+		return fault.Wrap(err, fault.NotFound, "The job's result has expired.")
+	}
 	return err
 }
 
