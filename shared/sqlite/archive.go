@@ -8,11 +8,15 @@ import (
 	"cutroom/shared/job"
 )
 
+const (
+	overdueJobs = "select id from job where completed_at is null and deadline <= ? order by deadline limit ?"
+	endedJobs   = selectJob + "where job.id > ? and completed_at < ? order by job.id limit ?"
+)
+
 // Overdue gives ids of jobs that have not ended and whose deadline is not ahead
 // of now, at most limit, the longest overdue first.
 func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string, error) {
-	rows, err := s.db.reader.QueryContext(ctx, `select id from job
-		where completed_at is null and deadline <= ? order by deadline limit ?`, millis(now), limit)
+	rows, err := s.db.reader.QueryContext(ctx, overdueJobs, millis(now), limit)
 	if err != nil {
 		return nil, storeError("find overdue jobs", err)
 	}
@@ -31,8 +35,7 @@ func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string,
 // Ended gives jobs that ended before the time and after the id, in the order of
 // their ids, at most limit.
 func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit int) ([]job.Job, error) {
-	rows, err := s.db.reader.QueryContext(ctx, selectJob+
-		"where job.id > ? and completed_at < ? order by job.id limit ?", after, millis(before), limit)
+	rows, err := s.db.reader.QueryContext(ctx, endedJobs, after, millis(before), limit)
 	if err != nil {
 		return nil, storeError("find ended jobs", err)
 	}

@@ -17,13 +17,16 @@ const jobColumns = `job.id, account, key, model, lane, seed, status, progress, r
 	created_at, deadline, started_at, completed_at, result, failure, job_request.body`
 
 // selectJob begins every query that gives whole jobs.
-const selectJob = "select " + jobColumns + " from job join job_request on job_request.job = job.id "
+const (
+	selectJob = "select " + jobColumns + " from job join job_request on job_request.job = job.id "
+	jobByID   = selectJob + "where job.id = ?"
+)
 
 // find gives the job with the id.
 //
 // Errors: fault.NotFound.
 func find(ctx context.Context, q querier, id string) (job.Job, error) {
-	j, err := scanJob(q.QueryRowContext(ctx, selectJob+"where job.id = ?", id))
+	j, err := scanJob(q.QueryRowContext(ctx, jobByID, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return job.Job{}, fault.New(fault.NotFound, "Job not found.")
 	}

@@ -25,6 +25,16 @@ var (
 	_ job.Archive = (*Jobs)(nil)
 )
 
+const (
+	openOfAccount = "select count(*) from job where account = ? and completed_at is null"
+
+	backlogOfLane = `select
+		(select count(*) from job where lane = ?1 and completed_at is null),
+		(select count(*) from job where lane = ?1 and account = ?2 and completed_at is null),
+		(select avg(completed_at - started_at) from (select completed_at, started_at from job
+			where lane = ?1 and status = 'completed' order by completed_at desc limit ?3))`
+)
+
 // recentRuns is how many runs the mean run time of a backlog is taken over:
 // enough to even out clips of different lengths, few enough to follow a change
 // of the engine within minutes.
@@ -45,8 +55,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 		}
 		if limit > 0 {
 			var open int
-			if err := tx.QueryRowContext(ctx, "select count(*) from job where account = ? and completed_at is null",
-				j.Account).Scan(&open); err != nil {
+			if err := tx.QueryRowContext(ctx, openOfAccount, j.Account).Scan(&open); err != nil {
 				return err
 			}
 			if open >= limit {
@@ -106,12 +115,7 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.
 		backlog job.Backlog
 		mean    sql.NullFloat64
 	)
-	err := s.db.reader.QueryRowContext(ctx, `select
-		(select count(*) from job where lane = ?1 and completed_at is null),
-		(select count(*) from job where lane = ?1 and account = ?2 and completed_at is null),
-		(select avg(completed_at - started_at) from (select completed_at, started_at from job
-			where lane = ?1 and status = 'completed' order by completed_at desc limit ?3))`,
-		lane, account, recentRuns).Scan(&backlog.Jobs, &backlog.AccountJobs, &mean)
+	err := s.db.reader.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns).Scan(&backlog.Jobs, &backlog.AccountJobs, &mean)
 	backlog.RunTime = time.Duration(mean.Float64 * float64(time.Millisecond))
 	return backlog, storeError("read the backlog", err)
 }

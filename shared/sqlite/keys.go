@@ -15,7 +15,10 @@ type Keys struct{ db *DB }
 
 var _ credential.Store = (*Keys)(nil)
 
-const keyColumns = "hash, id, account, tier, label, created_at, revoked_at"
+const (
+	keyColumns = "hash, id, account, tier, label, created_at, revoked_at"
+	keyByHash  = "select " + keyColumns + " from api_key where hash = ?"
+)
 
 // CreateKey keeps a new key.
 //
@@ -43,8 +46,7 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 //
 // Errors: fault.NotFound.
 func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
-	key, err := scanKey(k.db.reader.QueryRowContext(ctx,
-		"select "+keyColumns+" from api_key where hash = ?", hash[:]))
+	key, err := scanKey(k.db.reader.QueryRowContext(ctx, keyByHash, hash[:]))
 	return key, storeError("find a key", err)
 }
 

@@ -52,6 +52,19 @@ type DB struct {
 // Errors: one that names both versions when the file was written by a newer
 // version of the program; fault.StorageFull.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
+	db, err := connect(path, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.migrate(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// connect opens the file with the schema that it has.
+func connect(path string, options Options) (*DB, error) {
 	if options.Now == nil {
 		return nil, errors.New("sqlite: no clock")
 	}
@@ -88,12 +101,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 		reader.Close()
 		return nil, err
 	}
-	db := &DB{writer: writer, reader: reader, now: options.Now, bell: newBell()}
-	if err := db.migrate(ctx); err != nil {
-		db.Close()
-		return nil, err
-	}
-	return db, nil
+	return &DB{writer: writer, reader: reader, now: options.Now, bell: newBell()}, nil
 }
 
 // openPool makes a pool of at most size connections, none of which is opened yet.

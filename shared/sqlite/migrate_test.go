@@ -1,0 +1,205 @@
+package sqlite
+
+import (
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// schemaOf gives the schema of a file, line by line, and checks that it is whole.
+func schemaOf(t *testing.T, db *DB) []string {
+	t.Helper()
+	rows, err := db.reader.QueryContext(t.Context(), "select type, name, coalesce(sql, '') from sqlite_schema order by type, name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var schema []string
+	for rows.Next() {
+		var kind, name, text string
+		if err := rows.Scan(&kind, &name, &text); err != nil {
+			t.Fatal(err)
+		}
+		schema = append(schema, kind+" "+name+": "+text)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	var check string
+	if err := db.reader.QueryRowContext(t.Context(), "pragma integrity_check").Scan(&check); err != nil || check != "ok" {
+		t.Fatalf("integrity check: %q, %v", check, err)
+	}
+	return schema
+}
+
+// openFile opens a file until the end of the test.
+func openFile(t *testing.T, path string) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), path, Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func TestMigrationsFromEveryVersion(t *testing.T) {
+	steps, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range steps {
+		if want := fmt.Sprintf("migrations/%04d_", i+1); !strings.HasPrefix(step, want) {
+			t.Errorf("step %d is %s, want %s…", i+1, step, want)
+		}
+	}
+	want := schemaOf(t, openFile(t, filepath.Join(t.TempDir(), "new.db")))
+	for version := range len(steps) + 1 {
+		path := filepath.Join(t.TempDir(), "old.db")
+		old := openEmpty(t, path)
+		if err := old.migrateTo(t.Context(), steps, version); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db := openFile(t, path)
+		if got, err := versionOf(t.Context(), db.reader); err != nil || got != len(steps) {
+			t.Errorf("from version %d to %d, %v; want %d", version, got, err, len(steps))
+		}
+		if got := schemaOf(t, db); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("from version %d the schema is\n%v\nwant\n%v", version, got, want)
+		}
+	}
+}
+
+// openEmpty opens a new file without its schema.
+func openEmpty(t *testing.T, path string) *DB {
+	t.Helper()
+	db, err := connect(path, Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
+	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
+	before := schemaOf(t, db)
+	// The schema is there already, so that every step fails half-way or at once.
+	if _, err := db.writer.ExecContext(t.Context(), "pragma user_version = 0; drop table job_request"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.migrate(t.Context()); err == nil {
+		t.Fatal("no error")
+	}
+	if version, err := versionOf(t.Context(), db.reader); err != nil || version != 0 {
+		t.Errorf("version %d, %v; want 0", version, err)
+	}
+	if after := schemaOf(t, db); len(after) != len(before)-1 {
+		t.Errorf("the schema has %d parts, want the %d from before", len(after), len(before)-1)
+	}
+}
+
+func TestNewerDatabaseIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	db := openFile(t, path)
+	if _, err := db.writer.ExecContext(t.Context(), "pragma user_version = 1000"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), path, Options{Now: time.Now})
+	if err == nil || !strings.Contains(err.Error(), "version 1000") || !strings.Contains(err.Error(), "newer") {
+		t.Errorf("error %v, want one that names the version", err)
+	}
+}
+
+func TestNewFileIsOpenedByManyAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			db, err := Open(t.Context(), path, Options{Now: time.Now})
+			if err != nil {
+				t.Errorf("open: %v", err)
+				return
+			}
+			if err := db.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestSettings checks on the connections themselves what durability rests on.
+func TestSettings(t *testing.T) {
+	db := openFile(t, filepath.Join(t.TempDir(), "a name?with=%20 #signs.db"))
+	for _, c := range []struct {
+		pool                *sql.DB
+		pragma, want, whose string
+	}{
+		{db.writer, "journal_mode", "wal", "writer"}, {db.writer, "synchronous", "2", "writer"},
+		{db.writer, "foreign_keys", "1", "writer"}, {db.writer, "busy_timeout", "10000", "writer"},
+		{db.writer, "query_only", "0", "writer"},
+		{db.reader, "journal_mode", "wal", "reader"}, {db.reader, "busy_timeout", "10000", "reader"},
+		{db.reader, "query_only", "1", "reader"},
+	} {
+		var got string
+		if err := c.pool.QueryRowContext(t.Context(), "pragma "+c.pragma).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		if got != c.want {
+			t.Errorf("%s of the %s is %s, want %s", c.pragma, c.whose, got, c.want)
+		}
+	}
+}
+
+// TestQueriesUseTheirIndexes checks that what runs for every request or second
+// reads no more than it needs, whatever the number of jobs that have ended.
+func TestQueriesUseTheirIndexes(t *testing.T) {
+	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
+	for query, indexes := range map[string][]string{
+		openOfAccount: {"job_open_by_account"},
+		backlogOfLane: {"job_open_by_lane", "job_completed_by_lane"},
+		overdueJobs:   {"job_open_by_deadline"},
+		jobByID:       {"PRIMARY KEY (id=?)"},
+		endedJobs:     {"PRIMARY KEY (id>?)"},
+		keyByHash:     {"(hash=?)"},
+		nextQueue:     {"goqite_queue_priority_created_idx", "lease_by_queue"},
+	} {
+		plan := planOf(t, db.reader, query)
+		for _, index := range indexes {
+			if !strings.Contains(plan, index) {
+				t.Errorf("%s:\n%swant %s", query, plan, index)
+			}
+		}
+		if strings.Contains(plan, "SCAN job\n") || query != nextQueue && strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("%s:\n%swant neither a scan of all jobs nor a sort", query, plan)
+		}
+	}
+}
+
+// planOf gives SQLite's plan of a query.
+func planOf(t *testing.T, pool *sql.DB, query string) string {
+	t.Helper()
+	rows, err := pool.QueryContext(t.Context(), "explain query plan "+query, nil, nil, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatal(err)
+		}
+		plan.WriteString(step + "\n")
+	}
+	return plan.String()
+}
