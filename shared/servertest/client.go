@@ -1,0 +1,166 @@
+package servertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Client calls the media API as one holder of a key.
+type Client struct{ URL, Key string }
+
+// Job is a job as the API shows it.
+type Job struct {
+	ID          string   `json:"job_id"`
+	Status      string   `json:"status"`
+	Model       string   `json:"model"`
+	CreatedAt   string   `json:"created_at"`
+	StartedAt   string   `json:"started_at"`
+	CompletedAt string   `json:"completed_at"`
+	Progress    float64  `json:"progress"`
+	Seed        uint32   `json:"seed"`
+	Error       *Failure `json:"error"`
+}
+
+// Failure is why a job failed.
+type Failure struct{ Code, Message string }
+
+// Ended reports whether the job's state is terminal.
+func (j Job) Ended() bool { return j.Status == "completed" || j.Status == "failed" }
+
+// Refusal is an answer that is not the one asked for.
+type Refusal struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Error gives the status and the body.
+func (r *Refusal) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
+
+// Detail is the error body's detail where that is a string, else "".
+func (r *Refusal) Detail() string {
+	var body struct{ Detail string }
+	if json.Unmarshal(r.Body, &body) != nil {
+		return ""
+	}
+	return body.Detail
+}
+
+// Answer is a whole response.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Call sends a request with the client's key and reads the whole answer,
+// whatever its status. The headers are pairs of name and value.
+//
+// Errors: of the transport.
+func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, length int64, headers ...string) (Answer, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
+	if err != nil {
+		return Answer{}, err
+	}
+	if body != nil {
+		request.ContentLength = length
+	}
+	if c.Key != "" {
+		request.Header.Set("x-api-key", c.Key)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%s %s: read the answer: %w", method, path, err)
+	}
+	return Answer{response.StatusCode, response.Header, content}, nil
+}
+
+// Get sends a GET; see Call.
+func (c *Client) Get(ctx context.Context, path string, headers ...string) (Answer, error) {
+	return c.Call(ctx, http.MethodGet, path, nil, 0, headers...)
+}
+
+// Submit creates a job of the model.
+//
+// Errors: *Refusal; of the transport.
+func (c *Client) Submit(ctx context.Context, model string, form Form) (Job, error) {
+	body, length, contentType := form.Encode()
+	answer, err := c.Call(ctx, http.MethodPost, "/v1/jobs/"+model, body, length, "Content-Type", contentType)
+	return jobOf(answer, err)
+}
+
+// Job reads a job.
+//
+// Errors: *Refusal; of the transport.
+func (c *Client) Job(ctx context.Context, id string) (Job, error) {
+	return jobOf(c.Get(ctx, "/v1/jobs/"+id))
+}
+
+// Await reads the job until it has ended, and shows each reading to seen, where
+// that is not nil.
+func (c *Client) Await(ctx context.Context, id string, seen func(Job)) (Job, error) {
+	const every = 25 * time.Millisecond
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		job, err := c.Job(ctx, id)
+		if err != nil {
+			return job, err
+		}
+		if seen != nil {
+			seen(job)
+		}
+		if job.Ended() {
+			return job, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return job, fmt.Errorf("job %s is %s: %w", id, job.Status, context.Cause(ctx))
+		}
+	}
+}
+
+// Content reads the result of a job.
+//
+// Errors: *Refusal; of the transport.
+func (c *Client) Content(ctx context.Context, id string) (Answer, error) {
+	answer, err := c.Get(ctx, "/v1/jobs/"+id+"/content")
+	if err != nil {
+		return answer, err
+	}
+	return answer, expect(answer, http.StatusOK)
+}
+
+func jobOf(answer Answer, err error) (Job, error) {
+	if err != nil {
+		return Job{}, err
+	}
+	if err := expect(answer, http.StatusOK); err != nil {
+		return Job{}, err
+	}
+	var job Job
+	if err := json.Unmarshal(answer.Body, &job); err != nil {
+		return Job{}, fmt.Errorf("the answer is no job: %w: %s", err, answer.Body)
+	}
+	return job, nil
+}
+
+func expect(answer Answer, status int) error {
+	if answer.Status != status {
+		return &Refusal{answer.Status, answer.Header, answer.Body}
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package servertest
+
+import (
+	"bytes"
+	"io"
+	"mime/multipart"
+	"strings"
+)
+
+// Form is a multipart/form-data body.
+type Form []Part
+
+// Part is one part of a form: a text, or a file when it has a file name.
+type Part struct {
+	Name, FileName string
+	// Content is sent once. Size is its length in bytes.
+	Content io.Reader
+	Size    int64
+}
+
+// Text is a part with a field's value.
+func Text(name, value string) Part {
+	return Part{Name: name, Content: strings.NewReader(value), Size: int64(len(value))}
+}
+
+// File is a part with a file.
+func File(name, fileName string, content []byte) Part {
+	return Part{Name: name, FileName: fileName, Content: bytes.NewReader(content), Size: int64(len(content))}
+}
+
+// Encode gives the body as a stream, with its length and content type.
+func (f Form) Encode() (body io.Reader, length int64, contentType string) {
+	// The writer makes what stands between the contents, which follow it by
+	// themselves, so that no content is ever held in memory.
+	var between bytes.Buffer
+	writer := multipart.NewWriter(&between)
+	var pieces []io.Reader
+	cut := func() {
+		length += int64(between.Len())
+		pieces = append(pieces, strings.NewReader(between.String()))
+		between.Reset()
+	}
+	for _, part := range f {
+		// Neither can fail, as a buffer takes everything.
+		if part.FileName != "" {
+			_, _ = writer.CreateFormFile(part.Name, part.FileName)
+		} else {
+			_, _ = writer.CreateFormField(part.Name)
+		}
+		cut()
+		pieces = append(pieces, part.Content)
+		length += part.Size
+	}
+	_ = writer.Close()
+	cut()
+	return io.MultiReader(pieces...), length, writer.FormDataContentType()
+}
