@@ -49,11 +49,14 @@ func (t *Tools) inputOptions(mime string) ([]string, error) {
 	return options, nil
 }
 
-// maxPixels is the largest picture that any accepted input may hold.
+// maxPixels is the largest picture that may be decoded. Decoders count sides
+// rounded up to blocks, so that some room is needed beyond what an accepted
+// input may hold.
 func (t *Tools) maxPixels() int {
-	return max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight)
+	pixels := max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight)
+	return pixels + pixels/8 + 1<<20
 }
 
-// maxAlloc bounds one allocation, in bytes: a picture of four channels of 32
-// bits each, the largest that filters make, and some room.
-func (t *Tools) maxAlloc() int { return 16*t.maxPixels() + 64<<20 }
+// maxAlloc bounds one allocation, in bytes: a picture of four channels of 16
+// bits each (those of 32 bits are kept by channel), and some room.
+func (t *Tools) maxAlloc() int { return 8*t.maxPixels() + 64<<20 }

@@ -57,7 +57,8 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	if !decoded {
 		return media.Info{}, engine.InvalidInput(nil, "The video cannot be decoded.")
 	}
-	if info.Duration == 0 {
+	if info.Duration == 0 || mime == "video/mp2t" {
+		// Of a transport stream, which has no header, FFmpeg only guesses.
 		if info.Duration, err = t.measure(ctx, path, mime, info.FrameRate); err != nil {
 			return media.Info{}, err
 		}
@@ -146,7 +147,7 @@ func (t *Tools) runProbe(ctx context.Context, path, mime string, out io.Writer, 
 		// The machine may be to blame as well as the file.
 		return &engine.Error{Code: job.EngineError, Message: "The file took too long to read.", Retryable: true, Err: err}
 	}
-	return explain(err)
+	return explainProbe(err)
 }
 
 // capped keeps what is written to it, up to a limit, and fails beyond.

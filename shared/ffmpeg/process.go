@@ -47,6 +47,8 @@ type failure struct {
 	log string
 	// signal is what killed it, or 0.
 	signal syscall.Signal
+	// notRun says that it could not even be started.
+	notRun bool
 	// overTime says that it used up its processor time.
 	overTime bool
 	err      error
@@ -95,11 +97,16 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err == nil {
-		return nil
-	}
 	f := &failure{log: log.String(), err: err}
+	if err == nil {
+		if !f.says("Error writing trailer") && !f.says("Error closing file") {
+			return nil
+		}
+		// FFmpeg 5 exits with 0 when the end of a file cannot be written.
+		f.err = errors.New("a file was not written to its end")
+	}
 	if state := cmd.ProcessState; state != nil {
+		f.notRun = state.ExitCode() == 126 || state.ExitCode() == 127 // of the shell
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}

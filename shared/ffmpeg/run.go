@@ -49,23 +49,13 @@ type Command struct {
 // Errors: the context's; [*engine.Error], which says whether the input is to
 // blame.
 func (t *Tools) Run(ctx context.Context, command Command) error {
-	args := []string{
-		"-nostdin", "-hide_banner", "-y",
-		"-loglevel", "error", "-nostats",
-		"-max_alloc", strconv.Itoa(t.maxAlloc()),
-		// Without a picture there is no result: an error, not an empty file.
-		"-abort_on", "empty_output",
-	}
+	args := t.globalArgs()
 	for _, input := range command.Inputs {
-		fence, err := t.inputOptions(input.MIME)
+		fence, err := t.inputArgs(input)
 		if err != nil {
 			return err
 		}
 		args = append(args, fence...)
-		// Only the caller's streams of pictures and sound are of use.
-		args = append(args, "-sn", "-dn", "-t", seconds(t.limits.VideoDuration))
-		args = append(args, input.Options...)
-		args = append(args, "-i", "file:"+input.Path)
 	}
 	p := process{
 		program:       t.ffmpeg,
@@ -96,7 +86,32 @@ func (t *Tools) Run(ctx context.Context, command Command) error {
 		}()
 	}
 	p.args = append(args, command.Args...)
-	return explain(t.run(ctx, p))
+	return t.explainRun(ctx, command.Inputs, t.run(ctx, p))
+}
+
+// globalArgs are the options of every run.
+func (t *Tools) globalArgs() []string {
+	return []string{
+		"-nostdin", "-hide_banner", "-y",
+		"-loglevel", "error", "-nostats",
+		"-max_alloc", strconv.Itoa(t.maxAlloc()),
+		// Without a picture there is no result: an error, not an empty file.
+		"-abort_on", "empty_output",
+	}
+}
+
+// inputArgs are the options that fence an input, those of the caller, and the
+// input.
+func (t *Tools) inputArgs(input Source) ([]string, error) {
+	args, err := t.inputOptions(input.MIME)
+	if err != nil {
+		return nil, err
+	}
+	// Nothing but pictures and sound is of use, and a header that claims little
+	// may be followed by much.
+	args = append(args, "-sn", "-dn", "-t", seconds(t.limits.VideoDuration))
+	args = append(args, input.Options...)
+	return append(args, "-i", "file:"+input.Path), nil
 }
 
 // readProgress calls report for every time in what "-progress" writes, until

@@ -159,7 +159,7 @@ func ExternalTrack(t testing.TB, path string) string {
 	alias = append(alias, byte(len(name)))
 	alias = append(alias, name...)
 	alias = append(alias, make([]byte, 63-len(name)+16)...)
-	alias = append(alias, 0, 1, 0, 1) // levels from here and to there
+	alias = append(alias, 0, 0, 0, 0) // no levels in common, so that the absolute path counts
 	alias = append(alias, make([]byte, 16)...)
 	const absolutePath = 2
 	alias = binary.BigEndian.AppendUint16(alias, absolutePath)
