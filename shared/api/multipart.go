@@ -24,8 +24,8 @@ const (
 )
 
 var (
-	errPartHeader = errors.New("a part's header is too long")
-	errTruncated  = errors.New("the form ends before its last boundary")
+	errTooLong   = errors.New("a part's header is too long")
+	errTruncated = errors.New("the form ends before its last boundary")
 )
 
 // takeFile stores the content of a file part. A problem is the client's, an
@@ -48,7 +48,7 @@ func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (c
 			break
 		}
 		if err != nil {
-			return nil, b.malformed(err)
+			return nil, source.invalid(b)
 		}
 		if parts == maxParts {
 			return nil, problems{bodyProblem("The form has more than 100 parts.")}
@@ -60,8 +60,8 @@ func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (c
 			// The reader would drop the rest too, but within a header's bound.
 			_, err = io.Copy(io.Discard, p)
 		}
-		if p.failure != nil {
-			return nil, b.malformed(p.failure)
+		if p.failed {
+			return nil, source.invalid(b)
 		}
 		if err != nil {
 			return nil, err
@@ -70,18 +70,6 @@ func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (c
 	// The form is over, the body may not be.
 	_, err := io.Copy(io.Discard, b)
 	return c, err
-}
-
-// malformed gives the error of a form that could not be read on: the body's
-// own, or that the form is not valid.
-func (b *body) malformed(err error) error {
-	switch {
-	case b.failure != nil:
-		return b.failure
-	case errors.Is(err, errPartHeader):
-		return problems{bodyProblem("The header of a part is longer than 16 KiB.")}
-	}
-	return problems{bodyProblem("The body is not valid multipart/form-data.")}
 }
 
 // readPart reads one part, as far as it is of use.
@@ -141,17 +129,17 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent is the content of a part. It remembers how reading it failed, to
-// tell that from a failure of whoever takes the content.
+// partContent is the content of a part. It remembers whether reading it failed,
+// to tell that from a failure of whoever takes the content.
 type partContent struct {
-	part    *multipart.Part
-	failure error
+	part   *multipart.Part
+	failed bool
 }
 
 func (p *partContent) Read(b []byte) (int, error) {
 	n, err := p.part.Read(b)
 	if err != nil && err != io.EOF {
-		p.failure = err
+		p.failed = true
 	}
 	return n, err
 }
@@ -164,8 +152,10 @@ func (p *partContent) Read(b []byte) (int, error) {
 type partSource struct {
 	source io.Reader
 	// left is how much may be read, negative when there is no bound.
-	left  int
-	added int
+	left int
+	// tooLong means that the bound was met.
+	tooLong bool
+	added   int // of lineEnd
 }
 
 const lineEnd = "\r\n"
@@ -173,9 +163,22 @@ const lineEnd = "\r\n"
 func (s *partSource) bound(bytes int) { s.left = bytes }
 func (s *partSource) unbound()        { s.left = -1 }
 
+// invalid gives the error of a form that could not be read on. What the reader
+// said is of no use: it may have taken a line that was cut for a malformed one.
+func (s *partSource) invalid(b *body) error {
+	switch {
+	case b.failure != nil:
+		return b.failure
+	case s.tooLong:
+		return problems{bodyProblem("The header of a part is longer than 16 KiB.")}
+	}
+	return problems{bodyProblem("The body is not valid multipart/form-data.")}
+}
+
 func (s *partSource) Read(p []byte) (n int, err error) {
 	if s.left == 0 {
-		return 0, errPartHeader
+		s.tooLong = true
+		return 0, errTooLong
 	}
 	if s.left > 0 {
 		p = p[:min(len(p), s.left)]
