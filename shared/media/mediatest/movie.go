@@ -66,7 +66,6 @@ func ClaimDuration(t testing.TB, path string, seconds uint32, tracksToo bool) st
 	if tracksToo {
 		set("tkhd", 0, 20, scale)
 		set("mdhd", 12, 16, 0)
-		set("elst", 0, 8, scale)
 	}
 	return write(t, "claims.mp4", content)
 }
