@@ -1,0 +1,147 @@
+package api_test
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// movie is the front of an MP4 whose frames follow and never end.
+const movie = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42\x00\x00\x00\x00mdat"
+
+// frames gives bytes that differ from place to place.
+func frames(n int) []byte {
+	bytes := make([]byte, n)
+	for i := range bytes {
+		bytes[i] = byte(i>>8 ^ i)
+	}
+	return bytes
+}
+
+// allocated is how many bytes were ever allocated, freed or not.
+func allocated() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
+}
+
+// An upload goes to the blob store as it arrives: the memory that it takes does
+// not depend on its size.
+func TestALargeUploadTakesLittleMemory(t *testing.T) {
+	const size = 256 << 20
+	w := newWorld(t, setup{})
+	piece := frames(1 << 20)
+	const before = "--x\r\nContent-Disposition: form-data; name=\"data\"; filename=\"a\"\r\n\r\n" + movie
+	const after = "\r\n--x--\r\n"
+	hash := md5.New()
+	io.WriteString(hash, movie)
+	w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"))) // the database is warm
+	idle := allocated()
+	a, err := w.raw(func(conn *net.TCPConn) {
+		io.WriteString(conn, head("gen-2.5", fmt.Sprintf("Content-Length: %d", len(before)+size+len(after)))+before)
+		for range size / len(piece) {
+			hash.Write(piece)
+			if _, err := conn.Write(piece); err != nil {
+				t.Fatal(err)
+			}
+		}
+		io.WriteString(conn, after)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := allocated() - idle; used > 16<<20 {
+		t.Errorf("an upload of %d MiB allocated %d MiB", size>>20, used>>20)
+	}
+	input := w.record(w.accepted(a)).Request.Inputs["data"]
+	if want := hex.EncodeToString(hash.Sum(nil)); input.MD5 != want || input.Size != size+int64(len(movie)) || input.MIME != "video/mp4" {
+		t.Errorf("the input is %+v, want the MD5 %s", input, want)
+	}
+	info, err := os.Stat(filepath.Join(w.root, input.Blob))
+	if err != nil || info.Size() != input.Size {
+		t.Errorf("stored: %v %v", info, err)
+	}
+}
+
+// The limit on a file is told on its part; the rest of the form is read on.
+func TestTheLimitOfAFile(t *testing.T) {
+	const limit = 1 << 20
+	w := newWorld(t, setup{maxUpload: limit})
+	exact := movie + string(frames(limit-len(movie)))
+	id := w.accepted(w.post("gen-2.5", studio, upload("data", exact)))
+	if got := w.record(id).Request.Inputs["data"].Size; got != limit {
+		t.Errorf("the size is %d", got)
+	}
+	if content(t, filepath.Join(w.root, "jobs", id, "data")) != exact {
+		t.Error("the bytes are not those that were sent")
+	}
+	if err := w.blobs.DeleteAll(t.Context(), "jobs"); err != nil {
+		t.Fatal(err)
+	}
+	o := w.outcome("", w.post("gen-2.5", studio, upload("data", exact+"x"), upload("reference_image", "no image"), text("seed", "x")))
+	want := []string{
+		"Value error, The file is larger than 1 MiB.",
+		"Value error, The file is not an image of a kind that is accepted.",
+		"Input should be a valid integer, unable to parse string as an integer",
+	}
+	for i, line := range o.lines {
+		if got := line.(problem).Msg; len(o.lines) != len(want) || got != want[i] {
+			t.Errorf("problem %d: %s", i, got)
+		}
+	}
+	w.nothingStays()
+
+	odd := newWorld(t, setup{maxUpload: 1000})
+	problems := odd.problems(odd.post("gen-2.5", studio, upload("data", movie+string(frames(1000)))))
+	if len(problems) != 1 || problems[0].Msg != "Value error, The file is larger than 1000 bytes." {
+		t.Errorf("got %v", problems)
+	}
+}
+
+// Refusals of every kind reach a client that sends all before it reads.
+func TestRefusalsReachAClientThatIsStillSending(t *testing.T) {
+	w := newWorld(t, setup{maxUpload: 32 << 20})
+	const size = 64 << 20
+	piece := frames(1 << 20)
+	body := func(key, path, front string, declared int) func(*net.TCPConn) {
+		return func(conn *net.TCPConn) {
+			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nx-api-key: %s\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: %d\r\n\r\n%s",
+				path, key, declared, front)
+			for sent := len(front); sent < declared; sent += len(piece) {
+				if _, err := conn.Write(piece[:min(len(piece), declared-sent)]); err != nil {
+					t.Errorf("%s: cut off while sending: %v", path, err)
+					return
+				}
+			}
+		}
+	}
+	idle := allocated()
+	for _, c := range []struct {
+		says   string
+		send   func(*net.TCPConn)
+		status int
+	}{
+		{"no key", body("", "/v1/jobs/gen-2.5", "", size), 401},
+		{"no route", body(studio, "/v1/nothing", "", size), 404},
+		{"no method", body(studio, "/healthz", "", size), 405},
+		{"no model", body(studio, "/v1/jobs/gen-9", "", size), 404},
+		{"too large", body(studio, "/v1/jobs/gen-2.5", "", size), 413},
+		{"a form that is none", body(studio, "/v1/jobs/gen-2.5", "--x\r\nnothing\r\n", 30<<20), 422},
+	} {
+		a, err := w.raw(c.send)
+		if err != nil || a.status != c.status || !strings.HasPrefix(a.body, `{"detail":`) {
+			t.Errorf("%s: %d %s: %v", c.says, a.status, a.body, err)
+		}
+	}
+	if used := allocated() - idle; used > 16<<20 {
+		t.Errorf("%d MiB were allocated for refused uploads", used>>20)
+	}
+	w.nothingStays()
+}
