@@ -32,6 +32,7 @@ type process struct {
 	program string
 	args    []string
 	folder  string
+	stdin   io.Reader
 	stdout  io.Writer
 	// progress becomes file descriptor 3 of the program, when not nil.
 	progress *os.File
@@ -80,7 +81,7 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	// Nothing of this program's surroundings reaches the child. Few arenas keep
 	// many threads from spreading over the address space.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MALLOC_ARENA_MAX=2"}
-	cmd.Stdout, cmd.Stderr = p.stdout, log
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, log
 	if p.progress != nil {
 		cmd.ExtraFiles = []*os.File{p.progress}
 	}

@@ -28,6 +28,8 @@ type Source struct {
 type Command struct {
 	// Folder is the working folder; outputs are named relative to it.
 	Folder string
+	// Frames, when not nil, are the first input, before Inputs.
+	Frames *Frames
 	Inputs []Source
 	// Args stand after the inputs: filters, codecs and outputs. Streams are
 	// best mapped as "0:V:0" (the first video track that is no cover picture)
@@ -50,6 +52,10 @@ type Command struct {
 // blame.
 func (t *Tools) Run(ctx context.Context, command Command) error {
 	args := t.globalArgs()
+	var stdin io.Reader
+	if command.Frames != nil {
+		args, stdin = append(args, command.Frames.args()...), command.Frames.Reader
+	}
 	for _, input := range command.Inputs {
 		fence, err := t.inputArgs(input)
 		if err != nil {
@@ -60,6 +66,7 @@ func (t *Tools) Run(ctx context.Context, command Command) error {
 	p := process{
 		program:       t.ffmpeg,
 		folder:        command.Folder,
+		stdin:         stdin,
 		stdout:        command.Stdout,
 		processorTime: t.bounds.runTime,
 		maxFile:       command.MaxOutput,
