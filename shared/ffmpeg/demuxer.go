@@ -3,6 +3,8 @@ package ffmpeg
 import (
 	"fmt"
 	"strconv"
+
+	"cutroom/shared/engine"
 )
 
 // demuxers says which demuxer reads each accepted type. Forcing it keeps
@@ -34,7 +36,7 @@ const maxStreams = 64
 func (t *Tools) inputOptions(mime string) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
-		return nil, fmt.Errorf("ffmpeg: no demuxer for type %q", mime)
+		return nil, engine.InvalidInput(fmt.Errorf("no demuxer for type %q", mime), "The file is neither a video nor an image.")
 	}
 	options := []string{
 		"-protocol_whitelist", "file",

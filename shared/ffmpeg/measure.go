@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"cutroom/shared/engine"
+	"cutroom/shared/media"
 )
 
 const (
@@ -35,7 +37,7 @@ func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float6
 	defer read.Close()
 	result := make(chan packetTimes)
 	go func() {
-		times := readPacketTimes(read, t.limits.VideoDuration)
+		times := readPacketTimes(read, t.limits.VideoDuration+media.Grace)
 		if times.beyond {
 			cancel()
 		}
@@ -47,7 +49,7 @@ func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float6
 	times := <-result
 	switch {
 	case times.beyond:
-		return max(times.duration, t.limits.VideoDuration+1), nil
+		return max(times.duration, t.limits.VideoDuration+2*media.Grace), nil
 	case err != nil:
 		return 0, err
 	case times.packets == 0:
@@ -70,38 +72,28 @@ type packetTimes struct {
 // readPacketTimes reads lines "pts,dts,duration", in seconds or N/A.
 func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	var times packetTimes
-	var first, last float64
+	first, last := math.Inf(1), math.Inf(-1)
 	lines := bufio.NewScanner(r)
-	for lines.Scan() {
+	for lines.Scan() && !times.beyond {
 		fields := strings.Split(lines.Text(), ",")
-		at, known := firstNumber(fields)
+		if len(fields) < 3 {
+			continue // the line of what a packet carries beside its data
+		}
 		times.packets++
-		if !known {
-			continue
+		if at, known := firstNumber(fields[:2]); known {
+			length, _ := firstNumber(fields[2:3])
+			first, last = min(first, at), max(last, at+length)
+			times.duration = media.Seconds(last - first)
 		}
-		end := at
-		if len(fields) > 2 {
-			if length, ok := firstNumber(fields[2:3]); ok {
-				end += length
-			}
-		}
-		if times.packets == 1 {
-			first = at
-		}
-		first, last = min(first, at), max(last, end)
-		times.duration = parseSeconds(strconv.FormatFloat(last-first, 'f', 6, 64))
-		if times.duration > limit || times.packets > maxPackets {
-			times.beyond = true
-			break
-		}
+		times.beyond = times.duration > limit || times.packets > maxPackets
 	}
 	_, _ = io.Copy(io.Discard, r)
 	return times
 }
 
-// firstNumber gives the first of up to two fields that is a number.
+// firstNumber gives the first field that is a number.
 func firstNumber(fields []string) (float64, bool) {
-	for _, field := range fields[:min(2, len(fields))] {
+	for _, field := range fields {
 		if n, err := strconv.ParseFloat(field, 64); err == nil {
 			return n, true
 		}

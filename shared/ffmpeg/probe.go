@@ -42,6 +42,9 @@ const (
 // Errors: the context's; [*engine.Error], of code invalid_input when the file is
 // no video that can be decoded or is beyond a limit.
 func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, error) {
+	if kind, _ := media.Find(mime); !kind.Video {
+		return media.Info{}, engine.InvalidInput(nil, "The file is not a video.")
+	}
 	check := func(info media.Info) error { return refuse(media.CheckVideo(info, t.limits)) }
 	if err := precheck(path, mime, check); err != nil {
 		return media.Info{}, err
@@ -71,6 +74,9 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 //
 // Errors: as for ProbeVideo.
 func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
+	if kind, _ := media.Find(mime); !kind.Image {
+		return media.Info{}, engine.InvalidInput(nil, "The file is not an image.")
+	}
 	check := func(info media.Info) error { return refuse(media.CheckImage(info, t.limits)) }
 	if err := precheck(path, mime, check); err != nil {
 		return media.Info{}, err

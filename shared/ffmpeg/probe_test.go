@@ -46,6 +46,7 @@ func TestProbeVideo(t *testing.T) {
 		{"Flash", "video/x-flv", mediatest.Video{Name: "a.flv"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"3GP", "video/3gpp", mediatest.Video{Name: "a.3gp"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"GIF", "image/gif", mediatest.Video{Name: "a.gif"}, media.Info{Width: 160, Height: 90, PixelFormat: "bgra", Alpha: true}},
+		{"GIF of one frame", "image/gif", mediatest.Video{Name: "a.gif", Seconds: 0.1}, media.Info{Width: 160, Height: 90, PixelFormat: "bgra", Alpha: true, Duration: 100 * time.Millisecond}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := tools.ProbeVideo(t.Context(), test.video.Make(t), test.mime)
@@ -156,6 +157,18 @@ func TestProbeLimits(t *testing.T) {
 	}
 	_, err = small.ProbeImage(t.Context(), mediatest.Image{Width: 161}.Make(t), "image/png")
 	if failure := checkCode(t, err, job.InvalidInput); failure.Message != "The image is larger than 0.0144 megapixels." {
+		t.Errorf("got %q", failure.Message)
+	}
+}
+
+func TestProbeOfAnotherKind(t *testing.T) {
+	tools := find(t)
+	_, err := tools.ProbeVideo(t.Context(), mediatest.Image{}.Make(t), "image/png")
+	if failure := checkCode(t, err, job.InvalidInput); failure.Message != "The file is not a video." {
+		t.Errorf("got %q", failure.Message)
+	}
+	_, err = tools.ProbeImage(t.Context(), mediatest.Video{}.Make(t), "video/mp4")
+	if failure := checkCode(t, err, job.InvalidInput); failure.Message != "The file is not an image." {
 		t.Errorf("got %q", failure.Message)
 	}
 }

@@ -107,8 +107,8 @@ func ratio(text string, otherwise float64) float64 {
 // parseSeconds reads "12.345000", and gives 0 for what is unknown.
 func parseSeconds(text string) time.Duration {
 	s, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(s > 0) {
+	if err != nil {
 		return 0
 	}
-	return time.Duration(min(s, math.MaxInt64/1e10) * float64(time.Second))
+	return media.Seconds(s)
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"cutroom/shared/media"
 )
 
 // defaultMaxOutput bounds a written file where the command says nothing: five
@@ -116,7 +118,7 @@ func (t *Tools) inputArgs(input Source) ([]string, error) {
 	}
 	// Nothing but pictures and sound is of use, and a header that claims little
 	// may be followed by much.
-	args = append(args, "-sn", "-dn", "-t", seconds(t.limits.VideoDuration))
+	args = append(args, "-sn", "-dn", "-t", seconds(t.limits.VideoDuration+media.Grace))
 	args = append(args, input.Options...)
 	return append(args, "-i", "file:"+input.Path), nil
 }

@@ -14,6 +14,6 @@ func inspectAVI(w *window) Info {
 	return Info{
 		Width:    int(field(8)),
 		Height:   int(field(9)),
-		Duration: seconds(microseconds * frames / 1e6),
+		Duration: Seconds(microseconds * frames / 1e6),
 	}
 }

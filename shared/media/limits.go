@@ -8,13 +8,17 @@ import (
 	"cutroom/shared/model"
 )
 
+// Grace is how much longer than the limit a video may be: one that was cut at
+// the limit ends with the last whole packet of its sound.
+const Grace = 500 * time.Millisecond
+
 // CheckVideo returns an error when the video is beyond the limits
 // (decisions.md, "Models"). What is unknown is within them: a request is
 // refused where the header tells, the job where the decoder does.
 //
 // Errors: fault.Invalid, with a message for the person who sent the file.
 func CheckVideo(info Info, limits model.Limits) error {
-	if info.Duration > limits.VideoDuration {
+	if info.Duration > limits.VideoDuration+Grace {
 		return fault.New(fault.Invalid, "The video is longer than %s.", words(limits.VideoDuration))
 	}
 	if info.Width > limits.VideoWidth || info.Height > limits.VideoHeight {

@@ -20,7 +20,8 @@ func TestCheckVideo(t *testing.T) {
 	}{
 		{"unknown", media.Info{}, ""},
 		{"the largest and longest", media.Info{Width: 4096, Height: 4096, Duration: 5 * time.Minute}, ""},
-		{"too long", media.Info{Duration: 5*time.Minute + 1}, "The video is longer than 5 minutes."},
+		{"cut at the limit, with its last packet of sound", media.Info{Duration: 5*time.Minute + 50*time.Millisecond}, ""},
+		{"too long", media.Info{Duration: 5*time.Minute + time.Second}, "The video is longer than 5 minutes."},
 		{"too wide", media.Info{Width: 4097, Height: 2}, "The video is larger than 4096x4096 pixels."},
 		{"too high", media.Info{Width: 2, Height: 4097}, "The video is larger than 4096x4096 pixels."},
 	} {

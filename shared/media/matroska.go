@@ -138,7 +138,7 @@ func segmentDuration(w *window, e element) time.Duration {
 			ticks = field.float(w)
 		}
 	}
-	return seconds(ticks * tick / 1e9)
+	return Seconds(ticks * tick / 1e9)
 }
 
 // addTrack adds what a track tells: the first video track counts.

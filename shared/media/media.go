@@ -5,7 +5,10 @@
 // server.
 package media
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Info is what is known of a file's picture and sound. A zero value means
 // unknown. [Inspect] fills the size, the duration and Audio where the header
@@ -37,3 +40,13 @@ type Info struct {
 // function is PQ or HLG (ITU-R BT.2100), so that it must be tone-mapped for an
 // ordinary display.
 func (i Info) HDR() bool { return i.Transfer == "smpte2084" || i.Transfer == "arib-std-b67" }
+
+// Seconds makes a duration of a number of seconds as files claim it: 0 for what
+// is not positive or no number, and at most what a duration can hold.
+func Seconds(s float64) time.Duration {
+	const most = float64(math.MaxInt64 / int64(time.Second))
+	if !(s > 0) {
+		return 0
+	}
+	return time.Duration(min(s, most) * float64(time.Second))
+}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"iter"
 	"math"
-	"time"
 )
 
 // maxBoxes bounds the boxes that are looked at in one container.
@@ -89,7 +88,7 @@ func inspectMoov(w *window, moov box) Info {
 		}
 	}
 	if scale > 0 {
-		info.Duration = seconds(float64(duration) / float64(scale))
+		info.Duration = Seconds(float64(duration) / float64(scale))
 	}
 	return info
 }
@@ -197,13 +196,4 @@ func inspectAVIF(w *window) Info {
 		})
 	})
 	return info
-}
-
-// seconds makes a duration of a number of seconds, 0 when it is no sensible one.
-func seconds(s float64) time.Duration {
-	const most = float64(math.MaxInt64 / int64(time.Second))
-	if !(s > 0) {
-		return 0
-	}
-	return time.Duration(min(s, most) * float64(time.Second))
 }
