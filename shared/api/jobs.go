@@ -14,6 +14,9 @@ import (
 	"cutroom/shared/model"
 )
 
+// submitTime is how long the acceptance of a job may take.
+const submitTime = 30 * time.Second
+
 // Jobs is the group of job creation and status (interface.md, "Job creation"
 // and "Job status"). One path serves both: a POST names a model, a GET a job.
 func Jobs(s *service) []route {
@@ -84,6 +87,13 @@ func (s *service) submit(r *http.Request, who credential.Principal, m *model.Mod
 		}
 		order.seed = &seed
 	}
+	if err := ctx.Err(); err != nil {
+		return job.Job{}, err
+	}
+	// From here on it changes nothing that the client leaves: an acceptance
+	// that breaks off is the one state that cannot be cleaned up after.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer cancel()
 	in.kept = true
 	accepted, err := s.Jobs.Submit(ctx, job.Job{
 		ID: id, Account: who.Account, Key: who.Key, Model: m.ID, Lane: job.LaneOf(m.Kind),

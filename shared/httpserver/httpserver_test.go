@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -268,6 +269,23 @@ func TestTheTimeForAStepDoesNotBoundTheHandler(t *testing.T) {
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("the request's context ended while it was worked on")
+	}
+}
+
+// A program that has no connection of its own to limit, such as a function that
+// is invoked with a request, gets everything else.
+func TestHandlerWithoutAConnection(t *testing.T) {
+	log := newLog()
+	handler := httpserver.Handler(httpserver.Config{Handler: refuse, Logger: log.logger()})
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", 1<<20)))
+	request.Header.Set("x-request-id", "r1")
+	handler.ServeHTTP(recorder, request)
+	if recorder.Code != 401 || recorder.Body.String() != `{"detail":"no"}` || recorder.Header().Get("x-request-id") != "r1" || recorder.Header().Get("Connection") != "" {
+		t.Errorf("got %d %s %v", recorder.Code, recorder.Body, recorder.Header())
+	}
+	if text := log.wait(t, 1); !strings.Contains(text, `"status":401`) {
+		t.Errorf("the log says %s", text)
 	}
 }
 
