@@ -16,6 +16,7 @@ import (
 	"cutroom/shared/ffmpeg"
 	"cutroom/shared/job"
 	"cutroom/shared/media/mediatest"
+	"cutroom/shared/model"
 )
 
 // resize makes a small picture of one, as an engine would.
@@ -65,10 +66,15 @@ func TestBombs(t *testing.T) {
 	if err := resize(t, tools, accepted, filter); err != nil {
 		t.Error(err)
 	}
-	profile := mediatest.PNGProfileBomb(t, 600<<20)
-	_, err := tools.ProbeImage(t.Context(), profile, "image/png")
+	// The bound on one allocation follows from the limits: by these, 80 MiB.
+	small, err := ffmpeg.Find(t.Context(), model.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := mediatest.PNGProfileBomb(t, 100<<20)
+	_, err = small.ProbeImage(t.Context(), profile, "image/png")
 	checkCode(t, err, job.InvalidInput)
-	checkCode(t, resize(t, tools, profile, filter), job.InvalidInput)
+	checkCode(t, resize(t, small, profile, filter), job.InvalidInput)
 
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {

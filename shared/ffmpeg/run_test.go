@@ -2,15 +2,19 @@ package ffmpeg_test
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"cutroom/shared/ffmpeg"
 	"cutroom/shared/job"
 	"cutroom/shared/media/mediatest"
+	"cutroom/shared/model"
 )
 
 // encode are output options for a quick H.264.
@@ -41,6 +45,35 @@ func TestRun(t *testing.T) {
 			t.Errorf("progress fell: %v", progress)
 		}
 	}
+}
+
+// Frames that this program makes come before the files.
+func TestRunWithFrames(t *testing.T) {
+	var out bytes.Buffer
+	size := model.Size{Width: 4, Height: 2}
+	frames := bytes.Repeat([]byte{0, 255, 0}, 3*size.Width*size.Height)
+	err := find(t).Run(t.Context(), ffmpeg.Command{
+		Folder: t.TempDir(),
+		Frames: &ffmpeg.Frames{Reader: bytes.NewReader(frames), Size: size, FPS: 10},
+		Inputs: []ffmpeg.Source{{Path: mediatest.Video{Source: "color=c=red"}.Make(t), MIME: "video/mp4"}},
+		Args:   []string{"-map", "0:v", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"},
+		Stdout: &out,
+	})
+	if err != nil || !bytes.Equal(out.Bytes(), frames) {
+		t.Errorf("got %d bytes, %v", out.Len(), err)
+	}
+}
+
+// A source of frames that breaks makes the run fail, though the program only
+// sees its end.
+func TestRunWithBrokenFrames(t *testing.T) {
+	frames := io.MultiReader(bytes.NewReader(make([]byte, 3*4*2)), iotest.ErrReader(errors.New("broken")))
+	err := find(t).Run(t.Context(), ffmpeg.Command{
+		Folder: t.TempDir(),
+		Frames: &ffmpeg.Frames{Reader: frames, Size: model.Size{Width: 4, Height: 2}, FPS: 10},
+		Args:   []string{"-f", "null", "-"},
+	})
+	checkCode(t, err, job.EngineError)
 }
 
 func TestRunWithoutInput(t *testing.T) {

@@ -3,6 +3,8 @@ package mediatest_test
 import (
 	"encoding/json"
 	"fmt"
+	"image/png"
+	"os"
 	"os/exec"
 	"testing"
 
@@ -71,5 +73,19 @@ func TestVideos(t *testing.T) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// The bombs are sound: a decoder that unpacks one finds what it claims.
+func TestPNGBomb(t *testing.T) {
+	const side = 5_000
+	file, err := os.Open(mediatest.PNGBomb(t, side))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	picture, err := png.Decode(file)
+	if err != nil || picture.Bounds().Dx() != side || picture.Bounds().Dy() != side {
+		t.Errorf("the bomb does not decode: %v", err)
 	}
 }
