@@ -1,0 +1,102 @@
+// Package openai calls a text inference gateway, or any model server with the
+// same chat interface, for the service's own needs.
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// enhanceTime bounds a call: a job waits for it.
+	enhanceTime = 8 * time.Second
+	// maxAnswer bounds the answer that is read, in bytes.
+	maxAnswer = 1 << 20
+	// maxTokens bounds what is generated.
+	maxTokens = 300
+)
+
+// instruction makes of a model a writer of prompts.
+const instruction = `You improve prompts for a video and image editing model.
+Rewrite the user's prompt as one vivid, concrete paragraph of at most 80 words. Keep every wish and add no new subject.
+Answer with the prompt alone, in the language of the user's prompt.`
+
+// Enhancer expands prompts by a chat model.
+type Enhancer struct {
+	client *http.Client
+	url    string
+	model  string
+	key    string
+}
+
+// NewEnhancer makes an enhancer that asks the model at the base URL (which ends
+// before "/v1"). An empty key sends none.
+func NewEnhancer(base, model, key string) (*Enhancer, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q is no http or https URL", base)
+	}
+	return &Enhancer{
+		client: &http.Client{Timeout: enhanceTime},
+		url:    strings.TrimSuffix(base, "/") + "/v1/chat/completions",
+		model:  model, key: key,
+	}, nil
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Enhance expands a prompt. The answer is never empty, and at most maxLength
+// code points long.
+func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (string, error) {
+	body, err := json.Marshal(map[string]any{
+		"model":      e.model,
+		"max_tokens": maxTokens,
+		"messages":   []message{{"system", instruction}, {"user", prompt}},
+	})
+	if err != nil {
+		return "", fmt.Errorf("openai: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+	if err != nil {
+		return "", fmt.Errorf("openai: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if e.key != "" {
+		request.Header.Set("Authorization", "Bearer "+e.key)
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("openai: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("openai: the model answered with status %d", response.StatusCode)
+	}
+	var answer struct {
+		Choices []struct {
+			Message message `json:"message"`
+		} `json:"choices"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil {
+		return "", fmt.Errorf("openai: read the answer: %w", err)
+	}
+	if len(answer.Choices) == 0 {
+		return "", fmt.Errorf("openai: the model gave no answer")
+	}
+	text := strings.TrimSpace(answer.Choices[0].Message.Content)
+	if text == "" || utf8.RuneCountInString(text) > maxLength {
+		return "", fmt.Errorf("openai: the model gave no prompt of 1 to %d characters", maxLength)
+	}
+	return text, nil
+}
