@@ -35,16 +35,16 @@ type sent struct {
 	problems problems
 }
 
-// content is what a request carries, by the field's first name.
-type content map[string]*sent
+// submission is what a request's form carries, by the field's first name.
+type submission map[string]*sent
 
 // begin makes the entry of a field that a form carries under the name. It gives
 // nil, and notes the problem once, when the field is there already.
-func (c content) begin(field *model.Field, name string) *sent {
-	before := c[field.Name]
+func (sub submission) begin(field *model.Field, name string) *sent {
+	before := sub[field.Name]
 	if before == nil {
-		c[field.Name] = &sent{name: name}
-		return c[field.Name]
+		sub[field.Name] = &sent{name: name}
+		return sub[field.Name]
 	}
 	twice := valueProblem(name, nil, "The field was sent more than once.")
 	if before.name != name {
@@ -58,9 +58,9 @@ func (c content) begin(field *model.Field, name string) *sent {
 }
 
 // carries reports whether the request has the field, by either of its names.
-func (c content) carries(form *model.Form, name string) bool {
+func (sub submission) carries(form *model.Form, name string) bool {
 	field, ok := form.Field(name)
-	return ok && c[field.Name] != nil
+	return ok && sub[field.Name] != nil
 }
 
 // order is a valid form: what a job is to do.
@@ -73,14 +73,14 @@ type order struct {
 // interpret reads what was sent by the rules of the form (decisions.md,
 // "Forms"). All problems are given at once, in the order of the fields; those
 // of the form as a whole come last.
-func interpret(form *model.Form, c content) (order, problems) {
+func interpret(form *model.Form, sub submission) (order, problems) {
 	o := order{request: job.Request{Options: map[string]any{}, Inputs: map[string]job.Input{}}}
 	var found problems
 	for i := range form.Fields {
 		field := &form.Fields[i]
-		s, carried := c[field.Name]
+		s, carried := sub[field.Name]
 		with, conditional := form.OnlyWith[field.Name]
-		permitted := !conditional || c.carries(form, with)
+		permitted := !conditional || sub.carries(form, with)
 		switch {
 		case carried:
 			found = append(found, o.take(field, s)...)
@@ -96,7 +96,7 @@ func interpret(form *model.Form, c content) (order, problems) {
 	if len(form.ExactlyOne) > 0 {
 		count := 0
 		for _, name := range form.ExactlyOne {
-			if c.carries(form, name) {
+			if sub.carries(form, name) {
 				count++
 			}
 		}

@@ -100,9 +100,9 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 
 // checkForm asserts what holds of every form that was read: problems that name
 // a field of the form or the body, or an order that follows the form's rules.
-func checkForm(t *testing.T, form *model.Form, c content) {
+func checkForm(t *testing.T, form *model.Form, sub submission) {
 	t.Helper()
-	o, found := interpret(form, c)
+	o, found := interpret(form, sub)
 	for _, p := range found {
 		known := len(p.Location) == 1
 		if len(p.Location) == 2 {
@@ -154,7 +154,7 @@ func FuzzMultipart(f *testing.F) {
 		form := models[uint(which)%uint(len(models))].Form
 		in := &inputs{service: s, account: "a", jobID: "job_1"}
 		b := &body{source: strings.NewReader(text), left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
-		c, err := readMultipart(b, "x", form, func(field *model.Field, name string, content io.Reader) (*job.Input, *problem, error) {
+		sub, err := readMultipart(b, "x", form, func(field *model.Field, name string, content io.Reader) (*job.Input, *problem, error) {
 			return in.take(t.Context(), field, name, content)
 		})
 		var invalid problems
@@ -163,8 +163,8 @@ func FuzzMultipart(f *testing.F) {
 		case err != nil:
 			t.Errorf("an error that is nobody's fault: %v", err)
 		default:
-			checkForm(t, form, c)
-			for _, s := range c {
+			checkForm(t, form, sub)
+			for _, s := range sub {
 				if s.input == nil {
 					continue
 				}
@@ -195,14 +195,14 @@ func FuzzURLEncoded(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s, _ := fresh()
 		for _, m := range s.Catalog.Models() {
-			c, err := readURLEncoded(&body{source: strings.NewReader(text), left: 1 << 30}, m.Form)
+			sub, err := readURLEncoded(&body{source: strings.NewReader(text), left: 1 << 30}, m.Form)
 			var invalid problems
 			switch {
 			case errors.As(err, &invalid):
 			case err != nil:
 				t.Errorf("an error that is nobody's fault: %v", err)
 			default:
-				checkForm(t, m.Form, c)
+				checkForm(t, m.Form, sub)
 			}
 		}
 	})

@@ -72,11 +72,11 @@ func (s *service) submit(r *http.Request, who credential.Principal, m *model.Mod
 	in := &inputs{service: s, account: who.Account, jobID: id}
 	defer in.discard(ctx)
 
-	c, err := s.readForm(ctx, r, m.Form, in)
+	sub, err := s.readForm(ctx, r, m.Form, in)
 	if err != nil {
 		return job.Job{}, err
 	}
-	order, found := interpret(m.Form, c)
+	order, found := interpret(m.Form, sub)
 	if len(found) > 0 {
 		return job.Job{}, found
 	}
@@ -121,7 +121,7 @@ func refused(err error) bool {
 // files may come urlencoded as well as in parts.
 //
 // Errors: problems; those of the body and the stores.
-func (s *service) readForm(ctx context.Context, r *http.Request, form *model.Form, in *inputs) (content, error) {
+func (s *service) readForm(ctx context.Context, r *http.Request, form *model.Form, in *inputs) (submission, error) {
 	b := &body{source: r.Body, left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {

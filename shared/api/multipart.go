@@ -37,10 +37,10 @@ type takeFile func(field *model.Field, name string, content io.Reader) (*job.Inp
 //
 // Errors: problems when the body is no valid form; those of the body and of
 // take.
-func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (content, error) {
+func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)
-	c := content{}
+	sub := submission{}
 	for parts := 0; ; parts++ {
 		source.bound(maxPartHeader)
 		part, err := reader.NextRawPart()
@@ -55,7 +55,7 @@ func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (c
 		}
 		source.unbound()
 		p := &partContent{part: part}
-		err = readPart(c, part.FormName(), p, form, take)
+		err = readPart(sub, part.FormName(), p, form, take)
 		if err == nil {
 			// The reader would drop the rest too, but within a header's bound.
 			_, err = io.Copy(io.Discard, p)
@@ -69,11 +69,11 @@ func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (c
 	}
 	// The form is over, the body may not be.
 	_, err := io.Copy(io.Discard, b)
-	return c, err
+	return sub, err
 }
 
 // readPart reads one part, as far as it is of use.
-func readPart(c content, name string, p io.Reader, form *model.Form, take takeFile) error {
+func readPart(sub submission, name string, p io.Reader, form *model.Form, take takeFile) error {
 	if name == "" {
 		return problems{bodyProblem("A part has no name, or its Content-Disposition cannot be read.")}
 	}
@@ -84,13 +84,13 @@ func readPart(c content, name string, p io.Reader, form *model.Form, take takeFi
 	if !field.Type.IsFile() {
 		text, err := readValue(p)
 		if err == nil && text != "" {
-			if s := c.begin(field, name); s != nil {
+			if s := sub.begin(field, name); s != nil {
 				s.text = text
 			}
 		}
 		return err
 	}
-	s := c.begin(field, name)
+	s := sub.begin(field, name)
 	if s == nil {
 		return nil
 	}

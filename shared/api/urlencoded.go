@@ -15,7 +15,7 @@ const maxURLEncoded = 1 << 20
 // fields is ignored.
 //
 // Errors: problems when the body is no valid form; those of the body.
-func readURLEncoded(b *body, form *model.Form) (content, error) {
+func readURLEncoded(b *body, form *model.Form) (submission, error) {
 	text, err := io.ReadAll(io.LimitReader(b, maxURLEncoded+1))
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func readURLEncoded(b *body, form *model.Form) (content, error) {
 	if len(text) > maxURLEncoded {
 		return nil, problems{bodyProblem("The form is longer than 1 MiB.")}
 	}
-	c := content{}
+	sub := submission{}
 	for pair := range strings.SplitSeq(string(text), "&") {
 		// Not url.ParseQuery, which refuses a semicolon in a value.
 		name, value, _ := strings.Cut(pair, "=")
@@ -36,9 +36,9 @@ func readURLEncoded(b *body, form *model.Form) (content, error) {
 		if !known || field.Type.IsFile() || value == "" {
 			continue
 		}
-		if s := c.begin(field, name); s != nil {
+		if s := sub.begin(field, name); s != nil {
 			s.text = shorten(value)
 		}
 	}
-	return c, nil
+	return sub, nil
 }
