@@ -32,8 +32,9 @@ var demuxers = map[string]string{
 // ten.
 const maxStreams = 64
 
-// inputOptions gives the fenced options that stand before an input.
-func (t *Tools) inputOptions(mime string) ([]string, error) {
+// fence gives the options that stand before an input of the type and keep it
+// from reaching beyond its file and the limits.
+func (t *Tools) fence(mime string) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
 		return nil, engine.InvalidInput(fmt.Errorf("no demuxer for type %q", mime), "The file is neither a video nor an image.")

@@ -54,13 +54,13 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 	within, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	for _, input := range inputs {
-		fence, err := t.inputArgs(input)
+		options, err := t.inputArgs(input)
 		if err != nil {
 			return err
 		}
 		err = t.run(within, process{
 			program:       t.ffmpeg,
-			args:          append(append(t.globalArgs(), fence...), "-map", "0:V:0", "-f", "null", "-"),
+			args:          append(append(t.globalArgs(), options...), "-map", "0:V:0", "-f", "null", "-"),
 			processorTime: t.bounds.runTime,
 			maxFile:       1,
 		})

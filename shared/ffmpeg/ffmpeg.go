@@ -8,11 +8,11 @@ package ffmpeg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +32,12 @@ var required = map[string][]string{
 	"filters":  {"scale", "zscale", "tonemap", "lut3d", "fps"},
 }
 
-// Tools are the two programs, found and checked.
+// installation is how a build that can do all this is installed. Homebrew's
+// formula ffmpeg lacks zscale, and ffmpeg-full is not put into PATH by itself.
+const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or "brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
+
+// Tools are the two programs, found and checked. Its methods are safe for
+// concurrent use.
 type Tools struct {
 	ffmpeg, ffprobe, shell string
 	limits                 model.Limits
@@ -70,7 +75,7 @@ func Find(ctx context.Context, limits model.Limits) (*Tools, error) {
 	for name, path := range map[string]*string{"ffmpeg": &tools.ffmpeg, "ffprobe": &tools.ffprobe, "sh": &tools.shell} {
 		var err error
 		if *path, err = exec.LookPath(name); err != nil {
-			return nil, fmt.Errorf("%s is not in PATH; install it with \"apt-get install ffmpeg\" (Debian, Ubuntu) or \"brew install ffmpeg\" (macOS)", name)
+			return nil, fmt.Errorf("%s is not in PATH; install FFmpeg with %s", name, installation)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -120,7 +125,8 @@ func (t *Tools) checkAbilities(ctx context.Context) error {
 		}
 	}
 	if len(missing) > 0 {
-		return errors.New(t.ffmpeg + " lacks " + strings.Join(missing, ", ") + "; install your system's full build of FFmpeg")
+		slices.Sort(missing)
+		return fmt.Errorf("%s lacks %s; install a full build of FFmpeg with %s", t.ffmpeg, strings.Join(missing, ", "), installation)
 	}
 	return nil
 }

@@ -135,11 +135,11 @@ func (t *Tools) ask(ctx context.Context, path, mime string, args ...string) (pro
 }
 
 func (t *Tools) runProbe(ctx context.Context, path, mime string, out io.Writer, args ...string) error {
-	fence, err := t.inputOptions(mime)
+	input, err := t.fence(mime)
 	if err != nil {
 		return err
 	}
-	options := append([]string{"-hide_banner", "-loglevel", "error", "-max_alloc", strconv.Itoa(t.maxAlloc())}, fence...)
+	options := append([]string{"-hide_banner", "-loglevel", "error", "-max_alloc", strconv.Itoa(t.maxAlloc())}, input...)
 	within, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	err = t.run(within, process{

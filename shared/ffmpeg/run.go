@@ -59,11 +59,11 @@ func (t *Tools) Run(ctx context.Context, command Command) error {
 		args, stdin = append(args, command.Frames.args()...), command.Frames.Reader
 	}
 	for _, input := range command.Inputs {
-		fence, err := t.inputArgs(input)
+		options, err := t.inputArgs(input)
 		if err != nil {
 			return err
 		}
-		args = append(args, fence...)
+		args = append(args, options...)
 	}
 	p := process{
 		program:       t.ffmpeg,
@@ -112,7 +112,7 @@ func (t *Tools) globalArgs() []string {
 // inputArgs are the options that fence an input, those of the caller, and the
 // input.
 func (t *Tools) inputArgs(input Source) ([]string, error) {
-	args, err := t.inputOptions(input.MIME)
+	args, err := t.fence(input.MIME)
 	if err != nil {
 		return nil, err
 	}
