@@ -1,0 +1,122 @@
+package look
+
+import "math"
+
+// cells are pieces of about equal size around scattered points (a Voronoi
+// diagram). They have no seam at the borders.
+type cells struct {
+	// perUnit is the number of pieces along a unit.
+	perUnit float64
+	purpose uint64
+}
+
+// diagram is cells on a sheet.
+type diagram struct {
+	columns, rows int
+	width, height float64
+	points        [][2]float64
+}
+
+func (c cells) on(s *Sheet) diagram {
+	d := diagram{}
+	d.width, d.height = s.aspect()
+	d.columns, d.rows = max(3, int(d.width*c.perUnit)), max(3, int(d.height*c.perUnit))
+	source := s.source(60 + c.purpose)
+	for range d.columns * d.rows {
+		d.points = append(d.points, [2]float64{source.Float(), source.Float()})
+	}
+	return d
+}
+
+// nearest gives the place of the nearest point as steps from (x, y), and the
+// distances of the nearest two, all in cells.
+func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
+	u, v := x/d.width*float64(d.columns), y/d.height*float64(d.rows)
+	cu, cv := math.Floor(u), math.Floor(v)
+	first, second = 9, 9
+	for j := -1; j <= 1; j++ {
+		row := wrap(int(cv)+j, d.rows) * d.columns
+		for i := -1; i <= 1; i++ {
+			p := d.points[row+wrap(int(cu)+i, d.columns)]
+			du, dv := cu+float64(i)+p[0]-u, cv+float64(j)+p[1]-v
+			if distance := du*du + dv*dv; distance < first {
+				dx, dy, first, second = du, dv, distance, first
+			} else if distance < second {
+				second = distance
+			}
+		}
+	}
+	return dx, dy, math.Sqrt(first), math.Sqrt(second)
+}
+
+// gathered makes each piece one colour, that of its point.
+func (c cells) gathered() Warp {
+	reach := 1.5 / c.perUnit
+	axis := func(down bool) Texture {
+		return func(s *Sheet) {
+			d := c.on(s)
+			s.fill(func(x, y float64) float64 {
+				dx, dy, _, _ := d.nearest(x, y)
+				if down {
+					return 0.5 + dy/float64(d.rows)*d.height/(2*reach)
+				}
+				return 0.5 + dx/float64(d.columns)*d.width/(2*reach)
+			})
+		}
+	}
+	return Warp{Across: axis(false), Down: axis(true), Reach: reach}
+}
+
+// leading is the strips between the pieces, for Multiply layers. Width is in
+// cells.
+func (c cells) leading(width float64) Texture {
+	return func(s *Sheet) {
+		d := c.on(s)
+		s.fill(func(x, y float64) float64 {
+			_, _, first, second := d.nearest(x, y)
+			return smoothstep(width*0.6, width, second-first)
+		})
+	}
+}
+
+// facets light every piece differently, around 1/2.
+func (c cells) facets(depth float64) Texture {
+	return func(s *Sheet) {
+		d := c.on(s)
+		s.fill(func(x, y float64) float64 {
+			dx, dy, first, _ := d.nearest(x, y)
+			// The point's own place, in whole cells, draws the piece's light.
+			u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
+			piece := d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
+			return 0.5 + depth*(piece[0]-0.5+0.5*(dx+dy)*0.4-0.25*first)
+		})
+	}
+}
+
+// dabs are round touches of paint with shade between them, around 1/2.
+func (c cells) dabs(depth float64) Texture {
+	return func(s *Sheet) {
+		d := c.on(s)
+		s.fill(func(x, y float64) float64 {
+			dx, dy, first, _ := d.nearest(x, y)
+			u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
+			piece := d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
+			return 0.5 + depth*(0.35*(dx+dy)+0.9*(piece[1]-0.5)-0.7*smoothstep(0.35, 0.75, first))
+		})
+	}
+}
+
+// caustics is the net of light that waves throw, for Screen layers.
+func (c cells) caustics(amount float64) Texture {
+	return func(s *Sheet) {
+		d := c.on(s)
+		s.fill(func(x, y float64) float64 {
+			// Bent threads; the bends fit together at the borders.
+			turnX, turnY := x/d.width*2*math.Pi, y/d.height*2*math.Pi
+			u := x + 0.05*math.Sin(turnY*3+math.Sin(turnX*2))
+			v := y + 0.05*math.Sin(turnX*4+math.Sin(turnY))
+			_, _, first, second := d.nearest(u, v)
+			return amount * (1 - 0.75*y/d.height) * math.Pow(smoothstep(0.42, 0, second-first), 2)
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package look
+
+import "math"
+
+// The textures of lenses, film and light.
+
+// vignette darkens the corners, for Multiply layers. From is the distance from
+// the middle at which it begins, where 1 is the corners.
+func vignette(amount, from float64) Texture {
+	return func(s *Sheet) {
+		width, height := s.aspect()
+		s.fill(func(x, y float64) float64 {
+			d := math.Hypot((x/width-0.5)*2, (y/height-0.5)*2) / math.Sqrt2
+			return 1 - amount*smoothstep(from, 1.05, d)
+		})
+	}
+}
+
+// frame lightens the borders unevenly, as where a brush did not reach the
+// paper's edge, for Screen layers. Width is in units.
+func frame(amount, width float64) Texture {
+	return func(s *Sheet) {
+		edge := s.field(30)
+		w, h := s.aspect()
+		s.fill(func(x, y float64) float64 {
+			d := math.Min(math.Min(x, w-x), math.Min(y, h-y))
+			d += width * (0.8*edge.Fractal(x*4, y*4, 4) + 0.25*edge.At(x*60, y*60))
+			return amount * smoothstep(width, width*0.15, d)
+		})
+	}
+}
+
+// scratches are the dust and the scratches of a film that was shown often, for
+// Screen layers.
+func scratches(amount float64) Texture {
+	return func(s *Sheet) {
+		source := s.source(31)
+		width, height := s.aspect()
+		for range 5 {
+			x, from := source.Float()*width, source.Float()*height
+			length, lean, strength := source.Between(0.15, 0.7), source.Between(-0.01, 0.01), source.Between(0.25, 0.8)
+			s.stamp(x, from, 0.02, length, func(dx, dy float64) float64 {
+				return amount * strength * smoothstep(0.0016, 0.0004, math.Abs(dx-lean*math.Sin(dy*7))) * smoothstep(1, 0.6, math.Abs(dy)/length)
+			})
+		}
+		for range 40 {
+			x, y, size := source.Float()*width, source.Float()*height, source.Between(0.0015, 0.005)
+			squeeze, turn, strength := source.Between(0.3, 1), source.Float()*math.Pi, source.Between(0.3, 0.9)
+			sin, cos := math.Sincos(turn)
+			s.stamp(x, y, size, size, func(dx, dy float64) float64 {
+				return amount * strength * smoothstep(size, size*0.5, math.Hypot(dx*cos+dy*sin, (dy*cos-dx*sin)/squeeze))
+			})
+		}
+	}
+}
+
+// leak is light that fell into the camera from one side, for Screen layers.
+func leak(amount float64) Texture {
+	return func(s *Sheet) {
+		source, haze := s.source(32), s.field(33)
+		width, height := s.aspect()
+		side := source.Intn(2)
+		at := source.Between(0.15, 0.85) * height
+		s.fill(func(x, y float64) float64 {
+			d := x
+			if side == 1 {
+				d = width - x
+			}
+			d += 0.10 * haze.Fractal(x*1.5, y*1.5, 3)
+			return amount * math.Exp(-d*4.2) * (0.45 + 0.55*math.Exp(-math.Pow((y-at)*2.2, 2)))
+		})
+	}
+}
+
+// blinds are the shadows of a window's slats, for Multiply layers.
+func blinds(depth float64) Texture {
+	return func(s *Sheet) {
+		source := s.source(34)
+		angle, phase := source.Between(0.16, 0.3)*float64(1-2*source.Intn(2)), source.Float()
+		width, height := s.aspect()
+		sin, cos := math.Sincos(angle)
+		s.fill(func(x, y float64) float64 {
+			across := (y-height/2)*cos + (x-width/2)*sin
+			slat := math.Abs(math.Mod(across/0.135+phase+20, 1)*2 - 1)
+			window := smoothstep(0.95, 0.45, math.Abs(x-width/2)/(width/2))
+			return 1 - depth*(1-smoothstep(0.34, 0.6, slat)*(0.4+0.6*window))
+		})
+	}
+}
+
+// stain is the uneven yellowing of old paper, for Multiply layers.
+func stain(depth float64) Texture {
+	return func(s *Sheet) {
+		age := s.field(35)
+		width, height := s.aspect()
+		s.fill(func(x, y float64) float64 {
+			d := math.Hypot((x/width-0.5)*2, (y/height-0.5)*2) / math.Sqrt2
+			n := age.Fractal(x*2.5, y*2.5, 4)
+			return 1 - depth*clamp(0.35+0.5*n+0.7*smoothstep(0.5, 1, d))
+		})
+	}
+}

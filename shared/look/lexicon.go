@@ -1,0 +1,52 @@
+package look
+
+// entry is a look that prompts can ask for by name.
+type entry struct {
+	name string
+	// phrases are the words that ask for it, of words (see words).
+	phrases []string
+	// generic words ask for it where no other look is named.
+	generic []string
+	// medium says that it is what the picture is made of; moods, such as a
+	// weather, are applied before it.
+	medium bool
+	ops    func() []Op
+}
+
+// grade makes the operation of adjustments in order.
+func grade(adjustments ...Adjust) Grade { return Grade{NewLUT(adjustments...)} }
+
+// add, multiply and screen make layers that stay where they are.
+func add(t Texture) Layer      { return Layer{Texture: t, Mode: Add} }
+func multiply(t Texture) Layer { return Layer{Texture: t, Mode: Multiply} }
+func screen(t Texture, r, g, b float64) Layer {
+	return Layer{Texture: t, Mode: Screen, Tint: [3]float64{r, g, b}}
+}
+
+// jumping gives the layer another place several times a second.
+func (l Layer) jumping(perSecond float64) Layer {
+	l.Motion = Motion{Hold: 1 / perSecond}
+	return l
+}
+
+// drifting moves the layer, in units per second.
+func (l Layer) drifting(right, down float64) Layer {
+	l.Motion = Motion{Right: right, Down: down}
+	return l
+}
+
+// inverse turns a texture of light into one of shade.
+func inverse(t Texture) Texture {
+	return func(s *Sheet) {
+		t(s)
+		for i, v := range s.Values {
+			s.Values[i] = 1 - v
+		}
+	}
+}
+
+// lexicon is every look by name, moods first. Where two phrases begin at one
+// word, the longer one counts.
+func lexicon() []entry {
+	return append(moods(), mediums()...)
+}

@@ -1,0 +1,109 @@
+// Package look says what an edit looks like, as data. [Parse] turns a prompt
+// into a [Look]: a list of simple operations such as "smooth what lies between
+// edges", "change colours by this table" or "lay this paper over it". It knows
+// no program and no file; an engine gives every operation its rendering, so
+// that the same look drives every engine.
+//
+// All is a function of the prompt and the seed. Nothing here is random between
+// runs.
+//
+// Lengths are in units: shares of the picture's shorter side, so that a look
+// is the same at every size. Colours between operations are sRGB as stored.
+package look
+
+// Look is an edit.
+type Look struct {
+	// Names are the entries of the lexicon that the prompt asks for, in the
+	// order in which they are applied; none when it uses no word of it.
+	Names []string
+	// Ops are applied in order.
+	Ops []Op
+	// Seed places what is drawn by chance, such as grain.
+	Seed uint32
+}
+
+// Op is one operation on a picture: [Smooth], [Flatten], [Pixelate], [Clarity],
+// [Grade], [Lines], [Bloom], [Fringe], [Warp] or [Layer].
+type Op interface{ isOp() }
+
+// Smooth evens out what lies between edges and keeps the edges (a bilateral
+// filter).
+type Smooth struct {
+	// Radius is the standard deviation over the picture, in units.
+	Radius float64
+	// Range is how different two points may be and still mix, as a share of
+	// the range from black to white (a standard deviation too).
+	Range float64
+}
+
+// Flatten makes patches of one colour with crisp borders (a median filter).
+type Flatten struct {
+	// Radius is half the side of the square that is looked at, in units.
+	Radius float64
+}
+
+// Pixelate makes squares of one colour, the mean of what they cover.
+type Pixelate struct {
+	// Block is the side of a square, in units.
+	Block float64
+}
+
+// Clarity strengthens the difference to the surroundings.
+type Clarity struct {
+	// Radius is half the side of the square of the surroundings, in units.
+	Radius float64
+	// Amount is the share of the difference that is added.
+	Amount float64
+}
+
+// Grade replaces each colour by another.
+type Grade struct{ LUT *LUT }
+
+// Lines draws the places that are darker than their surroundings.
+//
+// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias); where r is
+// at least To there is no ink, where it is at most From there is all of it.
+// The picture is multiplied by the ink's colour there.
+type Lines struct {
+	// Width is half the side of the square over which luma is blurred, in
+	// units: about the width of a line.
+	Width float64
+	// From and To are ratios from 0 to 1, From below To.
+	From, To float64
+	// Ink is the lines' colour, each channel 0 to 1.
+	Ink [3]float64
+	// Fill changes the picture between the lines; nil keeps it.
+	Fill *LUT
+}
+
+// LinesBias keeps the noise of dark areas from becoming lines; see [Lines].
+const LinesBias = 0.12
+
+// Bloom lets bright places shine over their surroundings: what is above
+// Threshold is blurred and screened over the picture.
+type Bloom struct {
+	// Radius is the standard deviation of the blur, in units.
+	Radius float64
+	// Threshold, 0 to below 1, is the level of a channel from which it shines.
+	Threshold float64
+	// Amount multiplies the light.
+	Amount float64
+}
+
+// Fringe shifts the red channel to the left and the blue one to the right, as
+// bad lenses and tapes do.
+type Fringe struct {
+	// Shift is in units.
+	Shift float64
+}
+
+func (Smooth) isOp()   {}
+func (Flatten) isOp()  {}
+func (Pixelate) isOp() {}
+func (Clarity) isOp()  {}
+func (Grade) isOp()    {}
+func (Lines) isOp()    {}
+func (Bloom) isOp()    {}
+func (Fringe) isOp()   {}
+func (Warp) isOp()     {}
+func (Layer) isOp()    {}

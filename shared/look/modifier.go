@@ -1,0 +1,53 @@
+package look
+
+// modifier is a word that changes a picture a little, on top of its look.
+type modifier struct {
+	phrases []string
+	ops     func() []Op
+}
+
+// modifiers are the words that say how, and the names of colours.
+func modifiers() []modifier {
+	by := func(adjustments ...Adjust) func() []Op {
+		return func() []Op { return []Op{grade(adjustments...)} }
+	}
+	color := func(hue, chroma, lift float64) func() []Op {
+		// Half of the way to one colour, so that the rest still tells apart
+		// what is there, and the whole way in between black and white.
+		return by(saturate(0.35), tint(hue, chroma), light(lift))
+	}
+	return []modifier{
+		{[]string{"brighter", "bright", "lighter", "light", "airy", "overexposed"}, by(light(0.12))},
+		{[]string{"darker", "dark", "dim", "moody", "low key", "shadowy"}, by(light(-0.13), contrast(1.06, 0.4))},
+		{[]string{"warmer", "warm", "cozy", "cosy"}, by(warm(0.055), light(0.01))},
+		{[]string{"colder", "cold", "cooler", "cool", "chilly"}, by(warm(-0.055))},
+		{[]string{"vivid", "vibrant", "colorful", "colourful", "saturated", "psychedelic", "rainbow"}, by(saturate(1.75), contrast(1.08, 0.5))},
+		{[]string{"muted", "desaturated", "dull", "faded", "washed out", "bleached"}, by(saturate(0.4), fade(0.14, 0.95))},
+		{[]string{"contrast", "contrasty", "high contrast", "punchy", "bold", "hdr"}, func() []Op {
+			return []Op{Clarity{0.05, 0.7}, grade(contrast(1.4, 0.5), saturate(1.15))}
+		}},
+		{[]string{"low contrast", "flat", "matte"}, by(contrast(0.6, 0.55), fade(0.1, 0.95))},
+		{[]string{"soft", "softer", "smooth", "smoother", "blurry", "glow", "glowing", "hazier"}, func() []Op {
+			return []Op{Smooth{0.014, 0.10}, grade(fade(0.06, 1), light(0.03)), Bloom{0.05, 0.45, 0.8}}
+		}},
+		{[]string{"sharp", "sharper", "crisp", "clear"}, func() []Op {
+			return []Op{Clarity{0.006, 1.1}, Clarity{0.04, 0.5}, grade(contrast(1.12, 0.5))}
+		}},
+		{[]string{"grainy", "grain", "gritty", "noisy"}, func() []Op {
+			return []Op{grade(contrast(1.15, 0.5), saturate(0.8)), add(grain(0.11, 0.003)).jumping(12)}
+		}},
+		{[]string{"invert", "inverse"}, by(invert)},
+		{[]string{"red", "crimson", "scarlet", "ruby"}, color(27, 0.15, -0.02)},
+		{[]string{"orange", "amber", "tangerine"}, color(55, 0.13, 0.01)},
+		{[]string{"yellow", "lemon"}, color(102, 0.125, 0.05)},
+		{[]string{"green", "emerald", "lime", "olive"}, color(145, 0.13, 0)},
+		{[]string{"teal", "turquoise", "cyan", "aqua"}, color(195, 0.105, 0)},
+		{[]string{"blue", "azure", "navy", "indigo", "cobalt"}, color(258, 0.135, -0.02)},
+		{[]string{"purple", "violet", "lavender", "lilac"}, color(305, 0.13, -0.01)},
+		{[]string{"pink", "magenta", "rose", "fuchsia"}, color(352, 0.125, 0.02)},
+		{[]string{"brown", "chocolate", "coffee"}, color(58, 0.065, -0.06)},
+		{[]string{"white"}, by(saturate(0.3), light(0.17), contrast(0.85, 0.75))},
+		{[]string{"black"}, by(saturate(0.4), light(-0.2), contrast(1.15, 0.4))},
+		{[]string{"gray", "grey", "silver"}, by(saturate(0.08), contrast(1.1, 0.5))},
+	}
+}

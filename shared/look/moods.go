@@ -1,0 +1,305 @@
+package look
+
+// moods are the looks of light, weather, film and time. The order is the one in
+// which several of them are applied.
+func moods() []entry {
+	return []entry{
+		{"autumn", []string{"autumn", "fall", "autumnal", "fall foliage", "october"}, nil, false, autumn},
+		{"spring", []string{"spring", "cherry blossom", "sakura", "blossom", "springtime"}, nil, false, spring},
+		{"winter", []string{"winter", "snow", "snowy", "snowing", "snowfall", "icy", "ice", "frost", "frozen", "blizzard", "arctic", "christmas"}, nil, false, winter},
+		{"infrared", []string{"infrared", "infra red", "false color", "aerochrome"}, nil, false, infrared},
+		{"underwater", []string{"underwater", "under water", "under the sea", "submerged", "aquarium", "deep sea"}, nil, false, underwater},
+		{"golden hour", []string{"golden hour", "golden", "sunrise", "sunlit", "warm light", "dawn"}, []string{"sunny", "summer"}, false, goldenHour},
+		{"sunset", []string{"sunset", "dusk", "evening", "twilight"}, nil, false, sunset},
+		{"night", []string{"night", "midnight", "moonlight", "moonlit", "nighttime", "at night", "night time"}, nil, false, night},
+		{"rain", []string{"rain", "rainy", "raining", "storm", "stormy", "thunderstorm", "downpour"}, nil, false, rainy},
+		{"fog", []string{"fog", "foggy", "mist", "misty", "haze", "hazy"}, nil, false, fog},
+		{"fire", []string{"fire", "on fire", "flames", "inferno", "lava", "volcano", "hell", "apocalypse", "apocalyptic", "burning"}, nil, false, fire},
+		{"desert", []string{"desert", "mad max", "dune", "wasteland", "mars", "martian", "western"}, nil, false, desert},
+		{"cyberpunk neon", []string{"cyberpunk", "neon", "neon light", "blade runner", "futuristic", "sci fi", "science fiction", "synthwave", "tokyo", "cyberpunk neon", "neon city"}, nil, false, cyberpunk},
+		{"vaporwave", []string{"vaporwave", "vapor wave", "80s", "1980s", "eighties", "retrowave", "outrun"}, nil, false, vaporwave},
+		{"dreamy", []string{"dreamy", "dream", "dreamlike", "fairy tale", "fairytale", "fantasy", "magical", "ethereal", "soft focus", "pastel"}, nil, false, dreamy},
+		{"horror", []string{"horror", "scary", "creepy", "haunted", "spooky", "zombie", "halloween", "gothic"}, nil, false, horror},
+		{"cinematic", []string{"cinematic", "blockbuster", "teal and orange", "hollywood", "film look"}, []string{"movie", "film", "dramatic"}, false, cinematic},
+		{"film noir", []string{"noir", "film noir", "black and white", "black white", "b w", "monochrome", "grayscale", "greyscale", "detective", "1940s", "40s", "hitchcock"}, nil, false, filmNoir},
+		{"sepia", []string{"sepia", "old photo", "old photograph", "daguerreotype", "antique", "victorian", "19th century", "wild west", "1800s"}, nil, false, sepia},
+		{"vintage film", []string{"vintage", "vintage film", "retro", "old film", "super 8", "8mm", "16mm", "70s", "1970s", "60s", "1960s", "kodak", "polaroid", "nostalgic", "analog", "analogue", "analog film"}, nil, false, vintageFilm},
+		{"vhs", []string{"vhs", "videotape", "video tape", "camcorder", "glitch", "glitchy", "90s", "1990s", "found footage", "crt"}, nil, false, vhs},
+		{"thermal", []string{"thermal", "thermal camera", "heat map", "heatmap", "heat vision", "thermal vision", "predator", "flir"}, nil, false, thermal},
+		{"night vision", []string{"night vision", "nightvision", "military", "surveillance"}, nil, false, nightVision},
+		{"matrix", []string{"matrix", "the matrix", "hacker"}, nil, false, matrix},
+		{"x-ray", []string{"x ray", "xray", "x rays", "radiograph", "negative", "inverted"}, nil, false, xray},
+	}
+}
+
+func autumn() []Op {
+	return []Op{
+		grade(shift(140, 55, -78, 1.25), shift(255, 50, 0, 0.7), warm(0.04), splitTone(30, 0.03, 75, 0.035), contrast(1.06, 0.5), saturate(1.15)),
+		Layer{Texture: inverse(petals(1, 0.02, 24)), Mode: Multiply, Tint: [3]float64{0.82, 0.36, 0.08}}.drifting(0.10, 0.16),
+		Layer{Texture: inverse(petals(1, 0.034, 7)), Mode: Multiply, Tint: [3]float64{0.72, 0.20, 0.05}}.drifting(0.17, 0.27),
+		Bloom{0.04, 0.7, 0.5},
+	}
+}
+
+func spring() []Op {
+	return []Op{
+		grade(light(0.09), contrast(0.92, 0.6), shift(140, 50, -6, 1.25), tint(350, 0.018), splitTone(330, 0.02, 350, 0.03), vibrance(1.35)),
+		screen(petals(0.95, 0.017, 34), 1, 0.72, 0.82).drifting(0.08, 0.13),
+		screen(petals(0.9, 0.03, 8), 1, 0.62, 0.76).drifting(0.15, 0.23),
+		Bloom{0.05, 0.66, 0.6},
+	}
+}
+
+func winter() []Op {
+	return []Op{
+		grade(saturate(0.5), warm(-0.045), light(0.11), contrast(0.98, 0.55), splitTone(255, 0.03, 235, 0.015)),
+		Bloom{0.04, 0.72, 0.5},
+		screen(snow(0.8, 0.0038, 220), 1, 1, 1).drifting(0.05, 0.20),
+		screen(snow(0.95, 0.0075, 60), 1, 1, 1).drifting(0.09, 0.38),
+		screen(frame(0.5, 0.10), 0.9, 0.96, 1),
+	}
+}
+
+func infrared() []Op {
+	return []Op{
+		grade(shift(140, 60, -145, 1.5), shift(255, 45, -25, 0.8), light(0.05), contrast(1.15, 0.5), tint(350, 0.035)),
+		Bloom{0.03, 0.62, 0.8},
+		add(grain(0.045, 0.0022)).jumping(12),
+	}
+}
+
+func underwater() []Op {
+	return []Op{
+		Smooth{0.006, 0.06},
+		grade(saturate(0.75), shift(50, 70, 0, 0.55), tint(212, 0.085), splitTone(245, 0.05, 195, 0.02), contrast(0.92, 0.5), light(-0.03)),
+		Bloom{0.05, 0.5, 0.8},
+		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.014, Motion: Motion{Down: 0.11}},
+		screen(cells{5, 1}.caustics(0.5), 0.55, 0.95, 0.95).drifting(0.05, 0.02),
+		screen(cells{7, 2}.caustics(0.3), 0.5, 0.9, 1).drifting(-0.04, 0.03),
+		screen(bubbles(0.8, 22), 0.8, 1, 1).drifting(0.01, -0.16),
+		Layer{Texture: vignette(0.85, 0.3), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}},
+	}
+}
+
+func goldenHour() []Op {
+	return []Op{
+		grade(warm(0.06), light(0.03), splitTone(320, 0.015, 78, 0.055), contrast(1.06, 0.5), saturate(1.12)),
+		Bloom{0.06, 0.58, 0.8},
+		screen(leak(0.62), 1, 0.70, 0.30),
+		screen(embers(0.5, 26), 1, 0.85, 0.55).drifting(0.02, -0.02),
+	}
+}
+
+func sunset() []Op {
+	return []Op{
+		grade(light(-0.05), contrast(1.1, 0.5), splitTone(300, 0.075, 45, 0.085), saturate(1.15)),
+		Bloom{0.06, 0.6, 0.7},
+		screen(leak(0.5), 1, 0.45, 0.30),
+	}
+}
+
+func night() []Op {
+	return []Op{
+		grade(saturate(0.65), light(-0.16), contrast(1.1, 0.35), tint(262, 0.05), splitTone(268, 0.05, 240, 0.02)),
+		Bloom{0.035, 0.5, 1.0},
+		screen(stars(0.9, 130), 0.85, 0.92, 1),
+		Layer{Texture: vignette(0.7, 0.35), Mode: Multiply, Tint: [3]float64{0.02, 0.03, 0.12}},
+	}
+}
+
+func rainy() []Op {
+	return []Op{
+		Clarity{0.05, 0.3},
+		grade(saturate(0.5), light(-0.075), warm(-0.035), splitTone(245, 0.03, 225, 0.015)),
+		screen(mist(0.28), 0.72, 0.80, 0.88).drifting(0.05, 0),
+		screen(rain(0.42, 0.09, 420), 0.80, 0.90, 1).drifting(-0.19, 1.55),
+		screen(rain(0.6, 0.20, 90), 0.85, 0.93, 1).drifting(-0.29, 2.4),
+		multiply(vignette(0.45, 0.4)),
+	}
+}
+
+func fog() []Op {
+	return []Op{
+		Smooth{0.008, 0.05},
+		grade(saturate(0.5), contrast(0.66, 0.62), light(0.07), warm(-0.012)),
+		screen(mist(0.62), 0.90, 0.92, 0.94).drifting(0.06, 0),
+		screen(mist(0.34), 0.88, 0.91, 0.95).drifting(-0.10, 0),
+		Bloom{0.06, 0.7, 0.5},
+	}
+}
+
+func fire() []Op {
+	return []Op{
+		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}},
+		Clarity{0.03, 0.5},
+		grade(light(-0.04), contrast(1.35, 0.5), gradientMap(0.86,
+			colorStop{0, hex(0x0a0204)}, colorStop{0.28, hex(0x3d0608)}, colorStop{0.48, hex(0xa81a06)},
+			colorStop{0.66, hex(0xf2600c)}, colorStop{0.83, hex(0xffb52e)}, colorStop{1, hex(0xfff4c4)})),
+		Bloom{0.05, 0.55, 1.1},
+		screen(embers(0.95, 170), 1, 0.62, 0.2).drifting(0.05, -0.24),
+		screen(embers(1, 40), 1, 0.75, 0.35).drifting(0.10, -0.42),
+		multiply(vignette(0.5, 0.4)),
+	}
+}
+
+func desert() []Op {
+	return []Op{
+		Clarity{0.04, 0.5},
+		grade(attract(65, 200, 0.45, 1.1), shift(255, 60, -30, 0.6), warm(0.055), splitTone(40, 0.025, 75, 0.04), contrast(1.15, 0.5), light(0.02)),
+		screen(mist(0.26), 1, 0.72, 0.42).drifting(0.16, 0),
+		add(grain(0.04, 0.002)).jumping(12),
+		multiply(vignette(0.4, 0.5)),
+	}
+}
+
+func cyberpunk() []Op {
+	return []Op{
+		Clarity{0.03, 0.6},
+		grade(light(-0.10), contrast(1.3, 0.45), attract(338, 215, 0.85, 1.55), splitTone(288, 0.10, 205, 0.055)),
+		Bloom{0.035, 0.5, 1.25},
+		Fringe{0.0045},
+		screen(rain(0.30, 0.10, 160), 0.55, 0.85, 1).drifting(-0.15, 1.3),
+		multiply(scanlines(0.16, 1.0/180)),
+		Layer{Texture: vignette(0.75, 0.4), Mode: Multiply, Tint: [3]float64{0.10, 0, 0.18}},
+	}
+}
+
+func vaporwave() []Op {
+	return []Op{
+		Smooth{0.008, 0.08},
+		grade(contrast(1.1, 0.5), gradientMap(0.78,
+			colorStop{0.05, hex(0x1b0b4a)}, colorStop{0.35, hex(0x6a1fa8)}, colorStop{0.55, hex(0xf0429c)},
+			colorStop{0.74, hex(0xff9a8b)}, colorStop{0.88, hex(0x8ef0f2)}, colorStop{1, hex(0xfaffff)})),
+		Fringe{0.005},
+		Bloom{0.045, 0.6, 0.8},
+		screen(grid(0.22, 1.0/12), 0.45, 0.95, 1),
+		multiply(scanlines(0.12, 1.0/160)),
+	}
+}
+
+func dreamy() []Op {
+	return []Op{
+		Smooth{0.010, 0.07},
+		grade(light(0.07), contrast(0.82, 0.62), saturate(0.95), splitTone(300, 0.035, 10, 0.03), fade(0.14, 1)),
+		Bloom{0.05, 0.42, 0.75},
+		screen(embers(0.8, 70), 1, 0.92, 0.98).drifting(0.02, -0.05),
+		screen(leak(0.35), 1, 0.72, 0.92),
+	}
+}
+
+func horror() []Op {
+	return []Op{
+		Clarity{0.03, 0.9},
+		grade(saturate(0.3), light(-0.13), contrast(1.35, 0.38), shift(25, 40, 0, 2.2), splitTone(165, 0.035, 135, 0.02)),
+		screen(mist(0.16), 0.55, 0.68, 0.55).drifting(0.03, 0),
+		add(grain(0.075, 0.003)).jumping(12),
+		multiply(vignette(0.92, 0.2)),
+	}
+}
+
+func cinematic() []Op {
+	return []Op{
+		Clarity{0.06, 0.35},
+		grade(contrast(1.22, 0.48), attract(58, 215, 0.4, 1.08), splitTone(218, 0.055, 68, 0.045), fade(0.03, 0.97)),
+		Bloom{0.04, 0.74, 0.6},
+		add(grain(0.035, 0.002)).jumping(12),
+		multiply(vignette(0.55, 0.4)),
+	}
+}
+
+func filmNoir() []Op {
+	return []Op{
+		Clarity{0.04, 0.5},
+		grade(mono, light(-0.045), contrast(1.7, 0.5)),
+		Bloom{0.03, 0.76, 0.6},
+		multiply(blinds(0.42)),
+		add(grain(0.085, 0.0028)).jumping(12),
+		multiply(vignette(0.85, 0.3)),
+	}
+}
+
+func sepia() []Op {
+	return []Op{
+		grade(mono, contrast(1.08, 0.5), fade(0.16, 0.93), gradientMap(1,
+			colorStop{0.1, hex(0x21130a)}, colorStop{0.4, hex(0x6d4a2c)},
+			colorStop{0.7, hex(0xbf9a6b)}, colorStop{0.95, hex(0xf6e7c8)})),
+		Bloom{0.03, 0.7, 0.4},
+		Layer{Texture: stain(0.5), Mode: Multiply, Tint: [3]float64{0.55, 0.38, 0.20}},
+		screen(scratches(0.5), 0.95, 0.88, 0.72),
+		add(grain(0.055, 0.003)).jumping(8),
+		Layer{Texture: vignette(0.8, 0.45), Mode: Multiply, Tint: [3]float64{0.2, 0.1, 0.04}},
+	}
+}
+
+func vintageFilm() []Op {
+	return []Op{
+		Smooth{0.004, 0.05},
+		grade(saturate(0.72), contrast(0.95, 0.5), warm(0.035), splitTone(205, 0.035, 75, 0.04), fade(0.22, 0.93)),
+		Bloom{0.03, 0.7, 0.5},
+		screen(leak(0.55), 1, 0.42, 0.16),
+		screen(scratches(0.75), 1, 0.96, 0.86).jumping(9),
+		add(grain(0.075, 0.003)).jumping(16),
+		multiply(vignette(0.6, 0.4)),
+	}
+}
+
+func vhs() []Op {
+	return []Op{
+		Warp{Across: tracking(), Reach: 0.10, Motion: Motion{Hold: 0.1}},
+		Fringe{0.007},
+		Smooth{0.006, 0.12},
+		Clarity{0.008, 0.7},
+		grade(contrast(1.08, 0.5), saturate(1.15), tint(310, 0.015), splitTone(275, 0.035, 150, 0.012), fade(0.09, 0.94)),
+		Bloom{0.02, 0.7, 0.5},
+		screen(tape(0.75), 0.9, 0.95, 1).jumping(10),
+		add(grain(0.05, 0.003)).jumping(12),
+		multiply(scanlines(0.30, 1.0/120)),
+	}
+}
+
+func thermal() []Op {
+	return []Op{
+		Smooth{0.012, 0.10},
+		grade(mono, contrast(1.25, 0.52), gradientMap(1,
+			colorStop{0, hex(0x02010f)}, colorStop{0.18, hex(0x1c0a6e)}, colorStop{0.36, hex(0x7a0a9c)},
+			colorStop{0.52, hex(0xd01b6a)}, colorStop{0.66, hex(0xf4622a)}, colorStop{0.80, hex(0xfcb61a)},
+			colorStop{0.92, hex(0xfff27a)}, colorStop{1, hex(0xffffff)})),
+		Bloom{0.012, 0.8, 0.3},
+		add(grain(0.03, 0.004)).jumping(8),
+	}
+}
+
+func nightVision() []Op {
+	return []Op{
+		Clarity{0.03, 0.8},
+		grade(mono, light(0.04), contrast(1.2, 0.5), gradientMap(1,
+			colorStop{0, hex(0x010a03)}, colorStop{0.4, hex(0x0d5a1e)}, colorStop{0.72, hex(0x3fd65a)}, colorStop{1, hex(0xe4ffdc)})),
+		Bloom{0.04, 0.62, 0.9},
+		add(grain(0.11, 0.0035)).jumping(15),
+		multiply(scanlines(0.18, 1.0/150)),
+		multiply(vignette(1, 0.35)),
+	}
+}
+
+func matrix() []Op {
+	return []Op{
+		Clarity{0.03, 0.6},
+		grade(light(-0.09), contrast(1.35, 0.45), gradientMap(0.82,
+			colorStop{0, hex(0x010603)}, colorStop{0.4, hex(0x0c3b1c)}, colorStop{0.7, hex(0x3f9e52)}, colorStop{1, hex(0xd6f7cf)})),
+		screen(code(1), 0.35, 1, 0.5).drifting(0, 0.42),
+		Bloom{0.025, 0.55, 0.9},
+		multiply(scanlines(0.2, 1.0/150)),
+		multiply(vignette(0.7, 0.4)),
+	}
+}
+
+func xray() []Op {
+	return []Op{
+		Smooth{0.008, 0.06},
+		Clarity{0.05, 0.8},
+		grade(mono, invert, contrast(1.3, 0.45), gradientMap(1,
+			colorStop{0, hex(0x01040d)}, colorStop{0.4, hex(0x12395f)}, colorStop{0.75, hex(0x7fc4e0)}, colorStop{1, hex(0xf4feff)})),
+		Bloom{0.04, 0.6, 0.9},
+		multiply(vignette(0.6, 0.4)),
+	}
+}

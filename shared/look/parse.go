@@ -1,0 +1,185 @@
+package look
+
+import (
+	"strings"
+
+	"cutroom/shared/look/noise"
+)
+
+const (
+	// maxMoods and maxModifiers bound how many entries of the lexicon one
+	// prompt can stack; beyond them it would cost time and add only mud.
+	maxMoods     = 2
+	maxModifiers = 3
+)
+
+// request is what a prompt asks for.
+type request struct {
+	moods     []entry
+	medium    *entry
+	modifiers []modifier
+	// subject is the other words, in order, without those that say nothing.
+	subject []string
+	// empty says that there was no word at all.
+	empty bool
+}
+
+// Parse turns a prompt into a look. Words of the lexicon choose one medium and
+// up to two moods; words such as "brighter" or "blue" modify; all other words
+// together give a grade of their own, so that different texts look different.
+// An empty prompt gives a tasteful enhancement. The seed gives variation.
+func Parse(prompt string, seed uint32) Look {
+	asked := read(prompt)
+	switch {
+	case asked.empty:
+		return Look{Seed: seed, Ops: append([]Op{Grade{Variation(seed)}}, enhance()...)}
+	case len(asked.moods) == 0 && asked.medium == nil && len(asked.modifiers) == 0:
+		return Look{Seed: seed, Ops: fuse(append([]Op{Grade{Variation(seed)}}, imagine(asked.subject)...))}
+	}
+	return asked.look(seed)
+}
+
+// Named gives the look of the words in the lexicon alone, for pictures that
+// other words have shaped already.
+func Named(prompt string, seed uint32) Look {
+	asked := read(prompt)
+	asked.subject = nil
+	return asked.look(seed)
+}
+
+// look puts together what is asked for.
+func (asked request) look(seed uint32) Look {
+	look := Look{Seed: seed, Ops: []Op{Grade{Variation(seed)}}}
+	if len(asked.subject) > 0 {
+		look.Ops = append(look.Ops, Grade{accent(asked.subject)})
+	}
+	for _, mood := range asked.moods {
+		look.Names = append(look.Names, mood.name)
+		look.Ops = append(look.Ops, mood.ops()...)
+	}
+	if asked.medium != nil {
+		look.Names = append(look.Names, asked.medium.name)
+		look.Ops = append(look.Ops, asked.medium.ops()...)
+	}
+	for _, modifier := range asked.modifiers {
+		look.Ops = append(look.Ops, modifier.ops()...)
+	}
+	look.Ops = fuse(look.Ops)
+	return look
+}
+
+// Names gives the name of every look of the lexicon.
+func Names() []string {
+	var names []string
+	for _, e := range lexicon() {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// read finds what a prompt asks for.
+func read(prompt string) request {
+	var asked request
+	tokens := words(prompt)
+	asked.empty = len(tokens) == 0
+	entries, changes := lexicon(), modifiers()
+	var generic *entry
+	chosen := map[string]bool{}
+	negated := false
+	for at := 0; at < len(tokens); {
+		found, length, weak := longestEntry(entries, tokens[at:])
+		change, changeLength := longestModifier(changes, tokens[at:])
+		switch {
+		case length > 0 && length >= changeLength:
+			switch {
+			case negated || chosen[found.name]:
+			case weak:
+				if generic == nil {
+					generic = found
+				}
+			case found.medium:
+				if asked.medium == nil {
+					asked.medium, chosen[found.name] = found, true
+				}
+			case len(asked.moods) < maxMoods:
+				asked.moods, chosen[found.name] = append(asked.moods, *found), true
+			}
+			at += length
+		case changeLength > 0:
+			if !negated && len(asked.modifiers) < maxModifiers {
+				asked.modifiers = append(asked.modifiers, *change)
+			}
+			at += changeLength
+		default:
+			if token := tokens[at]; !fillers[token] && !negations[token] {
+				asked.subject = append(asked.subject, token)
+			}
+			at++
+		}
+		negated = negations[tokens[at-1]]
+	}
+	if asked.medium == nil && generic != nil {
+		if generic.medium {
+			asked.medium = generic
+		} else if len(asked.moods) == 0 {
+			asked.moods = append(asked.moods, *generic)
+		}
+	}
+	if len(asked.subject) == 0 && asked.medium == nil && len(asked.moods) == 0 && len(asked.modifiers) == 0 {
+		asked.subject = tokens
+	}
+	return asked
+}
+
+// longestEntry finds the entry with the longest phrase at the head of the
+// tokens; weak says that the phrase is a generic one.
+func longestEntry(entries []entry, tokens []string) (found *entry, length int, weak bool) {
+	for i := range entries {
+		for _, phrase := range entries[i].phrases {
+			if n := phraseAt(tokens, phrase); n > length {
+				found, length, weak = &entries[i], n, false
+			}
+		}
+		for _, phrase := range entries[i].generic {
+			if n := phraseAt(tokens, phrase); n > length {
+				found, length, weak = &entries[i], n, true
+			}
+		}
+	}
+	return found, length, weak
+}
+
+func longestModifier(changes []modifier, tokens []string) (found *modifier, length int) {
+	for i := range changes {
+		for _, phrase := range changes[i].phrases {
+			if n := phraseAt(tokens, phrase); n > length {
+				found, length = &changes[i], n
+			}
+		}
+	}
+	return found, length
+}
+
+// fuse makes one table of grades that follow each other.
+func fuse(ops []Op) []Op {
+	var fused []Op
+	for _, op := range ops {
+		if next, ok := op.(Grade); ok && len(fused) > 0 {
+			if last, ok := fused[len(fused)-1].(Grade); ok && !next.LUT.Nearest {
+				fused[len(fused)-1] = Grade{last.LUT.Then(next.LUT)}
+				continue
+			}
+		}
+		fused = append(fused, op)
+	}
+	return fused
+}
+
+// numberOf makes a number of words that changes with every letter (FNV-1a).
+func numberOf(tokens []string) uint64 {
+	hash := uint64(14695981039346656037)
+	for _, b := range []byte(strings.Join(tokens, " ")) {
+		hash = (hash ^ uint64(b)) * 1099511628211
+	}
+	return noise.Mix(hash)
+}

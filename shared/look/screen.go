@@ -1,0 +1,166 @@
+package look
+
+import "math"
+
+// The textures of screens, presses and toys.
+
+// dots is a halftone screen around 1/2, for Add layers. Cell is the distance
+// of dots in units, angle is in degrees.
+func dots(amplitude, cell, angle float64) Texture {
+	sin, cos := math.Sincos(angle * math.Pi / 180)
+	return func(s *Sheet) {
+		source := s.source(20)
+		dx, dy := source.Float()*cell, source.Float()*cell
+		s.fill(func(x, y float64) float64 {
+			u, v := ((x+dx)*cos+(y+dy)*sin)/cell, ((y+dy)*cos-(x+dx)*sin)/cell
+			return 0.5 + amplitude*0.5*math.Cos(u*2*math.Pi)*math.Cos(v*2*math.Pi)
+		})
+	}
+}
+
+// bayer is ordered dither around 1/2 on squares of a Pixelate of the block, for
+// Add layers.
+func bayer(amplitude, block float64) Texture {
+	matrix := [4][4]float64{{0, 8, 2, 10}, {12, 4, 14, 6}, {3, 11, 1, 9}, {15, 7, 13, 5}}
+	return func(s *Sheet) {
+		side := Pixels(block, int(s.Unit), int(s.Unit))
+		s.rows(func(row int) {
+			for i := range s.Width {
+				threshold := (matrix[row/side%4][i/side%4] + 0.5) / 16
+				s.Values[row*s.Width+i] = float32(0.5 + amplitude*(threshold-0.5))
+			}
+		})
+	}
+}
+
+// bricks are the studs and joints of toy bricks as large as a Pixelate's
+// blocks, around 1/2, for Add layers.
+func bricks(depth, block float64) Texture {
+	return func(s *Sheet) {
+		side := Pixels(block, int(s.Unit), int(s.Unit))
+		s.rows(func(row int) {
+			for i := range s.Width {
+				x := (float64(i%side)+0.5)/float64(side)*2 - 1
+				y := (float64(row%side)+0.5)/float64(side)*2 - 1
+				r := math.Hypot(x, y)
+				v := 0.0
+				// A round stud: its rim catches light on the upper left.
+				rim := math.Exp(-math.Pow((r-0.6)/0.13, 2))
+				v += rim * (-x - y) / math.Max(r, 0.01) * 0.8
+				v += 0.12 * smoothstep(0.62, 0.5, r)
+				// Its shadow falls to the lower right.
+				v -= 0.5 * smoothstep(0.62, 0.7, r) * smoothstep(0.95, 0.62, math.Hypot(x-0.16, y-0.16))
+				if math.Max(math.Abs(x), math.Abs(y)) > 1-2.4/float64(side) {
+					v -= 0.45
+				}
+				s.Values[row*s.Width+i] = float32(clamp(0.5 + depth*v))
+			}
+		})
+	}
+}
+
+// tiles are the joints and bevels of mosaic stones as large as a Pixelate's
+// blocks, around 1/2, for Add layers.
+func tiles(depth, block float64) Texture {
+	return func(s *Sheet) {
+		side := Pixels(block, int(s.Unit), int(s.Unit))
+		stones := s.field(21)
+		s.rows(func(row int) {
+			for i := range s.Width {
+				x := (float64(i%side)+0.5)/float64(side)*2 - 1
+				y := (float64(row%side)+0.5)/float64(side)*2 - 1
+				v := 0.55 * stones.At(float64(i/side)*1.7+0.5, float64(row/side)*1.7+0.5)
+				edge := math.Max(math.Abs(x), math.Abs(y))
+				if math.Abs(x) > math.Abs(y) {
+					v -= 0.6 * sign(x) * smoothstep(0.6, 0.9, edge)
+				} else {
+					v -= 0.6 * sign(y) * smoothstep(0.6, 0.9, edge)
+				}
+				if edge > 1-2.2/float64(side) {
+					v = -1
+				}
+				s.Values[row*s.Width+i] = float32(clamp(0.5 + depth*v))
+			}
+		})
+	}
+}
+
+func sign(v float64) float64 { return math.Copysign(1, v) }
+
+// scanlines are those of a tube, for Multiply layers.
+func scanlines(depth, every float64) Texture {
+	return func(s *Sheet) {
+		s.fill(func(_, y float64) float64 {
+			return 1 - depth*(0.5-0.5*math.Cos(y/every*2*math.Pi))
+		})
+	}
+}
+
+// tape is the noise of a magnetic tape: short dashes along the lines, and torn
+// bands, for Screen layers.
+func tape(amount float64) Texture {
+	return func(s *Sheet) {
+		source := s.source(22)
+		_, height := s.aspect()
+		band, at := s.field(23), source.Float()*height
+		s.fill(func(x, y float64) float64 {
+			line := math.Floor(y * 240)
+			dash := smoothstep(0.62, 0.95, band.At(x*14+line*7.7, line*3.3+0.5))
+			torn := math.Exp(-math.Pow((y-at)/0.025, 2)) * smoothstep(0.1, 0.7, band.At(x*5+line*13.1, line*5.7))
+			return amount * (0.35*dash + torn)
+		})
+	}
+}
+
+// grid is the ruling of drafting paper, for Screen layers: fine lines, and
+// stronger ones at every fifth.
+func grid(amount, every float64) Texture {
+	return func(s *Sheet) {
+		pixel := 1 / s.Unit
+		line := func(v, every, width float64) float64 {
+			return smoothstep(width+pixel, width, math.Abs(math.Mod(v+every/2, every)-every/2))
+		}
+		s.fill(func(x, y float64) float64 {
+			fine := math.Max(line(x, every, 0), line(y, every, 0))
+			strong := math.Max(line(x, 5*every, pixel), line(y, 5*every, pixel))
+			return amount * math.Max(0.4*fine, strong)
+		})
+	}
+}
+
+// code is columns of signs that fall, with a bright head and a fading tail, for
+// Screen layers. It has no seam.
+func code(amount float64) Texture {
+	return func(s *Sheet) {
+		width, height := s.aspect()
+		columns, rows := max(3, int(width*34)), max(3, int(height*26))
+		source := s.source(24)
+		type stream struct{ head, length float64 }
+		streams := make([]stream, columns)
+		for i := range streams {
+			streams[i] = stream{source.Float() * float64(rows), source.Between(6, 18)}
+		}
+		glyphs := make([]uint32, columns*rows)
+		for i := range glyphs {
+			// Five rows of four dots; signs with many dots look like writing.
+			glyphs[i] = uint32(source.Uint64() | source.Uint64())
+		}
+		s.fill(func(x, y float64) float64 {
+			u, v := x/width*float64(columns), y/height*float64(rows)
+			column, row := min(int(u), columns-1), min(int(v), rows-1)
+			behind := math.Mod(streams[column].head-float64(row)+float64(rows), float64(rows))
+			light := 1 - behind/streams[column].length
+			if light <= 0 {
+				return 0
+			}
+			if behind < 1 {
+				light = 1.6
+			}
+			i, j := int((u-float64(column))*5), int((v-float64(row))*6)
+			if i > 3 || j > 4 || glyphs[row*columns+column]>>(j*4+i)&1 == 0 {
+				return 0
+			}
+			return amount * light * 0.7
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package look
+
+import (
+	"image"
+	"math"
+)
+
+// Warp moves the points of the picture: each takes the colour of a place
+// nearby, by whole pixels.
+type Warp struct {
+	// Across and Down say where to look: 1/2 is the point itself, 0 and 1 are
+	// Reach to the left or above and to the right or below. Nil is 1/2.
+	Across, Down Texture
+	// Reach is in units.
+	Reach  float64
+	Motion Motion
+}
+
+// WarpZero is the level of a warp's map that stands for no move; each level
+// above or below is one pixel.
+const WarpZero = 128
+
+// Draw draws the maps of the warp for a picture of the size in pixels, as
+// [Layer.Draw] does. A map is nil where nothing moves.
+func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
+	draw := func(texture Texture) *image.Gray {
+		if texture == nil {
+			return nil
+		}
+		sheet := newSheet(width, height, seed, w.Motion)
+		texture(sheet)
+		picture := image.NewGray(image.Rect(0, 0, sheet.Width, sheet.Height))
+		reach := 2 * w.Reach * sheet.Unit
+		for i, v := range sheet.Values {
+			picture.Pix[i] = uint8(math.Max(0, math.Min(255, math.Round((float64(v)-0.5)*reach)+WarpZero)))
+		}
+		return picture
+	}
+	return draw(w.Across), draw(w.Down)
+}
+
+// wobble is smooth noise around 1/2; scale is its number of waves in a unit.
+// Purpose tells textures of one look apart.
+func wobble(scale float64, purpose uint64) Texture {
+	return func(s *Sheet) {
+		field := s.field(50 + purpose)
+		s.fill(func(x, y float64) float64 { return 0.5 + 0.75*field.Fractal(x*scale, y*scale, 2) })
+	}
+}
+
+// ripples are waves around 1/2 without a seam at the borders: count of them
+// along the height, or along the width when across.
+func ripples(count int, across bool) Texture {
+	return func(s *Sheet) {
+		width, height := s.aspect()
+		s.fill(func(x, y float64) float64 {
+			u, v := y/height*2*math.Pi, x/width*2*math.Pi
+			if across {
+				u, v = v, u
+			}
+			n := float64(count)
+			return 0.5 + 0.3*math.Sin(u*n+1.2*math.Sin(v*2)) + 0.2*math.Sin(u*(2*n+1)+2*math.Sin(v*3+1))
+		})
+	}
+}
+
+// tracking is how a worn tape loses its lines: each is moved a little, and
+// those of one band far.
+func tracking() Texture {
+	return func(s *Sheet) {
+		source, jitter := s.source(52), s.field(53)
+		_, height := s.aspect()
+		band := source.Between(0.1, 0.95) * height
+		s.fill(func(_, y float64) float64 {
+			line := math.Floor(y * 240)
+			torn := math.Exp(-math.Pow((y-band)/0.02, 2))
+			return 0.5 + 0.05*jitter.At(line*0.61, 7) + 0.06*jitter.At(line*0.07, 31) + 0.42*torn*jitter.At(line*0.9, 90)
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package look
+
+import "math"
+
+// The textures of weather, water and sky, for Screen layers. What moves goes on
+// at the opposite border.
+
+// snow is flakes of about the size in units, count of them in a square unit.
+func snow(amount, size float64, count int) Texture {
+	return func(s *Sheet) {
+		source := s.source(uint64(40 + count))
+		width, height := s.aspect()
+		for range int(float64(count) * width * height) {
+			x, y := source.Float()*width, source.Float()*height
+			radius, strength := size*source.Between(0.5, 1.3), amount*source.Between(0.5, 1)
+			s.stamp(x, y, radius, radius, func(dx, dy float64) float64 {
+				return strength * smoothstep(radius, radius*0.25, math.Hypot(dx, dy))
+			})
+		}
+	}
+}
+
+// rain is streaks of a length in units.
+func rain(amount, length float64, count int) Texture {
+	return func(s *Sheet) {
+		source := s.source(uint64(41 + count))
+		width, height := s.aspect()
+		const lean = 0.12
+		for range int(float64(count) * width * height) {
+			x, y := source.Float()*width, source.Float()*height
+			reach, strength := length*source.Between(0.5, 1.2)/2, amount*source.Between(0.35, 1)
+			s.stamp(x, y, 0.003+reach*lean, reach, func(dx, dy float64) float64 {
+				return strength * smoothstep(0.0022, 0.0004, math.Abs(dx+dy*lean)) * smoothstep(1, 0.2, math.Abs(dy)/reach)
+			})
+		}
+	}
+}
+
+// petals are leaves and blossoms in the air: pointed ellipses, turned at will.
+func petals(amount, size float64, count int) Texture {
+	return func(s *Sheet) {
+		source := s.source(uint64(42 + count))
+		width, height := s.aspect()
+		for range int(float64(count) * width * height) {
+			x, y := source.Float()*width, source.Float()*height
+			long, thin := size*source.Between(0.6, 1.2), source.Between(0.25, 0.6)
+			strength := amount * source.Between(0.6, 1)
+			sin, cos := math.Sincos(source.Float() * 2 * math.Pi)
+			s.stamp(x, y, long, long, func(dx, dy float64) float64 {
+				u, v := (dx*cos+dy*sin)/long, (dy*cos-dx*sin)/(long*thin)
+				shape := math.Abs(v) - (1 - u*u)
+				vein := 1 - 0.25*smoothstep(0.15, 0.02, math.Abs(v))
+				return strength * vein * smoothstep(0.06, -0.12, shape)
+			})
+		}
+	}
+}
+
+// bubbles are thin rings with a spark of light.
+func bubbles(amount float64, count int) Texture {
+	return func(s *Sheet) {
+		source := s.source(43)
+		width, height := s.aspect()
+		for range int(float64(count) * width * height) {
+			x, y := source.Float()*width, source.Float()*height
+			radius := 0.004 + 0.02*math.Pow(source.Float(), 3)
+			s.stamp(x, y, radius*1.2, radius*1.2, func(dx, dy float64) float64 {
+				r := math.Hypot(dx, dy) / radius
+				spark := smoothstep(0.35, 0.1, math.Hypot(dx/radius+0.4, dy/radius+0.4))
+				return amount * (0.7*smoothstep(0.7, 0.95, r)*smoothstep(1.08, 0.98, r) + 0.9*spark + 0.12*smoothstep(1, 0.9, r))
+			})
+		}
+	}
+}
+
+// stars are points of light, denser towards the top.
+func stars(amount float64, count int) Texture {
+	return func(s *Sheet) {
+		source := s.source(45)
+		width, height := s.aspect()
+		for range int(float64(count) * width * height) {
+			x, y := source.Float()*width, math.Pow(source.Float(), 1.6)*height*0.62
+			radius, strength := source.Between(0.0012, 0.0034), amount*math.Pow(source.Float(), 1.5)
+			s.stamp(x, y, radius*3, radius*3, func(dx, dy float64) float64 {
+				d := math.Hypot(dx, dy) / radius
+				return strength * (math.Exp(-d*d) + 0.25*math.Exp(-d))
+			})
+		}
+	}
+}
+
+// embers are sparks that rise.
+func embers(amount float64, count int) Texture {
+	return func(s *Sheet) {
+		source := s.source(46)
+		width, height := s.aspect()
+		for range int(float64(count) * width * height) {
+			x, y := source.Float()*width, source.Float()*height
+			radius, strength := source.Between(0.0015, 0.006), amount*source.Between(0.3, 1)
+			s.stamp(x, y, radius*2.5, radius*3.5, func(dx, dy float64) float64 {
+				return strength * math.Exp(-math.Pow(math.Hypot(dx, dy*0.7)/radius, 2))
+			})
+		}
+	}
+}
+
+// mist is a bank of fog that lies low. It has no seam at the sides.
+func mist(amount float64) Texture {
+	return func(s *Sheet) {
+		bank := s.field(47)
+		width, height := s.aspect()
+		s.fill(func(x, y float64) float64 {
+			// The field repeats every 256: both ends of a row show one place.
+			turn := x / width * 2 * math.Pi
+			sin, cos := math.Sincos(turn)
+			n := bank.Fractal(20+0.5*cos+y*0.3, 20+0.5*sin+y*3.4, 5)
+			return amount * clamp(0.32+0.5*smoothstep(0.1, 0.9, y/height)+0.6*n)
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package scene
+
+import "math"
+
+// rgb is a colour as a screen shows it, each channel 0 to 1.
+type rgb struct{ r, g, b float64 }
+
+// hex gives the colour of a number such as 0xff8800.
+func hex(v uint32) rgb {
+	return rgb{float64(v>>16&0xff) / 255, float64(v>>8&0xff) / 255, float64(v&0xff) / 255}
+}
+
+func (c rgb) mix(other rgb, t float64) rgb {
+	return rgb{c.r + (other.r-c.r)*t, c.g + (other.g-c.g)*t, c.b + (other.b-c.b)*t}
+}
+
+func (c rgb) times(k float64) rgb { return rgb{c.r * k, c.g * k, c.b * k} }
+
+func (c rgb) plus(other rgb) rgb { return rgb{c.r + other.r, c.g + other.g, c.b + other.b} }
+
+// stop is a colour at a place of a gradient.
+type stop struct {
+	at    float64
+	color rgb
+}
+
+// gradient gives the colour at a place of stops that are in order.
+func gradient(stops []stop, at float64) rgb {
+	if at <= stops[0].at {
+		return stops[0].color
+	}
+	for i := 1; i < len(stops); i++ {
+		if at < stops[i].at {
+			return stops[i-1].color.mix(stops[i].color, smooth(stops[i-1].at, stops[i].at, at))
+		}
+	}
+	return stops[len(stops)-1].color
+}
+
+// smooth goes from 0 at low to 1 at high without a corner.
+func smooth(low, high, v float64) float64 {
+	t := clamp((v - low) / (high - low))
+	return t * t * (3 - 2*t)
+}
+
+func clamp(v float64) float64 { return math.Max(0, math.Min(1, v)) }

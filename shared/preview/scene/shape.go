@@ -1,0 +1,36 @@
+package scene
+
+import "math"
+
+// A shape is given by its distance: negative inside, positive outside, in the
+// unit of the picture's height.
+
+// cover turns a distance into how much of a point the shape covers, 0 to 1,
+// with an edge that is soft over the given width.
+func cover(distance, softness float64) float64 { return smooth(softness, -softness, distance) }
+
+func circle(x, y, cx, cy, radius float64) float64 { return math.Hypot(x-cx, y-cy) - radius }
+
+// capsule is a line from a to b with round ends, of radius ra at a and rb at b.
+func capsule(x, y, ax, ay, bx, by, ra, rb float64) float64 {
+	px, py, dx, dy := x-ax, y-ay, bx-ax, by-ay
+	t := clamp((px*dx + py*dy) / (dx*dx + dy*dy))
+	return math.Hypot(px-dx*t, py-dy*t) - (ra + (rb-ra)*t)
+}
+
+// polygon is a closed outline of points x0, y0, x1, y1, ...
+func polygon(x, y float64, points ...float64) float64 {
+	nearest, inside := math.Inf(1), false
+	n := len(points) / 2
+	for i, j := 0, n-1; i < n; j, i = i, i+1 {
+		ax, ay, bx, by := points[2*j], points[2*j+1], points[2*i], points[2*i+1]
+		nearest = math.Min(nearest, capsule(x, y, ax, ay, bx, by, 0, 0))
+		if (ay > y) != (by > y) && x < (bx-ax)*(y-ay)/(by-ay)+ax {
+			inside = !inside
+		}
+	}
+	if inside {
+		return -nearest
+	}
+	return nearest
+}
