@@ -147,7 +147,7 @@ func (s *service) authenticate(r *http.Request) (credential.Principal, error) {
 	if err != nil {
 		return credential.Principal{}, err
 	}
-	httpserver.SetAccount(r.Context(), who.Account)
+	httpserver.SetAccount(r.Context(), who.Account())
 	return who, nil
 }
 

@@ -27,7 +27,7 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.Jobs.Result(r.Context(), who.Account, r.PathValue("id"))
+	j, err := s.Jobs.Result(r.Context(), who.Account(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}

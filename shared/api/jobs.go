@@ -39,7 +39,7 @@ func (s *service) createJob(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return fault.New(fault.NotFound, "There is no model %.128q.", name)
 	}
-	if err := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), who.Account, who.Tier.PendingJobs); err != nil {
+	if err := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), who.Account(), who.Tier.PendingJobs); err != nil {
 		return err
 	}
 	if r.ContentLength > s.maxBody() {
@@ -69,7 +69,7 @@ func (s *service) submit(r *http.Request, who credential.Principal, m *model.Mod
 	if err != nil {
 		return job.Job{}, err
 	}
-	in := &inputs{service: s, account: who.Account, jobID: id}
+	in := &inputs{service: s, account: who.Account(), jobID: id}
 	defer in.discard(ctx)
 
 	sub, err := s.readForm(ctx, r, m.Form, in)
@@ -96,7 +96,7 @@ func (s *service) submit(r *http.Request, who credential.Principal, m *model.Mod
 	defer cancel()
 	in.kept = true
 	accepted, err := s.Jobs.Submit(ctx, job.Job{
-		ID: id, Account: who.Account, Key: who.Key, Model: m.ID, Lane: job.LaneOf(m.Kind),
+		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
 		Seed: *order.seed, Request: order.request,
 	}, who.Tier.PendingJobs)
 	in.kept = !refused(err)
@@ -143,7 +143,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.Jobs.Get(r.Context(), who.Account, r.PathValue("id"))
+	j, err := s.Jobs.Get(r.Context(), who.Account(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,14 @@ const (
 	cacheSize = 10_000
 )
 
-// Authenticator tells who is calling by the key that the call carries. An
-// authentication is at most one read of the store, cached for CacheAge.
+// Authenticator tells who is calling by the key or client token that the call
+// carries. An authentication is at most one read of the store, cached for
+// CacheAge and never past a token's expiry.
 type Authenticator struct {
-	store Store
+	store interface {
+		Store
+		TokenStore
+	}
 	tiers Tiers
 	now   func() time.Time
 
@@ -29,50 +33,69 @@ type Authenticator struct {
 	cache map[Hash]cached
 }
 
+// cached is what the store said of a secret: a key, a token with its key, or
+// neither when there is none.
 type cached struct {
-	key   Key // of the zero value when there is none
+	key   Key
+	token *Token
 	until time.Time
 }
 
 // NewAuthenticator makes an authenticator over a store and a table of tiers.
-func NewAuthenticator(store Store, tiers Tiers, now func() time.Time) *Authenticator {
+func NewAuthenticator(store interface {
+	Store
+	TokenStore
+}, tiers Tiers, now func() time.Time) *Authenticator {
 	return &Authenticator{store: store, tiers: tiers, now: now, cache: map[Hash]cached{}}
 }
 
-// Authenticate tells who holds the secret.
+// Authenticate tells who holds the secret: a permanent key or a client token.
 //
 // Errors: fault.Unauthorized when the secret is missing, malformed, unknown or
-// revoked.
+// revoked, or a token that has expired or whose key was revoked.
 func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Principal, error) {
 	if secret == "" {
 		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
 	}
 	invalid := fault.New(fault.Unauthorized, "The API key is not valid.")
-	if CheckSecret(secret) != nil {
+	isToken := tokenForm.MatchString(secret)
+	if !isToken && CheckSecret(secret) != nil {
 		return Principal{}, invalid
 	}
-	key, err := a.find(ctx, HashOf(secret))
+	entry, err := a.find(ctx, HashOf(secret), isToken)
 	if err != nil {
 		return Principal{}, err
 	}
-	if key.ID == "" || !key.RevokedAt.IsZero() {
+	if entry.key.ID == "" || !entry.key.RevokedAt.IsZero() {
 		return Principal{}, invalid
 	}
-	return Principal{Account: key.Account, Key: key.ID, Tier: a.tiers.Find(key.Tier)}, nil
+	if entry.token != nil && !a.now().Before(entry.token.ExpiresAt) {
+		return Principal{}, fault.New(fault.Unauthorized, "The client token has expired.")
+	}
+	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, nil
 }
 
-// find gives the key with the hash, or the zero key when there is none.
-func (a *Authenticator) find(ctx context.Context, hash Hash) (Key, error) {
+// find gives what is known of the secret with the hash.
+func (a *Authenticator) find(ctx context.Context, hash Hash, isToken bool) (cached, error) {
 	now := a.now()
 	a.mu.Lock()
 	entry, ok := a.cache[hash]
 	a.mu.Unlock()
 	if ok && now.Before(entry.until) {
-		return entry.key, nil
+		return entry, nil
 	}
-	key, err := a.store.FindKey(ctx, hash)
+	entry = cached{until: now.Add(CacheAge)}
+	var err error
+	if isToken {
+		var token Token
+		if token, err = a.store.FindToken(ctx, hash); err == nil {
+			entry.key, entry.token = token.Key, &token
+		}
+	} else {
+		entry.key, err = a.store.FindKey(ctx, hash)
+	}
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		return Key{}, fmt.Errorf("credential: find a key: %w", err)
+		return cached{}, fmt.Errorf("credential: find: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,6 +103,6 @@ func (a *Authenticator) find(ctx context.Context, hash Hash) (Key, error) {
 		// Rare, and every entry is one read away: start over.
 		clear(a.cache)
 	}
-	a.cache[hash] = cached{key, now.Add(CacheAge)}
-	return key, nil
+	a.cache[hash] = entry
+	return entry, nil
 }

@@ -3,7 +3,8 @@
 // A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-] (decisions.md,
 // "Authentication"). It is shown once, when it is made; only its SHA-256 is
 // kept. A key belongs to an account, which is an organisation: all keys of an
-// account see the same jobs and files and share the limits of its tier.
+// account see the same jobs and files and share the limits of its tier. A client
+// token is minted from a permanent key, for a short while and a narrower scope.
 package credential
 
 import (
@@ -67,10 +68,24 @@ type Store interface {
 
 // Principal is who is calling.
 type Principal struct {
-	Account string
-	// Key is the id of the permanent key.
-	Key  string
+	// Key is the permanent key that the call was made with, or that its client
+	// token was minted from.
+	Key  Key
 	Tier Tier
+	// Token is the client token that the call was made with, nil for a call
+	// with a permanent key.
+	Token *Token
+}
+
+// Account is whose jobs and files the caller sees.
+func (p Principal) Account() string { return p.Key.Account }
+
+// Scope is how far the caller reaches.
+func (p Principal) Scope() Scope {
+	if p.Token == nil {
+		return Scope{}
+	}
+	return p.Token.Scope
 }
 
 var (

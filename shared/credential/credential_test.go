@@ -15,6 +15,7 @@ import (
 // keys is a store that counts its reads and can fail.
 type keys struct {
 	credential.Store
+	credential.TokenStore
 	byHash map[credential.Hash]credential.Key
 	reads  int
 	err    error
@@ -50,7 +51,7 @@ func TestAuthenticate(t *testing.T) {
 	authenticator := credential.NewAuthenticator(store, tiers, func() time.Time { return now })
 
 	principal, err := authenticator.Authenticate(ctx, secret)
-	if err != nil || principal.Account != "acme" || principal.Key != key.ID || principal.Tier.PendingJobs != 100 {
+	if err != nil || principal.Account() != "acme" || principal.Key.ID != key.ID || principal.Tier.PendingJobs != 100 {
 		t.Fatalf("got %+v, %v", principal, err)
 	}
 	for name, wrong := range map[string]string{

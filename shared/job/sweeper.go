@@ -46,6 +46,9 @@ const (
 	overdueEvery = 5 * time.Second
 	// sweepEvery is how often blobs and records are looked through.
 	sweepEvery = time.Minute
+	// uploadAge is how long after its last file a request may still be under
+	// way that has submitted no job.
+	uploadAge = 24 * time.Hour
 	// sweepBatch bounds what one read of the store brings.
 	sweepBatch = 100
 )
@@ -116,7 +119,7 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	var failures []error
 	for entry, err := range s.Blobs.Children(ctx, "jobs") {
 		if err == nil {
-			err = s.sweepJob(ctx, path.Base(entry.Name))
+			err = s.sweepJob(ctx, entry)
 		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("sweep %s: %w", entry.Name, err))
@@ -129,10 +132,15 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 }
 
 // sweepJob deletes the blobs of one ended job, its result aside while that has
-// its age before it. A job without a record is an upload under way.
-func (s *Sweeper) sweepJob(ctx context.Context, id string) error {
+// its age before it. A job without a record is an upload under way, or the empty
+// folder of one that was refused.
+func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
+	id := path.Base(folder.Name)
 	j, err := s.Store.Get(ctx, id)
-	if fault.Is(err, fault.NotFound) || err == nil && !j.Status.Terminal() {
+	switch {
+	case fault.Is(err, fault.NotFound) && s.Now().Sub(folder.StoredAt) > uploadAge:
+		return s.Blobs.DeleteAll(ctx, Folder(id))
+	case fault.Is(err, fault.NotFound), err == nil && !j.Status.Terminal():
 		return nil
 	}
 	if err != nil {

@@ -1,0 +1,94 @@
+package credential
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Lifetimes and bounds of a client token (decisions.md, "Authentication").
+const (
+	MinTokenLifetime     = time.Second
+	MaxTokenLifetime     = time.Hour
+	DefaultTokenLifetime = time.Minute
+	// MaxTokenModels and MaxTokenOrigins bound the lists of a scope.
+	MaxTokenModels  = 20
+	MaxTokenOrigins = 20
+	// MaxTokenMetadata bounds the metadata, in bytes of JSON.
+	MaxTokenMetadata = 4096
+)
+
+// Scope is how far a client token reaches. The zero scope reaches everywhere
+// that client tokens may go.
+type Scope struct {
+	// Models are the names that the token was made with; empty allows all.
+	Models []string `json:"models,omitempty"`
+	// Origins are the origins that browsers may call from; empty allows all.
+	Origins []string `json:"origins,omitempty"`
+	// MaxSession bounds a realtime session; 0 does not.
+	MaxSession time.Duration `json:"max_session,omitempty"`
+}
+
+// Token is the record of a client token: a short-lived credential for browsers
+// and mobile clients, minted from a permanent key and dead with it.
+type Token struct {
+	Hash Hash
+	// Key is the permanent key that the token was minted from. A store fills it
+	// from the key's own record, so that a revocation shows.
+	Key       Key
+	Scope     Scope
+	Metadata  json.RawMessage
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// TokenStore keeps client tokens. The suite in credentialtest specifies it.
+type TokenStore interface {
+	// CreateToken keeps a new token; it works from then on. It need not
+	// outlive a failure of the machine's power, as its holder can mint another
+	// within a second; it does outlive a crash of the process.
+	CreateToken(ctx context.Context, token Token) error
+	// FindToken gives the token with the hash, expired or not, with its key as
+	// it is now, in one read.
+	//
+	// Errors: fault.NotFound.
+	FindToken(ctx context.Context, hash Hash) (Token, error)
+	// DeleteTokens removes tokens that expired before the time.
+	DeleteTokens(ctx context.Context, before time.Time) error
+}
+
+// tokenForm is what a client token looks like.
+var tokenForm = regexp.MustCompile(`^ek_[0-9A-Za-z_-]{8,128}$`)
+
+// NewToken draws a client token of the key: 192 random bits.
+func NewToken(random io.Reader, key Key, scope Scope, metadata json.RawMessage, lifetime time.Duration, now time.Time) (secret string, token Token, err error) {
+	var bytes [24]byte
+	if _, err := io.ReadFull(random, bytes[:]); err != nil {
+		return "", Token{}, fmt.Errorf("credential: draw a token: %w", err)
+	}
+	secret = "ek_" + base64.RawURLEncoding.EncodeToString(bytes[:])
+	created := now.UTC().Truncate(time.Millisecond)
+	return secret, Token{
+		Hash: HashOf(secret), Key: key, Scope: scope, Metadata: metadata,
+		CreatedAt: created, ExpiresAt: created.Add(lifetime),
+	}, nil
+}
+
+// AllowsModel reports whether the scope reaches a model that has these names:
+// a token made with an alias reaches the model, and the other way round.
+func (s Scope) AllowsModel(names ...string) bool {
+	return len(s.Models) == 0 || slices.ContainsFunc(names, func(name string) bool {
+		return slices.Contains(s.Models, name)
+	})
+}
+
+// AllowsOrigin reports whether a request with this Origin may use the scope. A
+// request without one is not from a browser, and may.
+func (s Scope) AllowsOrigin(origin string) bool {
+	return len(s.Origins) == 0 || origin == "" || slices.Contains(s.Origins, origin)
+}
