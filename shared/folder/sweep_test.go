@@ -145,10 +145,10 @@ func TestDeleteAll(t *testing.T) {
 // Put succeeds, and what it stored is there whole or was deleted.
 func TestDeleteAllAgainstPut(t *testing.T) {
 	store, root := open(t)
-	const rounds = 50
-	var all sync.WaitGroup
+	const rounds = 100
+	var writers, sweeper sync.WaitGroup
 	for writer := range 2 {
-		all.Go(func() {
+		writers.Go(func() {
 			for round := range rounds {
 				name := fmt.Sprint("jobs/a/", writer, "/", round)
 				if _, err := store.Put(t.Context(), name, strings.NewReader("bytes")); err != nil {
@@ -157,14 +157,22 @@ func TestDeleteAllAgainstPut(t *testing.T) {
 			}
 		})
 	}
-	all.Go(func() {
-		for range rounds {
+	done := make(chan struct{})
+	sweeper.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
 			if err := store.DeleteAll(t.Context(), "jobs/a"); err != nil {
 				t.Errorf("delete: %v", err)
 			}
 		}
 	})
-	all.Wait()
+	writers.Wait()
+	close(done)
+	sweeper.Wait()
 	for _, name := range names(t, store.List(t.Context(), "")) {
 		if !strings.HasSuffix(name, "=5") {
 			t.Errorf("%s is not whole", name)

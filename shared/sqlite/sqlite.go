@@ -117,7 +117,8 @@ func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// Close ends the reads and writes that run and closes the file.
+// Close lets the reads and writes that run come to their end, refuses new ones
+// and closes the file.
 func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.writer.Close())
 }
