@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/credential"
 	"cutroom/shared/credential/credentialtest"
 	"cutroom/shared/job/jobtest"
 	"cutroom/shared/sqlite"
@@ -48,5 +47,5 @@ func TestQueue(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	credentialtest.Run(t, func(t *testing.T) credential.Store { return open(t).Keys() })
+	credentialtest.Run(t, func(t *testing.T) credentialtest.Store { return open(t).Keys() })
 }

@@ -1,5 +1,5 @@
-// Package credentialtest specifies the behaviour of [credential.Store] as tests
-// that every adapter runs.
+// Package credentialtest specifies the behaviour of [credential.Store] and
+// [credential.TokenStore] as tests that every adapter runs.
 package credentialtest
 
 import (
@@ -14,22 +14,38 @@ import (
 	"cutroom/shared/fault"
 )
 
+// Store is what an adapter gives to be tested.
+type Store interface {
+	credential.Store
+	credential.TokenStore
+}
+
 // Run runs the suite. The function makes a store without any key in it, and
 // closes it with the test.
-func Run(t *testing.T, open func(t *testing.T) credential.Store) {
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			test.run(&suite{T: t, Store: open(t), ctx: ctx})
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	for name, tests := range map[string][]test{"Keys": keyTests, "Tokens": tokenTests} {
+		t.Run(name, func(t *testing.T) {
+			for _, test := range tests {
+				t.Run(test.name, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					test.run(&suite{T: t, Store: open(t), ctx: ctx})
+				})
+			}
 		})
 	}
+}
+
+// test is one statement about the interfaces; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
 }
 
 // suite is what a test works with.
 type suite struct {
 	*testing.T
-	credential.Store
+	Store
 	ctx context.Context
 }
 
@@ -90,10 +106,7 @@ func (s *suite) listed(account string, want ...credential.Key) {
 	}
 }
 
-var tests = []struct {
-	name string
-	run  func(s *suite)
-}{
+var keyTests = []test{
 	{"a key that was created is found by its hash, as it is", func(s *suite) {
 		key := s.create("acme", 1, created)
 		s.create("acme", 2, created)

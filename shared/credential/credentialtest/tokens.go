@@ -1,0 +1,101 @@
+package credentialtest
+
+import (
+	"encoding/json"
+	"reflect"
+	"time"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/fault"
+)
+
+// token makes the record of a token of the key. Each number is another secret.
+func token(key credential.Key, number byte) credential.Token {
+	return credential.Token{
+		Hash: credential.HashOf("ek_token-" + string('a'+rune(number))), Key: key,
+		Scope: credential.Scope{
+			Models: []string{"gen-2.5", "gen-latest"}, Origins: []string{"https://app.example:8443"},
+			MaxSession: 90 * time.Second,
+		},
+		Metadata:  json.RawMessage(`{"user": "née \"7\"", "n": 9007199254740993}`),
+		CreatedAt: created, ExpiresAt: created.Add(time.Minute),
+	}
+}
+
+// foundToken checks that the store has the token as it is.
+func (s *suite) foundToken(want credential.Token) {
+	s.Helper()
+	got, err := s.FindToken(s.ctx, want.Hash)
+	s.ok(err)
+	if !reflect.DeepEqual(got, want) {
+		s.Fatalf("found %+v, want %+v", got, want)
+	}
+}
+
+// noToken checks that the store has no token with the hash.
+func (s *suite) noToken(hash credential.Hash) {
+	s.Helper()
+	_, err := s.FindToken(s.ctx, hash)
+	s.fails(err, fault.NotFound)
+}
+
+var tokenTests = []test{
+	{"a token that was created is found by its hash, as it is, with its key", func(s *suite) {
+		key := s.create("acme", 1, created)
+		first, second := token(key, 1), token(s.create("zoo", 2, created), 2)
+		s.ok(s.CreateToken(s.ctx, first))
+		s.ok(s.CreateToken(s.ctx, second))
+		s.foundToken(first)
+		s.foundToken(second)
+	}},
+	{"a token may have no scope and no metadata", func(s *suite) {
+		plain := token(s.create("acme", 1, created), 1)
+		plain.Scope, plain.Metadata = credential.Scope{}, nil
+		s.ok(s.CreateToken(s.ctx, plain))
+		s.foundToken(plain)
+	}},
+	{"a token that expired long ago is found until it is deleted", func(s *suite) {
+		old := token(s.create("acme", 1, created), 1)
+		s.ok(s.CreateToken(s.ctx, old))
+		s.ok(s.DeleteTokens(s.ctx, old.ExpiresAt))
+		s.foundToken(old)
+		s.ok(s.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Millisecond)))
+		s.noToken(old.Hash)
+	}},
+	{"deleting spares tokens that have not expired", func(s *suite) {
+		key := s.create("acme", 1, created)
+		old, current := token(key, 1), token(key, 2)
+		current.ExpiresAt = old.ExpiresAt.Add(time.Hour)
+		s.ok(s.CreateToken(s.ctx, old))
+		s.ok(s.CreateToken(s.ctx, current))
+		for range 2 {
+			s.ok(s.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Second)))
+			s.noToken(old.Hash)
+			s.foundToken(current)
+			s.found(key)
+		}
+	}},
+	{"a token shows the revocation of its key", func(s *suite) {
+		key := s.create("acme", 1, created)
+		minted := token(key, 1)
+		s.ok(s.CreateToken(s.ctx, minted))
+		s.foundToken(minted)
+		_, err := s.RevokeKey(s.ctx, key.ID, revoked)
+		s.ok(err)
+		minted.Key.RevokedAt = revoked
+		s.foundToken(minted)
+	}},
+	{"tokens and keys are not found in each other's place", func(s *suite) {
+		key := s.create("acme", 1, created)
+		minted := token(key, 1)
+		s.ok(s.CreateToken(s.ctx, minted))
+		s.noToken(key.Hash)
+		_, err := s.FindKey(s.ctx, minted.Hash)
+		s.fails(err, fault.NotFound)
+		s.listed("acme", key)
+	}},
+	{"an unknown token is not found", func(s *suite) {
+		s.noToken(credential.HashOf("ek_unknown"))
+		s.noToken(credential.Hash{})
+	}},
+}
