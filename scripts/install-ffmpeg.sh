@@ -20,7 +20,8 @@ elif command -v pacman >/dev/null 2>&1; then
 elif command -v apk >/dev/null 2>&1; then
 	command="$as_root apk add ffmpeg"
 elif command -v brew >/dev/null 2>&1; then
-	command="brew install ffmpeg"
+	# Homebrew's plain ffmpeg lacks the filter that HDR clips need.
+	command="brew install ffmpeg-full && brew link ffmpeg-full"
 else
 	echo "ffmpeg is missing, and no package manager was found: install ffmpeg (with ffprobe) and try again." >&2
 	exit 1
