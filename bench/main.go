@@ -1,0 +1,84 @@
+// Command bench measures what the service costs, each figure beside a floor that
+// is measured in the same run: what the machine takes for the same work without
+// the service. It prints one table with the project's bars and says of each
+// whether it was met; it asserts nothing.
+//
+// Run it in the repository's folder: `go run ./bench`, or with the names of some
+// sections: upload, overhead, burst. It needs ffmpeg, curl, tee and md5sum, and
+// 3 GiB of room for temporary files.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"cutroom/shared/servertest"
+)
+
+// bench is what every section measures with.
+type bench struct {
+	program servertest.Program
+	// folder is for temporary files, clip the path of the sample clip.
+	folder, clip string
+	table        *table
+}
+
+// section is a part of a run.
+type section struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+// sections are all there are, in their order.
+var sections = []section{
+	{"upload", (*bench).upload},
+	{"overhead", (*bench).overhead},
+	{"burst", (*bench).burst},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
+			return fmt.Errorf("there is no section %q", name)
+		}
+	}
+	clip, err := filepath.Abs(filepath.Join("testdata", "clip.mp4"))
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "cutroom-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	program, err := servertest.Build(ctx, folder)
+	if err != nil {
+		return err
+	}
+	b := &bench{program: program, folder: folder, clip: clip, table: &table{}}
+	for _, section := range sections {
+		if len(names) > 0 && !slices.Contains(names, section.name) {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s ...\n", section.name)
+		if err := section.run(b, ctx); err != nil {
+			return fmt.Errorf("%s: %w", section.name, err)
+		}
+	}
+	return b.table.print(os.Stdout)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/servertest"
+)
+
+const (
+	overheadRounds = 5
+	// The bar of a job's overhead: a part of the floor, and a time.
+	overheadPart = 0.05
+	overheadTime = 150 * time.Millisecond
+)
+
+// overhead edits the sample clip through the API, through the engine alone, and
+// by the engine's own ffmpeg command lines alone, in turns.
+func (b *bench) overhead(ctx context.Context) error {
+	e, err := newEdit(ctx, b.folder, b.clip, "a watercolor painting")
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	clip, err := os.ReadFile(b.clip)
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(b.folder, "overhead")
+	defer os.RemoveAll(data)
+	server, err := b.program.Start(ctx, data)
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	client := server.Client()
+
+	var bare, engine, service, over []time.Duration
+	for range overheadRounds {
+		for _, step := range []struct {
+			into *[]time.Duration
+			do   func() error
+		}{
+			{&bare, func() error { return e.bare(ctx) }},
+			{&engine, func() error { return e.engine(ctx) }},
+			{&service, func() error {
+				return editByService(ctx, client, servertest.File("data", "clip.mp4", clip), e.prompt)
+			}},
+		} {
+			begun := time.Now()
+			if err := step.do(); err != nil {
+				return err
+			}
+			*step.into = append(*step.into, time.Since(begun))
+		}
+		// By rounds, as the machine may have other work in one and not in another.
+		over = append(over, service[len(service)-1]-bare[len(bare)-1])
+	}
+	floor := median(bare)
+	bar := time.Duration(overheadPart*float64(floor)) + overheadTime
+	b.table.add(row{
+		what:     "job, submission to downloaded result",
+		measured: short(median(service)),
+		floor:    short(floor) + " bare ffmpeg",
+		ratio:    fmt.Sprintf("%s, %s", ratio(median(service), floor), signed(median(over))),
+		bar:      fmt.Sprintf("%s (5 %% + 150 ms)", signed(bar)),
+		verdict:  verdictOf(median(over) <= bar),
+	})
+	b.table.add(row{
+		what: "  the preview engine alone", measured: short(median(engine)), floor: short(floor) + " bare ffmpeg",
+		ratio: ratio(median(engine), floor), bar: "-", verdict: noBar,
+	})
+	return nil
+}
+
+// editByService takes a clip from the submission to its downloaded result.
+func editByService(ctx context.Context, client *servertest.Client, clip servertest.Part, prompt string) error {
+	job, err := client.Submit(ctx, benchModel, servertest.Form{clip, servertest.Text("prompt", prompt), servertest.Text("seed", "1")})
+	if err != nil {
+		return err
+	}
+	if job, err = client.Await(ctx, job.ID, nil); err != nil {
+		return err
+	}
+	if job.Status != "completed" {
+		return fmt.Errorf("job %s is %s: %+v", job.ID, job.Status, job.Error)
+	}
+	_, err = client.Content(ctx, job.ID)
+	return err
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cutroom/shared/servertest"
+)
+
+const (
+	uploadSize  = 1 << 30
+	uploadPairs = 3
+	// The bars of an upload: times the floor, and bytes above idle.
+	uploadBar       = 1.3
+	uploadMemoryBar = 32 << 20
+)
+
+// upload posts 1 GiB with curl, and has tee and md5sum take the same file with a
+// sync at the end, in turns.
+func (b *bench) upload(ctx context.Context) error {
+	source := filepath.Join(b.folder, "large.mp4")
+	if err := b.makeLargeClip(source); err != nil {
+		return err
+	}
+	defer os.Remove(source)
+	data := filepath.Join(b.folder, "upload")
+	defer os.RemoveAll(data)
+	server, err := b.program.Start(ctx, data, "CUTROOM_MAX_UPLOAD=2GiB")
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	idle, err := memory(server.PID(), "VmRSS")
+	if err != nil {
+		return err
+	}
+
+	var posts, floors []time.Duration
+	var ratios []float64
+	var peak int64
+	for pair := range uploadPairs {
+		var post, floor time.Duration
+		steps := []func() error{
+			func() (err error) { floor, err = b.teeAndSum(ctx, source); return err },
+			func() (err error) {
+				var reached int64
+				post, reached, err = b.post(ctx, server, source)
+				peak = max(peak, reached)
+				return err
+			},
+		}
+		if pair%2 == 1 {
+			slices.Reverse(steps)
+		}
+		for _, step := range steps {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		posts, floors = append(posts, post), append(floors, floor)
+		ratios = append(ratios, post.Seconds()/floor.Seconds())
+	}
+	slices.Sort(ratios)
+	middle := ratios[len(ratios)/2]
+	b.table.add(row{
+		what:     "upload of 1 GiB",
+		measured: short(median(posts)),
+		floor:    short(median(floors)) + " tee, md5sum, fsync",
+		ratio:    fmt.Sprintf("%.2f x (%.2f to %.2f)", middle, ratios[0], ratios[len(ratios)-1]),
+		bar:      fmt.Sprintf("%.1f x", uploadBar),
+		verdict:  verdictOf(middle <= uploadBar),
+	})
+	b.table.add(row{
+		what:     "memory of the server during it",
+		measured: mebibytes(peak),
+		floor:    mebibytes(idle) + " idle",
+		ratio:    "+" + mebibytes(peak-idle),
+		bar:      "+" + mebibytes(uploadMemoryBar),
+		verdict:  verdictOf(peak-idle <= uploadMemoryBar),
+	})
+	return nil
+}
+
+// makeLargeClip writes the sample clip, followed by a box that players skip, so
+// that the file is of the size and still a clip that can be edited.
+func (b *bench) makeLargeClip(path string) error {
+	clip, err := os.ReadFile(b.clip)
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	box := binary.BigEndian.AppendUint32(nil, uint32(uploadSize-len(clip)))
+	box = append(box, "free"...)
+	// Random bytes, so that no file system can make less of them.
+	noise := io.LimitReader(rand.NewChaCha8([32]byte{}), int64(uploadSize-len(clip)-len(box)))
+	if _, err := io.Copy(file, io.MultiReader(bytes.NewReader(clip), bytes.NewReader(box), noise)); err != nil {
+		return err
+	}
+	// Synced, so that writing it back does not slow down what is measured.
+	return file.Sync()
+}
+
+// teeAndSum is the floor: the bytes are read, hashed, and on the disk.
+func (b *bench) teeAndSum(ctx context.Context, source string) (time.Duration, error) {
+	target := filepath.Join(b.folder, "copy")
+	defer os.Remove(target)
+	begun := time.Now()
+	if out, err := exec.CommandContext(ctx, "sh", "-c", `tee "$2" <"$1" | md5sum && sync "$2"`, "sh", source, target).CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("tee: %w\n%s", err, out)
+	}
+	return time.Since(begun), nil
+}
+
+// post uploads the file as a job and gives the time to the answer, and the most
+// memory that the server held until then, in bytes. It returns when the job has
+// ended, so that the engine does not slow down what is measured next.
+func (b *bench) post(ctx context.Context, server *servertest.Server, source string) (took time.Duration, peak int64, err error) {
+	if err := forgetPeak(server.PID()); err != nil {
+		return 0, 0, err
+	}
+	begun := time.Now()
+	out, err := exec.CommandContext(ctx, "curl", "--silent", "--show-error", "--fail-with-body", "--noproxy", "*",
+		"-H", "x-api-key: "+servertest.Key, "-F", "data=@"+source, "-F", "prompt=a watercolor painting",
+		server.URL()+"/v1/jobs/gen-2.1").CombinedOutput()
+	took = time.Since(begun)
+	if err != nil {
+		return 0, 0, fmt.Errorf("curl: %w\n%s", err, out)
+	}
+	if peak, err = memory(server.PID(), "VmHWM"); err != nil {
+		return 0, 0, err
+	}
+	var job servertest.Job
+	if err := json.Unmarshal(out, &job); err != nil {
+		return 0, 0, fmt.Errorf("curl printed %q: %w", out, err)
+	}
+	if job, err = server.Client().Await(ctx, job.ID, nil); err != nil {
+		return 0, 0, err
+	}
+	if job.Status != "completed" {
+		return 0, 0, fmt.Errorf("the job of the upload is %s: %+v", job.Status, job.Error)
+	}
+	return took, peak, nil
+}
+
+// memory reads a process's resident memory, in bytes: "VmRSS" is now, "VmHWM" the
+// most since forgetPeak.
+func memory(pid int, field string) (int64, error) {
+	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("memory is measured on Linux alone: %w", err)
+	}
+	defer status.Close()
+	lines := bufio.NewScanner(status)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), field+":"); ok {
+			kibibytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return kibibytes << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no %s in the status of process %d", field, pid)
+}
+
+// forgetPeak makes the process's peak start anew (proc(5), clear_refs).
+func forgetPeak(pid int) error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

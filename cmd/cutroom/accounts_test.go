@@ -1,0 +1,161 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"cutroom/shared/servertest"
+)
+
+// TestAccountsAreApart: a job is visible to its account alone; to another it is
+// what an unknown job is, to the byte (decisions.md, "Authentication").
+func TestAccountsAreApart(t *testing.T) {
+	ctx, data := bounded(t), t.TempDir()
+	server := start(t, data)
+	as := func(key string) *servertest.Client { return &servertest.Client{URL: server.URL(), Key: key} }
+	owner := as(newKey(t, data, nil, "--account", "acme"))
+	colleague := as(newKey(t, data, nil, "--account", "acme", "--label", "another key of the account"))
+	stranger := as(newKey(t, data, nil, "--account", "globex"))
+
+	job, err := owner.Submit(ctx, "gen-image-2", servertest.Form{
+		servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "winter")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job, err = owner.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" {
+		t.Fatalf("%+v, %v", job, err)
+	}
+	result, err := owner.Content(ctx, job.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if theirs, err := colleague.Content(ctx, job.ID); err != nil || !bytes.Equal(theirs.Body, result.Body) {
+		t.Errorf("another key of the account: %v", err)
+	}
+
+	unknown := "job_" + strings.Repeat("0", len(job.ID)-len("job_"))
+	for _, route := range []struct{ method, path, header, value string }{
+		{"GET", "", "Accept", "*/*"},
+		{"HEAD", "", "Accept", "*/*"},
+		{"GET", "/content", "Accept", "*/*"},
+		{"HEAD", "/content", "Accept", "*/*"},
+		{"GET", "/content", "Range", "bytes=0-9"},
+		{"GET", "/content", "If-None-Match", result.Header.Get("ETag")},
+		{"GET", "/content", "If-Match", result.Header.Get("ETag")},
+	} {
+		name := route.method + " /v1/jobs/{job_id}" + route.path + " " + route.header
+		got, err := stranger.Call(ctx, route.method, "/v1/jobs/"+job.ID+route.path, nil, 0, route.header, route.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := stranger.Call(ctx, route.method, "/v1/jobs/"+unknown+route.path, nil, 0, route.header, route.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Status != 404 || want.Status != 404 || !bytes.Equal(got.Body, want.Body) || got.Header.Get("ETag") != "" {
+			t.Errorf("%s: %d %.100q to another account, %d %.100q for an unknown job", name, got.Status, got.Body, want.Status, want.Body)
+		}
+		for key, client := range map[string]*servertest.Client{"no key": as(""), "an unknown key": as("ck_unknown_key")} {
+			if got, err := client.Call(ctx, route.method, "/v1/jobs/"+job.ID+route.path, nil, 0, route.header, route.value); err != nil || got.Status != 401 {
+				t.Errorf("%s with %s: status %d, %v", name, key, got.Status, err)
+			}
+		}
+	}
+}
+
+// TestKeysWhileServing makes, lists and revokes keys on the folder of a running
+// server.
+func TestKeysWhileServing(t *testing.T) {
+	ctx, data := bounded(t), t.TempDir()
+	server := start(t, data)
+	keys := func(args ...string) servertest.Ended {
+		t.Helper()
+		ended, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, append([]string{"keys"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ended
+	}
+	var made struct{ ID, Key, Account, Tier, State, Label string }
+	created := keys("create", "--account", "acme", "--label", "continuous integration", "--json")
+	if err := json.Unmarshal([]byte(created.Stdout), &made); err != nil || created.ExitCode != 0 {
+		t.Fatalf("%v: %+v", err, created)
+	}
+	if made.Account != "acme" || made.Tier != "default" || made.State != "active" || made.Label != "continuous integration" || !strings.HasPrefix(made.Key, "ck_") {
+		t.Errorf("made %+v", made)
+	}
+	client := &servertest.Client{URL: server.URL(), Key: made.Key}
+	status := func() int {
+		t.Helper()
+		answer, err := client.Get(ctx, "/v1/jobs/job_unknown")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Status
+	}
+	if got := status(); got != 404 {
+		t.Errorf("a new key: status %d for an unknown job, want 404", got)
+	}
+	listed := keys("list", "--account", "acme")
+	if listed.ExitCode != 0 || !strings.Contains(listed.Stdout, made.ID) || !strings.Contains(listed.Stdout, "active") || strings.Contains(listed.Stdout, made.Key) {
+		t.Errorf("keys list printed %+v; want the key's id and state, and not the key", listed)
+	}
+
+	if revoked := keys("revoke", made.ID); revoked.ExitCode != 0 || !strings.Contains(revoked.Stdout, made.ID) {
+		t.Errorf("keys revoke gave %+v", revoked)
+	}
+	eventually(t, "a revoked key is refused", func() bool { return status() == 401 })
+	if listed := keys("list", "--account", "acme"); !strings.Contains(listed.Stdout, "revoked") {
+		t.Errorf("keys list printed %s after the revocation", listed.Stdout)
+	}
+	for name, args := range map[string][]string{
+		"an unknown key":      {"revoke", "key_unknown"},
+		"no account":          {"create"},
+		"a malformed account": {"create", "--account", "a/b"},
+		"an unknown tier":     {"create", "--account", "acme", "--tier", "platinum"},
+	} {
+		if ended := keys(args...); ended.ExitCode != 1 || ended.Stdout != "" || strings.Count(ended.Stderr, "\n") != 1 {
+			t.Errorf("%s: %+v; want exit code 1 and one line", name, ended)
+		}
+	}
+}
+
+// TestDevelopmentKey: a server that is told no key makes one, prints it, and keeps
+// it; one that was revoked is followed by another.
+func TestDevelopmentKey(t *testing.T) {
+	ctx, data := bounded(t), t.TempDir()
+	printed := func() string {
+		t.Helper()
+		server := start(t, data, "CUTROOM_DEV_KEY=")
+		_, key, _ := strings.Cut(server.Printed(), "x-api-key: ")
+		key, _, _ = strings.Cut(key, "'")
+		client := &servertest.Client{URL: server.URL(), Key: key}
+		if _, err := client.Job(ctx, "job_unknown"); !isRefusal(err, 404) {
+			t.Errorf("the printed key %q: %v, want status 404 for an unknown job", key, err)
+		}
+		stop(t, server)
+		return key
+	}
+	first := printed()
+	if again := printed(); again != first {
+		t.Errorf("the key changed from %s to %s", first, again)
+	}
+	settings := []string{"CUTROOM_DATA=" + data, "CUTROOM_ADDR=127.0.0.1:0"}
+	listed, err := program.Run(ctx, settings, "keys", "list", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var key struct{ ID, Account string }
+	if err := json.Unmarshal([]byte(listed.Stdout), &key); err != nil || key.Account != "dev" {
+		t.Fatalf("keys list printed %q, %v", listed.Stdout, err)
+	}
+	if revoked, err := program.Run(ctx, settings, "keys", "revoke", key.ID); err != nil || revoked.ExitCode != 0 {
+		t.Fatalf("%+v, %v", revoked, err)
+	}
+	if next := printed(); next == first {
+		t.Error("a revoked key is printed again")
+	}
+	refused(t, append(settings, "CUTROOM_DEV_KEY="+first), "CUTROOM_DEV_KEY", "revoked")
+}

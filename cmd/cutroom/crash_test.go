@@ -1,0 +1,405 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/fault"
+	"cutroom/shared/job"
+	"cutroom/shared/servertest"
+	"cutroom/shared/sqlite"
+)
+
+// crashSeed repeats a run of TestCrash, as far as the machine's timing allows.
+var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestCrash, 0 draws one")
+
+const (
+	// kills is how often TestCrash kills the server.
+	kills = 32
+	// load is how many jobs it keeps waiting or running at most.
+	load = 6
+)
+
+// TestCrash kills the server by SIGKILL at random points under load, over and
+// over, and then looks at what became of every job whose id was returned, and at
+// what is left in the data folder.
+func TestCrash(t *testing.T) {
+	seed := *crashSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("to repeat: -run TestCrash -crash-seed %d", seed)
+	c := &crash{t: t, data: t.TempDir(), random: rand.New(rand.NewPCG(seed, 0)), jobs: map[string]*crashJob{}}
+	settings := []string{"CUTROOM_WORKERS=2", "CUTROOM_CATALOG=" + smallPictures(t)}
+	c.calibrate(settings)
+
+	for kill := range kills {
+		server, err := program.Launch(c.data, settings...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Kill)
+		if kill%8 == 7 {
+			// Some die while they recover from the death before.
+			time.Sleep(time.Duration(c.random.IntN(400)) * time.Millisecond)
+		} else {
+			c.serve(server)
+		}
+		server.Kill()
+		eventually(t, "the engine's programs are gone with the server", func() bool { return len(processesOn(t, c.data)) == 0 })
+		c.countInterruptions()
+		if t.Failed() {
+			t.Fatalf("after kill %d of a server that logged\n%s", kill+1, tail(server.Log()))
+		}
+	}
+
+	server := start(t, c.data, settings...)
+	c.checkBlobsAreKnown(server.Client())
+	c.awaitAll(server.Client())
+	stop(t, server)
+	// The sweep at the start takes what ended jobs no longer need.
+	server = start(t, c.data, settings...)
+	c.checkResults(server.Client())
+	c.checkFolder()
+	stop(t, server)
+}
+
+// smallPictures is a catalog whose results are small, so that many runs fit into
+// the test's time.
+func smallPictures(t *testing.T) string {
+	t.Helper()
+	catalog := strings.NewReplacer("1088x624", "160x90", "1280x704", "160x90").Replace(string(defaultCatalog(t)))
+	path := filepath.Join(t.TempDir(), "catalog.yaml")
+	if err := os.WriteFile(path, []byte(catalog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// crash is the state of one TestCrash.
+type crash struct {
+	t      *testing.T
+	data   string
+	random *rand.Rand
+	// life is the longest that a server lives under load: long enough for some
+	// runs to end on this machine, and short enough to break others off.
+	life time.Duration
+
+	mu   sync.Mutex
+	jobs map[string]*crashJob
+}
+
+// crashJob is what is known of a job whose id was returned.
+type crashJob struct {
+	valid bool
+	// interruptions counts the runs that a kill ended, nonce names the last one.
+	interruptions int
+	nonce         string
+	// ended is its last state, once that is terminal, sum the SHA-256 of its
+	// result when it was first downloaded.
+	ended servertest.Job
+	sum   string
+}
+
+// calibrate takes the time of one job on a server that is not killed.
+func (c *crash) calibrate(settings []string) {
+	server := start(c.t, c.t.TempDir(), settings...)
+	begun := time.Now()
+	made, err := server.Client().Submit(bounded(c.t), "gen-2.1", c.form("tiny.mp4", fixtures.tiny))
+	if err == nil {
+		made, err = server.Client().Await(bounded(c.t), made.ID, nil)
+	}
+	if err != nil || made.Status != "completed" {
+		c.t.Fatalf("%+v, %v", made, err)
+	}
+	c.life = min(max(4*time.Since(begun), 500*time.Millisecond), 4*time.Second)
+	stop(c.t, server)
+}
+
+func (c *crash) form(name string, content []byte) servertest.Form {
+	return servertest.Form{servertest.File("data", name, content), servertest.Text("prompt", "film noir")}
+}
+
+// serve puts load on the server for a random while.
+func (c *crash) serve(server *servertest.Server) {
+	if err := server.Ready(bounded(c.t)); err != nil {
+		c.t.Fatal(err)
+	}
+	c.checkBlobsAreKnown(server.Client())
+	ctx, end := context.WithTimeout(c.t.Context(), time.Duration(c.random.Int64N(int64(c.life))))
+	defer end()
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	for range 2 {
+		random := rand.New(rand.NewPCG(c.random.Uint64(), 0))
+		clients.Go(func() { c.submitJobs(ctx, server.Client(), random) })
+		clients.Go(func() { c.uploadSlowly(ctx, server.Client()) })
+	}
+	clients.Go(func() { c.readJobs(ctx, server.Client()) })
+	<-ctx.Done()
+	server.Kill()
+}
+
+// submitJobs keeps the server busy with clips and images, some of which cannot
+// be decoded.
+func (c *crash) submitJobs(ctx context.Context, client *servertest.Client, random *rand.Rand) {
+	for ctx.Err() == nil {
+		if c.unended() >= load {
+			pause(ctx, 20*time.Millisecond)
+			continue
+		}
+		model, valid, form := "gen-2.1", true, c.form("tiny.mp4", fixtures.tiny)
+		switch n := random.IntN(10); {
+		case n < 2:
+			form, valid = c.form("truncated.mp4", fixtures.truncated), false
+		case n < 4:
+			model, form = "gen-image-2", c.form("picture.png", fixtures.picture)
+		case n < 6:
+			form = c.form("long.mp4", fixtures.long)
+		}
+		// A request is not broken off with the load: it is the kill that ends it.
+		made, err := client.Submit(bounded(c.t), model, form)
+		if err != nil {
+			c.mayFail(ctx, "submit", err)
+			continue
+		}
+		c.mu.Lock()
+		c.jobs[made.ID] = &crashJob{valid: valid}
+		c.mu.Unlock()
+	}
+}
+
+// uploadSlowly has an upload under way whenever the server dies.
+func (c *crash) uploadSlowly(ctx context.Context, client *servertest.Client) {
+	const size = 256 << 20
+	content := io.MultiReader(bytes.NewReader(fixtures.tiny), slowly{})
+	_, err := client.Submit(bounded(c.t), "gen-2.1", servertest.Form{{Name: "data", FileName: "clip.mp4", Content: content, Size: size}})
+	c.mayFail(ctx, "upload", err)
+}
+
+// slowly is an endless file of zeros that comes at a few megabytes a second.
+type slowly struct{}
+
+func (slowly) Read(p []byte) (int, error) {
+	time.Sleep(5 * time.Millisecond)
+	return zeros{}.Read(p[:min(len(p), 32<<10)])
+}
+
+// readJobs reads states, and every result once.
+func (c *crash) readJobs(ctx context.Context, client *servertest.Client) {
+	for pause(ctx, 20*time.Millisecond) {
+		for _, id := range c.ids(func(j *crashJob) bool { return !j.ended.Ended() }) {
+			now, err := client.Job(ctx, id)
+			if err != nil {
+				c.mayFail(ctx, "read "+id, err)
+				return
+			}
+			var sum string
+			if now.Status == "completed" {
+				result, err := client.Content(ctx, id)
+				if err != nil {
+					c.mayFail(ctx, "download "+id, err)
+					return
+				}
+				sum = sha256Of(result.Body)
+			}
+			c.mu.Lock()
+			if j := c.jobs[id]; now.Ended() {
+				j.ended, j.sum = now, sum
+			}
+			c.mu.Unlock()
+		}
+	}
+}
+
+// mayFail reports an error of a request that cannot be blamed on the kill.
+func (c *crash) mayFail(ctx context.Context, what string, err error) {
+	var refusal *servertest.Refusal
+	if errors.As(err, &refusal) && refusal.Status == 429 {
+		return
+	}
+	if ctx.Err() == nil || refusal != nil {
+		c.t.Errorf("%s: %v", what, err)
+		pause(ctx, time.Second)
+	}
+}
+
+// countInterruptions reads the records that the dead server left, from a copy, so
+// that the next server finds what a crash leaves and nothing mended.
+func (c *crash) countInterruptions() {
+	c.t.Helper()
+	folder := c.t.TempDir()
+	for _, name := range []string{"cutroom.db", "cutroom.db-wal"} {
+		content, err := os.ReadFile(filepath.Join(c.data, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name), content, 0o600)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			c.t.Fatal(err)
+		}
+	}
+	ctx := bounded(c.t)
+	records, err := sqlite.Open(ctx, filepath.Join(folder, "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer records.Close()
+	for _, id := range c.ids(nil) {
+		record, err := records.Jobs().Get(ctx, id)
+		if fault.Is(err, fault.NotFound) {
+			c.t.Errorf("job %s was accepted and is lost", id)
+			continue
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		j := c.jobs[id]
+		if record.Status == job.Processing && record.Nonce != "" && record.Nonce != j.nonce {
+			j.interruptions, j.nonce = j.interruptions+1, record.Nonce
+		}
+		if !record.Status.Terminal() && record.Runs != j.interruptions {
+			c.t.Errorf("job %s has %d runs and was interrupted %d times", id, record.Runs, j.interruptions)
+		}
+	}
+}
+
+// awaitAll wants every job to end, and to end well unless it was interrupted as
+// often as it may run.
+func (c *crash) awaitAll(client *servertest.Client) {
+	outcomes := map[string]int{}
+	interruptions := 0
+	for _, id := range c.ids(nil) {
+		ended, err := client.Await(bounded(c.t), id, nil)
+		if err != nil {
+			c.t.Errorf("job %s: %v", id, err)
+			continue
+		}
+		j := c.jobs[id]
+		if j.ended.Ended() && (j.ended.Status != ended.Status || j.ended.CompletedAt != ended.CompletedAt) {
+			c.t.Errorf("job %s had ended as %+v and became %+v", id, j.ended, ended)
+		}
+		j.ended = ended
+		outcome, want := ended.Status, "completed"
+		if ended.Error != nil {
+			outcome = ended.Error.Code
+		}
+		switch {
+		case j.interruptions == job.MaxRuns:
+			want = string(job.WorkerLost)
+		case !j.valid:
+			want = string(job.InvalidInput)
+		}
+		if outcome != want {
+			c.t.Errorf("job %s (valid input: %t, %d interruptions) ended as %s, want %s", id, j.valid, j.interruptions, outcome, want)
+		}
+		outcomes[outcome]++
+		interruptions += j.interruptions
+	}
+	c.t.Logf("%d kills, %d interrupted runs, jobs: %v", kills, interruptions, outcomes)
+	if interruptions < kills/2 || outcomes["completed"] < kills/4 || outcomes[string(job.InvalidInput)] == 0 {
+		c.t.Errorf("the load was too light to prove anything")
+	}
+}
+
+// checkResults wants every completed job to have one result, which is whole, the
+// same at every download, and plays.
+func (c *crash) checkResults(client *servertest.Client) {
+	ctx := bounded(c.t)
+	for _, id := range c.ids(func(j *crashJob) bool { return j.ended.Status == "completed" }) {
+		first, err := client.Content(ctx, id)
+		if err != nil {
+			c.t.Errorf("download %s: %v", id, err)
+			continue
+		}
+		again, err := client.Content(ctx, id)
+		if err != nil || !bytes.Equal(first.Body, again.Body) {
+			c.t.Errorf("the second download of %s differs: %v", id, err)
+		}
+		sum := sha256Of(first.Body)
+		if tag := first.Header.Get("ETag"); tag != `"`+sum+`"` {
+			c.t.Errorf("the bytes of %s have the SHA-256 %s and the ETag %s", id, sum, tag)
+		}
+		if before := c.jobs[id].sum; before != "" && before != sum {
+			c.t.Errorf("the result of %s is not the one that was downloaded before", id)
+		}
+		probe(c.t, first.Body)
+		if files := filesIn(c.t, filepath.Join(c.data, "blobs", "jobs", id)); len(files) != 1 {
+			c.t.Errorf("job %s has the files %v, want its result alone", id, files)
+		}
+	}
+}
+
+// checkBlobsAreKnown wants every folder of a job's blobs to belong to a record.
+func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
+	c.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(c.data, "blobs", "jobs"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		c.t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if _, err := client.Job(bounded(c.t), entry.Name()); err != nil {
+			c.t.Errorf("blobs of %s, which no record knows: %v", entry.Name(), err)
+		}
+	}
+}
+
+// checkFolder wants nothing in the blob folder but the results of completed jobs,
+// those included whose id was lost on its way to the client.
+func (c *crash) checkFolder() {
+	for _, file := range filesIn(c.t, filepath.Join(c.data, "blobs")) {
+		if parts := strings.Split(file, string(filepath.Separator)); len(parts) != 3 || parts[0] != "jobs" || !strings.HasPrefix(parts[2], "result-") {
+			c.t.Errorf("left in the blob folder: %s", file)
+		} else if j := c.jobs[parts[1]]; j != nil && j.ended.Status != "completed" {
+			c.t.Errorf("job %s has %s and is %s", parts[1], parts[2], j.ended.Status)
+		}
+	}
+	if left := filesIn(c.t, filepath.Join(c.data, "scratch")); len(left) > 0 {
+		c.t.Errorf("left in the scratch folder: %v", left)
+	}
+}
+
+// ids gives the known jobs that the condition holds for, oldest first.
+func (c *crash) ids(condition func(*crashJob) bool) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ids []string
+	for id, j := range c.jobs {
+		if condition == nil || condition(j) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (c *crash) unended() int { return len(c.ids(func(j *crashJob) bool { return !j.ended.Ended() })) }
+
+func sha256Of(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// pause waits, and reports whether it did so to the end.
+func pause(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

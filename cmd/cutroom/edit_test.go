@@ -1,0 +1,303 @@
+package main_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"cutroom/shared/model"
+	"cutroom/shared/servertest"
+)
+
+// TestEdit goes the whole path that the README shows: a real clip in, progress
+// seen, a video out that a browser plays and that follows the prompt.
+func TestEdit(t *testing.T) {
+	ctx := bounded(t)
+	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1")
+	client := server.Client()
+
+	// With one worker the second job waits for the first.
+	neon, err := client.Submit(ctx, "gen-2.5", servertest.Form{
+		servertest.File("data", "clip.mp4", fixtures.sample), servertest.Text("prompt", "a cyberpunk city in neon light")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sketch, err := client.Submit(ctx, "gen-2.5", servertest.Form{
+		servertest.File("data", "clip.mp4", fixtures.sample), servertest.Text("prompt", "a pencil sketch"), servertest.Text("seed", "7")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sketch.Status != "pending" || !strings.HasPrefix(sketch.ID, "job_") {
+		t.Fatalf("the submission was answered by %+v", sketch)
+	}
+	early, err := client.Get(ctx, "/v1/jobs/"+sketch.ID+"/content")
+	if err != nil || early.Status != 409 || early.Header.Get("Retry-After") != "2" || !bytes.Contains(early.Body, []byte(`"detail"`)) {
+		t.Errorf("content before the end: %d %v %s, %v", early.Status, early.Header, early.Body, err)
+	}
+
+	var states []string
+	var progress []float64
+	ended, err := client.Await(ctx, sketch.ID, func(j servertest.Job) {
+		if len(states) == 0 || states[len(states)-1] != j.Status {
+			states = append(states, j.Status)
+		}
+		if len(progress) == 0 || progress[len(progress)-1] != j.Progress {
+			progress = append(progress, j.Progress)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"pending", "processing", "completed"}; !slices.Equal(states, want) {
+		t.Errorf("states seen: %v, want %v", states, want)
+	}
+	if !slices.IsSorted(progress) || progress[0] != 0 || progress[len(progress)-1] != 1 || len(progress) < 5 {
+		t.Errorf("progress seen: %v; want it to rise from 0 to 1, at least three times in between", progress)
+	}
+	if ended.Model != "gen-2.5" || ended.Seed != 7 || ended.CreatedAt == "" || ended.StartedAt == "" || ended.CompletedAt == "" || ended.Error != nil {
+		t.Errorf("the ended job is %+v", ended)
+	}
+
+	result, err := client.Content(ctx, sketch.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkContent(t, client, sketch.ID, result)
+	checkVideo(t, result.Body, video{1280, 720, 20, 4, true})
+
+	before, after := decode(t, fixtures.sample, 20), decode(t, result.Body, 20)
+	if d := difference(before, after); d < 8 {
+		t.Errorf("the result differs from the input by %.1f of 255, want at least 8", d)
+	}
+	if light, colour := lightness(after); light < 160 || colour > 24 {
+		t.Errorf("a pencil sketch is light and grey; lightness %.0f, colour %.0f of 255", light, colour)
+	}
+	if _, err := client.Await(ctx, neon.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	other, err := client.Content(ctx, neon.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := difference(decode(t, other.Body, 20), after); d < 8 {
+		t.Errorf("two prompts differ by %.1f of 255, want at least 8", d)
+	}
+}
+
+// checkContent asks for a result in the ways that players and caches do
+// (decisions.md, "Jobs": content).
+func checkContent(t *testing.T, client *servertest.Client, id string, whole servertest.Answer) {
+	t.Helper()
+	ctx := bounded(t)
+	path := "/v1/jobs/" + id + "/content"
+	sum := sha256.Sum256(whole.Body)
+	tag := `"` + hex.EncodeToString(sum[:]) + `"`
+	size := len(whole.Body)
+	for name, want := range map[string]string{
+		"Content-Type": "video/mp4", "Content-Length": fmt.Sprint(size), "ETag": tag, "Accept-Ranges": "bytes",
+	} {
+		if got := whole.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if got := whole.Header.Get("Content-Disposition"); !strings.HasPrefix(got, "inline;") || !strings.Contains(got, ".mp4") {
+		t.Errorf("Content-Disposition is %q", got)
+	}
+	for _, c := range []struct {
+		method, header, value string
+		status                int
+		body                  []byte
+		contentRange          string
+	}{
+		{"GET", "Range", "bytes=0-99", 206, whole.Body[:100], fmt.Sprintf("bytes 0-99/%d", size)},
+		{"GET", "Range", fmt.Sprintf("bytes=%d-", size-10), 206, whole.Body[size-10:], fmt.Sprintf("bytes %d-%d/%d", size-10, size-1, size)},
+		{"GET", "Range", "bytes=-5", 206, whole.Body[size-5:], fmt.Sprintf("bytes %d-%d/%d", size-5, size-1, size)},
+		{"GET", "Range", fmt.Sprintf("bytes=%d-", size), 416, nil, fmt.Sprintf("bytes */%d", size)},
+		{"GET", "If-None-Match", tag, 304, nil, ""},
+		{"GET", "If-None-Match", `"another"`, 200, whole.Body, ""},
+		{"HEAD", "Accept", "*/*", 200, nil, ""},
+	} {
+		got, err := client.Call(ctx, c.method, path, nil, 0, c.header, c.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Status != c.status || c.status != 416 && !bytes.Equal(got.Body, c.body) || got.Header.Get("Content-Range") != c.contentRange {
+			t.Errorf("%s %s: %s: status %d, %d bytes, Content-Range %q; want %d, %d, %q", c.method, c.header, c.value,
+				got.Status, len(got.Body), got.Header.Get("Content-Range"), c.status, len(c.body), c.contentRange)
+		}
+	}
+}
+
+// video is what a result is to be.
+type video struct {
+	width, height, fps int
+	// seconds is the input's duration.
+	seconds float64
+	sound   bool
+}
+
+// checkVideo looks at a result as a browser does.
+func checkVideo(t *testing.T, content []byte, want video) {
+	t.Helper()
+	if types := boxes(t, content); slices.Index(types, "moov") > slices.Index(types, "mdat") {
+		t.Errorf("boxes %v: moov does not stand before mdat, so that playing waits for the whole download", types)
+	}
+	frame := 1 / float64(want.fps)
+	r := probe(t, content)
+	if streams := map[bool]int{false: 1, true: 2}[want.sound]; len(r.Streams) != streams {
+		t.Fatalf("%d streams, want %d", len(r.Streams), streams)
+	}
+	picture := r.Streams[0]
+	if picture.CodecName != "h264" || picture.PixFmt != "yuv420p" || picture.Width != want.width || picture.Height != want.height ||
+		picture.FrameRate != fmt.Sprintf("%d/1", want.fps) {
+		t.Errorf("got %+v, want h264, yuv420p, %dx%d, %d frames per second", picture, want.width, want.height, want.fps)
+	}
+	// A millisecond is for decimals.
+	if d := number(t, picture.Duration); math.Abs(d-want.seconds) > frame+0.001 {
+		t.Errorf("it takes %.3f s, the input %.3f s: more than a frame apart", d, want.seconds)
+	}
+	if frames := number(t, picture.Frames); math.Abs(frames-want.seconds*float64(want.fps)) > 1 {
+		t.Errorf("%.0f frames in %.3f s at %d frames per second", frames, want.seconds, want.fps)
+	}
+	if want.sound {
+		sound := r.Streams[1]
+		if sound.CodecName != "aac" {
+			t.Errorf("the sound is %s, want aac", sound.CodecName)
+		}
+		if d := number(t, sound.StartTime) - number(t, picture.StartTime); math.Abs(d) > frame {
+			t.Errorf("sound and picture begin %.3f s apart", d)
+		}
+		if d := number(t, sound.Duration) - number(t, picture.Duration); math.Abs(d) > frame+0.001 {
+			t.Errorf("sound and picture end %.3f s apart", d)
+		}
+	}
+}
+
+// TestSoundStaysInSync finds, in the result, the moment at which the picture
+// turns white and the one at which the sound begins: in the input they are one.
+func TestSoundStaysInSync(t *testing.T) {
+	ctx := bounded(t)
+	client := start(t, t.TempDir()).Client()
+	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "flash.mp4", fixtures.flash), servertest.Text("prompt", "brighter")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" {
+		t.Fatalf("%+v, %v", job, err)
+	}
+	result, err := client.Content(ctx, job.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fps, rate = 20, 48000
+	dark, _ := lightness(decode(t, result.Body, fps)[:1])
+	white := slices.IndexFunc(decode(t, result.Body, fps), func(frame []byte) bool {
+		light, _ := lightness([][]byte{frame})
+		return light > dark+64
+	})
+	samples := tool(t, "ffmpeg", "-v", "error", "-i", save(t, result.Body), "-vn", "-ac", "1", "-ar", fmt.Sprint(rate), "-f", "s16le", "-")
+	loud := 0
+	for ; loud < len(samples)/2; loud++ {
+		if sample := int16(uint16(samples[2*loud]) | uint16(samples[2*loud+1])<<8); sample > 1000 || sample < -1000 {
+			break
+		}
+	}
+	pictureAt, soundAt := float64(white)/fps, float64(loud)/rate
+	if math.Abs(pictureAt-flashAt) > 1.0/fps || math.Abs(soundAt-pictureAt) > 1.0/fps {
+		t.Errorf("the picture turns white at %.3f s and the sound begins at %.3f s, want both within a frame of %.3f s", pictureAt, soundAt, flashAt)
+	}
+}
+
+// TestEveryModel runs a job of every model by each of its names: the table of
+// decisions.md, "Models", with the sizes that it gives for 16:9 and 9:16.
+func TestEveryModel(t *testing.T) {
+	cases := []struct {
+		names     []string
+		input     string
+		landscape video
+	}{
+		{[]string{"gen-restyle-2", "gen-restyle-latest", "gen-restyle-v2v"}, "clip", video{1252, 704, 25, 0.3, true}},
+		{[]string{"gen-2.5", "gen-latest"}, "clip", video{1280, 720, 20, 0.3, true}},
+		{[]string{"gen-2.1"}, "clip", video{1088, 612, 20, 0.3, true}},
+		{[]string{"gen-vton-3.6", "gen-vton-latest"}, "clip", video{1280, 720, 20, 0.3, true}},
+		{[]string{"gen-vton-3.5", "gen-vton-3", "gen-vton-2", "gen-2.1-vton-2"}, "clip", video{1280, 720, 20, 0.3, true}},
+		{[]string{"gen-clip", "gen-clip-latest", "gen-pro-v2v"}, "clip", video{1252, 704, 25, 0.3, true}},
+		{[]string{"gen-pro-t2v"}, "", video{1280, 704, 25, 5, false}},
+		{[]string{"gen-image-2", "gen-image-latest", "gen-pro-i2i"}, "picture", video{1252, 704, 0, 0, false}},
+	}
+
+	catalog, err := model.Default("gen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tried, offered []string
+	for _, c := range cases {
+		tried = append(tried, c.names...)
+	}
+	for _, m := range catalog.Models() {
+		offered = append(offered, m.Names()...)
+	}
+	slices.Sort(tried)
+	slices.Sort(offered)
+	if !slices.Equal(tried, offered) {
+		t.Errorf("the catalog offers %v, the table tries %v", offered, tried)
+	}
+
+	ctx := bounded(t)
+	client := start(t, t.TempDir(), "CUTROOM_WORKERS=2").Client()
+	for _, c := range cases {
+		var ids []string
+		for i, name := range c.names {
+			form := servertest.Form{servertest.Text("prompt", "a watercolor painting")}
+			switch {
+			case c.input == "picture":
+				form = append(form, servertest.File("data", "picture.png", fixtures.picture))
+			case c.input == "clip" && i == 1:
+				form = append(form, servertest.File("data", "tall.mp4", fixtures.tall))
+			case c.input == "clip":
+				form = append(form, servertest.File("data", "tiny.mp4", fixtures.tiny))
+			}
+			job, err := client.Submit(ctx, name, form)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			ids = append(ids, job.ID)
+		}
+		for i, name := range c.names {
+			t.Run(name, func(t *testing.T) {
+				job, err := client.Await(ctx, ids[i], nil)
+				if err != nil || job.Status != "completed" || job.Model != c.names[0] {
+					t.Fatalf("%+v (%+v), %v", job, job.Error, err)
+				}
+				result, err := client.Content(ctx, ids[i])
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := c.landscape
+				switch {
+				case c.input == "picture":
+					checkPicture(t, result, want.width, want.height)
+					return
+				case c.input == "clip" && i == 1:
+					want.width, want.height = want.height, want.width
+				}
+				checkVideo(t, result.Body, want)
+			})
+		}
+	}
+}
+
+func checkPicture(t *testing.T, result servertest.Answer, width, height int) {
+	t.Helper()
+	if mime := result.Header.Get("Content-Type"); mime != "image/png" {
+		t.Errorf("Content-Type is %q", mime)
+	}
+	if r := probe(t, result.Body); len(r.Streams) != 1 || r.Streams[0].CodecName != "png" || r.Streams[0].Width != width || r.Streams[0].Height != height {
+		t.Errorf("got %+v, want a PNG of %dx%d", r.Streams, width, height)
+	}
+}

@@ -1,0 +1,196 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// media is what the tests send.
+type media struct {
+	// sample is the clip that the README edits.
+	sample []byte
+	// tiny is a clip of six frames with sound, 16:9; tall the same, 9:16; long
+	// is one of four seconds.
+	tiny, tall, long []byte
+	// flash is a clip whose picture turns from black to white at the very
+	// moment at which its sound begins, flashAt seconds from the start.
+	flash []byte
+	// picture is a PNG, 16:9.
+	picture []byte
+	// truncated has a clip's whole header and none of its frames.
+	truncated []byte
+}
+
+const flashAt = 1.0
+
+// makeMedia renders the fixtures.
+func makeMedia(ctx context.Context, folder string) (media, error) {
+	var made media
+	var err error
+	if made.sample, err = os.ReadFile(filepath.Join("..", "..", "testdata", "clip.mp4")); err != nil {
+		return made, err
+	}
+	const h264 = "-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac -movflags +faststart "
+	for _, fixture := range []struct {
+		into *[]byte
+		name string
+		args string
+	}{
+		{&made.tiny, "tiny.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=0.3 -f lavfi -i sine=duration=0.3 " + h264},
+		{&made.tall, "tall.mp4", "-f lavfi -i testsrc2=size=54x96:rate=20:duration=0.3 -f lavfi -i sine=duration=0.3 " + h264},
+		{&made.long, "long.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=4 -f lavfi -i sine=duration=4 " + h264},
+		{&made.flash, "flash.mp4", "-f lavfi -i color=black:size=96x54:rate=30:duration=1,format=yuv420p " +
+			"-f lavfi -i color=white:size=96x54:rate=30:duration=1,format=yuv420p " +
+			"-f lavfi -i anullsrc=channel_layout=mono:sample_rate=48000:d=1 -f lavfi -i sine=frequency=440:sample_rate=48000:duration=1 " +
+			"-filter_complex [0][2][1][3]concat=n=2:v=1:a=1 " + h264},
+		{&made.picture, "picture.png", "-f lavfi -i testsrc2=size=96x54:rate=1:duration=1 -frames:v 1 "},
+	} {
+		path := filepath.Join(folder, fixture.name)
+		args := append([]string{"-v", "error", "-y"}, strings.Fields(fixture.args)...)
+		if out, err := exec.CommandContext(ctx, "ffmpeg", append(args, path)...).CombinedOutput(); err != nil {
+			return made, fmt.Errorf("render %s: %w\n%s", fixture.name, err, out)
+		}
+		if *fixture.into, err = os.ReadFile(path); err != nil {
+			return made, err
+		}
+	}
+	header, _, found := bytes.Cut(made.tiny, []byte("mdat"))
+	if !found {
+		return made, errors.New("the clip has no mdat box")
+	}
+	made.truncated = append(bytes.Clone(header), "mdat"...)
+	return made, nil
+}
+
+// report is what ffprobe tells of a file.
+type report struct {
+	Streams []struct {
+		CodecType string `json:"codec_type"`
+		CodecName string `json:"codec_name"`
+		PixFmt    string `json:"pix_fmt"`
+		Width     int    `json:"width"`
+		Height    int    `json:"height"`
+		FrameRate string `json:"avg_frame_rate"`
+		StartTime string `json:"start_time"`
+		Duration  string `json:"duration"`
+		Frames    string `json:"nb_read_frames"`
+	}
+}
+
+// save writes bytes to a file that ffmpeg can read.
+func save(t *testing.T, content []byte) string {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "media-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	return file.Name()
+}
+
+// probe decodes the whole file and tells what it is.
+func probe(t *testing.T, content []byte) report {
+	t.Helper()
+	out := tool(t, "ffprobe", "-v", "error", "-count_frames", "-show_streams", "-of", "json", save(t, content))
+	var r report
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// tool runs ffmpeg or ffprobe and gives what it wrote to stdout. That it
+// complained of anything is a failure.
+func tool(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(bounded(t), name, args...)
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil || complaints.Len() > 0 {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, &complaints)
+	}
+	return out
+}
+
+// frameSize is that of the frames of decode.
+const frameWidth, frameHeight = 96, 54
+
+// decode gives the frames as RGB, small, at the frame rate.
+func decode(t *testing.T, content []byte, fps int) [][]byte {
+	t.Helper()
+	raw := tool(t, "ffmpeg", "-v", "error", "-i", save(t, content), "-an",
+		"-vf", fmt.Sprintf("fps=%d,scale=%d:%d:flags=area,format=rgb24", fps, frameWidth, frameHeight), "-f", "rawvideo", "-")
+	var frames [][]byte
+	for ; len(raw) > 0; raw = raw[frameWidth*frameHeight*3:] {
+		frames = append(frames, raw[:frameWidth*frameHeight*3])
+	}
+	return frames
+}
+
+// difference is the mean absolute difference of two clips' samples, of 255,
+// over the frames that both have.
+func difference(a, b [][]byte) float64 {
+	var sum, n float64
+	for i := range min(len(a), len(b)) {
+		for k := range a[i] {
+			sum += math.Abs(float64(a[i][k]) - float64(b[i][k]))
+			n++
+		}
+	}
+	return sum / n
+}
+
+// lightness is the mean of all samples, and colourfulness the mean distance
+// between a pixel's strongest and weakest channel; both of 255.
+func lightness(frames [][]byte) (light, colour float64) {
+	var n float64
+	for _, frame := range frames {
+		for k := 0; k < len(frame); k += 3 {
+			r, g, b := float64(frame[k]), float64(frame[k+1]), float64(frame[k+2])
+			light += (r + g + b) / 3
+			colour += max(r, g, b) - min(r, g, b)
+			n++
+		}
+	}
+	return light / n, colour / n
+}
+
+// boxes gives the types of an MP4's outermost boxes in their order.
+func boxes(t *testing.T, content []byte) []string {
+	t.Helper()
+	var types []string
+	for len(content) >= 8 {
+		size := int(binary.BigEndian.Uint32(content))
+		types = append(types, string(content[4:8]))
+		if size < 8 || size > len(content) {
+			t.Fatalf("after %v a box says that it has %d of the %d bytes left", types, size, len(content))
+		}
+		content = content[size:]
+	}
+	return types
+}
+
+// number reads a decimal that ffprobe printed.
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

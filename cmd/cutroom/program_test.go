@@ -1,0 +1,177 @@
+package main_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/servertest"
+)
+
+// program is the built command, and fixtures the media that the tests send; both
+// are made once by TestMain.
+var (
+	program  servertest.Program
+	fixtures media
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(runAll(m))
+}
+
+// runAll prepares and runs the tests. It is a function of its own because
+// os.Exit runs no deferred calls.
+func runAll(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "cutroom-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	if program, err = servertest.Build(ctx, folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if fixtures, err = makeMedia(ctx, folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// patience bounds every wait of a test. It is far above what anything takes: it
+// is there for a test that would never end, and judges no speed.
+const patience = 3 * time.Minute
+
+// bounded is the test's context with patience.
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start starts a server on the data folder that ends with the test.
+func start(t *testing.T, data string, settings ...string) *servertest.Server {
+	t.Helper()
+	server, err := program.Start(bounded(t), data, settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endWith(t, server)
+	return server
+}
+
+// endWith kills the server at the end of the test, if it still runs, and shows
+// what it logged when the test has failed.
+func endWith(t *testing.T, server *servertest.Server) {
+	t.Cleanup(func() {
+		server.Kill()
+		if t.Failed() {
+			t.Logf("the end of the log of server %d:\n%s", server.PID(), tail(server.Log()))
+		}
+	})
+}
+
+// tail gives the last lines of a log, without those of the many reads.
+func tail(log string) string {
+	const shown = 60
+	lines := slices.DeleteFunc(strings.SplitAfter(log, "\n"), func(line string) bool { return strings.Contains(line, "method=GET") })
+	return strings.Join(lines[max(0, len(lines)-shown):], "")
+}
+
+// stop stops the server as a service manager does, and wants it to end well.
+func stop(t *testing.T, server *servertest.Server) {
+	t.Helper()
+	if code, err := server.Stop(bounded(t)); err != nil || code != 0 {
+		t.Fatalf("the stop gave exit code %d and %v, want 0", code, err)
+	}
+}
+
+// newKey makes a key with the command line while a server may run on the folder.
+func newKey(t *testing.T, data string, settings []string, args ...string) string {
+	t.Helper()
+	args = append([]string{"keys", "create"}, args...)
+	ended, err := program.Run(bounded(t), append(settings, "CUTROOM_DATA="+data), args...)
+	if err != nil || ended.ExitCode != 0 {
+		t.Fatalf("cutroom %s: %v, %+v", strings.Join(args, " "), err, ended)
+	}
+	return strings.TrimSpace(ended.Stdout)
+}
+
+// isRefusal reports whether the error is an answer with the status.
+func isRefusal(err error, status int) bool {
+	var refusal *servertest.Refusal
+	return errors.As(err, &refusal) && refusal.Status == status
+}
+
+// processesOn lists the command lines of the processes that were told of the
+// data folder, the server's own aside: the engine's programs. It is empty where
+// the system shows no /proc.
+func processesOn(t *testing.T, data string) []string {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, path := range paths {
+		line, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(line), data) {
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// eventually waits until the condition holds; what describes it.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	ctx := bounded(t)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for !condition() {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
+
+// filesIn lists the files below a folder, by their paths from there.
+func filesIn(t *testing.T, folder string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(folder, path)
+		files = append(files, relative)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// zeros is an endless file of zeros.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

@@ -1,0 +1,71 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"cutroom/shared/servertest"
+)
+
+// TestStopAndStart stops a server while it edits, in both ways in which people
+// do it, and starts it again: nothing is left running, and nothing is lost.
+func TestStopAndStart(t *testing.T) {
+	for name, end := range map[string]func(*servertest.Server, context.Context) (int, error){
+		"terminated by a service manager": (*servertest.Server).Stop,
+		"interrupted by Ctrl-C":           (*servertest.Server).Interrupt,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, data := bounded(t), t.TempDir()
+			server := start(t, data, "CUTROOM_WORKERS=1")
+			client := server.Client()
+			submit := func(clip []byte) string {
+				t.Helper()
+				job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return job.ID
+			}
+			done := submit(fixtures.tiny)
+			if job, err := client.Await(ctx, done, nil); err != nil || job.Status != "completed" {
+				t.Fatalf("%+v, %v", job, err)
+			}
+			before, err := client.Content(ctx, done)
+			if err != nil {
+				t.Fatal(err)
+			}
+			running, waiting := submit(fixtures.long), submit(fixtures.tiny)
+			eventually(t, "the long job is under way", func() bool {
+				job, err := client.Job(ctx, running)
+				if err != nil || job.Ended() {
+					t.Fatalf("the job that was to be stopped is %+v, %v", job, err)
+				}
+				return job.Progress > 0
+			})
+
+			if code, err := end(server, ctx); err != nil || code != 0 {
+				t.Fatalf("exit code %d, %v", code, err)
+			}
+			if left := processesOn(t, data); len(left) > 0 {
+				t.Errorf("still running after the stop: %q", left)
+			}
+			if left, err := os.ReadDir(filepath.Join(data, "scratch")); err != nil || len(left) > 0 {
+				t.Errorf("left in the scratch folder: %v, %v", left, err)
+			}
+
+			client = start(t, data, "CUTROOM_WORKERS=1").Client()
+			after, err := client.Content(ctx, done)
+			if err != nil || !bytes.Equal(after.Body, before.Body) || after.Header.Get("ETag") != before.Header.Get("ETag") {
+				t.Errorf("the result is not the one from before the stop: %v", err)
+			}
+			for _, id := range []string{running, waiting} {
+				if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+					t.Errorf("after the start: %+v (%+v), %v", job, job.Error, err)
+				}
+			}
+		})
+	}
+}

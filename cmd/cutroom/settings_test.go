@@ -1,0 +1,259 @@
+package main_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cutroom/shared/servertest"
+)
+
+// TestWrongSettings: a setting that is wrong stops the start with one line that
+// says which it is and why.
+func TestWrongSettings(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	catalog := string(defaultCatalog(t))
+
+	for _, c := range []struct {
+		name, setting string
+		// says is what the line must hold besides the setting's name.
+		says []string
+	}{
+		{"no address", "CUTROOM_ADDR=here", []string{"here"}},
+		{"a port beyond the last", "CUTROOM_ADDR=127.0.0.1:70000", []string{"70000"}},
+		{"a port that is used", "CUTROOM_ADDR=" + taken.Addr().String(), []string{taken.Addr().String(), "in use"}},
+		{"no data folder", "CUTROOM_DATA=", []string{"empty"}},
+		{"a file as data folder", "CUTROOM_DATA=" + write("file", ""), []string{"file"}},
+		{"a path as family", "CUTROOM_FAMILY=a/b", []string{`"a/b"`, "letters"}},
+		{"an empty family", "CUTROOM_FAMILY=", []string{"letters"}},
+		{"a short key", "CUTROOM_DEV_KEY=ck_short", []string{"8 to 128"}},
+		{"another service's key", "CUTROOM_DEV_KEY=sk_0123456789", []string{"ck_"}},
+		{"words as upload limit", "CUTROOM_MAX_UPLOAD=huge", []string{"huge", "512MiB"}},
+		{"nothing as upload limit", "CUTROOM_MAX_UPLOAD=0", []string{`"0"`}},
+		{"less than nothing as upload limit", "CUTROOM_MAX_UPLOAD=-1", []string{"-1"}},
+		{"an upload limit beyond all disks", "CUTROOM_MAX_UPLOAD=6000GiB", []string{"6000GiB"}},
+		{"a catalog that is not there", "CUTROOM_CATALOG=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
+		{"a catalog with a typing error", "CUTROOM_CATALOG=" + write("typo.yaml", strings.Replace(catalog, "fps: 25", "fsp: 25", 1)), []string{"typo.yaml", "fsp"}},
+		{"a catalog with a wrong size", "CUTROOM_CATALOG=" + write("size.yaml", strings.Replace(catalog, "1088x624", "1088x625", 1)), []string{"size.yaml", "line", "1088x625"}},
+		{"a catalog with a name twice", "CUTROOM_CATALOG=" + write("twice.yaml", strings.Replace(catalog, "$family-2.1", "$family-2.5", 1)), []string{"twice.yaml", "line", "gen-2.5"}},
+		{"tiers that are not there", "CUTROOM_TIERS=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
+		{"tiers without the default", "CUTROOM_TIERS=" + write("tiers.yaml", "gold: {pending_jobs: 1}\n"), []string{"tiers.yaml", "default"}},
+		{"words as workers", "CUTROOM_WORKERS=many", []string{"many"}},
+		{"less than no workers", "CUTROOM_WORKERS=-1", []string{"-1"}},
+		{"an army of workers", "CUTROOM_WORKERS=257", []string{"257"}},
+		{"an engine that there is not", "CUTROOM_ENGINE=magic", []string{"magic", "preview"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + filepath.Join(t.TempDir(), "data"), c.setting}
+			refused(t, settings, append(c.says, strings.SplitN(c.setting, "=", 2)[0])...)
+		})
+	}
+}
+
+// TestFlags: every setting is a flag too, which wins over the environment.
+func TestFlags(t *testing.T) {
+	help, err := program.Run(bounded(t), nil, "dev", "--help")
+	if err != nil || help.ExitCode != 0 || help.Stderr != "" {
+		t.Fatalf("%+v, %v", help, err)
+	}
+	for flag, setting := range map[string]string{
+		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--family": "CUTROOM_FAMILY", "--dev-key": "CUTROOM_DEV_KEY",
+		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
+		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE",
+	} {
+		if !strings.Contains(help.Stdout, flag) || !strings.Contains(help.Stdout, setting) {
+			t.Errorf("the help does not tell of %s and %s", flag, setting)
+		}
+	}
+	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + t.TempDir(), "CUTROOM_WORKERS=1"}, "dev", "--workers=-1")
+	if err != nil || ended.ExitCode != 1 || !strings.Contains(ended.Stderr, "-1") {
+		t.Errorf("a wrong flag beside a right variable: %+v, %v", ended, err)
+	}
+}
+
+// refused wants the start to end with exit code 1 and one line on stderr that
+// holds all that it must say.
+func refused(t *testing.T, settings []string, says ...string) {
+	t.Helper()
+	ended, err := program.Run(bounded(t), settings, "dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended.ExitCode != 1 || ended.Stdout != "" || strings.Count(ended.Stderr, "\n") != 1 {
+		t.Errorf("exit code %d, stdout %q, stderr %q; want 1, nothing, one line", ended.ExitCode, ended.Stdout, ended.Stderr)
+	}
+	for _, word := range says {
+		if !strings.Contains(ended.Stderr, word) {
+			t.Errorf("%q does not say %q", ended.Stderr, word)
+		}
+	}
+}
+
+func defaultCatalog(t *testing.T) []byte {
+	t.Helper()
+	catalog, err := os.ReadFile(filepath.Join("..", "..", "shared", "model", "catalog.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return catalog
+}
+
+// TestFFmpegIsMissing: the start says what is missing and how to get it.
+func TestFFmpegIsMissing(t *testing.T) {
+	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + t.TempDir(), "PATH=" + t.TempDir()}, "PATH", "install")
+}
+
+// TestOneServerPerFolder: a second server on the folder of a running one is
+// refused, and harms it in nothing.
+func TestOneServerPerFolder(t *testing.T) {
+	ctx, data := bounded(t), t.TempDir()
+	client := start(t, data).Client()
+	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + data}, "CUTROOM_DATA", data, "another server")
+	job, err := client.Submit(ctx, "gen-image-2", servertest.Form{
+		servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "autumn")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" {
+		t.Errorf("%+v, %v", job, err)
+	}
+}
+
+// TestAnotherFamily serves the same models under another name, by one setting.
+func TestAnotherFamily(t *testing.T) {
+	ctx := bounded(t)
+	client := start(t, t.TempDir(), "CUTROOM_FAMILY=acme").Client()
+	form := func() servertest.Form {
+		return servertest.Form{servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "golden hour")}
+	}
+	job, err := client.Submit(ctx, "acme-image-latest", form())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" || job.Model != "acme-image-2" {
+		t.Errorf("%+v, %v", job, err)
+	}
+	for _, name := range []string{"gen-image-2", "gen-image-latest", "acme", "acme-"} {
+		if _, err := client.Submit(ctx, name, form()); !isRefusal(err, 404) {
+			t.Errorf("%s: %v, want status 404", name, err)
+		}
+	}
+}
+
+// TestOneMoreModel serves a model that a deployer adds to the catalog: one entry,
+// no code.
+func TestOneMoreModel(t *testing.T) {
+	ctx := bounded(t)
+	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
+	entry := `
+  - id: $family-poster-1
+    aliases: [$family-poster-latest]
+    kind: image
+    form: image
+    generate: image
+    sizes: {720p: 640x640, 480p: 320x320}
+    description: Make a poster of an image.
+`
+	if err := os.WriteFile(catalog, append(defaultCatalog(t), entry...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client := start(t, t.TempDir(), "CUTROOM_CATALOG="+catalog).Client()
+	job, err := client.Submit(ctx, "gen-poster-latest", servertest.Form{
+		servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "pop art"), servertest.Text("resolution", "480p")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" || job.Model != "gen-poster-1" {
+		t.Fatalf("%+v (%+v), %v", job, job.Error, err)
+	}
+	result, err := client.Content(ctx, job.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPicture(t, result, 320, 180)
+}
+
+// TestUploadLimit: a file above the setting is refused with the limit in the
+// message, and what is said to be far above it before it is sent.
+func TestUploadLimit(t *testing.T) {
+	ctx := bounded(t)
+	client := start(t, t.TempDir(), "CUTROOM_MAX_UPLOAD=64KiB").Client()
+	submit := func(size int) error {
+		clip := append(append([]byte{}, fixtures.tiny...), make([]byte, max(0, size-len(fixtures.tiny)))...)
+		_, err := client.Submit(ctx, "gen-2.5", servertest.Form{servertest.File("data", "clip.mp4", clip)})
+		return err
+	}
+	if err := submit(0); err != nil {
+		t.Errorf("a file below the limit: %v", err)
+	}
+	if err := submit(64<<10 + 1); !isRefusal(err, 422) || !strings.Contains(err.Error(), "65536") || !strings.Contains(err.Error(), `"data"`) {
+		t.Errorf("a file above the limit: %v, want 422 on the part with the limit in the message", err)
+	}
+	if err := submit(8 << 20); !isRefusal(err, 413) {
+		t.Errorf("a request far above the limit: %v, want 413", err)
+	}
+}
+
+// TestTheWelcomeWorks runs the curl lines that the server prints, as they are.
+func TestTheWelcomeWorks(t *testing.T) {
+	ctx := bounded(t)
+	server := start(t, t.TempDir())
+	client := server.Client()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(server.Printed()) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "curl ") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) != 3 {
+		t.Fatalf("%d curl lines in %s", len(lines), server.Printed())
+	}
+	paste := func(line, id string) string {
+		t.Helper()
+		shell := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(line, "JOB_ID", id)+" -f")
+		shell.Dir = root
+		shell.Env = append(os.Environ(), "NO_PROXY=*")
+		out, err := shell.Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		return string(out)
+	}
+	_, id, found := strings.Cut(paste(lines[0], ""), `"job_id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	if !found || !strings.HasPrefix(id, "job_") {
+		t.Fatalf("no job id in the answer: %q", id)
+	}
+	if state := paste(lines[1], id); !strings.Contains(state, id) || !strings.Contains(state, `"progress"`) {
+		t.Errorf("the second line gave %s", state)
+	}
+	if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+		t.Fatalf("%+v, %v", job, err)
+	}
+	edited := filepath.Join(t.TempDir(), "edited.mp4")
+	paste(strings.Replace(lines[2], "-o edited.mp4", "-o "+edited, 1), id)
+	content, err := os.ReadFile(edited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkVideo(t, content, video{1280, 720, 20, 4, true})
+}
