@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 
 	"cutroom/shared/blob"
@@ -20,6 +19,7 @@ import (
 	"cutroom/shared/file"
 	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
+	"cutroom/shared/limit"
 	"cutroom/shared/model"
 )
 
@@ -40,7 +40,9 @@ type Config struct {
 	Catalog       *model.Catalog
 	Jobs          *job.Service
 	Authenticator *credential.Authenticator
-	Blobs         blob.Store
+	// Limiter counts requests against the rates of tiers; nil limits none.
+	Limiter *limit.Limiter
+	Blobs   blob.Store
 	// Files may be nil: then no reference is known.
 	Files Files
 	// MaxUpload is how large a file in a form may be, in bytes; 0 takes
@@ -54,16 +56,6 @@ type Config struct {
 
 // service holds the endpoints of all groups.
 type service struct{ Config }
-
-// handler answers a request, or gives the error to answer with.
-type handler func(http.ResponseWriter, *http.Request) error
-
-// route is one path with its handlers by method. The path is a pattern of
-// http.ServeMux. GET answers HEAD as well.
-type route struct {
-	path    string
-	methods map[string]handler
-}
 
 // Group is a set of endpoints that are deployed together.
 type Group func(*service) []route
@@ -80,20 +72,15 @@ func New(c Config, groups ...Group) http.Handler {
 		groups = allGroups()
 	}
 	s := &service{c}
-	methods := map[string]map[string]handler{}
+	byPath := map[string][]*route{}
 	for _, group := range groups {
 		for _, route := range group(s) {
-			if methods[route.path] == nil {
-				methods[route.path] = map[string]handler{}
-			}
-			for method, handle := range route.methods {
-				methods[route.path][method] = handle
-			}
+			byPath[route.path] = append(byPath[route.path], &route)
 		}
 	}
 	mux := http.NewServeMux()
-	for path, methods := range methods {
-		mux.HandleFunc(path, s.dispatch(methods))
+	for path, routes := range byPath {
+		mux.HandleFunc(path, s.dispatch(routes))
 	}
 	mux.HandleFunc("/", s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,34 +92,6 @@ func New(c Config, groups ...Group) http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
-}
-
-// dispatch chooses by method.
-func (s *service) dispatch(methods map[string]handler) http.HandlerFunc {
-	var allowed []string
-	for method := range methods {
-		allowed = append(allowed, method)
-		if method == http.MethodGet {
-			allowed = append(allowed, http.MethodHead)
-		}
-	}
-	slices.Sort(allowed)
-	allow := strings.Join(allowed, ", ")
-	return func(w http.ResponseWriter, r *http.Request) {
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet
-		}
-		handle, ok := methods[method]
-		if !ok {
-			w.Header().Set("Allow", allow)
-			s.writeDetail(w, r, http.StatusMethodNotAllowed, "Method Not Allowed")
-			return
-		}
-		if err := handle(w, r); err != nil {
-			s.fail(w, r, err)
-		}
-	}
 }
 
 func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
@@ -153,10 +112,10 @@ func (s *service) authenticate(r *http.Request) (credential.Principal, error) {
 
 // Health is GET /healthz: 200 once the service accepts requests.
 func Health(s *service) []route {
-	return []route{{"/healthz", map[string]handler{http.MethodGet: s.health}}}
+	return []route{{method: http.MethodGet, path: "/healthz", handle: s.health}}
 }
 
-func (s *service) health(w http.ResponseWriter, r *http.Request) error {
+func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 	if s.Ready != nil {
 		if err := s.Ready(r.Context()); err != nil {
 			return fault.Wrap(err, fault.Unavailable, "The service does not accept requests now.")

@@ -17,18 +17,22 @@ import (
 
 // Content is the group of job results (interface.md, "Job content").
 func Content(s *service) []route {
-	return []route{{"/v1/jobs/{id}/content", map[string]handler{http.MethodGet: s.showContent}}}
+	return []route{{
+		method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, unlimited: true, handle: s.showContent,
+	}}
 }
 
 // showContent is GET /v1/jobs/{id of a job}/content (decisions.md, "Jobs":
 // Content).
-func (s *service) showContent(w http.ResponseWriter, r *http.Request) error {
-	who, err := s.authenticate(r)
+func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	j, err := s.Jobs.Result(r.Context(), who.Account(), r.PathValue("id"))
-	if err != nil {
+	if err := s.checkModel(c.who, j.Model); err != nil {
+		return err
+	}
+	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}
 	name := j.ID
@@ -47,10 +51,10 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request) error {
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	}
-	c := &resultReader{ctx: r.Context(), blobs: s.Blobs, result: *j.Result}
-	defer c.close()
-	answer := &contentWriter{ResponseWriter: w, service: s, request: r, content: c}
-	http.ServeContent(answer, r, name, j.CompletedAt, c)
+	content := &resultReader{ctx: r.Context(), blobs: s.Blobs, result: *j.Result}
+	defer content.close()
+	answer := &contentWriter{ResponseWriter: w, service: s, request: r, content: content}
+	http.ServeContent(answer, r, name, j.CompletedAt, content)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"time"
 
 	"cutroom/shared/fault"
 	"cutroom/shared/httpserver"
@@ -70,8 +69,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 			s.log(r, err)
 		}
 		if refusal.RetryAfter > 0 {
-			seconds := (refusal.RetryAfter + time.Second - 1) / time.Second
-			w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+			w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(refusal.RetryAfter), 10))
 		}
 		s.writeDetail(w, r, status, refusal.Message)
 	case r.Context().Err() != nil:

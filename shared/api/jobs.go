@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"cutroom/shared/credential"
 	"cutroom/shared/fault"
 	"cutroom/shared/job"
 	"cutroom/shared/model"
@@ -20,32 +19,17 @@ const submitTime = 30 * time.Second
 // Jobs is the group of job creation and status (interface.md, "Job creation"
 // and "Job status"). One path serves both: a POST names a model, a GET a job.
 func Jobs(s *service) []route {
-	return []route{{"/v1/jobs/{id}", map[string]handler{
-		http.MethodPost: s.createJob,
-		http.MethodGet:  s.showJob,
-	}}}
+	return []route{
+		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, handle: s.createJob},
+		{method: http.MethodGet, path: "/v1/jobs/{id}", access: keyOrToken, unlimited: true, handle: s.showJob},
+	}
 }
 
-// createJob is POST /v1/jobs/{id or alias of a model}. The checks come in the
-// order of decisions.md, "Order of checks and error bodies"; whether the queue
-// has room can be told only once the model is known.
-func (s *service) createJob(w http.ResponseWriter, r *http.Request) error {
-	who, err := s.authenticate(r)
-	if err != nil {
-		return err
-	}
-	name := r.PathValue("id")
-	m, ok := s.Catalog.Find(name)
-	if !ok {
-		return fault.New(fault.NotFound, "There is no model %.128q.", name)
-	}
-	if err := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), who.Account(), who.Tier.PendingJobs); err != nil {
-		return err
-	}
-	if r.ContentLength > s.maxBody() {
-		return s.errBodyTooLarge()
-	}
-	accepted, err := s.submit(r, who, m)
+func everyModel(*model.Model) bool { return true }
+
+// createJob is POST /v1/jobs/{id or alias of a model}.
+func (s *service) createJob(w http.ResponseWriter, r *http.Request, c call) error {
+	accepted, err := s.submit(r, c)
 	if err != nil {
 		return err
 	}
@@ -63,8 +47,11 @@ type createdBody struct {
 // accepted all the same: the answer of a store can be lost.
 //
 // Errors: problems; those of the body, the stores and job.Service.
-func (s *service) submit(r *http.Request, who credential.Principal, m *model.Model) (job.Job, error) {
-	ctx := r.Context()
+func (s *service) submit(r *http.Request, c call) (job.Job, error) {
+	ctx, who, m := r.Context(), c.who, c.model
+	if r.ContentLength > s.maxBody() {
+		return job.Job{}, s.errBodyTooLarge()
+	}
 	id, err := s.Jobs.NewID()
 	if err != nil {
 		return job.Job{}, err
@@ -138,13 +125,12 @@ func (s *service) readForm(ctx context.Context, r *http.Request, form *model.For
 }
 
 // showJob is GET /v1/jobs/{id of a job}.
-func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
-	who, err := s.authenticate(r)
+func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	j, err := s.Jobs.Get(r.Context(), who.Account(), r.PathValue("id"))
-	if err != nil {
+	if err := s.checkModel(c.who, j.Model); err != nil {
 		return err
 	}
 	s.writeJSON(w, r, http.StatusOK, jobBody{

@@ -25,6 +25,12 @@ type Tier struct {
 	Name string `yaml:"-"`
 	// PendingJobs is how many jobs may be pending or processing at once.
 	PendingJobs int `yaml:"pending_jobs"`
+	// RequestsPerSecond is how often an account may call in the long run, Burst
+	// how often at once.
+	RequestsPerSecond float64 `yaml:"requests_per_second"`
+	Burst             int     `yaml:"burst"`
+	// StoredBytes is how many bytes its files may have together.
+	StoredBytes int64 `yaml:"stored_bytes"`
 }
 
 // Tiers is the table of tiers by name.
@@ -41,8 +47,11 @@ func ParseTiers(source []byte) (Tiers, error) {
 		return nil, errors.New(yaml.FormatError(err, false, false))
 	}
 	for name, tier := range tiers {
-		if tier.PendingJobs < 0 {
+		if tier.PendingJobs < 0 || !(tier.RequestsPerSecond >= 0) || tier.Burst < 0 || tier.StoredBytes < 0 {
 			return nil, fmt.Errorf("tier %q: a limit is 0 (none) or more", name)
+		}
+		if tier.RequestsPerSecond > 0 && tier.Burst == 0 {
+			return nil, fmt.Errorf("tier %q: requests_per_second needs a burst of 1 or more", name)
 		}
 		tier.Name = name
 		tiers[name] = tier

@@ -144,25 +144,21 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	return j, nil
 }
 
-// Result gives an account's completed job, whose Result is set.
+// CheckResult reports why a job has no result to give; nil when it has one.
 //
-// Errors: fault.NotFound as Get, and when the result is past its age;
-// fault.Conflict with RetryAfter while the job is pending or processing, without
-// it and with the reason when the job has failed.
-func (s *Service) Result(ctx context.Context, account, id string) (Job, error) {
-	j, err := s.Get(ctx, account, id)
-	if err != nil {
-		return Job{}, err
-	}
+// Errors: fault.NotFound when the result is past its age; fault.Conflict with
+// RetryAfter while the job is pending or processing, without it and with the
+// reason when the job has failed.
+func (s *Service) CheckResult(j Job) error {
 	switch {
 	case j.Status == Failed:
-		return Job{}, fault.New(fault.Conflict, "The job failed (%s): %s", j.Failure.Code, j.Failure.Message)
+		return fault.New(fault.Conflict, "The job failed (%s): %s", j.Failure.Code, j.Failure.Message)
 	case j.Status != Completed:
 		notReady := fault.New(fault.Conflict, "The job is %s; its result is not ready.", j.Status)
 		notReady.RetryAfter = 2 * time.Second
-		return Job{}, notReady
+		return notReady
 	case s.Now().Sub(j.CompletedAt) >= s.ResultAge:
-		return Job{}, fault.New(fault.NotFound, "The job's result has expired.")
+		return fault.New(fault.NotFound, "The job's result has expired.")
 	}
-	return j, nil
+	return nil
 }

@@ -3,6 +3,7 @@ package job_test
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -118,11 +119,12 @@ func TestSweeper(t *testing.T) {
 
 	now = start.Add(24*time.Hour - time.Second)
 	sweep()
-	if _, err := service.Result(ctx, "acme", done); err != nil {
+	j, err = service.Get(ctx, "acme", done)
+	if err := errors.Join(err, service.CheckResult(j)); err != nil {
 		t.Errorf("within its 24 hours the result is gone: %v", err)
 	}
 	now = start.Add(24 * time.Hour)
-	if _, err := service.Result(ctx, "acme", done); !fault.Is(err, fault.NotFound) {
+	if err := service.CheckResult(j); !fault.Is(err, fault.NotFound) {
 		t.Errorf("after 24 hours the result gives %v, want not found", err)
 	}
 	sweep()
