@@ -57,10 +57,9 @@ func impressionist() []Op {
 	return []Op{
 		short.dragged(0.024),
 		Flatten{0.007},
-		grade(attract(258, 85, 0.35, 1.35), contrast(1.2, 0.55), splitTone(268, 0.05, 88, 0.035)),
+		grade(attract(258, 85, 0.35, 1.5), contrast(1.2, 0.55), splitTone(268, 0.05, 88, 0.035)),
 		Lines{Width: 0.02, From: 0.62, To: 0.95, Ink: [3]float64{0.10, 0.12, 0.34}},
-		add(short.ridges(0.50)),
-		grade(saturate(1.15)),
+		add(short.ridges(0.40)),
 	}
 }
 
@@ -71,9 +70,8 @@ func pencilSketch() []Op {
 		Smooth{0.006, 0.07},
 		Lines{Width: 0.010, From: 0.74, To: 0.985, Ink: [3]float64{0.1, 0.1, 0.1}, Fill: graphite},
 		add(hatching(0.30)).jumping(4),
-		grade(steep(0.36, 0.80, 0.16, 0.985)),
+		grade(steep(0.36, 0.80, 0.16, 0.985), splitTone(270, 0.006, 90, 0.008)),
 		add(paper(0.11)),
-		grade(splitTone(270, 0.006, 90, 0.008)),
 	}
 }
 
@@ -99,7 +97,7 @@ func charcoal() []Op {
 func anime() []Op {
 	return []Op{
 		Smooth{0.016, 0.11},
-		Lines{Width: 0.007, From: 0.78, To: 0.94, Ink: [3]float64{0.13, 0.08, 0.22}},
+		Lines{Width: 0.009, From: 0.80, To: 0.965, Ink: [3]float64{0.10, 0.06, 0.18}},
 		grade(light(0.05), levels(6, 0.22), saturate(1.4), splitTone(285, 0.03, 95, 0.012)),
 		Bloom{0.035, 0.72, 0.55},
 	}
@@ -109,9 +107,8 @@ func manga() []Op {
 	return []Op{
 		Smooth{0.012, 0.12},
 		Lines{Width: 0.010, From: 0.76, To: 0.94, Ink: [3]float64{}},
-		grade(mono, contrast(1.25, 0.5), fade(0.04, 1)),
-		add(dots(0.42, 0.0125, 45)),
-		grade(mono, steep(0.46, 0.54, 0.05, 0.985)),
+		add(dots(0.36, 0.0125, 45)),
+		grade(mono, light(-0.05), contrast(1.15, 0.5), steep(0.46, 0.55, 0.05, 0.985)),
 	}
 }
 
@@ -119,9 +116,8 @@ func comic() []Op {
 	return []Op{
 		Smooth{0.014, 0.13},
 		Lines{Width: 0.011, From: 0.74, To: 0.92, Ink: [3]float64{0.02, 0.02, 0.05}},
-		grade(contrast(1.3, 0.52), saturate(1.55)),
-		add(dots(0.16, 0.0135, 30)),
-		grade(levels(5, 0.12), shift(110, 40, 0, 1.1)),
+		add(dots(0.13, 0.0135, 30)),
+		grade(contrast(1.3, 0.52), saturate(1.6), levels(5, 0.12)),
 		add(paper(0.05)),
 	}
 }
@@ -131,18 +127,16 @@ func popArt() []Op {
 	return []Op{
 		Flatten{0.012},
 		Lines{Width: 0.012, From: 0.72, To: 0.9, Ink: [3]float64{0.05, 0.02, 0.1}},
-		grade(contrast(1.35, 0.55), saturate(1.6)),
-		add(dots(0.20, 0.021, 20)),
-		grade(palette(1.1, ink, pink, sky, sun, cream, hex(0xff5a36), hex(0x6a2fb5))),
+		add(dots(0.17, 0.021, 20)),
+		grade(contrast(1.35, 0.55), saturate(1.6), palette(1.1, ink, pink, sky, sun, cream, hex(0xff5a36), hex(0x6a2fb5))),
 	}
 }
 
 func pixelArt() []Op {
 	const block = 1.0 / 80
-	quantize := NewLUT(palette(1.25, pixelPalette()...))
+	quantize := NewLUT(saturate(1.35), contrast(1.2, 0.5), palette(1.25, pixelPalette()...))
 	quantize.Nearest = true
 	return []Op{
-		grade(saturate(1.35), contrast(1.2, 0.5)),
 		Pixelate{block},
 		add(bayer(0.085, block)),
 		Grade{quantize},
@@ -173,10 +167,9 @@ func toyBricks() []Op {
 	} {
 		colors = append(colors, hex(v))
 	}
-	snap := NewLUT(palette(1.1, colors...))
+	snap := NewLUT(saturate(1.3), contrast(1.15, 0.5), palette(1.1, colors...))
 	snap.Nearest = true
 	return []Op{
-		grade(saturate(1.3), contrast(1.15, 0.5)),
 		Pixelate{block},
 		Grade{snap},
 		add(bricks(0.30, block)),
@@ -195,7 +188,7 @@ func mosaic() []Op {
 }
 
 func stainedGlass() []Op {
-	panes := cells{perUnit: 17, purpose: 1}
+	panes := cells{perUnit: 22, purpose: 1}
 	return []Op{
 		panes.gathered(),
 		grade(contrast(1.2, 0.47), saturate(1.75), levels(7, 0.5)),
@@ -218,7 +211,7 @@ func pointillism() []Op {
 }
 
 func lowPoly() []Op {
-	facets := cells{perUnit: 26, purpose: 3}
+	facets := cells{perUnit: 34, purpose: 3}
 	return []Op{
 		Smooth{0.012, 0.1},
 		facets.gathered(),
@@ -238,7 +231,7 @@ func woodblock() []Op {
 		Flatten{0.011},
 		Lines{Width: 0.010, From: 0.76, To: 0.93, Ink: [3]float64{0.08, 0.10, 0.2}},
 		grade(light(0.04), contrast(1.1, 0.5), palette(1.15, colors...)),
-		add(brush{0.002, 0.12, 0.3}.ridges(0.16)),
+		add(brush{0.002, 0.12, 0.3}.ridges(0.10)),
 		add(paper(0.16)),
 		screen(frame(0.95, 0.02), 0.96, 0.91, 0.80),
 	}
@@ -247,7 +240,7 @@ func woodblock() []Op {
 func blueprint() []Op {
 	return []Op{
 		Smooth{0.006, 0.08},
-		Lines{Width: 0.007, From: 0.76, To: 0.97, Ink: [3]float64{}, Fill: NewLUT(mono, fade(0.72, 0.92))},
+		Lines{Width: 0.008, From: 0.78, To: 0.985, Ink: [3]float64{}, Fill: NewLUT(mono, fade(0.72, 0.92))},
 		grade(gradientMap(1,
 			colorStop{0.10, hex(0xf2f8ff)}, colorStop{0.45, hex(0x8db9ee)},
 			colorStop{0.72, hex(0x2a63b8)}, colorStop{0.95, hex(0x0f2f78)})),

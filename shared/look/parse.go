@@ -1,6 +1,7 @@
 package look
 
 import (
+	"slices"
 	"strings"
 
 	"cutroom/shared/look/noise"
@@ -32,9 +33,9 @@ func Parse(prompt string, seed uint32) Look {
 	asked := read(prompt)
 	switch {
 	case asked.empty:
-		return Look{Seed: seed, Ops: append([]Op{Grade{Variation(seed)}}, enhance()...)}
+		return Look{Seed: seed, Ops: begin(Variation(seed), enhance())}
 	case len(asked.moods) == 0 && asked.medium == nil && len(asked.modifiers) == 0:
-		return Look{Seed: seed, Ops: fuse(append([]Op{Grade{Variation(seed)}}, imagine(asked.subject)...))}
+		return Look{Seed: seed, Ops: begin(Variation(seed), imagine(asked.subject))}
 	}
 	return asked.look(seed)
 }
@@ -49,9 +50,10 @@ func Named(prompt string, seed uint32) Look {
 
 // look puts together what is asked for.
 func (asked request) look(seed uint32) Look {
-	look := Look{Seed: seed, Ops: []Op{Grade{Variation(seed)}}}
+	look := Look{Seed: seed}
+	start := Variation(seed)
 	if len(asked.subject) > 0 {
-		look.Ops = append(look.Ops, Grade{accent(asked.subject)})
+		start = start.Then(accent(asked.subject))
 	}
 	for _, mood := range asked.moods {
 		look.Names = append(look.Names, mood.name)
@@ -64,8 +66,30 @@ func (asked request) look(seed uint32) Look {
 	for _, modifier := range asked.modifiers {
 		look.Ops = append(look.Ops, modifier.ops()...)
 	}
-	look.Ops = fuse(look.Ops)
+	look.Ops = fuse(begin(start, look.Ops))
 	return look
+}
+
+// begin puts a change of colours before the look's first own one, so that both
+// are one table. What lies before works on shapes, to which a small change of
+// colours does not matter.
+func begin(start *LUT, ops []Op) []Op {
+	for i, op := range ops {
+		switch op := op.(type) {
+		case Smooth, Flatten, Pixelate, Clarity, Warp, Fringe:
+			continue
+		case Grade:
+			return slices.Replace(slices.Clone(ops), i, i+1, Op(Grade{start.Then(op.LUT)}))
+		case Lines:
+			if op.Fill != nil {
+				op.Fill = start.Then(op.Fill)
+				return slices.Replace(slices.Clone(ops), i, i+1, Op(op))
+			}
+			continue
+		}
+		break
+	}
+	return append([]Op{Grade{start}}, ops...)
 }
 
 // Names gives the name of every look of the lexicon.

@@ -74,7 +74,7 @@ func tracking() Texture {
 		s.fill(func(_, y float64) float64 {
 			line := math.Floor(y * 240)
 			torn := math.Exp(-math.Pow((y-band)/0.02, 2))
-			return 0.5 + 0.05*jitter.At(line*0.61, 7) + 0.06*jitter.At(line*0.07, 31) + 0.42*torn*jitter.At(line*0.9, 90)
+			return 0.5 + 0.02*jitter.At(line*0.61, 7) + 0.05*jitter.At(line*0.07, 31) + 0.40*torn*jitter.At(line*0.9, 90)
 		})
 	}
 }

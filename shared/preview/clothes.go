@@ -81,10 +81,10 @@ func findClothes(pixels []byte, size model.Size) clothes {
 	}
 	likely := func(r, g, b float64) float64 {
 		in, out := inside.density(r, g, b), outside.density(r, g, b)
-		// What was seen nowhere is half likely.
-		const unseen = 0.002
+		// What was seen nowhere is as likely as not.
+		const unseen = 0.004
 		p := (in + unseen) / (in + out + 2*unseen)
-		t := math.Max(0, math.Min(1, (p-0.42)/0.3))
+		t := math.Max(0, math.Min(1, (p-0.55)/0.2))
 		return t * t * (3 - 2*t)
 	}
 	found := clothes{table: look.LUTOf(func(r, g, b float64) (float64, float64, float64) {

@@ -49,8 +49,8 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	plain, rest := e.split(link)
 	lit, found := e.split(rest)
 	// Blurring joins what noise and folds tore apart.
-	mask := e.filter(fmt.Sprintf("%s,%s,median=radius=%d,avgblur=sizeX=%d,%s", e.shrink(4), colors,
-		e.pixels(0.010), max(1, e.pixels(0.016)/4), e.full()), found)
+	mask := e.filter(fmt.Sprintf("%s,%s,format=gray,median=radius=%d,avgblur=sizeX=%d,%s", e.shrink(2), colors,
+		e.pixels(0.007), e.pixels(0.0015), e.full()), found)
 	mask = e.filter("blend=all_mode=multiply", mask, e.filter("format=gbrp", area))
 	folds := e.filter(shade, lit)
 	dressed := e.filter("blend=all_mode=grainmerge", folds, e.filter("format=gbrp,"+variation, pattern))
@@ -58,12 +58,12 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 }
 
 // bodyArea says how likely clothes are at a place, both 0 to 1: a column in the
-// middle that leaves out the head's height.
+// middle that leaves out the height of a head.
 func bodyArea(x, y float64) float64 {
-	across := math.Abs(x-0.5) / 0.34
-	down := math.Abs(y-0.62) / 0.46
-	d := math.Pow(across, 2.4) + math.Pow(down, 2.6)
-	return math.Max(0, math.Min(1, (1.15-d)/0.45))
+	across := math.Abs(x-0.5) / 0.27
+	down := math.Abs(y-0.66) / 0.42
+	d := math.Pow(across, 2.4) + math.Pow(down, 3)
+	return math.Max(0, math.Min(1, (1.12-d)/0.4))
 }
 
 // drawGray draws a function of the place.

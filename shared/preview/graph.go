@@ -18,6 +18,8 @@ import (
 // Between its filters pictures are planar RGB of the result's size.
 type graph struct {
 	folder string
+	// prefix begins the names of this graph's files in the folder.
+	prefix string
 	size   model.Size
 	// fps is the frame rate; 0 for a single picture.
 	fps int
@@ -63,7 +65,7 @@ func (g *graph) input(source ffmpeg.Source) string {
 
 // picture adds a drawn picture as an input and gives its link.
 func (g *graph) picture(picture image.Image) (string, error) {
-	name := fmt.Sprintf("picture%d.png", len(g.inputs))
+	name := fmt.Sprintf("%spicture%d.png", g.prefix, len(g.inputs))
 	path := filepath.Join(g.folder, name)
 	file, err := os.Create(path)
 	if err != nil {
@@ -89,7 +91,7 @@ func (g *graph) picture(picture image.Image) (string, error) {
 // table writes a colour table and gives the filter that applies it.
 func (g *graph) table(lut *look.LUT) (string, error) {
 	g.labels++
-	name := fmt.Sprintf("table%d.cube", g.labels)
+	name := fmt.Sprintf("%stable%d.cube", g.prefix, g.labels)
 	file, err := os.Create(filepath.Join(g.folder, name))
 	if err != nil {
 		return "", fmt.Errorf("preview: %w", err)
@@ -98,9 +100,10 @@ func (g *graph) table(lut *look.LUT) (string, error) {
 	if err := lut.WriteCube(file); err != nil {
 		return "", fmt.Errorf("preview: %w", err)
 	}
-	interpolation := "tetrahedral"
 	if lut.Nearest {
-		interpolation = "nearest"
+		return fmt.Sprintf("lut3d=file=%s:interp=nearest", name), nil
 	}
-	return fmt.Sprintf("lut3d=file=%s:interp=%s", name, interpolation), nil
+	// With 16 bits the filter is several times as fast as with 8, which more
+	// than pays for the conversions.
+	return fmt.Sprintf("format=gbrp16,lut3d=file=%s:interp=tetrahedral,format=gbrp", name), nil
 }

@@ -23,10 +23,11 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 	switch op := op.(type) {
 	case look.Smooth:
-		return g.filter(fmt.Sprintf("bilateral=sigmaS=%.3f:sigmaR=%.4f:planes=7", g.length(op.Radius), op.Range), link), nil
+		return g.smooth(link, op), nil
 	case look.Flatten:
-		// At half size: patches have no detail to lose, and it is far cheaper.
-		return g.filter(fmt.Sprintf("%s,median=radius=%d,%s", g.shrink(2), g.pixels(op.Radius/2), g.full()), link), nil
+		// At half size, and colour at half of that: patches have no detail to
+		// lose, and it is far cheaper.
+		return g.filter(fmt.Sprintf("%s,format=yuv420p,median=radius=%d,%s", g.shrink(2), g.pixels(op.Radius/2), g.full()), link), nil
 	case look.Pixelate:
 		block := g.pixels(op.Block)
 		return g.filter(fmt.Sprintf("pixelize=w=%d:h=%d", block, block), link), nil
@@ -53,10 +54,22 @@ func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 	return "", fmt.Errorf("preview: no rendering of %T", op)
 }
 
+func (g *graph) smooth(link string, op look.Smooth) string {
+	factor := 1
+	if g.length(op.Radius) >= 6 {
+		factor = 2
+	}
+	smooth := fmt.Sprintf("format=yuv420p,bilateral=sigmaS=%.3f:sigmaR=%.4f:planes=7,format=gbrp", g.length(op.Radius)/float64(factor), op.Range)
+	if factor > 1 {
+		smooth = g.shrink(factor) + "," + smooth + "," + g.full()
+	}
+	return g.filter(smooth, link)
+}
+
 func (g *graph) clarity(link string, op look.Clarity) string {
 	sharp, wide := g.split(link)
 	factor := blurFactor(g.length(op.Radius))
-	wide = g.filter(fmt.Sprintf("%s,avgblur=sizeX=%d,%s", g.shrink(factor), g.pixels(op.Radius/float64(factor)), g.full()), wide)
+	wide = g.filter(fmt.Sprintf("%s,format=gbrp,avgblur=sizeX=%d,%s", g.shrink(factor), g.pixels(op.Radius/float64(factor)), g.full()), wide)
 	return g.filter(fmt.Sprintf("mix=weights='%.3f %.3f':scale=1", 1+op.Amount, -op.Amount), sharp, wide)
 }
 
@@ -84,7 +97,7 @@ func (g *graph) bloom(link string, op look.Bloom) string {
 	picture, light := g.split(link)
 	bright := fmt.Sprintf("'max(val-%.2f,0)*%.4f+0.5'", 255*op.Threshold, op.Amount/(1-op.Threshold))
 	factor := blurFactor(g.length(op.Radius))
-	light = g.filter(fmt.Sprintf("%s,lutrgb=r=%[2]s:g=%[2]s:b=%[2]s,gblur=sigma=%.3f,%s",
+	light = g.filter(fmt.Sprintf("%s,format=gbrp,lutrgb=r=%[2]s:g=%[2]s:b=%[2]s,gblur=sigma=%.3f,%s",
 		g.shrink(factor), bright, g.length(op.Radius)/float64(factor), g.full()), light)
 	return g.filter("blend=all_mode=screen", picture, light)
 }
@@ -177,7 +190,7 @@ func blurFactor(pixels float64) int {
 
 // shrink and full scale to a part of the result's size and back.
 func (g *graph) shrink(factor int) string {
-	return fmt.Sprintf("scale=%d:%d:flags=area,format=gbrp", max(1, g.size.Width/factor), max(1, g.size.Height/factor))
+	return fmt.Sprintf("scale=%d:%d:flags=area", max(1, g.size.Width/factor), max(1, g.size.Height/factor))
 }
 
 func (g *graph) full() string {

@@ -25,7 +25,7 @@ const (
 func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, model.Size, error) {
 	small := *e
 	side := max(e.size.Width, e.size.Height)
-	small.graph = graph{folder: e.folder, labels: 1000 + e.labels, size: model.Size{
+	small.graph = graph{folder: e.folder, prefix: "sample-", size: model.Size{
 		Width:  max(2, e.size.Width*sampleSide/side),
 		Height: max(2, e.size.Height*sampleSide/side),
 	}}
