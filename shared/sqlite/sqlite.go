@@ -1,5 +1,5 @@
 // Package sqlite keeps the records of one machine in one SQLite file: jobs and
-// their queue, and keys. What a call has returned nil for is on the disk.
+// their queue, files, keys and client tokens. What a call has returned nil for is on the disk.
 //
 // Writes go one after another through one connection, whose transactions begin
 // immediately, so that none fails half-way for a lock that it meets late. Reads
@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"cutroom/shared/credential"
 )
 
 const (
@@ -44,6 +46,7 @@ type DB struct {
 	writer, reader *sql.DB
 	now            func() time.Time
 	bell           *bell
+	tokens         batches[credential.Token]
 }
 
 // Open opens the file, which is made if there is none, and brings its schema up

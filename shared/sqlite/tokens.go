@@ -13,18 +13,30 @@ import (
 
 var _ credential.TokenStore = (*Keys)(nil)
 
-// CreateToken keeps a new token.
+// CreateToken keeps a new token. Tokens that are created at the same time share
+// a transaction, as minting is the most frequent write.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
-	scope, err := json.Marshal(token.Scope)
+	return k.db.tokens.write(ctx, k.db, "create tokens", token, insertTokens)
+}
+
+func insertTokens(ctx context.Context, tx *sql.Tx, tokens []credential.Token) error {
+	insert, err := tx.PrepareContext(ctx, `insert into client_token
+		(hash, key_hash, scope, metadata, created_at, expires_at) values (?, ?, ?, ?, ?, ?)`)
 	if err != nil {
-		return storeError("create a token", err)
-	}
-	return k.db.write(ctx, "create a token", func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `insert into client_token (hash, key_hash, scope, metadata, created_at, expires_at)
-			values (?, ?, ?, ?, ?, ?)`,
-			token.Hash[:], token.Key.Hash[:], string(scope), string(token.Metadata), millis(token.CreatedAt), millis(token.ExpiresAt))
 		return err
-	})
+	}
+	defer insert.Close()
+	for _, token := range tokens {
+		scope, err := encode(token.Scope)
+		if err != nil {
+			return err
+		}
+		if _, err := insert.ExecContext(ctx, token.Hash[:], token.Key.Hash[:], scope, string(token.Metadata),
+			millis(token.CreatedAt), millis(token.ExpiresAt)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // FindToken gives the token with the hash and its key as it is now.
@@ -57,12 +69,27 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 	return token, nil
 }
 
+// deleteBatch is how many tokens one transaction deletes, so that a sweep of
+// very many keeps no other writer waiting.
+const deleteBatch = 500
+
 // DeleteTokens removes tokens that expired before the time.
 func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
-	return k.db.write(ctx, "delete tokens", func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "delete from client_token where expires_at < ?", millis(before))
-		return err
-	})
+	for {
+		var deleted int64
+		err := k.db.write(ctx, "delete tokens", func(ctx context.Context, tx *sql.Tx) error {
+			done, err := tx.ExecContext(ctx, `delete from client_token where hash in
+				(select hash from client_token where expires_at < ? order by expires_at limit ?)`, millis(before), deleteBatch)
+			if err != nil {
+				return err
+			}
+			deleted, err = done.RowsAffected()
+			return err
+		})
+		if err != nil || deleted < deleteBatch {
+			return err
+		}
+	}
 }
 
 // prefixed scans the first columns of a row for itself and the rest for its

@@ -2,7 +2,9 @@ package credentialtest
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"cutroom/shared/credential"
@@ -10,9 +12,9 @@ import (
 )
 
 // token makes the record of a token of the key. Each number is another secret.
-func token(key credential.Key, number byte) credential.Token {
+func token(key credential.Key, number int) credential.Token {
 	return credential.Token{
-		Hash: credential.HashOf("ek_token-" + string('a'+rune(number))), Key: key,
+		Hash: credential.HashOf(fmt.Sprintf("ek_token-%08d", number)), Key: key,
 		Scope: credential.Scope{
 			Models: []string{"gen-2.5", "gen-latest"}, Origins: []string{"https://app.example:8443"},
 			MaxSession: 90 * time.Second,
@@ -37,6 +39,25 @@ func (s *suite) noToken(hash credential.Hash) {
 	s.Helper()
 	_, err := s.FindToken(s.ctx, hash)
 	s.fails(err, fault.NotFound)
+}
+
+// createTokens keeps new tokens, many at once.
+func (s *suite) createTokens(tokens []credential.Token) {
+	s.Helper()
+	const callers = 50
+	errs := make([]error, len(tokens))
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() {
+			for i := caller; i < len(tokens); i += callers {
+				errs[i] = s.CreateToken(s.ctx, tokens[i])
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		s.ok(err)
+	}
 }
 
 var tokenTests = []test{
@@ -93,6 +114,44 @@ var tokenTests = []test{
 		_, err := s.FindKey(s.ctx, minted.Hash)
 		s.fails(err, fault.NotFound)
 		s.listed("acme", key)
+	}},
+	{"of tokens that are created at once each is found, as it is", func(s *suite) {
+		keys := []credential.Key{s.create("acme", 1, created), s.create("zoo", 2, created)}
+		tokens := make([]credential.Token, 100)
+		for i := range tokens {
+			tokens[i] = token(keys[i%len(keys)], i)
+			tokens[i].Scope.Models = []string{fmt.Sprint("model-", i)}
+		}
+		s.createTokens(tokens)
+		for _, minted := range tokens {
+			s.foundToken(minted)
+		}
+	}},
+	{"however many tokens have expired, all are deleted", func(s *suite) {
+		key := s.create("acme", 1, created)
+		tokens := make([]credential.Token, 1200)
+		for i := range tokens {
+			tokens[i] = token(key, i)
+			tokens[i].ExpiresAt = created.Add(time.Duration(i) * time.Millisecond)
+		}
+		last := len(tokens) - 1
+		s.createTokens(tokens)
+		s.ok(s.DeleteTokens(s.ctx, tokens[last].ExpiresAt))
+		for _, minted := range tokens[:last] {
+			s.noToken(minted.Hash)
+		}
+		s.foundToken(tokens[last])
+	}},
+	{"tokens of a key that was revoked show it, from their start", func(s *suite) {
+		key := s.create("acme", 1, created)
+		minted := token(key, 1)
+		var err error
+		minted.Key, err = s.RevokeKey(s.ctx, key.ID, revoked)
+		s.ok(err)
+		before := minted
+		before.Key = key
+		s.ok(s.CreateToken(s.ctx, before))
+		s.foundToken(minted)
 	}},
 	{"an unknown token is not found", func(s *suite) {
 		s.noToken(credential.HashOf("ek_unknown"))
