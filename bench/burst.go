@@ -25,8 +25,8 @@ const (
 )
 
 // burst submits many jobs at once and reads their states all the while; then it
-// has the engine's ffmpeg command lines do the same edits, as many at once as the
-// server does, and reads states of the idle server.
+// has the engine alone do the same edits, as many at once as the server does, and
+// reads states of the idle server.
 func (b *bench) burst(ctx context.Context) error {
 	path := filepath.Join(b.folder, "short.mp4")
 	cut := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-y", "-i", b.clip, "-t", "0.25", "-c:v", "libx264", "-c:a", "aac", path)
@@ -89,12 +89,12 @@ func (b *bench) burst(ctx context.Context) error {
 	}
 
 	begun = time.Now()
-	bare, running := errgroup.WithContext(ctx)
-	bare.SetLimit(max(1, runtime.NumCPU()/2))
+	alone, running := errgroup.WithContext(ctx)
+	alone.SetLimit(max(1, runtime.NumCPU()/2))
 	for range accepted {
-		bare.Go(func() error { return e.bare(running) })
+		alone.Go(func() error { return e.engine(running) })
 	}
-	if err := bare.Wait(); err != nil {
+	if err := alone.Wait(); err != nil {
 		return err
 	}
 	floor := time.Since(begun)
@@ -110,7 +110,7 @@ func (b *bench) burst(ctx context.Context) error {
 	b.table.add(row{
 		what:     "  until all are completed",
 		measured: fmt.Sprintf("%s, %.2f jobs/s", short(took), float64(len(accepted))/took.Seconds()),
-		floor:    short(floor) + " bare ffmpeg",
+		floor:    short(floor) + " engine alone",
 		ratio:    ratio(took, floor), bar: "-", verdict: noBar,
 	})
 	for _, q := range []struct {

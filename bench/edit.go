@@ -21,9 +21,9 @@ const benchModel = "gen-2.5"
 // edit is one edit of a clip, to be done without the service: by the engine, or
 // by the very ffmpeg command lines that the engine runs.
 type edit struct {
-	prompt string
-	spec   engine.Spec
-	tools  *preview.Engine
+	prompt  string
+	spec    engine.Spec
+	preview *preview.Engine
 	// commands are the recorded command lines, the working folder first. Their
 	// scratch files are kept in folder.
 	commands [][]string
@@ -48,7 +48,7 @@ func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &edit{prompt: prompt, tools: preview.New(tools)}
+	e := &edit{prompt: prompt, preview: preview.New(tools)}
 	if e.folder, err = os.MkdirTemp(folder, "edit-"); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,11 @@ func (e *edit) record(ctx context.Context, limits model.Limits) error {
 	if err := empty(notes); err != nil {
 		return err
 	}
-	if err := e.run(ctx, preview.New(tools), filepath.Join(e.folder, "recorded")); err != nil {
+	recorded, err := os.MkdirTemp(e.folder, "recorded-")
+	if err != nil {
+		return err
+	}
+	if err := e.run(ctx, preview.New(tools), recorded); err != nil {
 		return err
 	}
 	calls, err := os.ReadDir(notes)
@@ -121,15 +125,15 @@ func (e *edit) record(ctx context.Context, limits model.Limits) error {
 
 // engine does the edit by the engine.
 func (e *edit) engine(ctx context.Context) error {
-	scratch := filepath.Join(e.folder, "scratch")
+	scratch, err := os.MkdirTemp(e.folder, "scratch-")
+	if err != nil {
+		return err
+	}
 	defer os.RemoveAll(scratch)
-	return e.run(ctx, e.tools, scratch)
+	return e.run(ctx, e.preview, scratch)
 }
 
 func (e *edit) run(ctx context.Context, by engine.Engine, scratch string) error {
-	if err := os.Mkdir(scratch, 0o700); err != nil {
-		return err
-	}
 	spec := e.spec
 	spec.Folder, spec.Output = scratch, filepath.Join(scratch, "output.mp4")
 	return by.Run(ctx, spec, func(engine.Progress) {})

@@ -4,8 +4,9 @@
 // whether it was met; it asserts nothing.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, burst. It needs ffmpeg, curl, tee and md5sum, and
-// 3 GiB of room for temporary files.
+// sections: upload, overhead, burst. It needs Linux, for a process's memory is
+// read from /proc, the programs ffmpeg, curl, tee and md5sum, and 3 GiB of room
+// for temporary files.
 package main
 
 import (

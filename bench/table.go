@@ -69,11 +69,3 @@ func short(d time.Duration) string {
 	}
 	return d.Round(10 * time.Microsecond).String()
 }
-
-// signed writes a difference of durations.
-func signed(d time.Duration) string {
-	if d < 0 {
-		return short(d)
-	}
-	return "+" + short(d)
-}
