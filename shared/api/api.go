@@ -61,7 +61,7 @@ type service struct{ Config }
 type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
-func allGroups() []Group { return []Group{Jobs, Content, Health} }
+func allGroups() []Group { return []Group{Jobs, Content, OpenAPI, Health} }
 
 // New makes the handler of the groups, of all of them when none is named.
 func New(c Config, groups ...Group) http.Handler {

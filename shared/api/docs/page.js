@@ -1,0 +1,317 @@
+"use strict";
+// Shows openapi.json, which lies beside this page.
+
+const methods = ["get", "post", "put", "delete"];
+let api, key = "";
+
+// make gives an element. Properties are attributes, but for on… and text.
+function make(tag, properties, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter(child => child !== undefined && child !== null));
+  return element;
+}
+
+// follow gives what a $ref points at.
+function follow(value) {
+  while (value && value.$ref) value = value.$ref.slice(2).split("/").reduce((at, name) => at[name], api);
+  return value;
+}
+
+// prose gives a text in which `…` is code.
+function prose(text) {
+  return (text || "").split("`").map((piece, i) => i % 2 ? make("code", {}, piece) : piece);
+}
+
+const paragraphs = text => (text || "").trim().split(/\n\s*\n/).filter(Boolean).map(one => make("p", {}, prose(one)));
+
+// typeOf says what values a schema takes.
+function typeOf(schema) {
+  schema = follow(schema) || {};
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum) return schema.enum.join(" | ");
+  const types = [schema.type || "any"].flat().map(type => {
+    if (type === "array") return "array of " + typeOf(schema.items);
+    if (type === "string" && schema.format === "binary") return "file";
+    if (type === "string" && schema.format === "date-time") return "date-time";
+    return type;
+  });
+  return types.join(" or ");
+}
+
+// limitsOf says what bounds a schema's values.
+function limitsOf(schema) {
+  const { minimum: least, maximum: most, maxLength, minLength, maxItems, pattern } = follow(schema);
+  const said = [];
+  if (least !== undefined && most !== undefined) said.push(`${least} to ${most}`);
+  else if (least !== undefined) said.push(`at least ${least}`);
+  else if (most !== undefined) said.push(`at most ${most}`);
+  if (maxLength !== undefined) said.push(`${minLength || 0} to ${maxLength} characters`);
+  if (maxItems !== undefined) said.push(`at most ${maxItems}`);
+  if (pattern) said.push(`matches ${pattern}`);
+  return said;
+}
+
+function field(name, schema, required, description, inside) {
+  const resolved = follow(schema) || {};
+  const facts = [typeOf(resolved), ...limitsOf(resolved)];
+  if (resolved.default !== undefined) facts.push("default " + JSON.stringify(resolved.default));
+  const text = description || schema.description || resolved.description;
+  return make("div", { class: "field" },
+    make("dt", {}, make("span", { class: "name" }, name), make("span", { class: "type" }, facts.join(", ")), required && make("span", { class: "must" }, "required") || ""),
+    make("dd", {}, prose(text), inside));
+}
+
+// fields lists the properties of an object, those of objects inside it too.
+function fields(schema) {
+  schema = follow(schema) || {};
+  if (schema.type === "array" || schema.items) return fields(schema.items);
+  const list = Object.entries(schema.properties || {}).map(([name, one]) =>
+    field(name, one, (schema.required || []).includes(name), "", fields(one)));
+  return list.length ? make("dl", {}, list) : undefined;
+}
+
+function exampleOf(schema) {
+  schema = follow(schema) || {};
+  return schema.examples && schema.examples[0];
+}
+
+const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
+
+// curl writes the line that calls the operation.
+function curl(path, method, operation) {
+  const parameters = (operation.parameters || []).map(follow);
+  for (const one of parameters.filter(one => one.in === "path")) {
+    path = path.replace(`{${one.name}}`, one.example || one.name.toUpperCase());
+  }
+  const base = api.servers[0].url.replace(/\/$/, "");
+  const words = [`curl ${location.origin}${base}${path}`];
+  if (method !== "get" && !(method === "post" && operation.requestBody)) words[0] = words[0].replace("curl ", `curl -X ${method.toUpperCase()} `);
+  if (operation.security) words.push('-H "x-api-key: $CUTROOM_API_KEY"');
+  const [type, body] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
+  if (type === "application/json") {
+    const example = body.example || exampleOf(body.schema) || {};
+    words.push("-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(example))}`);
+  } else if (body) {
+    const flag = type === "multipart/form-data" ? "-F" : "--data-urlencode";
+    const schema = follow(body.schema);
+    for (const [name, value] of Object.entries(body.example || {})) {
+      const file = follow(schema.properties[name]).format === "binary";
+      words.push(`${flag} ${quoted(name + "=" + (file ? fileFor(body, name) : value))}`);
+    }
+  }
+  const answer = follow((operation.responses || {})["200"]) || {};
+  const types = Object.keys(answer.content || {});
+  if (types.some(one => /^(video|image)\//.test(one))) words.push(types[0].startsWith("video") ? "-o edited.mp4" : "-o edited.png");
+  return words.join(" \\\n  ");
+}
+
+function fileFor(body, name) {
+  const kind = ((body.encoding || {})[name] || {}).contentType || "";
+  return kind.startsWith("image") ? "@photo.jpg" : kind.startsWith("video") ? "@clip.mp4" : "@file";
+}
+
+function figure(caption, text) {
+  const pre = make("pre", { tabindex: "0" }, make("code", {}, text));
+  const copy = make("button", { type: "button", class: "copy", onclick: async () => {
+    await navigator.clipboard.writeText(pre.textContent);
+    copy.textContent = "Copied";
+    setTimeout(() => copy.textContent = "Copy", 1500);
+  } }, "Copy");
+  return make("figure", { class: "example" }, make("figcaption", {}, caption, navigator.clipboard ? copy : ""), pre);
+}
+
+function response(status, answer) {
+  answer = follow(answer);
+  const head = [make("span", { class: "status" + (status >= 400 ? " bad" : "") }, status), make("span", {}, prose(answer.description))];
+  const headers = Object.entries(answer.headers || {}).filter(([name]) => name !== "x-request-id");
+  const inside = [];
+  for (const [type, media] of Object.entries(answer.content || {})) {
+    inside.push(make("h4", {}, "Body ", make("small", {}, type)), fields(media.schema) || "");
+  }
+  if (headers.length) {
+    inside.push(make("h4", {}, "Headers"), make("dl", {}, headers.map(([name, one]) => field(name, follow(one).schema, false, follow(one).description))));
+  }
+  if (!inside.length) return make("div", { class: "response" }, make("div", { class: "plain" }, head));
+  return make("details", { class: "response" }, make("summary", {}, head), make("div", { class: "inside" }, inside));
+}
+
+// bodyFields lists what a request's body carries, by content type.
+function bodyFields(operation) {
+  const bodies = Object.entries((operation.requestBody || {}).content || {});
+  const same = new Set(bodies.map(([, body]) => JSON.stringify(body.schema))).size === 1;
+  if (same && bodies.length > 1) return [make("h4", {}, "Body ", make("small", {}, bodies.map(([type]) => type).join(" or "))), fields(bodies[0][1].schema)];
+  return bodies.flatMap(([type, body]) => [make("h4", {}, "Body ", make("small", {}, type)), fields(body.schema)]);
+}
+
+// input gives a form's control for a schema.
+function input(name, schema, example, file) {
+  schema = follow(schema) || {};
+  if (file) return make("input", { name, type: "file" });
+  const values = schema.enum || (schema.type === "boolean" ? ["true", "false"] : undefined);
+  if (values) return make("select", { name }, make("option", { value: "" }, ""), values.map(value => make("option", {}, value)));
+  return make("input", { name, type: "text", autocomplete: "off", value: example === undefined ? "" : example });
+}
+
+// tryIt gives a form that sends the operation's request from this page.
+function tryIt(currentPath, method, operation) {
+  const parameters = (operation.parameters || []).map(follow).filter(one => one.in !== "header");
+  const [type, body] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
+  const rows = parameters.map(one => ["parameter:" + one.name, one.name, input("parameter:" + one.name, one.schema, "")]);
+  if (type === "application/json") {
+    const text = make("textarea", { name: "json", rows: 5, spellcheck: "false" });
+    text.value = JSON.stringify(body.example || exampleOf(body.schema) || {}, null, 2);
+    rows.push(["json", "JSON", text]);
+  } else if (body) {
+    const properties = Object.entries(follow(body.schema).properties).filter(([name]) => !/\.\d+$/.test(name));
+    for (const [name, schema] of properties) {
+      const file = follow(schema).format === "binary";
+      rows.push([name, name, input(name, schema, (body.example || {})[name], file)]);
+    }
+  }
+  const outcome = make("div", { class: "outcome", "aria-live": "polite" });
+  const send = make("button", { class: "send" }, "Send");
+  const form = make("form", { onsubmit: async event => {
+    event.preventDefault();
+    send.disabled = true;
+    try {
+      outcome.replaceChildren(...await answerOf(form, currentPath(), method, operation, parameters, type));
+    } catch (failure) {
+      outcome.replaceChildren(make("pre", {}, "The request failed: " + failure.message));
+    }
+    send.disabled = false;
+  } }, rows.flatMap(([, label, control]) => [make("label", {}, label, ), control]), make("div", { class: "wide" }, send), outcome);
+  form.querySelectorAll("label").forEach((label, i) => { rows[i][2].setAttribute("aria-label", label.textContent); });
+  return make("details", { class: "try" }, make("summary", {}, "Try it"), form);
+}
+
+// answerOf sends a form's request and gives what shows the answer.
+async function answerOf(form, path, method, operation, parameters, type) {
+  const query = new URLSearchParams();
+  for (const one of parameters) {
+    const value = form.elements["parameter:" + one.name].value;
+    if (one.in === "path") path = path.replace(`{${one.name}}`, encodeURIComponent(value));
+    else if (value) query.set(one.name, value);
+  }
+  const options = { method: method.toUpperCase(), headers: {} };
+  if (operation.security) options.headers["x-api-key"] = key;
+  if (type === "application/json") {
+    options.headers["content-type"] = type;
+    options.body = form.elements.json.value;
+  } else if (type) {
+    const data = [...new FormData(form)].filter(([name, value]) => !name.startsWith("parameter:") && (value.size === undefined ? value : value.size || value.name));
+    options.body = type === "multipart/form-data" ? new FormData() : new URLSearchParams();
+    for (const [name, value] of data) options.body.append(name, value);
+  }
+  const base = api.servers[0].url.replace(/\/$/, "");
+  const answer = await fetch(base + path + (query.size ? "?" + query : ""), options);
+  const kind = answer.headers.get("content-type") || "";
+  const head = [`${answer.status} ${answer.statusText}`, ...[...answer.headers].map(([name, value]) => `${name}: ${value}`)].join("\n");
+  const shown = [make("pre", {}, head)];
+  if (/^(image|video)\//.test(kind) && answer.ok) {
+    const source = URL.createObjectURL(await answer.blob());
+    shown.push(kind.startsWith("image") ? make("img", { src: source, alt: "The result" }) : make("video", { src: source, controls: true, loop: true }));
+    return shown;
+  }
+  let text = await answer.text();
+  if (kind.startsWith("application/json")) text = JSON.stringify(JSON.parse(text), null, 2);
+  if (text) shown.push(make("pre", {}, text.slice(0, 100000)));
+  return shown;
+}
+
+// section shows an operation. Others are the same one under other names.
+function section(one, others) {
+  const { path, method, operation } = one;
+  let chosen = one;
+  const shownPath = make("span", { class: "path" }, path);
+  const line = figure("curl", curl(path, method, operation));
+  const choose = other => {
+    chosen = other;
+    shownPath.textContent = other.path;
+    line.querySelector("code").textContent = curl(other.path, method, other.operation);
+    names.querySelectorAll("button").forEach(button => button.setAttribute("aria-pressed", button.value === other.path));
+  };
+  const names = make("div", { class: "names", role: "group", "aria-label": "Names of the model" }, [one, ...others].map(other =>
+    make("button", { type: "button", value: other.path, class: other.operation.deprecated && !operation.deprecated && "old", title: other.operation.deprecated ? "deprecated" : undefined,
+      "aria-pressed": String(other === one), onclick: () => choose(other) }, other.path.split("/").pop())));
+  const parameters = (operation.parameters || []).map(follow);
+  const kinds = { path: "Path", query: "Query", header: "Headers" };
+  const success = Object.entries(operation.responses).map(([, answer]) => follow(answer)).find(answer => answer.content && exampleOf((answer.content["application/json"] || {}).schema));
+  const example = success && exampleOf(success.content["application/json"].schema);
+  return make("section", { class: "operation", id: operation.operationId },
+    make("h3", {}, make("a", { href: "#" + operation.operationId }, operation.summary)),
+    make("div", { class: "columns" },
+      make("div", {},
+        make("p", { class: "call" }, make("span", { class: "method " + method }, method.toUpperCase()), shownPath, operation.deprecated ? make("span", { class: "old-note" }, "deprecated") : ""),
+        others.length ? names : "",
+        paragraphs(operation.description),
+        Object.entries(kinds).flatMap(([place, title]) => {
+          const list = parameters.filter(parameter => parameter.in === place);
+          return list.length ? [make("h4", {}, title), make("dl", {}, list.map(parameter => field(parameter.name, parameter.schema, parameter.required, parameter.description)))] : [];
+        }),
+        bodyFields(operation),
+        make("h4", {}, "Responses"),
+        Object.entries(operation.responses).map(([status, answer]) => response(status, answer))),
+      make("div", { class: "aside" }, line,
+        example === undefined ? "" : figure("Response", JSON.stringify(example, null, 2)),
+        tryIt(() => chosen.path, method, operation))));
+}
+
+// operations gives every operation of a tag, those under other names apart.
+function operations(tag) {
+  const all = Object.entries(api.paths).flatMap(([path, item]) => methods.filter(method => item[method])
+    .map(method => ({ path, method, operation: item[method] }))).filter(one => one.operation.tags.includes(tag));
+  const first = all.filter(one => !one.operation["x-alias-of"]);
+  return first.map(one => [one, all.filter(other => other.method === one.method && other.operation["x-alias-of"] &&
+    one.path === other.path.replace(/[^/]+$/, other.operation["x-alias-of"]))]);
+}
+
+function show() {
+  const main = document.getElementById("top"), nav = document.getElementById("nav");
+  document.title = api.info.title;
+  const keyInput = make("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", placeholder: "ck_… or ek_…", oninput: event => key = event.target.value.trim() });
+  const filter = make("input", { id: "filter", type: "search", placeholder: "Filter", "aria-label": "Filter operations", oninput: () => {
+    const wanted = filter.value.toLowerCase();
+    nav.querySelectorAll("a").forEach(link => link.hidden = !(link.textContent + link.title).toLowerCase().includes(wanted));
+    nav.querySelectorAll("h2").forEach(title => title.hidden = !title.nextElementSibling.querySelector("a:not([hidden])"));
+  } });
+  main.replaceChildren(make("div", { class: "intro" },
+    make("h1", {}, api.info.title, make("span", { class: "version" }, api.info.version)),
+    make("p", { class: "lead" }, api.info.summary), paragraphs(api.info.description)),
+    make("div", { class: "key" }, make("label", { for: "key" }, "Key for “Try it”"), keyInput,
+      make("p", {}, prose(api.components.securitySchemes.key.description)), make("p", {}, "It stays in this page and is gone when the page is closed.")));
+  nav.replaceChildren(filter);
+  for (const tag of api.tags) {
+    const list = operations(tag.name);
+    if (!list.length) continue;
+    main.append(make("section", { class: "group" }, make("h2", {}, tag.name), make("p", {}, prose(tag.description)), list.map(([one, others]) => section(one, others))));
+    nav.append(make("h2", {}, tag.name), make("div", {}, list.map(([{ path, method, operation }, others]) =>
+      make("a", { href: "#" + operation.operationId, title: [path, ...others.map(other => other.path)].join("\n"), class: operation.deprecated && "old" },
+        make("b", { class: method }, method === "delete" ? "DEL" : method.toUpperCase()), make("span", {}, path.includes("{") || !others.length && !/\/(jobs|generate)\/./.test(path) ? operation.summary : path.split("/").pop())))));
+  }
+  const links = new Map([...nav.querySelectorAll("a")].map(link => [link.hash.slice(1), link]));
+  const watch = new IntersectionObserver(entries => {
+    for (const entry of entries.filter(entry => entry.isIntersecting)) {
+      links.forEach(link => link.removeAttribute("aria-current"));
+      links.get(entry.target.id).setAttribute("aria-current", "true");
+    }
+  }, { rootMargin: "-10% 0px -75% 0px" });
+  main.querySelectorAll(".operation").forEach(one => watch.observe(one));
+  const menu = document.getElementById("menu");
+  const open = is => { nav.classList.toggle("open", is); menu.setAttribute("aria-expanded", is); };
+  menu.addEventListener("click", () => open(!nav.classList.contains("open")));
+  nav.addEventListener("click", event => event.target.closest("a") && open(false));
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target && target !== main) target.scrollIntoView();
+}
+
+fetch("openapi.json").then(answer => {
+  if (!answer.ok) throw new Error("status " + answer.status);
+  return answer.json();
+}).then(document => { api = document; show(); }).catch(failure => {
+  document.querySelector(".loading").textContent = "The interface could not be loaded: " + failure.message;
+});

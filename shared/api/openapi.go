@@ -1,0 +1,45 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+)
+
+// OpenAPI is the group of what describes the service: the OpenAPI document of
+// all groups, and a page that shows it. Neither needs a credential.
+func OpenAPI(s *service) []route {
+	// Made at the first request: a program that serves other calls starts
+	// without the work.
+	document := sync.OnceValues(s.openAPI)
+	page := sync.OnceValues(newDocsPage)
+	return []route{
+		{method: http.MethodGet, path: "/openapi.json", handle: func(w http.ResponseWriter, _ *http.Request, _ call) error {
+			text, err := document()
+			if err == nil {
+				writeBody(w, http.StatusOK, text)
+			}
+			return err
+		}},
+		{method: http.MethodGet, path: "/docs", handle: func(w http.ResponseWriter, _ *http.Request, _ call) error {
+			p, err := page()
+			if err == nil {
+				p.write(w)
+			}
+			return err
+		}},
+	}
+}
+
+// openAPI gives the OpenAPI document of all groups as JSON.
+func (s *service) openAPI() ([]byte, error) {
+	var routes []route
+	for _, group := range allGroups() {
+		routes = append(routes, group(s)...)
+	}
+	document, err := s.describe(routes)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(document)
+}

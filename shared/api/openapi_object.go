@@ -1,0 +1,107 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/goccy/go-yaml"
+)
+
+// object is a JSON object whose members keep their order, which is the order in
+// which people read a document.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	for i, m := range o {
+		text.WriteByte("{,"[min(i, 1)])
+		if err := encoder.Encode(m.name); err != nil {
+			return nil, err
+		}
+		text.WriteByte(':')
+		if err := encoder.Encode(m.value); err != nil {
+			return nil, err
+		}
+	}
+	if len(o) == 0 {
+		text.WriteByte('{')
+	}
+	text.WriteByte('}')
+	return text.Bytes(), nil
+}
+
+// get gives a member's value, nil when there is none.
+func (o object) get(name string) any {
+	for _, m := range o {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// object gives a member that is an object, empty when it is none.
+func (o object) object(name string) object {
+	inner, _ := o.get(name).(object)
+	return inner
+}
+
+// text gives a member that is a string, "" when it is none.
+func (o object) text(name string) string {
+	text, _ := o.get(name).(string)
+	return text
+}
+
+// set gives the object with a member changed, or added at the end. The object
+// itself stays as it is: parts of documents are shared.
+func (o object) set(name string, value any) object {
+	o = slices.Clone(o)
+	for i := range o {
+		if o[i].name == name {
+			o[i].value = value
+			return o
+		}
+	}
+	return append(o, member{name, value})
+}
+
+// without gives the object less some members.
+func (o object) without(names ...string) object {
+	return slices.DeleteFunc(slices.Clone(o), func(m member) bool { return slices.Contains(names, m.name) })
+}
+
+// readObject reads a YAML text whose top is a map.
+func readObject(source string) (object, error) {
+	var top yaml.MapSlice
+	if err := yaml.UnmarshalWithOptions([]byte(source), &top, yaml.UseOrderedMap()); err != nil {
+		return nil, err
+	}
+	return fromYAML(top).(object), nil
+}
+
+// fromYAML makes objects of maps, all the way down.
+func fromYAML(value any) any {
+	switch value := value.(type) {
+	case yaml.MapSlice:
+		o := make(object, len(value))
+		for i, item := range value {
+			o[i] = member{fmt.Sprint(item.Key), fromYAML(item.Value)}
+		}
+		return o
+	case []any:
+		for i := range value {
+			value[i] = fromYAML(value[i])
+		}
+	}
+	return value
+}
