@@ -160,7 +160,8 @@ func TestSettings(t *testing.T) {
 }
 
 // TestQueriesUseTheirIndexes checks that what runs for every request or second
-// reads no more than it needs, whatever the number of jobs that have ended.
+// reads no more than it needs, whatever the number of jobs that have ended, of
+// files and of tokens.
 func TestQueriesUseTheirIndexes(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	for query, indexes := range map[string][]string{
@@ -171,6 +172,16 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		endedJobs:     {"PRIMARY KEY (id>?)"},
 		keyByHash:     {"(hash=?)"},
 		nextQueue:     {"goqite_queue_priority_created_idx", "lease_by_queue"},
+		tokenByHash:   {"client_token USING PRIMARY KEY (hash=?)", "api_key USING PRIMARY KEY (hash=?)"},
+		filePage:      {"COVERING INDEX file_stored (account=? AND id<?)", "INTEGER PRIMARY KEY (rowid=?)"},
+		lastWalked:    {"COVERING INDEX file_stored (account=? AND id<?)"},
+		fileByID:      {"(id=?)"},
+		fileByMD5:     {"file_stored_by_md5 (account=? AND md5=?)"},
+		promiseByID:   {"(id=?)"},
+		deleteFile:    {"(id=?)"},
+		endOfAll:      {"file_by_end (account=? AND ends_at<?)"},
+		endOfAccount:  {"file_by_end (account=? AND ends_at<?)"},
+		endedFiles:    {"file_ended"},
 	} {
 		plan := planOf(t, db.reader, query)
 		for _, index := range indexes {
@@ -178,8 +189,9 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 				t.Errorf("%s:\n%swant %s", query, plan, index)
 			}
 		}
-		if strings.Contains(plan, "SCAN job\n") || query != nextQueue && strings.Contains(plan, "TEMP B-TREE") {
-			t.Errorf("%s:\n%swant neither a scan of all jobs nor a sort", query, plan)
+		scans := strings.Contains(plan, "SCAN job\n") || strings.Contains(plan, "SCAN file\n")
+		if scans || query != nextQueue && strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("%s:\n%swant neither a scan of all jobs or files nor a sort", query, plan)
 		}
 	}
 }
@@ -187,7 +199,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 // planOf gives SQLite's plan of a query.
 func planOf(t *testing.T, pool *sql.DB, query string) string {
 	t.Helper()
-	rows, err := pool.QueryContext(t.Context(), "explain query plan "+query, nil, nil, nil)
+	rows, err := pool.QueryContext(t.Context(), "explain query plan "+query, nil, nil, nil, nil, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}

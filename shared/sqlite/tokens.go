@@ -13,6 +13,10 @@ import (
 
 var _ credential.TokenStore = (*Keys)(nil)
 
+const tokenByHash = `select scope, metadata, client_token.created_at, expires_at,
+		api_key.hash, id, account, tier, label, api_key.created_at, revoked_at
+	from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`
+
 // CreateToken keeps a new token. Tokens that are created at the same time share
 // a transaction, as minting is the most frequent write.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
@@ -48,10 +52,7 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 		scope, metadata      string
 		createdAt, expiresAt int64
 	)
-	row := k.db.reader.QueryRowContext(ctx, `select scope, metadata, client_token.created_at, expires_at,
-			api_key.hash, id, account, tier, label, api_key.created_at, revoked_at
-		from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`, hash[:])
-	key, err := scanKey(prefixed{row, []any{&scope, &metadata, &createdAt, &expiresAt}})
+	key, err := scanKey(prefixed{k.db.reader.QueryRowContext(ctx, tokenByHash, hash[:]), []any{&scope, &metadata, &createdAt, &expiresAt}})
 	if err != nil {
 		if fault.Is(err, fault.NotFound) {
 			return credential.Token{}, fault.New(fault.NotFound, "Token not found.")
