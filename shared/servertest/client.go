@@ -31,12 +31,15 @@ type Failure struct{ Code, Message string }
 // Ended reports whether the job's state is terminal.
 func (j Job) Ended() bool { return j.Status == "completed" || j.Status == "failed" }
 
-// Refusal is an answer that is not the one asked for.
-type Refusal struct {
+// Answer is a whole response.
+type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
+
+// Refusal is an answer that is not the one asked for.
+type Refusal Answer
 
 // Error gives the status and the body.
 func (r *Refusal) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
@@ -48,13 +51,6 @@ func (r *Refusal) Detail() string {
 		return ""
 	}
 	return body.Detail
-}
-
-// Answer is a whole response.
-type Answer struct {
-	Status int
-	Header http.Header
-	Body   []byte
 }
 
 // Call sends a request with the client's key and reads the whole answer,
@@ -160,7 +156,8 @@ func jobOf(answer Answer, err error) (Job, error) {
 
 func expect(answer Answer, status int) error {
 	if answer.Status != status {
-		return &Refusal{answer.Status, answer.Header, answer.Body}
+		refusal := Refusal(answer)
+		return &refusal
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (s *Server) Client() *Client { return &Client{URL: s.URL(), Key: Key} }
 // PID is the id of the server's process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Printed is what the server wrote to stdout so far, Log what it wrote to stderr.
+// Printed is what the server wrote to stdout so far.
 func (s *Server) Printed() string { return s.printed.String() }
 
 // Log is what the server wrote to stderr so far.
