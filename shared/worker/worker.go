@@ -16,6 +16,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"syscall"
 	"time"
 
 	"cutroom/shared/blob"
@@ -43,6 +44,8 @@ type Config struct {
 	Engine  engine.Engine
 	Prober  Prober
 	Catalog *model.Catalog
+	// Enhancer expands the prompts of jobs that ask for it; nil expands none.
+	Enhancer Enhancer
 	// Folder is where runs get their scratch folders.
 	Folder string
 	// Slots is how many jobs of a lane run at once.
@@ -52,7 +55,11 @@ type Config struct {
 	Lease time.Duration
 	// ProgressEvery is the least time between two records of progress.
 	ProgressEvery time.Duration
-	Now           func() time.Time
+	// CheckEvery is how often a run looks at its job's record when it has
+	// nothing to write, and so the longest that a cancelled one goes on; 0 looks
+	// with every extension of the lease.
+	CheckEvery time.Duration
+	Now        func() time.Time
 	// Random is read for the nonces of runs.
 	Random io.Reader
 	Logger *slog.Logger
@@ -234,7 +241,8 @@ func (w *Worker) newNonce() (string, error) {
 
 // asFailure tells what a run's error means for its job.
 func asFailure(err error) *engine.Error {
-	if fault.Is(err, fault.StorageFull) {
+	// The engine's own files meet a full disk as the system's error.
+	if fault.Is(err, fault.StorageFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return &engine.Error{Code: job.EngineError, Message: "There is no room left to store the result.", Err: err}
 	}
 	return engine.AsError(err)
