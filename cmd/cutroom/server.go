@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/folder"
 	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
+	"cutroom/shared/limit"
 	"cutroom/shared/preview"
 	"cutroom/shared/sqlite"
 	"cutroom/shared/worker"
@@ -31,6 +32,8 @@ const (
 	lease = 30 * time.Second
 	// progressEvery is how often progress is recorded; a write is cheap here.
 	progressEvery = 200 * time.Millisecond
+	// checkEvery is how often a run looks whether its job was cancelled.
+	checkEvery = time.Second
 	// shutdownTime is how long requests under way may take after a stop.
 	shutdownTime = 10 * time.Second
 	// devAccount is the account of the development key.
@@ -46,13 +49,18 @@ type server struct {
 	http     *httpserver.Server
 	worker   *worker.Worker
 	sweeper  *job.Sweeper
+	minter   *credential.Minter
 	devKey   string
+	// stopping ends when the server stops, before its requests do.
+	stopping context.Context
+	stop     context.CancelFunc
 }
 
 // newServer opens the data folder, recovers what a crash left, and listens. On
 // error everything is closed again.
 func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *server, err error) {
 	s = &server{logger: logger}
+	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
 			s.close()
@@ -63,6 +71,10 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		return s, err
 	}
 	tiers, err := c.table()
+	if err != nil {
+		return s, err
+	}
+	enhancer, err := c.enhancer()
 	if err != nil {
 		return s, err
 	}
@@ -96,12 +108,13 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	service := job.NewService(job.Config{Store: jobs, Now: time.Now, Random: rand.Reader, Workers: slots})
 	s.worker = worker.New(worker.Config{
 		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: preview.New(tools), Prober: tools, Catalog: catalog,
-		Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery,
+		Enhancer: enhancer, Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
 		Now: time.Now, Random: rand.Reader, Logger: logger,
 	})
 	s.sweeper = &job.Sweeper{
 		Store: jobs, Blobs: blobs, Now: time.Now, Logger: logger, ResultAge: service.ResultAge, RecordAge: service.RecordAge,
 	}
+	s.minter = &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now, Logger: logger}
 	if err := s.recover(ctx); err != nil {
 		return s, fmt.Errorf("recover: %w", err)
 	}
@@ -109,8 +122,9 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if s.listener, err = net.Listen("tcp", c.Addr); err != nil {
 		return s, fmt.Errorf("CUTROOM_ADDR: %w", err)
 	}
-	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError, Handler: api.New(api.Config{
+	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError(c.Origins), Handler: api.New(api.Config{
 		Catalog: catalog, Jobs: service, Authenticator: credential.NewAuthenticator(s.db.Keys(), tiers, time.Now),
+		Limiter: limit.New(time.Now), Minter: s.minter, Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, MaxUpload: int64(c.MaxUpload), Logger: logger,
 	})})
 	return s, nil
@@ -138,6 +152,7 @@ func (s *server) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { s.worker.Run(background) })
 	running.Go(func() { s.sweeper.Run(background) })
+	running.Go(func() { s.minter.Sweep(background) })
 	defer running.Wait()
 	defer stop()
 
@@ -149,6 +164,7 @@ func (s *server) run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.logger.Info("stopping")
+	s.stop()
 	stop()
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()

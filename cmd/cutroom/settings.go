@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"cutroom/shared/credential"
 	"cutroom/shared/model"
+	"cutroom/shared/openai"
+	"cutroom/shared/worker"
 )
 
 // dataFlag is the setting that every command on the data folder has.
@@ -62,6 +65,31 @@ func (f catalogFlags) catalog() (*model.Catalog, error) {
 		return nil, fmt.Errorf("CUTROOM_CATALOG: %s: %w", f.Catalog, err)
 	}
 	return catalog, nil
+}
+
+// enhanceFlags choose the chat model that expands prompts.
+type enhanceFlags struct {
+	EnhanceURL   string `env:"CUTROOM_ENHANCE_URL" help:"Base URL of a chat completions API that expands prompts; none expands none (${env})."`
+	EnhanceModel string `env:"CUTROOM_ENHANCE_MODEL" help:"Model that expands prompts (${env})."`
+	EnhanceKey   string `env:"CUTROOM_ENHANCE_KEY" help:"API key for it (${env})."`
+}
+
+// enhancer gives what expands prompts, nil when nothing is set.
+func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
+	if f.EnhanceURL == "" {
+		if f.EnhanceModel != "" || f.EnhanceKey != "" {
+			return nil, errors.New("CUTROOM_ENHANCE_URL: it is empty, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set")
+		}
+		return nil, nil
+	}
+	if f.EnhanceModel == "" {
+		return nil, errors.New("CUTROOM_ENHANCE_MODEL: it is empty")
+	}
+	enhancer, err := openai.NewEnhancer(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_ENHANCE_URL: %w", err)
+	}
+	return enhancer, nil
 }
 
 // byteSize is a number of bytes, such as "1048576", "512MiB" or "2GiB".

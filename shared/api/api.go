@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"cutroom/shared/blob"
 	"cutroom/shared/credential"
@@ -42,7 +43,17 @@ type Config struct {
 	Authenticator *credential.Authenticator
 	// Limiter counts requests against the rates of tiers; nil limits none.
 	Limiter *limit.Limiter
-	Blobs   blob.Store
+	// Minter makes client tokens, for the group Tokens.
+	Minter *credential.Minter
+	// Origins are those that browsers may call from.
+	Origins Origins
+	// VideoWait is how long the deprecated routes wait for a video; 0 waits
+	// for the job's deadline. The job goes on after it.
+	VideoWait time.Duration
+	// Stopping ends the calls that wait for a job, as no worker will take it
+	// any more; nil never does.
+	Stopping context.Context
+	Blobs    blob.Store
 	// Files may be nil: then no reference is known.
 	Files Files
 	// MaxUpload is how large a file in a form may be, in bytes; 0 takes
@@ -61,7 +72,7 @@ type service struct{ Config }
 type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
-func allGroups() []Group { return []Group{Jobs, Content, OpenAPI, Health} }
+func allGroups() []Group { return []Group{Jobs, Content, Generate, Tokens, Models, OpenAPI, Health} }
 
 // New makes the handler of the groups, of all of them when none is named.
 func New(c Config, groups ...Group) http.Handler {
@@ -70,6 +81,9 @@ func New(c Config, groups ...Group) http.Handler {
 	}
 	if len(groups) == 0 {
 		groups = allGroups()
+	}
+	if c.Stopping == nil {
+		c.Stopping = context.Background()
 	}
 	s := &service{c}
 	byPath := map[string][]*route{}
@@ -84,6 +98,7 @@ func New(c Config, groups ...Group) http.Handler {
 	}
 	mux.HandleFunc("/", s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.Origins.allow(w.Header(), r)
 		// The mux would redirect to a cleaned path; a path that is not clean
 		// is no path of this service.
 		if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean && r.URL.Path != clean+"/" {

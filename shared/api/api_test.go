@@ -28,6 +28,7 @@ import (
 	"cutroom/shared/folder"
 	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
+	"cutroom/shared/limit"
 	"cutroom/shared/media/mediatest"
 	"cutroom/shared/model"
 	"cutroom/shared/sqlite"
@@ -46,6 +47,12 @@ type setup struct {
 	maxUpload int64
 	stall     time.Duration
 	pending   int
+	// rate limits the requests of an account.
+	rate     limit.Rate
+	origins  api.Origins
+	stopping context.Context
+	// videoWait is that of the deprecated routes.
+	videoWait time.Duration
 	workers   int
 	ready     func(context.Context) error
 	files     api.Files
@@ -63,6 +70,8 @@ type world struct {
 	root    string // of the blobs
 	blobs   *folder.Store
 	records *sqlite.Jobs
+	keys    *sqlite.Keys
+	queue   *sqlite.Queue
 	jobs    *job.Service
 	catalog *model.Catalog
 	later   atomic.Int64 // by how much the clock is ahead, in ns
@@ -93,10 +102,11 @@ func newWorld(t *testing.T, s setup) *world {
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: w.now})
 	must(err)
 	t.Cleanup(func() { db.Close() })
-	w.records = db.Jobs()
+	w.records, w.keys, w.queue = db.Jobs(), db.Keys(), db.Queue()
 	w.blobs, err = folder.Open(w.root)
 	must(err)
-	tiers := credential.Tiers{credential.DefaultTier: {PendingJobs: s.pending}}
+	tiers := credential.Tiers{credential.DefaultTier: {
+		RequestsPerSecond: s.rate.PerSecond, Burst: s.rate.Burst, PendingJobs: s.pending}}
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
 		must(err)
@@ -119,9 +129,11 @@ func newWorld(t *testing.T, s setup) *world {
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	server := httpserver.New(httpserver.Config{
-		Logger: logger, Failed: api.InternalError, Stall: s.stall,
+		Logger: logger, Failed: api.InternalError(s.origins), Stall: s.stall,
 		Handler: api.New(api.Config{
 			Catalog: w.catalog, Jobs: w.jobs, Authenticator: credential.NewAuthenticator(db.Keys(), tiers, w.now),
+			Limiter: limit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now, Logger: logger},
+			Origins: s.origins, Stopping: s.stopping, VideoWait: s.videoWait,
 			Blobs: blobs, Files: s.files, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
 		}, s.groups...),
 	})

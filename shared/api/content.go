@@ -35,16 +35,9 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}
-	name := j.ID
-	if kind, ok := media.Find(j.Result.MIME); ok {
-		name += kind.Extension
-	}
 	header := w.Header()
-	header.Set("Content-Type", j.Result.MIME)
-	header.Set("Content-Disposition", fmt.Sprintf("inline; filename=%q", name))
-	header.Set("ETag", `"`+j.Result.SHA256+`"`)
+	describeResult(header, j)
 	header.Set("Cache-Control", "private")
-	header.Set("X-Content-Type-Options", "nosniff")
 	if strings.Contains(r.Header.Get("Range"), ",") {
 		// Only single ranges are served; a request for more gets the whole,
 		// which is always right (RFC 9110, 14.2).
@@ -54,8 +47,20 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	content := &resultReader{ctx: r.Context(), blobs: s.Blobs, result: *j.Result}
 	defer content.close()
 	answer := &contentWriter{ResponseWriter: w, service: s, request: r, content: content}
-	http.ServeContent(answer, r, name, j.CompletedAt, content)
+	http.ServeContent(answer, r, "", j.CompletedAt, content)
 	return nil
+}
+
+// describeResult writes the header fields of a completed job's result.
+func describeResult(header http.Header, j job.Job) {
+	name := j.ID
+	if kind, ok := media.Find(j.Result.MIME); ok {
+		name += kind.Extension
+	}
+	header.Set("Content-Type", j.Result.MIME)
+	header.Set("Content-Disposition", fmt.Sprintf("inline; filename=%q", name))
+	header.Set("ETag", `"`+j.Result.SHA256+`"`)
+	header.Set("X-Content-Type-Options", "nosniff")
 }
 
 // resultReader is a result for http.ServeContent. It opens the blob once it is

@@ -40,6 +40,8 @@ func statusOf(code fault.Code) int {
 		return http.StatusTooManyRequests
 	case fault.StorageFull:
 		return http.StatusInsufficientStorage
+	case fault.EngineFailed:
+		return http.StatusBadGateway
 	case fault.Unavailable:
 		return http.StatusServiceUnavailable
 	case fault.Timeout:
@@ -89,7 +91,14 @@ func (s *service) log(r *http.Request, err error) {
 
 // InternalError answers with 500 in the shape of this package's errors, for
 // httpserver.Config's Failed.
-func InternalError(w http.ResponseWriter, _ *http.Request) {
+func InternalError(origins Origins) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		origins.allow(w.Header(), r)
+		writeInternalError(w)
+	}
+}
+
+func writeInternalError(w http.ResponseWriter) {
 	writeBody(w, http.StatusInternalServerError, []byte(`{"detail":"`+internalDetail+`"}`))
 }
 
@@ -103,7 +112,7 @@ func (s *service) writeJSON(w http.ResponseWriter, r *http.Request, status int, 
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		s.log(r, err)
-		InternalError(w, r)
+		writeInternalError(w)
 		return
 	}
 	writeBody(w, status, bytes.TrimSuffix(body.Bytes(), []byte("\n")))

@@ -133,26 +133,33 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	if err := s.checkModel(c.who, j.Model); err != nil {
 		return err
 	}
-	s.writeJSON(w, r, http.StatusOK, jobBody{
+	body := jobBody{
 		ID: j.ID, Status: j.Status, Model: j.Model,
 		CreatedAt: timestamp(j.CreatedAt), StartedAt: timestamp(j.StartedAt), CompletedAt: timestamp(j.CompletedAt),
 		Progress: j.Progress, Seed: j.Seed, Failure: j.Failure,
-	})
+	}
+	if j.Result != nil {
+		body.EnhancedPrompt = j.Result.EnhancedPrompt
+	}
+	s.writeJSON(w, r, http.StatusOK, body)
 	return nil
 }
 
 // jobBody is a job as its account sees it (decisions.md, "Jobs"). Times that
 // are still to come are null; error is there when the job has failed.
 type jobBody struct {
-	ID          string       `json:"job_id"`
-	Status      job.Status   `json:"status"`
-	Model       string       `json:"model"`
-	CreatedAt   *string      `json:"created_at"`
-	StartedAt   *string      `json:"started_at"`
-	CompletedAt *string      `json:"completed_at"`
-	Progress    float64      `json:"progress"`
-	Seed        uint32       `json:"seed"`
-	Failure     *job.Failure `json:"error,omitempty"`
+	ID          string     `json:"job_id"`
+	Status      job.Status `json:"status"`
+	Model       string     `json:"model"`
+	CreatedAt   *string    `json:"created_at"`
+	StartedAt   *string    `json:"started_at"`
+	CompletedAt *string    `json:"completed_at"`
+	Progress    float64    `json:"progress"`
+	Seed        uint32     `json:"seed"`
+	// EnhancedPrompt is there when the job is completed and its prompt was
+	// expanded.
+	EnhancedPrompt string       `json:"enhanced_prompt,omitempty"`
+	Failure        *job.Failure `json:"error,omitempty"`
 }
 
 // timestamp writes a time as RFC 3339 in UTC, to the millisecond; nil for the

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"cutroom/shared/model"
@@ -40,6 +41,13 @@ func fieldProblem(field, kind string, input any, message string, context map[str
 	return problem{[]string{"body", field}, message, kind, input, context}
 }
 
+// within gives the problem as one of a field inside another, by the names that
+// lead there.
+func (p problem) within(names ...string) problem {
+	p.Location = slices.Concat(p.Location[:1], names, p.Location[1:])
+	return p
+}
+
 func missing(field string) problem {
 	return fieldProblem(field, "missing", nil, "Field required", nil)
 }
@@ -62,13 +70,13 @@ func booleanUnparsable(field, text string) problem {
 	return fieldProblem(field, "bool_parsing", text, "Input should be a valid boolean, unable to interpret input", nil)
 }
 
-func tooSmall(field, text string, least int64) problem {
-	return fieldProblem(field, "greater_than_equal", text,
+func tooSmall(field string, input any, least int64) problem {
+	return fieldProblem(field, "greater_than_equal", input,
 		fmt.Sprintf("Input should be greater than or equal to %d", least), map[string]any{"ge": least})
 }
 
-func tooGreat(field, text string, most int64) problem {
-	return fieldProblem(field, "less_than_equal", text,
+func tooGreat(field string, input any, most int64) problem {
+	return fieldProblem(field, "less_than_equal", input,
 		fmt.Sprintf("Input should be less than or equal to %d", most), map[string]any{"le": most})
 }
 

@@ -84,16 +84,20 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 	}
 	if route.serves != nil {
 		name := r.PathValue("id")
-		found, ok := s.Catalog.Find(name)
-		if !ok || !route.serves(found) {
-			return c, fault.New(fault.NotFound, "There is no model %.128q.", name)
+		m, ok := s.Catalog.Find(name)
+		if !ok || !route.serves(m) {
+			return c, unknownModel(name)
 		}
-		c.model = found
-		if err := s.Jobs.Room(r.Context(), job.LaneOf(found.Kind), c.who.Account(), c.who.Tier.PendingJobs); err != nil {
+		c.model = m
+		if err := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs); err != nil {
 			return c, err
 		}
 	}
 	return c, s.checkScope(r, route, c)
+}
+
+func unknownModel(name string) error {
+	return fault.New(fault.NotFound, "There is no model %.128q.", name)
 }
 
 // checkScope refuses what is beyond the scope of a client token.
@@ -142,6 +146,10 @@ func (s *service) dispatch(routes []*route) http.HandlerFunc {
 	slices.Sort(allowed)
 	allow := strings.Join(allowed, ", ")
 	return func(w http.ResponseWriter, r *http.Request) {
+		if isPreflight(r) {
+			answerPreflight(w, r, allow)
+			return
+		}
 		method := r.Method
 		if method == http.MethodHead {
 			method = http.MethodGet

@@ -55,7 +55,7 @@ func TestAuthenticate(t *testing.T) {
 		t.Fatalf("got %+v, %v", principal, err)
 	}
 	for name, wrong := range map[string]string{
-		"none": "", "garbage": "hello", "unknown": "ck_0123456789", "another prefix": "ek_" + secret[3:],
+		"none": "", "garbage": "hello", "unknown": "ck_0123456789", "another prefix": "sk_" + secret[3:],
 		"too long": "ck_" + strings.Repeat("a", 129), "a character too many": secret + "!",
 	} {
 		if _, err := authenticator.Authenticate(ctx, wrong); !fault.Is(err, fault.Unauthorized) {

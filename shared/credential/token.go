@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -90,5 +91,28 @@ func (s Scope) AllowsModel(names ...string) bool {
 // AllowsOrigin reports whether a request with this Origin may use the scope. A
 // request without one is not from a browser, and may.
 func (s Scope) AllowsOrigin(origin string) bool {
-	return len(s.Origins) == 0 || origin == "" || slices.Contains(s.Origins, origin)
+	return len(s.Origins) == 0 || origin == "" || slices.ContainsFunc(s.Origins, func(allowed string) bool {
+		return canonicalOrigin(allowed) == canonicalOrigin(origin)
+	})
+}
+
+// originForm is a full origin: a scheme, a host and, where it is not the
+// scheme's own, a port (RFC 6454, section 6.2).
+var originForm = regexp.MustCompile(`^[A-Za-z][0-9A-Za-z+.-]{0,31}://([0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+
+// IsOrigin reports whether the text is a full origin, such as
+// https://app.example.com or http://localhost:3000.
+func IsOrigin(text string) bool { return originForm.MatchString(text) }
+
+// canonicalOrigin writes an origin as browsers do: in lower case, without the
+// port that the scheme has anyway.
+func canonicalOrigin(origin string) string {
+	origin = strings.ToLower(origin)
+	switch {
+	case strings.HasPrefix(origin, "https://"):
+		return strings.TrimSuffix(origin, ":443")
+	case strings.HasPrefix(origin, "http://"):
+		return strings.TrimSuffix(origin, ":80")
+	}
+	return origin
 }

@@ -38,6 +38,8 @@ const (
 	StorageFull Code = "storage_full"
 	// Unavailable means that a part of the service cannot be reached now.
 	Unavailable Code = "unavailable"
+	// EngineFailed means that what edits media could not do its work.
+	EngineFailed Code = "engine_failed"
 	// Timeout means that the work was not done within its time.
 	Timeout Code = "timeout"
 )

@@ -119,6 +119,9 @@ type Result struct {
 	Size int64 `json:"size"`
 	// SHA256 of the bytes, in hex; it is the result's entity tag.
 	SHA256 string `json:"sha256"`
+	// EnhancedPrompt is the prompt that the result was made with, where it was
+	// expanded; else empty.
+	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
 }
 
 // Job is the record of one job.

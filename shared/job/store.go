@@ -35,6 +35,18 @@ type Store interface {
 
 	// Backlog tells what stands before a new job on the lane.
 	Backlog(ctx context.Context, lane Lane, account string) (Backlog, error)
+
+	Failer
+}
+
+// Failer ends jobs with a failure, from within a run and from outside.
+type Failer interface {
+	// Fail ends the job with a failure. An empty nonce ends it whatever the
+	// run, as a cancellation and the reaper of lost jobs do.
+	//
+	// Errors: fault.NotFound; fault.Conflict when the job has ended, or the run
+	// is no longer its own. A Fail that finds itself done has succeeded.
+	Fail(ctx context.Context, id, nonce string, failure Failure, now time.Time) error
 }
 
 // Runs is what a worker does to the records of jobs.
@@ -68,12 +80,7 @@ type Runs interface {
 	// itself done has succeeded.
 	Complete(ctx context.Context, id, nonce string, result Result, now time.Time) error
 
-	// Fail ends the job with a failure. An empty nonce ends it whatever the
-	// run, as the reaper of lost jobs does.
-	//
-	// Errors: fault.NotFound; fault.Conflict when the job has ended, or the run
-	// is no longer its own. A Fail that finds itself done has succeeded.
-	Fail(ctx context.Context, id, nonce string, failure Failure, now time.Time) error
+	Failer
 }
 
 // Archive is what the sweeper needs of records, on one machine. In AWS the

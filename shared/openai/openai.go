@@ -37,8 +37,8 @@ type Enhancer struct {
 	key    string
 }
 
-// NewEnhancer makes an enhancer that asks the model at the base URL (which ends
-// before "/v1"). An empty key sends none.
+// NewEnhancer makes an enhancer that asks the model at the base URL, with or
+// without the "/v1" that calls begin with. An empty key sends none.
 func NewEnhancer(base, model, key string) (*Enhancer, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -46,7 +46,7 @@ func NewEnhancer(base, model, key string) (*Enhancer, error) {
 	}
 	return &Enhancer{
 		client: &http.Client{Timeout: enhanceTime},
-		url:    strings.TrimSuffix(base, "/") + "/v1/chat/completions",
+		url:    strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1/chat/completions",
 		model:  model, key: key,
 	}, nil
 }
@@ -85,7 +85,8 @@ func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (s
 	}
 	var answer struct {
 		Choices []struct {
-			Message message `json:"message"`
+			Message      message `json:"message"`
+			FinishReason string  `json:"finish_reason"`
 		} `json:"choices"`
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil {
@@ -94,7 +95,10 @@ func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (s
 	if len(answer.Choices) == 0 {
 		return "", fmt.Errorf("openai: the model gave no answer")
 	}
-	text := strings.TrimSpace(answer.Choices[0].Message.Content)
+	if answer.Choices[0].FinishReason == "length" {
+		return "", fmt.Errorf("openai: the model's answer was cut off")
+	}
+	text := strings.Join(strings.Fields(answer.Choices[0].Message.Content), " ")
 	if text == "" || utf8.RuneCountInString(text) > maxLength {
 		return "", fmt.Errorf("openai: the model gave no prompt of 1 to %d characters", maxLength)
 	}

@@ -26,6 +26,8 @@ func TestEnhance(t *testing.T) {
 		want   string // empty for an error
 	}{
 		{"a prompt", 200, answer("  A loose watercolor of a bay at dusk.\n"), "A loose watercolor of a bay at dusk."},
+		{"a prompt in paragraphs", 200, answer("A bay\n\n at\tdusk."), "A bay at dusk."},
+		{"cut off", 200, `{"choices":[{"message":{"content":"A loose wat"},"finish_reason":"length"}]}`, ""},
 		{"nothing", 200, answer(" \n"), ""},
 		{"far too much", 200, answer(strings.Repeat("é", 101)), ""},
 		{"as much as may be", 200, answer(strings.Repeat("é", 100)), strings.Repeat("é", 100)},
@@ -63,6 +65,26 @@ func TestEnhance(t *testing.T) {
 				t.Errorf("the model was sent %+v", sent)
 			}
 		})
+	}
+}
+
+// People know the base URL of a model server in several spellings.
+func TestTheBaseMayEndWithTheVersion(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/models/v1/chat/completions" {
+			t.Errorf("asked %s", r.URL.Path)
+		}
+		io.WriteString(w, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`)
+	}))
+	defer server.Close()
+	for _, base := range []string{"/models", "/models/", "/models/v1", "/models/v1/"} {
+		enhancer, err := openai.NewEnhancer(server.URL+base, "writer", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := enhancer.Enhance(t.Context(), "watercolor", 100); got != "x" || err != nil {
+			t.Errorf("%s: got %q, %v", base, got, err)
+		}
 	}
 }
 

@@ -38,10 +38,16 @@ func (w *Worker) edit(ctx context.Context, j job.Job, progress func(engine.Progr
 	if err != nil {
 		return result, err
 	}
+	enhanced := w.enhance(ctx, j, m)
+	if enhanced != "" {
+		spec.Prompt = enhanced
+	}
 	if err := w.runEngine(ctx, spec, progress); err != nil {
 		return result, err
 	}
-	return w.store(ctx, j, m, spec.Output)
+	result, err = w.store(ctx, j, m, spec.Output)
+	result.EnhancedPrompt = enhanced
+	return result, err
 }
 
 // spec fetches and probes the inputs and says what the engine is to do.

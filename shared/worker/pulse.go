@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -57,20 +58,24 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 	defer progress.Stop()
 	lease := time.NewTicker(w.Lease / 3)
 	defer lease.Stop()
+	check := time.NewTicker(cmp.Or(w.CheckEvery, w.Lease/3))
+	defer check.Stop()
 	recorded := j.Progress
 	leasedUntil := time.Now().Add(w.Lease)
 	for {
-		renew := false
+		renew, look := false, false
 		select {
 		case <-ctx.Done():
 			return
 		case <-progress.C:
 		case <-lease.C:
 			renew = true
+		case <-check.C:
+			look = true
 		}
-		// A renewal looks at the record even when there is nothing to write:
-		// so a run whose job was cancelled or taken over learns of it.
-		if fraction := p.reported(); fraction > recorded || renew {
+		// The record is looked at also when there is nothing to write: so a run
+		// whose job was cancelled or taken over learns of it.
+		if fraction := p.reported(); fraction > recorded || renew || look {
 			err := w.Runs.Progress(ctx, j.ID, j.Nonce, fraction)
 			switch {
 			case err == nil:

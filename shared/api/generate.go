@@ -1,0 +1,148 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"cutroom/shared/fault"
+	"cutroom/shared/job"
+	"cutroom/shared/model"
+)
+
+// imageWait is how long a caller waits for an edited image (decisions.md,
+// "Jobs").
+const imageWait = 60 * time.Second
+
+// cancelTime is how long the cancellation of a job may take.
+const cancelTime = 10 * time.Second
+
+var (
+	errWaitOver = errors.New("the time to wait is over")
+	errStopping = errors.New("the service is stopping")
+)
+
+// Generate is the group of image editing and of the deprecated synchronous
+// video routes (interface.md, "Image editing (synchronous)" and "Versioning").
+func Generate(s *service) []route {
+	return []route{{
+		method: http.MethodPost, path: "/v1/generate/{id}", access: keyOrToken, serves: isGenerated, handle: s.generate,
+	}}
+}
+
+func isGenerated(m *model.Model) bool { return m.Generate != model.NotGenerated }
+
+// generate is POST /v1/generate/{id or alias of a model}: a job like any other,
+// whose caller waits for it. The header x-job-id names the job.
+func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error {
+	header := w.Header()
+	if c.model.Generate == model.GenerateDeprecated {
+		header.Set("Deprecation", "true")
+		header.Set("Link", fmt.Sprintf("</v1/jobs/%s>; rel=\"successor-version\"", r.PathValue("id")))
+	}
+	accepted, err := s.submit(r, c)
+	if err != nil {
+		return err
+	}
+	header.Set("X-Job-Id", accepted.ID)
+	j, err := s.await(r.Context(), accepted, c.model)
+	if errors.Is(err, errWaitOver) {
+		header.Add("Link", fmt.Sprintf("</v1/jobs/%s>; rel=\"status\"", accepted.ID))
+		return fault.New(fault.Timeout, "The video is not ready; the job goes on.")
+	}
+	if err != nil {
+		return err
+	}
+	if j.Status == job.Failed {
+		return failureOf(j)
+	}
+	return s.sendResult(w, r, j)
+}
+
+// await waits for a job that has just been accepted to end. A job that nobody
+// waits for any more is cancelled, and so is an image that is late; a video goes
+// on after its wait, and errWaitOver says so.
+func (s *service) await(ctx context.Context, accepted job.Job, m *model.Model) (job.Job, error) {
+	waiting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(s.Stopping, func() { stop(errStopping) })()
+	limit := s.VideoWait
+	if m.Kind == model.Image {
+		limit = imageWait
+	}
+	if limit > 0 {
+		timer := time.AfterFunc(limit, func() { stop(errWaitOver) })
+		defer timer.Stop()
+	}
+	j, err := s.Jobs.Wait(waiting, accepted.Account, accepted.ID)
+	if waiting.Err() == nil {
+		return j, err
+	}
+	var reason job.Failure
+	switch cause := context.Cause(waiting); {
+	case errors.Is(cause, errStopping):
+		reason = job.Failure{Code: job.Cancelled, Message: "The service was stopped."}
+	case !errors.Is(cause, errWaitOver):
+		reason = job.Failure{Code: job.Cancelled, Message: "The caller did not wait for the result."}
+	case m.Kind == model.Image:
+		reason = job.Failure{Code: job.TimedOut, Message: fmt.Sprintf("The image was not edited within %d seconds.", wholeSeconds(imageWait))}
+	default:
+		return job.Job{}, errWaitOver
+	}
+	return s.cancel(ctx, accepted, reason)
+}
+
+// cancel ends a job for a reason, and gives it as it has ended: the job itself
+// may have been faster.
+func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failure) (job.Job, error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer stop()
+	if err := s.Jobs.Cancel(ctx, accepted.ID, reason); err != nil && !fault.Is(err, fault.Conflict) {
+		return job.Job{}, err
+	}
+	return s.Jobs.Get(ctx, accepted.Account, accepted.ID)
+}
+
+// failureOf is the error for the caller who waited for a job that has failed. An
+// input that cannot be edited is a problem of the request: of the file where
+// there is one, else of the body.
+func failureOf(j job.Job) error {
+	message := j.Failure.Message
+	switch j.Failure.Code {
+	case job.InvalidInput:
+		if len(j.Request.Inputs) == 1 {
+			for field := range j.Request.Inputs {
+				return problems{valueProblem(field, nil, message)}
+			}
+		}
+		return problems{bodyProblem(message)}
+	case job.TimedOut:
+		return fault.New(fault.Timeout, "%s", message)
+	case job.Cancelled:
+		return fault.New(fault.Unavailable, "%s", message)
+	}
+	return fault.New(fault.EngineFailed, "%s", message)
+}
+
+// sendResult answers with a completed job's result.
+func (s *service) sendResult(w http.ResponseWriter, r *http.Request, j job.Job) error {
+	content, err := s.Blobs.Open(r.Context(), j.Result.Blob, 0, j.Result.Size)
+	if err != nil {
+		return fmt.Errorf("open the result: %w", err)
+	}
+	defer content.Close()
+	header := w.Header()
+	describeResult(header, j)
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Length", strconv.FormatInt(j.Result.Size, 10))
+	w.WriteHeader(http.StatusOK)
+	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
+		// The answer is shorter than it said, which the client sees.
+		s.log(r, fmt.Errorf("send the result: %w", err))
+	}
+	return nil
+}

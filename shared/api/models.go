@@ -1,0 +1,63 @@
+package api
+
+import "net/http"
+
+// Models is the group of model names (interface.md, "Model alias resolution").
+func Models(s *service) []route {
+	return []route{{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels}}
+}
+
+// resolvedBody gives the canonical ids of what was asked for; the other is
+// omitted.
+type resolvedBody struct {
+	ModelID  string             `json:"model_id,omitempty"`
+	ModelIDs *map[string]string `json:"model_ids,omitempty"`
+}
+
+// resolveModels is POST /v1/models/resolve (decisions.md, "Models").
+func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) error {
+	sent, err := readJSON(r)
+	if err != nil {
+		return err
+	}
+	if sent == nil {
+		return problems{{[]string{"body"}, "Field required", "missing", nil, map[string]any{}}}
+	}
+	name, asked, found := sent.text("model")
+	names, wrong := sent.texts("models")
+	found = append(found, wrong...)
+	if len(found) == 0 && !asked && names == nil {
+		found = problems{bodyProblem("Send model, models or both.")}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	var resolved resolvedBody
+	if asked {
+		if resolved.ModelID, err = s.resolve(name); err != nil {
+			return err
+		}
+	}
+	if names != nil {
+		ids := make(map[string]string, len(names))
+		for _, name := range names {
+			if ids[name], err = s.resolve(name); err != nil {
+				return err
+			}
+		}
+		resolved.ModelIDs = &ids
+	}
+	s.writeJSON(w, r, http.StatusOK, resolved)
+	return nil
+}
+
+// resolve gives the canonical id of a name.
+//
+// Errors: fault.NotFound.
+func (s *service) resolve(name string) (string, error) {
+	m, ok := s.Catalog.Find(name)
+	if !ok {
+		return "", unknownModel(name)
+	}
+	return m.ID, nil
+}
