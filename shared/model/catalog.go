@@ -22,6 +22,13 @@ var familyForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 // nameForm is what a model's id or alias may be; it is a segment of a path.
 var nameForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$`)
 
+const (
+	// seedField names the field that a job's seed comes from.
+	seedField = "seed"
+	// maxSeed is the greatest seed (interface.md, "Limits").
+	maxSeed = 4294967295
+)
+
 // Catalog is the set of models, by name. It does not change once it is loaded.
 type Catalog struct {
 	Limits Limits
@@ -253,6 +260,10 @@ func (e fieldEntry) field() (Field, error) {
 		}
 	default:
 		return field, fmt.Errorf("the type %q is none of video, image, text, integer, boolean and choice", e.Type)
+	}
+	seedRange := func(n *int64) bool { return n != nil && *n >= 0 && *n <= maxSeed }
+	if e.Name == seedField && (e.Type != Integer || !seedRange(e.Min) || !seedRange(e.Max)) {
+		return field, fmt.Errorf("it is an integer with a min and a max from 0 to %d", int64(maxSeed))
 	}
 	return field, nil
 }
