@@ -90,7 +90,7 @@ func makeRoom(ctx context.Context, tx *sql.Tx, f file.File, limit int64) error {
 //
 // Errors: fault.NotFound.
 func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
-	f, err := scanFile(s.db.reader.QueryRowContext(ctx, fileByID, millis(now), id, account))
+	f, err := scanFile(s.db.lookup.QueryRowContext(ctx, fileByID, millis(now), id, account))
 	return f, storeError("get a file", err)
 }
 
@@ -98,7 +98,7 @@ func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (fil
 //
 // Errors: fault.NotFound.
 func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time) (file.File, error) {
-	f, err := scanFile(s.db.reader.QueryRowContext(ctx, fileByMD5, millis(now), account, md5))
+	f, err := scanFile(s.db.lookup.QueryRowContext(ctx, fileByMD5, millis(now), account, md5))
 	return f, storeError("find a file by its MD5", err)
 }
 
@@ -118,7 +118,7 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 //
 // Errors: fault.NotFound.
 func (s *Files) Promise(ctx context.Context, id string) (file.File, error) {
-	f, err := scanFile(s.db.reader.QueryRowContext(ctx, promiseByID, id))
+	f, err := scanFile(s.db.lookup.QueryRowContext(ctx, promiseByID, id))
 	return f, storeError("get a promised file", err)
 }
 

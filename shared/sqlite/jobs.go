@@ -86,7 +86,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 //
 // Errors: fault.NotFound.
 func (s *Jobs) Get(ctx context.Context, id string) (job.Job, error) {
-	j, err := find(ctx, s.db.reader, id)
+	j, err := find(ctx, s.db.lookup, id)
 	return j, storeError("get a job", err)
 }
 

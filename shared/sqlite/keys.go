@@ -46,7 +46,7 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 //
 // Errors: fault.NotFound.
 func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
-	key, err := scanKey(k.db.reader.QueryRowContext(ctx, keyByHash, hash[:]))
+	key, err := scanKey(k.db.lookup.QueryRowContext(ctx, keyByHash, hash[:]))
 	return key, storeError("find a key", err)
 }
 

@@ -44,9 +44,11 @@ type Options struct {
 // are valid until Close.
 type DB struct {
 	writer, reader *sql.DB
-	now            func() time.Time
-	bell           *bell
-	tokens         batches[credential.Token]
+	// lookup reads by the queries that requests are made of.
+	lookup *statements
+	now    func() time.Time
+	bell   *bell
+	tokens batches[credential.Token]
 }
 
 // Open opens the file, which is made if there is none, and brings its schema up
@@ -104,7 +106,10 @@ func connect(path string, options Options) (*DB, error) {
 		reader.Close()
 		return nil, err
 	}
-	return &DB{writer: writer, reader: reader, now: options.Now, bell: newBell()}, nil
+	return &DB{
+		writer: writer, reader: reader, lookup: &statements{pool: reader, prepared: map[string]*sql.Stmt{}},
+		now: options.Now, bell: newBell(),
+	}, nil
 }
 
 // openPool makes a pool of at most size connections, none of which is opened yet.
@@ -156,10 +161,10 @@ func (db *DB) write(ctx context.Context, what string, do func(ctx context.Contex
 	return storeError(what, tx.Commit())
 }
 
-// querier is what reads have in common, inside a transaction and outside.
+// querier is what reads of one row have in common, inside a transaction and
+// outside.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // millis gives a time as it is stored.

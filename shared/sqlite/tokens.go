@@ -52,7 +52,7 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 		scope, metadata      string
 		createdAt, expiresAt int64
 	)
-	key, err := scanKey(prefixed{k.db.reader.QueryRowContext(ctx, tokenByHash, hash[:]), []any{&scope, &metadata, &createdAt, &expiresAt}})
+	key, err := scanKey(prefixed{k.db.lookup.QueryRowContext(ctx, tokenByHash, hash[:]), []any{&scope, &metadata, &createdAt, &expiresAt}})
 	if err != nil {
 		if fault.Is(err, fault.NotFound) {
 			return credential.Token{}, fault.New(fault.NotFound, "Token not found.")
