@@ -4,9 +4,9 @@
 // whether it was met; it asserts nothing.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, burst. It needs Linux, for a process's memory is
-// read from /proc, the programs ffmpeg, curl, tee and md5sum, and 3 GiB of room
-// for temporary files.
+// sections: upload, overhead, burst, list, auth. It needs Linux, for a process's
+// memory is read from /proc, the programs ffmpeg, curl, tee and md5sum, and 3 GiB
+// of room for temporary files.
 package main
 
 import (
@@ -40,6 +40,8 @@ var sections = []section{
 	{"upload", (*bench).upload},
 	{"overhead", (*bench).overhead},
 	{"burst", (*bench).burst},
+	{"list", (*bench).list},
+	{"auth", (*bench).auth},
 }
 
 func main() {

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"cutroom/shared/servertest"
+)
+
+const (
+	// authCallers call at once, each over a connection of its own that it keeps.
+	authCallers = 64
+	// authTime is how long each kind of call is made; authWarmUp is how long
+	// before that calls are made and not counted.
+	authTime, authWarmUp = 4 * time.Second, time.Second
+	// authBar is how many a second there shall be of each.
+	authBar = 5000
+)
+
+// auth mints client tokens, and then calls with each of them once, so that no
+// authentication is answered by a cache. The client runs beside the server on
+// the same processors. The floor is what the same client gets of /healthz, which
+// does nothing.
+func (b *bench) auth(ctx context.Context) error {
+	data := filepath.Join(b.folder, "auth")
+	defer os.RemoveAll(data)
+	server, err := b.program.Start(ctx, data)
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: authCallers, DisableCompression: true}}
+	defer client.CloseIdleConnections()
+
+	floor, err := perSecond(ctx, func(ctx context.Context) error {
+		_, err := send(ctx, client, http.MethodGet, server.URL()+"/healthz", "", "", http.StatusOK)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var (
+		mu     sync.Mutex
+		tokens []string
+	)
+	minted, err := perSecond(ctx, func(ctx context.Context) error {
+		body, err := send(ctx, client, http.MethodPost, server.URL()+"/v1/client/tokens", servertest.Key, `{"expiresIn": 3600}`, http.StatusOK)
+		if err != nil {
+			return err
+		}
+		var token struct {
+			APIKey string `json:"apiKey"`
+		}
+		if err := json.Unmarshal(body, &token); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		tokens = append(tokens, token.APIKey)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	used := 0
+	authenticated, err := perSecond(ctx, func(ctx context.Context) error {
+		mu.Lock()
+		token := tokens[used%len(tokens)]
+		used++
+		mu.Unlock()
+		// Only who is authenticated learns that there is no such job.
+		_, err := send(ctx, client, http.MethodGet, server.URL()+"/v1/jobs/job_unknown", token, "", http.StatusNotFound)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		what      string
+		perSecond float64
+	}{{"client tokens minted", minted}, {"client tokens authenticated", authenticated}} {
+		b.table.add(row{
+			what:     fmt.Sprintf("%s, %d callers", r.what, authCallers),
+			measured: fmt.Sprintf("%.0f/s", r.perSecond),
+			floor:    fmt.Sprintf("%.0f/s of /healthz", floor),
+			ratio:    fmt.Sprintf("%.2f x", r.perSecond/floor),
+			bar:      fmt.Sprintf("%d/s", authBar),
+			verdict:  verdictOf(r.perSecond >= authBar),
+		})
+	}
+	return nil
+}
+
+// perSecond has authCallers make a call again and again, and gives how many
+// ended in a second.
+func perSecond(ctx context.Context, call func(context.Context) error) (float64, error) {
+	callers, ctx := errgroup.WithContext(ctx)
+	counted := make([]int, authCallers)
+	from := time.Now().Add(authWarmUp)
+	until := from.Add(authTime)
+	for caller := range authCallers {
+		callers.Go(func() error {
+			for {
+				if err := call(ctx); err != nil {
+					return err
+				}
+				switch now := time.Now(); {
+				case now.After(until):
+					return nil
+				case now.After(from):
+					counted[caller]++
+				}
+			}
+		})
+	}
+	err := callers.Wait()
+	sum := 0
+	for _, n := range counted {
+		sum += n
+	}
+	return float64(sum) / authTime.Seconds(), err
+}
+
+// send makes a request and gives the body of its answer, which must have the
+// status.
+func send(ctx context.Context, client *http.Client, method, url, key, body string, status int) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if key != "" {
+		request.Header.Set("x-api-key", key)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != status {
+		err = fmt.Errorf("%s %s: status %d, want %d: %s", method, url, response.StatusCode, status, answer)
+	}
+	return answer, err
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/file"
+	"cutroom/shared/servertest"
+	"cutroom/shared/sqlite"
+)
+
+const (
+	fewFiles, manyFiles = 1_000, 1_000_000
+	listPage            = 100
+	listRounds          = 400
+	// listBar is how much longer a page among many files may take than the
+	// first page among few.
+	listBar = 1.5
+	// fewKey is the key of the account with few files, manyAccount the account
+	// with many, whose key is the development key.
+	fewKey      = "ck_bench-few-files"
+	fewAccount  = "few"
+	manyAccount = "dev"
+)
+
+// pageReader reads one page of files.
+type pageReader func(ctx context.Context) error
+
+// list reads pages of an account with a million files and of one with a
+// thousand, in turns: by the service's own code and through HTTP. The floor is
+// the first page of the thousand.
+func (b *bench) list(ctx context.Context) error {
+	data := filepath.Join(b.folder, "list")
+	defer os.RemoveAll(data)
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	path, now := filepath.Join(data, "cutroom.db"), time.Now()
+	if err := fillFiles(ctx, path, now); err != nil {
+		return fmt.Errorf("fill the database: %w", err)
+	}
+	if err := b.listByCode(ctx, path, now); err != nil {
+		return err
+	}
+	return b.listByHTTP(ctx, data)
+}
+
+// fillFiles makes the two accounts. Nine in ten files of either expire a day
+// later. The rows are written past the store, which syncs each one.
+func fillFiles(ctx context.Context, path string, now time.Time) error {
+	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	key, err := credential.NewKey(fewKey, fewAccount, credential.DevTier, "few files", now)
+	if err != nil {
+		return err
+	}
+	if err := store.Keys().CreateKey(ctx, key); err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(ctx, "pragma cache_size = -262144; pragma synchronous = off"); err != nil {
+		return err
+	}
+	for account, files := range map[string]int{fewAccount: fewFiles, manyAccount: manyFiles} {
+		if _, err := db.ExecContext(ctx, `with recursive number (n) as
+				(select 1 union all select n + 1 from number where n < ?2)
+			insert into file (id, account, key, filename, mime, size, md5, blob, state, created_at, expires_at, lifetime)
+			select 'file_' || ?1 || printf('%024d', n), ?1, 'key_0123456789ab', 'holiday at the sea.mp4', 'video/mp4', 1000000,
+				lower(hex(randomblob(16))), 'files/' || ?1 || n, 'stored', ?3, iif(n % 10 = 0, null, ?4), 86400000
+			from number`, account, files, now.UnixMilli(), now.Add(file.DefaultLifetime).UnixMilli()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileID is the id of a file by its number.
+func fileID(account string, number int) string { return fmt.Sprintf("file_%s%024d", account, number) }
+
+// listByCode reads pages by the code that serves them, without HTTP.
+func (b *bench) listByCode(ctx context.Context, path string, now time.Time) error {
+	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	cursors := file.NewCursors([]byte("bench"))
+	at := func(now time.Time) *file.Service {
+		return file.NewService(file.Config{Store: store.Files(), Cursors: cursors, Now: func() time.Time { return now }})
+	}
+	today, tomorrow := at(now), at(now.Add(file.DefaultLifetime))
+	read := func(s *file.Service, account string, cursor func() string) pageReader {
+		return func(ctx context.Context) error {
+			files, _, err := s.List(ctx, account, cursor(), listPage)
+			if err == nil && len(files) != listPage {
+				err = fmt.Errorf("%d files on a page of %s", len(files), account)
+			}
+			return err
+		}
+	}
+	first := func() string { return "" }
+	deep := func() string {
+		// Past the middle, and with some pages to follow.
+		return cursors.Make(manyAccount, fileID(manyAccount, manyFiles/100+rand.IntN(manyFiles/2)))
+	}
+	return b.listRows(ctx, "list page of 100, without HTTP", read(today, fewAccount, first), []namedPage{
+		{"first of 1,000,000", read(today, manyAccount, first)},
+		{"deep in 1,000,000", read(today, manyAccount, deep)},
+		{"first of 1,000,000, 9 in 10 expired, none swept", read(tomorrow, manyAccount, first)},
+		{"deep in 1,000,000, 9 in 10 expired, none swept", read(tomorrow, manyAccount, deep)},
+	})
+}
+
+// listByHTTP reads pages as a client does.
+func (b *bench) listByHTTP(ctx context.Context, data string) error {
+	server, err := b.program.Start(ctx, data)
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	few, many := &servertest.Client{URL: server.URL(), Key: fewKey}, server.Client()
+	read := func(client *servertest.Client, cursor func() string) pageReader {
+		return func(ctx context.Context) error {
+			_, err := readPage(ctx, client, cursor(), listPage)
+			return err
+		}
+	}
+	// The cursors of deep pages are come by as a client comes by them.
+	var cursors []string
+	for cursor := ""; len(cursors) < manyFiles/2/1000; cursors = append(cursors, cursor) {
+		if cursor, err = readPage(ctx, many, cursor, 1000); err != nil {
+			return err
+		}
+	}
+	first := func() string { return "" }
+	deep := func() string { return cursors[rand.IntN(len(cursors))] }
+	return b.listRows(ctx, "list page of 100, through HTTP", read(few, first), []namedPage{
+		{"first of 1,000,000", read(many, first)},
+		{"deep in 1,000,000", read(many, deep)},
+	})
+}
+
+// readPage reads a page that must be full, and gives the next one's cursor.
+func readPage(ctx context.Context, client *servertest.Client, cursor string, limit int) (next string, err error) {
+	answer, err := client.Get(ctx, fmt.Sprintf("/v1/files?limit=%d", limit)+cursorParameter(cursor))
+	if err != nil {
+		return "", err
+	}
+	var page struct {
+		Files []struct{} `json:"files"`
+		Next  string     `json:"next_cursor"`
+	}
+	if answer.Status == http.StatusOK {
+		err = json.Unmarshal(answer.Body, &page)
+	}
+	if err != nil || len(page.Files) != limit {
+		return "", fmt.Errorf("no page of %d files: status %d: %.200s", limit, answer.Status, answer.Body)
+	}
+	return page.Next, nil
+}
+
+func cursorParameter(cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	return "&cursor=" + url.QueryEscape(cursor)
+}
+
+// namedPage is a page that is measured.
+type namedPage struct {
+	name string
+	read pageReader
+}
+
+// listRows reads all pages in turns and reports each beside the floor.
+func (b *bench) listRows(ctx context.Context, what string, floor pageReader, pages []namedPage) error {
+	took := make([][]time.Duration, len(pages)+1)
+	for range listRounds {
+		for i, page := range append([]namedPage{{"", floor}}, pages...) {
+			begun := time.Now()
+			if err := page.read(ctx); err != nil {
+				return err
+			}
+			took[i] = append(took[i], time.Since(begun))
+		}
+	}
+	b.table.add(row{
+		what: what, measured: short(median(took[0])), floor: "first of 1,000", ratio: "-", bar: "-", verdict: noBar,
+	})
+	for i, page := range pages {
+		measured, floor := median(took[i+1]), median(took[0])
+		b.table.add(row{
+			what: "  " + page.name, measured: short(measured), floor: short(floor),
+			ratio: ratio(measured, floor), bar: fmt.Sprintf("%.1f x", listBar),
+			verdict: verdictOf(measured.Seconds() <= listBar*floor.Seconds()),
+		})
+	}
+	return nil
+}
