@@ -37,17 +37,21 @@ func endFiles(ctx context.Context, tx *sql.Tx, which string, now time.Time, acco
 
 // Ended gives files that have expired, and promises that were not kept in time,
 // of all accounts, at most limit. From then on they are nobody's: a promise
-// among them cannot be kept any more, and their bytes may be deleted.
+// among them cannot be kept any more, and their bytes may be deleted. All of
+// them are marked, however few are given, so that what requests read is rid of
+// them before their bytes are.
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
-	var files []file.File
-	err := s.db.write(ctx, "end files", func(ctx context.Context, tx *sql.Tx) (err error) {
-		if _, err := endFiles(ctx, tx, endOfAll, now); err != nil {
+	for ended := int64(endBatch); ended == endBatch; {
+		err := s.db.write(ctx, "end files", func(ctx context.Context, tx *sql.Tx) (err error) {
+			ended, err = endFiles(ctx, tx, endOfAll, now)
 			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-		files, err = filesOf(tx.QueryContext(ctx, endedFiles, limit))
-		return err
-	})
-	return files, err
+	}
+	files, err := filesOf(s.db.reader.QueryContext(ctx, endedFiles, limit))
+	return files, storeError("find ended files", err)
 }
 
 // Forget removes the record of a file.

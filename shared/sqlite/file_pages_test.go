@@ -74,7 +74,7 @@ func TestListPassesOverVeryManyExpiredFiles(t *testing.T) {
 	}
 }
 
-func TestSweepEndsFilesByBatches(t *testing.T) {
+func TestSweepEndsAllFilesHoweverFewItGives(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	fillExpired(t, db, 1, 2*endBatch+1)
 	stored := func() (bytes int64) {
@@ -83,12 +83,15 @@ func TestSweepEndsFilesByBatches(t *testing.T) {
 		}
 		return bytes
 	}
-	for _, want := range []int64{endBatch + 1, 1, 0, 0} {
-		if files, err := db.Files().Ended(t.Context(), day.Add(time.Hour), 10); err != nil || len(files) != 10 {
-			t.Fatalf("%d files, %v; want 10", len(files), err)
+	for _, c := range []struct {
+		at          time.Duration
+		given, left int
+	}{{time.Hour - time.Millisecond, 0, 2*endBatch + 1}, {time.Hour, 10, 0}, {time.Hour, 10, 0}} {
+		if files, err := db.Files().Ended(t.Context(), day.Add(c.at), 10); err != nil || len(files) != c.given {
+			t.Fatalf("%d files, %v; want %d", len(files), err, c.given)
 		}
-		if got := stored(); got != want {
-			t.Fatalf("%d bytes count, want %d", got, want)
+		if got := stored(); got != int64(c.left) {
+			t.Fatalf("%d bytes count, want %d", got, c.left)
 		}
 	}
 }
