@@ -61,7 +61,8 @@ type Store interface {
 	//
 	// Errors: fault.Limited when the account would then store more than limit
 	// bytes, its promised files counted in (0 is no limit); the limit is exact
-	// under concurrency.
+	// under concurrency. A file that has expired by the new one's CreatedAt no
+	// longer counts, swept or not.
 	Create(ctx context.Context, f File, limit int64) error
 
 	// Get gives an account's file.
@@ -90,7 +91,7 @@ type Store interface {
 	Delete(ctx context.Context, account, id string, now time.Time) (File, error)
 
 	// Promise gives a file that is promised, or was until Publish made it a
-	// file.
+	// file; UploadUntil stays as it was.
 	//
 	// Errors: fault.NotFound when there is none.
 	Promise(ctx context.Context, id string) (File, error)
@@ -105,7 +106,8 @@ type Store interface {
 // Archive is what the sweeper needs of records, on one machine.
 type Archive interface {
 	// Ended gives files that have expired, and promises that were not kept in
-	// time, of all accounts, at most limit.
+	// time, of all accounts, at most limit. A promise that it has given can no
+	// longer be published: its bytes are about to go.
 	Ended(ctx context.Context, now time.Time, limit int) ([]File, error)
 	// Forget removes the record of a file.
 	Forget(ctx context.Context, id string) error
