@@ -20,6 +20,7 @@ type devCommand struct {
 	enhanceFlags
 	Addr      string   `env:"CUTROOM_ADDR" default:":8080" help:"Address of the media API (${env})."`
 	DevKey    string   `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
+	Secret    string   `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, 16 bytes or more; made and kept in the data folder if absent (${env})."`
 	MaxUpload byteSize `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
 	Workers   int      `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors (${env})."`
 	Origins   []string `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
@@ -38,6 +39,9 @@ func (c *devCommand) Validate() error {
 		if origin != "*" && !credential.IsOrigin(origin) {
 			return fmt.Errorf("CUTROOM_CORS_ORIGINS: %q is neither * nor an origin such as https://app.example.com", origin)
 		}
+	}
+	if c.Secret != "" && len(c.Secret) < minSecret {
+		return fmt.Errorf("CUTROOM_SECRET: it is shorter than %d bytes", minSecret)
 	}
 	if c.Data == "" {
 		return fmt.Errorf("CUTROOM_DATA: it is empty")

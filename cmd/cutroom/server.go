@@ -18,6 +18,7 @@ import (
 	"cutroom/shared/credential"
 	"cutroom/shared/fault"
 	"cutroom/shared/ffmpeg"
+	"cutroom/shared/file"
 	"cutroom/shared/folder"
 	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
@@ -49,6 +50,7 @@ type server struct {
 	http     *httpserver.Server
 	worker   *worker.Worker
 	sweeper  *job.Sweeper
+	files    *file.Sweeper
 	minter   *credential.Minter
 	devKey   string
 	// stopping ends when the server stops, before its requests do.
@@ -115,6 +117,15 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Store: jobs, Blobs: blobs, Now: time.Now, Logger: logger, ResultAge: service.ResultAge, RecordAge: service.RecordAge,
 	}
 	s.minter = &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now, Logger: logger}
+	secret, err := ensureSecret(c)
+	if err != nil {
+		return s, err
+	}
+	files := file.NewService(file.Config{
+		Store: s.db.Files(), Blobs: blobs, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: file.NewCursors(secret), Now: time.Now,
+	})
+	uploads := api.NewUploadURLs(secret, time.Now)
+	s.files = &file.Sweeper{Store: s.db.Files(), Blobs: blobs, Now: time.Now, Logger: logger}
 	if err := s.recover(ctx); err != nil {
 		return s, fmt.Errorf("recover: %w", err)
 	}
@@ -125,7 +136,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError(c.Origins), Handler: api.New(api.Config{
 		Catalog: catalog, Jobs: service, Authenticator: credential.NewAuthenticator(s.db.Keys(), tiers, time.Now),
 		Limiter: limit.New(time.Now), Minter: s.minter, Origins: c.Origins, Stopping: s.stopping,
-		Blobs: blobs, MaxUpload: int64(c.MaxUpload), Logger: logger,
+		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload), Logger: logger,
 	})})
 	return s, nil
 }
@@ -142,7 +153,13 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.sweeper.SweepUnknown(ctx); err != nil {
 		return err
 	}
-	return s.sweeper.Sweep(ctx)
+	if err := s.sweeper.Sweep(ctx); err != nil {
+		return err
+	}
+	if err := s.files.SweepUnknown(ctx); err != nil {
+		return err
+	}
+	return s.files.Sweep(ctx)
 }
 
 // run serves until the context ends, then stops in order: no new requests, jobs
@@ -152,6 +169,7 @@ func (s *server) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { s.worker.Run(background) })
 	running.Go(func() { s.sweeper.Run(background) })
+	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.minter.Sweep(background) })
 	defer running.Wait()
 	defer stop()
@@ -176,6 +194,7 @@ func (s *server) run(ctx context.Context) error {
 
 // close releases what newServer took.
 func (s *server) close() {
+	s.stop()
 	if s.listener != nil {
 		s.listener.Close()
 	}

@@ -43,6 +43,7 @@ func TestWrongSettings(t *testing.T) {
 		{"an empty family", "CUTROOM_FAMILY=", []string{"letters"}},
 		{"a short key", "CUTROOM_DEV_KEY=ck_short", []string{"8 to 128"}},
 		{"another service's key", "CUTROOM_DEV_KEY=sk_0123456789", []string{"ck_"}},
+		{"a secret that can be guessed", "CUTROOM_SECRET=guess", []string{"16"}},
 		{"words as upload limit", "CUTROOM_MAX_UPLOAD=huge", []string{"huge", "512MiB"}},
 		{"nothing as upload limit", "CUTROOM_MAX_UPLOAD=0", []string{`"0"`}},
 		{"less than nothing as upload limit", "CUTROOM_MAX_UPLOAD=-1", []string{"-1"}},
@@ -72,7 +73,7 @@ func TestFlags(t *testing.T) {
 		t.Fatalf("%+v, %v", help, err)
 	}
 	for flag, setting := range map[string]string{
-		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--family": "CUTROOM_FAMILY", "--dev-key": "CUTROOM_DEV_KEY",
+		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--family": "CUTROOM_FAMILY", "--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
 		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
 		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE",
 	} {

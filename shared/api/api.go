@@ -28,14 +28,6 @@ import (
 // else is set (decisions.md, "Order of checks and error bodies").
 const DefaultMaxUpload = 512 << 20
 
-// Files finds stored files by their references.
-type Files interface {
-	// Get gives the account's file.
-	//
-	// Errors: fault.NotFound when there is none for this account.
-	Get(ctx context.Context, account, id string) (file.File, error)
-}
-
 // Config is what the endpoints are made of.
 type Config struct {
 	Catalog       *model.Catalog
@@ -47,6 +39,9 @@ type Config struct {
 	Minter *credential.Minter
 	// Origins are those that browsers may call from.
 	Origins Origins
+	// ImageWait is how long a caller waits for an image, which is then given up;
+	// 0 takes DefaultImageWait.
+	ImageWait time.Duration
 	// VideoWait is how long the deprecated routes wait for a video; 0 waits
 	// for the job's deadline. The job goes on after it.
 	VideoWait time.Duration
@@ -54,8 +49,11 @@ type Config struct {
 	// any more; nil never does.
 	Stopping context.Context
 	Blobs    blob.Store
-	// Files may be nil: then no reference is known.
-	Files Files
+	Files    *file.Service
+	// Signer signs the URLs of large uploads, for the group Files.
+	Signer Signer
+	// UploadURLs are the URLs that the group Uploads takes bytes by.
+	UploadURLs UploadURLs
 	// MaxUpload is how large a file in a form may be, in bytes; 0 takes
 	// DefaultMaxUpload.
 	MaxUpload int64
@@ -72,7 +70,9 @@ type service struct{ Config }
 type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
-func allGroups() []Group { return []Group{Jobs, Content, Generate, Tokens, Models, OpenAPI, Health} }
+func allGroups() []Group {
+	return []Group{Jobs, Content, Generate, Tokens, Models, Files, Uploads, OpenAPI, Health}
+}
 
 // New makes the handler of the groups, of all of them when none is named.
 func New(c Config, groups ...Group) http.Handler {
@@ -81,6 +81,9 @@ func New(c Config, groups ...Group) http.Handler {
 	}
 	if len(groups) == 0 {
 		groups = allGroups()
+	}
+	if c.ImageWait == 0 {
+		c.ImageWait = DefaultImageWait
 	}
 	if c.Stopping == nil {
 		c.Stopping = context.Background()

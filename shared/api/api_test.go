@@ -23,7 +23,6 @@ import (
 	"cutroom/shared/api"
 	"cutroom/shared/blob"
 	"cutroom/shared/credential"
-	"cutroom/shared/fault"
 	"cutroom/shared/file"
 	"cutroom/shared/folder"
 	"cutroom/shared/httpserver"
@@ -51,14 +50,16 @@ type setup struct {
 	rate     limit.Rate
 	origins  api.Origins
 	stopping context.Context
-	// videoWait is that of the deprecated routes.
-	videoWait time.Duration
-	workers   int
-	ready     func(context.Context) error
-	files     api.Files
-	// blobs and store wrap the real ones.
+	// imageWait and videoWait are those of synchronous calls.
+	imageWait, videoWait time.Duration
+	workers              int
+	ready                func(context.Context) error
+	// stored is how many bytes an account may store, 0 for any number.
+	stored int64
+	// blobs, store and shelf wrap the real ones.
 	blobs  func(blob.Store) blob.Store
 	store  func(job.Store) job.Store
+	shelf  func(file.Store) file.Store
 	groups []api.Group
 }
 
@@ -73,6 +74,8 @@ type world struct {
 	keys    *sqlite.Keys
 	queue   *sqlite.Queue
 	jobs    *job.Service
+	shelf   *sqlite.Files // records of files
+	sweeper *file.Sweeper
 	catalog *model.Catalog
 	later   atomic.Int64 // by how much the clock is ahead, in ns
 	log     *syncBuffer
@@ -106,7 +109,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.blobs, err = folder.Open(w.root)
 	must(err)
 	tiers := credential.Tiers{credential.DefaultTier: {
-		RequestsPerSecond: s.rate.PerSecond, Burst: s.rate.Burst, PendingJobs: s.pending}}
+		RequestsPerSecond: s.rate.PerSecond, Burst: s.rate.Burst, PendingJobs: s.pending, StoredBytes: s.stored}}
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
 		must(err)
@@ -128,13 +131,24 @@ func newWorld(t *testing.T, s setup) *world {
 		Workers: map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
+	w.shelf = db.Files()
+	w.sweeper = &file.Sweeper{Store: w.shelf, Blobs: w.blobs, Now: w.now, Logger: logger}
+	var shelf file.Store = w.shelf
+	if s.shelf != nil {
+		shelf = s.shelf(shelf)
+	}
+	secret := []byte("the secret of this test")
+	urls := api.NewUploadURLs(secret, w.now)
 	server := httpserver.New(httpserver.Config{
 		Logger: logger, Failed: api.InternalError(s.origins), Stall: s.stall,
 		Handler: api.New(api.Config{
 			Catalog: w.catalog, Jobs: w.jobs, Authenticator: credential.NewAuthenticator(db.Keys(), tiers, w.now),
 			Limiter: limit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now, Logger: logger},
-			Origins: s.origins, Stopping: s.stopping, VideoWait: s.videoWait,
-			Blobs: blobs, Files: s.files, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
+			Origins: s.origins, Stopping: s.stopping, ImageWait: s.imageWait, VideoWait: s.videoWait,
+			Blobs: blobs, Files: file.NewService(file.Config{
+				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
+			}),
+			Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
 		}, s.groups...),
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -319,14 +333,4 @@ func content(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(bytes)
-}
-
-// shelf is a store of files that holds one of each account.
-type shelf map[string]file.File
-
-func (s shelf) Get(_ context.Context, account, id string) (file.File, error) {
-	if f, ok := s[id]; ok && f.Account == account {
-		return f, nil
-	}
-	return file.File{}, fault.New(fault.NotFound, "File not found.")
 }

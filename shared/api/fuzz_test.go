@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/md5"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cutroom/shared/blob"
 	"cutroom/shared/fault"
@@ -74,10 +76,10 @@ func (m *memory) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// oneFile knows one file.
-type oneFile struct{}
+// oneFile is a store that knows one file.
+type oneFile struct{ file.Store }
 
-func (oneFile) Get(_ context.Context, _, id string) (file.File, error) {
+func (oneFile) Get(_ context.Context, _, id string, _ time.Time) (file.File, error) {
 	if id != "file_1" {
 		return file.File{}, fault.New(fault.NotFound, "File not found.")
 	}
@@ -94,7 +96,8 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 	}
 	return func() (*service, *memory) {
 		store := &memory{blobs: map[string]string{"files/file_1": gif}}
-		return &service{Config{Catalog: catalog, Blobs: store, Files: oneFile{}, MaxUpload: 1000, Logger: slog.New(slog.DiscardHandler)}}, store
+		files := file.NewService(file.Config{Store: oneFile{}, Blobs: store, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now})
+		return &service{Config{Catalog: catalog, Blobs: store, Files: files, MaxUpload: 1000, Logger: slog.New(slog.DiscardHandler)}}, store
 	}
 }
 
@@ -152,11 +155,9 @@ func FuzzMultipart(f *testing.F) {
 		s, store := fresh()
 		models := s.Catalog.Models()
 		form := models[uint(which)%uint(len(models))].Form
-		in := &inputs{service: s, account: "a", jobID: "job_1"}
+		in := &inputs{storedBlobs: storedBlobs{service: s}, account: "a", jobID: "job_1"}
 		b := &body{source: strings.NewReader(text), left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
-		sub, err := readMultipart(b, "x", form, func(field *model.Field, name string, content io.Reader) (*job.Input, *problem, error) {
-			return in.take(t.Context(), field, name, content)
-		})
+		sub, err := readMultipart(b, "x", form, func(p filePart) (*job.Input, *problem, error) { return in.take(t.Context(), p) })
 		var invalid problems
 		switch {
 		case errors.As(err, &invalid):
@@ -217,9 +218,9 @@ func FuzzReference(f *testing.F) {
 	fresh := newFuzzed(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		s, store := fresh()
-		in := &inputs{service: s, account: "a", jobID: "job_1"}
+		in := &inputs{storedBlobs: storedBlobs{service: s}, account: "a", jobID: "job_1"}
 		field := &model.Field{Name: "data", Type: model.ImageFile}
-		input, wrong, err := in.take(t.Context(), field, "data", strings.NewReader(text))
+		input, wrong, err := in.take(t.Context(), filePart{field: field, name: "data", content: strings.NewReader(text)})
 		if err != nil || (input == nil) == (wrong == nil) && wrong == nil {
 			t.Fatalf("%v %v %v", input, wrong, err)
 		}

@@ -14,9 +14,9 @@ import (
 	"cutroom/shared/model"
 )
 
-// imageWait is how long a caller waits for an edited image (decisions.md,
-// "Jobs").
-const imageWait = 60 * time.Second
+// DefaultImageWait is how long a caller waits for an edited image at most
+// (decisions.md, "Jobs").
+const DefaultImageWait = 60 * time.Second
 
 // cancelTime is how long the cancellation of a job may take.
 const cancelTime = 10 * time.Second
@@ -72,7 +72,7 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *model.Model) (
 	defer context.AfterFunc(s.Stopping, func() { stop(errStopping) })()
 	limit := s.VideoWait
 	if m.Kind == model.Image {
-		limit = imageWait
+		limit = s.ImageWait
 	}
 	if limit > 0 {
 		timer := time.AfterFunc(limit, func() { stop(errWaitOver) })
@@ -89,7 +89,7 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *model.Model) (
 	case !errors.Is(cause, errWaitOver):
 		reason = job.Failure{Code: job.Cancelled, Message: "The caller did not wait for the result."}
 	case m.Kind == model.Image:
-		reason = job.Failure{Code: job.TimedOut, Message: fmt.Sprintf("The image was not edited within %d seconds.", wholeSeconds(imageWait))}
+		reason = job.Failure{Code: job.TimedOut, Message: fmt.Sprintf("The image was not edited within %d seconds.", wholeSeconds(s.ImageWait))}
 	default:
 		return job.Job{}, errWaitOver
 	}

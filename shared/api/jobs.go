@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -56,7 +55,7 @@ func (s *service) submit(r *http.Request, c call) (job.Job, error) {
 	if err != nil {
 		return job.Job{}, err
 	}
-	in := &inputs{service: s, account: who.Account(), jobID: id}
+	in := &inputs{storedBlobs: storedBlobs{service: s}, account: who.Account(), jobID: id}
 	defer in.discard(ctx)
 
 	sub, err := s.readForm(ctx, r, m.Form, in)
@@ -115,9 +114,7 @@ func (s *service) readForm(ctx context.Context, r *http.Request, form *model.For
 	case err == nil && kind == "application/x-www-form-urlencoded":
 		return readURLEncoded(b, form)
 	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
-		return readMultipart(b, parameters["boundary"], form, func(field *model.Field, name string, content io.Reader) (*job.Input, *problem, error) {
-			return in.take(ctx, field, name, content)
-		})
+		return readMultipart(b, parameters["boundary"], form, func(p filePart) (*job.Input, *problem, error) { return in.take(ctx, p) })
 	case form.URLEncoded:
 		return nil, problems{bodyProblem("The body must be application/x-www-form-urlencoded, or multipart/form-data with a boundary.")}
 	}

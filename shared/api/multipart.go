@@ -28,9 +28,20 @@ var (
 	errTruncated = errors.New("the form ends before its last boundary")
 )
 
+// filePart is a file in a form, as it arrives.
+type filePart struct {
+	field *model.Field
+	// name is the field's name as the client spelled it.
+	name string
+	// fileName and declared, a MIME type, are the client's words; either may be
+	// empty.
+	fileName, declared string
+	content            io.Reader
+}
+
 // takeFile stores the content of a file part. A problem is the client's, an
 // error ends the request. It need not read the content to its end.
-type takeFile func(field *model.Field, name string, content io.Reader) (*job.Input, *problem, error)
+type takeFile func(filePart) (*job.Input, *problem, error)
 
 // readMultipart reads a form part by part, as it arrives. Files go to take and
 // nothing is held of them; of other fields, maxValue bytes are kept.
@@ -55,7 +66,7 @@ func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (s
 		}
 		source.unbound()
 		p := &partContent{part: part}
-		err = readPart(sub, part.FormName(), p, form, take)
+		err = readPart(sub, p, form, take)
 		if err == nil {
 			// The reader would drop the rest too, but within a header's bound.
 			_, err = io.Copy(io.Discard, p)
@@ -73,7 +84,8 @@ func readMultipart(b *body, boundary string, form *model.Form, take takeFile) (s
 }
 
 // readPart reads one part, as far as it is of use.
-func readPart(sub submission, name string, p io.Reader, form *model.Form, take takeFile) error {
+func readPart(sub submission, p *partContent, form *model.Form, take takeFile) error {
+	name := p.part.FormName()
 	if name == "" {
 		return problems{bodyProblem("A part has no name, or its Content-Disposition cannot be read.")}
 	}
@@ -94,7 +106,9 @@ func readPart(sub submission, name string, p io.Reader, form *model.Form, take t
 	if s == nil {
 		return nil
 	}
-	input, wrong, err := take(field, name, p)
+	input, wrong, err := take(filePart{
+		field: field, name: name, fileName: p.part.FileName(), declared: p.part.Header.Get("Content-Type"), content: p,
+	})
 	if wrong != nil {
 		s.problems = append(s.problems, *wrong)
 	}

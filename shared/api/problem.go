@@ -81,12 +81,25 @@ func tooGreat(field string, input any, most int64) problem {
 }
 
 func tooLong(field, text string, most int64) problem {
-	characters := "characters"
-	if most == 1 {
-		characters = "character"
-	}
 	return fieldProblem(field, "string_too_long", text,
-		fmt.Sprintf("String should have at most %d %s", most, characters), map[string]any{"max_length": most})
+		fmt.Sprintf("String should have at most %d %s", most, characters(most)), map[string]any{"max_length": most})
+}
+
+func characters(n int64) string {
+	if n == 1 {
+		return "character"
+	}
+	return "characters"
+}
+
+func tooShort(field, text string, least int64) problem {
+	return fieldProblem(field, "string_too_short", text,
+		fmt.Sprintf("String should have at least %d %s", least, characters(least)), map[string]any{"min_length": least})
+}
+
+func unlikePattern(field, text, pattern string) problem {
+	return fieldProblem(field, "string_pattern_mismatch", text,
+		fmt.Sprintf("String should match pattern '%s'", pattern), map[string]any{"pattern": pattern})
 }
 
 func notAmong(field, text string, values []string) problem {

@@ -115,8 +115,8 @@ func (f File) expiry(from time.Time) time.Time {
 
 // Promised gives a promised file that may take bytes now.
 //
-// Errors: fault.NotFound when there is none, its bytes are there, or its time is
-// over.
+// Errors: fault.Conflict when its bytes are there; fault.NotFound when there is
+// none, or its time is over.
 func (s *Service) Promised(ctx context.Context, id string) (File, error) {
 	f, err := s.Store.Promise(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -125,7 +125,10 @@ func (s *Service) Promised(ctx context.Context, id string) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("file: get the promise %s: %w", id, err)
 	}
-	if !f.Promised || !s.Now().Before(f.UploadUntil) {
+	switch {
+	case !f.Promised && !f.Expired(s.Now()):
+		return File{}, fault.New(fault.Conflict, "The file's bytes are there already.")
+	case !f.Promised, !s.Now().Before(f.UploadUntil):
 		return File{}, unknown()
 	}
 	return f, nil

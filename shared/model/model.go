@@ -121,6 +121,8 @@ type FieldType string
 const (
 	VideoFile FieldType = "video"
 	ImageFile FieldType = "image"
+	// AnyFile is for forms that are no model's: a model edits a kind of media.
+	AnyFile FieldType = "file"
 	Text      FieldType = "text"
 	Integer   FieldType = "integer"
 	Boolean   FieldType = "boolean"
@@ -128,7 +130,7 @@ const (
 )
 
 // IsFile reports whether the field takes a file part.
-func (t FieldType) IsFile() bool { return t == VideoFile || t == ImageFile }
+func (t FieldType) IsFile() bool { return t == VideoFile || t == ImageFile || t == AnyFile }
 
 // Field is one field of a form.
 type Field struct {

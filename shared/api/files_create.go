@@ -1,0 +1,210 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gabriel-vasile/mimetype"
+
+	"cutroom/shared/file"
+	"cutroom/shared/job"
+	"cutroom/shared/media"
+	"cutroom/shared/model"
+)
+
+const (
+	fileField     = "file"
+	lifetimeField = "ttl_seconds"
+	// persistent is the lifetime of a file that is kept until it is deleted.
+	persistent = "persistent"
+)
+
+// uploadForm is the form of an upload (decisions.md, "Forms": Upload).
+func uploadForm() *model.Form {
+	return &model.Form{Name: "upload", Fields: []model.Field{
+		{
+			Name: fileField, Type: model.AnyFile, Required: true,
+			Description: "The bytes to store, of any kind.",
+		},
+		{
+			Name: lifetimeField, Type: model.Text, Default: fmt.Sprint(int64(file.DefaultLifetime / time.Second)),
+			Description: fmt.Sprintf("How long the file is kept, %d to %d seconds, or `%s` to keep it until it is deleted.",
+				minLifetime, maxLifetime, persistent),
+		},
+	}}
+}
+
+// createFile is POST /v1/files: a form with the file, or JSON that announces a
+// large one.
+func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) error {
+	if r.ContentLength > s.maxBody() {
+		return s.errBodyTooLarge()
+	}
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err == nil && kind == "application/json":
+		return s.announceFile(w, r, c)
+	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
+		f, err := s.upload(r, c, parameters["boundary"])
+		if err != nil {
+			return err
+		}
+		s.writeJSON(w, r, http.StatusOK, newFileBody(f))
+		return nil
+	}
+	return problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json to announce a large file.")}
+}
+
+// upload stores the file of a form and has it recorded. When it fails, nothing
+// that it stored stays, unless the file may have been recorded all the same.
+//
+// Errors: problems; those of the body, the stores and file.Service.
+func (s *service) upload(r *http.Request, c call, boundary string) (file.File, error) {
+	ctx := r.Context()
+	blobs := &storedBlobs{service: s}
+	defer blobs.discard(ctx)
+
+	form := uploadForm()
+	f := file.File{Account: c.who.Account(), Key: c.who.Key.ID}
+	b := &body{source: r.Body, left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
+	sub, err := readMultipart(b, boundary, form, func(p filePart) (*job.Input, *problem, error) {
+		wrong, err := s.takeUpload(ctx, p, blobs, &f)
+		return nil, wrong, err
+	})
+	if err != nil {
+		return file.File{}, err
+	}
+	var found problems
+	if carried := sub[fileField]; carried == nil {
+		found = problems{missing(fileField)}
+	} else {
+		found = carried.problems
+	}
+	f.Lifetime = file.DefaultLifetime
+	if carried := sub[lifetimeField]; carried != nil {
+		var wrong *problem
+		found = append(found, carried.problems...)
+		if f.Lifetime, wrong = parseLifetime(carried.text); wrong != nil {
+			found = append(found, *wrong)
+		}
+	}
+	if len(found) > 0 {
+		return file.File{}, found
+	}
+	if err := ctx.Err(); err != nil {
+		return file.File{}, err
+	}
+	// From here on it changes nothing that the client leaves; see submit.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer cancel()
+	blobs.kept = true
+	f, err = s.Files.Create(ctx, f, c.who.Tier.StoredBytes)
+	blobs.kept = !refused(err)
+	return f, err
+}
+
+// takeUpload stores a file of any kind and fills in what is known of it then.
+//
+// Errors: those of the content and of the stores.
+func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs, f *file.File) (*problem, error) {
+	head, err := readHead(p.content)
+	if err != nil {
+		return nil, err
+	}
+	if len(head) == 0 {
+		wrong := valueProblem(p.name, nil, emptyFile)
+		return &wrong, nil
+	}
+	if f.Blob, err = s.Files.NewBlob(); err != nil {
+		return nil, err
+	}
+	f.Size, f.MD5, err = blobs.store(ctx, f.Blob, io.MultiReader(bytes.NewReader(head), p.content), s.MaxUpload, errFileTooLarge)
+	switch {
+	case errors.Is(err, errFileTooLarge):
+		wrong := fileTooLarge(p.name, s.MaxUpload)
+		return &wrong, nil
+	case err != nil:
+		return nil, fmt.Errorf("store a file: %w", err)
+	}
+	f.Filename = p.fileName
+	f.MIME = typeOf(head, p.declared)
+	return nil, nil
+}
+
+// readHead reads what the type of a file is told by.
+//
+// Errors: those of the content.
+func readHead(content io.Reader) ([]byte, error) {
+	head := make([]byte, media.SniffLen)
+	n, err := io.ReadFull(content, head)
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // ReadFull's own, not a body's that broke off
+		err = nil
+	}
+	return head[:n], err
+}
+
+// undeclared is the type of bytes of which nothing is known.
+const undeclared = "application/octet-stream"
+
+// typeOf gives the type of a file, as its first bytes tell it, else as it was
+// declared (decisions.md, "Files").
+func typeOf(head []byte, declared string) string {
+	told := toldType(head)
+	if told != "" {
+		return told
+	}
+	if declared, _, err := mime.ParseMediaType(declared); err == nil && mimeForm.MatchString(declared) && declared != undeclared {
+		return declared
+	}
+	return plainType(mimetype.Detect(head).String())
+}
+
+// toldType gives the type that a file's first bytes tell, "" when they tell
+// none. That they are text tells none: there are many types of it that look the
+// same.
+func toldType(head []byte) string {
+	if kind, known := media.Sniff(head); known {
+		return kind.MIME
+	}
+	switch told := plainType(mimetype.Detect(head).String()); told {
+	case undeclared, "text/plain":
+		return ""
+	default:
+		return told
+	}
+}
+
+// plainType gives a media type without its parameters.
+func plainType(mime string) string {
+	plain, _, _ := strings.Cut(mime, ";")
+	return plain
+}
+
+// Bounds of a lifetime, in seconds.
+const (
+	minLifetime = int64(file.MinLifetime / time.Second)
+	maxLifetime = int64(file.MaxLifetime / time.Second)
+)
+
+// parseLifetime reads how long a file is kept; 0 is until it is deleted.
+func parseLifetime(text string) (time.Duration, *problem) {
+	if text == persistent {
+		return 0, nil
+	}
+	least, most := minLifetime, maxLifetime
+	number, wrong := parse(&model.Field{Type: model.Integer, Min: &least, Max: &most}, &sent{name: lifetimeField, text: text})
+	if wrong == nil {
+		return time.Duration(number.(int64)) * time.Second, nil
+	}
+	if wrong.Type == "int_parsing" {
+		wrong.Message = "Input should be '" + persistent + "' or a valid integer, unable to parse string as an integer"
+	}
+	return 0, wrong
+}
