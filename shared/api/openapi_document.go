@@ -18,9 +18,6 @@ var openapiSource string
 //go:embed openapi_components.yaml
 var openapiComponents string
 
-// exampleFile is a reference for examples.
-const exampleFile = "file_2HqWqQmJ7d3c0Vt9AYbNf5KxZ1e"
-
 // document is the OpenAPI 3.1 description of the service while it is made.
 type document struct {
 	catalog *model.Catalog
@@ -83,16 +80,29 @@ func (d *document) add(route *route) error {
 	if path == "" {
 		path = route.path
 	}
-	operation, err := d.complete(route, operation.without("path"))
+	video := operation.object("deprecated_videos")
+	operation = operation.without("path", "deprecated_videos")
+	complete, err := d.complete(route, operation)
 	if err != nil {
 		return err
 	}
 	if route.serves == nil {
-		d.put(path, route.method, operation)
+		d.put(path, route.method, complete)
 		return nil
+	}
+	for _, m := range video {
+		operation = operation.set(m.name, m.value)
+	}
+	completeVideo, err := d.complete(route, operation)
+	if err != nil {
+		return err
 	}
 	prefix, _, _ := strings.Cut(path, "{")
 	for _, m := range route.models(d.catalog) {
+		operation := complete
+		if m.Generate == model.GenerateDeprecated {
+			operation = completeVideo
+		}
 		for _, name := range m.Names() {
 			d.put(prefix+name, route.method, forModel(operation, m, name))
 		}
@@ -136,10 +146,23 @@ func (d *document) complete(route *route, operation object) (object, error) {
 		}
 	}
 	slices.SortFunc(responses, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	if body := operation.object("requestBody"); body != nil {
+		operation = operation.set("requestBody", completeBody(body))
+	}
 	if route.access != public {
 		operation = operation.set("security", []any{object{{"key", []any{}}}})
 	}
 	return operation.without("refusals").set("responses", responses), nil
+}
+
+// completeBody replaces the shorthand for the form of uploads.
+func completeBody(body object) object {
+	content := body.object("content")
+	const form = "multipart/form-data"
+	if content.text(form) != "upload" {
+		return body
+	}
+	return body.set("content", content.set(form, formBody(uploadForm()).object("content").get(form)))
 }
 
 // counted reports whether calls of a route count against the rate of a tier.

@@ -7,13 +7,13 @@ import (
 // formBody describes a form as the body of a request: the fields that the form
 // itself is read by, under every name that a field has.
 func formBody(form *model.Form) object {
-	var properties, encoding, examples object
+	var properties, encoding object
 	var required, spellings []any
 	for i := range form.Fields {
 		field := &form.Fields[i]
 		for _, name := range fieldNames(field) {
 			properties = append(properties, member{name, fieldSchema(field, name)})
-			if field.Type.IsFile() {
+			if field.Type == model.VideoFile || field.Type == model.ImageFile {
 				encoding = append(encoding, member{name, object{{"contentType", string(field.Type) + "/*"}}})
 			}
 		}
@@ -23,9 +23,6 @@ func formBody(form *model.Form) object {
 		if field.Also != "" {
 			spellings = append(spellings, object{{"not", object{{"required", []any{field.Name, field.Also}}}}})
 		}
-		if example := fieldExample(form, field); example != nil {
-			examples = append(examples, member{field.Name, example})
-		}
 	}
 	schema := object{{"type", "object"}, {"properties", properties}}
 	if required != nil {
@@ -34,14 +31,14 @@ func formBody(form *model.Form) object {
 	if rules := append(spellings, formRules(form)...); rules != nil {
 		schema = append(schema, member{"allOf", rules})
 	}
-	parts := object{{"schema", schema}, {"example", examples}}
+	parts := object{{"schema", schema}}
 	if encoding != nil {
 		parts = append(parts, member{"encoding", encoding})
 	}
 	content := object{{"multipart/form-data", parts}}
 	if form.URLEncoded {
 		content = object{
-			{"application/x-www-form-urlencoded", object{{"schema", schema}, {"example", examples}}},
+			{"application/x-www-form-urlencoded", object{{"schema", schema}}},
 			{"multipart/form-data", parts},
 		}
 	}
@@ -65,10 +62,12 @@ func fieldSchema(field *model.Field, name string) object {
 	add := func(name string, value any) { s = append(s, member{name, value}) }
 	switch field.Type {
 	case model.VideoFile, model.ImageFile:
+		s = s.set("description", description+" A file, or the id of a stored one.")
+		fallthrough
+	case model.AnyFile:
 		// What OpenAPI 3.1 itself would have, contentMediaType, fewer tools know.
 		add("type", "string")
 		add("format", "binary")
-		s = s.set("description", description+" A file, or the id of a stored one.")
 	case model.Integer:
 		add("type", "integer")
 		if field.Min != nil {
@@ -89,6 +88,9 @@ func fieldSchema(field *model.Field, name string) object {
 		}
 		if field.Max != nil {
 			add("maxLength", *field.Max)
+		}
+		if field.Name == promptField {
+			add("examples", []any{"a watercolor painting"})
 		}
 	}
 	if field.Default != nil {
@@ -129,16 +131,4 @@ func carries(form *model.Form, name string) object {
 		object{{"required", []any{field.Name}}},
 		object{{"required", []any{field.Also}}},
 	}}}
-}
-
-// fieldExample gives a value for an example of the form, nil when the example
-// is better without the field.
-func fieldExample(form *model.Form, field *model.Field) any {
-	switch {
-	case field.Name == promptField && field.Type == model.Text:
-		return "a watercolor painting"
-	case field.Required && field.Type.IsFile():
-		return exampleFile
-	}
-	return nil
 }

@@ -106,10 +106,8 @@ func TestEveryDocumentedOperationAnswers(t *testing.T) {
 			}
 			ids[operation.OperationID] = true
 			secured := len(operation.Security) == 1 && operation.Security[0]["key"] != nil
-			for _, status := range []string{"401", "403"} {
-				if operation.Responses[status] != nil != secured {
-					t.Errorf("%s %s: that it answers %s does not follow from whether it asks for a key", method, path, status)
-				}
+			if operation.Responses["401"] != nil != secured || secured && operation.Responses["403"] == nil {
+				t.Errorf("%s %s: that it answers 401 or 403 does not follow from whether it asks for a key", method, path)
 			}
 			request := httptest.NewRequest(strings.ToUpper(method), strings.NewReplacer("{", "", "}", "").Replace(path), nil)
 			answer := httptest.NewRecorder()

@@ -12,7 +12,7 @@ function make(tag, properties, ...children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter(child => child !== undefined && child !== null));
+  element.append(...children.flat(Infinity).filter(child => child !== undefined && child !== null));
   return element;
 }
 
@@ -34,6 +34,7 @@ function typeOf(schema) {
   schema = follow(schema) || {};
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.join(" | ");
+  if (schema.anyOf && !schema.type) return schema.anyOf.map(one => [typeOf(one), ...limitsOf(one)].join(" ")).join(" or ");
   const types = [schema.type || "any"].flat().map(type => {
     if (type === "array") return "array of " + typeOf(schema.items);
     if (type === "string" && schema.format === "binary") return "file";
@@ -70,6 +71,10 @@ function field(name, schema, required, description, inside) {
 function fields(schema) {
   schema = follow(schema) || {};
   if (schema.type === "array" || schema.items) return fields(schema.items);
+  if (schema.anyOf && !schema.properties) {
+    const choices = schema.anyOf.map(follow).filter(one => one.properties);
+    return choices.length ? make("div", {}, choices.map((one, i) => [make("h4", {}, i ? "or" : "either"), paragraphs(one.description), fields(one)])) : undefined;
+  }
   const list = Object.entries(schema.properties || {}).map(([name, one]) =>
     field(name, one, (schema.required || []).includes(name), "", fields(one)));
   return list.length ? make("dl", {}, list) : undefined;
@@ -96,12 +101,15 @@ function curl(path, method, operation) {
   if (type === "application/json") {
     const example = body.example || exampleOf(body.schema) || {};
     words.push("-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(example))}`);
+  } else if (type === "application/octet-stream") {
+    words.push("--data-binary @film.mp4");
   } else if (body) {
     const flag = type === "multipart/form-data" ? "-F" : "--data-urlencode";
     const schema = follow(body.schema);
-    for (const [name, value] of Object.entries(body.example || {})) {
-      const file = follow(schema.properties[name]).format === "binary";
-      words.push(`${flag} ${quoted(name + "=" + (file ? fileFor(body, name) : value))}`);
+    for (const [name, one] of Object.entries(schema.properties)) {
+      const required = (schema.required || []).includes(name);
+      if (follow(one).format === "binary") required && words.push(`${flag} ${quoted(name + "=" + fileFor(body, name))}`);
+      else if (exampleOf(one) !== undefined) words.push(`${flag} ${quoted(name + "=" + exampleOf(one))}`);
     }
   }
   const answer = follow((operation.responses || {})["200"]) || {};
@@ -161,16 +169,18 @@ function input(name, schema, example, file) {
 function tryIt(currentPath, method, operation) {
   const parameters = (operation.parameters || []).map(follow).filter(one => one.in !== "header");
   const [type, body] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
-  const rows = parameters.map(one => ["parameter:" + one.name, one.name, input("parameter:" + one.name, one.schema, "")]);
+  const rows = parameters.map(one => [one.name, input("parameter:" + one.name, one.schema)]);
   if (type === "application/json") {
     const text = make("textarea", { name: "json", rows: 5, spellcheck: "false" });
     text.value = JSON.stringify(body.example || exampleOf(body.schema) || {}, null, 2);
-    rows.push(["json", "JSON", text]);
+    rows.push(["JSON", text]);
+  } else if (type === "application/octet-stream") {
+    rows.push(["bytes", make("input", { name: "bytes", type: "file" })]);
   } else if (body) {
     const properties = Object.entries(follow(body.schema).properties).filter(([name]) => !/\.\d+$/.test(name));
     for (const [name, schema] of properties) {
       const file = follow(schema).format === "binary";
-      rows.push([name, name, input(name, schema, (body.example || {})[name], file)]);
+      rows.push([name, input(name, schema, exampleOf(schema), file)]);
     }
   }
   const outcome = make("div", { class: "outcome", "aria-live": "polite" });
@@ -184,8 +194,10 @@ function tryIt(currentPath, method, operation) {
       outcome.replaceChildren(make("pre", {}, "The request failed: " + failure.message));
     }
     send.disabled = false;
-  } }, rows.flatMap(([, label, control]) => [make("label", {}, label, ), control]), make("div", { class: "wide" }, send), outcome);
-  form.querySelectorAll("label").forEach((label, i) => { rows[i][2].setAttribute("aria-label", label.textContent); });
+  } }, rows.flatMap(([label, control], i) => {
+    control.id = `${operation.operationId}-${i}`;
+    return [make("label", { for: control.id }, label), control];
+  }), make("div", { class: "wide" }, send), outcome);
   return make("details", { class: "try" }, make("summary", {}, "Try it"), form);
 }
 
@@ -202,6 +214,8 @@ async function answerOf(form, path, method, operation, parameters, type) {
   if (type === "application/json") {
     options.headers["content-type"] = type;
     options.body = form.elements.json.value;
+  } else if (type === "application/octet-stream") {
+    options.body = form.elements.bytes.files[0];
   } else if (type) {
     const data = [...new FormData(form)].filter(([name, value]) => !name.startsWith("parameter:") && (value.size === undefined ? value : value.size || value.name));
     options.body = type === "multipart/form-data" ? new FormData() : new URLSearchParams();
@@ -312,6 +326,6 @@ function show() {
 fetch("openapi.json").then(answer => {
   if (!answer.ok) throw new Error("status " + answer.status);
   return answer.json();
-}).then(document => { api = document; show(); }).catch(failure => {
-  document.querySelector(".loading").textContent = "The interface could not be loaded: " + failure.message;
+}).then(described => { api = described; show(); }).catch(failure => {
+  document.getElementById("top").replaceChildren(make("p", {}, "The interface could not be shown: " + failure.message));
 });
