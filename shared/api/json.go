@@ -40,8 +40,7 @@ func readJSON(r *http.Request) (jsonObject, error) {
 //
 // Errors: problems.
 func parseJSON(text []byte) (jsonObject, error) {
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 {
+	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
 	if !utf8.Valid(text) {
@@ -139,16 +138,23 @@ func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	if value == nil {
 		return nil, nil
 	}
-	// What is out of a float's range gives an infinity, which is on its right
-	// side of the bounds.
+	var shown any = value
 	number, err := strconv.ParseFloat(string(value), 64)
 	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange), !math.IsInf(number, 0) && number != math.Trunc(number):
+	case errors.Is(err, strconv.ErrRange):
+		// The number is an infinity, on its right side of the bounds. It is
+		// shown as text, as it would break a client that reads it.
+		shown = string(value)
+	case value[0] == '"':
+		return nil, problems{fieldProblem(name, "int_parsing", value, "Input should be a valid integer, unable to parse string as an integer", nil)}
+	case err != nil, number != math.Trunc(number):
 		return nil, problems{fieldProblem(name, "int_parsing", value, "Input should be a valid integer", nil)}
+	}
+	switch {
 	case number < float64(least):
-		return nil, problems{tooSmall(name, value, least)}
+		return nil, problems{tooSmall(name, shown, least)}
 	case number > float64(most):
-		return nil, problems{tooGreat(name, value, most)}
+		return nil, problems{tooGreat(name, shown, most)}
 	}
 	n := int64(number)
 	return &n, nil

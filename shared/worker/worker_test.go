@@ -117,7 +117,7 @@ func (s *shop) start(run script, change ...func(*worker.Config)) (stop func()) {
 }
 
 // submit accepts a job whose video has the content; age is how long ago.
-func (s *shop) submit(content string, age time.Duration) string {
+func (s *shop) submit(content string, age time.Duration, change ...func(*job.Job)) string {
 	s.t.Helper()
 	id, err := s.service.NewID()
 	if err != nil {
@@ -128,11 +128,15 @@ func (s *shop) submit(content string, age time.Duration) string {
 		s.t.Fatal(err)
 	}
 	created := time.Now().Add(-age).UTC().Truncate(time.Millisecond)
-	err = s.jobs.Accept(s.t.Context(), job.Job{
+	j := job.Job{
 		ID: id, Account: "acme", Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
 		Request:   job.Request{Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": {Blob: name, MIME: "video/mp4"}}},
 		CreatedAt: created, Deadline: created.Add(job.MaxAge),
-	}, 0)
+	}
+	for _, c := range change {
+		c(&j)
+	}
+	err = s.jobs.Accept(s.t.Context(), j, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}
