@@ -116,7 +116,7 @@ func (c cells) caustics(amount float64) Texture {
 			u := x + 0.05*math.Sin(turnY*3+math.Sin(turnX*2))
 			v := y + 0.05*math.Sin(turnX*4+math.Sin(turnY))
 			_, _, first, second := d.nearest(u, v)
-			return amount * (1 - 0.75*y/d.height) * math.Pow(smoothstep(0.42, 0, second-first), 2)
+			return amount * math.Pow(smoothstep(0.42, 0, second-first), 2)
 		})
 	}
 }

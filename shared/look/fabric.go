@@ -4,6 +4,7 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"slices"
 
 	"cutroom/shared/look/noise"
 	"cutroom/shared/look/oklab"
@@ -13,21 +14,21 @@ import (
 // cloth's two colours is there, 0 to 1, and how the surface is lit, around 0.
 type weave func(x, y float64, uneven *noise.Field) (second, relief float64)
 
-// weaves are the cloths that prompts can ask for.
-func weaves() []struct {
+// pattern is a weave that prompts can ask for.
+type pattern struct {
 	phrases []string
 	weave   weave
-} {
-	return []struct {
-		phrases []string
-		weave   weave
-	}{
+}
+
+// patterns are all weaves.
+func patterns() []pattern {
+	return []pattern{
 		{[]string{"stripe", "striped", "sailor", "pinstripe"}, func(x, y float64, _ *noise.Field) (float64, float64) {
 			return smoothstep(-0.1, 0.1, math.Sin(y*2*math.Pi/0.055)), 0
 		}},
 		{[]string{"plaid", "checked", "checkered", "tartan", "flannel", "gingham"}, func(x, y float64, _ *noise.Field) (float64, float64) {
 			u, v := smoothstep(-0.1, 0.1, math.Sin(x*2*math.Pi/0.09)), smoothstep(-0.1, 0.1, math.Sin(y*2*math.Pi/0.09))
-			fine := smoothstep(0.93, 1, math.Max(math.Sin(x*2*math.Pi/0.09+1.6), math.Sin(y*2*math.Pi/0.09+1.6)))
+			fine := smoothstep(0.93, 1, max(math.Sin(x*2*math.Pi/0.09+1.6), math.Sin(y*2*math.Pi/0.09+1.6)))
 			return 0.5*u + 0.5*v, 0.10 * fine
 		}},
 		{[]string{"polka", "polka dot", "dotted", "dot"}, func(x, y float64, _ *noise.Field) (float64, float64) {
@@ -77,12 +78,12 @@ func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	source := noise.NewSource(numberOf(tokens), 2)
 	first := oklab.FromHue(source.Between(0.35, 0.75), source.Between(0.12, 0.18), source.Float()*360)
 	second := oklab.FromHue(source.Between(0.75, 0.95), source.Between(0.03, 0.09), source.Float()*360)
-	known := weaves()
-	pattern := known[source.Intn(len(known))].weave
+	known := patterns()
+	chosen := known[source.Intn(len(known))].weave
 	named := 0
-	for at := range tokens {
+	for _, token := range tokens {
 		for _, c := range dyes() {
-			if phraseAt(tokens[at:], c.name) == 0 {
+			if token != c.name {
 				continue
 			}
 			if named++; named == 1 {
@@ -92,15 +93,10 @@ func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 			}
 		}
 	}
-	// The last pattern named counts: a "striped shirt" is striped all the same.
-	best := len(known)
-	for i, candidate := range known {
-		for _, phrase := range candidate.phrases {
-			for at := range tokens {
-				if phraseAt(tokens[at:], phrase) > 0 && i < best {
-					best, pattern = i, candidate.weave
-				}
-			}
+	// Garments without a pattern come last: a "striped shirt" is striped.
+	for _, candidate := range slices.Backward(known) {
+		if slices.ContainsFunc(candidate.phrases, func(phrase string) bool { return has(tokens, phrase) }) {
+			chosen = candidate.weave
 		}
 	}
 	placed := noise.NewSource(uint64(seed), 70)
@@ -112,7 +108,7 @@ func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	sheet.rows(func(row int) {
 		for i := range width {
 			x, y := float64(i)/sheet.Unit, float64(row)/sheet.Unit
-			share, relief := pattern(x*cos+y*sin+dx, y*cos-x*sin+dy, uneven)
+			share, relief := chosen(x*cos+y*sin+dx, y*cos-x*sin+dy, uneven)
 			c := first.Lerp(second, clamp(share))
 			c.L += relief
 			r, g, b := c.SRGB()
@@ -122,15 +118,14 @@ func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	return picture
 }
 
-// dyes are the names of colours of cloth.
-func dyes() []struct {
+// dye is a colour of cloth by name.
+type dye struct {
 	name  string
 	color uint32
-} {
-	return []struct {
-		name  string
-		color uint32
-	}{
+}
+
+func dyes() []dye {
+	return []dye{
 		{"red", 0xc81e28}, {"crimson", 0xa5122a}, {"scarlet", 0xd8281c}, {"burgundy", 0x6d1428}, {"orange", 0xf07818},
 		{"yellow", 0xf5cf28}, {"mustard", 0xc8961e}, {"gold", 0xd4a63a}, {"golden", 0xd4a63a}, {"green", 0x1f8a46},
 		{"emerald", 0x0c7a58}, {"olive", 0x6b6f2a}, {"khaki", 0x9a8c60}, {"lime", 0x9bd02a}, {"mint", 0x9fdcc0},

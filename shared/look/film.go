@@ -23,7 +23,7 @@ func frame(amount, width float64) Texture {
 		edge := s.field(30)
 		w, h := s.aspect()
 		s.fill(func(x, y float64) float64 {
-			d := math.Min(math.Min(x, w-x), math.Min(y, h-y))
+			d := min(min(x, w-x), min(y, h-y))
 			d += width * (0.8*edge.Fractal(x*4, y*4, 4) + 0.25*edge.At(x*60, y*60))
 			return amount * smoothstep(width, width*0.15, d)
 		})

@@ -183,13 +183,13 @@ func palette(weight float64, colors ...oklab.Color) Adjust {
 func levels(n int, softness float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		v := clamp(c.L) * float64(n)
-		step := math.Min(math.Floor(v), float64(n-1))
+		step := min(math.Floor(v), float64(n-1))
 		blend := smoothstep(1-softness, 1, v-step)
 		// The middles of the lowest and the highest step become black and white.
-		l := math.Min((step+blend)/float64(n-1), 1)
+		l := min((step+blend)/float64(n-1), 1)
 		// Chroma follows lightness, so that dark steps do not glow.
 		if c.L > 0.01 {
-			k := math.Min(l/c.L, 1.3)
+			k := min(l/c.L, 1.3)
 			c.A, c.B = c.A*k, c.B*k
 		}
 		c.L = l
@@ -197,7 +197,16 @@ func levels(n int, softness float64) Adjust {
 	}
 }
 
-func clamp(v float64) float64 { return math.Max(0, math.Min(1, v)) }
+// clamp brings a value into 0 to 1, and what is no number to 0.
+func clamp(v float64) float64 {
+	if !(v > 0) {
+		return 0
+	}
+	if v > 1 {
+		return 1
+	}
+	return v
+}
 
 // smoothstep goes from 0 at zero to 1 at one, which may be the lower of the two,
 // without a corner.

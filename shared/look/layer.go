@@ -129,7 +129,7 @@ func (l Layer) gray() bool {
 	return true
 }
 
-func level(v float64) uint8 { return uint8(math.Max(0, math.Min(255, v*255+0.5))) }
+func level(v float64) uint8 { return uint8(max(0, min(255, v*255+0.5))) }
 
 // fill sets every value from its place, in units from the sheet's corner. The
 // function is called from several goroutines.

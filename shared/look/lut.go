@@ -49,19 +49,20 @@ func LUTOf(change func(r, g, b float64) (float64, float64, float64)) *LUT {
 	return lut
 }
 
-// clip brings a channel into 0 to 1; a negative light has no root.
+// clip brings a channel into 0 to 1, and what is no number (the root of a
+// negative light) to 0.
 func clip(v float64) float32 {
 	if !(v > 0) {
 		return 0
 	}
-	return float32(math.Min(v, 1))
+	return float32(min(v, 1))
 }
 
 // At gives the colour for a colour, each channel 0 to 1, interpolated between
 // the eight points around it unless Nearest.
 func (l *LUT) At(r, g, b float64) (float64, float64, float64) {
 	top := float64(l.size - 1)
-	r, g, b = math.Max(0, math.Min(1, r))*top, math.Max(0, math.Min(1, g))*top, math.Max(0, math.Min(1, b))*top
+	r, g, b = float64(clip(r))*top, float64(clip(g))*top, float64(clip(b))*top
 	if l.Nearest {
 		v := l.point(int(r+0.5), int(g+0.5), int(b+0.5))
 		return float64(v[0]), float64(v[1]), float64(v[2])

@@ -74,8 +74,8 @@ func underwater() []Op {
 		grade(saturate(0.75), shift(50, 70, 0, 0.55), tint(212, 0.085), splitTone(245, 0.05, 195, 0.02), contrast(0.92, 0.5), light(-0.03)),
 		Bloom{0.05, 0.5, 0.8},
 		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.014, Motion: Motion{Down: 0.11}},
-		screen(cells{5, 1}.caustics(0.5), 0.55, 0.95, 0.95).drifting(0.05, 0.02),
-		screen(cells{7, 2}.caustics(0.3), 0.5, 0.9, 1).drifting(-0.04, 0.03),
+		screen(cells{5, 1}.caustics(0.38), 0.55, 0.95, 0.95).drifting(0.05, 0.02),
+		screen(cells{7, 2}.caustics(0.22), 0.5, 0.9, 1).drifting(-0.04, 0.03),
 		screen(bubbles(0.8, 22), 0.8, 1, 1).drifting(0.01, -0.16),
 		Layer{Texture: vignette(0.85, 0.3), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}},
 	}

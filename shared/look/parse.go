@@ -40,11 +40,12 @@ func Parse(prompt string, seed uint32) Look {
 	return asked.look(seed)
 }
 
-// Named gives the look of the words in the lexicon alone, for pictures that
-// other words have shaped already.
+// Named gives the look of the words in the lexicon alone, and of one mood at
+// most, for pictures that the words have shaped already.
 func Named(prompt string, seed uint32) Look {
 	asked := read(prompt)
 	asked.subject = nil
+	asked.moods = asked.moods[:min(1, len(asked.moods))]
 	return asked.look(seed)
 }
 
@@ -101,53 +102,68 @@ func Names() []string {
 	return names
 }
 
+// meaning is what a phrase asks for: a look, or else a modifier.
+type meaning struct {
+	phrase   []string
+	look     *entry
+	generic  bool
+	modifier *modifier
+}
+
+// meanings gives all phrases by their first word.
+func meanings() map[string][]meaning {
+	all := map[string][]meaning{}
+	learn := func(phrases []string, m meaning) {
+		for _, phrase := range phrases {
+			m.phrase = words(phrase)
+			all[m.phrase[0]] = append(all[m.phrase[0]], m)
+		}
+	}
+	for _, e := range lexicon() {
+		learn(e.phrases, meaning{look: &e})
+		learn(e.generic, meaning{look: &e, generic: true})
+	}
+	for _, c := range modifiers() {
+		learn(c.phrases, meaning{modifier: &c})
+	}
+	return all
+}
+
 // read finds what a prompt asks for.
 func read(prompt string) request {
 	var asked request
 	tokens := words(prompt)
 	asked.empty = len(tokens) == 0
-	entries, changes := lexicon(), modifiers()
+	known := meanings()
 	var generic *entry
-	chosen := map[string]bool{}
 	negated := false
 	for at := 0; at < len(tokens); {
-		found, length, weak := longestEntry(entries, tokens[at:])
-		change, changeLength := longestModifier(changes, tokens[at:])
+		var found meaning
+		for _, m := range known[tokens[at]] {
+			if len(m.phrase) > len(found.phrase) && startsWith(tokens[at:], m.phrase) {
+				found = m
+			}
+		}
 		switch {
-		case length > 0 && length >= changeLength:
-			switch {
-			case negated || chosen[found.name]:
-			case weak:
-				if generic == nil {
-					generic = found
-				}
-			case found.medium:
-				if asked.medium == nil {
-					asked.medium, chosen[found.name] = found, true
-				}
-			case len(asked.moods) < maxMoods:
-				asked.moods, chosen[found.name] = append(asked.moods, *found), true
-			}
-			at += length
-		case changeLength > 0:
-			if !negated && len(asked.modifiers) < maxModifiers {
-				asked.modifiers = append(asked.modifiers, *change)
-			}
-			at += changeLength
-		default:
+		case len(found.phrase) == 0:
 			if token := tokens[at]; !fillers[token] && !negations[token] {
 				asked.subject = append(asked.subject, token)
 			}
-			at++
+		case negated:
+		case found.generic:
+			if generic == nil {
+				generic = found.look
+			}
+		case found.look != nil:
+			asked.add(found.look)
+		case len(asked.modifiers) < maxModifiers:
+			asked.modifiers = append(asked.modifiers, *found.modifier)
 		}
+		at += max(1, len(found.phrase))
 		negated = negations[tokens[at-1]]
 	}
-	if asked.medium == nil && generic != nil {
-		if generic.medium {
-			asked.medium = generic
-		} else if len(asked.moods) == 0 {
-			asked.moods = append(asked.moods, *generic)
-		}
+	if generic != nil && (generic.medium || len(asked.moods) == 0) {
+		asked.add(generic)
 	}
 	if len(asked.subject) == 0 && asked.medium == nil && len(asked.moods) == 0 && len(asked.modifiers) == 0 {
 		asked.subject = tokens
@@ -155,33 +171,16 @@ func read(prompt string) request {
 	return asked
 }
 
-// longestEntry finds the entry with the longest phrase at the head of the
-// tokens; weak says that the phrase is a generic one.
-func longestEntry(entries []entry, tokens []string) (found *entry, length int, weak bool) {
-	for i := range entries {
-		for _, phrase := range entries[i].phrases {
-			if n := phraseAt(tokens, phrase); n > length {
-				found, length, weak = &entries[i], n, false
-			}
+// add takes a look, unless there is one of its kind already or there are enough.
+func (asked *request) add(e *entry) {
+	switch {
+	case e.medium:
+		if asked.medium == nil {
+			asked.medium = e
 		}
-		for _, phrase := range entries[i].generic {
-			if n := phraseAt(tokens, phrase); n > length {
-				found, length, weak = &entries[i], n, true
-			}
-		}
+	case len(asked.moods) < maxMoods && !slices.ContainsFunc(asked.moods, func(m entry) bool { return m.name == e.name }):
+		asked.moods = append(asked.moods, *e)
 	}
-	return found, length, weak
-}
-
-func longestModifier(changes []modifier, tokens []string) (found *modifier, length int) {
-	for i := range changes {
-		for _, phrase := range changes[i].phrases {
-			if n := phraseAt(tokens, phrase); n > length {
-				found, length = &changes[i], n
-			}
-		}
-	}
-	return found, length
 }
 
 // fuse makes one table of grades that follow each other.

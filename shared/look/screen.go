@@ -46,11 +46,11 @@ func bricks(depth, block float64) Texture {
 				v := 0.0
 				// A round stud: its rim catches light on the upper left.
 				rim := math.Exp(-math.Pow((r-0.6)/0.13, 2))
-				v += rim * (-x - y) / math.Max(r, 0.01) * 0.8
+				v += rim * (-x - y) / max(r, 0.01) * 0.8
 				v += 0.12 * smoothstep(0.62, 0.5, r)
 				// Its shadow falls to the lower right.
 				v -= 0.5 * smoothstep(0.62, 0.7, r) * smoothstep(0.95, 0.62, math.Hypot(x-0.16, y-0.16))
-				if math.Max(math.Abs(x), math.Abs(y)) > 1-2.4/float64(side) {
+				if max(math.Abs(x), math.Abs(y)) > 1-2.4/float64(side) {
 					v -= 0.45
 				}
 				s.Values[row*s.Width+i] = float32(clamp(0.5 + depth*v))
@@ -70,7 +70,7 @@ func tiles(depth, block float64) Texture {
 				x := (float64(i%side)+0.5)/float64(side)*2 - 1
 				y := (float64(row%side)+0.5)/float64(side)*2 - 1
 				v := 0.55 * stones.At(float64(i/side)*1.7+0.5, float64(row/side)*1.7+0.5)
-				edge := math.Max(math.Abs(x), math.Abs(y))
+				edge := max(math.Abs(x), math.Abs(y))
 				if math.Abs(x) > math.Abs(y) {
 					v -= 0.6 * sign(x) * smoothstep(0.6, 0.9, edge)
 				} else {
@@ -121,9 +121,9 @@ func grid(amount, every float64) Texture {
 			return smoothstep(width+pixel, width, math.Abs(math.Mod(v+every/2, every)-every/2))
 		}
 		s.fill(func(x, y float64) float64 {
-			fine := math.Max(line(x, every, 0), line(y, every, 0))
-			strong := math.Max(line(x, 5*every, pixel), line(y, 5*every, pixel))
-			return amount * math.Max(0.4*fine, strong)
+			fine := max(line(x, every, 0), line(y, every, 0))
+			strong := max(line(x, 5*every, pixel), line(y, 5*every, pixel))
+			return amount * max(0.4*fine, strong)
 		})
 	}
 }

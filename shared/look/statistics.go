@@ -57,7 +57,7 @@ func Transfer(from, to Statistics) *LUT {
 	middle := symmetric(product(product(root, b), root), math.Sqrt)
 	// The map's own stretches are bounded.
 	change := symmetric(product(product(inverse, middle), inverse), func(v float64) float64 {
-		return math.Max(0.45, math.Min(2.2, v))
+		return max(0.45, min(2.2, v))
 	})
 	return NewLUT(func(c oklab.Color) oklab.Color {
 		d := [3]float64{c.L - from.Mean[0], c.A - from.Mean[1], c.B - from.Mean[2]}
@@ -112,7 +112,7 @@ func symmetric(m matrix3, f func(float64) float64) matrix3 {
 	}
 	var values matrix3
 	for i := range 3 {
-		values[i][i] = f(math.Max(m[i][i], 1e-9))
+		values[i][i] = f(max(m[i][i], 1e-9))
 	}
 	return product(product(vectors, values), transpose(vectors))
 }

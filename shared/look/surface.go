@@ -66,7 +66,7 @@ func hatching(depth float64) Texture {
 			return stroke * pressure
 		}
 		s.fill(func(x, y float64) float64 {
-			v := math.Max(lines(x, y, 0.85, 0.0115), 0.7*lines(x+3, y, -0.55, 0.014))
+			v := max(lines(x, y, 0.85, 0.0115), 0.7*lines(x+3, y, -0.55, 0.014))
 			return 0.5 + depth*(v-0.6+0.5*hand.Fractal(x*170, y*170, 2))
 		})
 	}

@@ -32,7 +32,7 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 		picture := image.NewGray(image.Rect(0, 0, sheet.Width, sheet.Height))
 		reach := 2 * w.Reach * sheet.Unit
 		for i, v := range sheet.Values {
-			picture.Pix[i] = uint8(math.Max(0, math.Min(255, math.Round((float64(v)-0.5)*reach)+WarpZero)))
+			picture.Pix[i] = uint8(max(0, min(255, math.Round((float64(v)-0.5)*reach)+WarpZero)))
 		}
 		return picture
 	}

@@ -1,22 +1,33 @@
 package look
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
 
 // words splits a text into tokens: lower case, letters and digits only, without
-// the s of a plural, so that "Oil Paintings!" asks for an "oil painting".
+// the ending of a plural, so that "Oil Paintings!" asks for an "oil painting".
 func words(text string) []string {
 	tokens := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 	for i, token := range tokens {
-		if len(token) > 3 && strings.HasSuffix(token, "s") && !strings.HasSuffix(token, "ss") {
-			tokens[i] = strings.TrimSuffix(token, "s")
-		}
+		tokens[i] = singular(token)
 	}
 	return tokens
+}
+
+func singular(token string) string {
+	for _, ending := range []string{"ches", "shes", "sses", "xes"} {
+		if strings.HasSuffix(token, ending) {
+			return strings.TrimSuffix(token, "es")
+		}
+	}
+	if len(token) > 3 && strings.HasSuffix(token, "s") && !strings.HasSuffix(token, "ss") {
+		return strings.TrimSuffix(token, "s")
+	}
+	return token
 }
 
 // fillers say nothing of what a picture should look like. They are as words
@@ -39,17 +50,18 @@ func set(list string) map[string]bool {
 	return members
 }
 
-// phraseAt tells how many tokens at the head of the list make the phrase up, 0
-// when they do not.
-func phraseAt(tokens []string, phrase string) int {
-	parts := words(phrase)
-	if len(parts) > len(tokens) {
-		return 0
-	}
-	for i, part := range parts {
-		if tokens[i] != part {
-			return 0
+// startsWith reports whether the tokens of a phrase stand at the head of others.
+func startsWith(tokens, phrase []string) bool {
+	return len(phrase) > 0 && len(phrase) <= len(tokens) && slices.Equal(tokens[:len(phrase)], phrase)
+}
+
+// has reports whether the words of a phrase occur in tokens, in order.
+func has(tokens []string, phrase string) bool {
+	wanted := words(phrase)
+	for at := range tokens {
+		if startsWith(tokens[at:], wanted) {
+			return true
 		}
 	}
-	return len(parts)
+	return false
 }

@@ -52,7 +52,7 @@ func (h *histogram) density(r, g, b float64) float64 {
 						weight = 0
 						break
 					}
-					weight *= math.Max(0, 1-math.Abs(at[axis]-float64(v))/2)
+					weight *= max(0, 1-math.Abs(at[axis]-float64(v))/2)
 				}
 				if weight > 0 {
 					sum += weight * h.weights[p[0]][p[1]][p[2]]
@@ -84,7 +84,7 @@ func findClothes(pixels []byte, size model.Size) clothes {
 		// What was seen nowhere is as likely as not.
 		const unseen = 0.004
 		p := (in + unseen) / (in + out + 2*unseen)
-		t := math.Max(0, math.Min(1, (p-0.55)/0.2))
+		t := max(0, min(1, (p-0.55)/0.2))
 		return t * t * (3 - 2*t)
 	}
 	found := clothes{table: look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
@@ -201,7 +201,7 @@ func tile(pixels []byte, from model.Size, part image.Rectangle, size model.Size,
 	height := width * float64(part.Dy()) / float64(part.Dx())
 	mirror := func(v float64) float64 {
 		v = math.Mod(v, 2)
-		return math.Min(v, 2-v)
+		return min(v, 2-v)
 	}
 	for y := range size.Height {
 		v := float64(part.Min.Y) + mirror(float64(y)/height+dy)*float64(part.Dy()-1)

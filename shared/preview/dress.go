@@ -63,7 +63,7 @@ func bodyArea(x, y float64) float64 {
 	across := math.Abs(x-0.5) / 0.27
 	down := math.Abs(y-0.66) / 0.42
 	d := math.Pow(across, 2.4) + math.Pow(down, 3)
-	return math.Max(0, math.Min(1, (1.12-d)/0.4))
+	return max(0, min(1, (1.12-d)/0.4))
 }
 
 // drawGray draws a function of the place.

@@ -78,7 +78,7 @@ type edit struct {
 const analyzed = 0.04
 
 func (e *edit) report(stage string, fraction float64) {
-	e.reported = math.Max(e.reported, math.Min(fraction, 1))
+	e.reported = max(e.reported, min(fraction, 1))
 	e.progress(engine.Progress{Fraction: e.reported, Stage: stage})
 }
 

@@ -38,9 +38,10 @@ func (e *edit) convert(input engine.Input) string {
 			return value
 		}
 		// Tone mapping works on light itself, after scaling: that is cheaper.
-		return fmt.Sprintf("zscale=%s:f=bicubic:tin=%s:pin=%s:min=%s:t=linear:npl=100,"+
-			"format=gbrpf32le,zscale=p=bt709,tonemap=mobius:desat=0,zscale=t=bt709:r=pc", size,
-			info.Transfer, known(info.Primaries, "bt2020"), known(info.Matrix, "bt2020nc"))
+		// White is at 203 cd/m2 (ITU-R BT.2408).
+		return fmt.Sprintf("setparams=color_trc=%s:color_primaries=%s:colorspace=%s,zscale=%s:f=bicubic:t=linear:npl=203,"+
+			"format=gbrpf32le,zscale=p=bt709,tonemap=mobius:desat=0,zscale=t=bt709:r=pc",
+			info.Transfer, known(info.Primaries, "bt2020"), known(info.Matrix, "bt2020nc"), size)
 	}
 	matrix := "auto"
 	if (info.Matrix == "" || info.Matrix == "unknown") && max(info.Width, info.Height) >= 1280 {

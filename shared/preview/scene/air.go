@@ -127,7 +127,7 @@ func newProfile(width float64, top func(x float64) float64) profile {
 const profileMargin = 0.6
 
 func (p profile) at(x float64) float64 {
-	v := math.Max(0, math.Min(float64(len(p.tops)-2), (x+profileMargin)/p.step))
+	v := max(0, min(float64(len(p.tops)-2), (x+profileMargin)/p.step))
 	i := int(v)
 	return p.tops[i] + (p.tops[i+1]-p.tops[i])*(v-float64(i))
 }

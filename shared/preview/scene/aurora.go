@@ -39,7 +39,7 @@ func aurora(seed uint32) Scene {
 				rays := 0.55 + 0.45*curtains.Fractal(x*16+t*0.25+k*9, t*0.5+k*3, 2)
 				body := smooth(-0.02, 0.015, above) * math.Exp(-above*(6.5-k))
 				bright := body * rays * (0.95 - 0.2*k) * (0.6 + 0.6*curtains.At(x*1.4+k*30-t*0.12, 60))
-				c = c.plus(lower.mix(upper, smooth(0.03, 0.26, above)).times(math.Max(0, bright)))
+				c = c.plus(lower.mix(upper, smooth(0.03, 0.26, above)).times(max(0, bright)))
 			}
 			return c
 		}
@@ -66,13 +66,5 @@ func aurora(seed uint32) Scene {
 // fromHue gives a colour by lightness, chroma and hue of Oklab.
 func fromHue(lightness, chroma, hue float64) rgb {
 	r, g, b := oklab.FromHue(lightness, chroma, hue).SRGB()
-	return rgb{unit(r), unit(g), unit(b)}
-}
-
-// unit brings a channel into 0 to 1; one that is no number becomes 0.
-func unit(v float64) float64 {
-	if !(v > 0) {
-		return 0
-	}
-	return math.Min(v, 1)
+	return rgb{clamp(r), clamp(g), clamp(b)}
 }

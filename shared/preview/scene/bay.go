@@ -65,7 +65,7 @@ func Bay(seed uint32, light string, somebody bool) Scene {
 				chop := waves.Fractal((x-aspect/2)*far*3.1+t*0.5, far*7.5+t*1.9, 2)
 				slope := 0.65*swell + 0.5*chop
 				mirrorY := 2*horizon - y + slope*0.10*(0.25+depth)
-				c = above(x+slope*0.012, math.Min(mirrorY, horizon-0.001), 0)
+				c = above(x+slope*0.012, min(mirrorY, horizon-0.001), 0)
 				c = c.mix(sea, 0.22+0.4*depth)
 				// The sun's path: facets that tilt towards it glitter.
 				path := math.Exp(-math.Abs(x-sky.sunX)*(9-5*depth)) * (1 - 0.65*depth)
@@ -128,7 +128,7 @@ func gulls(x, y, t, aspect float64) float64 {
 		size := 0.017 + 0.004*math.Sin(k*5)
 		flap := 0.9 * math.Sin(t*(7+k*0.6)+k*2)
 		wing := -size * (0.35 + 0.45*flap) * math.Sin(clamp(dx/size)*2.2)
-		a = math.Max(a, cover(math.Abs(dy-wing)-0.0024*(1-0.75*clamp(dx/size)), 0.0016)*cover(dx-size, 0.002))
+		a = max(a, cover(math.Abs(dy-wing)-0.0024*(1-0.75*clamp(dx/size)), 0.0016)*cover(dx-size, 0.002))
 	}
 	return a
 }

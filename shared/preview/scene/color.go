@@ -1,7 +1,5 @@
 package scene
 
-import "math"
-
 // rgb is a colour as a screen shows it, each channel 0 to 1.
 type rgb struct{ r, g, b float64 }
 
@@ -43,4 +41,13 @@ func smooth(low, high, v float64) float64 {
 	return t * t * (3 - 2*t)
 }
 
-func clamp(v float64) float64 { return math.Max(0, math.Min(1, v)) }
+// clamp brings a value into 0 to 1, and what is no number to 0.
+func clamp(v float64) float64 {
+	if !(v > 0) {
+		return 0
+	}
+	if v > 1 {
+		return 1
+	}
+	return v
+}

@@ -53,7 +53,7 @@ func dunes(seed uint32, light string) Scene {
 				c = c.plus(day.glow.times(0.30 * dust))
 				a := cover(-below, 0.0022)
 				if a < 1 {
-					back := sky.color(x, math.Min(y, horizon), 1)
+					back := sky.color(x, min(y, horizon), 1)
 					if i > 0 {
 						back = bright.mix(day.haze, 0.5)
 					}

@@ -45,7 +45,7 @@ func mountains(seed uint32, light string, snowy bool) Scene {
 				if d < 1 {
 					// Branches: the outline steps out and in on its way down.
 					y := 1.0 - fir.height*(1-d)
-					top = math.Min(top, y+0.006*math.Sin(y*420)*d)
+					top = min(top, y+0.006*math.Sin(y*420)*d)
 				}
 			}
 			return top - 0.012*rock.At((x+eye)*60, 3)
@@ -74,8 +74,8 @@ func mountains(seed uint32, light string, snowy bool) Scene {
 				}
 				grain := rock.Fractal(x*22+9*k, y*30, 2)
 				// Ribs run down from the ridge, each in its own direction.
-				rib := rock.Fractal((x+0.35*below*slope)*9+17*k, y*4.5, 3)
-				slope = slope*math.Exp(-below*16) + 1.5*rib
+				rib := rock.Fractal((x+0.5*below*slope)*8+17*k, y*8, 4)
+				slope = slope*math.Exp(-below*22) + rib
 				body = body.mix(day.glow, 0.16*clamp(slope+0.6*grain))
 				if snowy || i < 2 {
 					line := 0.10 - 0.05*k + 0.05*grain
@@ -90,7 +90,7 @@ func mountains(seed uint32, light string, snowy bool) Scene {
 				open *= 1 - a
 			}
 			if open > 0 {
-				c = c.plus(sky.color(x, math.Min(y, horizon), 1).times(open))
+				c = c.plus(sky.color(x, min(y, horizon), 1).times(open))
 			}
 			return c.mix(day.ink, cover(firs.at(x)-y, 0.003))
 		}

@@ -42,11 +42,11 @@ func nebula(seed uint32) Scene {
 			px, py := x-planetX*aspect+0.012*t, y-planetY
 			d := math.Hypot(px, py)
 			if d < radius*1.6 {
-				height := math.Sqrt(math.Max(0, radius*radius-d*d)) / radius
+				height := math.Sqrt(max(0, radius*radius-d*d)) / radius
 				light := clamp(0.15 + 0.9*(-px*0.75-py*0.5)/radius + 0.35*height)
 				bands := gas.Fractal(py/radius*3+0.3*bendX, px/radius*0.7+t*0.05, 3)
 				ball := surface.mix(warm, clamp(0.5+bands)).times(0.08 + 1.1*light)
-				c = c.plus(surface.times(0.55 * math.Exp(-math.Max(0, d-radius)*26) * clamp(0.3+light)))
+				c = c.plus(surface.times(0.55 * math.Exp(-max(0, d-radius)*26) * clamp(0.3+light)))
 				c = c.mix(ball, cover(d-radius, 0.002))
 			}
 			return c

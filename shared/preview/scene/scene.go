@@ -8,7 +8,6 @@ package scene
 
 import (
 	"context"
-	"math"
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
@@ -61,5 +60,5 @@ func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, secon
 }
 
 func level(v, dither float64) byte {
-	return byte(math.Max(0, math.Min(255, v*255+dither+0.5)))
+	return byte(clamp(v+dither/255)*255 + 0.5)
 }

@@ -24,7 +24,7 @@ func polygon(x, y float64, points ...float64) float64 {
 	n := len(points) / 2
 	for i, j := 0, n-1; i < n; j, i = i, i+1 {
 		ax, ay, bx, by := points[2*j], points[2*j+1], points[2*i], points[2*i+1]
-		nearest = math.Min(nearest, capsule(x, y, ax, ay, bx, by, 0, 0))
+		nearest = min(nearest, capsule(x, y, ax, ay, bx, by, 0, 0))
 		if (ay > y) != (by > y) && x < (bx-ax)*(y-ay)/(by-ay)+ax {
 			inside = !inside
 		}

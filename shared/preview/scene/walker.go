@@ -57,7 +57,7 @@ func walker(x, y, t, middle float64) (rgb, float64) {
 		across := (x - side*(0.056+0.035*clamp((y-0.528)/0.16))) / 0.03
 		add(lit(yellow.times(0.95), across), sleeve)
 		cuff := capsule(x, y, side*0.091+swing-0.02, 0.690, side*0.091+swing+0.02, 0.690, 0.004, 0.004)
-		add(lit(yellow.times(0.82), across), math.Max(cuff, sleeve-0.003))
+		add(lit(yellow.times(0.82), across), max(cuff, sleeve-0.003))
 	}
 	down := clamp((y - 0.5) / 0.28)
 	width := 0.060 + 0.040*down
@@ -68,13 +68,13 @@ func walker(x, y, t, middle float64) (rgb, float64) {
 	outline := polygon(x, y, -0.050, 0.505, 0.050, 0.505, 0.087, 0.775, -0.087, 0.775) - 0.013
 	add(coat, outline)
 	seam := hex(0x8a5a20)
-	add(coat.mix(seam, 0.5), math.Max(math.Abs(x+0.002)-0.0011, outline+0.004))
-	add(coat.mix(seam, 0.35), math.Max(math.Abs(y-0.555-0.25*x*x)-0.0012, outline+0.004))
-	add(coat.mix(seam, 0.35), math.Max(math.Abs(y-0.766)-0.0010, outline+0.004))
+	add(coat.mix(seam, 0.5), max(math.Abs(x+0.002)-0.0011, outline+0.004))
+	add(coat.mix(seam, 0.35), max(math.Abs(y-0.555-0.25*x*x)-0.0012, outline+0.004))
+	add(coat.mix(seam, 0.35), max(math.Abs(y-0.766)-0.0010, outline+0.004))
 	// The hood lies on the back.
-	hood := math.Max(circle(x, y, 0, 0.507, 0.050), 0.492-y)
+	hood := max(circle(x, y, 0, 0.507, 0.050), 0.492-y)
 	add(lit(yellow.times(0.93), x/0.05), hood)
-	add(coat.mix(seam, 0.4), math.Max(math.Abs(circle(x, y, 0, 0.507, 0.047))-0.0011, 0.495-y))
+	add(coat.mix(seam, 0.4), max(math.Abs(circle(x, y, 0, 0.507, 0.047))-0.0011, 0.495-y))
 	add(skin, capsule(x, y, 0, 0.47, 0, 0.492, 0.019, 0.022))
 	hair := hex(0x5b2b2a)
 	strand := 0.5 + 0.5*math.Sin((x*0.6+(y-0.4)*0.35)*420)
@@ -94,6 +94,6 @@ func walker(x, y, t, middle float64) (rgb, float64) {
 			-0.035-0.012*k, 0.497+wave, -0.047-0.012*k, 0.497+next, 0.013, 0.014))
 	}
 	add(lit(hex(0xe04a50), x/0.05), capsule(x, y, -0.034, 0.492, 0.034, 0.492, 0.017, 0.017))
-	add(hex(0xa83044), math.Max(math.Abs(y-0.492-0.004*math.Sin(x*90))-0.0014, math.Abs(x)-0.045))
+	add(hex(0xa83044), max(math.Abs(y-0.492-0.004*math.Sin(x*90))-0.0014, math.Abs(x)-0.045))
 	return c, covered
 }

@@ -1,0 +1,196 @@
+package look
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"math"
+	"testing"
+)
+
+func bytesOf(picture image.Image) []byte {
+	switch p := picture.(type) {
+	case *image.Gray:
+		return p.Pix
+	case *image.RGBA:
+		return p.Pix
+	}
+	return nil
+}
+
+// TestTextures draws every texture of every look: twice the same, otherwise with
+// another seed where chance has a part, of the size that its motion asks for.
+func TestTextures(t *testing.T) {
+	const width, height = 96, 54
+	margin := newSheet(width, height, 1, Motion{Hold: 1}).Height - height
+	varied := 0
+	for _, e := range lexicon() {
+		for i, op := range e.ops() {
+			var draw func(seed uint32) []image.Image
+			var motion Motion
+			switch op := op.(type) {
+			case Layer:
+				motion = op.Motion
+				draw = func(seed uint32) []image.Image { return []image.Image{op.Draw(width, height, seed)} }
+			case Warp:
+				motion = op.Motion
+				draw = func(seed uint32) []image.Image {
+					var maps []image.Image
+					across, down := op.Draw(width, height, seed)
+					for _, m := range []*image.Gray{across, down} {
+						if m != nil {
+							maps = append(maps, m)
+						}
+					}
+					return maps
+				}
+			default:
+				continue
+			}
+			want := image.Rect(0, 0, width, height)
+			if motion.Hold > 0 {
+				want = image.Rect(0, 0, width+margin, height+margin)
+			}
+			first, again, other := draw(1), draw(1), draw(2)
+			if len(first) == 0 {
+				t.Errorf("%s: operation %d draws nothing", e.name, i)
+			}
+			for k := range first {
+				if first[k].Bounds() != want {
+					t.Errorf("%s: operation %d draws %v, want %v", e.name, i, first[k].Bounds(), want)
+				}
+				if !bytes.Equal(bytesOf(first[k]), bytesOf(again[k])) {
+					t.Errorf("%s: operation %d draws differently each time", e.name, i)
+				}
+				if !bytes.Equal(bytesOf(first[k]), bytesOf(other[k])) {
+					varied++
+				}
+			}
+		}
+	}
+	if varied < 40 {
+		t.Errorf("the seed varies %d textures only", varied)
+	}
+}
+
+// TestLayersAreNeutral checks that layers which are to draw nothing of their
+// own change nothing.
+func TestLayersAreNeutral(t *testing.T) {
+	value := func(v float32) Texture {
+		return func(s *Sheet) {
+			for i := range s.Values {
+				s.Values[i] = v
+			}
+		}
+	}
+	for _, c := range []struct {
+		layer Layer
+		want  color.RGBA
+	}{
+		{multiply(value(1)), color.RGBA{255, 255, 255, 255}},
+		{multiply(value(0)), color.RGBA{0, 0, 0, 255}},
+		{Layer{Texture: value(1), Mode: Multiply, Tint: [3]float64{0.2, 0.4, 0.6}}, color.RGBA{255, 255, 255, 255}},
+		{Layer{Texture: value(0), Mode: Multiply, Tint: [3]float64{0.2, 0.4, 0.6}}, color.RGBA{51, 102, 153, 255}},
+		{screen(value(0), 1, 0.5, 0), color.RGBA{0, 0, 0, 255}},
+		{screen(value(1), 1, 0.5, 0), color.RGBA{255, 128, 0, 255}},
+		{add(value(0.5)), color.RGBA{128, 128, 128, 255}},
+	} {
+		got := color.RGBAModel.Convert(c.layer.Draw(8, 8, 1).At(3, 3))
+		if got != c.want {
+			t.Errorf("%+v draws %v, want %v", c.layer.Tint, got, c.want)
+		}
+	}
+}
+
+// TestSeamless checks that textures which leave on one side and come back on the
+// other have no seam there.
+func TestSeamless(t *testing.T) {
+	const width, height = 160, 90
+	for _, e := range lexicon() {
+		for i, op := range e.ops() {
+			layer, ok := op.(Layer)
+			if !ok || layer.Motion.Right == 0 && layer.Motion.Down == 0 {
+				continue
+			}
+			picture := layer.Draw(width, height, 3)
+			gray := func(x, y int) float64 {
+				return float64(color.GrayModel.Convert(picture.At(x, y)).(color.Gray).Y)
+			}
+			// The step over the border, against the largest step beside it.
+			for _, axis := range []string{"across", "down"} {
+				if axis == "across" && layer.Motion.Right == 0 || axis == "down" && layer.Motion.Down == 0 {
+					continue
+				}
+				step := func(at int) float64 {
+					sum := 0.0
+					if axis == "across" {
+						for y := range height {
+							sum += math.Abs(gray(at%width, y)-gray((at+1)%width, y)) / height
+						}
+					} else {
+						for x := range width {
+							sum += math.Abs(gray(x, at%height)-gray(x, (at+1)%height)) / width
+						}
+					}
+					return sum
+				}
+				side := map[string]int{"across": width, "down": height}[axis]
+				usual := 0.0
+				for at := range side - 1 {
+					usual = max(usual, step(at))
+				}
+				if seam := step(side - 1); seam > 1.5*usual+1 {
+					t.Errorf("%s: operation %d has a seam %s: a step of %.1f, elsewhere at most %.1f", e.name, i, axis, seam, usual)
+				}
+			}
+		}
+	}
+}
+
+// TestJump checks that a jumping layer's places spread and stay in the margin.
+func TestJump(t *testing.T) {
+	seen := map[[2]int]bool{}
+	for n := range 200 {
+		x, y := Jump(n)
+		if x < 0 || x >= 1 || y < 0 || y >= 1 {
+			t.Fatalf("jump %d goes to %g, %g", n, x, y)
+		}
+		seen[[2]int{int(x * 8), int(y * 8)}] = true
+	}
+	if len(seen) < 55 {
+		t.Errorf("200 jumps reach %d of 64 places", len(seen))
+	}
+}
+
+func TestCloth(t *testing.T) {
+	draw := func(prompt string, seed uint32) *image.RGBA { return Cloth(prompt, seed, 120, 120) }
+	mean := func(picture *image.RGBA) (r, g, b float64) {
+		for i := 0; i < len(picture.Pix); i += 4 {
+			r, g, b = r+float64(picture.Pix[i]), g+float64(picture.Pix[i+1]), b+float64(picture.Pix[i+2])
+		}
+		n := float64(len(picture.Pix) / 4)
+		return r / n, g / n, b / n
+	}
+	if r, g, b := mean(draw("a red leather jacket", 1)); r < g+80 || r < b+80 {
+		t.Errorf("a red jacket is %.0f %.0f %.0f", r, g, b)
+	}
+	if r, _, b := mean(draw("a navy suit", 1)); b < r+15 {
+		t.Errorf("a navy suit is %.0f red, %.0f blue", r, b)
+	}
+	// Stripes run across: rows are alike, columns are not.
+	striped := draw("a black and white striped shirt", 1)
+	across, down := 0.0, 0.0
+	for i := 20; i < 100; i++ {
+		across += math.Abs(float64(striped.RGBAAt(i, 60).G) - float64(striped.RGBAAt(i+1, 60).G))
+		down += math.Abs(float64(striped.RGBAAt(60, i).G) - float64(striped.RGBAAt(60, i+1).G))
+	}
+	if down < 4*across+200 {
+		t.Errorf("stripes step %.0f across and %.0f down", across, down)
+	}
+	if !bytes.Equal(striped.Pix, draw("a black and white striped shirt", 1).Pix) {
+		t.Error("the same cloth is drawn differently")
+	}
+	if bytes.Equal(striped.Pix, draw("a black and white striped shirt", 2).Pix) {
+		t.Error("another seed draws the same cloth")
+	}
+}
