@@ -1,5 +1,6 @@
 #!/bin/sh
-# All checks and tests. A tool that is missing is a failure, never a skip.
+# All checks and tests, and how long each took. A tool that is missing is a
+# failure, never a skip.
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -8,11 +9,31 @@ for tool in "$GO" gofmt gcc ffmpeg ffprobe curl python3; do
 	command -v "$tool" >/dev/null 2>&1 || { echo "missing tool: $tool" >&2; exit 1; }
 done
 
-unformatted=$(gofmt -l cmd shared bench testdata)
-if [ -n "$unformatted" ]; then
-	echo "not gofmt-ed:" >&2
-	echo "$unformatted" >&2
-	exit 1
-fi
-"$GO" vet ./...
-"$GO" test -race -timeout 15m ./...
+# took NAME COMMAND…: runs the command and prints how long it took.
+took() {
+	name=$1
+	shift
+	began=$(date +%s)
+	"$@" || { echo "failed: $name" >&2; exit 1; }
+	echo "--- $name: $(($(date +%s) - began)) s"
+}
+
+formatted() {
+	unformatted=$(gofmt -l cmd shared bench testdata)
+	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
+}
+
+# fuzzed runs every fuzz target for a moment, beyond its corpus.
+fuzzed() {
+	for package in $(grep -rl '^func Fuzz' --include='*_test.go' cmd shared | xargs -n 1 dirname | sort -u); do
+		for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$package"/*_test.go); do
+			"$GO" test -run '^$' -fuzz "^$target\$" -fuzztime 3s "./$package" || return 1
+		done
+	done
+}
+
+took "tools of the tests" scripts/install-test-tools.sh
+took gofmt formatted
+took "go vet" "$GO" vet ./...
+took "go test" "$GO" test -race -timeout 15m ./...
+took "fuzz targets" fuzzed

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"cutroom/shared/model"
 )
 
@@ -12,7 +14,7 @@ func formBody(form *model.Form) object {
 	for i := range form.Fields {
 		field := &form.Fields[i]
 		for _, name := range fieldNames(field) {
-			properties = append(properties, member{name, fieldSchema(field, name)})
+			properties = append(properties, member{name, fieldSchema(form, field, name)})
 			if field.Type == model.VideoFile || field.Type == model.ImageFile {
 				encoding = append(encoding, member{name, object{{"contentType", string(field.Type) + "/*"}}})
 			}
@@ -53,7 +55,7 @@ func fieldNames(field *model.Field) []string {
 }
 
 // fieldSchema describes a field's values under one of its names.
-func fieldSchema(field *model.Field, name string) object {
+func fieldSchema(form *model.Form, field *model.Field, name string) object {
 	description := field.Description
 	if name != field.Name {
 		description = "Another name of `" + field.Name + "`. Send one of them."
@@ -83,7 +85,7 @@ func fieldSchema(field *model.Field, name string) object {
 		add("enum", field.Values)
 	default:
 		add("type", "string")
-		if field.Required {
+		if field.Required || slices.Contains(form.ExactlyOne, field.Name) {
 			add("minLength", 1) // an empty value counts as absent
 		}
 		if field.Max != nil {

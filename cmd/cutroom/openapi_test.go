@@ -1,0 +1,92 @@
+package main_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"cutroom/shared/servertest"
+)
+
+// pythonProgram gives the path of a program of scripts/requirements.txt.
+func pythonProgram(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", ".tools", "python", "bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is missing: run scripts/install-test-tools.sh", name)
+	}
+	return path
+}
+
+// smallCatalog is the catalog with results so small that they take no time.
+func smallCatalog(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("..", "..", "shared", "model", "catalog.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern, replacement := range map[string]string{
+		`(720p|480p): \d+x\d+`: "${1}: 64x36", `duration: 5s`: "duration: 200ms",
+	} {
+		source = regexp.MustCompile(pattern).ReplaceAll(source, []byte(replacement))
+	}
+	return save(t, source)
+}
+
+// The document is valid by the meta-schema of OpenAPI 3.1, and all that it
+// refers to is there.
+func TestOpenAPIIsValid(t *testing.T) {
+	server := start(t, t.TempDir())
+	answer, err := server.Client().Get(bounded(t), "/openapi.json")
+	if err != nil || answer.Status != 200 {
+		t.Fatalf("status %d, %v", answer.Status, err)
+	}
+	out, err := exec.CommandContext(bounded(t), pythonProgram(t, "openapi-spec-validator"), "--schema", "3.1", save(t, answer.Body)).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A fuzzer that knows nothing but the document finds no 5xx, no status and no
+// body that is not in it, no operation that takes a wrong key, and none that
+// refuses what it says it takes or takes what it says it refuses.
+func TestSchemaFuzzer(t *testing.T) {
+	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1")
+	fuzz(t, server, "--exclude-path-regex", "^/v1/generate/")
+	// Calls that wait for their results have a server of their own: on the other
+	// one many jobs are before them.
+	waiting := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=2")
+	fuzz(t, waiting, "--include-path-regex", "^/v1/generate/", "--phases", "fuzzing")
+}
+
+// fuzz runs schemathesis on some operations of a server.
+func fuzz(t *testing.T, server *servertest.Server, selection ...string) {
+	t.Helper()
+	settings, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := bounded(t)
+	command := exec.CommandContext(ctx, pythonProgram(t, "schemathesis"), append([]string{
+		"--no-color", "--config-file", filepath.Join(settings, "schemathesis.toml"), "run", server.URL() + "/openapi.json",
+	}, selection...)...)
+	// What it remembers of a run would change the next one.
+	command.Dir = t.TempDir()
+	command.Env = append(os.Environ(), "CUTROOM_API_KEY="+servertest.Key, "PYTHONPATH="+settings, "PYTHONDONTWRITEBYTECODE=1",
+		"VIDEO_SAMPLES="+save(t, fixtures.tiny)+string(os.PathListSeparator)+save(t, fixtures.tall),
+		"IMAGE_SAMPLES="+save(t, fixtures.picture), "MODEL_NAMES=gen-2.5,gen-latest")
+	out, err := command.CombinedOutput()
+	if _, summary, found := strings.Cut(string(out), "= SUMMARY ="); found {
+		t.Log(strings.Trim(summary, "=\n"))
+	}
+	if err != nil {
+		t.Errorf("%v, %v\n%s", err, context.Cause(ctx), out)
+	}
+}

@@ -1,0 +1,46 @@
+#!/bin/sh
+# install-package.sh NAME MANAGER=PACKAGES…: installs a program by the system's
+# package manager. It shows the command before it runs it and never asks a
+# question. Without a word for the manager of this system it fails.
+set -eu
+name=$1
+shift
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+	as_root="sudo -n"
+fi
+manager=
+for candidate in apt-get dnf pacman apk brew; do
+	if command -v "$candidate" >/dev/null 2>&1; then
+		manager=$candidate
+		break
+	fi
+done
+packages=
+for choice in "$@"; do
+	case $choice in
+	"$manager="*) packages=${choice#*=} ;;
+	esac
+done
+if [ -z "$manager" ] || [ -z "$packages" ]; then
+	echo "$name is missing, and no package manager was found that has it: install $name and try again." >&2
+	exit 1
+fi
+case $manager in
+apt-get) command="$as_root sh -c 'apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages'" ;;
+dnf) command="$as_root dnf install -y $packages" ;;
+pacman) command="$as_root pacman -S --noconfirm $packages" ;;
+apk) command="$as_root apk add $packages" ;;
+brew) command="brew install $packages" ;;
+esac
+
+echo "$name is missing. Installing it:" >&2
+echo "    $command" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! sh -c "$command" >"$log" 2>&1 </dev/null; then
+	tail -n 20 "$log" >&2
+	echo "That failed. Run the command above yourself and try again." >&2
+	exit 1
+fi
