@@ -46,6 +46,9 @@ func (c *devCommand) Validate() error {
 	if c.Data == "" {
 		return fmt.Errorf("CUTROOM_DATA: it is empty")
 	}
+	if c.Addr == "" {
+		return fmt.Errorf("CUTROOM_ADDR: it is empty")
+	}
 	return nil
 }
 

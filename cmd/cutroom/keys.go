@@ -48,6 +48,9 @@ func (c *keysCreate) Run(ctx context.Context, out *streams) error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
 	return c.withStore(ctx, func(store credential.Store) error {
 		if err := store.CreateKey(ctx, key); err != nil {
 			return err
@@ -117,7 +120,7 @@ func (c *keysRevoke) Run(ctx context.Context, out *streams) error {
 
 // withStore opens the data folder's keys for a while.
 func (f dataFlag) withStore(ctx context.Context, use func(credential.Store) error) error {
-	if err := os.MkdirAll(f.Data, 0o700); err != nil {
+	if _, err := os.Stat(f.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	db, err := sqlite.Open(ctx, f.database(), sqlite.Options{Now: time.Now})

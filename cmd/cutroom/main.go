@@ -44,7 +44,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 	helped := false
 	parser, err := kong.New(&line,
 		kong.Name("cutroom"),
-		kong.Description("A media editing API and an LLM gateway of your own."),
+		kong.Description("A media editing API of your own."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

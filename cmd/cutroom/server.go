@@ -254,5 +254,8 @@ func ensureKey(ctx context.Context, store credential.Store, secret string, now t
 		return err == nil, err
 	}
 	known, err := store.FindKey(ctx, key.Hash)
+	if err == nil && known.Account != devAccount {
+		err = fmt.Errorf("the key is the account %s's already; choose another", known.Account)
+	}
 	return err == nil && known.RevokedAt.IsZero(), err
 }

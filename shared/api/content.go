@@ -38,11 +38,15 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	header := w.Header()
 	describeResult(header, j)
 	header.Set("Cache-Control", "private")
-	if strings.Contains(r.Header.Get("Range"), ",") {
-		// Only single ranges are served; a request for more gets the whole,
-		// which is always right (RFC 9110, 14.2).
+	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
+		// Only single ranges of bytes are served; a request for another gets
+		// the whole, which is always right (RFC 9110, 14.2).
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
+	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
+		// The standard library would answer with a range that holds nothing.
+		r = r.Clone(r.Context())
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", j.Result.Size))
 	}
 	content := &resultReader{ctx: r.Context(), blobs: s.Blobs, result: *j.Result}
 	defer content.close()

@@ -61,6 +61,8 @@ func TestContent(t *testing.T) {
 		{"beyond the end", []string{"Range: bytes=10-"}, 416, `{"detail":"Requested Range Not Satisfiable"}`, map[string]string{
 			"Content-Range": "bytes */10", "Content-Type": "application/json", "ETag": "", "Content-Disposition": "",
 		}},
+		{"the last nothing", []string{"Range: bytes=-0"}, 416, `{"detail":"Requested Range Not Satisfiable"}`, map[string]string{"Content-Range": "bytes */10"}},
+		{"a range of something else: the whole", []string{"Range: items=0-4"}, 200, "0123456789", map[string]string{"Content-Range": ""}},
 		{"several ranges: the whole", []string{"Range: bytes=0-1,4-5"}, 200, "0123456789", map[string]string{"Content-Range": ""}},
 		{"one that is known", []string{"If-None-Match: " + tag}, 304, "", map[string]string{"ETag": tag}},
 		{"one among those that are known", []string{`If-None-Match: "x", W/` + tag}, 304, "", nil},

@@ -12,6 +12,10 @@ import (
 // instead is given to begin sending all the same.
 const patience = time.Second
 
+// briefly is how long the small rest of a request is waited for before it is
+// answered all the same.
+const briefly = 100 * time.Millisecond
+
 // body is a request's body with a time limit on every read.
 type body struct {
 	io.ReadCloser
@@ -26,8 +30,8 @@ type body struct {
 	// first read sends.
 	expecting bool
 	// ended reports that there is nothing more to be had: the body was read
-	// whole, or reading it failed.
-	ended bool
+	// whole, which complete tells, or reading it failed.
+	ended, complete bool
 }
 
 // newBody wraps the body of a request; nil when it has none.
@@ -66,6 +70,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.ended = true
 	}
 	if errors.Is(err, io.EOF) {
+		b.complete = true
 		// From here on the server watches the connection for its end; the
 		// limit would end the request while it is being worked on.
 		b.controller.SetReadDeadline(time.Time{})

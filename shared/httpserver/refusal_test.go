@@ -144,6 +144,40 @@ func TestASmallRefusedRequestKeepsTheConnection(t *testing.T) {
 	}
 }
 
+// A small request that its client does not finish is refused all the same,
+// while the time for a step is far from over.
+func TestASmallUnfinishedRequestIsRefused(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: time.Hour, DrainTime: time.Second})
+	for name, drip := range map[string]bool{"silent": false, "dripping": true} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n")
+			if drip {
+				go func() {
+					for {
+						if _, err := io.WriteString(conn, "."); err != nil {
+							return
+						}
+						time.Sleep(10 * time.Millisecond)
+					}
+				}()
+			}
+			conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // not the hour
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != 401 || !answer.Close || len(body) == 0 {
+				t.Errorf("got %d close=%v %q, %v", answer.StatusCode, answer.Close, body, err)
+			}
+		})
+	}
+}
+
 // What is read of a refused request is bounded in bytes and in time.
 func TestDrainingIsBounded(t *testing.T) {
 	log := newLog()

@@ -76,8 +76,11 @@ func (w *response) beforeAnswer() {
 		return
 	}
 	if rest := b.length - b.read; !b.expecting && rest >= 0 && rest <= smallRest {
+		// Mostly it is there already, and the connection can be kept. A client
+		// that takes its time over it is not waited for.
+		b.until = time.Now().Add(briefly)
 		_, _ = io.CopyN(io.Discard, b, rest+1) // one more, to see the end
-		if b.ended {
+		if b.complete {
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -42,7 +43,12 @@ const (
 )
 
 // Service accepts jobs and shows them to the account that they belong to.
-type Service struct{ Config }
+type Service struct {
+	Config
+	// admitting is held from the look at the backlog to the acceptance, so that
+	// admission is exact within a process.
+	admitting sync.Mutex
+}
 
 // NewService makes a service; ages that are zero take their defaults.
 func NewService(c Config) *Service {
@@ -52,7 +58,7 @@ func NewService(c Config) *Service {
 	if c.RecordAge == 0 {
 		c.RecordAge = DefaultRecordAge
 	}
-	return &Service{c}
+	return &Service{Config: c}
 }
 
 // NewID gives the id of a job to be: "job_" and a ULID, which sorts by time and
@@ -82,6 +88,9 @@ func (s *Service) NewSeed() (uint32, error) {
 //
 // Errors: fault.Limited when the account's limit or the queue is full.
 func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
+	// One at a time: else a burst would find the same room, all of it.
+	s.admitting.Lock()
+	defer s.admitting.Unlock()
 	if err := s.Room(ctx, j.Lane, j.Account, limit); err != nil {
 		return Job{}, err
 	}
@@ -137,9 +146,17 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 		return Job{}, unknown
 	}
 	if !j.Status.Terminal() && !now.Before(j.Deadline) {
-		if j, err = s.Store.Expire(ctx, id, now); err != nil {
+		expired, err := s.Store.Expire(ctx, id, now)
+		if fault.Is(err, fault.StorageFull) {
+			// The end is certain, whether or not it can be written now.
+			failure := TimeoutFailure()
+			j.Status, j.Failure, j.CompletedAt = Failed, &failure, j.Deadline
+			return j, nil
+		}
+		if err != nil {
 			return Job{}, fmt.Errorf("job: expire %s: %w", id, err)
 		}
+		return expired, nil
 	}
 	return j, nil
 }

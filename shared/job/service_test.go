@@ -1,11 +1,16 @@
 package job_test
 
 import (
+	"crypto/rand"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"cutroom/shared/fault"
 	"cutroom/shared/job"
+	"cutroom/shared/sqlite"
 )
 
 // A job is accepted when it can be expected to end in time (decisions.md,
@@ -36,5 +41,44 @@ func TestAdmission(t *testing.T) {
 		if err != nil && (!fault.Is(err, fault.Limited) || err.(*fault.Error).RetryAfter < time.Second) {
 			t.Errorf("%s: the refusal %v says neither limited nor when to come back", c.name, err)
 		}
+	}
+}
+
+// A burst does not find the same room many times.
+func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	service := job.NewService(job.Config{
+		Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: 1},
+	})
+	// What one account is admitted to one by one, on an idle lane.
+	want := 0
+	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1) == nil {
+		want++
+	}
+	var accepted atomic.Int32
+	var callers sync.WaitGroup
+	for range want + 30 {
+		callers.Go(func() {
+			id, err := service.NewID()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0)
+			switch {
+			case err == nil:
+				accepted.Add(1)
+			case !fault.Is(err, fault.Limited):
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	if int(accepted.Load()) != want {
+		t.Errorf("%d jobs were accepted at once, want %d", accepted.Load(), want)
 	}
 }

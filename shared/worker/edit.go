@@ -19,8 +19,14 @@ import (
 )
 
 // edit does the work of a run, in a scratch folder that is gone afterwards, and
-// gives the stored result.
+// gives the stored result. A panic, which a stranger's file may have set off,
+// costs the run, not the worker.
 func (w *Worker) edit(ctx context.Context, j job.Job, progress func(engine.Progress)) (result job.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the run panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
 	m, ok := w.Catalog.Find(j.Model)
 	if !ok {
 		return result, &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
@@ -42,7 +48,7 @@ func (w *Worker) edit(ctx context.Context, j job.Job, progress func(engine.Progr
 	if enhanced != "" {
 		spec.Prompt = enhanced
 	}
-	if err := w.runEngine(ctx, spec, progress); err != nil {
+	if err := w.Engine.Run(ctx, spec, progress); err != nil {
 		return result, err
 	}
 	result, err = w.store(ctx, j, m, spec.Output)
@@ -106,16 +112,6 @@ func (w *Worker) input(ctx context.Context, j job.Job, field string, want model.
 		return nil, fmt.Errorf("probe %s: %w", field, err)
 	}
 	return &engine.Input{Path: path, MIME: stored.MIME, Info: info}, nil
-}
-
-// runEngine runs the engine. A panic in it costs the run, not the worker.
-func (w *Worker) runEngine(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the engine panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return w.Engine.Run(ctx, spec, progress)
 }
 
 // store puts the engine's output under the run's name.
