@@ -123,10 +123,10 @@ const (
 	ImageFile FieldType = "image"
 	// AnyFile is for forms that are no model's: a model edits a kind of media.
 	AnyFile FieldType = "file"
-	Text      FieldType = "text"
-	Integer   FieldType = "integer"
-	Boolean   FieldType = "boolean"
-	Choice    FieldType = "choice"
+	Text    FieldType = "text"
+	Integer FieldType = "integer"
+	Boolean FieldType = "boolean"
+	Choice  FieldType = "choice"
 )
 
 // IsFile reports whether the field takes a file part.
