@@ -82,6 +82,7 @@ function fields(schema) {
 
 function exampleOf(schema) {
   schema = follow(schema) || {};
+  if (schema.anyOf && !schema.examples) return exampleOf(schema.anyOf[0]);
   return schema.examples && schema.examples[0];
 }
 
@@ -91,7 +92,7 @@ const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace
 function curl(path, method, operation) {
   const parameters = (operation.parameters || []).map(follow);
   for (const one of parameters.filter(one => one.in === "path")) {
-    path = path.replace(`{${one.name}}`, one.example || one.name.toUpperCase());
+    path = path.replace(`{${one.name}}`, one.name.toUpperCase());
   }
   const base = api.servers[0].url.replace(/\/$/, "");
   const words = [`curl ${location.origin}${base}${path}`];
@@ -146,6 +147,16 @@ function response(status, answer) {
   }
   if (!inside.length) return make("div", { class: "response" }, make("div", { class: "plain" }, head));
   return make("details", { class: "response" }, make("summary", {}, head), make("div", { class: "inside" }, inside));
+}
+
+// responses lists the answers of an operation. The refusals that operations share
+// are folded into one line.
+function responses(operation) {
+  const all = Object.entries(operation.responses);
+  const shared = all.filter(([, answer]) => answer.$ref), own = all.filter(([, answer]) => !answer.$ref);
+  return [own.map(([status, answer]) => response(status, answer)), shared.length ? make("details", { class: "response" },
+    make("summary", {}, make("span", { class: "bad statuses" }, shared.map(([status]) => status).join(" ")), make("span", {}, "Refusals")),
+    make("div", { class: "inside" }, shared.map(([status, answer]) => response(status, answer)))) : ""];
 }
 
 // bodyFields lists what a request's body carries, by content type.
@@ -254,8 +265,8 @@ function section(one, others) {
       "aria-pressed": String(other === one), onclick: () => choose(other) }, other.path.split("/").pop())));
   const parameters = (operation.parameters || []).map(follow);
   const kinds = { path: "Path", query: "Query", header: "Headers" };
-  const success = Object.entries(operation.responses).map(([, answer]) => follow(answer)).find(answer => answer.content && exampleOf((answer.content["application/json"] || {}).schema));
-  const example = success && exampleOf(success.content["application/json"].schema);
+  const answer = (follow(operation.responses["200"]) || {}).content || {};
+  const example = exampleOf((answer["application/json"] || {}).schema);
   return make("section", { class: "operation", id: operation.operationId },
     make("h3", {}, make("a", { href: "#" + operation.operationId }, operation.summary)),
     make("div", { class: "columns" },
@@ -269,7 +280,7 @@ function section(one, others) {
         }),
         bodyFields(operation),
         make("h4", {}, "Responses"),
-        Object.entries(operation.responses).map(([status, answer]) => response(status, answer))),
+        responses(operation)),
       make("div", { class: "aside" }, line,
         example === undefined ? "" : figure("Response", JSON.stringify(example, null, 2)),
         tryIt(() => chosen.path, method, operation))));
@@ -305,7 +316,7 @@ function show() {
     main.append(make("section", { class: "group" }, make("h2", {}, tag.name), make("p", {}, prose(tag.description)), list.map(([one, others]) => section(one, others))));
     nav.append(make("h2", {}, tag.name), make("div", {}, list.map(([{ path, method, operation }, others]) =>
       make("a", { href: "#" + operation.operationId, title: [path, ...others.map(other => other.path)].join("\n"), class: operation.deprecated && "old" },
-        make("b", { class: method }, method === "delete" ? "DEL" : method.toUpperCase()), make("span", {}, path.includes("{") || !others.length && !/\/(jobs|generate)\/./.test(path) ? operation.summary : path.split("/").pop())))));
+        make("b", { class: method }, method === "delete" ? "DEL" : method.toUpperCase()), make("span", {}, /^create_job|^generate/.test(operation.operationId) ? path.replace(/^\/v1\/(jobs\/)?/, "") : operation.summary)))));
   }
   const links = new Map([...nav.querySelectorAll("a")].map(link => [link.hash.slice(1), link]));
   const watch = new IntersectionObserver(entries => {
