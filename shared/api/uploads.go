@@ -42,7 +42,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	// leaves.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	if f, err = s.Files.Arrive(ctx, f, told); err != nil {
+	if _, err := s.Files.Arrive(ctx, f, told); err != nil {
 		if fault.Is(err, fault.NotFound) {
 			// The promise ended, or the file came by another request and was
 			// deleted, while these bytes arrived.

@@ -48,6 +48,7 @@ func TestCursor(t *testing.T) {
 		"another secret":  func() (string, error) { return file.NewCursors([]byte("x")).Read("acme", cursor) },
 		"an id":           func() (string, error) { return cursors.Read("acme", "file_1") },
 		"padded":          func() (string, error) { return cursors.Read("acme", cursor+"=") },
+		"a line end":      func() (string, error) { return cursors.Read("acme", cursor+"\n") },
 		"empty seal":      func() (string, error) { return cursors.Read("acme", "AAAA") },
 	} {
 		if id, err := read(); !fault.Is(err, fault.Invalid) {

@@ -1,0 +1,46 @@
+package file_test
+
+import (
+	"encoding/base64"
+	"testing"
+
+	"cutroom/shared/fault"
+	"cutroom/shared/file"
+)
+
+// Of all texts only the cursors that were made are read, and only for the
+// account that they were made for.
+func FuzzCursor(f *testing.F) {
+	cursors := file.NewCursors([]byte("secret"))
+	made := cursors.Make("acme", "file_1")
+	for _, seed := range []string{
+		"", "A", "file_1", made, made + "=", made + "\n", made[:len(made)-1], "A" + made[1:], cursors.Make("other", "file_1"), cursors.Make("acme", ""),
+		base64.RawURLEncoding.EncodeToString(make([]byte, 16)), base64.StdEncoding.EncodeToString([]byte("a longer text than a seal")),
+	} {
+		f.Add("acme", seed)
+		f.Add("other", seed)
+	}
+	f.Fuzz(func(t *testing.T, account, cursor string) {
+		id, err := cursors.Read(account, cursor)
+		switch {
+		case err == nil && (id == "" || cursors.Make(account, id) != cursor):
+			t.Errorf("%q of %q is read as %q, which has another cursor", cursor, account, id)
+		case err != nil && (!fault.Is(err, fault.Invalid) || id != ""):
+			t.Errorf("%q of %q: %q, %v", cursor, account, id, err)
+		}
+	})
+}
+
+// Whatever a client calls a file, its cleaned name is a plain one, and stays as
+// it is when it is cleaned again.
+func FuzzCleanName(f *testing.F) {
+	for _, seed := range []string{"", ".", "..", "/", `\`, "a/b", `C:\a`, "a\x00b", "\xff", "\u202ea", " a ", "a\u2028b", "été", "a/ ", "a\u0085"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, sent string) {
+		name := file.CleanName(sent)
+		if name == "" || name == "." || name == ".." || len(name) > 255 || file.CleanName(name) != name {
+			t.Errorf("%q is cleaned to %q", sent, name)
+		}
+	})
+}
