@@ -6,9 +6,13 @@ set -eu
 name=$1
 shift
 
+# sudo asks for nothing here: where it would need a password the command fails,
+# and is shown for a person to run.
 as_root=
+unasked=
 if [ "$(id -u)" -ne 0 ]; then
-	as_root="sudo -n"
+	as_root="sudo "
+	unasked="sudo -n "
 fi
 manager=
 for candidate in apt-get dnf pacman apk brew; do
@@ -28,19 +32,23 @@ if [ -z "$manager" ] || [ -z "$packages" ]; then
 	exit 1
 fi
 case $manager in
-apt-get) command="$as_root sh -c 'apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages'" ;;
-dnf) command="$as_root dnf install -y $packages" ;;
-pacman) command="$as_root pacman -S --noconfirm $packages" ;;
-apk) command="$as_root apk add $packages" ;;
-brew) command="brew install $packages" ;;
+apt-get) command="sh -c 'apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages'" ;;
+dnf) command="dnf install -y $packages" ;;
+pacman) command="pacman -S --noconfirm $packages" ;;
+apk) command="apk add $packages" ;;
+brew)
+	command="brew install $packages"
+	as_root=
+	unasked=
+	;;
 esac
 
 echo "$name is missing. Installing it:" >&2
-echo "    $command" >&2
+echo "    $as_root$command" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! sh -c "$command" >"$log" 2>&1 </dev/null; then
+if ! sh -c "$unasked$command" >"$log" 2>&1 </dev/null; then
 	tail -n 20 "$log" >&2
-	echo "That failed. Run the command above yourself and try again." >&2
+	echo "That failed. Run the command above yourself, as root where there is no sudo, and try again." >&2
 	exit 1
 fi

@@ -5,6 +5,12 @@ set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
 
+# Some tests mount a small disk to fill it, which takes root, or to be root in a
+# user namespace of one's own.
+if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
+	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
+fi
+
 for tool in "$GO" gofmt gcc ffmpeg ffprobe curl python3; do
 	command -v "$tool" >/dev/null 2>&1 || { echo "missing tool: $tool" >&2; exit 1; }
 done

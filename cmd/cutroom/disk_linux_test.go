@@ -11,24 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cutroom/shared/disktest"
 	"cutroom/shared/servertest"
 )
-
-// smallDisk mounts a file system of the size, in bytes, that is gone with the
-// test.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	disk := t.TempDir()
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size="+size); err != nil {
-		t.Fatalf("a small file system cannot be mounted: %v. This test needs the right to mount; run it as root.", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(disk, 0); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	})
-	return disk
-}
 
 // room is how many bytes are free.
 func room(t *testing.T, disk string) int64 {
@@ -57,7 +42,7 @@ var saysFull = regexp.MustCompile(`(?i)\b(disk is full|no room left)\b`)
 // nothing, and harms nothing else.
 func TestFullDisk(t *testing.T) {
 	ctx := bounded(t)
-	disk := smallDisk(t, "24m")
+	disk := disktest.Small(t, "size=24m")
 	data := filepath.Join(disk, "data")
 	server := start(t, data, "CUTROOM_WORKERS=1")
 	client := server.Client()

@@ -5,34 +5,14 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
 
+	"cutroom/shared/disktest"
 	"cutroom/shared/fault"
 )
 
-// mount mounts a small file system in memory for the test, which is skipped
-// where that is not allowed.
-func mount(t *testing.T, options string) string {
-	t.Helper()
-	path := t.TempDir()
-	err := syscall.Mount("tmpfs", path, "tmpfs", 0, options)
-	if errors.Is(err, syscall.EPERM) {
-		t.Skip("mounting takes privileges")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(path, 0); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	})
-	return path
-}
-
 func TestFullDiskFailsThePutAndNothingElse(t *testing.T) {
-	root := mount(t, "size=2m")
+	root := disktest.Small(t, "size=2m")
 	store := openAt(t, root)
 	put(t, store, "kept", "bytes")
 	for _, size := range []int64{3 << 20, 100 << 20} {
@@ -68,7 +48,7 @@ func TestFullDiskFailsThePutAndNothingElse(t *testing.T) {
 // TestFullDiskIsNoticedWhileTheSenderSends checks that the rest of an upload
 // that cannot be stored is not read to its end.
 func TestFullDiskIsNoticedWhileTheSenderSends(t *testing.T) {
-	store := openAt(t, mount(t, "size=2m"))
+	store := openAt(t, disktest.Small(t, "size=2m"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if _, err := store.Put(ctx, "a", zeroReader{}); !fault.Is(err, fault.StorageFull) {
@@ -78,7 +58,7 @@ func TestFullDiskIsNoticedWhileTheSenderSends(t *testing.T) {
 
 // TestNoRoomForNames lets files run out before bytes do.
 func TestNoRoomForNames(t *testing.T) {
-	root := mount(t, "size=2m,nr_inodes=6")
+	root := disktest.Small(t, "size=2m,nr_inodes=6")
 	store := openAt(t, root) // the root, its .tmp
 	put(t, store, "a", "bytes")
 	if err := store.Copy(t.Context(), "a", "x/y/z/copy"); !fault.Is(err, fault.StorageFull) {

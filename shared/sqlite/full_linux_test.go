@@ -10,30 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/disktest"
 	"cutroom/shared/fault"
 	"cutroom/shared/job"
 	"cutroom/shared/sqlite"
 )
-
-// smallDisk mounts a small file system in memory for the test, which is skipped
-// where that is not allowed.
-func smallDisk(t *testing.T, options string) string {
-	t.Helper()
-	path := t.TempDir()
-	err := syscall.Mount("tmpfs", path, "tmpfs", 0, options)
-	if errors.Is(err, syscall.EPERM) {
-		t.Skip("mounting takes privileges")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(path, 0); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	})
-	return path
-}
 
 // fill takes up what room there is, and gives the file that has it.
 func fill(t *testing.T, disk string) string {
@@ -56,7 +37,7 @@ func fill(t *testing.T, disk string) string {
 // again and again: what does not fit is refused whole, what was there stays, and
 // the same open database goes on once there is room.
 func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
-	disk := smallDisk(t, "size=3m")
+	disk := disktest.Small(t, "size=3m")
 	db := openAt(t, filepath.Join(disk, "cutroom.db"))
 	jobs := db.Jobs()
 	kept := newJob("job_kept", "acme")
@@ -120,7 +101,7 @@ func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
 }
 
 func TestFullDiskIsToldAtTheStart(t *testing.T) {
-	disk := smallDisk(t, "size=1m")
+	disk := disktest.Small(t, "size=1m")
 	fill(t, disk)
 	_, err := sqlite.Open(t.Context(), filepath.Join(disk, "cutroom.db"), sqlite.Options{Now: time.Now})
 	if !fault.Is(err, fault.StorageFull) {

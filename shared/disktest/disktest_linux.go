@@ -1,0 +1,25 @@
+// Package disktest gives tests a disk that is soon full.
+package disktest
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Small mounts a file system in memory that is gone with the test, and gives its
+// folder. The options are tmpfs's, such as "size=2m". Where mounting is not
+// allowed the test fails: `make test` sees to it that it is.
+func Small(t testing.TB, options string) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, options); err != nil {
+		t.Fatalf("a small file system cannot be mounted: %v. This test needs root, or a user namespace of its own as make test makes one.", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(folder, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	return folder
+}
