@@ -97,8 +97,9 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	scratch := filepath.Join(c.Data, "scratch")
-	if err := errors.Join(os.RemoveAll(scratch), os.MkdirAll(scratch, 0o700)); err != nil {
+	// Absolute, as the programs that edit run in folders of their own.
+	scratch, err := filepath.Abs(filepath.Join(c.Data, "scratch"))
+	if err := errors.Join(err, os.RemoveAll(scratch), os.MkdirAll(scratch, 0o700)); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	if s.devKey, err = ensureDevKey(ctx, c, s.db.Keys(), time.Now()); err != nil {

@@ -83,7 +83,7 @@ func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
 		return nil, nil
 	}
 	if f.EnhanceModel == "" {
-		return nil, errors.New("CUTROOM_ENHANCE_MODEL: it is empty")
+		return nil, errors.New("CUTROOM_ENHANCE_URL: it is set, but CUTROOM_ENHANCE_MODEL is not")
 	}
 	enhancer, err := openai.NewEnhancer(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
 	if err != nil {

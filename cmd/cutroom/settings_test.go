@@ -57,6 +57,9 @@ func TestWrongSettings(t *testing.T) {
 		{"words as workers", "CUTROOM_WORKERS=many", []string{"many"}},
 		{"less than no workers", "CUTROOM_WORKERS=-1", []string{"-1"}},
 		{"an army of workers", "CUTROOM_WORKERS=257", []string{"257"}},
+		{"an origin with a path", "CUTROOM_CORS_ORIGINS=https://a.example,https://b.example/app", []string{"https://b.example/app"}},
+		{"an enhancer without a model", "CUTROOM_ENHANCE_URL=http://localhost:8081", []string{"CUTROOM_ENHANCE_MODEL"}},
+		{"an enhancer's key without an enhancer", "CUTROOM_ENHANCE_KEY=secret", []string{"CUTROOM_ENHANCE_URL"}},
 		{"an engine that there is not", "CUTROOM_ENGINE=magic", []string{"magic", "preview"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

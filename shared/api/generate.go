@@ -93,7 +93,10 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *model.Model) (
 	default:
 		return job.Job{}, errWaitOver
 	}
-	return s.cancel(ctx, accepted, reason)
+	if j, err = s.cancel(ctx, accepted, reason); err == nil && ctx.Err() != nil {
+		return j, ctx.Err() // there is nobody to tell
+	}
+	return j, err
 }
 
 // cancel ends a job for a reason, and gives it as it has ended: the job itself
