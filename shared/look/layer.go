@@ -58,15 +58,14 @@ type Sheet struct {
 // picture, in units.
 const JumpMargin = 0.25
 
-// Jump gives where in its sheet the picture's part of a jumping layer begins,
-// as shares of the margin from 0 to below 1, while its place has changed n
-// times.
-func Jump(n int) (x, y float64) {
-	// Two irrational steps never fall into a rhythm.
-	_, x = math.Modf(float64(n) * 0.618034)
-	_, y = math.Modf(float64(n) * 0.754878)
-	return x, y
-}
+// JumpAcross and JumpDown say where in its sheet the picture's part of a jumping
+// layer begins: when the place has changed n times, at the fractional parts of
+// n x JumpAcross and n x JumpDown, as shares of the margin. They never fall into
+// a rhythm.
+const (
+	JumpAcross = 0.618034
+	JumpDown   = 0.754878
+)
 
 // Pixels turns a length in units into a whole number of pixels, at least 1, of
 // a picture with the size.

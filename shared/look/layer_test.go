@@ -147,21 +147,6 @@ func TestSeamless(t *testing.T) {
 	}
 }
 
-// TestJump checks that a jumping layer's places spread and stay in the margin.
-func TestJump(t *testing.T) {
-	seen := map[[2]int]bool{}
-	for n := range 200 {
-		x, y := Jump(n)
-		if x < 0 || x >= 1 || y < 0 || y >= 1 {
-			t.Fatalf("jump %d goes to %g, %g", n, x, y)
-		}
-		seen[[2]int{int(x * 8), int(y * 8)}] = true
-	}
-	if len(seen) < 55 {
-		t.Errorf("200 jumps reach %d of 64 places", len(seen))
-	}
-}
-
 func TestCloth(t *testing.T) {
 	draw := func(prompt string, seed uint32) *image.RGBA { return Cloth(prompt, seed, 120, 120) }
 	mean := func(picture *image.RGBA) (r, g, b float64) {

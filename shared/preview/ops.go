@@ -142,7 +142,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))
 		margin := int(look.JumpMargin * g.length(1))
 		return g.filter(fmt.Sprintf("format=gbrp,loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'",
-			g.size.Width, g.size.Height, jump("0.618034", held, margin), jump("0.754878", held, margin)), drawn)
+			g.size.Width, g.size.Height, jump(look.JumpAcross, held, margin), jump(look.JumpDown, held, margin)), drawn)
 	}
 	perFrame := func(speed float64, side int) float64 {
 		return -speed * g.length(1) / float64(side) / float64(g.fps)
@@ -160,10 +160,10 @@ func (g *graph) shortest(motion look.Motion) string {
 	return "0"
 }
 
-// jump is look.Jump in the language of filters, for a layer that stays for a
-// number of frames.
-func jump(step string, held, margin int) string {
-	return fmt.Sprintf("floor(mod(floor(n/%d)*%s,1)*%d)", held, step, margin)
+// jump says in the language of filters where a layer's part begins that stays for
+// a number of frames (see look.JumpAcross).
+func jump(step float64, held, margin int) string {
+	return fmt.Sprintf("floor(mod(floor(n/%d)*%f,1)*%d)", held, step, margin)
 }
 
 // length turns units into pixels.

@@ -44,6 +44,8 @@ type Runner interface {
 // concurrent use.
 type Engine struct{ runner Runner }
 
+var _ engine.Engine = (*Engine)(nil)
+
 // New makes a preview engine.
 func New(runner Runner) *Engine { return &Engine{runner} }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"cutroom/shared/engine"
 	"cutroom/shared/ffmpeg"
 	"cutroom/shared/look"
 	"cutroom/shared/model"
@@ -31,11 +30,16 @@ func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, model.Size,
 	}}
 	data := *e.spec.Data
 	from, frames := ffmpeg.Source{Path: data.Path, MIME: data.MIME}, 1
-	if e.fps > 0 && !e.anchored() {
+	spread := e.fps > 0 && !e.anchored()
+	if spread {
 		from.Options, frames = []string{"-skip_frame", "nokey"}, sampleFrames
 	}
-	link := small.source(small.input(from), data)
-	link, err := small.apply(link, after)
+	link := small.input(from)
+	if spread {
+		apart := data.Info.Duration.Seconds() / sampleFrames
+		link = small.filter(fmt.Sprintf("select='isnan(prev_selected_t)+gte(t-prev_selected_t,%.3f)'", apart), link)
+	}
+	link, err := small.apply(small.source(link, data), after)
 	if err != nil {
 		return nil, small.size, err
 	}
@@ -97,5 +101,3 @@ func onWhite(pixels []byte) []byte {
 	}
 	return opaque
 }
-
-var _ engine.Engine = (*Engine)(nil)
