@@ -49,6 +49,13 @@ func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 	return dx, dy, math.Sqrt(first), math.Sqrt(second)
 }
 
+// piece gives two numbers from 0 to 1 that the piece has for itself, whose point
+// is the steps away from (x, y): its point's place within its cell.
+func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
+	u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
+	return d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
+}
+
 // gathered makes each piece one colour, that of its point.
 func (c cells) gathered() Warp {
 	reach := 1.5 / c.perUnit
@@ -85,10 +92,8 @@ func (c cells) facets(depth float64) Texture {
 		d := c.on(s)
 		s.fill(func(x, y float64) float64 {
 			dx, dy, first, _ := d.nearest(x, y)
-			// The point's own place, in whole cells, draws the piece's light.
-			u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
-			piece := d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
-			return 0.5 + depth*(piece[0]-0.5+0.5*(dx+dy)*0.4-0.25*first)
+			piece := d.piece(x, y, dx, dy)
+			return 0.5 + depth*(piece[0]-0.5+0.2*(dx+dy)-0.25*first)
 		})
 	}
 }
@@ -99,8 +104,7 @@ func (c cells) dabs(depth float64) Texture {
 		d := c.on(s)
 		s.fill(func(x, y float64) float64 {
 			dx, dy, first, _ := d.nearest(x, y)
-			u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
-			piece := d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
+			piece := d.piece(x, y, dx, dy)
 			return 0.5 + depth*(0.35*(dx+dy)+0.9*(piece[1]-0.5)-0.7*smoothstep(0.35, 0.75, first))
 		})
 	}
