@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"cutroom/shared/fault"
 	"cutroom/shared/file"
 	"cutroom/shared/model"
 )
@@ -57,30 +56,22 @@ type pageBody struct {
 
 // listFiles is GET /v1/files.
 func (s *service) listFiles(w http.ResponseWriter, r *http.Request, c call) error {
+	account := c.who.Account()
 	limit, cursor, found := pageQuery(r.URL.RawQuery)
-	// A cursor that is empty is none that the endpoint returned.
-	wrongCursor := cursor != nil && *cursor == ""
-	var files []file.File
-	next := ""
-	if !wrongCursor {
-		after := ""
-		if cursor != nil {
-			after = *cursor
+	after := ""
+	if cursor != nil {
+		after = *cursor
+		// Not left to List, for which no cursor and an empty one are the same.
+		if _, err := s.Files.Cursors.Read(account, after); err != nil {
+			found = append(found, valueProblem("cursor", after, err.Error()).in("query"))
 		}
-		if len(found) > 0 {
-			limit = minPage // the cursor is still to be judged
-		}
-		var err error
-		files, next, err = s.Files.List(r.Context(), c.who.Account(), after, limit)
-		if wrongCursor = fault.Is(err, fault.Invalid); err != nil && !wrongCursor {
-			return err
-		}
-	}
-	if wrongCursor {
-		found = append(found, valueProblem("cursor", *cursor, "The cursor is none that this endpoint returned.").in("query"))
 	}
 	if len(found) > 0 {
 		return found
+	}
+	files, next, err := s.Files.List(r.Context(), account, after, limit)
+	if err != nil {
+		return err
 	}
 	page := pageBody{Files: make([]fileBody, len(files))}
 	for i, f := range files {

@@ -1,0 +1,143 @@
+package main_test
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"cutroom/shared/servertest"
+)
+
+// storedFile is a file reference, as far as these tests look at it.
+type storedFile struct {
+	ID     string
+	MD5    string
+	Upload struct{ URL string }
+}
+
+// call calls the API and reads an answer of JSON.
+func call(t *testing.T, client *servertest.Client, method, path string, body []byte, contentType string, into any) {
+	t.Helper()
+	answer, err := client.Call(bounded(t), method, path, bytes.NewReader(body), int64(len(body)), "Content-Type", contentType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Status >= 300 || into != nil && json.Unmarshal(answer.Body, into) != nil {
+		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
+	}
+}
+
+// store uploads bytes as a file.
+func store(t *testing.T, client *servertest.Client, content []byte) storedFile {
+	t.Helper()
+	body, _, contentType := servertest.Form{servertest.File("file", "clip.mp4", content)}.Encode()
+	var buffer bytes.Buffer
+	if _, err := buffer.ReadFrom(body); err != nil {
+		t.Fatal(err)
+	}
+	var f storedFile
+	call(t, client, http.MethodPost, "/v1/files", buffer.Bytes(), contentType, &f)
+	return f
+}
+
+// TestFilesOutliveACrash: files, the cursor of a page and a signed URL are good
+// for the server that comes after the one that gave them and was killed. What an
+// upload left that nobody was told of is gone.
+func TestFilesOutliveACrash(t *testing.T) {
+	data := t.TempDir()
+	server := start(t, data)
+	client := server.Client()
+	oldest, newest := store(t, client, []byte("oldest")), store(t, client, []byte("newest"))
+	type page struct {
+		Files      []storedFile
+		NextCursor *string `json:"next_cursor"`
+	}
+	var first page
+	call(t, client, http.MethodGet, "/v1/files?limit=1", nil, "", &first)
+	if len(first.Files) != 1 || first.Files[0].ID != newest.ID || first.NextCursor == nil {
+		t.Fatalf("the first page is %+v", first)
+	}
+	var announced storedFile
+	announcement := fmt.Sprintf(`{"filename":"film.mp4","mime_type":"video/mp4","size_bytes":%d,"md5":"%x"}`, len(fixtures.tiny), md5.Sum(fixtures.tiny))
+	call(t, client, http.MethodPost, "/v1/files", []byte(announcement), "application/json", &announced)
+	server.Kill()
+	stray := filepath.Join(data, "blobs", "files", "file_of_a_broken_upload")
+	if err := os.WriteFile(stray, []byte("left"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	client = start(t, data).Client()
+	var second page
+	call(t, client, http.MethodGet, "/v1/files?cursor="+url.QueryEscape(*first.NextCursor), nil, "", &second)
+	if len(second.Files) != 1 || second.Files[0].ID != oldest.ID || second.NextCursor != nil {
+		t.Errorf("the second page is %+v", second)
+	}
+	signed, err := url.Parse(announced.Upload.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(t, &servertest.Client{URL: client.URL}, http.MethodPut, signed.RequestURI(), fixtures.tiny, "", nil)
+	var found storedFile
+	call(t, client, http.MethodGet, "/v1/files/by-md5/"+announced.MD5, nil, "", &found)
+	if found.ID != announced.ID {
+		t.Errorf("by-md5 gives %s, want %s", found.ID, announced.ID)
+	}
+	if _, err := os.Stat(stray); !os.IsNotExist(err) {
+		t.Errorf("what a broken upload left is there: %v", err)
+	}
+	if secret, err := os.Stat(filepath.Join(data, "secret")); err != nil || secret.Mode().Perm() != 0o600 {
+		t.Errorf("the secret is kept as %v, %v", secret, err)
+	}
+}
+
+// TestAnotherSecret: cursors are worthless where another secret is set.
+func TestAnotherSecret(t *testing.T) {
+	data := t.TempDir()
+	server := start(t, data, "CUTROOM_SECRET=a secret of 16 bytes or more")
+	for range 2 {
+		store(t, server.Client(), []byte("bytes"))
+	}
+	var first struct {
+		NextCursor string `json:"next_cursor"`
+	}
+	call(t, server.Client(), http.MethodGet, "/v1/files?limit=1", nil, "", &first)
+	server.Kill()
+	answer, err := start(t, data, "CUTROOM_SECRET=another secret of this length").Client().Get(bounded(t), "/v1/files?cursor="+first.NextCursor)
+	if err != nil || answer.Status != http.StatusUnprocessableEntity {
+		t.Errorf("%d %s, %v", answer.Status, answer.Body, err)
+	}
+}
+
+// TestAJobOwnsItsFiles: a file is deleted as soon as a job was accepted with it,
+// and the job is done all the same, as often as the file was referred to.
+func TestAJobOwnsItsFiles(t *testing.T) {
+	ctx, data := bounded(t), t.TempDir()
+	client := start(t, data, "CUTROOM_WORKERS=1").Client()
+	file := store(t, client, fixtures.tiny)
+	var ids []string
+	for range 2 {
+		job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.Text("data", file.ID), servertest.Text("prompt", "film noir")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, job.ID)
+	}
+	call(t, client, http.MethodDelete, "/v1/files/"+file.ID, nil, "", nil)
+	if left, err := os.ReadDir(filepath.Join(data, "blobs", "files")); err != nil || len(left) > 0 {
+		t.Errorf("the file's bytes are there: %v, %v", left, err)
+	}
+	for _, id := range ids {
+		if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+			t.Errorf("%+v (%+v), %v", job, job.Error, err)
+		}
+	}
+	if _, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.Text("data", file.ID)}); err == nil {
+		t.Error("a job was accepted with the deleted file")
+	}
+}
