@@ -75,7 +75,7 @@ func fuzz(t *testing.T, server *servertest.Server, selection ...string) {
 	}
 	ctx := bounded(t)
 	command := exec.CommandContext(ctx, pythonProgram(t, "schemathesis"), append([]string{
-		"--no-color", "--config-file", filepath.Join(settings, "schemathesis.toml"), "run", server.URL() + "/openapi.json",
+		"--no-color", "--config-file", filepath.Join(settings, "schemathesis.toml"), "run", server.URL() + "/openapi.json", "--url", server.URL(),
 	}, selection...)...)
 	// What it remembers of a run would change the next one.
 	command.Dir = t.TempDir()

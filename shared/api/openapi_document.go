@@ -51,7 +51,8 @@ func (s *service) describe(routes []route) (object, error) {
 	return object{
 		{"openapi", "3.1.0"},
 		{"info", source.get("info")},
-		{"servers", []any{object{{"url", "/"}}}},
+		// Where the document lies: a gateway may serve all of it below a prefix.
+		{"servers", []any{object{{"url", "./"}}}},
 		{"tags", source.get("tags")},
 		{"paths", d.paths},
 		{"components", components.without("refusals").set("responses", d.sharedResponses())},

@@ -153,6 +153,17 @@ func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 				}
 			}
 		}
+		for _, m := range catalog.Models() {
+			for _, alias := range m.Names() {
+				operation, there := paths["/v1/generate/"+alias]["post"]
+				if there != (m.Generate != model.NotGenerated) {
+					t.Errorf("whether there is /v1/generate/%s is wrong", alias)
+				}
+				if want := m.Generate == model.GenerateDeprecated || slices.Contains(m.DeprecatedAliases, alias); there && operation.Deprecated != want {
+					t.Errorf("/v1/generate/%s: deprecated is %t, want %t", alias, operation.Deprecated, want)
+				}
+			}
+		}
 		for path := range paths {
 			if rest, found := strings.CutPrefix(path, "/v1/jobs/"); found && !strings.HasPrefix(rest, name+"-") && !strings.HasPrefix(rest, "{") {
 				t.Errorf("family %s: there is %s", name, path)

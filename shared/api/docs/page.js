@@ -2,7 +2,7 @@
 // Shows openapi.json, which lies beside this page.
 
 const methods = ["get", "post", "put", "delete"];
-let api, key = "";
+let api, base, key = "";
 
 // make gives an element. Properties are attributes, but for on… and text.
 function make(tag, properties, ...children) {
@@ -94,8 +94,7 @@ function curl(path, method, operation) {
   for (const one of parameters.filter(one => one.in === "path")) {
     path = path.replace(`{${one.name}}`, one.name.toUpperCase());
   }
-  const base = api.servers[0].url.replace(/\/$/, "");
-  const words = [`curl ${location.origin}${base}${path}`];
+  const words = [`curl ${base}${path}`];
   if (method !== "get" && !(method === "post" && operation.requestBody)) words[0] = words[0].replace("curl ", `curl -X ${method.toUpperCase()} `);
   if (operation.security) words.push('-H "x-api-key: $CUTROOM_API_KEY"');
   const [type, body] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
@@ -232,7 +231,6 @@ async function answerOf(form, path, method, operation, parameters, type) {
     options.body = type === "multipart/form-data" ? new FormData() : new URLSearchParams();
     for (const [name, value] of data) options.body.append(name, value);
   }
-  const base = api.servers[0].url.replace(/\/$/, "");
   const answer = await fetch(base + path + (query.size ? "?" + query : ""), options);
   const kind = answer.headers.get("content-type") || "";
   const head = [`${answer.status} ${answer.statusText}`, ...[...answer.headers].map(([name, value]) => `${name}: ${value}`)].join("\n");
@@ -337,6 +335,10 @@ function show() {
 fetch("openapi.json").then(answer => {
   if (!answer.ok) throw new Error("status " + answer.status);
   return answer.json();
-}).then(described => { api = described; show(); }).catch(failure => {
+}).then(described => {
+  api = described;
+  base = new URL(api.servers[0].url, location.href).href.replace(/\/$/, "");
+  show();
+}).catch(failure => {
   document.getElementById("top").replaceChildren(make("p", {}, "The interface could not be shown: " + failure.message));
 });
