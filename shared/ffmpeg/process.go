@@ -111,7 +111,9 @@ func (t *Tools) run(ctx context.Context, p process) error {
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}
-		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime
+		// A program that the limit killed is charged a little less than the
+		// limit, as the system counts the two in different ways.
+		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime-p.processorTime/8
 	}
 	return f
 }
