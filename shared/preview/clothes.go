@@ -118,8 +118,12 @@ func (c clothes) shade() *look.LUT {
 	})
 }
 
+// worded is the share of the prompt's own cloth in one that a reference image
+// and a prompt make together: the garment stays what it is, and the words show.
+const worded = 0.4
+
 // cloth draws what the subject is to wear, as large as the result: the reference
-// image's garment, or a cloth from the prompt's words.
+// image's garment, a cloth from the prompt's words, or the one dyed by the other.
 func (e *edit) cloth(ctx context.Context) (image.Image, error) {
 	if e.spec.Reference == nil {
 		return look.Cloth(e.spec.Prompt, e.spec.Seed, e.size.Width, e.size.Height), nil
@@ -134,7 +138,18 @@ func (e *edit) cloth(ctx context.Context) (image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tile(pixels, size, garmentBounds(pixels, size), e.size, e.spec.Seed), nil
+	garment := tile(pixels, size, garmentBounds(pixels, size), e.size, e.spec.Seed)
+	if e.spec.Prompt != "" {
+		dye(garment, look.Cloth(e.spec.Prompt, e.spec.Seed, e.size.Width, e.size.Height))
+	}
+	return garment, nil
+}
+
+// dye mixes a share of the cloth into a garment of the same size.
+func dye(garment, cloth *image.RGBA) {
+	for i, from := range cloth.Pix {
+		garment.Pix[i] = uint8(float64(garment.Pix[i])*(1-worded) + float64(from)*worded + 0.5)
+	}
 }
 
 // garmentBounds finds the garment on its background, which is what the picture's
@@ -193,7 +208,7 @@ func garmentBounds(pixels []byte, size model.Size) image.Rectangle {
 
 // tile covers a picture with a part of another, mirrored at its borders so that
 // no seam shows.
-func tile(pixels []byte, from model.Size, part image.Rectangle, size model.Size, seed uint32) image.Image {
+func tile(pixels []byte, from model.Size, part image.Rectangle, size model.Size, seed uint32) *image.RGBA {
 	picture := image.NewRGBA(image.Rect(0, 0, size.Width, size.Height))
 	placed := noise.NewSource(uint64(seed), 72)
 	dx, dy := placed.Float()*2, placed.Float()*2

@@ -179,6 +179,17 @@ func TestScenes(t *testing.T) {
 	})
 }
 
+// TestGarmentsAndWords checks that a try-on follows its prompt too when it has a
+// garment. Only the clothes change, a sixth of this picture, so that a whole
+// frame differs by a sixth of what they do.
+func TestGarmentsAndWords(t *testing.T) {
+	all(t, []string{"", "red", "a blue denim jacket", "a green leather coat", "striped wool"}, 8.0/6, func(prompt string) engine.Spec {
+		spec := small(t, prompt)
+		spec.Kind, spec.Reference = model.TryOn, input(t, garment, true)
+		return spec
+	})
+}
+
 // TestReferences checks that a reference image's colours arrive: any two of
 // them give visibly different pictures.
 func TestReferences(t *testing.T) {
