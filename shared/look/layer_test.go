@@ -5,6 +5,7 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"sync"
 	"testing"
 )
 
@@ -18,14 +19,23 @@ func bytesOf(picture image.Image) []byte {
 	return nil
 }
 
+// made is the operations of every look by name, made once for all tests.
+var made = sync.OnceValue(func() map[string][]Op {
+	all := map[string][]Op{}
+	for _, e := range lexicon() {
+		all[e.name] = e.ops()
+	}
+	return all
+})
+
 // TestTextures draws every texture of every look: twice the same, otherwise with
 // another seed where chance has a part, of the size that its motion asks for.
 func TestTextures(t *testing.T) {
 	const width, height = 96, 54
 	margin := newSheet(width, height, 1, Motion{Hold: 1}).Height - height
 	varied := 0
-	for _, e := range lexicon() {
-		for i, op := range e.ops() {
+	for name, ops := range made() {
+		for i, op := range ops {
 			var draw func(seed uint32) []image.Image
 			var motion Motion
 			switch op := op.(type) {
@@ -53,14 +63,14 @@ func TestTextures(t *testing.T) {
 			}
 			first, again, other := draw(1), draw(1), draw(2)
 			if len(first) == 0 {
-				t.Errorf("%s: operation %d draws nothing", e.name, i)
+				t.Errorf("%s: operation %d draws nothing", name, i)
 			}
 			for k := range first {
 				if first[k].Bounds() != want {
-					t.Errorf("%s: operation %d draws %v, want %v", e.name, i, first[k].Bounds(), want)
+					t.Errorf("%s: operation %d draws %v, want %v", name, i, first[k].Bounds(), want)
 				}
 				if !bytes.Equal(bytesOf(first[k]), bytesOf(again[k])) {
-					t.Errorf("%s: operation %d draws differently each time", e.name, i)
+					t.Errorf("%s: operation %d draws differently each time", name, i)
 				}
 				if !bytes.Equal(bytesOf(first[k]), bytesOf(other[k])) {
 					varied++
@@ -106,8 +116,8 @@ func TestLayersAreNeutral(t *testing.T) {
 // other have no seam there.
 func TestSeamless(t *testing.T) {
 	const width, height = 160, 90
-	for _, e := range lexicon() {
-		for i, op := range e.ops() {
+	for name, ops := range made() {
+		for i, op := range ops {
 			layer, ok := op.(Layer)
 			if !ok || layer.Motion.Right == 0 && layer.Motion.Down == 0 {
 				continue
@@ -140,7 +150,7 @@ func TestSeamless(t *testing.T) {
 					usual = max(usual, step(at))
 				}
 				if seam := step(side - 1); seam > 1.5*usual+1 {
-					t.Errorf("%s: operation %d has a seam %s: a step of %.1f, elsewhere at most %.1f", e.name, i, axis, seam, usual)
+					t.Errorf("%s: operation %d has a seam %s: a step of %.1f, elsewhere at most %.1f", name, i, axis, seam, usual)
 				}
 			}
 		}

@@ -120,7 +120,7 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 			claim(phrase, e.name)
 		}
 		tables := 0
-		for _, op := range e.ops() {
+		for _, op := range made()[e.name] {
 			length := 0.01
 			switch op := op.(type) {
 			case Smooth:
