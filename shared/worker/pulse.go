@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -44,7 +45,8 @@ func (p *pulse) stop() {
 func (p *pulse) report(progress engine.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fraction = max(p.fraction, min(progress.Fraction, 1))
+	// To the thousandth: more digits tell nobody more.
+	p.fraction = max(p.fraction, math.Floor(min(progress.Fraction, 1)*1000)/1000)
 }
 
 func (p *pulse) reported() float64 {
