@@ -85,6 +85,7 @@ func (c *devCommand) welcome(out io.Writer, server *server) {
 Cutroom is ready. Its preview engine edits on this machine's CPU.
 
   Media API   %[1]s
+  Docs        %[1]s/docs
   Key         %[2]s
   Data        %[3]s
 
