@@ -70,6 +70,7 @@ func fieldSchema(form *model.Form, field *model.Field, name string) object {
 		// What OpenAPI 3.1 itself would have, contentMediaType, fewer tools know.
 		add("type", "string")
 		add("format", "binary")
+		add("minLength", 1) // an empty file is refused
 	case model.Integer:
 		add("type", "integer")
 		if field.Min != nil {
