@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cutroom/shared/blob"
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 )
 
@@ -77,7 +78,7 @@ func data(seed uint64, size int) []byte {
 func (s *suite) put(name string, content []byte) {
 	s.Helper()
 	n, err := s.Store.Put(s.ctx, name, bytes.NewReader(content))
-	s.ok(err)
+	conformance.OK(s, err)
 	if n != int64(len(content)) {
 		s.Fatalf("stored %d bytes, want %d", n, len(content))
 	}
@@ -87,10 +88,10 @@ func (s *suite) put(name string, content []byte) {
 func (s *suite) read(name string, offset, length int64) []byte {
 	s.Helper()
 	r, err := s.Store.Open(s.ctx, name, offset, length)
-	s.ok(err)
+	conformance.OK(s, err)
 	got, err := io.ReadAll(r)
-	s.ok(err)
-	s.ok(r.Close())
+	conformance.OK(s, err)
+	conformance.OK(s, r.Close())
 	return got
 }
 
@@ -101,7 +102,7 @@ func (s *suite) holds(name string, want []byte) {
 		s.Fatalf("%s holds %d bytes, not the %d that were stored", name, len(got), len(want))
 	}
 	info, err := s.Store.Head(s.ctx, name)
-	s.ok(err)
+	conformance.OK(s, err)
 	if info.Size != int64(len(want)) {
 		s.Fatalf("%s is said to have %d bytes, want %d", name, info.Size, len(want))
 	}
@@ -111,9 +112,9 @@ func (s *suite) holds(name string, want []byte) {
 func (s *suite) absent(name string) {
 	s.Helper()
 	_, err := s.Store.Head(s.ctx, name)
-	s.fails(err, fault.NotFound)
+	conformance.Fails(s, err, fault.NotFound)
 	_, err = s.Store.Open(s.ctx, name, 0, -1)
-	s.fails(err, fault.NotFound)
+	conformance.Fails(s, err, fault.NotFound)
 }
 
 // clean checks that the store keeps nothing but its blobs.
@@ -124,21 +125,5 @@ func (s *suite) clean() {
 	}
 	if left := s.Leftovers(s.T); len(left) > 0 {
 		s.Fatalf("left behind: %v", slices.Sorted(slices.Values(left)))
-	}
-}
-
-// ok ends the test at an error.
-func (s *suite) ok(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatalf("unexpected error: %v", err)
-	}
-}
-
-// fails ends the test unless the error has the code.
-func (s *suite) fails(err error, code fault.Code) {
-	s.Helper()
-	if !fault.Is(err, code) {
-		s.Fatalf("error %v, want one of code %q", err, code)
 	}
 }

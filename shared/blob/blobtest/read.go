@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/blob"
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 )
 
@@ -40,13 +41,13 @@ var openTests = []test{
 		s.put("a", content)
 		for _, length := range []int64{-1, 100 << 10} {
 			r, err := s.Store.Open(s.ctx, "a", 1000, length)
-			s.ok(err)
+			conformance.OK(s, err)
 			var got bytes.Buffer
 			_, err = io.CopyN(&got, r, 10)
-			s.ok(err)
+			conformance.OK(s, err)
 			_, err = io.Copy(&got, r)
-			s.ok(err)
-			s.ok(r.Close())
+			conformance.OK(s, err)
+			conformance.OK(s, r.Close())
 			want := content[1000:]
 			if length >= 0 {
 				want = want[:length]
@@ -59,13 +60,13 @@ var openTests = []test{
 	{"gives readers that do not touch each other", func(s *suite) {
 		s.put("a", data(1, 1000))
 		first, err := s.Store.Open(s.ctx, "a", 0, -1)
-		s.ok(err)
+		conformance.OK(s, err)
 		defer first.Close()
 		if got := s.read("a", 500, 100); !bytes.Equal(got, data(1, 1000)[500:600]) {
 			s.Error("the second reader read something else")
 		}
 		got, err := io.ReadAll(first)
-		s.ok(err)
+		conformance.OK(s, err)
 		if !bytes.Equal(got, data(1, 1000)) {
 			s.Error("the first reader read something else")
 		}
@@ -84,7 +85,7 @@ var openTests = []test{
 		got := make([]byte, 100)
 		for _, offset := range []int64{4900, 0, 1234} {
 			_, err := r.ReadAt(got, offset)
-			s.ok(err)
+			conformance.OK(s, err)
 			if !bytes.Equal(got, content[offset:offset+100]) {
 				s.Errorf("at %d: read something else", offset)
 			}
@@ -102,7 +103,7 @@ var headTests = []test{
 		began := time.Now()
 		s.put("a", data(1, 12345))
 		info, err := s.Store.Head(s.ctx, "a")
-		s.ok(err)
+		conformance.OK(s, err)
 		if info.Size != 12345 {
 			s.Errorf("size %d, want 12345", info.Size)
 		}
@@ -123,17 +124,17 @@ var fetchTests = []test{
 			name := fmt.Sprint("a/", size)
 			s.put(name, data(1, size))
 			path := filepath.Join(s.TempDir(), "file")
-			s.ok(blob.Fetch(s.ctx, s.Store, name, path))
+			conformance.OK(s, blob.Fetch(s.ctx, s.Store, name, path))
 			s.file(path, data(1, size))
 		}
 	}},
 	{"of an unknown blob is not found", func(s *suite) {
-		s.fails(blob.Fetch(s.ctx, s.Store, "unknown", filepath.Join(s.TempDir(), "file")), fault.NotFound)
+		conformance.Fails(s, blob.Fetch(s.ctx, s.Store, "unknown", filepath.Join(s.TempDir(), "file")), fault.NotFound)
 	}},
 	{"replaces no file", func(s *suite) {
 		s.put("a", data(1, 10))
 		path := filepath.Join(s.TempDir(), "file")
-		s.ok(os.WriteFile(path, []byte("mine"), 0o600))
+		conformance.OK(s, os.WriteFile(path, []byte("mine"), 0o600))
 		if err := blob.Fetch(s.ctx, s.Store, "a", path); err == nil {
 			s.Fatal("no error")
 		}
@@ -148,14 +149,14 @@ var linkTests = []test{
 		s.link("a", path)
 		s.put("a", data(2, 2000))
 		s.file(path, data(1, 1000))
-		s.ok(s.Store.Delete(s.ctx, "a"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "a"))
 		s.file(path, data(1, 1000))
 	}},
 	{"can be removed without harm to the blob", func(s *suite) {
 		s.put("a", data(1, 1000))
 		path := filepath.Join(s.TempDir(), "file")
 		s.link("a", path)
-		s.ok(os.Remove(path))
+		conformance.OK(s, os.Remove(path))
 		s.holds("a", data(1, 1000))
 	}},
 	{"cannot be written to by its mode", func(s *suite) {
@@ -163,13 +164,13 @@ var linkTests = []test{
 		path := filepath.Join(s.TempDir(), "file")
 		s.link("a", path)
 		info, err := os.Stat(path)
-		s.ok(err)
+		conformance.OK(s, err)
 		if info.Mode().Perm()&0o222 != 0 {
 			s.Errorf("mode %v", info.Mode())
 		}
 	}},
 	{"of an unknown blob is not found", func(s *suite) {
-		s.fails(s.Store.(blob.Linker).Link(s.ctx, "unknown", filepath.Join(s.TempDir(), "file")), fault.NotFound)
+		conformance.Fails(s, s.Store.(blob.Linker).Link(s.ctx, "unknown", filepath.Join(s.TempDir(), "file")), fault.NotFound)
 	}},
 }
 
@@ -185,7 +186,7 @@ func (s *suite) link(name, path string) {
 func (s *suite) file(path string, want []byte) {
 	s.Helper()
 	got, err := os.ReadFile(path)
-	s.ok(err)
+	conformance.OK(s, err)
 	if !bytes.Equal(got, want) {
 		s.Fatalf("the file holds %d bytes, not the %d of the blob", len(got), len(want))
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"cutroom/shared/blob"
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 )
 
@@ -37,14 +38,14 @@ var putTests = []test{
 			"empty-reads-too": &hesitant{Reader: bytes.NewReader(content)},
 		} {
 			n, err := s.Store.Put(s.ctx, name, r)
-			s.ok(err)
+			conformance.OK(s, err)
 			if n != int64(len(content)) {
 				s.Errorf("%s: stored %d bytes, want %d", name, n, len(content))
 			}
 			s.holds(name, content)
 		}
 		n, err := s.Store.Put(s.ctx, "single-bytes", iotest.OneByteReader(bytes.NewReader(content[:5000])))
-		s.ok(err)
+		conformance.OK(s, err)
 		if n != 5000 {
 			s.Errorf("stored %d bytes, want 5000", n)
 		}
@@ -67,10 +68,10 @@ var putTests = []test{
 			done <- err
 		}()
 		_, err := w.Write(content)
-		s.ok(err)
+		conformance.OK(s, err)
 		s.absent("a/b")
-		s.ok(w.Close())
-		s.ok(<-done)
+		conformance.OK(s, w.Close())
+		conformance.OK(s, <-done)
 		s.holds("a/b", content)
 	}},
 	{"gives the reader's error as it is, and leaves nothing behind", func(s *suite) {
@@ -127,7 +128,7 @@ var putTests = []test{
 		}
 		all.Wait()
 		for _, err := range errs {
-			s.ok(err)
+			conformance.OK(s, err)
 		}
 		got := s.read("a/b", 0, -1)
 		if !slices.ContainsFunc(contents, func(content []byte) bool { return bytes.Equal(got, content) }) {
@@ -146,7 +147,7 @@ var putTests = []test{
 		}
 		all.Wait()
 		for i, err := range errs {
-			s.ok(err)
+			conformance.OK(s, err)
 			s.holds(fmt.Sprint("x/y/", i%4, "/", i), data(uint64(i), 100))
 		}
 	}},
@@ -178,7 +179,7 @@ var copyTests = []test{
 		for _, size := range sizes {
 			s.put("from", data(1, size))
 			to := fmt.Sprint("copies/of/", size)
-			s.ok(s.Store.Copy(s.ctx, "from", to))
+			conformance.OK(s, s.Store.Copy(s.ctx, "from", to))
 			s.holds(to, data(1, size))
 			s.holds("from", data(1, size))
 		}
@@ -186,43 +187,43 @@ var copyTests = []test{
 	}},
 	{"outlives what it was made from", func(s *suite) {
 		s.put("from", data(1, 1000))
-		s.ok(s.Store.Copy(s.ctx, "from", "to"))
+		conformance.OK(s, s.Store.Copy(s.ctx, "from", "to"))
 		s.put("from", data(2, 2000))
 		s.holds("to", data(1, 1000))
-		s.ok(s.Store.Delete(s.ctx, "from"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "from"))
 		s.holds("to", data(1, 1000))
 	}},
 	{"can be replaced and deleted without harm to what it was made from", func(s *suite) {
 		s.put("from", data(1, 1000))
-		s.ok(s.Store.Copy(s.ctx, "from", "to"))
+		conformance.OK(s, s.Store.Copy(s.ctx, "from", "to"))
 		s.put("to", data(2, 2000))
 		s.holds("from", data(1, 1000))
-		s.ok(s.Store.Copy(s.ctx, "from", "to"))
-		s.ok(s.Store.Delete(s.ctx, "to"))
+		conformance.OK(s, s.Store.Copy(s.ctx, "from", "to"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "to"))
 		s.holds("from", data(1, 1000))
 	}},
 	{"replaces a blob of the name", func(s *suite) {
 		s.put("from", data(1, 1000))
 		s.put("to", data(2, 2000))
-		s.ok(s.Store.Copy(s.ctx, "from", "to"))
+		conformance.OK(s, s.Store.Copy(s.ctx, "from", "to"))
 		s.holds("to", data(1, 1000))
 		s.clean()
 	}},
 	{"again, and onto itself, changes nothing", func(s *suite) {
 		s.put("from", data(1, 1000))
-		s.ok(s.Store.Copy(s.ctx, "from", "to"))
-		s.ok(s.Store.Copy(s.ctx, "from", "to"))
-		s.ok(s.Store.Copy(s.ctx, "to", "from"))
-		s.ok(s.Store.Copy(s.ctx, "from", "from"))
+		conformance.OK(s, s.Store.Copy(s.ctx, "from", "to"))
+		conformance.OK(s, s.Store.Copy(s.ctx, "from", "to"))
+		conformance.OK(s, s.Store.Copy(s.ctx, "to", "from"))
+		conformance.OK(s, s.Store.Copy(s.ctx, "from", "from"))
 		s.holds("from", data(1, 1000))
 		s.holds("to", data(1, 1000))
 		s.clean()
 	}},
 	{"of an unknown blob is not found, and changes nothing", func(s *suite) {
 		s.put("to", data(1, 1000))
-		s.fails(s.Store.Copy(s.ctx, "unknown", "to"), fault.NotFound)
+		conformance.Fails(s, s.Store.Copy(s.ctx, "unknown", "to"), fault.NotFound)
 		s.holds("to", data(1, 1000))
-		s.fails(s.Store.Copy(s.ctx, "unknown", "new"), fault.NotFound)
+		conformance.Fails(s, s.Store.Copy(s.ctx, "unknown", "new"), fault.NotFound)
 		s.absent("new")
 		s.clean()
 	}},
@@ -233,26 +234,26 @@ var deleteTests = []test{
 		for _, name := range []string{"a/b", "a/bc", "a/c/b"} {
 			s.put(name, data(1, 10))
 		}
-		s.ok(s.Store.Delete(s.ctx, "a/b"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "a/b"))
 		s.absent("a/b")
 		s.holds("a/bc", data(1, 10))
 		s.holds("a/c/b", data(1, 10))
 	}},
 	{"of a blob that is not there is no error", func(s *suite) {
-		s.ok(s.Store.Delete(s.ctx, "unknown"))
-		s.ok(s.Store.Delete(s.ctx, "un/known"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "unknown"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "un/known"))
 		s.put("a/b", data(1, 10))
-		s.ok(s.Store.Delete(s.ctx, "a/b"))
-		s.ok(s.Store.Delete(s.ctx, "a/b"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "a/b"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "a/b"))
 	}},
 	{"of a prefix removes nothing", func(s *suite) {
 		s.put("a/b", data(1, 10))
-		s.ok(s.Store.Delete(s.ctx, "a"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "a"))
 		s.holds("a/b", data(1, 10))
 	}},
 	{"makes room for a blob of the name", func(s *suite) {
 		s.put("a/b", data(1, 10))
-		s.ok(s.Store.Delete(s.ctx, "a/b"))
+		conformance.OK(s, s.Store.Delete(s.ctx, "a/b"))
 		s.put("a/b", data(2, 20))
 		s.holds("a/b", data(2, 20))
 	}},

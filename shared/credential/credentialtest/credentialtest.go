@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/credential"
 	"cutroom/shared/fault"
 )
@@ -58,7 +59,7 @@ var (
 func (s *suite) key(account string, number int, at time.Time) credential.Key {
 	s.Helper()
 	key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", number), account, "default", "a label, \"quoted\" – née", at)
-	s.ok(err)
+	conformance.OK(s, err)
 	return key
 }
 
@@ -66,31 +67,15 @@ func (s *suite) key(account string, number int, at time.Time) credential.Key {
 func (s *suite) create(account string, number int, at time.Time) credential.Key {
 	s.Helper()
 	key := s.key(account, number, at)
-	s.ok(s.CreateKey(s.ctx, key))
+	conformance.OK(s, s.CreateKey(s.ctx, key))
 	return key
-}
-
-// ok ends the test at an error.
-func (s *suite) ok(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatalf("unexpected error: %v", err)
-	}
-}
-
-// fails ends the test unless the error has the code.
-func (s *suite) fails(err error, code fault.Code) {
-	s.Helper()
-	if !fault.Is(err, code) {
-		s.Fatalf("error %v, want one of code %q", err, code)
-	}
 }
 
 // found checks that the store has the key as it is.
 func (s *suite) found(want credential.Key) {
 	s.Helper()
 	got, err := s.FindKey(s.ctx, want.Hash)
-	s.ok(err)
+	conformance.OK(s, err)
 	if got != want {
 		s.Fatalf("found %+v, want %+v", got, want)
 	}
@@ -100,7 +85,7 @@ func (s *suite) found(want credential.Key) {
 func (s *suite) listed(account string, want ...credential.Key) {
 	s.Helper()
 	got, err := s.ListKeys(s.ctx, account)
-	s.ok(err)
+	conformance.OK(s, err)
 	if len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
 		s.Fatalf("listed %+v, want %+v", got, want)
 	}
@@ -115,27 +100,27 @@ var keyTests = []test{
 	{"a key may have no label", func(s *suite) {
 		key := s.key("acme", 1, created)
 		key.Label = ""
-		s.ok(s.CreateKey(s.ctx, key))
+		conformance.OK(s, s.CreateKey(s.ctx, key))
 		s.found(key)
 	}},
 	{"a key may be revoked from the start", func(s *suite) {
 		key := s.key("acme", 1, created)
 		key.RevokedAt = revoked
-		s.ok(s.CreateKey(s.ctx, key))
+		conformance.OK(s, s.CreateKey(s.ctx, key))
 		s.found(key)
 	}},
 	{"an unknown hash is not found", func(s *suite) {
 		s.create("acme", 1, created)
 		_, err := s.FindKey(s.ctx, s.key("acme", 2, created).Hash)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 		_, err = s.FindKey(s.ctx, credential.Hash{})
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 	{"a second key of the same hash is a conflict and changes nothing", func(s *suite) {
 		key := s.create("acme", 1, created)
 		again := key
 		again.Account, again.Label = "other", "another"
-		s.fails(s.CreateKey(s.ctx, again), fault.Conflict)
+		conformance.Fails(s, s.CreateKey(s.ctx, again), fault.Conflict)
 		s.found(key)
 		s.listed("other")
 	}},
@@ -153,7 +138,7 @@ var keyTests = []test{
 			if err == nil {
 				winners = append(winners, racer)
 			} else {
-				s.fails(err, fault.Conflict)
+				conformance.Fails(s, err, fault.Conflict)
 			}
 		}
 		if len(winners) != 1 {
@@ -178,7 +163,7 @@ var keyTests = []test{
 	{"a key that is revoked is given and found as revoked", func(s *suite) {
 		key, other := s.create("acme", 1, created), s.create("acme", 2, created.Add(time.Second))
 		got, err := s.RevokeKey(s.ctx, key.ID, revoked)
-		s.ok(err)
+		conformance.OK(s, err)
 		key.RevokedAt = revoked
 		if got != key {
 			s.Fatalf("revoked %+v, want %+v", got, key)
@@ -190,9 +175,9 @@ var keyTests = []test{
 	{"a key that is revoked again stays as it was", func(s *suite) {
 		key := s.create("acme", 1, created)
 		first, err := s.RevokeKey(s.ctx, key.ID, revoked)
-		s.ok(err)
+		conformance.OK(s, err)
 		again, err := s.RevokeKey(s.ctx, key.ID, revoked.Add(time.Hour))
-		s.ok(err)
+		conformance.OK(s, err)
 		if again != first {
 			s.Fatalf("revoked again %+v, want %+v", again, first)
 		}
@@ -200,6 +185,6 @@ var keyTests = []test{
 	}},
 	{"an unknown id cannot be revoked", func(s *suite) {
 		_, err := s.RevokeKey(s.ctx, "key_unknown", revoked)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 }

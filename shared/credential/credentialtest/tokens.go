@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/credential"
 	"cutroom/shared/fault"
 )
@@ -28,7 +29,7 @@ func token(key credential.Key, number int) credential.Token {
 func (s *suite) foundToken(want credential.Token) {
 	s.Helper()
 	got, err := s.FindToken(s.ctx, want.Hash)
-	s.ok(err)
+	conformance.OK(s, err)
 	if !reflect.DeepEqual(got, want) {
 		s.Fatalf("found %+v, want %+v", got, want)
 	}
@@ -38,7 +39,7 @@ func (s *suite) foundToken(want credential.Token) {
 func (s *suite) noToken(hash credential.Hash) {
 	s.Helper()
 	_, err := s.FindToken(s.ctx, hash)
-	s.fails(err, fault.NotFound)
+	conformance.Fails(s, err, fault.NotFound)
 }
 
 // createTokens keeps new tokens, many at once.
@@ -56,7 +57,7 @@ func (s *suite) createTokens(tokens []credential.Token) {
 	}
 	all.Wait()
 	for _, err := range errs {
-		s.ok(err)
+		conformance.OK(s, err)
 	}
 }
 
@@ -64,33 +65,33 @@ var tokenTests = []test{
 	{"a token that was created is found by its hash, as it is, with its key", func(s *suite) {
 		key := s.create("acme", 1, created)
 		first, second := token(key, 1), token(s.create("zoo", 2, created), 2)
-		s.ok(s.CreateToken(s.ctx, first))
-		s.ok(s.CreateToken(s.ctx, second))
+		conformance.OK(s, s.CreateToken(s.ctx, first))
+		conformance.OK(s, s.CreateToken(s.ctx, second))
 		s.foundToken(first)
 		s.foundToken(second)
 	}},
 	{"a token may have no scope and no metadata", func(s *suite) {
 		plain := token(s.create("acme", 1, created), 1)
 		plain.Scope, plain.Metadata = credential.Scope{}, nil
-		s.ok(s.CreateToken(s.ctx, plain))
+		conformance.OK(s, s.CreateToken(s.ctx, plain))
 		s.foundToken(plain)
 	}},
 	{"a token that expired long ago is found until it is deleted", func(s *suite) {
 		old := token(s.create("acme", 1, created), 1)
-		s.ok(s.CreateToken(s.ctx, old))
-		s.ok(s.DeleteTokens(s.ctx, old.ExpiresAt))
+		conformance.OK(s, s.CreateToken(s.ctx, old))
+		conformance.OK(s, s.DeleteTokens(s.ctx, old.ExpiresAt))
 		s.foundToken(old)
-		s.ok(s.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Millisecond)))
+		conformance.OK(s, s.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Millisecond)))
 		s.noToken(old.Hash)
 	}},
 	{"deleting spares tokens that have not expired", func(s *suite) {
 		key := s.create("acme", 1, created)
 		old, current := token(key, 1), token(key, 2)
 		current.ExpiresAt = old.ExpiresAt.Add(time.Hour)
-		s.ok(s.CreateToken(s.ctx, old))
-		s.ok(s.CreateToken(s.ctx, current))
+		conformance.OK(s, s.CreateToken(s.ctx, old))
+		conformance.OK(s, s.CreateToken(s.ctx, current))
 		for range 2 {
-			s.ok(s.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Second)))
+			conformance.OK(s, s.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Second)))
 			s.noToken(old.Hash)
 			s.foundToken(current)
 			s.found(key)
@@ -99,20 +100,20 @@ var tokenTests = []test{
 	{"a token shows the revocation of its key", func(s *suite) {
 		key := s.create("acme", 1, created)
 		minted := token(key, 1)
-		s.ok(s.CreateToken(s.ctx, minted))
+		conformance.OK(s, s.CreateToken(s.ctx, minted))
 		s.foundToken(minted)
 		_, err := s.RevokeKey(s.ctx, key.ID, revoked)
-		s.ok(err)
+		conformance.OK(s, err)
 		minted.Key.RevokedAt = revoked
 		s.foundToken(minted)
 	}},
 	{"tokens and keys are not found in each other's place", func(s *suite) {
 		key := s.create("acme", 1, created)
 		minted := token(key, 1)
-		s.ok(s.CreateToken(s.ctx, minted))
+		conformance.OK(s, s.CreateToken(s.ctx, minted))
 		s.noToken(key.Hash)
 		_, err := s.FindKey(s.ctx, minted.Hash)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 		s.listed("acme", key)
 	}},
 	{"of tokens that are created at once each is found, as it is", func(s *suite) {
@@ -136,7 +137,7 @@ var tokenTests = []test{
 		}
 		last := len(tokens) - 1
 		s.createTokens(tokens)
-		s.ok(s.DeleteTokens(s.ctx, tokens[last].ExpiresAt))
+		conformance.OK(s, s.DeleteTokens(s.ctx, tokens[last].ExpiresAt))
 		for _, minted := range tokens[:last] {
 			s.noToken(minted.Hash)
 		}
@@ -147,10 +148,10 @@ var tokenTests = []test{
 		minted := token(key, 1)
 		var err error
 		minted.Key, err = s.RevokeKey(s.ctx, key.ID, revoked)
-		s.ok(err)
+		conformance.OK(s, err)
 		before := minted
 		before.Key = key
-		s.ok(s.CreateToken(s.ctx, before))
+		conformance.OK(s, s.CreateToken(s.ctx, before))
 		s.foundToken(minted)
 	}},
 	{"an unknown token is not found", func(s *suite) {

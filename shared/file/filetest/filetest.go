@@ -6,11 +6,11 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 	"cutroom/shared/file"
 )
@@ -123,7 +123,7 @@ func (s *suite) promise(account string) file.File {
 // keep creates a file without a limit.
 func (s *suite) keep(f file.File) file.File {
 	s.Helper()
-	s.ok(s.Store.Create(s.ctx, f, 0))
+	conformance.OK(s, s.Store.Create(s.ctx, f, 0))
 	return f
 }
 
@@ -132,7 +132,7 @@ func (s *suite) keep(f file.File) file.File {
 func (s *suite) publish(promised file.File) file.File {
 	s.Helper()
 	promised.Promised = false
-	s.ok(s.Store.Publish(s.ctx, promised))
+	conformance.OK(s, s.Store.Publish(s.ctx, promised))
 	return promised
 }
 
@@ -140,7 +140,7 @@ func (s *suite) publish(promised file.File) file.File {
 func (s *suite) known(want file.File, now time.Time) {
 	s.Helper()
 	got, err := s.Store.Get(s.ctx, want.Account, want.ID, now)
-	s.ok(err)
+	conformance.OK(s, err)
 	s.same("file", got, want)
 }
 
@@ -148,12 +148,12 @@ func (s *suite) known(want file.File, now time.Time) {
 func (s *suite) unknown(f file.File, now time.Time) {
 	s.Helper()
 	_, err := s.Store.Get(s.ctx, f.Account, f.ID, now)
-	s.fails(err, fault.NotFound)
+	conformance.Fails(s, err, fault.NotFound)
 	if found, err := s.Store.FindMD5(s.ctx, f.Account, f.MD5, now); err == nil && found.ID == f.ID {
 		s.Fatalf("the MD5 finds %s", f.ID)
 	}
 	_, err = s.Store.Delete(s.ctx, f.Account, f.ID, now)
-	s.fails(err, fault.NotFound)
+	conformance.Fails(s, err, fault.NotFound)
 	for _, listed := range s.list(f.Account, 100, now) {
 		if listed.ID == f.ID {
 			s.Fatalf("the list has %s", f.ID)
@@ -185,7 +185,7 @@ func (s *suite) list(account string, limit int, now time.Time) []file.File {
 func (s *suite) page(account, after string, limit int, now time.Time) (page []file.File, next string) {
 	s.Helper()
 	page, next, err := s.Store.List(s.ctx, account, after, limit, now)
-	s.ok(err)
+	conformance.OK(s, err)
 	if len(page) > limit {
 		s.Fatalf("%d files on a page of %d", len(page), limit)
 	}
@@ -217,52 +217,6 @@ func (s *suite) listed(account string, now time.Time, want ...file.File) {
 			continue
 		}
 		s.same(fmt.Sprintf("files by pages of %d", limit), got, want)
-	}
-}
-
-// race runs a function so many times at once and gives the errors in order.
-func race(n int, do func(racer int) error) []error {
-	errs := make([]error, n)
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for racer := range n {
-		all.Go(func() {
-			<-start
-			errs[racer] = do(racer)
-		})
-	}
-	close(start)
-	all.Wait()
-	return errs
-}
-
-// winners gives who got no error; all others must have one of the code.
-func (s *suite) winners(errs []error, code fault.Code) []int {
-	s.Helper()
-	var won []int
-	for racer, err := range errs {
-		if err == nil {
-			won = append(won, racer)
-		} else {
-			s.fails(err, code)
-		}
-	}
-	return won
-}
-
-// ok ends the test at an error.
-func (s *suite) ok(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatalf("unexpected error: %v", err)
-	}
-}
-
-// fails ends the test unless the error has the code.
-func (s *suite) fails(err error, code fault.Code) {
-	s.Helper()
-	if !fault.Is(err, code) {
-		s.Fatalf("error %v, want one of code %q", err, code)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 	"cutroom/shared/file"
 )
@@ -120,7 +121,7 @@ func (w *world) change() {
 		}
 		id := ids[w.random.IntN(len(ids))]
 		_, err := w.Store.Delete(w.ctx, w.account, id, w.now)
-		w.ok(err)
+		conformance.OK(w, err)
 		delete(w.files, id)
 	case 5:
 		w.now = w.now.Add(time.Duration(w.random.IntN(5)) * time.Second)
@@ -173,7 +174,7 @@ func (w *world) walk(name string, change func()) {
 
 var raceTests = []test{
 	{"an upload is found by its MD5 from the moment that it was created", func(s *suite) {
-		for _, err := range race(racers, func(int) error {
+		for _, err := range conformance.Race(racers, func(int) error {
 			f := s.new("acme")
 			if err := s.Store.Create(s.ctx, f, 0); err != nil {
 				return err
@@ -184,12 +185,12 @@ var raceTests = []test{
 			}
 			return err
 		}) {
-			s.ok(err)
+			conformance.OK(s, err)
 		}
 	}},
 	{"one of many deletes of one file gets it", func(s *suite) {
 		f := s.create("acme")
-		won := s.winners(race(racers, func(int) error {
+		won := conformance.Winners(s, conformance.Race(racers, func(int) error {
 			_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
 			return err
 		}), fault.NotFound)
@@ -197,17 +198,17 @@ var raceTests = []test{
 	}},
 	{"of many that publish one file all succeed and one counts", func(s *suite) {
 		f := s.promise("acme")
-		for _, err := range race(racers, func(racer int) error {
+		for _, err := range conformance.Race(racers, func(racer int) error {
 			published := f
 			published.Promised, published.ExpiresAt = false, s.at(float64(100+racer))
 			return s.Store.Publish(s.ctx, published)
 		}) {
-			s.ok(err)
+			conformance.OK(s, err)
 		}
 		first, err := s.Store.Get(s.ctx, "acme", f.ID, s.now)
-		s.ok(err)
+		conformance.OK(s, err)
 		f.Promised, f.ExpiresAt = false, s.at(1)
-		s.ok(s.Store.Publish(s.ctx, f))
+		conformance.OK(s, s.Store.Publish(s.ctx, f))
 		s.known(first, s.now)
 	}},
 }

@@ -3,6 +3,7 @@ package filetest
 import (
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 	"cutroom/shared/file"
 )
@@ -11,7 +12,7 @@ import (
 func (s *suite) promised(want file.File) {
 	s.Helper()
 	got, err := s.Store.Promise(s.ctx, want.ID)
-	s.ok(err)
+	conformance.OK(s, err)
 	s.same("promise", got, want)
 }
 
@@ -30,7 +31,7 @@ var promiseTests = []test{
 	{"a published file is known under the same id, with its MIME type and expiry", func(s *suite) {
 		f := s.promise("acme")
 		f.Promised, f.MIME, f.ExpiresAt = false, "video/webm", s.at(4000)
-		s.ok(s.Store.Publish(s.ctx, f))
+		conformance.OK(s, s.Store.Publish(s.ctx, f))
 		s.known(f, s.now)
 		s.known(f, s.at(3999))
 		s.unknown(f, s.at(4000))
@@ -45,7 +46,7 @@ var promiseTests = []test{
 		want := s.promise("acme")
 		sent := want
 		sent.Promised, sent.Filename, sent.Size, sent.Blob, sent.Account = false, "other", 99, "files/other", "zoo"
-		s.ok(s.Store.Publish(s.ctx, sent))
+		conformance.OK(s, s.Store.Publish(s.ctx, sent))
 		want.Promised = false
 		s.known(want, s.now)
 		s.listed("acme", s.now, want)
@@ -58,24 +59,24 @@ var promiseTests = []test{
 		f := s.publish(s.promise("acme"))
 		again := f
 		again.MIME, again.ExpiresAt = "image/png", s.at(9)
-		s.ok(s.Store.Publish(s.ctx, again))
+		conformance.OK(s, s.Store.Publish(s.ctx, again))
 		s.known(f, s.at(10))
 	}},
 	{"a file that was never promised is no promise and cannot be published", func(s *suite) {
 		f := s.create("acme")
 		_, err := s.Store.Promise(s.ctx, f.ID)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 		changed := f
 		changed.MIME = "image/png"
-		s.fails(s.Store.Publish(s.ctx, changed), fault.NotFound)
+		conformance.Fails(s, s.Store.Publish(s.ctx, changed), fault.NotFound)
 		s.known(f, s.now)
 	}},
 	{"an unknown promise cannot be published", func(s *suite) {
 		f := s.newPromise("acme")
 		_, err := s.Store.Promise(s.ctx, f.ID)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 		f.Promised = false
-		s.fails(s.Store.Publish(s.ctx, f), fault.NotFound)
+		conformance.Fails(s, s.Store.Publish(s.ctx, f), fault.NotFound)
 		s.unknown(f, s.now)
 	}},
 }
@@ -104,9 +105,9 @@ var archiveTests = []test{
 	{"a promise that was given as ended cannot be kept any more", func(s *suite) {
 		f := s.promise("acme")
 		s.ended(f.UploadUntil, f)
-		s.fails(s.Store.Publish(s.ctx, f), fault.NotFound)
+		conformance.Fails(s, s.Store.Publish(s.ctx, f), fault.NotFound)
 		_, err := s.Store.Promise(s.ctx, f.ID)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 		s.unknown(f, s.now)
 	}},
 	{"at most so many are given as are asked for, and the rest once those are forgotten", func(s *suite) {
@@ -116,14 +117,14 @@ var archiveTests = []test{
 		}
 		for _, n := range []int{3, 3, 1, 0} {
 			files, err := s.Archive.Ended(s.ctx, s.at(10), 3)
-			s.ok(err)
+			conformance.OK(s, err)
 			s.same("files given", len(files), n)
 			for _, f := range files {
 				if !want[f.ID] {
 					s.Fatalf("%s is given again, or from nowhere", f.ID)
 				}
 				delete(want, f.ID)
-				s.ok(s.Archive.Forget(s.ctx, f.ID))
+				conformance.OK(s, s.Archive.Forget(s.ctx, f.ID))
 			}
 		}
 	}},
@@ -132,14 +133,14 @@ var archiveTests = []test{
 		s.ended(s.at(10), expired)
 		for _, f := range []file.File{stored, expired, promised} {
 			s.knownBlob(f.Blob, true)
-			s.ok(s.Archive.Forget(s.ctx, f.ID))
+			conformance.OK(s, s.Archive.Forget(s.ctx, f.ID))
 			s.knownBlob(f.Blob, false)
 		}
 		s.ended(s.at(10_000))
 		s.listed("acme", s.now)
 		deleted := s.create("acme")
 		_, err := s.Store.Delete(s.ctx, "acme", deleted.ID, s.now)
-		s.ok(err)
+		conformance.OK(s, err)
 		s.knownBlob(deleted.Blob, false)
 	}},
 	{"ended and forgotten files give their storage back, once", func(s *suite) {
@@ -147,19 +148,19 @@ var archiveTests = []test{
 		for _, seconds := range []float64{10, 100} {
 			f := s.new("acme")
 			f.Size, f.ExpiresAt = 5, s.at(seconds)
-			s.ok(s.Store.Create(s.ctx, f, limit))
+			conformance.OK(s, s.Store.Create(s.ctx, f, limit))
 		}
 		s.stores("acme", limit, limit)
 		files, err := s.Archive.Ended(s.ctx, s.at(10), 10)
-		s.ok(err)
+		conformance.OK(s, err)
 		s.same("files given", len(files), 1)
 		s.stores("acme", 5, limit)
-		s.ok(s.Archive.Forget(s.ctx, files[0].ID))
+		conformance.OK(s, s.Archive.Forget(s.ctx, files[0].ID))
 		s.stores("acme", 5, limit)
 		f := s.new("acme")
 		f.Size = 5
-		s.ok(s.Store.Create(s.ctx, f, limit))
-		s.ok(s.Archive.Forget(s.ctx, f.ID))
+		conformance.OK(s, s.Store.Create(s.ctx, f, limit))
+		conformance.OK(s, s.Archive.Forget(s.ctx, f.ID))
 		s.stores("acme", 5, limit)
 	}},
 }
@@ -168,7 +169,7 @@ var archiveTests = []test{
 func (s *suite) ended(now time.Time, want ...file.File) {
 	s.Helper()
 	files, err := s.Archive.Ended(s.ctx, now, 100)
-	s.ok(err)
+	conformance.OK(s, err)
 	got := map[string]bool{}
 	for _, f := range files {
 		got[f.Account+" "+f.ID+" "+f.Blob] = true
@@ -185,6 +186,6 @@ func (s *suite) ended(now time.Time, want ...file.File) {
 func (s *suite) knownBlob(blob string, want bool) {
 	s.Helper()
 	got, err := s.Archive.KnownBlob(s.ctx, blob)
-	s.ok(err)
+	conformance.OK(s, err)
 	s.same(blob+" is known", got, want)
 }

@@ -3,6 +3,7 @@ package filetest
 import (
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 )
 
@@ -88,7 +89,7 @@ var listTests = []test{
 	{"the id that a page begins after need not exist any more", func(s *suite) {
 		first, second, third := s.create("acme"), s.create("acme"), s.create("acme")
 		_, err := s.Store.Delete(s.ctx, "acme", second.ID, s.now)
-		s.ok(err)
+		conformance.OK(s, err)
 		page, _ := s.page("acme", second.ID, 100, s.now)
 		s.same("page", page, append(page[:0:0], first))
 		s.listed("acme", s.now, third, first)
@@ -143,12 +144,12 @@ var md5Tests = []test{
 		s.keep(first)
 		s.keep(second)
 		_, err := s.Store.Delete(s.ctx, "acme", second.ID, s.now)
-		s.ok(err)
+		conformance.OK(s, err)
 		s.findsMD5("acme", first.MD5, s.now, first.ID)
 		_, err = s.Store.Delete(s.ctx, "acme", first.ID, s.now)
-		s.ok(err)
+		conformance.OK(s, err)
 		_, err = s.Store.FindMD5(s.ctx, "acme", first.MD5, s.now)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 	{"a published file is found and does not hide an older one while it is promised", func(s *suite) {
 		first, second := s.new("acme"), s.newPromise("acme")
@@ -162,12 +163,12 @@ var md5Tests = []test{
 	{"another account's bytes are not found", func(s *suite) {
 		f := s.create("acme")
 		_, err := s.Store.FindMD5(s.ctx, "zoo", f.MD5, s.now)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 	{"an MD5 that nobody has uploaded is not found", func(s *suite) {
 		s.create("acme")
 		_, err := s.Store.FindMD5(s.ctx, "acme", md5Of(1<<40), s.now)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 }
 
@@ -175,7 +176,7 @@ var md5Tests = []test{
 func (s *suite) findsMD5(account, md5 string, now time.Time, id string) {
 	s.Helper()
 	f, err := s.Store.FindMD5(s.ctx, account, md5, now)
-	s.ok(err)
+	conformance.OK(s, err)
 	s.same("id", f.ID, id)
 	s.known(f, now)
 }
@@ -184,7 +185,7 @@ var deleteTests = []test{
 	{"a file that is deleted is given as it was, and gone", func(s *suite) {
 		f, other := s.create("acme"), s.create("acme")
 		got, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
-		s.ok(err)
+		conformance.OK(s, err)
 		s.same("deleted file", got, f)
 		s.unknown(f, s.now)
 		s.listed("acme", s.now, other)
@@ -192,23 +193,23 @@ var deleteTests = []test{
 	{"another account cannot delete a file", func(s *suite) {
 		f := s.create("acme")
 		_, err := s.Store.Delete(s.ctx, "zoo", f.ID, s.now)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 		s.known(f, s.now)
 	}},
 	{"a promised file cannot be deleted", func(s *suite) {
 		f := s.promise("acme")
 		_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 		s.known(s.publish(f), s.now)
 	}},
 	{"a published file can be deleted, and its promise goes with it", func(s *suite) {
 		f := s.publish(s.promise("acme"))
 		got, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
-		s.ok(err)
+		conformance.OK(s, err)
 		s.same("deleted file", got, f)
 		s.unknown(f, s.now)
-		s.fails(s.Store.Publish(s.ctx, f), fault.NotFound)
+		conformance.Fails(s, s.Store.Publish(s.ctx, f), fault.NotFound)
 		_, err = s.Store.Promise(s.ctx, f.ID)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 }

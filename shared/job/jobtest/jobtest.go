@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/fault"
+	"cutroom/shared/conformance"
 	"cutroom/shared/job"
 )
 
@@ -99,7 +99,7 @@ func (s *suite) accept() job.Job {
 func (s *suite) acceptFor(lane job.Lane, account string) job.Job {
 	s.Helper()
 	j := s.new(lane, account)
-	s.ok(s.Store.Accept(s.ctx, j, 0))
+	conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
 	return j
 }
 
@@ -107,7 +107,7 @@ func (s *suite) acceptFor(lane job.Lane, account string) job.Job {
 func (s *suite) start(id, nonce string, now time.Time) job.Job {
 	s.Helper()
 	j, err := s.Runs.Start(s.ctx, id, nonce, now)
-	s.ok(err)
+	conformance.OK(s, err)
 	return j
 }
 
@@ -115,24 +115,8 @@ func (s *suite) start(id, nonce string, now time.Time) job.Job {
 func (s *suite) get(id string) job.Job {
 	s.Helper()
 	j, err := s.Store.Get(s.ctx, id)
-	s.ok(err)
+	conformance.OK(s, err)
 	return j
-}
-
-// ok ends the test at an error.
-func (s *suite) ok(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatalf("unexpected error: %v", err)
-	}
-}
-
-// fails ends the test unless the error has the code.
-func (s *suite) fails(err error, code fault.Code) {
-	s.Helper()
-	if !fault.Is(err, code) {
-		s.Fatalf("error %v, want one of code %q", err, code)
-	}
 }
 
 // same ends the test unless the two are the same.

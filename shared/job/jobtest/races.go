@@ -2,44 +2,14 @@ package jobtest
 
 import (
 	"fmt"
-	"sync"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 	"cutroom/shared/job"
 )
 
 // racers is how many goroutines try the same thing at once.
 const racers = 50
-
-// race runs a function so many times at once and gives the errors in order.
-func race(n int, do func(racer int) error) []error {
-	errs := make([]error, n)
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for racer := range n {
-		all.Go(func() {
-			<-start
-			errs[racer] = do(racer)
-		})
-	}
-	close(start)
-	all.Wait()
-	return errs
-}
-
-// winners gives who got no error; all others must have one of the code.
-func (s *suite) winners(errs []error, code fault.Code) []int {
-	s.Helper()
-	var won []int
-	for racer, err := range errs {
-		if err == nil {
-			won = append(won, racer)
-		} else {
-			s.fails(err, code)
-		}
-	}
-	return won
-}
 
 var raceTests = []test{
 	{"accept exactly as many jobs as the limit says", func(s *suite) {
@@ -48,7 +18,7 @@ var raceTests = []test{
 		for i := range jobs {
 			jobs[i] = s.new(job.VideoLane, "acme")
 		}
-		won := s.winners(race(racers, func(i int) error { return s.Store.Accept(s.ctx, jobs[i], limit) }), fault.Limited)
+		won := conformance.Winners(s, conformance.Race(racers, func(i int) error { return s.Store.Accept(s.ctx, jobs[i], limit) }), fault.Limited)
 		s.same("jobs accepted", len(won), limit)
 		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: limit, AccountJobs: limit})
 		for _, i := range won {
@@ -57,13 +27,13 @@ var raceTests = []test{
 	}},
 	{"accept one id once", func(s *suite) {
 		j := s.new(job.VideoLane, "acme")
-		won := s.winners(race(racers, func(int) error { return s.Store.Accept(s.ctx, j, 1) }), fault.Limited)
+		won := conformance.Winners(s, conformance.Race(racers, func(int) error { return s.Store.Accept(s.ctx, j, 1) }), fault.Limited)
 		s.same("calls that succeeded", len(won), racers)
 		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1})
 	}},
 	{"start no more runs than there are", func(s *suite) {
 		j := s.accept()
-		won := s.winners(race(racers, func(i int) error {
+		won := conformance.Winners(s, conformance.Race(racers, func(i int) error {
 			_, err := s.Runs.Start(s.ctx, j.ID, fmt.Sprint("n", i), s.at(1))
 			return err
 		}), fault.Conflict)
@@ -72,18 +42,18 @@ var raceTests = []test{
 	}},
 	{"count a run that is started many times over once", func(s *suite) {
 		j := s.accept()
-		for _, err := range race(racers, func(int) error {
+		for _, err := range conformance.Race(racers, func(int) error {
 			_, err := s.Runs.Start(s.ctx, j.ID, "n1", s.at(1))
 			return err
 		}) {
-			s.ok(err)
+			conformance.OK(s, err)
 		}
 		s.same("runs recorded", s.get(j.ID).Runs, 1)
 	}},
 	{"let exactly one end win", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		won := s.winners(race(racers, func(i int) error {
+		won := conformance.Winners(s, conformance.Race(racers, func(i int) error {
 			switch i % 3 {
 			case 0:
 				return s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2))
@@ -108,7 +78,7 @@ var raceTests = []test{
 	{"end an overdue job or its run, never both", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		errs := race(racers, func(i int) error {
+		errs := conformance.Race(racers, func(i int) error {
 			if i%2 == 0 {
 				return s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2))
 			}
@@ -118,7 +88,7 @@ var raceTests = []test{
 		got := s.get(j.ID)
 		for i, err := range errs {
 			if i%2 == 1 {
-				s.ok(err)
+				conformance.OK(s, err)
 			} else if (err == nil) != (got.Status == job.Completed) {
 				s.Errorf("Complete gave %v, and the job is %s", err, got.Status)
 			}
@@ -127,10 +97,10 @@ var raceTests = []test{
 	{"keep the highest progress", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		for _, err := range race(racers, func(i int) error {
+		for _, err := range conformance.Race(racers, func(i int) error {
 			return s.Runs.Progress(s.ctx, j.ID, "n1", float64(i)/64)
 		}) {
-			s.ok(err)
+			conformance.OK(s, err)
 		}
 		s.same("progress", s.get(j.ID).Progress, float64(racers-1)/64)
 	}},

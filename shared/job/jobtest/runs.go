@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 	"cutroom/shared/job"
 )
@@ -27,13 +28,13 @@ var startTests = []test{
 	{"again voids the run before and keeps its start and progress", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
+		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
 		got := s.start(j.ID, "n2", s.at(2))
 		s.same("runs", got.Runs, 2)
 		s.same("start of the first run", got.StartedAt, s.at(1))
 		s.same("progress", got.Progress, 0.5)
-		s.fails(s.Runs.Progress(s.ctx, j.ID, "n1", 0.6), fault.Conflict)
-		s.ok(s.Runs.Progress(s.ctx, j.ID, "n2", 0.6))
+		conformance.Fails(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.6), fault.Conflict)
+		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n2", 0.6))
 	}},
 	{"is refused when no runs are left, and changes nothing", func(s *suite) {
 		j := s.accept()
@@ -62,7 +63,7 @@ var startTests = []test{
 	}},
 	{"of an unknown id is not found", func(s *suite) {
 		_, err := s.Runs.Start(s.ctx, "job_unknown", "n1", s.now)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 	{"without a nonce is refused, and changes nothing", func(s *suite) {
 		j := s.accept()
@@ -88,24 +89,24 @@ var progressTests = []test{
 		for _, step := range []struct{ report, want float64 }{
 			{0, 0}, {0.25, 0.25}, {0.5, 0.5}, {0.125, 0.5}, {0.5, 0.5}, {-1, 0.5}, {math.NaN(), 0.5}, {1, 1}, {0.75, 1}, {2, 1},
 		} {
-			s.ok(s.Runs.Progress(s.ctx, j.ID, "n1", step.report))
+			conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", step.report))
 			s.same(fmt.Sprint("progress after ", step.report), s.get(j.ID).Progress, step.want)
 		}
 	}},
 	{"does not fall when another run begins", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
+		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
 		s.start(j.ID, "n2", s.at(2))
-		s.ok(s.Runs.Progress(s.ctx, j.ID, "n2", 0.125))
+		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n2", 0.125))
 		s.same("progress", s.get(j.ID).Progress, 0.5)
 	}},
 	{"of a run that is not the job's own is refused", func(s *suite) {
 		j := s.accept()
-		s.fails(s.Runs.Progress(s.ctx, j.ID, "n1", 0.5), fault.Conflict)
-		s.fails(s.Runs.Progress(s.ctx, j.ID, "", 0.5), fault.Conflict)
+		conformance.Fails(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5), fault.Conflict)
+		conformance.Fails(s, s.Runs.Progress(s.ctx, j.ID, "", 0.5), fault.Conflict)
 		s.unchanged(j)
-		s.fails(s.Runs.Progress(s.ctx, "job_unknown", "n1", 0.5), fault.Conflict)
+		conformance.Fails(s, s.Runs.Progress(s.ctx, "job_unknown", "n1", 0.5), fault.Conflict)
 	}},
 }
 
@@ -113,8 +114,8 @@ var releaseTests = []test{
 	{"takes the run back and leaves the job processing", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
-		s.ok(s.Runs.Release(s.ctx, j.ID, "n1"))
+		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
+		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n1"))
 		got := s.get(j.ID)
 		s.same("runs", got.Runs, 0)
 		s.same("status", got.Status, job.Processing)
@@ -123,19 +124,19 @@ var releaseTests = []test{
 	{"voids the nonce", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Release(s.ctx, j.ID, "n1"))
+		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n1"))
 		released := s.get(j.ID)
-		s.fails(s.Runs.Progress(s.ctx, j.ID, "n1", 0.5), fault.Conflict)
-		s.fails(s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)), fault.Conflict)
-		s.fails(s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(2)), fault.Conflict)
+		conformance.Fails(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5), fault.Conflict)
+		conformance.Fails(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)), fault.Conflict)
+		conformance.Fails(s, s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(2)), fault.Conflict)
 		s.unchanged(released)
 	}},
 	{"twice gives back one run", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		s.start(j.ID, "n2", s.at(2))
-		s.ok(s.Runs.Release(s.ctx, j.ID, "n2"))
-		s.ok(s.Runs.Release(s.ctx, j.ID, "n2"))
+		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n2"))
+		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n2"))
 		s.same("runs", s.get(j.ID).Runs, 1)
 	}},
 	{"makes room for as many runs as were given back", func(s *suite) {
@@ -143,20 +144,20 @@ var releaseTests = []test{
 		for try := range 3 * job.MaxRuns {
 			nonce := fmt.Sprint("n", try)
 			s.start(j.ID, nonce, s.at(1))
-			s.ok(s.Runs.Release(s.ctx, j.ID, nonce))
+			conformance.OK(s, s.Runs.Release(s.ctx, j.ID, nonce))
 		}
 		s.same("runs", s.start(j.ID, "last", s.at(2)).Runs, 1)
 	}},
 	{"of a run that is not the job's own changes nothing, without error", func(s *suite) {
 		j := s.accept()
-		s.ok(s.Runs.Release(s.ctx, j.ID, "n1"))
-		s.ok(s.Runs.Release(s.ctx, j.ID, ""))
+		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n1"))
+		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, ""))
 		s.unchanged(j)
 		s.start(j.ID, "n1", s.at(1))
 		started := s.start(j.ID, "n2", s.at(2))
-		s.ok(s.Runs.Release(s.ctx, j.ID, "n1"))
+		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n1"))
 		s.unchanged(started)
-		s.ok(s.Runs.Release(s.ctx, "job_unknown", "n1"))
+		conformance.OK(s, s.Runs.Release(s.ctx, "job_unknown", "n1"))
 	}},
 }
 
@@ -164,36 +165,36 @@ var completeTests = []test{
 	{"ends the job with its result and full progress", func(s *suite) {
 		j := s.accept()
 		want := s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)))
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)))
 		want.Status, want.Progress, want.CompletedAt, want.Result = job.Completed, 1, s.at(2), &result
 		s.same("record", s.get(j.ID), want)
 	}},
 	{"that finds itself done has succeeded", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)))
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)))
 		completed := s.get(j.ID)
-		s.ok(s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(3)))
-		s.ok(s.Runs.Complete(s.ctx, j.ID, "n1", result, j.Deadline.Add(time.Hour)))
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(3)))
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, j.Deadline.Add(time.Hour)))
 		s.unchanged(completed)
 	}},
 	{"of a run that is not the job's own is refused, and changes nothing", func(s *suite) {
 		j := s.accept()
-		s.fails(s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(1)), fault.Conflict)
-		s.fails(s.Runs.Complete(s.ctx, j.ID, "", result, s.at(1)), fault.Conflict)
+		conformance.Fails(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(1)), fault.Conflict)
+		conformance.Fails(s, s.Runs.Complete(s.ctx, j.ID, "", result, s.at(1)), fault.Conflict)
 		s.unchanged(j)
 		s.start(j.ID, "n1", s.at(1))
 		started := s.start(j.ID, "n2", s.at(2))
-		s.fails(s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(3)), fault.Conflict)
+		conformance.Fails(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(3)), fault.Conflict)
 		s.unchanged(started)
-		s.fails(s.Runs.Complete(s.ctx, "job_unknown", "n1", result, s.at(1)), fault.Conflict)
+		conformance.Fails(s, s.Runs.Complete(s.ctx, "job_unknown", "n1", result, s.at(1)), fault.Conflict)
 	}},
 	{"is refused at the deadline, and changes nothing", func(s *suite) {
 		j := s.accept()
 		started := s.start(j.ID, "n1", s.at(1))
-		s.fails(s.Runs.Complete(s.ctx, j.ID, "n1", result, j.Deadline), fault.Conflict)
+		conformance.Fails(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, j.Deadline), fault.Conflict)
 		s.unchanged(started)
-		s.ok(s.Runs.Complete(s.ctx, j.ID, "n1", result, j.Deadline.Add(-time.Millisecond)))
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, j.Deadline.Add(-time.Millisecond)))
 	}},
 }
 
@@ -201,8 +202,8 @@ var failTests = []test{
 	{"ends the job with the failure", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
-		s.ok(s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(2)))
+		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
+		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(2)))
 		got := s.get(j.ID)
 		s.same("status", got.Status, job.Failed)
 		s.same("failure", got.Failure, &broken)
@@ -217,7 +218,7 @@ var failTests = []test{
 				s.start(j.ID, fmt.Sprint("n", run), s.at(1))
 			}
 			lost := job.WorkerLostFailure()
-			s.ok(s.Runs.Fail(s.ctx, j.ID, "", lost, s.at(2)))
+			conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", lost, s.at(2)))
 			got := s.get(j.ID)
 			s.same("status", got.Status, job.Failed)
 			s.same("failure", got.Failure, &lost)
@@ -227,36 +228,36 @@ var failTests = []test{
 		for _, nonce := range []string{"n1", ""} {
 			j := s.accept()
 			s.start(j.ID, "n1", s.at(1))
-			s.ok(s.Runs.Fail(s.ctx, j.ID, nonce, broken, s.at(2)))
+			conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, nonce, broken, s.at(2)))
 			failed := s.get(j.ID)
-			s.ok(s.Runs.Fail(s.ctx, j.ID, nonce, broken, s.at(3)))
+			conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, nonce, broken, s.at(3)))
 			s.unchanged(failed)
 		}
 	}},
 	{"is possible past the deadline, as long as nobody ended the job", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Fail(s.ctx, j.ID, "", job.TimeoutFailure(), j.Deadline.Add(time.Second)))
+		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", job.TimeoutFailure(), j.Deadline.Add(time.Second)))
 		s.same("code", s.get(j.ID).Failure.Code, job.TimedOut)
 	}},
 	{"of a run that is not the job's own is refused, and changes nothing", func(s *suite) {
 		j := s.accept()
-		s.fails(s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(1)), fault.Conflict)
+		conformance.Fails(s, s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(1)), fault.Conflict)
 		s.unchanged(j)
 		s.start(j.ID, "n1", s.at(1))
 		started := s.start(j.ID, "n2", s.at(2))
-		s.fails(s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(3)), fault.Conflict)
+		conformance.Fails(s, s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(3)), fault.Conflict)
 		s.unchanged(started)
 	}},
 	{"of a run that lost the job to an end without a nonce is refused", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Fail(s.ctx, j.ID, "", job.WorkerLostFailure(), s.at(2)))
-		s.fails(s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(3)), fault.Conflict)
+		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", job.WorkerLostFailure(), s.at(2)))
+		conformance.Fails(s, s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(3)), fault.Conflict)
 	}},
 	{"of an unknown id is not found", func(s *suite) {
-		s.fails(s.Runs.Fail(s.ctx, "job_unknown", "n1", broken, s.now), fault.NotFound)
-		s.fails(s.Runs.Fail(s.ctx, "job_unknown", "", broken, s.now), fault.NotFound)
+		conformance.Fails(s, s.Runs.Fail(s.ctx, "job_unknown", "n1", broken, s.now), fault.NotFound)
+		conformance.Fails(s, s.Runs.Fail(s.ctx, "job_unknown", "", broken, s.now), fault.NotFound)
 	}},
 }
 
@@ -276,7 +277,7 @@ var terminalTests = []test{
 		for name, end := range ends {
 			j := s.accept()
 			s.start(j.ID, "n1", s.at(1))
-			s.ok(end(j.ID, j.Deadline))
+			conformance.OK(s, end(j.ID, j.Deadline))
 			ended := s.get(j.ID)
 
 			_, err := s.Runs.Start(s.ctx, j.ID, "n2", s.at(3))
@@ -290,10 +291,10 @@ var terminalTests = []test{
 			} else {
 				s.refused(name, "Fail", s.Runs.Fail(s.ctx, j.ID, "n1", other, s.at(3)))
 			}
-			s.ok(s.Runs.Release(s.ctx, j.ID, "n1"))
-			s.ok(s.Store.Accept(s.ctx, j, 0))
+			conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n1"))
+			conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
 			_, err = s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(time.Hour))
-			s.ok(err)
+			conformance.OK(s, err)
 			s.unchanged(ended)
 		}
 	}},

@@ -3,6 +3,7 @@ package jobtest
 import (
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 	"cutroom/shared/job"
 )
@@ -15,56 +16,56 @@ var acceptTests = []test{
 	{"records a job of the least content as it is", func(s *suite) {
 		j := s.new(job.ImageLane, "acme")
 		j.Seed, j.Request = 0, job.Request{}
-		s.ok(s.Store.Accept(s.ctx, j, 0))
+		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
 		s.same("record", s.get(j.ID), j)
 	}},
 	{"of the same id succeeds and changes nothing", func(s *suite) {
 		j := s.accept()
 		again := j
 		again.Account, again.Seed, again.Request.Prompt = "other", 1, "another"
-		s.ok(s.Store.Accept(s.ctx, again, 0))
+		conformance.OK(s, s.Store.Accept(s.ctx, again, 0))
 		s.same("record", s.get(j.ID), j)
 	}},
 	{"of the same id succeeds when the account is at its limit", func(s *suite) {
 		j := s.accept()
-		s.ok(s.Store.Accept(s.ctx, j, 1))
+		conformance.OK(s, s.Store.Accept(s.ctx, j, 1))
 		s.same("record", s.get(j.ID), j)
 	}},
 	{"of the same id leaves a job that is under way alone", func(s *suite) {
 		j := s.accept()
 		started := s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Store.Accept(s.ctx, j, 0))
+		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
 		s.unchanged(started)
 	}},
 	{"refuses what is over the account's limit, and records nothing of it", func(s *suite) {
-		s.ok(s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
-		s.ok(s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
 		refused := s.new(job.VideoLane, "acme")
-		s.fails(s.Store.Accept(s.ctx, refused, 2), fault.Limited)
+		conformance.Fails(s, s.Store.Accept(s.ctx, refused, 2), fault.Limited)
 		_, err := s.Store.Get(s.ctx, refused.ID)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 	{"counts an account's jobs of every lane", func(s *suite) {
-		s.ok(s.Store.Accept(s.ctx, s.new(job.ImageLane, "acme"), 1))
-		s.fails(s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1), fault.Limited)
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.ImageLane, "acme"), 1))
+		conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1), fault.Limited)
 	}},
 	{"does not count other accounts' jobs", func(s *suite) {
-		s.ok(s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
-		s.ok(s.Store.Accept(s.ctx, s.new(job.VideoLane, "zoo"), 1))
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "zoo"), 1))
 	}},
 	{"counts processing jobs, and no ended ones", func(s *suite) {
 		first := s.accept()
 		s.start(first.ID, "n1", s.at(1))
-		s.fails(s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1), fault.Limited)
-		s.ok(s.Runs.Complete(s.ctx, first.ID, "n1", result, s.at(2)))
+		conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1), fault.Limited)
+		conformance.OK(s, s.Runs.Complete(s.ctx, first.ID, "n1", result, s.at(2)))
 		second := s.new(job.VideoLane, "acme")
-		s.ok(s.Store.Accept(s.ctx, second, 1))
-		s.ok(s.Runs.Fail(s.ctx, second.ID, "", broken, s.at(3)))
+		conformance.OK(s, s.Store.Accept(s.ctx, second, 1))
+		conformance.OK(s, s.Runs.Fail(s.ctx, second.ID, "", broken, s.at(3)))
 		third := s.new(job.VideoLane, "acme")
-		s.ok(s.Store.Accept(s.ctx, third, 1))
+		conformance.OK(s, s.Store.Accept(s.ctx, third, 1))
 		_, err := s.Store.Expire(s.ctx, third.ID, third.Deadline)
-		s.ok(err)
-		s.ok(s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
+		conformance.OK(s, err)
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
 	}},
 	{"takes a limit of 0 as none", func(s *suite) {
 		for range 5 {
@@ -76,15 +77,15 @@ var acceptTests = []test{
 var getTests = []test{
 	{"of an unknown id is not found", func(s *suite) {
 		_, err := s.Store.Get(s.ctx, "job_unknown")
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 	{"keeps times to the millisecond", func(s *suite) {
 		j := s.new(job.VideoLane, "acme")
 		j.CreatedAt = s.now.Add(time.Millisecond)
 		j.Deadline = s.now.Add(job.MaxAge + 2*time.Millisecond)
-		s.ok(s.Store.Accept(s.ctx, j, 0))
+		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
 		s.start(j.ID, "n1", s.now.Add(3*time.Millisecond))
-		s.ok(s.Runs.Complete(s.ctx, j.ID, "n1", result, s.now.Add(4*time.Millisecond)))
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.now.Add(4*time.Millisecond)))
 		got := s.get(j.ID)
 		for _, c := range []struct {
 			what string
@@ -107,10 +108,10 @@ var expireTests = []test{
 			j := s.accept()
 			if started {
 				s.start(j.ID, "n1", s.at(1))
-				s.ok(s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
+				conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
 			}
 			got, err := s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(time.Hour))
-			s.ok(err)
+			conformance.OK(s, err)
 			timeout := job.TimeoutFailure()
 			s.same("status", got.Status, job.Failed)
 			s.same("failure", got.Failure, &timeout)
@@ -121,34 +122,34 @@ var expireTests = []test{
 	{"ends a job exactly at its deadline, and none before", func(s *suite) {
 		j := s.accept()
 		got, err := s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(-time.Millisecond))
-		s.ok(err)
+		conformance.OK(s, err)
 		s.same("job with time left", got, j)
 		s.unchanged(j)
 		got, err = s.Store.Expire(s.ctx, j.ID, j.Deadline)
-		s.ok(err)
+		conformance.OK(s, err)
 		s.same("status", got.Status, job.Failed)
 	}},
 	{"leaves a job that has ended as it is", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
-		s.ok(s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)))
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)))
 		completed := s.get(j.ID)
 		got, err := s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(time.Hour))
-		s.ok(err)
+		conformance.OK(s, err)
 		s.same("completed job", got, completed)
 		s.unchanged(completed)
 	}},
 	{"twice gives the same", func(s *suite) {
 		j := s.accept()
 		first, err := s.Store.Expire(s.ctx, j.ID, j.Deadline)
-		s.ok(err)
+		conformance.OK(s, err)
 		second, err := s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(time.Hour))
-		s.ok(err)
+		conformance.OK(s, err)
 		s.same("job", second, first)
 	}},
 	{"of an unknown id is not found", func(s *suite) {
 		_, err := s.Store.Expire(s.ctx, "job_unknown", s.now)
-		s.fails(err, fault.NotFound)
+		conformance.Fails(s, err, fault.NotFound)
 	}},
 }
 
@@ -169,16 +170,16 @@ var backlogTests = []test{
 	}},
 	{"forgets jobs that have ended, either way", func(s *suite) {
 		failed, expired := s.accept(), s.accept()
-		s.ok(s.Runs.Fail(s.ctx, failed.ID, "", broken, s.at(1)))
+		conformance.OK(s, s.Runs.Fail(s.ctx, failed.ID, "", broken, s.at(1)))
 		_, err := s.Store.Expire(s.ctx, expired.ID, expired.Deadline)
-		s.ok(err)
+		conformance.OK(s, err)
 		s.backlog(job.VideoLane, "acme", job.Backlog{})
 	}},
 	{"gives the mean run time of the lane's completed jobs", func(s *suite) {
 		for range 4 {
 			j := s.accept()
 			s.start(j.ID, "n1", s.at(10))
-			s.ok(s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(14)))
+			conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(14)))
 		}
 		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second})
 		s.backlog(job.ImageLane, "acme", job.Backlog{})
@@ -189,6 +190,6 @@ var backlogTests = []test{
 func (s *suite) backlog(lane job.Lane, account string, want job.Backlog) {
 	s.Helper()
 	got, err := s.Store.Backlog(s.ctx, lane, account)
-	s.ok(err)
+	conformance.OK(s, err)
 	s.same("backlog of "+account+" on "+string(lane), got, want)
 }

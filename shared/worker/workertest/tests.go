@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/job"
 	"cutroom/shared/worker"
 )
@@ -47,7 +48,7 @@ var receiveTests = []test{
 		answer := s.receiving(s.ctx, job.VideoLane)
 		id := s.accept(job.VideoLane, "acme")
 		got := <-answer
-		s.ok(got.err)
+		conformance.OK(s, got.err)
 		if got.delivery.JobID() != id {
 			s.Fatalf("received %s, want %s", got.delivery.JobID(), id)
 		}
@@ -75,7 +76,7 @@ var receiveTests = []test{
 		s.receiveJob(video, longLease)
 		s.receiveNone(shortLease)
 		d, err := s.Queue.Receive(s.ctx, job.ImageLane, longLease)
-		s.ok(err)
+		conformance.OK(s, err)
 		if d.JobID() != image {
 			s.Fatalf("received %s, want %s", d.JobID(), image)
 		}
@@ -129,7 +130,7 @@ func (s *suite) order(accounts map[string]string, finish bool) []string {
 		d := s.receive(longLease)
 		served = append(served, accounts[d.JobID()])
 		if finish {
-			s.ok(d.Fail(s.ctx, "", broken))
+			conformance.OK(s, d.Fail(s.ctx, "", broken))
 		}
 	}
 	return served
@@ -189,7 +190,7 @@ var fairnessTests = []test{
 	{"serves an account's oldest job first", func(s *suite) {
 		first := s.accept(job.VideoLane, "acme")
 		second := s.accept(job.VideoLane, "acme")
-		s.ok(s.receiveJob(first, longLease).Return(s.ctx, 0))
+		conformance.OK(s, s.receiveJob(first, longLease).Return(s.ctx, 0))
 		s.receiveJob(first, longLease)
 		s.receiveJob(second, longLease)
 	}},
@@ -208,7 +209,7 @@ var leaseTests = []test{
 	}},
 	{"lasts from an extension on", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
-		s.ok(s.receiveJob(id, shortLease).Extend(s.ctx, longLease))
+		conformance.OK(s, s.receiveJob(id, shortLease).Extend(s.ctx, longLease))
 		s.receiveNone(aWhile)
 	}},
 	{"can be extended again and again", func(s *suite) {
@@ -216,15 +217,15 @@ var leaseTests = []test{
 		d := s.receiveJob(id, 2*shortLease)
 		for range 6 {
 			s.receiveNone(shortLease / 2)
-			s.ok(d.Extend(s.ctx, 2*shortLease))
+			conformance.OK(s, d.Extend(s.ctx, 2*shortLease))
 		}
 		s.start(id, "n1")
-		s.ok(d.Complete(s.ctx, "n1", resultOf(id, "n1")))
+		conformance.OK(s, d.Complete(s.ctx, "n1", resultOf(id, "n1")))
 		s.ended(id)
 	}},
 	{"can be made shorter", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
-		s.ok(s.receiveJob(id, longLease).Extend(s.ctx, shortLease))
+		conformance.OK(s, s.receiveJob(id, longLease).Extend(s.ctx, shortLease))
 		s.receiveJob(id, longLease)
 	}},
 }
@@ -234,7 +235,7 @@ var settleTests = []test{
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, shortLease)
 		s.start(id, "n1")
-		s.ok(d.Complete(s.ctx, "n1", resultOf(id, "n1")))
+		conformance.OK(s, d.Complete(s.ctx, "n1", resultOf(id, "n1")))
 		if j := s.ended(id); j.Status != job.Completed || *j.Result != resultOf(id, "n1") {
 			s.Errorf("job is %s with result %+v", j.Status, j.Result)
 		}
@@ -244,15 +245,15 @@ var settleTests = []test{
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, longLease)
 		s.start(id, "n1")
-		s.ok(d.Complete(s.ctx, "n1", resultOf(id, "n1")))
+		conformance.OK(s, d.Complete(s.ctx, "n1", resultOf(id, "n1")))
 		s.ended(id)
-		s.ok(d.Complete(s.ctx, "n1", resultOf(id, "n1")))
+		conformance.OK(s, d.Complete(s.ctx, "n1", resultOf(id, "n1")))
 	}},
 	{"by Fail ends the job with the failure", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, shortLease)
 		s.start(id, "n1")
-		s.ok(d.Fail(s.ctx, "n1", broken))
+		conformance.OK(s, d.Fail(s.ctx, "n1", broken))
 		if j := s.ended(id); j.Status != job.Failed || *j.Failure != broken {
 			s.Errorf("job is %s with failure %+v", j.Status, j.Failure)
 		}
@@ -262,7 +263,7 @@ var settleTests = []test{
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, shortLease)
 		s.start(id, "another's")
-		s.ok(d.Fail(s.ctx, "", job.WorkerLostFailure()))
+		conformance.OK(s, d.Fail(s.ctx, "", job.WorkerLostFailure()))
 		if j := s.ended(id); j.Status != job.Failed || j.Failure.Code != job.WorkerLost {
 			s.Errorf("job is %s with failure %+v", j.Status, j.Failure)
 		}
@@ -272,14 +273,14 @@ var settleTests = []test{
 		id := s.accept(job.VideoLane, "acme")
 		answered := s.receiveJob(id, longLease)
 		waiting := s.receiving(s.ctx, job.VideoLane)
-		s.ok(answered.Return(s.ctx, 0))
+		conformance.OK(s, answered.Return(s.ctx, 0))
 		got := <-waiting
-		s.ok(got.err)
+		conformance.OK(s, got.err)
 		if got.delivery.JobID() != id {
 			s.Fatalf("received %s, want %s", got.delivery.JobID(), id)
 		}
 		j, err := s.Store.Get(s.ctx, id)
-		s.ok(err)
+		conformance.OK(s, err)
 		if j.Status != job.Pending || j.Runs != 0 {
 			s.Errorf("job is %s after %d runs, want it as it was", j.Status, j.Runs)
 		}
@@ -287,17 +288,17 @@ var settleTests = []test{
 	{"by Return hands the job over no sooner than the delay says", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, longLease)
-		s.ok(d.Return(s.ctx, 2*shortLease))
+		conformance.OK(s, d.Return(s.ctx, 2*shortLease))
 		s.receiveNone(shortLease)
 		s.receiveJob(id, longLease)
 	}},
 	{"by Drop leaves the job as it is and gives it to nobody", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, shortLease)
-		s.ok(d.Drop(s.ctx))
+		conformance.OK(s, d.Drop(s.ctx))
 		s.receiveNone(aWhile)
 		j, err := s.Store.Get(s.ctx, id)
-		s.ok(err)
+		conformance.OK(s, err)
 		if j.Status != job.Pending {
 			s.Errorf("job is %s", j.Status)
 		}
@@ -310,7 +311,7 @@ var settleTests = []test{
 		s.start(id, "n2")
 		s.conflict(first.Complete(s.ctx, "n1", resultOf(id, "n1")))
 		s.conflict(first.Fail(s.ctx, "n1", broken))
-		s.ok(second.Complete(s.ctx, "n2", resultOf(id, "n2")))
+		conformance.OK(s, second.Complete(s.ctx, "n2", resultOf(id, "n2")))
 		if j := s.ended(id); j.Status != job.Completed || *j.Result != resultOf(id, "n2") {
 			s.Errorf("job is %s with result %+v", j.Status, j.Result)
 		}
@@ -324,7 +325,7 @@ var settleTests = []test{
 			id := s.accept(job.VideoLane, "acme")
 			d := s.receiveJob(id, shortLease)
 			s.start(id, "n1")
-			s.ok(s.Runs.Fail(s.ctx, id, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now()))
+			conformance.OK(s, s.Runs.Fail(s.ctx, id, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now()))
 			s.conflict(settle(d))
 		}
 		s.receiveNone(aWhile)

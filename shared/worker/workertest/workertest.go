@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/conformance"
 	"cutroom/shared/fault"
 	"cutroom/shared/job"
 	"cutroom/shared/worker"
@@ -87,7 +88,7 @@ func (s *suite) accept(lane job.Lane, account string) string {
 		ID: fmt.Sprintf("job_%026d", s.ids.Add(1)), Account: account, Key: "key_0123456789ab", Model: "gen-2.5",
 		Lane: lane, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
 	}
-	s.ok(s.Store.Accept(s.ctx, j, 0))
+	conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
 	return j.ID
 }
 
@@ -95,7 +96,7 @@ func (s *suite) accept(lane job.Lane, account string) string {
 func (s *suite) receive(lease time.Duration) worker.Delivery {
 	s.Helper()
 	d, err := s.Queue.Receive(s.ctx, job.VideoLane, lease)
-	s.ok(err)
+	conformance.OK(s, err)
 	return d
 }
 
@@ -127,7 +128,7 @@ func (s *suite) receiveNone(within time.Duration) {
 func (s *suite) start(id, nonce string) {
 	s.Helper()
 	_, err := s.Runs.Start(s.ctx, id, nonce, time.Now())
-	s.ok(err)
+	conformance.OK(s, err)
 }
 
 // ended gives the job once it has ended, which can take a moment where a
@@ -136,7 +137,7 @@ func (s *suite) ended(id string) job.Job {
 	s.Helper()
 	for {
 		j, err := s.Store.Get(s.ctx, id)
-		s.ok(err)
+		conformance.OK(s, err)
 		if j.Status.Terminal() {
 			return j
 		}
@@ -145,14 +146,6 @@ func (s *suite) ended(id string) job.Job {
 			s.Fatalf("job %s has not ended", id)
 		case <-time.After(50 * time.Millisecond):
 		}
-	}
-}
-
-// ok ends the test at an error.
-func (s *suite) ok(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatalf("unexpected error: %v", err)
 	}
 }
 
