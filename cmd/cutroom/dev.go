@@ -35,10 +35,12 @@ func (c *devCommand) Validate() error {
 	if c.Workers < 0 || c.Workers > 256 {
 		return fmt.Errorf("CUTROOM_WORKERS: %d is not 0 to 256", c.Workers)
 	}
-	for _, origin := range c.Origins {
+	for i, origin := range c.Origins {
 		if origin != "*" && !credential.IsOrigin(origin) {
 			return fmt.Errorf("CUTROOM_CORS_ORIGINS: %q is neither * nor an origin such as https://app.example.com", origin)
 		}
+		// As browsers write it, which is what it is compared with.
+		c.Origins[i] = credential.CanonicalOrigin(origin)
 	}
 	if c.Secret != "" && len(c.Secret) < minSecret {
 		return fmt.Errorf("CUTROOM_SECRET: it is shorter than %d bytes", minSecret)

@@ -37,7 +37,7 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	}
 	header := w.Header()
 	describeResult(header, j)
-	header.Set("Cache-Control", "private")
+	header.Set("Cache-Control", "private, no-cache")
 	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
 		// Only single ranges of bytes are served; a request for another gets
 		// the whole, which is always right (RFC 9110, 14.2).

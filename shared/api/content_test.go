@@ -50,7 +50,7 @@ func TestContent(t *testing.T) {
 	}{
 		{"the whole", nil, 200, "0123456789", map[string]string{
 			"Content-Type": "video/mp4", "Content-Length": "10", "ETag": tag, "Accept-Ranges": "bytes",
-			"Content-Disposition": `inline; filename="` + id + `.mp4"`, "X-Content-Type-Options": "nosniff", "Cache-Control": "private",
+			"Content-Disposition": `inline; filename="` + id + `.mp4"`, "X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache",
 		}},
 		{"from the start", []string{"Range: bytes=0-3"}, 206, "0123", map[string]string{
 			"Content-Range": "bytes 0-3/10", "Content-Length": "4", "Content-Type": "video/mp4", "ETag": tag,

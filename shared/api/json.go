@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -111,8 +112,10 @@ func notText(name string, value json.RawMessage) problem {
 	return valueProblem(name, value, "Input should be a valid string.")
 }
 
-// texts gives a member that is a list of strings, nil when it is absent.
-func (o jsonObject) texts(name string) (texts []string, found problems) {
+// texts gives a member that is a list of strings, at most so many, nil when it
+// is absent. The items of a longer list are not judged: each could be a problem
+// of its own in the answer.
+func (o jsonObject) texts(name string, most int) (texts []string, found problems) {
 	value := o.member(name)
 	if value == nil {
 		return nil, nil
@@ -120,6 +123,9 @@ func (o jsonObject) texts(name string) (texts []string, found problems) {
 	var items []json.RawMessage
 	if json.Unmarshal(value, &items) != nil {
 		return nil, problems{valueProblem(name, value, "Input should be a list.")}
+	}
+	if len(items) > most {
+		return nil, problems{valueProblem(name, value, fmt.Sprintf("The list has %d items, more than %d.", len(items), most))}
 	}
 	texts = make([]string, len(items))
 	for i, item := range items {

@@ -14,6 +14,9 @@ type resolvedBody struct {
 	ModelIDs *map[string]string `json:"model_ids,omitempty"`
 }
 
+// maxResolved bounds the names of one request.
+const maxResolved = 1000
+
 // resolveModels is POST /v1/models/resolve (decisions.md, "Models").
 func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) error {
 	sent, err := readJSON(r)
@@ -24,7 +27,7 @@ func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) 
 		return problems{{[]string{"body"}, "Field required", "missing", nil, map[string]any{}}}
 	}
 	name, asked, found := sent.text("model")
-	names, wrong := sent.texts("models")
+	names, wrong := sent.texts("models", maxResolved)
 	found = append(found, wrong...)
 	if len(found) == 0 && !asked && names == nil {
 		found = problems{bodyProblem("Send model, models or both.")}

@@ -72,14 +72,12 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 // wrong with one, or nothing. An empty list is refused, because a reader could
 // take it for everything or for nothing.
 func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {
-	values, found := o.texts(name)
+	values, found := o.texts(name, most)
 	switch {
 	case found != nil || values == nil:
 		return nil, found
 	case len(values) == 0:
 		return nil, problems{valueProblem(name, o[name], "The list is empty. Leave the field out to allow all.")}
-	case len(values) > most:
-		return nil, problems{valueProblem(name, o[name], fmt.Sprintf("The list has %d items, more than %d.", len(values), most))}
 	}
 	for i, value := range values {
 		if message := wrong(value); message != "" {

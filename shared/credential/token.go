@@ -92,7 +92,7 @@ func (s Scope) AllowsModel(names ...string) bool {
 // request without one is not from a browser, and may.
 func (s Scope) AllowsOrigin(origin string) bool {
 	return len(s.Origins) == 0 || origin == "" || slices.ContainsFunc(s.Origins, func(allowed string) bool {
-		return canonicalOrigin(allowed) == canonicalOrigin(origin)
+		return CanonicalOrigin(allowed) == CanonicalOrigin(origin)
 	})
 }
 
@@ -104,9 +104,9 @@ var originForm = regexp.MustCompile(`^[A-Za-z][0-9A-Za-z+.-]{0,31}://([0-9A-Za-z
 // https://app.example.com or http://localhost:3000.
 func IsOrigin(text string) bool { return originForm.MatchString(text) }
 
-// canonicalOrigin writes an origin as browsers do: in lower case, without the
+// CanonicalOrigin writes an origin as browsers do: in lower case, without the
 // port that the scheme has anyway.
-func canonicalOrigin(origin string) string {
+func CanonicalOrigin(origin string) string {
 	origin = strings.ToLower(origin)
 	switch {
 	case strings.HasPrefix(origin, "https://"):

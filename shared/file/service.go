@@ -19,8 +19,9 @@ const (
 	// MaxSignedSize is how large a file may be that arrives by a signed URL, in
 	// bytes (decisions.md, "Files": Large uploads).
 	MaxSignedSize = 5_000_000_000
-	// SignedTime is how long a signed URL takes bytes.
-	SignedTime = time.Hour
+	// SignedTime is how long a signed URL takes bytes. The largest file over a
+	// slow line, 2 Mbit/s, arrives within it.
+	SignedTime = 6 * time.Hour
 )
 
 // Blobs is what the service needs of a blob store.
@@ -211,20 +212,18 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	return page, s.Cursors.Make(account, page[limit-1].ID), nil
 }
 
-// Delete removes an account's file, first its record, then its bytes. Bytes that
-// cannot be deleted now are the sweeper's.
+// Delete removes an account's file, first its bytes, then its record: while the
+// record is there, a delete that failed can be tried again.
 //
 // Errors: fault.NotFound.
 func (s *Service) Delete(ctx context.Context, account, id string) error {
-	if !IsReference(id) {
-		return unknown()
-	}
-	f, err := s.Store.Delete(ctx, account, id, s.Now())
-	if err := s.read(err, unknown()); err != nil {
+	f, err := s.Get(ctx, account, id)
+	if err != nil {
 		return err
 	}
 	if err := s.Blobs.Delete(ctx, f.Blob); err != nil {
 		return fmt.Errorf("file: delete the bytes of %s: %w", id, err)
 	}
-	return nil
+	_, err = s.Store.Delete(ctx, account, id, s.Now())
+	return s.read(err, unknown())
 }

@@ -58,13 +58,19 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("list expired files: %w", err)
 		}
+		var failures []error
 		for _, f := range files {
-			if err := errors.Join(s.Blobs.Delete(ctx, f.Blob), s.Store.Forget(ctx, f.ID)); err != nil {
-				return fmt.Errorf("remove the expired file %s: %w", f.ID, err)
+			err := s.Blobs.Delete(ctx, f.Blob)
+			if err == nil {
+				err = s.Store.Forget(ctx, f.ID)
+			}
+			if err != nil {
+				failures = append(failures, fmt.Errorf("remove the expired file %s: %w", f.ID, err))
 			}
 		}
-		if len(files) < sweepBatch {
-			return nil
+		// What failed is given again: it waits for the next turn.
+		if len(files) < sweepBatch || len(failures) > 0 {
+			return errors.Join(failures...)
 		}
 	}
 }

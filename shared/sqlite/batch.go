@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 )
 
@@ -14,6 +15,9 @@ type batches[T any] struct {
 	// next takes items; nil while nobody waits.
 	next *batch[T]
 }
+
+// errNotWritten is the error of a batch whose writing panicked.
+var errNotWritten = errors.New("sqlite: the batch was not written")
 
 // batch is what goes into one transaction.
 type batch[T any] struct {
@@ -41,6 +45,8 @@ func (b *batches[T]) write(ctx context.Context, db *DB, what string, item T, do 
 		return mine.err
 	}
 	begun := false
+	mine.err = errNotWritten // unless the write returns: those who joined must not wait for ever
+	defer close(mine.done)
 	mine.err = db.write(context.WithoutCancel(ctx), what, func(ctx context.Context, tx *sql.Tx) error {
 		begun = true
 		b.close()
@@ -49,7 +55,6 @@ func (b *batches[T]) write(ctx context.Context, db *DB, what string, item T, do 
 	if !begun {
 		b.close()
 	}
-	close(mine.done)
 	return mine.err
 }
 
