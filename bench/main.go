@@ -4,7 +4,7 @@
 // whether it was met; it asserts nothing.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, burst, list, auth. It needs Linux, for a process's
+// sections: upload, overhead, image, burst, list, auth. It needs Linux, for a process's
 // memory is read from /proc, the programs ffmpeg, curl, tee and md5sum, and 3 GiB
 // of room for temporary files.
 package main
@@ -39,6 +39,7 @@ type section struct {
 var sections = []section{
 	{"upload", (*bench).upload},
 	{"overhead", (*bench).overhead},
+	{"image", (*bench).image},
 	{"burst", (*bench).burst},
 	{"list", (*bench).list},
 	{"auth", (*bench).auth},
