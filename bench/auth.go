@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -32,13 +30,11 @@ const (
 // the same processors. The floor is what the same client gets of /healthz, which
 // does nothing.
 func (b *bench) auth(ctx context.Context) error {
-	data := filepath.Join(b.folder, "auth")
-	defer os.RemoveAll(data)
-	server, err := b.program.Start(ctx, data)
+	server, stop, err := b.serve(ctx, "auth")
 	if err != nil {
 		return err
 	}
-	defer server.Kill()
+	defer stop()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: authCallers, DisableCompression: true}}
 	defer client.CloseIdleConnections()
 

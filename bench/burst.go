@@ -37,13 +37,11 @@ func (b *bench) burst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	data := filepath.Join(b.folder, "burst")
-	defer os.RemoveAll(data)
-	server, err := b.program.Start(ctx, data)
+	server, stop, err := b.serve(ctx, "burst")
 	if err != nil {
 		return err
 	}
-	defer server.Kill()
+	defer stop()
 	client := server.Client()
 	e, err := newEdit(ctx, b.folder, path, "a watercolor painting")
 	if err != nil {

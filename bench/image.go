@@ -36,13 +36,11 @@ func (b *bench) image(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	data := filepath.Join(b.folder, "image")
-	defer os.RemoveAll(data)
-	server, err := b.program.Start(ctx, data)
+	server, stop, err := b.serve(ctx, "image")
 	if err != nil {
 		return err
 	}
-	defer server.Kill()
+	defer stop()
 	client := server.Client()
 	byRoute := func() error {
 		body, length, kind := servertest.Form{

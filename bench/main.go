@@ -45,6 +45,19 @@ var sections = []section{
 	{"auth", (*bench).auth},
 }
 
+// serve starts a server on a folder of its own; stop ends it and removes that.
+func (b *bench) serve(ctx context.Context, name string, settings ...string) (server *servertest.Server, stop func(), err error) {
+	data := filepath.Join(b.folder, name)
+	if server, err = b.program.Start(ctx, data, settings...); err != nil {
+		os.RemoveAll(data)
+		return nil, nil, err
+	}
+	return server, func() {
+		server.Kill()
+		os.RemoveAll(data)
+	}, nil
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"cutroom/shared/servertest"
@@ -30,13 +29,11 @@ func (b *bench) overhead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	data := filepath.Join(b.folder, "overhead")
-	defer os.RemoveAll(data)
-	server, err := b.program.Start(ctx, data)
+	server, stop, err := b.serve(ctx, "overhead")
 	if err != nil {
 		return err
 	}
-	defer server.Kill()
+	defer stop()
 	client := server.Client()
 
 	var bare, engine, service, over []time.Duration

@@ -36,13 +36,11 @@ func (b *bench) upload(ctx context.Context) error {
 		return err
 	}
 	defer os.Remove(source)
-	data := filepath.Join(b.folder, "upload")
-	defer os.RemoveAll(data)
-	server, err := b.program.Start(ctx, data, "CUTROOM_MAX_UPLOAD=2GiB")
+	server, stop, err := b.serve(ctx, "upload", "CUTROOM_MAX_UPLOAD=2GiB")
 	if err != nil {
 		return err
 	}
-	defer server.Kill()
+	defer stop()
 	idle, err := memory(server.PID(), "VmRSS")
 	if err != nil {
 		return err
