@@ -5,12 +5,13 @@ set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
 
-# Some tests mount a small disk to fill it, which takes root, or to be root in a
-# user namespace of one's own.
-if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
-	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
+command -v curl >/dev/null 2>&1 || scripts/install-package.sh curl apt-get=curl dnf=curl pacman=curl apk=curl brew=curl
+command -v python3 >/dev/null 2>&1 || scripts/install-package.sh python3 apt-get=python3 dnf=python3 pacman=python apk=python3 brew=python
+# The race detector builds against the C library, whose headers gcc only
+# recommends on Debian.
+if ! command -v gcc >/dev/null 2>&1 || { [ "$(uname)" = Linux ] && [ ! -e /usr/include/stdlib.h ]; }; then
+	scripts/install-package.sh gcc apt-get="gcc libc6-dev" dnf=gcc pacman=gcc apk="gcc musl-dev"
 fi
-
 for tool in "$GO" gofmt gcc ffmpeg ffprobe curl python3; do
 	command -v "$tool" >/dev/null 2>&1 || { echo "missing tool: $tool" >&2; exit 1; }
 done
@@ -39,6 +40,12 @@ fuzzed() {
 }
 
 took "tools of the tests" scripts/install-test-tools.sh
+# Some tests mount a small disk to fill it, which takes root, or to be root in a
+# user namespace of one's own.
+if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
+	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
+fi
+
 took gofmt formatted
 took "go vet" "$GO" vet ./...
 took "go test" "$GO" test -race -timeout 15m ./...
