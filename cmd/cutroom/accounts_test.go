@@ -3,6 +3,8 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -158,4 +160,25 @@ func TestDevelopmentKey(t *testing.T) {
 		t.Error("a revoked key is printed again")
 	}
 	refused(t, append(settings, "CUTROOM_DEV_KEY="+first), "CUTROOM_DEV_KEY", "revoked")
+
+	made, err := program.Run(ctx, settings, "keys", "create", "--account", "acme")
+	if err != nil || made.ExitCode != 0 {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	refused(t, append(settings, "CUTROOM_DEV_KEY="+strings.TrimSpace(made.Stdout)), "CUTROOM_DEV_KEY", "acme")
+}
+
+// A folder that is not there is a mistake in its name, not a place for a new
+// database.
+func TestListingKeysMakesNoFolder(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "mistyped")
+	for _, arguments := range [][]string{{"keys", "list"}, {"keys", "revoke", "key_0123456789ab"}} {
+		ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + data}, arguments...)
+		if err != nil || ended.ExitCode != 1 || !strings.Contains(ended.Stderr, "CUTROOM_DATA") {
+			t.Errorf("%v: %+v, %v; want a refusal that names CUTROOM_DATA", arguments, ended, err)
+		}
+		if _, err := os.Stat(data); !os.IsNotExist(err) {
+			t.Errorf("%v made the folder: %v", arguments, err)
+		}
+	}
 }

@@ -35,6 +35,7 @@ func TestWrongSettings(t *testing.T) {
 		says []string
 	}{
 		{"no address", "CUTROOM_ADDR=here", []string{"here"}},
+		{"an empty address", "CUTROOM_ADDR=", []string{"empty"}},
 		{"a port beyond the last", "CUTROOM_ADDR=127.0.0.1:70000", []string{"70000"}},
 		{"a port that is used", "CUTROOM_ADDR=" + taken.Addr().String(), []string{taken.Addr().String(), "in use"}},
 		{"no data folder", "CUTROOM_DATA=", []string{"empty"}},

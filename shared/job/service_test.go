@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"context"
 	"crypto/rand"
 	"path/filepath"
 	"sync"
@@ -80,5 +81,37 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	callers.Wait()
 	if int(accepted.Load()) != want {
 		t.Errorf("%d jobs were accepted at once, want %d", accepted.Load(), want)
+	}
+}
+
+// fullDisk is a store that can be read and not written.
+type fullDisk struct{ job.Store }
+
+func (fullDisk) Expire(context.Context, string, time.Time) (job.Job, error) {
+	return job.Job{}, fault.New(fault.StorageFull, "no room")
+}
+
+// A job past its deadline has failed for whoever reads it, whether or not that
+// can be written.
+func TestADeadlineHoldsOnAFullDisk(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	service := job.NewService(job.Config{Store: fullDisk{db.Jobs()}, Now: clock, Random: rand.Reader})
+	id, err := service.NewID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(job.MaxAge)
+	j, err := service.Get(t.Context(), "acme", id)
+	if err != nil || j.Status != job.Failed || j.Failure == nil || j.Failure.Code != job.TimedOut || !j.CompletedAt.Equal(now) {
+		t.Errorf("got %+v, %v", j, err)
 	}
 }
