@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/file"
 	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
-	"cutroom/shared/limit"
 	"cutroom/shared/model"
 )
 
@@ -34,7 +33,7 @@ type Config struct {
 	Jobs          *job.Service
 	Authenticator *credential.Authenticator
 	// Limiter counts requests against the rates of tiers; nil limits none.
-	Limiter *limit.Limiter
+	Limiter Limiter
 	// Minter makes client tokens, for the group Tokens.
 	Minter *credential.Minter
 	// Origins are those that browsers may call from.

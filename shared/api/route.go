@@ -78,7 +78,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 		return c, err
 	}
 	if !route.unlimited {
-		if err := s.count(w.Header(), c.who); err != nil {
+		if err := s.count(r.Context(), w.Header(), c.who); err != nil {
 			return c, err
 		}
 	}

@@ -31,6 +31,14 @@ type Tier struct {
 	Burst             int     `yaml:"burst"`
 	// StoredBytes is how many bytes its files may have together.
 	StoredBytes int64 `yaml:"stored_bytes"`
+	// RealtimeSessions is how many realtime sessions may be open at once.
+	RealtimeSessions int `yaml:"realtime_sessions"`
+	// InferenceRequestsPerMinute and InferenceTokensPerMinute bound the calls of
+	// the inference gateway and the tokens that they are billed for.
+	InferenceRequestsPerMinute int `yaml:"inference_requests_per_minute"`
+	InferenceTokensPerMinute   int `yaml:"inference_tokens_per_minute"`
+	// MaxTokens caps what one completion may be asked to generate, in tokens.
+	MaxTokens int `yaml:"max_tokens"`
 }
 
 // Tiers is the table of tiers by name.
@@ -47,7 +55,9 @@ func ParseTiers(source []byte) (Tiers, error) {
 		return nil, errors.New(yaml.FormatError(err, false, false))
 	}
 	for name, tier := range tiers {
-		if tier.PendingJobs < 0 || !(tier.RequestsPerSecond >= 0) || tier.Burst < 0 || tier.StoredBytes < 0 {
+		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.RealtimeSessions),
+			int64(tier.InferenceRequestsPerMinute), int64(tier.InferenceTokensPerMinute), int64(tier.MaxTokens))
+		if lowest < 0 || !(tier.RequestsPerSecond >= 0) {
 			return nil, fmt.Errorf("tier %q: a limit is 0 (none) or more", name)
 		}
 		if tier.RequestsPerSecond > 0 && tier.Burst == 0 {

@@ -1,11 +1,13 @@
-// Package limit counts calls against the rates of a tier: requests per second,
-// with a burst, for each account (decisions.md, "Limits by tier").
+// Package limit counts what accounts and keys use against the rates of a tier,
+// such as requests per second with a burst, or tokens per minute (decisions.md,
+// "Limits by tier").
 //
-// The count lives in this process. On one machine that makes the rate exact; a
-// service of several processes has the rate once for each.
+// The count of [Limiter] lives in this process. On one machine that makes the
+// rate exact; a service of several processes counts in its record store.
 package limit
 
 import (
+	"context"
 	"math"
 	"sync"
 	"time"
@@ -20,29 +22,33 @@ type Rate struct {
 	Burst     int
 }
 
-// State is where an account stands after a call.
+// PerMinute is a rate of n a minute, all of which may come at once; 0 is no
+// limit.
+func PerMinute(n int) Rate { return Rate{PerSecond: float64(n) / 60, Burst: n} }
+
+// State is where a name stands after a count.
 type State struct {
-	// Allowed reports whether the call is within the rate; one that is not
+	// Allowed reports whether what was counted is within the rate. What is not
 	// does not count.
 	Allowed bool
-	// Remaining is how many more calls are allowed at once.
+	// Remaining is how much more is allowed at once.
 	Remaining int
 	// Reset is how long until the whole burst is allowed again.
 	Reset time.Duration
-	// RetryAfter is how long until a call is allowed, 0 when one is now.
+	// RetryAfter is how long until one is allowed, 0 when one is now.
 	RetryAfter time.Duration
 }
 
-// forgetEvery is how often accounts are looked through for those whose burst is
+// forgetEvery is how often names are looked through for those whose burst is
 // whole again: they need no memory.
 const forgetEvery = time.Minute
 
-// Limiter counts the calls of every account.
+// Limiter counts by name, "requests/ACCOUNT" for example.
 type Limiter struct {
 	now func() time.Time
 
 	mu        sync.Mutex
-	accounts  map[string]*bucket
+	buckets   map[string]*bucket
 	forgotten time.Time
 }
 
@@ -53,43 +59,70 @@ type bucket struct {
 
 // New makes a limiter with a clock.
 func New(now func() time.Time) *Limiter {
-	return &Limiter{now: now, accounts: map[string]*bucket{}, forgotten: now()}
+	return &Limiter{now: now, buckets: map[string]*bucket{}, forgotten: now()}
 }
 
-// Take counts a call of the account and tells where it then stands. An account
-// whose rate changes starts over.
-func (l *Limiter) Take(account string, r Rate) State {
+// Take counts n where they are allowed at once, and tells where the name then
+// stands. A name whose rate changes starts over. The error is always nil; it is
+// there for counts that are kept elsewhere.
+func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, error) {
 	if r.PerSecond <= 0 {
-		return State{Allowed: true, Remaining: math.MaxInt32}
+		return unlimited(), nil
 	}
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	b := l.bucket(name, r, now)
+	return b.state(now, b.tokens.AllowN(now, n)), nil
+}
+
+// Charge counts n that are used already, allowed or not: what is over the rate
+// is a debt that later takes wait for. The error is always nil.
+func (l *Limiter) Charge(_ context.Context, name string, n int, r Rate) (State, error) {
+	if r.PerSecond <= 0 {
+		return unlimited(), nil
+	}
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.bucket(name, r, now)
+	for left := n; left > 0; left -= b.tokens.Burst() {
+		b.tokens.ReserveN(now, min(left, b.tokens.Burst()))
+	}
+	return b.state(now, true), nil
+}
+
+func unlimited() State { return State{Allowed: true, Remaining: math.MaxInt32} }
+
+func (l *Limiter) bucket(name string, r Rate, now time.Time) *bucket {
 	l.forget(now)
-	b := l.accounts[account]
+	b := l.buckets[name]
 	if b == nil || b.rate != r {
 		b = &bucket{r, rate.NewLimiter(rate.Limit(r.PerSecond), max(r.Burst, 1))}
-		l.accounts[account] = b
+		l.buckets[name] = b
 	}
-	state := State{Allowed: b.tokens.AllowN(now, 1)}
+	return b
+}
+
+func (b *bucket) state(now time.Time, allowed bool) State {
 	left := b.tokens.TokensAt(now)
-	state.Remaining = int(max(left, 0))
-	state.Reset = seconds((float64(b.tokens.Burst()) - left) / r.PerSecond)
+	state := State{Allowed: allowed, Remaining: int(max(left, 0))}
+	state.Reset = seconds((float64(b.tokens.Burst()) - left) / b.rate.PerSecond)
 	if left < 1 {
-		state.RetryAfter = seconds((1 - left) / r.PerSecond)
+		state.RetryAfter = seconds((1 - left) / b.rate.PerSecond)
 	}
 	return state
 }
 
-// forget drops the accounts that have not called for long enough.
+// forget drops the names whose burst is whole again.
 func (l *Limiter) forget(now time.Time) {
 	if now.Sub(l.forgotten) < forgetEvery {
 		return
 	}
 	l.forgotten = now
-	for account, b := range l.accounts {
+	for name, b := range l.buckets {
 		if b.tokens.TokensAt(now) >= float64(b.tokens.Burst()) {
-			delete(l.accounts, account)
+			delete(l.buckets, name)
 		}
 	}
 }

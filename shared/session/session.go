@@ -1,0 +1,76 @@
+// Package session counts realtime sessions exactly: an account never has more
+// open than its tier allows, under any number of instances and connects
+// (interface.md, "Realtime quota"; decisions.md, "Realtime").
+//
+// An instance, which is one process that serves sessions, holds one lease for
+// all of them and renews it every RenewEvery. A lease's life is an epoch: a
+// restart, or a lease that was lost, begins a new one. A session holds a slot of
+// its account, which belongs to the instance's epoch.
+//
+// Nobody's wall clock is trusted. The instance fences itself: it serves no frame
+// once FenceAfter has passed on its monotonic clock since its last successful
+// renewal began. The store tells by its own time when a lease is TakeAfter old;
+// the epoch is then dead and its slots are free. As TakeAfter is longer than
+// FenceAfter, a slot is never served by two.
+package session
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// RenewEvery is how often an instance renews its lease: one write for all
+	// of its sessions.
+	RenewEvery = 15 * time.Second
+	// FenceAfter is how long an instance serves after the beginning of its last
+	// successful renewal.
+	FenceAfter = 30 * time.Second
+	// TakeAfter is how old, by the store's time, a renewal is when the slots of
+	// its epoch are taken from it. A crashed instance's sessions are counted
+	// for at most 45 s (interface.md, "Limits").
+	TakeAfter = 40 * time.Second
+)
+
+// Slot is one open session of an account.
+type Slot struct {
+	// ID is the session's.
+	ID      string
+	Account string
+	// Epoch is the lease that the slot belongs to.
+	Epoch string
+}
+
+// Store keeps leases and slots. The suite in sessiontest specifies it.
+type Store interface {
+	// Begin starts a lease under a new epoch, which is unique and was drawn by
+	// the caller. A Begin that is repeated for its own live epoch is a renewal.
+	Begin(ctx context.Context, epoch string) error
+
+	// Renew keeps the lease alive: one write, however many sessions.
+	//
+	// Errors: fault.Conflict when the epoch is dead or unknown; it never comes
+	// back.
+	Renew(ctx context.Context, epoch string) error
+
+	// End ends a lease and frees its slots at once.
+	End(ctx context.Context, epoch string) error
+
+	// Take takes a slot. The account then has at most limit open slots (0 is no
+	// limit), exactly so under any concurrency. Slots of leases that are
+	// TakeAfter old by the store's time are freed first, their epochs marked as
+	// dead, on the condition that they were not renewed meanwhile. A Take that
+	// finds its own slot has succeeded before.
+	//
+	// Errors: fault.Limited when no slot is free; fault.Conflict when the
+	// slot's own epoch is dead or unknown.
+	Take(ctx context.Context, slot Slot, limit int) error
+
+	// Free frees a slot. That it is free already, or was taken over, is no error
+	// and changes nothing.
+	Free(ctx context.Context, slot Slot) error
+
+	// Active counts the account's open slots, without those of leases that are
+	// TakeAfter old. It sees every Take and Free that has returned.
+	Active(ctx context.Context, account string) (int, error)
+}
