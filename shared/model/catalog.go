@@ -34,15 +34,35 @@ type Catalog struct {
 	Limits Limits
 	models []*Model
 	byName map[string]*Model
+
+	inferenceModels []*Inference
+	bySlug          map[string]*Inference
 }
 
-// Models gives the models in the order of the file.
+// Models gives the media models in the order of the file.
 func (c *Catalog) Models() []*Model { return c.models }
 
-// Find gives the model that has the id or alias.
+// Find gives the media model that has the id or alias.
 func (c *Catalog) Find(name string) (*Model, bool) {
 	m, ok := c.byName[name]
 	return m, ok
+}
+
+// InferenceModels gives the inference models in the order of the file,
+// placeholders included.
+func (c *Catalog) InferenceModels() []*Inference { return c.inferenceModels }
+
+// Inference gives the inference model that has the slug.
+func (c *Catalog) Inference(slug string) (*Inference, bool) {
+	m, ok := c.bySlug[slug]
+	return m, ok
+}
+
+// Knows reports whether any model, of media or of inference, has the name.
+func (c *Catalog) Knows(name string) bool {
+	_, media := c.byName[name]
+	_, inference := c.bySlug[name]
+	return media || inference
 }
 
 // Default is the catalog that comes with the program.
@@ -79,8 +99,9 @@ type (
 			}
 			Image struct{ Pixels int }
 		}
-		Forms  map[string]formEntry
-		Models []modelEntry
+		Forms     map[string]formEntry
+		Models    []modelEntry
+		Inference []inferenceEntry
 	}
 	formEntry struct {
 		Fields     []fieldEntry
@@ -145,7 +166,7 @@ func parentPath(path string) string {
 }
 
 func (file *catalogFile) catalog() (*Catalog, error) {
-	c := &Catalog{byName: map[string]*Model{}}
+	c := &Catalog{byName: map[string]*Model{}, bySlug: map[string]*Inference{}}
 	duration, err := time.ParseDuration(file.Limits.Video.Duration)
 	if err != nil || duration <= 0 {
 		return nil, wrongAt("$.limits.video.duration", "limits: video duration %q is no duration such as 5m", file.Limits.Video.Duration)
@@ -179,6 +200,9 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 			c.byName[name] = m
 		}
 		c.models = append(c.models, m)
+	}
+	if err := c.inference(file.Inference); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
