@@ -74,6 +74,8 @@ func runChild(task, path string) error {
 		return acceptToLimit(ctx, db)
 	case "keys":
 		return makeKeys(ctx, db)
+	case "count calls":
+		return countCalls(ctx, db)
 	case "accept one":
 		return db.Jobs().Accept(ctx, newJob("job_from-another-process", "acme"), 0)
 	}
