@@ -1,0 +1,45 @@
+// Package dynamo keeps records in DynamoDB. Every write is one conditional call
+// or one transaction, so that a write that is repeated, late or doubled changes
+// nothing that it should not.
+package dynamo
+
+// Table describes a table: what the deploy makes, and the tests.
+type Table struct {
+	// Name is the table's name within a deployment, such as "jobs". What
+	// deploys adds what tells deployments apart.
+	Name string
+	// PartitionKey and SortKey are attributes that hold strings; a table
+	// without a SortKey has none.
+	PartitionKey, SortKey string
+	Indexes               []Index
+	// TTL is the attribute that holds the Unix time, in seconds, from which on
+	// DynamoDB deletes an item; empty for a table that keeps all.
+	TTL string
+	// StreamsOldImages says that the table has a stream of what its items were
+	// before they changed or went.
+	StreamsOldImages bool
+}
+
+// Index describes a global secondary index, whose keys are strings too.
+type Index struct {
+	Name                  string
+	PartitionKey, SortKey string
+	// KeysOnly says that the index holds the keys alone, else whole items.
+	KeysOnly bool
+}
+
+// ttlAttribute is the attribute of every table whose items end by themselves.
+const ttlAttribute = "ttl"
+
+// Tables describes all tables.
+func Tables() []Table {
+	return []Table{
+		// The request of a job has an item of its own, so that the writes of
+		// its progress stay small.
+		{Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute},
+		{Name: "files", PartitionKey: "account", SortKey: "id", TTL: ttlAttribute, StreamsOldImages: true},
+		{Name: "credentials", PartitionKey: "id", TTL: ttlAttribute},
+		{Name: "sessions", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute},
+		{Name: "usage", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute},
+	}
+}
