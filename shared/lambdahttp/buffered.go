@@ -1,0 +1,70 @@
+package lambdahttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/awslabs/aws-lambda-go-api-proxy/core"
+)
+
+// errAborted is the error of an invocation whose handler cut its answer off. API
+// Gateway answers it with 502.
+var errAborted = errors.New("the handler aborted its answer")
+
+// buffer gives the function that answers with whole answers.
+func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+	return func(ctx context.Context, event events.APIGatewayProxyRequest) (answer events.APIGatewayProxyResponse, err error) {
+		r, err := newRequest(ctx, event)
+		if err != nil {
+			return answer, err
+		}
+		w := &bufferedWriter{answer: core.NewProxyResponseWriter(), header: http.Header{}, bodiless: r.Method == http.MethodHead}
+		defer func() {
+			// Nothing has gone out: what was written must not pass for whole.
+			if p := recover(); p == http.ErrAbortHandler {
+				err = errAborted
+			} else if p != nil {
+				panic(p)
+			}
+		}()
+		handler.ServeHTTP(w, r)
+		w.WriteHeader(http.StatusOK)
+		return w.answer.GetProxyResponse()
+	}
+}
+
+// bufferedWriter collects an answer by the rules of a server: the header is fixed
+// by the first status, and HEAD has no body.
+type bufferedWriter struct {
+	answer   *core.ProxyResponseWriter
+	header   http.Header
+	started  bool
+	bodiless bool
+}
+
+func (w *bufferedWriter) Header() http.Header { return w.header }
+
+func (w *bufferedWriter) WriteHeader(status int) {
+	if w.started || status < 200 {
+		return
+	}
+	w.started = true
+	for field, values := range sentHeader(w.header) {
+		w.answer.Header()[field] = values
+	}
+	w.answer.WriteHeader(status)
+	w.bodiless = w.bodiless || hasNoBody(status)
+}
+
+func (w *bufferedWriter) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.bodiless {
+		return len(p), nil
+	}
+	return w.answer.Write(p)
+}
+
+// Flush fixes the header; there is nothing to send before the end.
+func (w *bufferedWriter) Flush() { w.WriteHeader(http.StatusOK) }

@@ -1,0 +1,32 @@
+package lambdahttp
+
+import (
+	"net/http"
+	"strings"
+)
+
+// sentHeader gives the fields of an answer's header that go out: not those of
+// trailers, and not those of a connection, which is API Gateway's business.
+func sentHeader(header http.Header) http.Header {
+	sent := header.Clone()
+	for _, declared := range header["Trailer"] {
+		for field := range strings.SplitSeq(declared, ",") {
+			sent.Del(strings.TrimSpace(field))
+		}
+	}
+	for field := range sent {
+		if strings.HasPrefix(field, http.TrailerPrefix) {
+			delete(sent, field)
+		}
+	}
+	for _, field := range []string{"Connection", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"} {
+		delete(sent, field)
+	}
+	return sent
+}
+
+// hasNoBody reports whether answers with the status have no body (RFC 9110,
+// section 15).
+func hasNoBody(status int) bool {
+	return status == http.StatusNoContent || status == http.StatusNotModified
+}

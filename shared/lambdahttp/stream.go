@@ -1,0 +1,134 @@
+package lambdahttp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// streamBuffer is how much of an answer is held until it is sent or flushed, in
+// bytes: as much as the runtime's client sends at once.
+const streamBuffer = 32 << 10
+
+// errClosed is what a handler's writes give after the invocation has ended.
+var errClosed = errors.New("the invocation has ended")
+
+// stream gives the function that answers as the handler writes.
+func stream(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
+	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
+		r, err := newRequest(ctx, event)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		reader, writer := io.Pipe()
+		w := &streamWriter{
+			header: http.Header{}, started: make(chan struct{}), bodiless: r.Method == http.MethodHead,
+			pipe: writer, buffer: bufio.NewWriterSize(writer, streamBuffer),
+		}
+		body := &streamBody{PipeReader: reader, cancel: cancel, ended: make(chan struct{})}
+		go func() {
+			defer close(body.ended)
+			w.run(handler, r.WithContext(ctx))
+		}()
+		select {
+		case <-w.started:
+		case <-body.ended:
+			// An answer that was cut off before it began: there is no status to
+			// send, so that the invocation fails and API Gateway answers.
+			if w.status == 0 {
+				cancel()
+				return nil, w.failure
+			}
+		}
+		return &events.APIGatewayProxyStreamingResponse{StatusCode: w.status, MultiValueHeaders: w.sent, Body: body}, nil
+	}
+}
+
+// streamBody is the body of an answer that is being written. Its Close, which the
+// runtime's client calls once the answer is out or could not be sent, ends the
+// handler and waits for it: no handler outlives its invocation.
+type streamBody struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+	// ended is closed when the handler has returned.
+	ended chan struct{}
+}
+
+// Close ends the handler; its writes fail from now on.
+func (b *streamBody) Close() error {
+	b.cancel()
+	b.CloseWithError(errClosed)
+	<-b.ended
+	return nil
+}
+
+// streamWriter is the http.ResponseWriter of a stream. All but started belongs to
+// the handler's goroutine; what is set before started is closed may be read after.
+type streamWriter struct {
+	header http.Header
+	// started is closed once status and sent are set, by the first status.
+	started chan struct{}
+	status  int
+	// sent is the header that went out.
+	sent     http.Header
+	bodiless bool
+	pipe     *io.PipeWriter
+	buffer   *bufio.Writer
+	// failure says why the answer was cut off; nil for one that is whole.
+	failure error
+}
+
+// run calls the handler and ends the stream: cleanly, or cut off when the handler
+// has panicked, which the client sees as an answer that is not whole.
+func (w *streamWriter) run(handler http.Handler, r *http.Request) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			w.failure = errAborted
+		default:
+			w.failure = fmt.Errorf("the handler panicked: %v", p)
+		}
+		if w.failure == nil {
+			w.WriteHeader(http.StatusOK)
+			w.failure = w.buffer.Flush()
+		}
+		w.pipe.CloseWithError(w.failure)
+	}()
+	handler.ServeHTTP(w, r)
+}
+
+func (w *streamWriter) Header() http.Header { return w.header }
+
+// WriteHeader starts the answer.
+func (w *streamWriter) WriteHeader(status int) {
+	if w.status != 0 || status < 200 {
+		return
+	}
+	w.status, w.sent = status, sentHeader(w.header)
+	w.bodiless = w.bodiless || hasNoBody(status)
+	close(w.started)
+}
+
+func (w *streamWriter) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.bodiless {
+		return len(p), nil
+	}
+	return w.buffer.Write(p)
+}
+
+// FlushError sends what was written; http.ResponseController calls it.
+func (w *streamWriter) FlushError() error {
+	w.WriteHeader(http.StatusOK)
+	return w.buffer.Flush()
+}
+
+// Flush is FlushError for handlers that look for an http.Flusher.
+func (w *streamWriter) Flush() { _ = w.FlushError() } // the next write tells

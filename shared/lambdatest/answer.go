@@ -1,0 +1,143 @@
+package lambdatest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// streamType is the content type of a streamed answer to API Gateway.
+const streamType = "application/vnd.awslambda.http-integration-response"
+
+// delimiter stands between the metadata of a streamed answer and its body (API
+// Gateway, "Lambda proxy integration format for response streaming").
+var delimiter = make([]byte, 8)
+
+// Answer is an answer to API Gateway, as a client would see it.
+type Answer struct {
+	// Streamed reports which of the two forms it came in.
+	Streamed bool
+	Status   int
+	Header   http.Header
+	// Body is read as it arrives. It ends with a *FunctionError where the function
+	// cut it off.
+	Body io.ReadCloser
+}
+
+// Invoke gives an event to a function that answers in JSON and returns its answer.
+//
+// Errors: *FunctionError; that the process ended; the context's.
+func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
+	_, body, err := f.begin(ctx, event)
+	if err != nil {
+		return nil, err
+	}
+	return readBuffered(body)
+}
+
+// Request gives an API Gateway event to a function and returns its answer, which
+// may still be on its way. The caller closes the body.
+//
+// Errors: as Invoke; that the answer is none that API Gateway takes.
+func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
+	kind, body, err := f.begin(ctx, event)
+	if err != nil {
+		return nil, err
+	}
+	if kind == streamType {
+		return readStreamed(body)
+	}
+	text, err := readBuffered(body)
+	if err != nil {
+		return nil, err
+	}
+	var sent struct {
+		StatusCode        int
+		Headers           map[string]string
+		MultiValueHeaders map[string][]string
+		Body              string
+		IsBase64Encoded   bool
+	}
+	if err := json.Unmarshal(text, &sent); err != nil || sent.StatusCode < 200 || sent.StatusCode > 599 {
+		return nil, fmt.Errorf("malformed proxy answer: %.200s", text)
+	}
+	var content io.Reader = strings.NewReader(sent.Body)
+	if sent.IsBase64Encoded {
+		content = base64.NewDecoder(base64.StdEncoding, content)
+	}
+	return &Answer{Status: sent.StatusCode, Header: headerOf(sent.Headers, sent.MultiValueHeaders), Body: io.NopCloser(content)}, nil
+}
+
+// begin gives an event to the function and waits for its answer to begin.
+func (f *Function) begin(ctx context.Context, event []byte) (kind string, body io.ReadCloser, err error) {
+	i, answer, err := f.api.invoke(ctx, event, Timeout, f.ended)
+	switch {
+	case errors.Is(err, errEnded):
+		return "", nil, fmt.Errorf("%w: %s", err, f.log)
+	case err != nil:
+		return "", nil, err
+	case answer.failure != nil:
+		return "", nil, answer.failure
+	}
+	return answer.request.Header.Get("Content-Type"), &content{request: answer.request, read: i.read}, nil
+}
+
+// readBuffered reads an answer that is not streamed, as far as Lambda takes it.
+func readBuffered(body io.ReadCloser) ([]byte, error) {
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, maxBuffered+1))
+	if err == nil && len(text) > maxBuffered {
+		err = &FunctionError{"Function.ResponseSizeTooLarge", "Response payload size exceeded maximum allowed payload size (6291556 bytes)."}
+	}
+	return text, err
+}
+
+// readStreamed reads the metadata of a streamed answer, which stand before its body.
+func readStreamed(body io.ReadCloser) (*Answer, error) {
+	reader := bufio.NewReader(body)
+	var prelude []byte
+	for !bytes.HasSuffix(prelude, delimiter) {
+		next, err := reader.ReadByte()
+		if err != nil {
+			body.Close()
+			return nil, fmt.Errorf("an answer without metadata: %w", err)
+		}
+		prelude = append(prelude, next)
+	}
+	var sent struct {
+		StatusCode        int
+		Headers           map[string]string
+		MultiValueHeaders map[string][]string
+	}
+	if err := json.Unmarshal(bytes.TrimSuffix(prelude, delimiter), &sent); err != nil {
+		body.Close()
+		return nil, fmt.Errorf("malformed metadata: %w", err)
+	}
+	return &Answer{
+		Streamed: true, Status: sent.StatusCode, Header: headerOf(sent.Headers, sent.MultiValueHeaders),
+		Body: struct {
+			io.Reader
+			io.Closer
+		}{reader, body},
+	}, nil
+}
+
+// headerOf merges the two forms of a header; a field of both has the values of
+// the second.
+func headerOf(single map[string]string, multiple map[string][]string) http.Header {
+	header := http.Header{}
+	for field, value := range single {
+		header.Set(field, value)
+	}
+	for field, values := range multiple {
+		header[http.CanonicalHeaderKey(field)] = values
+	}
+	return header
+}
