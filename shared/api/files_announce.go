@@ -15,17 +15,7 @@ import (
 // Signer signs requests that carry the bytes of a promised file without a key.
 type Signer interface {
 	// Sign gives the request that may carry f's bytes, until f.UploadUntil.
-	Sign(ctx context.Context, f file.File) (SignedUpload, error)
-}
-
-// SignedUpload is a request that is permitted by a signature.
-type SignedUpload struct {
-	// URL is absolute, or a path of this service with its query.
-	URL string
-	// Headers are those that the request must have.
-	Headers map[string]string
-	// ExpiresAt is when the permission ends.
-	ExpiresAt time.Time
+	Sign(ctx context.Context, f file.File) (file.SignedUpload, error)
 }
 
 // announcedBody is the reference of a file to come, and how to send its bytes

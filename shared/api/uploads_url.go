@@ -28,11 +28,11 @@ type UploadURLs struct {
 func NewUploadURLs(secret []byte, now func() time.Time) UploadURLs { return UploadURLs{secret, now} }
 
 // Sign gives the URL that takes f's bytes.
-func (u UploadURLs) Sign(_ context.Context, f file.File) (SignedUpload, error) {
+func (u UploadURLs) Sign(_ context.Context, f file.File) (file.SignedUpload, error) {
 	expires := f.UploadUntil.Truncate(time.Second)
 	text := strconv.FormatInt(expires.Unix(), 10)
 	query := url.Values{"expires": {text}, "signature": {u.signature(f.ID, text)}}
-	return SignedUpload{URL: uploadsPath + f.ID + "?" + query.Encode(), ExpiresAt: expires}, nil
+	return file.SignedUpload{URL: uploadsPath + f.ID + "?" + query.Encode(), ExpiresAt: expires}, nil
 }
 
 // check refuses a URL that was not made by Sign, or has expired.
