@@ -37,7 +37,7 @@ type Config struct {
 	// Minter makes client tokens, for the group Tokens.
 	Minter *credential.Minter
 	// Origins are those that browsers may call from.
-	Origins Origins
+	Origins httpserver.Origins
 	// ImageWait is how long a caller waits for an image, which is then given up;
 	// 0 takes DefaultImageWait.
 	ImageWait time.Duration
@@ -100,7 +100,7 @@ func New(c Config, groups ...Group) http.Handler {
 	}
 	mux.HandleFunc("/", s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.Origins.allow(w.Header(), r)
+		s.Origins.Allow(w.Header(), r, exposed)
 		// The mux would redirect to a cleaned path; a path that is not clean
 		// is no path of this service.
 		if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean && r.URL.Path != clean+"/" {

@@ -48,7 +48,7 @@ type setup struct {
 	pending   int
 	// rate limits the requests of an account.
 	rate     limit.Rate
-	origins  api.Origins
+	origins  httpserver.Origins
 	stopping context.Context
 	// imageWait and videoWait are those of synchronous calls.
 	imageWait, videoWait time.Duration

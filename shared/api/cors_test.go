@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/api"
+	"cutroom/shared/httpserver"
 	"cutroom/shared/limit"
 )
 
@@ -75,7 +75,7 @@ func TestPreflights(t *testing.T) {
 }
 
 func TestOriginsBySetting(t *testing.T) {
-	w := newWorld(t, setup{origins: api.Origins{"https://a.example", "http://localhost:3000"}})
+	w := newWorld(t, setup{origins: httpserver.Origins{"https://a.example", "http://localhost:3000"}})
 	for origin, allowed := range map[string]string{
 		"https://a.example": "https://a.example", "http://localhost:3000": "http://localhost:3000",
 		"https://b.example": "", "http://localhost": "", "null": "", "": "",

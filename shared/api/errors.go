@@ -91,9 +91,9 @@ func (s *service) log(r *http.Request, err error) {
 
 // InternalError answers with 500 in the shape of this package's errors, for
 // httpserver.Config's Failed.
-func InternalError(origins Origins) http.HandlerFunc {
+func InternalError(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		origins.allow(w.Header(), r)
+		origins.Allow(w.Header(), r, exposed)
 		writeInternalError(w)
 	}
 }

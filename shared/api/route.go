@@ -7,6 +7,7 @@ import (
 
 	"cutroom/shared/credential"
 	"cutroom/shared/fault"
+	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
 	"cutroom/shared/model"
 )
@@ -146,8 +147,8 @@ func (s *service) dispatch(routes []*route) http.HandlerFunc {
 	slices.Sort(allowed)
 	allow := strings.Join(allowed, ", ")
 	return func(w http.ResponseWriter, r *http.Request) {
-		if isPreflight(r) {
-			answerPreflight(w, r, allow)
+		if httpserver.IsPreflight(r) {
+			httpserver.AnswerPreflight(w, r, allow)
 			return
 		}
 		method := r.Method
