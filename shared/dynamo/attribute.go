@@ -1,0 +1,88 @@
+package dynamo
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// item is an item, or its key, or the values of an expression.
+type item = map[string]types.AttributeValue
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// moment gives a time as it is stored: in milliseconds, so that it is read back
+// as it was given.
+func moment(t time.Time) types.AttributeValue { return number(t.UnixMilli()) }
+
+// seconds gives a time as a TTL attribute has it. It is rounded up: nothing goes
+// before its time.
+func seconds(t time.Time) types.AttributeValue { return number(t.Add(time.Second - 1).Unix()) }
+
+// set sets an attribute unless its text is empty: an absent one is the same and
+// costs nothing.
+func set(i item, name, value string) {
+	if value != "" {
+		i[name] = text(value)
+	}
+}
+
+// setTime sets an attribute unless the time is zero.
+func setTime(i item, name string, t time.Time) {
+	if !t.IsZero() {
+		i[name] = moment(t)
+	}
+}
+
+// reader reads attributes of an item, and keeps the first that is not of the
+// kind that was asked for.
+type reader struct {
+	item item
+	err  error
+}
+
+// text gives an attribute, "" where there is none.
+func (r *reader) text(name string) string {
+	switch value := r.item[name].(type) {
+	case nil:
+		return ""
+	case *types.AttributeValueMemberS:
+		return value.Value
+	}
+	r.fail(name)
+	return ""
+}
+
+// number gives an attribute, 0 where there is none.
+func (r *reader) number(name string) int64 {
+	switch value := r.item[name].(type) {
+	case nil:
+		return 0
+	case *types.AttributeValueMemberN:
+		if n, err := strconv.ParseInt(value.Value, 10, 64); err == nil {
+			return n
+		}
+	}
+	r.fail(name)
+	return 0
+}
+
+// moment gives a time, the zero time where there is none.
+func (r *reader) moment(name string) time.Time {
+	if r.item[name] == nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(r.number(name)).UTC()
+}
+
+func (r *reader) fail(name string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("dynamo: the attribute %s is not what it should be", name)
+	}
+}

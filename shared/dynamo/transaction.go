@@ -1,0 +1,131 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+const (
+	// conflictTries is how often a transaction is tried that meets another one
+	// on the same items, and conflictWait how long it then waits at most before
+	// the second try. The wait doubles up to longestWait: with these, fifty
+	// writers of one item all get their turn.
+	conflictTries = 40
+	conflictWait  = 10 * time.Millisecond
+	longestWait   = 400 * time.Millisecond
+)
+
+// Codes of the reasons for which a transaction is cancelled.
+const (
+	noReason       = "None"
+	reasonFailed   = "ConditionalCheckFailed"
+	reasonConflict = "TransactionConflict"
+)
+
+// transact writes all or nothing. A transaction that meets another one is tried
+// again: nothing of it was written. The SDK gives each call a token, by which
+// one that it repeats after a lost answer is written once.
+//
+// Errors: refusal when a condition failed.
+func transact(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem) error {
+	return transactOnce(ctx, client, writes, nil)
+}
+
+// transactOnce is transact with a token of the caller's: calls with the same
+// token and the same writes within ten minutes are written once.
+func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	wait := conflictWait
+	for try := 1; ; try++ {
+		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: token})
+		if err == nil {
+			return nil
+		}
+		if !conflicts(err) || try == conflictTries {
+			return asRefusal(err)
+		}
+		timer := time.NewTimer(rand.N(wait))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(ctx.Err(), err)
+		case <-timer.C:
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// conflicts reports whether a transaction was cancelled as another write was
+// under way, and for no other reason.
+func conflicts(err error) bool {
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) {
+		var one *types.TransactionConflictException
+		return errors.As(err, &one)
+	}
+	conflict := false
+	for _, reason := range cancelled.CancellationReasons {
+		switch code(reason) {
+		case noReason:
+		case reasonConflict:
+			conflict = true
+		default:
+			return false
+		}
+	}
+	return conflict
+}
+
+func code(reason types.CancellationReason) string {
+	if reason.Code == nil {
+		return noReason
+	}
+	return *reason.Code
+}
+
+// refusal is a transaction that was cancelled by conditions.
+type refusal struct {
+	// failed tells for each write whether its condition did not hold, items what
+	// then was there, where the write asked for it.
+	failed []bool
+	items  []item
+	err    error
+}
+
+// Error describes the refusal for the log.
+func (r *refusal) Error() string { return r.err.Error() }
+
+// Unwrap gives the error of the call.
+func (r *refusal) Unwrap() error { return r.err }
+
+// asRefusal gives the error of a cancelled transaction as a refusal when at
+// least one condition did not hold.
+func asRefusal(err error) error {
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) {
+		return err
+	}
+	r := &refusal{err: err}
+	for _, reason := range cancelled.CancellationReasons {
+		r.failed = append(r.failed, code(reason) == reasonFailed)
+		r.items = append(r.items, reason.Item)
+	}
+	if !slices.Contains(r.failed, true) {
+		return err
+	}
+	return r
+}
+
+// refused gives the refusal in an error, nil when there is none.
+func refused(err error) *refusal {
+	var r *refusal
+	errors.As(err, &r)
+	return r
+}
