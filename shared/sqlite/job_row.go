@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -49,7 +48,7 @@ func scanJob(r row) (job.Job, error) {
 	}
 	j.CreatedAt, j.Deadline = time.UnixMilli(createdAt).UTC(), time.UnixMilli(deadline).UTC()
 	j.StartedAt, j.CompletedAt = timeOf(startedAt), timeOf(completedAt)
-	if err := decodeRequest(request, &j.Request); err != nil {
+	if err := json.Unmarshal(request, &j.Request); err != nil {
 		return job.Job{}, fmt.Errorf("request of job %s: %w", j.ID, err)
 	}
 	if j.Result, err = decodeOptional[job.Result](result); err != nil {
@@ -83,26 +82,4 @@ func decodeOptional[T any](stored sql.NullString) (*T, error) {
 	}
 	value := new(T)
 	return value, json.Unmarshal([]byte(stored.String), value)
-}
-
-// decodeRequest reads a request. Its options that are numbers are int64s, as
-// job.Request says; plain decoding would make floats of them.
-func decodeRequest(stored []byte, request *job.Request) error {
-	decoder := json.NewDecoder(bytes.NewReader(stored))
-	decoder.UseNumber()
-	if err := decoder.Decode(request); err != nil {
-		return err
-	}
-	for name, value := range request.Options {
-		number, ok := value.(json.Number)
-		if !ok {
-			continue
-		}
-		whole, err := number.Int64()
-		if err != nil {
-			return err
-		}
-		request.Options[name] = whole
-	}
-	return nil
 }
