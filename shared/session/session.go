@@ -45,6 +45,8 @@ type Slot struct {
 type Store interface {
 	// Begin starts a lease under a new epoch, which is unique and was drawn by
 	// the caller. A Begin that is repeated for its own live epoch is a renewal.
+	//
+	// Errors: fault.Conflict when the epoch is dead.
 	Begin(ctx context.Context, epoch string) error
 
 	// Renew keeps the lease alive: one write, however many sessions.
@@ -53,7 +55,8 @@ type Store interface {
 	// back.
 	Renew(ctx context.Context, epoch string) error
 
-	// End ends a lease and frees its slots at once.
+	// End ends a lease and frees its slots at once; its epoch is dead then. That
+	// there is none is no error.
 	End(ctx context.Context, epoch string) error
 
 	// Take takes a slot. The account then has at most limit open slots (0 is no
