@@ -51,7 +51,7 @@ type server struct {
 	worker   *worker.Worker
 	sweeper  *job.Sweeper
 	files    *file.Sweeper
-	minter   *credential.Minter
+	tokens   *credential.TokenSweeper
 	devKey   string
 	// stopping ends when the server stops, before its requests do.
 	stopping context.Context
@@ -117,7 +117,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	s.sweeper = &job.Sweeper{
 		Store: jobs, Blobs: blobs, Now: time.Now, Logger: logger, ResultAge: service.ResultAge, RecordAge: service.RecordAge,
 	}
-	s.minter = &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now, Logger: logger}
+	s.tokens = &credential.TokenSweeper{Store: s.db.Keys(), Now: time.Now, Logger: logger}
 	secret, err := ensureSecret(c)
 	if err != nil {
 		return s, err
@@ -136,7 +136,8 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	}
 	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError(c.Origins), Handler: api.New(api.Config{
 		Catalog: catalog, Jobs: service, Authenticator: credential.NewAuthenticator(s.db.Keys(), tiers, time.Now),
-		Limiter: limit.New(time.Now), Minter: s.minter, Origins: c.Origins, Stopping: s.stopping,
+		Limiter: limit.New(time.Now), Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
+		Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload), Logger: logger,
 	})})
 	return s, nil
@@ -171,7 +172,7 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.worker.Run(background) })
 	running.Go(func() { s.sweeper.Run(background) })
 	running.Go(func() { s.files.Run(background) })
-	running.Go(func() { s.minter.Sweep(background) })
+	running.Go(func() { s.tokens.Run(background) })
 	defer running.Wait()
 	defer stop()
 

@@ -19,8 +19,8 @@ const (
 )
 
 // Authenticator tells who is calling by the key or client token that the call
-// carries. An authentication is at most one read of the store, cached for
-// CacheAge and never past a token's expiry.
+// carries. An authentication asks the store at most once; its answer is cached
+// for CacheAge and never past a token's expiry.
 type Authenticator struct {
 	store interface {
 		Store

@@ -30,10 +30,12 @@ func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 // String gives the hash in hex.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
+// KeyID gives the id of the key with the hash: "key_" and the first 12 hex digits.
+func KeyID(hash Hash) string { return "key_" + hash.String()[:12] }
+
 // Key is the record of a permanent key.
 type Key struct {
-	// ID names the key to people and in records: "key_" and the first 12 hex
-	// digits of its hash.
+	// ID names the key to people and in records, see KeyID.
 	ID      string
 	Hash    Hash
 	Account string
@@ -130,7 +132,7 @@ func NewKey(secret, account, tier, label string, now time.Time) (Key, error) {
 	}
 	hash := HashOf(secret)
 	return Key{
-		ID: "key_" + hash.String()[:12], Hash: hash, Account: account, Tier: tier, Label: label,
+		ID: KeyID(hash), Hash: hash, Account: account, Tier: tier, Label: label,
 		CreatedAt: now.UTC().Truncate(time.Millisecond),
 	}, nil
 }

@@ -16,13 +16,12 @@ type TokenRequest struct {
 	Lifetime time.Duration
 }
 
-// Minter makes client tokens, and removes those that ended.
+// Minter makes client tokens.
 type Minter struct {
 	Store TokenStore
 	// Random must be a cryptographic source.
 	Random io.Reader
 	Now    func() time.Time
-	Logger *slog.Logger
 }
 
 // Mint makes a token of the key and gives its secret, which is kept nowhere.
@@ -45,9 +44,17 @@ const (
 	keptExpired = time.Hour
 )
 
-// Sweep removes tokens that ended, until the context ends. In AWS the store's
-// TTL does this.
-func (m *Minter) Sweep(ctx context.Context) {
+// TokenSweeper does on one machine what a store's TTL does in AWS: it removes
+// tokens that ended.
+type TokenSweeper struct {
+	Store  TokenArchive
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Run removes tokens until the context ends. A failure is logged and tried again
+// at the next turn.
+func (s *TokenSweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
@@ -56,8 +63,8 @@ func (m *Minter) Sweep(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if err := m.Store.DeleteTokens(ctx, m.Now().Add(-keptExpired)); err != nil && ctx.Err() == nil {
-			m.Logger.Error("remove expired tokens", "error", err)
+		if err := s.Store.DeleteTokens(ctx, s.Now().Add(-keptExpired)); err != nil && ctx.Err() == nil {
+			s.Logger.Error("remove expired tokens", "error", err)
 		}
 	}
 }

@@ -54,11 +54,16 @@ type TokenStore interface {
 	// outlive a failure of the machine's power, as its holder can mint another
 	// within a second; it does outlive a crash of the process.
 	CreateToken(ctx context.Context, token Token) error
-	// FindToken gives the token with the hash, expired or not, with its key as
-	// it is now, in one read.
+	// FindToken gives the token with the hash, with its key as it is now. A
+	// token that has expired may be given until it is removed.
 	//
 	// Errors: fault.NotFound.
 	FindToken(ctx context.Context, hash Hash) (Token, error)
+}
+
+// TokenArchive is what the removal of tokens that ended needs of a store, on one
+// machine.
+type TokenArchive interface {
 	// DeleteTokens removes tokens that expired before the time.
 	DeleteTokens(ctx context.Context, before time.Time) error
 }

@@ -37,9 +37,15 @@ func Tables() []Table {
 		// The request of a job has an item of its own, so that the writes of
 		// its progress stay small.
 		{Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute},
-		{Name: "files", PartitionKey: "account", SortKey: "id", TTL: ttlAttribute, StreamsOldImages: true},
-		{Name: "credentials", PartitionKey: "id", TTL: ttlAttribute},
-		{Name: "sessions", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute},
+		{
+			Name: "files", PartitionKey: "account", SortKey: "id", TTL: ttlAttribute, StreamsOldImages: true,
+			Indexes: []Index{{Name: filesByEnd, PartitionKey: "account", SortKey: "ends_at"}},
+		},
+		{
+			Name: "credentials", PartitionKey: "id", TTL: ttlAttribute,
+			Indexes: []Index{{Name: keysByAccount, PartitionKey: "account", SortKey: "id"}},
+		},
+		{Name: "sessions", PartitionKey: "id", TTL: ttlAttribute},
 		{Name: "usage", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute},
 	}
 }

@@ -47,5 +47,8 @@ func TestQueue(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	credentialtest.Run(t, func(t *testing.T) credentialtest.Store { return open(t).Keys() })
+	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
+		keys := open(t).Keys()
+		return credentialtest.Harness{Store: keys, Archive: keys}
+	})
 }

@@ -11,7 +11,10 @@ import (
 	"cutroom/shared/fault"
 )
 
-var _ credential.TokenStore = (*Keys)(nil)
+var (
+	_ credential.TokenStore   = (*Keys)(nil)
+	_ credential.TokenArchive = (*Keys)(nil)
+)
 
 const tokenByHash = `select scope, metadata, client_token.created_at, expires_at,
 		api_key.hash, id, account, tier, label, api_key.created_at, revoked_at

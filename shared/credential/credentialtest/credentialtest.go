@@ -1,5 +1,6 @@
-// Package credentialtest specifies the behaviour of [credential.Store] and
-// [credential.TokenStore] as tests that every adapter runs.
+// Package credentialtest specifies the behaviour of [credential.Store],
+// [credential.TokenStore] and [credential.TokenArchive] as tests that every
+// adapter runs.
 package credentialtest
 
 import (
@@ -15,22 +16,34 @@ import (
 	"cutroom/shared/fault"
 )
 
-// Store is what an adapter gives to be tested.
+// Store is a store of keys and of the tokens minted from them.
 type Store interface {
 	credential.Store
 	credential.TokenStore
 }
 
-// Run runs the suite. The function makes a store without any key in it, and
+// Harness is what an adapter gives to be tested: both over the same records.
+type Harness struct {
+	Store Store
+	// Archive is nil where the platform removes tokens; its tests are then
+	// skipped.
+	Archive credential.TokenArchive
+}
+
+// Run runs the suite. The function makes a harness without any key in it, and
 // closes it with the test.
-func Run(t *testing.T, open func(t *testing.T) Store) {
-	for name, tests := range map[string][]test{"Keys": keyTests, "Tokens": tokenTests} {
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	for name, tests := range map[string][]test{"Keys": keyTests, "Tokens": tokenTests, "Archive": archiveTests} {
 		t.Run(name, func(t *testing.T) {
 			for _, test := range tests {
 				t.Run(test.name, func(t *testing.T) {
+					h := open(t)
+					if name == "Archive" && h.Archive == nil {
+						t.Skip("the platform removes tokens")
+					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
-					test.run(&suite{T: t, Store: open(t), ctx: ctx})
+					test.run(&suite{T: t, Store: h.Store, archive: h.Archive, ctx: ctx})
 				})
 			}
 		})
@@ -47,11 +60,14 @@ type test struct {
 type suite struct {
 	*testing.T
 	Store
-	ctx context.Context
+	archive credential.TokenArchive
+	ctx     context.Context
 }
 
+// The day is the present one, as a platform may delete what is old; nothing else
+// is read from the clock.
 var (
-	created = time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
+	created = time.Now().UTC().Truncate(time.Millisecond)
 	revoked = created.Add(time.Hour)
 )
 

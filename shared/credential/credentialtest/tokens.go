@@ -76,27 +76,6 @@ var tokenTests = []test{
 		conformance.OK(s, s.CreateToken(s.ctx, plain))
 		s.foundToken(plain)
 	}},
-	{"a token that expired long ago is found until it is deleted", func(s *suite) {
-		old := token(s.create("acme", 1, created), 1)
-		conformance.OK(s, s.CreateToken(s.ctx, old))
-		conformance.OK(s, s.DeleteTokens(s.ctx, old.ExpiresAt))
-		s.foundToken(old)
-		conformance.OK(s, s.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Millisecond)))
-		s.noToken(old.Hash)
-	}},
-	{"deleting spares tokens that have not expired", func(s *suite) {
-		key := s.create("acme", 1, created)
-		old, current := token(key, 1), token(key, 2)
-		current.ExpiresAt = old.ExpiresAt.Add(time.Hour)
-		conformance.OK(s, s.CreateToken(s.ctx, old))
-		conformance.OK(s, s.CreateToken(s.ctx, current))
-		for range 2 {
-			conformance.OK(s, s.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Second)))
-			s.noToken(old.Hash)
-			s.foundToken(current)
-			s.found(key)
-		}
-	}},
 	{"a token shows the revocation of its key", func(s *suite) {
 		key := s.create("acme", 1, created)
 		minted := token(key, 1)
@@ -128,21 +107,6 @@ var tokenTests = []test{
 			s.foundToken(minted)
 		}
 	}},
-	{"however many tokens have expired, all are deleted", func(s *suite) {
-		key := s.create("acme", 1, created)
-		tokens := make([]credential.Token, 1200)
-		for i := range tokens {
-			tokens[i] = token(key, i)
-			tokens[i].ExpiresAt = created.Add(time.Duration(i) * time.Millisecond)
-		}
-		last := len(tokens) - 1
-		s.createTokens(tokens)
-		conformance.OK(s, s.DeleteTokens(s.ctx, tokens[last].ExpiresAt))
-		for _, minted := range tokens[:last] {
-			s.noToken(minted.Hash)
-		}
-		s.foundToken(tokens[last])
-	}},
 	{"tokens of a key that was revoked show it, from their start", func(s *suite) {
 		key := s.create("acme", 1, created)
 		minted := token(key, 1)
@@ -157,5 +121,44 @@ var tokenTests = []test{
 	{"an unknown token is not found", func(s *suite) {
 		s.noToken(credential.HashOf("ek_unknown"))
 		s.noToken(credential.Hash{})
+	}},
+}
+
+var archiveTests = []test{
+	{"a token that expired long ago is found until it is deleted", func(s *suite) {
+		old := token(s.create("acme", 1, created), 1)
+		conformance.OK(s, s.CreateToken(s.ctx, old))
+		conformance.OK(s, s.archive.DeleteTokens(s.ctx, old.ExpiresAt))
+		s.foundToken(old)
+		conformance.OK(s, s.archive.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Millisecond)))
+		s.noToken(old.Hash)
+	}},
+	{"deleting spares tokens that have not expired", func(s *suite) {
+		key := s.create("acme", 1, created)
+		old, current := token(key, 1), token(key, 2)
+		current.ExpiresAt = old.ExpiresAt.Add(time.Hour)
+		conformance.OK(s, s.CreateToken(s.ctx, old))
+		conformance.OK(s, s.CreateToken(s.ctx, current))
+		for range 2 {
+			conformance.OK(s, s.archive.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Second)))
+			s.noToken(old.Hash)
+			s.foundToken(current)
+			s.found(key)
+		}
+	}},
+	{"however many tokens have expired, all are deleted", func(s *suite) {
+		key := s.create("acme", 1, created)
+		tokens := make([]credential.Token, 1200)
+		for i := range tokens {
+			tokens[i] = token(key, i)
+			tokens[i].ExpiresAt = created.Add(time.Duration(i) * time.Millisecond)
+		}
+		last := len(tokens) - 1
+		s.createTokens(tokens)
+		conformance.OK(s, s.archive.DeleteTokens(s.ctx, tokens[last].ExpiresAt))
+		for _, minted := range tokens[:last] {
+			s.noToken(minted.Hash)
+		}
+		s.foundToken(tokens[last])
 	}},
 }

@@ -1,0 +1,3 @@
+package dynamo
+
+const filesByEnd = "files-by-end"

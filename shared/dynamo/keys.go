@@ -1,0 +1,195 @@
+package dynamo
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/fault"
+)
+
+// Keys is a credential.Store and a credential.TokenStore.
+//
+// A key's item is found by the key's id, which its hash begins with; so its
+// owner's id and its holder's secret lead to the same item, and revoking a key
+// is one write. A token's item is found by the token's hash and names its key,
+// whose own item is read for each token: nothing has to be told to tokens when
+// their key is revoked.
+type Keys struct {
+	client *dynamodb.Client
+	table  string
+}
+
+var (
+	_ credential.Store      = (*Keys)(nil)
+	_ credential.TokenStore = (*Keys)(nil)
+)
+
+// NewKeys gives the keys and client tokens in the table.
+func NewKeys(client *dynamodb.Client, table string) *Keys { return &Keys{client, table} }
+
+// keysByAccount is the index of keys, which tokens are not in.
+const keysByAccount = "keys-by-account"
+
+// CreateKey keeps a new key. It is one write; that it was done before is no
+// error, so that it can be repeated.
+//
+// Errors: fault.Conflict when another key has its hash, or its id.
+func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := k.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &k.table, Item: keyItem(key),
+		ConditionExpression:                 aws.String("attribute_not_exists(id)"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if old, failed := conditionFailed(err); failed {
+		if kept, err := readKey(old); err == nil && kept == key {
+			return nil
+		}
+		return fault.New(fault.Conflict, "The key exists already.")
+	}
+	return storeError("create a key", err)
+}
+
+// FindKey gives the key with the hash, revoked or not, by one consistent read.
+//
+// Errors: fault.NotFound.
+func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
+	key, err := k.key(ctx, credential.KeyID(hash))
+	if err == nil && key.Hash != hash {
+		return credential.Key{}, noKey()
+	}
+	return key, err
+}
+
+func noKey() error { return fault.New(fault.NotFound, "Key not found.") }
+
+// key gives the key with the id.
+func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
+	found, err := k.get(ctx, id)
+	if err != nil {
+		return credential.Key{}, storeError("find a key", err)
+	}
+	if found == nil {
+		return credential.Key{}, noKey()
+	}
+	return readKey(found)
+}
+
+// get reads an item, nil where there is none.
+func (k *Keys) get(ctx context.Context, id string) (item, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	got, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &k.table, Key: item{"id": text(id)}, ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return got.Item, nil
+}
+
+// ListKeys gives the keys of an account, or of all when it is empty, oldest
+// first. It reads an index, which follows the keys within a second or so.
+func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
+	var keys []credential.Key
+	for start := item(nil); ; {
+		items, next, err := k.page(ctx, account, start)
+		if err != nil {
+			return nil, storeError("list keys", err)
+		}
+		for _, found := range items {
+			key, err := readKey(found)
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, key)
+		}
+		if next == nil {
+			break
+		}
+		start = next
+	}
+	slices.SortFunc(keys, func(a, b credential.Key) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return keys, nil
+}
+
+// page reads one page of the index.
+func (k *Keys) page(ctx context.Context, account string, start item) (items []item, next item, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if account == "" {
+		got, err := k.client.Scan(ctx, &dynamodb.ScanInput{TableName: &k.table, IndexName: aws.String(keysByAccount), ExclusiveStartKey: start})
+		if err != nil {
+			return nil, nil, err
+		}
+		return got.Items, got.LastEvaluatedKey, nil
+	}
+	got, err := k.client.Query(ctx, &dynamodb.QueryInput{
+		TableName: &k.table, IndexName: aws.String(keysByAccount), ExclusiveStartKey: start,
+		KeyConditionExpression:    aws.String("account = :account"),
+		ExpressionAttributeValues: item{":account": text(account)},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return got.Items, got.LastEvaluatedKey, nil
+}
+
+// RevokeKey marks the key with the id as revoked at the time and gives it, by
+// one write that keeps an earlier time.
+//
+// Errors: fault.NotFound.
+func (k *Keys) RevokeKey(ctx context.Context, id string, at time.Time) (credential.Key, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	revoked, err := k.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &k.table, Key: item{"id": text(id)},
+		UpdateExpression:          aws.String("SET revoked_at = if_not_exists(revoked_at, :at)"),
+		ConditionExpression:       aws.String("attribute_exists(#hash)"),
+		ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
+		ExpressionAttributeValues: item{":at": moment(at)},
+		ReturnValues:              types.ReturnValueAllNew,
+	})
+	if _, failed := conditionFailed(err); failed {
+		return credential.Key{}, noKey()
+	}
+	if err != nil {
+		return credential.Key{}, storeError("revoke a key", err)
+	}
+	return readKey(revoked.Attributes)
+}
+
+func keyItem(key credential.Key) item {
+	i := item{
+		"id": text(key.ID), "hash": text(key.Hash.String()), "account": text(key.Account), "tier": text(key.Tier),
+		"created_at": moment(key.CreatedAt),
+	}
+	set(i, "label", key.Label)
+	setTime(i, "revoked_at", key.RevokedAt)
+	return i
+}
+
+func readKey(i item) (credential.Key, error) {
+	r := reader{item: i}
+	key := credential.Key{
+		ID: r.text("id"), Account: r.text("account"), Tier: r.text("tier"), Label: r.text("label"),
+		CreatedAt: r.moment("created_at"), RevokedAt: r.moment("revoked_at"),
+	}
+	hash, err := hex.DecodeString(r.text("hash"))
+	if err != nil || len(hash) != len(key.Hash) {
+		r.fail("hash")
+	}
+	copy(key.Hash[:], hash)
+	return key, r.err
+}
