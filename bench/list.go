@@ -106,19 +106,23 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 		return file.NewService(file.Config{Store: store.Files(), Cursors: cursors, Now: func() time.Time { return now }})
 	}
 	today, tomorrow := at(now), at(now.Add(file.DefaultLifetime))
-	read := func(s *file.Service, account string, cursor func() string) pageReader {
+	read := func(s *file.Service, account string, cursor func(context.Context) (string, error)) pageReader {
 		return func(ctx context.Context) error {
-			files, _, err := s.List(ctx, account, cursor(), listPage)
+			after, err := cursor(ctx)
+			if err != nil {
+				return err
+			}
+			files, _, err := s.List(ctx, account, after, listPage)
 			if err == nil && len(files) != listPage {
 				err = fmt.Errorf("%d files on a page of %s", len(files), account)
 			}
 			return err
 		}
 	}
-	first := func() string { return "" }
-	deep := func() string {
+	first := func(context.Context) (string, error) { return "", nil }
+	deep := func(ctx context.Context) (string, error) {
 		// Past the middle, and with some pages to follow.
-		return cursors.Make(manyAccount, fileID(manyAccount, manyFiles/100+rand.IntN(manyFiles/2)))
+		return cursors.Make(ctx, manyAccount, fileID(manyAccount, manyFiles/100+rand.IntN(manyFiles/2)))
 	}
 	return b.listRows(ctx, "list page of 100, without HTTP", read(today, fewAccount, first), []namedPage{
 		{"first of 1,000,000", read(today, manyAccount, first)},

@@ -44,11 +44,18 @@ type Config struct {
 	// VideoWait is how long the deprecated routes wait for a video; 0 waits
 	// for the job's deadline. The job goes on after it.
 	VideoWait time.Duration
+	// Warm reports whether a worker takes the lane's jobs now, and asks for one
+	// where none does. An image that would only wait for a worker to start is
+	// refused; nil means that there always is one.
+	Warm func(context.Context, job.Lane) (bool, error)
 	// Stopping ends the calls that wait for a job, as no worker will take it
 	// any more; nil never does.
 	Stopping context.Context
 	Blobs    blob.Store
 	Files    *file.Service
+	// Downloads signs URLs that results are read by, which the content route then
+	// redirects to; nil sends the bytes itself.
+	Downloads DownloadSigner
 	// Signer signs the URLs of large uploads, for the group Files.
 	Signer Signer
 	// UploadURLs are the URLs that the group Uploads takes bytes by.

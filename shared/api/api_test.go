@@ -61,6 +61,8 @@ type setup struct {
 	store  func(job.Store) job.Store
 	shelf  func(file.Store) file.Store
 	groups []api.Group
+	warm   func(context.Context, job.Lane) (bool, error)
+	signs  api.DownloadSigner
 }
 
 // world is a media service on real stores and a real port.
@@ -149,6 +151,7 @@ func newWorld(t *testing.T, s setup) *world {
 				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
 			}),
 			Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
+			Warm: s.warm, Downloads: s.signs,
 		}, s.groups...),
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

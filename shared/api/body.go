@@ -15,9 +15,17 @@ const formAllowance = 1 << 20
 // maxBody is how large a request's body may be, in bytes.
 func (s *service) maxBody() int64 { return s.MaxUpload + formAllowance }
 
+// LargeUploads says how files arrive that no request can carry (decisions.md,
+// "Files": Large uploads). What refuses a request before this package sees it,
+// such as API Gateway, says it in its answer too.
+const LargeUploads = "Send a large file by a signed URL instead, which POST /v1/files gives for a JSON body with filename, mime_type, size_bytes and md5, and refer to it by its id."
+
+// TooLargeDetail is the detail of a 413 where no limit can be named.
+const TooLargeDetail = "The request's body is too large. " + LargeUploads
+
 // errBodyTooLarge is the fault of a body beyond maxBody.
 func (s *service) errBodyTooLarge() error {
-	return fault.New(fault.TooLarge, "The request's body is larger than %d bytes.", s.maxBody())
+	return fault.New(fault.TooLarge, "The request's body is larger than %d bytes. %s", s.maxBody(), LargeUploads)
 }
 
 // bodyError says that a request's body could not be read.

@@ -36,6 +36,16 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 		return err
 	}
 	header := w.Header()
+	if s.Downloads != nil {
+		url, err := s.Downloads.SignDownload(r.Context(), j.Result.Blob, j.Result.MIME, dispositionOf(j))
+		if err != nil {
+			return fmt.Errorf("sign a download: %w", err)
+		}
+		header.Set("Location", url)
+		header.Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return nil
+	}
 	describeResult(header, j)
 	header.Set("Cache-Control", "private, no-cache")
 	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
@@ -55,16 +65,28 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
+// DownloadSigner signs requests that read a blob without a key.
+type DownloadSigner interface {
+	// SignDownload gives an absolute URL that may be read for a few minutes, and
+	// answers with this Content-Type and Content-Disposition.
+	SignDownload(ctx context.Context, blob, contentType, disposition string) (url string, err error)
+}
+
 // describeResult writes the header fields of a completed job's result.
 func describeResult(header http.Header, j job.Job) {
+	header.Set("Content-Type", j.Result.MIME)
+	header.Set("Content-Disposition", dispositionOf(j))
+	header.Set("ETag", `"`+j.Result.SHA256+`"`)
+	header.Set("X-Content-Type-Options", "nosniff")
+}
+
+// dispositionOf names the file that a completed job's result is shown as.
+func dispositionOf(j job.Job) string {
 	name := j.ID
 	if kind, ok := media.Find(j.Result.MIME); ok {
 		name += kind.Extension
 	}
-	header.Set("Content-Type", j.Result.MIME)
-	header.Set("Content-Disposition", fmt.Sprintf("inline; filename=%q", name))
-	header.Set("ETag", `"`+j.Result.SHA256+`"`)
-	header.Set("X-Content-Type-Options", "nosniff")
+	return fmt.Sprintf("inline; filename=%q", name)
 }
 
 // resultReader is a result for http.ServeContent. It opens the blob once it is

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/fault"
 	"cutroom/shared/file"
 	"cutroom/shared/model"
 )
@@ -62,8 +63,12 @@ func (s *service) listFiles(w http.ResponseWriter, r *http.Request, c call) erro
 	if cursor != nil {
 		after = *cursor
 		// Not left to List, for which no cursor and an empty one are the same.
-		if _, err := s.Files.Cursors.Read(account, after); err != nil {
+		_, err := s.Files.Cursors.Read(r.Context(), account, after)
+		switch {
+		case fault.Is(err, fault.Invalid):
 			found = append(found, valueProblem("cursor", after, err.Error()).in("query"))
+		case err != nil:
+			return err
 		}
 	}
 	if len(found) > 0 {

@@ -8,10 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"time"
-
-	"github.com/gabriel-vasile/mimetype"
 
 	"cutroom/shared/file"
 	"cutroom/shared/job"
@@ -156,35 +153,14 @@ const undeclared = "application/octet-stream"
 // typeOf gives the type of a file, as its first bytes tell it, else as it was
 // declared (decisions.md, "Files").
 func typeOf(head []byte, declared string) string {
-	told := toldType(head)
-	if told != "" {
-		return told
+	detected, told := media.Detect(head)
+	if told {
+		return detected
 	}
 	if declared, _, err := mime.ParseMediaType(declared); err == nil && mimeForm.MatchString(declared) && declared != undeclared {
 		return declared
 	}
-	return plainType(mimetype.Detect(head).String())
-}
-
-// toldType gives the type that a file's first bytes tell, "" when they tell
-// none. That they are text tells none: there are many types of it that look the
-// same.
-func toldType(head []byte) string {
-	if kind, known := media.Sniff(head); known {
-		return kind.MIME
-	}
-	switch told := plainType(mimetype.Detect(head).String()); told {
-	case undeclared, "text/plain":
-		return ""
-	default:
-		return told
-	}
-}
-
-// plainType gives a media type without its parameters.
-func plainType(mime string) string {
-	plain, _, _ := strings.Cut(mime, ";")
-	return plain
+	return detected
 }
 
 // Bounds of a lifetime, in seconds.

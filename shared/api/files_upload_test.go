@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/api"
 	"cutroom/shared/blob"
 	"cutroom/shared/fault"
 	"cutroom/shared/file"
@@ -108,7 +109,7 @@ func TestUploadForm(t *testing.T) {
 	golden(t, "files-upload", outcomes)
 
 	a := w.request("POST", "/v1/files", studio, strings.NewReader(strings.Repeat("x", 3<<20)), "Content-Type: multipart/form-data; boundary=x")
-	if a.status != 413 || a.detail() != "The request's body is larger than 2097152 bytes." {
+	if a.status != 413 || a.detail() != "The request's body is larger than 2097152 bytes. "+api.LargeUploads {
 		t.Errorf("a body beyond the limit: %d %s", a.status, a.body)
 	}
 }

@@ -42,7 +42,10 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	header := w.Header()
 	if c.model.Generate == model.GenerateDeprecated {
 		header.Set("Deprecation", "true")
-		header.Set("Link", fmt.Sprintf("</v1/jobs/%s>; rel=\"successor-version\"", r.PathValue("id")))
+		header.Set("Link", linkToJobs(r.PathValue("id"), "successor-version"))
+	}
+	if err := s.checkWarm(r.Context(), c.model); err != nil {
+		return err
 	}
 	accepted, err := s.submit(r, c)
 	if err != nil {
@@ -51,7 +54,7 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	header.Set("X-Job-Id", accepted.ID)
 	j, err := s.await(r.Context(), accepted, c.model)
 	if errors.Is(err, errWaitOver) {
-		header.Add("Link", fmt.Sprintf("</v1/jobs/%s>; rel=\"status\"", accepted.ID))
+		header.Add("Link", linkToJobs(accepted.ID, "status"))
 		return fault.New(fault.Timeout, "The video is not ready; the job goes on.")
 	}
 	if err != nil {
@@ -61,6 +64,37 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 		return failureOf(j)
 	}
 	return s.sendResult(w, r, j)
+}
+
+// linkToJobs gives a Link to what a name stands for under /v1/jobs/. It is relative
+// to /v1/generate/…, so that it holds below a prefix too, as a stage of API
+// Gateway is.
+func linkToJobs(name, relation string) string {
+	return fmt.Sprintf("<../../v1/jobs/%s>; rel=%q", name, relation)
+}
+
+// coldRetry is when to come back for an image that no worker was there for: a
+// container takes about that long to start.
+const coldRetry = 45 * time.Second
+
+// checkWarm refuses an image that nobody would edit within the time that its
+// caller waits.
+//
+// Errors: fault.Unavailable with RetryAfter.
+func (s *service) checkWarm(ctx context.Context, m *model.Model) error {
+	if s.Warm == nil || m.Kind != model.Image {
+		return nil
+	}
+	warm, err := s.Warm(ctx, job.LaneOf(m.Kind))
+	if err != nil {
+		return fmt.Errorf("look for a worker: %w", err)
+	}
+	if warm {
+		return nil
+	}
+	cold := fault.New(fault.Unavailable, "No worker is running; one is being started. Try again, or submit the image as a job to /v1/jobs/%s.", m.ID)
+	cold.RetryAfter = coldRetry
+	return cold
 }
 
 // await waits for a job that has just been accepted to end. A job that nobody

@@ -314,7 +314,7 @@ func TestDeprecatedRoutes(t *testing.T) {
 	for _, name := range []string{"gen-clip", "gen-clip-latest", "gen-pro-v2v", "gen-pro-t2v"} {
 		a := w.generate(name, studio, video, text("prompt", "x"))
 		if a.status != 200 || a.header.Get("Content-Type") != "video/mp4" || a.body != "a video of "+w.model(name).ID ||
-			a.header.Get("Deprecation") != "true" || a.header.Get("Link") != fmt.Sprintf(`</v1/jobs/%s>; rel="successor-version"`, name) {
+			a.header.Get("Deprecation") != "true" || a.header.Get("Link") != fmt.Sprintf(`<../../v1/jobs/%s>; rel="successor-version"`, name) {
 			t.Errorf("%s: %d %s %v", name, a.status, a.body, a.header)
 		}
 	}
@@ -336,7 +336,7 @@ func TestADeprecatedCallMayEndBeforeItsJob(t *testing.T) {
 	a := w.generate("gen-pro-t2v", studio, text("prompt", "x"))
 	id := a.header.Get("X-Job-Id")
 	links := strings.Join(a.header.Values("Link"), ", ")
-	if a.status != 504 || links != `</v1/jobs/gen-pro-t2v>; rel="successor-version", </v1/jobs/`+id+`>; rel="status"` || a.detail() == "" {
+	if a.status != 504 || links != `<../../v1/jobs/gen-pro-t2v>; rel="successor-version", <../../v1/jobs/`+id+`>; rel="status"` || a.detail() == "" {
 		t.Errorf("%d %s %v", a.status, a.body, a.header)
 	}
 	close(finish)

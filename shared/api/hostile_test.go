@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/api"
 	"cutroom/shared/media/mediatest"
 )
 
@@ -106,10 +107,10 @@ func TestHostileForms(t *testing.T) {
 				io.WriteString(conn, chunk(strings.Repeat("v", 1<<20)))
 			}
 			io.WriteString(conn, "0\r\n\r\n")
-		}, 413, "The request's body is larger than 2097152 bytes."},
+		}, 413, "The request's body is larger than 2097152 bytes. " + api.LargeUploads},
 		{"declares more than the limit", func(conn *net.TCPConn) {
 			io.WriteString(conn, head("gen-2.5", length(2<<20+1))+strings.Repeat("v", 2<<20+1))
-		}, 413, "The request's body is larger than 2097152 bytes."},
+		}, 413, "The request's body is larger than 2097152 bytes. " + api.LargeUploads},
 		{"no last boundary", func(conn *net.TCPConn) {
 			body := dataHeader + video
 			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)

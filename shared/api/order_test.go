@@ -35,7 +35,7 @@ func TestOrderOfChecks(t *testing.T) {
 	check("a malformed key", post("/v1/jobs/gen-9", "sk_x"), 401, "The API key is not valid.")
 	check("an unknown key", post("/v1/jobs/gen-9", "ck_unknown_key"), 401, "The API key is not valid.")
 	check("no such model", post("/v1/jobs/gen-9", studio), 404, `There is no model "gen-9".`)
-	check("too large", post("/v1/jobs/gen-2.5", studio), 413, "The request's body is larger than 2097152 bytes.")
+	check("too large", post("/v1/jobs/gen-2.5", studio), 413, "The request's body is larger than 2097152 bytes. "+api.LargeUploads)
 	if a := w.request("POST", "/v1/jobs/gen-2.5", studio, strings.NewReader("x")); a.status != 422 {
 		t.Errorf("the content: %d", a.status)
 	}
@@ -46,7 +46,7 @@ func TestOrderOfChecks(t *testing.T) {
 	if seconds := limited.header.Get("Retry-After"); seconds == "" || seconds == "0" {
 		t.Errorf("Retry-After is %q", seconds)
 	}
-	check("another account is not", post("/v1/jobs/gen-2.5", rival), 413, "The request's body is larger than 2097152 bytes.")
+	check("another account is not", post("/v1/jobs/gen-2.5", rival), 413, "The request's body is larger than 2097152 bytes. "+api.LargeUploads)
 	w.nothingStays()
 }
 

@@ -10,6 +10,7 @@ import (
 	"cutroom/shared/fault"
 	"cutroom/shared/file"
 	"cutroom/shared/httpserver"
+	"cutroom/shared/media"
 )
 
 // Uploads is the group that takes the bytes of large files by URLs of this
@@ -79,7 +80,10 @@ func (s *service) takePromised(ctx context.Context, source io.Reader, f file.Fil
 	case err != nil:
 		return "", fmt.Errorf("store a promised file: %w", err)
 	}
-	return toldType(head), nil
+	if detected, told := media.Detect(head); told {
+		return detected, nil
+	}
+	return "", nil
 }
 
 func wrongSize(f file.File, size int64) problems {

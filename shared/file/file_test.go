@@ -1,7 +1,9 @@
 package file_test
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -36,20 +38,23 @@ func TestIDsSortByCreation(t *testing.T) {
 
 func TestCursor(t *testing.T) {
 	cursors := file.NewCursors([]byte("secret"))
-	cursor := cursors.Make("acme", "file_1")
-	if id, err := cursors.Read("acme", cursor); err != nil || id != "file_1" {
+	cursor, err := cursors.Make(t.Context(), "acme", "file_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := cursors.Read(t.Context(), "acme", cursor); err != nil || id != "file_1" {
 		t.Fatalf("got %q, %v", id, err)
 	}
 	if strings.Contains(cursor, "file_1") {
 		t.Errorf("the cursor %q is not opaque", cursor)
 	}
 	for name, read := range map[string]func() (string, error){
-		"another account": func() (string, error) { return cursors.Read("other", cursor) },
-		"another secret":  func() (string, error) { return file.NewCursors([]byte("x")).Read("acme", cursor) },
-		"an id":           func() (string, error) { return cursors.Read("acme", "file_1") },
-		"padded":          func() (string, error) { return cursors.Read("acme", cursor+"=") },
-		"a line end":      func() (string, error) { return cursors.Read("acme", cursor+"\n") },
-		"empty seal":      func() (string, error) { return cursors.Read("acme", "AAAA") },
+		"another account": func() (string, error) { return cursors.Read(t.Context(), "other", cursor) },
+		"another secret":  func() (string, error) { return file.NewCursors([]byte("x")).Read(t.Context(), "acme", cursor) },
+		"an id":           func() (string, error) { return cursors.Read(t.Context(), "acme", "file_1") },
+		"padded":          func() (string, error) { return cursors.Read(t.Context(), "acme", cursor+"=") },
+		"a line end":      func() (string, error) { return cursors.Read(t.Context(), "acme", cursor+"\n") },
+		"empty seal":      func() (string, error) { return cursors.Read(t.Context(), "acme", "AAAA") },
 	} {
 		if id, err := read(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: got %q, %v, want invalid", name, id, err)
@@ -57,9 +62,21 @@ func TestCursor(t *testing.T) {
 	}
 	for i := range cursor {
 		tampered := cursor[:i] + string(rune('A'+(cursor[i]+1)%26)) + cursor[i+1:]
-		if _, err := cursors.Read("acme", tampered); tampered != cursor && err == nil {
+		if _, err := cursors.Read(t.Context(), "acme", tampered); tampered != cursor && err == nil {
 			t.Errorf("changed at %d, it is still read", i)
 		}
+	}
+}
+
+// A secret that cannot be had is no fault of the cursor.
+func TestCursorWithoutItsSecret(t *testing.T) {
+	gone := errors.New("no secret")
+	cursors := file.NewCursorsFrom(func(context.Context) ([]byte, error) { return nil, gone })
+	if _, err := cursors.Make(t.Context(), "acme", "file_1"); !errors.Is(err, gone) {
+		t.Errorf("made: %v", err)
+	}
+	if _, err := cursors.Read(t.Context(), "acme", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"); !errors.Is(err, gone) || fault.Is(err, fault.Invalid) {
+		t.Errorf("read: %v", err)
 	}
 }
 

@@ -36,6 +36,9 @@ type Config struct {
 	IDs     *IDs
 	Cursors Cursors
 	Now     func() time.Time
+	// Signed is the blob store where it takes the bytes of promised files by
+	// itself; nil where this service takes them.
+	Signed SignedBlobs
 }
 
 // Service stores, lists and deletes files for the accounts that they belong to.
@@ -74,14 +77,10 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 //
 // Errors: as Create.
 func (s *Service) Announce(ctx context.Context, f File, limit int64) (File, error) {
-	blob, err := s.NewBlob()
-	if err != nil {
-		return File{}, err
-	}
 	if err := s.name(&f); err != nil {
 		return File{}, err
 	}
-	f.Blob, f.Promised, f.UploadUntil = blob, true, f.CreatedAt.Add(SignedTime)
+	f.Blob, f.Promised, f.UploadUntil = signedBlob(f.ID), true, f.CreatedAt.Add(SignedTime)
 	return f, s.create(ctx, f, limit)
 }
 
@@ -158,6 +157,10 @@ func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 		return File{}, unknown()
 	}
 	f, err := s.Store.Get(ctx, account, id, s.Now())
+	if fault.Is(err, fault.NotFound) && s.Signed != nil {
+		// Its bytes may have come a moment ago.
+		return s.receive(ctx, account, id)
+	}
 	return f, s.read(err, unknown())
 }
 
@@ -187,7 +190,7 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	after := ""
 	if cursor != "" {
 		var err error
-		if after, err = s.Cursors.Read(account, cursor); err != nil {
+		if after, err = s.Cursors.Read(ctx, account, cursor); err != nil {
 			return nil, "", err
 		}
 	}
@@ -209,7 +212,8 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 		return page, "", nil
 	}
 	page = page[:limit]
-	return page, s.Cursors.Make(account, page[limit-1].ID), nil
+	next, err := s.Cursors.Make(ctx, account, page[limit-1].ID)
+	return page, next, err
 }
 
 // Delete removes an account's file, first its bytes, then its record: while the

@@ -13,3 +13,11 @@ type SignedUpload struct {
 	// ExpiresAt is when the permission ends.
 	ExpiresAt time.Time
 }
+
+// Arrival is what has come by a signed upload.
+type Arrival struct {
+	// Size is in bytes.
+	Size int64
+	// MD5 of the bytes, in lower-case hex.
+	MD5 string
+}

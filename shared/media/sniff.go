@@ -1,6 +1,10 @@
 package media
 
-import "github.com/gabriel-vasile/mimetype"
+import (
+	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
+)
 
 // SniffLen is how many bytes from the front of a file [Sniff] looks at, at most.
 const SniffLen = 3072
@@ -25,6 +29,17 @@ func Sniff(head []byte) (Type, bool) {
 		mime = synonym
 	}
 	return Find(mime)
+}
+
+// Detect names the type of any file by its first bytes, without parameters, and
+// reports whether they tell it. That they are text, or anything at all, tells
+// none: there are many types that look the same.
+func Detect(head []byte) (mime string, told bool) {
+	if kind, known := Sniff(head); known {
+		return kind.MIME, true
+	}
+	mime, _, _ = strings.Cut(mimetype.Detect(head[:min(len(head), SniffLen)]).String(), ";")
+	return mime, mime != "application/octet-stream" && mime != "text/plain"
 }
 
 // isTransportStream reports whether the bytes begin with packets of an MPEG

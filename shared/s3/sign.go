@@ -18,9 +18,6 @@ import (
 	"cutroom/shared/file"
 )
 
-// fileMetadata is the object's metadata that names the file that it is of.
-const fileMetadata = "file-id"
-
 // Signer signs uploads straight to the bucket (decisions.md, "Files": Large
 // uploads).
 type Signer struct {
@@ -50,7 +47,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	request, err := presigner.PresignPutObject(ctx, &s3.PutObjectInput{
 		Bucket: &g.store.bucket, Key: &f.Blob,
 		ContentLength: &f.Size, ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum)),
-		IfNoneMatch: aws.String("*"), Metadata: map[string]string{fileMetadata: f.ID},
+		IfNoneMatch: aws.String("*"),
 	})
 	if err != nil {
 		return file.SignedUpload{}, fmt.Errorf("s3: sign %s: %w", f.ID, err)
@@ -66,30 +63,16 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.UploadUntil}, nil
 }
 
-// Arrival is what has come by a signed upload.
-type Arrival struct {
-	// File is the id of the file that the bytes are of, empty for a blob that
-	// came another way.
-	File string
-	// Size is in bytes.
-	Size int64
-	// MD5 of the bytes, in lower-case hex.
-	MD5 string
-}
-
 // Arrival tells what a signed upload has brought: in one request, or by reading
 // the bytes where the entity tag is not their MD5.
 //
 // Errors: fault.NotFound when nothing has come.
-func (s *Store) Arrival(ctx context.Context, name string) (Arrival, error) {
+func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) {
 	head, err := s.head(ctx, name)
 	if err != nil {
-		return Arrival{}, err
+		return file.Arrival{}, err
 	}
-	a := Arrival{
-		File: head.Metadata[fileMetadata], Size: aws.ToInt64(head.ContentLength),
-		MD5: strings.Trim(aws.ToString(head.ETag), `"`),
-	}
+	a := file.Arrival{Size: aws.ToInt64(head.ContentLength), MD5: strings.Trim(aws.ToString(head.ETag), `"`)}
 	ownKey := head.ServerSideEncryption == "" || head.ServerSideEncryption == types.ServerSideEncryptionAes256
 	if sum, err := hex.DecodeString(a.MD5); ownKey && err == nil && len(sum) == md5.Size {
 		return a, nil
