@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+)
+
+// edit replaces text[from:to] of a JSON text; where both are the same it
+// inserts.
+type edit struct {
+	from, to int
+	with     []byte
+}
+
+// appendEdited appends the text with the edits made, which do not overlap;
+// what they do not touch is copied as it is.
+func appendEdited(out, text []byte, edits []edit) []byte {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
+	at := 0
+	for _, e := range edits {
+		out = append(append(out, text[at:e.from]...), e.with...)
+		at = e.to
+	}
+	return append(out, text[at:]...)
+}
+
+// replace makes an edit of a value that gjson has found.
+func replace(value gjson.Result, with []byte) edit {
+	return edit{value.Index, value.Index + len(value.Raw), with}
+}
+
+// insertMembers makes an edit that puts members before all others of an object
+// that gjson has found.
+func insertMembers(object gjson.Result, members ...string) edit {
+	with := strings.Join(members, ",")
+	if !isEmptyObject(object) {
+		with += ","
+	}
+	at := object.Index + 1
+	return edit{at, at, []byte(with)}
+}
+
+func isEmptyObject(object gjson.Result) bool {
+	empty := true
+	object.ForEach(func(_, _ gjson.Result) bool {
+		empty = false
+		return false
+	})
+	return empty
+}
+
+// view reads bytes as a string without copying them; they must not change while
+// it is used.
+func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
+// parseObject reads a text as one JSON object; ok is false when it is none. The
+// result's Index and those of its members count from the start of the text.
+func parseObject(text []byte) (object gjson.Result, ok bool) {
+	s := view(text)
+	if !gjson.Valid(s) {
+		return gjson.Result{}, false
+	}
+	object = gjson.Parse(s)
+	return object, object.IsObject()
+}

@@ -1,0 +1,133 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+const (
+	// maxRefusal bounds what is read of an upstream's refusal, in bytes.
+	maxRefusal = 64 << 10
+	// maxMessage bounds what a caller is told of it, in bytes.
+	maxMessage = 4 << 10
+)
+
+// refused is an upstream that answered with another status than 200.
+//
+// What says that the request is wrong is passed on. What says that the upstream
+// is busy or broken sends the call to another one. The rest, such as an unknown
+// key or model, is a mistake of this service's own settings.
+func refused(response *http.Response, secret string) *failure {
+	// What of the body cannot be read is not told.
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	f := &failure{told: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", response.StatusCode)}
+	rest := retryAfter(response.Header)
+	switch response.StatusCode {
+	case http.StatusTooManyRequests:
+		f.outcome, f.elsewhere, f.rest = Overloaded, true, rest
+		f.told = &Error{
+			Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: max(rest, time.Second),
+			Message: "The model server has all the calls that it can serve now.",
+		}
+	case http.StatusServiceUnavailable:
+		f.elsewhere, f.rest, f.told.RetryAfter = true, rest, rest
+		if rest > 0 {
+			f.outcome = Overloaded
+		}
+	case http.StatusBadGateway:
+		f.elsewhere = true
+	case http.StatusGatewayTimeout:
+		f.elsewhere, f.told = true, upstreamTimeout()
+	default:
+		if isCallersFault(response.StatusCode) {
+			return &failure{told: passedOn(response.StatusCode, body, secret), outcome: Refused}
+		}
+	}
+	return f
+}
+
+// isCallersFault reports whether an upstream's status says that the caller's
+// request is wrong, rather than how it was sent.
+func isCallersFault(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= 400 && status < 500
+}
+
+// passedOn is an upstream's refusal in the gateway's shape. Servers write it in
+// several: {"error": {...}} or {"error": "..."}, the same members at the top, or
+// {"detail": "..."}.
+func passedOn(status int, body []byte, secret string) *Error {
+	e := &Error{Status: status, Type: InvalidRequest, Message: "The model server refused the request."}
+	object, ok := parseObject(bytes.TrimSpace(body))
+	if !ok {
+		return e
+	}
+	told := object
+	if inner := object.Get("error"); inner.IsObject() {
+		told = inner
+	}
+	for _, message := range []gjson.Result{told.Get("message"), object.Get("error"), object.Get("detail")} {
+		if message.Type == gjson.String && message.Str != "" {
+			e.Message = clean(message.Str, secret)
+			break
+		}
+	}
+	if param := told.Get("param"); param.Type == gjson.String {
+		e.Param = clean(param.Str, secret)
+	}
+	if code := told.Get("code"); code.Type == gjson.String {
+		e.Code = clean(code.Str, secret)
+	}
+	return e
+}
+
+// clean makes a text of an upstream's fit to be shown.
+func clean(text, secret string) string {
+	if secret != "" {
+		text = strings.ReplaceAll(text, secret, "***")
+	}
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+}
+
+// errorInside is an upstream that answered with status 200, and then with an
+// error.
+func errorInside(object gjson.Result, secret string) *failure {
+	code := object.Get("error.code")
+	if !code.Exists() {
+		code = object.Get("code")
+	}
+	if status := int(code.Int()); code.Type == gjson.Number && isCallersFault(status) {
+		return &failure{told: passedOn(status, []byte(object.Raw), secret), outcome: Refused}
+	}
+	return failed(fmt.Errorf("it answered with an error inside of status 200"))
+}
+
+// retryAfter reads how long an upstream asks to wait, in seconds or until a
+// date; 0 when it does not.
+func retryAfter(header http.Header) time.Duration {
+	field := header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(field); err == nil {
+		return min(max(time.Duration(seconds), 0), 24*3600) * time.Second
+	}
+	at, err := http.ParseTime(field)
+	if err != nil {
+		return 0
+	}
+	// Against the upstream's own clock, where it tells it.
+	now, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	return min(max(at.Sub(now), 0), 24*time.Hour)
+}

@@ -1,0 +1,225 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+const (
+	// maxKept is how large a buffer may be to be kept for the next stream, in
+	// bytes.
+	maxKept = 64 << 10
+	// restTime and restReads bound what is read of an upstream's stream after its
+	// end, so that its connection can be used again.
+	restTime  = 50 * time.Millisecond
+	restReads = 4
+)
+
+var errNoStream = errors.New("it answered with no stream of chunks")
+
+// eventReaders keeps readers with their buffers.
+var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
+
+// relay passes a stream on, chunk by chunk, each as soon as it is there. While
+// the caller takes its time the upstream has to wait: nothing is read ahead but
+// what the reader's buffer holds.
+func (c *completion) relay(ctx context.Context, response *http.Response, dog watchdog, secret string) *failure {
+	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); strings.HasSuffix(kind, "json") {
+		return notStreamed(response, secret)
+	}
+	reader := eventReaders.Get().(*eventReader)
+	reader.reset(response.Body)
+	defer func() {
+		reader.source = nil
+		if len(reader.buf) <= maxKept && cap(reader.joined) <= maxKept {
+			eventReaders.Put(reader)
+		}
+	}()
+	relay := relay{completion: c, secret: secret}
+	c.tally.reset()
+	for {
+		e, ok, err := reader.next()
+		switch {
+		case ok:
+			done, f := relay.pass(e)
+			if f != nil {
+				return f
+			}
+			if done {
+				return relay.finish(reader, dog)
+			}
+			if len(c.stream.out) < maxUnsent {
+				continue
+			}
+		case err == io.EOF && relay.begun && (relay.finished || framed(response)):
+			// It left the [DONE] out.
+			return relay.finish(reader, dog)
+		case err != nil:
+			f := brokenOff(ctx, err)
+			f.elsewhere = !relay.begun && f.outcome == Failed
+			return f
+		}
+		if c.stream.send() != nil {
+			return &failure{told: upstreamFailed(), outcome: Abandoned}
+		}
+		if ok {
+			continue
+		}
+		// Until the first chunk the time for the first byte runs on.
+		if relay.begun {
+			dog.arm(c.idle())
+		}
+		reader.fill()
+		if relay.begun {
+			dog.rest()
+		}
+	}
+}
+
+// notStreamed is an upstream that answers with one JSON text instead of a
+// stream: an error, mostly.
+func notStreamed(response *http.Response, secret string) *failure {
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	if object, ok := parseObject(body); err == nil && ok && object.Get("error").IsObject() {
+		return errorInside(object, secret)
+	}
+	return failed(errNoStream)
+}
+
+// framed reports whether the end of the body tells that it is whole; a body that
+// ends with its connection may have been cut off anywhere.
+func framed(response *http.Response) bool {
+	return response.ContentLength >= 0 || len(response.TransferEncoding) > 0 || response.ProtoMajor > 1
+}
+
+// relay is the passing on of one stream.
+type relay struct {
+	*completion
+	secret string
+	// begun reports that a chunk was there, finished that a choice gave the
+	// reason of its end.
+	begun, finished bool
+	// id and created are those of the first chunk, for one that is made here.
+	id, created string
+	// usage is the last chunk with nothing but a usage, which goes out at the
+	// end; told reports that the last chunk that was passed on had one.
+	usage []byte
+	told  bool
+	edits [2]edit
+}
+
+// pass takes an event; done reports that it was the last.
+func (r *relay) pass(e event) (done bool, f *failure) {
+	if string(e.data) == "[DONE]" {
+		if !r.begun {
+			return false, failed(errNoStream)
+		}
+		return true, nil
+	}
+	chunk, ok := parseObject(e.data)
+	if !ok {
+		return false, failed(errors.New("it sent a chunk that is no JSON object"))
+	}
+	var choices, used gjson.Result
+	broken := e.name == "error"
+	edits := r.edits[:0]
+	chunk.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "choices":
+			choices = value
+		case "usage":
+			used = value
+		case "error":
+			broken = broken || value.Type != gjson.Null
+		case "model":
+			edits = append(edits, replace(value, r.pool.slug))
+		case "id":
+			if !r.begun {
+				r.id = strings.Clone(value.Raw)
+			}
+		case "created":
+			if !r.begun {
+				r.created = strings.Clone(value.Raw)
+			}
+		}
+		return true
+	})
+	if broken {
+		return false, errorInside(chunk, r.secret)
+	}
+	if len(edits) == 0 {
+		edits = append(edits, insertMembers(chunk, `"model":`+string(r.pool.slug)))
+	}
+	if !r.begun {
+		r.begun, r.firstToken = true, r.Now()
+	}
+	none := true
+	choices.ForEach(func(_, choice gjson.Result) bool {
+		none = false
+		if r.tally.addChoice(choice) {
+			r.finished = true
+		}
+		return true
+	})
+	r.tally.report(used)
+	if none && used.IsObject() {
+		r.usage = appendEdited(r.usage[:0], e.data, edits)
+		return false, nil
+	}
+	r.told = used.IsObject()
+	out := append(r.stream.out, "data: "...)
+	out = appendEdited(out, e.data, edits)
+	r.stream.out = append(out, "\n\n"...)
+	return false, nil
+}
+
+// finish meters and ends the stream, and leaves the upstream's connection fit
+// for the next call where that takes no time.
+func (r *relay) finish(reader *eventReader, dog watchdog) *failure {
+	r.settle()
+	if r.request.IncludeUsage {
+		r.tellUsage()
+	}
+	if r.stream.finish(r.counts) != nil {
+		return &failure{told: upstreamFailed(), outcome: Abandoned}
+	}
+	dog.arm(restTime)
+	for range restReads {
+		if reader.err != nil {
+			break
+		}
+		_, reader.err = reader.source.Read(reader.buf)
+	}
+	return nil
+}
+
+// tellUsage appends the chunk that the caller asked for: the upstream's, or one
+// with the gateway's own count.
+func (r *relay) tellUsage() {
+	out := append(r.stream.out, "data: "...)
+	switch {
+	case r.usage != nil && r.counts.Estimated == 0:
+		edits := r.edits[:0]
+		chunk, _ := parseObject(r.usage) // it was one before the edits too
+		chunk.ForEach(func(key, value gjson.Result) bool {
+			if key.Str == "usage" {
+				edits = appendUsage(edits, value, r.counts, r.route)
+			}
+			return true
+		})
+		out = appendEdited(out, r.usage, edits)
+	case r.told && r.counts.Estimated == 0:
+		return
+	default:
+		out = appendUsageChunk(out, r.id, r.created, r.pool.slug, r.counts, r.route)
+	}
+	r.stream.out = append(out, "\n\n"...)
+}
