@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -33,6 +34,19 @@ const (
 	UpstreamTimeout    = "upstream_timeout"
 	InternalError      = "internal_error"
 	ServiceUnavailable = "service_unavailable"
+)
+
+// The codes of a bad request, in the words that clients' users know.
+const (
+	InvalidJSON      = "invalid_json"
+	MissingParameter = "missing_required_parameter"
+	InvalidType      = "invalid_type"
+	InvalidValue     = "invalid_value"
+	EmptyArray       = "empty_array"
+	ArrayTooLong     = "array_above_max_length"
+	BelowMinimum     = "decimal_below_min_value"
+	AboveMaximum     = "decimal_above_max_value"
+	IntegerTooSmall  = "integer_below_min_value"
 )
 
 // Error is what a caller of the gateway is told when a call fails. Its text
@@ -118,8 +132,13 @@ func ErrorOf(err error) *Error {
 	return e
 }
 
+// invalid is the answer to a request that breaks a rule in the field param.
+func invalid(param, code, format string, args ...any) *Error {
+	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
 // modelNotFound is the answer to an unknown model, a placeholder row, and a
 // model without the route.
 func modelNotFound(format string, args ...any) *Error {
-	return &Error{Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model", Message: sprintf(format, args...)}
+	return &Error{Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model", Message: fmt.Sprintf(format, args...)}
 }

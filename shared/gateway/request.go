@@ -1,7 +1,7 @@
 package gateway
 
 import (
-	"fmt"
+	"net/http"
 
 	"cutroom/shared/model"
 )
@@ -9,6 +9,9 @@ import (
 // MaxBody is the size of the greatest request that is read, in bytes. A greater
 // one is answered with 413.
 const MaxBody = 32 << 20
+
+// Route is a route of the gateway.
+type Route = model.Route
 
 // Caller is what a request is held against: what exists, and how far the
 // caller's credential reaches.
@@ -34,29 +37,91 @@ type Request struct {
 	// MaxTokens is how many tokens each choice may have, as the upstream is
 	// told; 0 where it is told nothing.
 	MaxTokens int
-	// Choices is how many completions were asked for, at least 1.
+	// Choices is how many completions were asked for, of all prompts together,
+	// at least 1.
 	Choices int
-}
 
-// Route is a route of the gateway.
-type Route = model.Route
+	body []byte
+	// edits are what the rules change, without the name of the model.
+	edits []edit
+	// model, prompt and tools are where they stand in the body; promptIDs counts the
+	// token ids of the prompt.
+	model, prompt, tools span
+	promptIDs            int
+}
 
 // Parse checks a request by the rules of interface.md's two gateway sections
 // and of decisions.md, "Inference gateway". The first thing that is wrong is
-// the error: the model's existence (404), the caller's scope (403), then the
-// fields in the order of the interface (400). The request keeps body, which
-// must not be changed afterwards.
+// the error: what is no JSON (400), the model's existence (404), the caller's
+// scope (403), then the fields in the order of the interface (400). The request
+// keeps body, which must not be changed afterwards.
+//
+// A field that is null is absent, and is not forwarded. A name that stands twice
+// in an object is refused, and so is one that differs from a known field's in
+// case alone: model servers do not agree on what those mean.
 func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
-	return nil, modelNotFound("There is no model.")
+	if problem := bounded(body); problem != nil {
+		return nil, problem
+	}
+	s := scan{route: route, reader: newJSONReader(body)}
+	if err := s.body(); err != nil {
+		return nil, notJSON(err)
+	}
+	if !s.members[modelField].present() {
+		return nil, invalid("model", MissingParameter, "model is missing.")
+	}
+	if s.problem != nil && s.problemField == modelField {
+		return nil, s.problem
+	}
+	m, problem := caller.find(route, s.model)
+	if problem != nil {
+		return nil, problem
+	}
+	if name := m.MaxTokensField; name != maxTokensField.String() && name != maxCompletionTokensField.String() {
+		// Only now is it known that one more field has a meaning.
+		s = scan{route: route, reader: newJSONReader(body), rowTokens: name}
+		if err := s.body(); err != nil {
+			return nil, notJSON(err)
+		}
+	}
+	prompt := promptField
+	if route == model.Chat {
+		prompt = messagesField
+	}
+	if !s.members[prompt].present() {
+		s.wrong(prompt, prompt.String(), MissingParameter, "%s is missing.", prompt)
+	}
+	r := &Request{
+		Route: route, Model: m, Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
+		Choices: max(s.choices, 1) * max(s.prompts, 1),
+		body:    body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
+	}
+	if tools := s.members[toolsField]; tools.present() {
+		r.tools = tools.value
+	}
+	r.rewrite(&s, caller.MaxTokens)
+	if s.problem != nil {
+		return nil, s.problem
+	}
+	return r, nil
 }
 
-// Body gives the request as an upstream gets it: the caller's bytes, changed
-// only where the rules ask for it, and with the upstream's name of the model.
-func (r *Request) Body(upstreamModel string) []byte { return nil }
-
-// PromptTexts calls yield with each piece of the prompt's text, unescaped: the
-// contents and roles of a chat, or the prompts of a completion. Prompts of
-// token ids are counted, not yielded: their number is the result.
-func (r *Request) PromptTexts(yield func(text []byte)) (tokenIDs int) { return 0 }
-
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+// find gives the model that a caller means, if it is there for the caller.
+func (c Caller) find(route Route, slug string) (*model.Inference, *Error) {
+	m, ok := c.Find(slug)
+	switch {
+	case !ok, m.Placeholder:
+		if len(slug) > maxParam {
+			return nil, modelNotFound("The model does not exist.")
+		}
+		return nil, modelNotFound("The model %q does not exist.", slug)
+	case !m.Serves(route):
+		return nil, modelNotFound("The model %q has no %s route.", slug, route)
+	case c.Allows != nil && !c.Allows(slug):
+		return nil, &Error{
+			Status: http.StatusForbidden, Type: Permission, Code: ModelNotAllowed, Param: "model",
+			Message: "The token does not reach this model.",
+		}
+	}
+	return m, nil
+}

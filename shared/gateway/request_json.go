@@ -1,0 +1,195 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// maxDepth is how deep a request's arrays and objects may be nested. Model
+	// servers give up at about a thousand, and some of them not gracefully.
+	maxDepth = 128
+	// maxMembers is how many members the objects of a request may have together.
+	// Looking for duplicate names costs memory for each.
+	maxMembers = 1 << 18
+	// maxParam bounds what an error repeats of the names that a caller sent.
+	maxParam = 256
+)
+
+// span is a piece of a body, from start up to end.
+type span struct{ start, end int }
+
+// jsonReader walks over a body once, and so checks that it is JSON by RFC 7493:
+// UTF-8 without lone surrogates, and no name twice in any object. What two
+// readers could take for different requests is none that a gateway can vouch
+// for.
+type jsonReader struct {
+	decoder *jsontext.Decoder
+	// name and text are room for what has escapes.
+	name, text []byte
+}
+
+func newJSONReader(body []byte) *jsonReader {
+	return &jsonReader{decoder: jsontext.NewDecoder(bytes.NewBuffer(body))}
+}
+
+// kind looks at the kind of what comes next: '{', '[', '"', '0', 't', 'f', 'n',
+// '}' or ']'. It is 0 where no JSON follows; reading then gives the error.
+func (r *jsonReader) kind() jsontext.Kind { return r.decoder.PeekKind() }
+
+// value reads a whole value.
+func (r *jsonReader) value() (jsontext.Value, span, error) {
+	value, err := r.decoder.ReadValue()
+	end := int(r.decoder.InputOffset())
+	return value, span{end - len(value), end}, err
+}
+
+// object reads an object. member is called after each name, which is good until
+// then, and reads the value. Of anything else but an object it is the error.
+func (r *jsonReader) object(member func(name []byte, key span) error) (span, error) {
+	return r.brackets('}', func(int) error {
+		name, key, err := r.key()
+		if err != nil {
+			return err
+		}
+		return member(name, key)
+	})
+}
+
+// array reads an array. element is called for each element and reads it.
+func (r *jsonReader) array(element func(i int) error) (span, error) { return r.brackets(']', element) }
+
+func (r *jsonReader) brackets(closing jsontext.Kind, inside func(i int) error) (span, error) {
+	if _, err := r.decoder.ReadToken(); err != nil {
+		return span{}, err
+	}
+	start := int(r.decoder.InputOffset()) - 1
+	// Where no JSON follows there is no kind either, and reading gives the error.
+	for i := 0; r.kind() != closing; i++ {
+		if err := inside(i); err != nil {
+			return span{}, err
+		}
+	}
+	_, err := r.decoder.ReadToken()
+	return span{start, int(r.decoder.InputOffset())}, err
+}
+
+func (r *jsonReader) key() ([]byte, span, error) {
+	value, at, err := r.value()
+	if err != nil {
+		return nil, at, err
+	}
+	name := value[1 : len(value)-1]
+	if bytes.IndexByte(name, '\\') < 0 {
+		return name, at, nil
+	}
+	r.name, err = jsontext.AppendUnquote(r.name[:0], value)
+	return r.name, at, err
+}
+
+// string gives the text of a string's JSON, good until the next call.
+func (r *jsonReader) string(value jsontext.Value) []byte {
+	inside := value[1 : len(value)-1]
+	if bytes.IndexByte(inside, '\\') < 0 {
+		return inside
+	}
+	// The value has been read, so that it cannot be wrong.
+	r.text, _ = jsontext.AppendUnquote(r.text[:0], value)
+	return r.text
+}
+
+// end checks that nothing follows.
+func (r *jsonReader) end() error {
+	_, err := r.decoder.ReadToken()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil {
+		return errors.New("something follows the request's object")
+	}
+	return err
+}
+
+// bounded checks the depth and the number of members before anything walks over
+// the body. It need not be JSON.
+func bounded(body []byte) *Error {
+	// A body without as many brackets and colons, those in texts included, is
+	// within the bounds; counting them is many times faster than the walk.
+	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= maxDepth && bytes.Count(body, []byte(":")) <= maxMembers {
+		return nil
+	}
+	depth, members := 0, 0
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '"':
+			i = endOfString(body, i)
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return invalid("", InvalidJSON, "The body is nested deeper than %d levels.", maxDepth)
+			}
+		case ']', '}':
+			depth--
+		case ':':
+			if members++; members > maxMembers {
+				return invalid("", InvalidJSON, "The objects of the body have more than %d members.", maxMembers)
+			}
+		}
+	}
+	return nil
+}
+
+// endOfString gives the place of the quote that ends the string that begins at
+// start, or of the last byte where none does.
+func endOfString(body []byte, start int) int {
+	for i := start + 1; ; i++ {
+		quote := bytes.IndexByte(body[i:], '"')
+		if quote < 0 {
+			return len(body)
+		}
+		i += quote
+		slashes := 0
+		for body[i-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i
+		}
+	}
+}
+
+// notJSON is the answer to a body that the walk could not get through. It says
+// where, and nothing of what stands there but a name that is there twice.
+func notJSON(err error) *Error {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case !errors.As(err, &syntax):
+		return invalid("", InvalidJSON, "The body is not one JSON object.")
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return invalid(pathOf(syntax.JSONPointer), InvalidJSON, "The body has the field twice in one object.")
+	}
+	return invalid("", InvalidJSON, "The body is not valid JSON at byte %d.", syntax.ByteOffset)
+}
+
+// pathOf writes a place in the body as a param: messages[0].role.
+func pathOf(pointer jsontext.Pointer) string {
+	var path strings.Builder
+	for token := range pointer.Tokens() {
+		if _, err := strconv.ParseUint(token, 10, 32); err == nil && path.Len() > 0 {
+			path.WriteString("[" + token + "]")
+			continue
+		}
+		if path.Len() > 0 {
+			path.WriteByte('.')
+		}
+		path.WriteString(token)
+	}
+	if path.Len() > maxParam {
+		return ""
+	}
+	return path.String()
+}
