@@ -1,0 +1,114 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// alarm describes an alarm: the metric is above a bound for some minutes.
+type alarm struct {
+	name, means string
+	metric      awscloudwatch.IMetric
+	above       float64
+	// periods is for how many periods of the metric, of five minutes.
+	periods int
+}
+
+// period is what a point of most metrics stands for.
+func period() awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(5)) }
+
+func metricOptions(statistic string) *awscloudwatch.MetricOptions {
+	return &awscloudwatch.MetricOptions{Statistic: jsii.String(statistic), Period: period()}
+}
+
+// newAlarms makes the alarms, as many as an account has free of charge. They
+// tell the address of the options, where there is one.
+func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
+	var topic awssns.Topic
+	if s.AlarmEmail != "" {
+		topic = awssns.NewTopic(s.Stack, jsii.String("Alarms"), &awssns.TopicProps{TopicName: jsii.String(s.name("alarms")), EnforceSSL: jsii.Bool(true)})
+		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(s.AlarmEmail), nil))
+	}
+	alarms := []alarm{
+		{"media-errors", "More than 5 answers of the media service were 5xx.", media.MetricServerError(metricOptions("Sum")), 5, 1},
+		{"inference-errors", "More than 5 answers of the inference gateway were 5xx.", inference.MetricServerError(metricOptions("Sum")), 5, 1},
+		{"submission-latency", "Half of the submissions and job reads take more than 5 s.", s.functions["jobs"].MetricDuration(metricOptions("p50")), 5000, 3},
+		{"failed-executions", "Jobs end without their outcome being recorded by the state machine.", s.failedExecutions(), 5, 1},
+		{"dead-letters", "Messages were received 10 times and never done.", s.deadLetters(), 0, 1},
+		{"video-queue-age", "A video job waits for more than 3 minutes.", s.lanes["video"].queue.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum")), 180, 1},
+		{"image-queue-age", "An image edit waits for more than a minute.", s.lanes["image"].queue.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum")), 60, 1},
+		{"internal-errors", "The functions that events start fail.", s.sumOf("Errors", "outcome", "arrived", "expiry"), 2, 1},
+		{"function-throttles", "Lambda turns requests away.", s.sumOf("Throttles", "jobs", "content", "images", "files", "inference"), 0, 1},
+		{"table-throttles", "DynamoDB turns requests away.", s.tableThrottles(), 10, 1},
+	}
+	var made []interfacesawscloudwatch.IAlarmRef
+	for _, a := range alarms {
+		alarm := awscloudwatch.NewAlarm(s.Stack, jsii.String(title(a.name)+"Alarm"), &awscloudwatch.AlarmProps{
+			AlarmName: jsii.String(s.name(a.name)), AlarmDescription: jsii.String(a.means),
+			Metric: a.metric, Threshold: jsii.Number(a.above), EvaluationPeriods: jsii.Number(a.periods),
+			ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD,
+			TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
+		})
+		if topic != nil {
+			alarm.AddAlarmAction(awscloudwatchactions.NewSnsAction(topic))
+		}
+		made = append(made, alarm)
+	}
+	return made
+}
+
+// sum adds metrics up.
+func sum(label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.MathExpression {
+	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+		Expression: jsii.String("SUM(METRICS())"), Label: jsii.String(label), UsingMetrics: &metrics, Period: period(),
+	})
+}
+
+// sumOf adds a metric of functions up.
+func (s *stack) sumOf(metric string, functions ...string) awscloudwatch.MathExpression {
+	metrics := map[string]awscloudwatch.IMetric{}
+	for _, name := range functions {
+		metrics[name] = s.functions[name].Metric(jsii.String(metric), metricOptions("Sum"))
+	}
+	return sum(metric, metrics)
+}
+
+func (s *stack) deadLetters() awscloudwatch.MathExpression {
+	metrics := map[string]awscloudwatch.IMetric{}
+	for name, lane := range s.lanes {
+		metrics[name] = lane.dead.MetricNumberOfMessagesReceived(metricOptions("Sum"))
+	}
+	return sum("dead letters", metrics)
+}
+
+func (s *stack) executions(metric string) awscloudwatch.Metric {
+	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+		Namespace: jsii.String("AWS/States"), MetricName: jsii.String(metric), Statistic: jsii.String("Sum"), Period: period(),
+		DimensionsMap: &map[string]*string{"StateMachineArn": s.stateMachineARN()}, Label: jsii.String(metric),
+	})
+}
+
+func (s *stack) failedExecutions() awscloudwatch.MathExpression {
+	metrics := map[string]awscloudwatch.IMetric{}
+	for id, metric := range map[string]string{"failed": "ExecutionsFailed", "late": "ExecutionsTimedOut", "aborted": "ExecutionsAborted"} {
+		metrics[id] = s.executions(metric)
+	}
+	return sum("executions that did not succeed", metrics)
+}
+
+// tableThrottles adds up, as a metric of DynamoDB is one for each operation.
+func (s *stack) tableThrottles() awscloudwatch.MathExpression {
+	metrics := map[string]awscloudwatch.IMetric{}
+	for name, table := range s.tables {
+		for _, direction := range []string{"Read", "Write"} {
+			metrics[name+direction] = table.Metric(jsii.String(direction+"ThrottleEvents"), metricOptions("Sum"))
+		}
+	}
+	return sum("throttled requests", metrics)
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// api describes a REST API.
+type api struct {
+	name, description string
+	domain            domain
+	shape             errorShape
+	// tooLarge is the message for a body that cannot be carried.
+	tooLarge  string
+	endpoints []endpoint
+}
+
+// endpoint is a path and the function that answers on it, whatever the method:
+// methods that a path does not have are answered 405 with Allow, HEAD as GET,
+// and preflights by the origins of the settings, all by the handlers themselves.
+type endpoint struct {
+	path, function string
+	// streams says that the function answers as it goes.
+	streams bool
+}
+
+// stageName is the last part of the URL that API Gateway gives an API.
+const stageName = "live"
+
+func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
+	props := &awsapigateway.RestApiProps{
+		RestApiName: jsii.String(s.name(a.name)), Description: jsii.String(a.description),
+		EndpointConfiguration: &awsapigateway.EndpointConfiguration{Types: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL}},
+		CloudWatchRole:        jsii.Bool(false),
+		BinaryMediaTypes:      jsii.Strings(s.binaryTypes()...),
+		DeployOptions: &awsapigateway.StageOptions{
+			StageName:            jsii.String(stageName),
+			AccessLogDestination: awsapigateway.NewLogGroupLogDestination(s.newLogGroup(title(a.name)+"AccessLogs", "/cutroom/"+s.Stage+"/"+a.name+"-access")),
+			AccessLogFormat:      awsapigateway.AccessLogFormat_Custom(jsii.String(accessLogFormat)),
+			ThrottlingRateLimit:  jsii.Number(s.RequestsPerSecond),
+			ThrottlingBurstLimit: jsii.Number(s.Burst),
+			// Execution logs would hold prompts and keys.
+			LoggingLevel:     awsapigateway.MethodLoggingLevel_OFF,
+			DataTraceEnabled: jsii.Bool(false),
+			MetricsEnabled:   jsii.Bool(false),
+		},
+	}
+	if a.domain.set() && !(a.name == "media" && s.Ingest == "fargate") {
+		props.DomainName = &awsapigateway.DomainNameOptions{
+			DomainName:     jsii.String(a.domain.Name),
+			Certificate:    awscertificatemanager.Certificate_FromCertificateArn(s.Stack, jsii.String(title(a.name)+"Certificate"), jsii.String(a.domain.Certificate)),
+			EndpointType:   awsapigateway.EndpointType_REGIONAL,
+			SecurityPolicy: awsapigateway.SecurityPolicy_TLS_1_2,
+		}
+	}
+	rest := awsapigateway.NewRestApi(s.Stack, jsii.String(title(a.name)+"Api"), props)
+	if logging.account != nil {
+		rest.DeploymentStage().Node().AddDependency(logging.account)
+	}
+	for _, e := range a.endpoints {
+		rest.Root().ResourceForPath(jsii.String(e.path)).AddMethod(jsii.String("ANY"), s.integration(e), nil)
+	}
+	s.addGatewayResponses(rest, a)
+
+	suppress(rest, "AwsSolutions-APIG2", "The contract says how what is wrong with a request is answered; the handlers check every field, and API Gateway could not give these answers.")
+	suppress(rest, "AwsSolutions-APIG3", "A firewall has a price for every month and rule; a deployer who needs one attaches it to the stage.")
+	suppress(rest, "AwsSolutions-APIG4", "The handlers authenticate by keys of our own, which an authorizer would read once more.")
+	suppress(rest, "AwsSolutions-COG4", "The service has keys of accounts and no users, and therefore no user pool.")
+	suppress(rest, "AwsSolutions-APIG6", "Execution logs would hold prompts and keys; the access log and the functions' own logs tell what happened.")
+	return rest
+}
+
+// binaryTypes are the content types that API Gateway hands on as bytes. Where
+// answers stream only requests need this. A buffered answer of bytes needs every
+// type, as API Gateway goes by what the caller accepts. Preflights, which have no
+// body, are answered by the functions and the same under both.
+func (s *stack) binaryTypes() []string {
+	if s.Streaming {
+		return []string{"multipart/form-data"}
+	}
+	return []string{"*/*"}
+}
+
+// integration hands a request to a function. What it may take is said, so that
+// no default of API Gateway ends an answer before its function.
+func (s *stack) integration(e endpoint) awsapigateway.Integration {
+	options := &awsapigateway.LambdaIntegrationOptions{
+		AllowTestInvoke: jsii.Bool(false), ScopePermissionToMethod: jsii.Bool(false),
+		Timeout: awscdk.Duration_Seconds(jsii.Number(bufferedTimeout)),
+	}
+	if e.streams && s.Streaming {
+		options.ResponseTransferMode = awsapigateway.ResponseTransferMode_STREAM
+		options.Timeout = awscdk.Duration_Seconds(jsii.Number(s.timeoutOf(e.function)))
+	}
+	return awsapigateway.NewLambdaIntegration(s.functions[e.function], options)
+}
+
+func (s *stack) timeoutOf(name string) int {
+	for _, f := range s.functionsOf() {
+		if f.name == name {
+			return f.timeout
+		}
+	}
+	return bufferedTimeout
+}
+
+// accessLogFormat has no key, no query and no id: the path is the resource's.
+var accessLogFormat = `{` + strings.Join([]string{
+	`"time":"$context.requestTimeEpoch"`, `"request_id":"$context.requestId"`, `"ip":"$context.identity.sourceIp"`,
+	`"method":"$context.httpMethod"`, `"resource":"$context.resourcePath"`, `"status":"$context.status"`,
+	`"bytes":"$context.responseLength"`, `"latency_ms":"$context.responseLatency"`,
+	`"integration_ms":"$context.integrationLatency"`, `"error":"$context.error.responseType"`,
+}, ",") + `}`
+
+// apiLogging is the account's permission for API Gateway to write logs.
+type apiLogging struct{ account awsapigateway.CfnAccount }
+
+// newAPILogging makes the role by which API Gateway writes access logs. It is one
+// setting of account and region, which other stacks may share: it stays when the
+// stack goes, and an option leaves it as it is.
+func (s *stack) newAPILogging() apiLogging {
+	if !s.APILogRole {
+		return apiLogging{}
+	}
+	role := awsiam.NewRole(s.Stack, jsii.String("ApiLogRole"), &awsiam.RoleProps{
+		AssumedBy:       awsiam.NewServicePrincipal(jsii.String("apigateway.amazonaws.com"), nil),
+		ManagedPolicies: &[]awsiam.IManagedPolicy{awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AmazonAPIGatewayPushToCloudWatchLogs"))},
+	})
+	role.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN)
+	suppress(role, "AwsSolutions-IAM4", "API Gateway asks for exactly this policy, for the whole account.",
+		"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs")
+	account := awsapigateway.NewCfnAccount(s.Stack, jsii.String("ApiAccount"), &awsapigateway.CfnAccountProps{CloudWatchRoleArn: role.RoleArn()})
+	account.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN, nil)
+	return apiLogging{account}
+}

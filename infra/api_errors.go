@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// errorShape gives the body of an error, in JSON, as an API has them.
+type errorShape func(e gatewayError) string
+
+// gatewayError is an answer that API Gateway gives by itself.
+type gatewayError struct {
+	response awsapigateway.ResponseType
+	// status is empty where each cause has its own.
+	status, message string
+	// kind and code are how the inference gateway calls it (decisions.md,
+	// "Inference gateway").
+	kind, code string
+	retryAfter string
+}
+
+// mediaErrors is `{detail}` (decisions.md, "Order of checks and error bodies").
+func mediaErrors(e gatewayError) string { return fmt.Sprintf(`{"detail":%q}`, e.message) }
+
+// inferenceErrors is `{error: {message, type, param, code}}` (decisions.md,
+// "Inference gateway").
+func inferenceErrors(e gatewayError) string {
+	code := "null"
+	if e.code != "" {
+		code = strconv.Quote(e.code)
+	}
+	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%s}}`, e.message, e.kind, code)
+}
+
+// What API Gateway and Lambda carry is 6 MB, in which bytes of a form are base64.
+// The media service names the way for what is larger.
+const (
+	mediaTooLarge     = "The body is too large to be sent through this address, which takes about 4.4 MB. Post {filename, mime_type, size_bytes, md5} as JSON to /v1/files, PUT the bytes to the URL in the answer, and use the id of the file in place of its bytes."
+	inferenceTooLarge = "The body is too large to be sent through this address, which takes about 6 MB."
+)
+
+// gatewayErrors are all answers of API Gateway's own. Those of authorizers and
+// API keys, of which the APIs have none, are under the two defaults.
+func gatewayErrors(tooLarge string) []gatewayError {
+	const notFound, unavailable = "Not Found", "The service could not answer. Try again."
+	return []gatewayError{
+		// An unknown route, or an unknown method of none, reads to API Gateway as a
+		// request that should have been signed for AWS; one with an Authorization
+		// header as one that was signed badly.
+		{response: awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
+		{response: awsapigateway.ResponseType_INVALID_SIGNATURE(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
+		{response: awsapigateway.ResponseType_EXPIRED_TOKEN(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
+		{response: awsapigateway.ResponseType_RESOURCE_NOT_FOUND(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
+		{response: awsapigateway.ResponseType_REQUEST_TOO_LARGE(), status: "413", message: tooLarge, kind: "invalid_request_error", code: "request_too_large"},
+		{response: awsapigateway.ResponseType_THROTTLED(), status: "429", message: "Too many requests.", kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: "1"},
+		{response: awsapigateway.ResponseType_QUOTA_EXCEEDED(), status: "429", message: "Too many requests.", kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: "1"},
+		{response: awsapigateway.ResponseType_INTEGRATION_TIMEOUT(), status: "504", message: "The service did not answer in time.", kind: "api_error", code: "upstream_timeout"},
+		{response: awsapigateway.ResponseType_INTEGRATION_FAILURE(), status: "502", message: unavailable, kind: "api_error", code: "upstream_error"},
+		{response: awsapigateway.ResponseType_API_CONFIGURATION_ERROR(), status: "500", message: "Internal server error", kind: "api_error"},
+		{response: awsapigateway.ResponseType_DEFAULT_4XX(), message: "The request was refused.", kind: "invalid_request_error"},
+		{response: awsapigateway.ResponseType_DEFAULT_5XX(), message: unavailable, kind: "api_error"},
+	}
+}
+
+// addGatewayResponses gives API Gateway's own answers the shape of the API's,
+// with what browsers need to read them and the id of the request.
+func (s *stack) addGatewayResponses(rest awsapigateway.RestApi, a api) {
+	// These answers tell nothing of an account, and API Gateway cannot choose
+	// between origins: where there are several, any page may read them.
+	origin := "'*'"
+	if len(s.Origins) == 1 {
+		origin = "'" + s.Origins[0] + "'"
+	}
+	for _, e := range gatewayErrors(a.tooLarge) {
+		headers := map[string]*string{
+			"Access-Control-Allow-Origin":   jsii.String(origin),
+			"Access-Control-Expose-Headers": jsii.String("'X-Request-Id, Retry-After'"),
+			"Cache-Control":                 jsii.String("'no-store'"),
+			"X-Request-Id":                  jsii.String("context.requestId"),
+		}
+		if e.retryAfter != "" {
+			headers["Retry-After"] = jsii.String("'" + e.retryAfter + "'")
+		}
+		options := &awsapigateway.GatewayResponseOptions{
+			Type: e.response, ResponseHeaders: &headers,
+			Templates: &map[string]*string{"application/json": jsii.String(a.shape(e))},
+		}
+		if e.status != "" {
+			options.StatusCode = jsii.String(e.status)
+		}
+		rest.AddGatewayResponse(jsii.String(title(*e.response.ResponseType())), options)
+	}
+}

@@ -1,0 +1,25 @@
+package main
+
+import "github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+
+// newMediaAPI makes the API of the media service.
+func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
+	return s.newAPI(api{
+		name: "media", domain: s.Media, shape: mediaErrors, tooLarge: mediaTooLarge,
+		description: "Media editing service of Cutroom, stage " + s.Stage,
+		endpoints: []endpoint{
+			{path: "/v1/jobs/{id}", function: "jobs"},
+			{path: "/v1/jobs/{id}/content", function: "content", streams: true},
+			{path: "/v1/generate/{id}", function: "images", streams: true},
+			{path: "/v1/files", function: "files"},
+			{path: "/v1/files/{file_id}", function: "files"},
+			{path: "/v1/files/by-md5/{md5}", function: "files"},
+			{path: "/v1/client/tokens", function: "tokens"},
+			{path: "/v1/models/resolve", function: "models"},
+			{path: "/v1/realtime/quota", function: "quota"},
+			{path: "/openapi.json", function: "models"},
+			{path: "/docs", function: "models"},
+			{path: "/healthz", function: "models"},
+		},
+	}, logging)
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// newBucket makes the bucket of all blobs: private, encrypted, over TLS alone.
+//
+// Its notifications are written as CloudFormation has them, where CDK would put
+// a function between. They name the function arrived, whose role names the
+// bucket: the bucket's name is therefore a rule (bucketName), not a reference.
+func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
+	origins := s.Origins
+	bucket := awss3.NewBucket(s.Stack, jsii.String("Blobs"), &awss3.BucketProps{
+		BucketName:        s.bucketName(),
+		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
+		Encryption:        awss3.BucketEncryption_S3_MANAGED,
+		EnforceSSL:        jsii.Bool(true),
+		MinimumTLSVersion: jsii.Number(1.2),
+		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
+		RemovalPolicy:     s.removal(),
+		LifecycleRules: &[]*awss3.LifecycleRule{
+			// A result is kept 24 hours after completion (decisions.md, "Jobs");
+			// the lifecycle counts whole days.
+			{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
+			{Id: jsii.String("broken-uploads"), AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1))},
+		},
+		// Browsers put signed uploads straight to the bucket (decisions.md, "Files").
+		Cors: &[]*awss3.CorsRule{{
+			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT},
+			AllowedOrigins: jsii.Strings(origins...),
+			AllowedHeaders: jsii.Strings("*"),
+			ExposedHeaders: jsii.Strings("ETag"),
+			MaxAge:         jsii.Number(3600),
+		}},
+	})
+	resource := bucket.Node().DefaultChild().(awss3.CfnBucket)
+	resource.SetNotificationConfiguration(&awss3.CfnBucket_NotificationConfigurationProperty{
+		LambdaConfigurations: []any{&awss3.CfnBucket_LambdaConfigurationProperty{
+			Event:    jsii.String("s3:ObjectCreated:*"),
+			Function: arrived.FunctionArn(),
+			Filter: &awss3.CfnBucket_NotificationFilterProperty{S3Key: &awss3.CfnBucket_S3KeyFilterProperty{
+				Rules: []any{&awss3.CfnBucket_FilterRuleProperty{Name: jsii.String("prefix"), Value: jsii.String("files/")}},
+			}},
+		}},
+	})
+	// S3 tries the notification as it is set.
+	bucket.Node().AddDependency(awslambda.NewCfnPermission(s.Stack, jsii.String("ArrivedPermission"), &awslambda.CfnPermissionProps{
+		Action: jsii.String("lambda:InvokeFunction"), FunctionName: arrived.FunctionArn(), Principal: jsii.String("s3.amazonaws.com"),
+		SourceArn: s.bucketARN(""), SourceAccount: s.Account(),
+	}))
+	suppress(bucket, "AwsSolutions-S1", "Access logs of the bucket would cost more than its requests: every request is signed by the service's own roles, and CloudTrail's data events are there for those who need them.")
+	return bucket
+}
+
+// bucketName is unique, as the names of buckets are shared by all accounts.
+func (s *stack) bucketName() *string {
+	return jsii.String(s.prefix() + "-" + *s.Account() + "-" + *s.Region())
+}
+
+// bucketARN gives the ARN of the bucket, or of the objects under a path such as
+// "/jobs/*".
+func (s *stack) bucketARN(path string) *string {
+	return jsii.String("arn:" + *s.Partition() + ":s3:::" + *s.bucketName() + path)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecrassets"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// containers is where container services run: made for the first of them.
+type containers struct {
+	vpc     awsec2.Vpc
+	cluster awsecs.Cluster
+}
+
+// newContainers makes the network and the cluster, once.
+func (s *stack) newContainers() *containers {
+	if s.cluster == nil {
+		vpc := s.newNetwork()
+		cluster := awsecs.NewCluster(s.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{
+			ClusterName: jsii.String(s.prefix()), Vpc: vpc,
+		})
+		suppress(cluster, "AwsSolutions-ECS4", "Container Insights costs by the metric. The dashboard has what tells whether jobs are served: the queues' age and depth.")
+		s.cluster = &containers{vpc, cluster}
+	}
+	return s.cluster
+}
+
+// container describes a container service.
+type container struct {
+	name string
+	// program is the folder of its main package.
+	program string
+	// image names an image that exists; empty builds one from this repository.
+	image string
+	// cpu is in units of 1024 a processor, memory in MiB, disk in GiB.
+	cpu, memory, disk int
+	environment       []string
+	may               []permission
+	// port is what it serves on; 0 serves nothing.
+	port int
+	// grace is how long it may take to end, in seconds.
+	grace int
+}
+
+// newTask makes the task definition of a container service.
+func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
+	architecture := awsecs.CpuArchitecture_X86_64()
+	if s.Arm64 {
+		architecture = awsecs.CpuArchitecture_ARM64()
+	}
+	role := awsiam.NewRole(s.Stack, jsii.String(title(c.name)+"TaskRole"), &awsiam.RoleProps{
+		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("ecs-tasks.amazonaws.com"), nil),
+		Description: jsii.String("What the " + c.name + " of Cutroom may do"),
+	})
+	allow(role, c.may...)
+	task := awsecs.NewFargateTaskDefinition(s.Stack, jsii.String(title(c.name)+"Task"), &awsecs.FargateTaskDefinitionProps{
+		Family: jsii.String(s.name(c.name)), Cpu: jsii.Number(c.cpu), MemoryLimitMiB: jsii.Number(c.memory),
+		EphemeralStorageGiB: jsii.Number(c.disk), TaskRole: role,
+		RuntimePlatform: &awsecs.RuntimePlatform{CpuArchitecture: architecture, OperatingSystemFamily: awsecs.OperatingSystemFamily_LINUX()},
+	})
+	options := &awsecs.ContainerDefinitionOptions{
+		Image:       s.imageOf(c),
+		Environment: s.variables("/etc/cutroom", c.environment),
+		StopTimeout: awscdk.Duration_Seconds(jsii.Number(c.grace)),
+		// Everything that a container writes is on its own disk, which goes with it.
+		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
+			StreamPrefix: jsii.String(c.name), LogGroup: s.newLogGroup(title(c.name)+"Logs", "/cutroom/"+s.Stage+"/"+c.name),
+			Mode: awsecs.AwsLogDriverMode_NON_BLOCKING,
+		}),
+	}
+	if c.port > 0 {
+		options.PortMappings = &[]*awsecs.PortMapping{{ContainerPort: jsii.Number(c.port)}}
+	}
+	task.AddContainer(jsii.String(c.name), options)
+	suppress(task, "AwsSolutions-ECS2", "The variables are names and addresses; what is secret is read from Secrets Manager by its name.")
+	suppress(task, "AwsSolutions-IAM5", "ECR gives its login for the whole account; CDK names the rest.", "Resource::*")
+	return task
+}
+
+// imageOf gives the image of a container, which is built where it is deployed
+// from: describing the stack needs no Docker.
+func (s *stack) imageOf(c container) awsecs.ContainerImage {
+	if c.image != "" {
+		return awsecs.ContainerImage_FromRegistry(jsii.String(c.image), nil)
+	}
+	platform := awsecrassets.Platform_LINUX_AMD64()
+	if s.Arm64 {
+		platform = awsecrassets.Platform_LINUX_ARM64()
+	}
+	arguments := map[string]*string{"PROGRAM": jsii.String(c.program)}
+	if s.Catalog != "" {
+		arguments["CATALOG"] = jsii.String(s.Catalog)
+	}
+	if s.Tiers != "" {
+		arguments["TIERS"] = jsii.String(s.Tiers)
+	}
+	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{
+		File: jsii.String("Dockerfile"), BuildArgs: &arguments, Platform: platform,
+		Exclude: jsii.Strings(".git", ".tools", ".cutroom", "bin", "cdk.out", "testdata", "docs", "events", "infra", "**/*_test.go", "**/testdata"),
+	})
+}
+
+// newService runs a container. It accepts no connection but those that are
+// allowed to its security group afterwards.
+func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsecs.FargateService {
+	where := s.newContainers()
+	group := awsec2.NewSecurityGroup(s.Stack, jsii.String(title(c.name)+"SecurityGroup"), &awsec2.SecurityGroupProps{
+		Vpc: where.vpc, Description: jsii.String("The " + c.name + " of Cutroom"), AllowAllOutbound: jsii.Bool(true),
+	})
+	props.Cluster, props.ServiceName = where.cluster, jsii.String(s.name(c.name))
+	props.TaskDefinition = s.newTask(c)
+	props.AssignPublicIp = jsii.Bool(true)
+	props.SecurityGroups = &[]awsec2.ISecurityGroup{group}
+	props.CircuitBreaker = &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)}
+	props.PropagateTags = awsecs.PropagatedTagSource_SERVICE
+	return awsecs.NewFargateService(s.Stack, jsii.String(title(c.name)+"Service"), props)
+}

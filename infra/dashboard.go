@@ -1,0 +1,98 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// newDashboard shows on one page whether the service serves, and what it does
+// that costs.
+func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, inference awsapigateway.RestApi) {
+	apis := func(metric func(awsapigateway.RestApi) awscloudwatch.Metric) []awscloudwatch.IMetric {
+		return []awscloudwatch.IMetric{metric(media), metric(inference)}
+	}
+	functions := func(metric, statistic string) []awscloudwatch.IMetric {
+		var metrics []awscloudwatch.IMetric
+		for _, name := range functionNames() {
+			if f, ok := s.functions[name]; ok {
+				metrics = append(metrics, f.Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
+					Statistic: jsii.String(statistic), Period: period(), Label: jsii.String(name),
+				}))
+			}
+		}
+		return metrics
+	}
+	tables := func(metric string) []awscloudwatch.IMetric {
+		var metrics []awscloudwatch.IMetric
+		for _, name := range sortedKeys(s.tables) {
+			metrics = append(metrics, s.tables[name].Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
+				Statistic: jsii.String("Sum"), Period: period(), Label: jsii.String(name),
+			}))
+		}
+		return metrics
+	}
+	queues := func(metric, statistic string) []awscloudwatch.IMetric {
+		var metrics []awscloudwatch.IMetric
+		for _, name := range sortedKeys(s.lanes) {
+			metrics = append(metrics, s.lanes[name].queue.Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
+				Statistic: jsii.String(statistic), Period: period(), Label: jsii.String(name),
+			}))
+		}
+		return metrics
+	}
+	rows := [][]awscloudwatch.IWidget{
+		{awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{Title: jsii.String("Alarms"), Alarms: &alarms, Width: jsii.Number(24), Height: jsii.Number(3)})},
+		{
+			graph("Requests", apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricCount(metricOptions("Sum")) })),
+			graph("Errors 5xx", apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricServerError(metricOptions("Sum")) })),
+			graph("Errors 4xx", apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricClientError(metricOptions("Sum")) })),
+			graph("Latency, p90, ms", apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricLatency(metricOptions("p90")) })),
+		},
+		{
+			graph("Jobs waiting", queues("ApproximateNumberOfMessagesVisible", "Maximum")),
+			graph("Oldest job waiting, s", queues("ApproximateAgeOfOldestMessage", "Maximum")),
+			graph("Executions", []awscloudwatch.IMetric{s.executions("ExecutionsStarted"), s.executions("ExecutionsSucceeded")}),
+			graph("Failed jobs", []awscloudwatch.IMetric{s.failedExecutions(), s.deadLetters()}),
+		},
+		{
+			graph("Function time, p90, ms", functions("Duration", "p90")),
+			graph("Function errors", functions("Errors", "Sum")),
+			graph("Function throttles", functions("Throttles", "Sum")),
+			graph("Table throttles", []awscloudwatch.IMetric{s.tableThrottles()}),
+		},
+		{
+			graph("Cost: invocations", functions("Invocations", "Sum")),
+			graph("Cost: read units", tables("ConsumedReadCapacityUnits")),
+			graph("Cost: write units", tables("ConsumedWriteCapacityUnits")),
+			graph("Cost: bytes of logs", s.logBytes()),
+		},
+	}
+	var widgets []*[]awscloudwatch.IWidget
+	for _, row := range rows {
+		widgets = append(widgets, &row)
+	}
+	awscloudwatch.NewDashboard(s.Stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
+		DashboardName: jsii.String(s.prefix()), Widgets: &widgets,
+	})
+}
+
+// logBytes is what the busiest logs take in.
+func (s *stack) logBytes() []awscloudwatch.IMetric {
+	var metrics []awscloudwatch.IMetric
+	for _, name := range []string{"jobs", "files", "inference"} {
+		metrics = append(metrics, awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+			Namespace: jsii.String("AWS/Logs"), MetricName: jsii.String("IncomingBytes"), Statistic: jsii.String("Sum"), Period: period(),
+			DimensionsMap: &map[string]*string{"LogGroupName": jsii.String("/aws/lambda/" + s.name(name))}, Label: jsii.String(name),
+		}))
+	}
+	return metrics
+}
+
+func graph(name string, metrics []awscloudwatch.IMetric) awscloudwatch.IWidget {
+	return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{
+		Title: jsii.String(name), Left: &metrics, Width: jsii.Number(6), Height: jsii.Number(6),
+		LeftYAxis: &awscloudwatch.YAxisProps{Min: jsii.Number(0)},
+	})
+}

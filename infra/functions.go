@@ -1,0 +1,219 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// function describes a Lambda function.
+type function struct {
+	name string
+	// memory is in MB; a function's share of a processor grows with it.
+	memory int
+	// timeout is in seconds.
+	timeout int
+	// environment names the variables that it is given, of those of environment.
+	environment []string
+	// may is what its role allows, beside writing its log.
+	may []permission
+	// private functions run in the network of the options, where there is one.
+	private bool
+}
+
+const (
+	// bufferedTimeout is how long API Gateway waits for an answer that it
+	// buffers, in seconds, where no quota was raised.
+	bufferedTimeout = 29
+	// streamTimeout is how long it lets an answer stream, in seconds, which is
+	// as long as a function can run.
+	streamTimeout = 900
+	// waitTimeout bounds the functions that wait for a job: the synchronous video
+	// routes wait 270 s (decisions.md, "Jobs"), and API Gateway ends a stream
+	// that is silent for 300 s.
+	waitTimeout = 290
+	// internalTimeout bounds the functions that events start, in seconds.
+	internalTimeout = 60
+	// verifyTimeout bounds the reading of an upload of 5 GB, in seconds.
+	verifyTimeout = 300
+)
+
+// functionsOf describes the functions of the stack.
+func (s *stack) functionsOf() []function {
+	submits := []string{
+		"CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE",
+		"CUTROOM_IMAGE_QUEUE", "CUTROOM_MAX_UPLOAD", "CUTROOM_WAKE_FUNCTION",
+	}
+	callers := []string{"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_CORS_ORIGINS"}
+	api := func(f function, environment ...string) function {
+		f.environment = append(append(f.environment, callers...), environment...)
+		f.may = append(f.may, s.authenticate()...)
+		return f
+	}
+	functions := []function{
+		api(function{name: "jobs", memory: 512, timeout: bufferedTimeout, may: s.submitJobs(), environment: submits}),
+		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readResults()}, "CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET"),
+		api(function{name: "images", memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.awaitJobs()...), environment: submits},
+			"CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"),
+		api(function{name: "files", memory: 512, timeout: bufferedTimeout, may: s.keepFiles()},
+			"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD"),
+		api(function{name: "tokens", memory: 256, timeout: bufferedTimeout, may: s.mintTokens()}),
+		{name: "models", memory: 256, timeout: bufferedTimeout, environment: []string{"CUTROOM_CORS_ORIGINS"}},
+		api(function{name: "quota", memory: 256, timeout: bufferedTimeout, may: s.readSessions()}, "CUTROOM_SESSIONS_TABLE"),
+		api(function{name: "inference", memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}, "CUTROOM_UPSTREAM_SECRET_ARN"),
+		{name: "outcome", memory: 256, timeout: internalTimeout, may: s.endJobs(), environment: []string{"CUTROOM_JOBS_TABLE"}},
+		{name: "arrived", memory: 512, timeout: verifyTimeout, may: s.publishUploads(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
+		{name: "expiry", memory: 256, timeout: internalTimeout, may: s.deleteFiles(), environment: []string{"CUTROOM_BUCKET"}},
+	}
+	if s.hasWorker() {
+		functions = append(functions, function{name: "wake", memory: 256, timeout: internalTimeout, may: s.wakeWorkers(), environment: []string{"CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"}})
+	}
+	return functions
+}
+
+// environment gives the variables that functions and containers are made of.
+// Those that the options leave out are absent.
+func (s *stack) environment() map[string]*string {
+	values := map[string]*string{
+		"CUTROOM_BUCKET":        s.bucketName(),
+		"CUTROOM_STATE_MACHINE": s.stateMachineARN(),
+		"CUTROOM_VIDEO_QUEUE":   s.lanes["video"].queue.QueueUrl(),
+		"CUTROOM_IMAGE_QUEUE":   s.lanes["image"].queue.QueueUrl(),
+		"CUTROOM_SECRET_ARN":    s.secret.SecretArn(),
+		"CUTROOM_CORS_ORIGINS":  jsii.String(strings.Join(s.Origins, ",")),
+		"CUTROOM_MAX_UPLOAD":    jsii.String(strconv.Itoa(s.MaxUpload)),
+	}
+	for name, table := range s.tables {
+		values["CUTROOM_"+strings.ToUpper(name)+"_TABLE"] = table.TableName()
+	}
+	if s.hasWorker() {
+		values["CUTROOM_CLUSTER"] = jsii.String(s.prefix())
+		values["CUTROOM_WORKER_SERVICE"] = jsii.String(s.name("worker"))
+		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
+	}
+	if s.UpstreamSecret != "" {
+		values["CUTROOM_UPSTREAM_SECRET_ARN"] = jsii.String(s.UpstreamSecret)
+	}
+	return values
+}
+
+// variables gives those of the environment that are named, and what every
+// program of the service is given. The settings' files lie in folder.
+func (s *stack) variables(folder string, names []string) *map[string]*string {
+	all := s.environment()
+	variables := map[string]*string{
+		"CUTROOM_STAGE":  jsii.String(s.Stage),
+		"CUTROOM_FAMILY": jsii.String(s.Family),
+	}
+	for _, name := range names {
+		if value, ok := all[name]; ok {
+			variables[name] = value
+		}
+	}
+	if s.Catalog != "" {
+		variables["CUTROOM_CATALOG"] = jsii.String(folder + "/" + catalogFile)
+	}
+	if s.Tiers != "" {
+		variables["CUTROOM_TIERS"] = jsii.String(folder + "/" + tiersFile)
+	}
+	return &variables
+}
+
+func (s *stack) newFunctions() map[string]awslambda.Function {
+	architecture := awslambda.Architecture_X86_64()
+	if s.Arm64 {
+		architecture = awslambda.Architecture_ARM_64()
+	}
+	functions := map[string]awslambda.Function{}
+	for _, f := range s.functionsOf() {
+		group := s.newLogGroup(title(f.name)+"Logs", "/aws/lambda/"+s.name(f.name))
+		role := awsiam.NewRole(s.Stack, jsii.String(title(f.name)+"Role"), &awsiam.RoleProps{
+			AssumedBy:   awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+			Description: jsii.String("What the function " + f.name + " of Cutroom may do"),
+		})
+		allow(role, append(f.may, permission{
+			why:       "The streams of a log group are made by Lambda, with names of its own.",
+			actions:   []string{"logs:CreateLogStream", "logs:PutLogEvents"},
+			resources: []*string{jsii.String(*group.LogGroupArn())},
+		})...)
+		variables := s.variables("/opt", f.environment)
+		if !s.Streaming {
+			(*variables)["CUTROOM_RESPONSE"] = jsii.String("buffered")
+		}
+		props := &awslambda.FunctionProps{
+			FunctionName: jsii.String(s.name(f.name)),
+			Runtime:      awslambda.Runtime_PROVIDED_AL2023(),
+			Architecture: architecture,
+			Handler:      jsii.String("bootstrap"),
+			Code:         awslambda.Code_FromAsset(jsii.String(filepath.Join(s.Functions, f.name)), nil),
+			MemorySize:   jsii.Number(f.memory),
+			Timeout:      awscdk.Duration_Seconds(jsii.Number(f.timeout)),
+			Environment:  variables,
+			Role:         role,
+			LogGroup:     group,
+		}
+		if s.settings != nil {
+			props.Layers = &[]awslambda.ILayerVersion{s.settings}
+		}
+		if f.private && s.Network.set() {
+			s.placePrivately(props, role)
+		}
+		functions[f.name] = awslambda.NewFunction(s.Stack, jsii.String(title(f.name)+"Function"), props)
+	}
+	return functions
+}
+
+// placePrivately puts a function into the network of the options, from where it
+// reaches private upstreams. The tables must be within its reach there as well,
+// by endpoints or a NAT gateway.
+func (s *stack) placePrivately(props *awslambda.FunctionProps, role awsiam.Role) {
+	role.AddManagedPolicy(awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))
+	suppress(role, "AwsSolutions-IAM4", "Lambda asks for exactly this policy to put a function into a network.",
+		"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole")
+	vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String("UpstreamNetwork"), &awsec2.VpcAttributes{
+		VpcId: jsii.String(s.Network.VPC), AvailabilityZones: jsii.Strings(s.Network.Zones...), PrivateSubnetIds: jsii.Strings(s.Network.Subnets...),
+	})
+	var groups []awsec2.ISecurityGroup
+	for i, id := range s.Network.SecurityGroups {
+		groups = append(groups, awsec2.SecurityGroup_FromSecurityGroupId(s.Stack, jsii.String(fmt.Sprintf("UpstreamSecurityGroup%d", i)), jsii.String(id), nil))
+	}
+	props.Vpc, props.SecurityGroups = vpc, &groups
+	props.VpcSubnets = &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}
+}
+
+// newLogGroup makes a log of the stage, which lives as long as the stack.
+func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
+	return awslogs.NewLogGroup(s.Stack, jsii.String(id), &awslogs.LogGroupProps{
+		LogGroupName: jsii.String(name), Retention: retention(s.LogDays), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	})
+}
+
+// functionNames are the functions that a deploy needs built.
+func functionNames() []string {
+	return []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "outcome", "arrived", "expiry", "wake"}
+}
+
+// built checks that the functions are there, as CDK's own error would not say
+// what to do.
+func (o options) built() error {
+	var missing []string
+	for _, name := range functionNames() {
+		if _, err := os.Stat(filepath.Join(o.Functions, name, "bootstrap")); errors.Is(err, os.ErrNotExist) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("not built in %s: %s: run `make functions`", o.Functions, strings.Join(missing, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+package main
+
+import "slices"
+
+// newIngest runs the media service in containers, where the options ask for it:
+// it is then the media URL, for existing clients that post bodies larger than API
+// Gateway and Lambda carry.
+func (s *stack) newIngest() {
+	if s.Ingest != "fargate" {
+		return
+	}
+	s.newBalanced(balanced{
+		container: container{
+			name: "media", program: "cmd/media", image: s.IngestImage,
+			cpu: 1024, memory: 2048, disk: 21, port: 8080, grace: 120,
+			environment: []string{
+				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_SESSIONS_TABLE",
+				"CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE", "CUTROOM_SECRET_ARN",
+				"CUTROOM_MAX_UPLOAD", "CUTROOM_CORS_ORIGINS", "CUTROOM_WAKE_FUNCTION", "CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE",
+			},
+			may: slices.Concat(s.authenticate(), s.submitJobs(), s.awaitJobs(), s.keepFiles(), s.mintTokens(), s.readSessions()),
+		},
+		// The synchronous video routes are silent for up to 270 s.
+		domain: s.Media, idle: 300, tasks: 1,
+	})
+}

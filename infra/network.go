@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// newNetwork makes the network of the container services. Its subnets are public
+// and no service accepts what it did not ask for, so that nothing in it costs
+// while it is idle: a NAT gateway alone would cost more than all the rest.
+func (s *stack) newNetwork() awsec2.Vpc {
+	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
+		VpcName:     jsii.String(s.prefix()),
+		MaxAzs:      jsii.Number(2),
+		NatGateways: jsii.Number(0),
+		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{
+			Name: jsii.String("public"), SubnetType: awsec2.SubnetType_PUBLIC, CidrMask: jsii.Number(20),
+		}},
+		// Blobs and records do not leave the network, and cost no transfer.
+		GatewayEndpoints: &map[string]*awsec2.GatewayVpcEndpointOptions{
+			"S3":       {Service: awsec2.GatewayVpcEndpointAwsService_S3()},
+			"DynamoDB": {Service: awsec2.GatewayVpcEndpointAwsService_DYNAMODB()},
+		},
+	})
+	suppress(vpc, "AwsSolutions-VPC7", "Flow logs would cost with every byte of media. Who calls is in the access logs of the APIs, and what the services do in theirs.")
+	return vpc
+}

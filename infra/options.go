@@ -1,0 +1,288 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+)
+
+// options are what a deployer chooses, by CDK context: `-c stage=prod`.
+type options struct {
+	// Stage tells deployments in one account apart, and is in the name of all
+	// that they have. Protected stages keep their data when the stack goes.
+	Stage     string
+	Protected bool
+	// Arm64 says what the functions and containers are built for, else x86-64.
+	Arm64 bool
+	// Streaming says that content, images and inference answer as they go. Where
+	// it is off API Gateway buffers them, for what cannot stream.
+	Streaming bool
+	// Functions is the folder of the built functions, one folder each.
+	Functions string
+	// Root is the folder of the repository, from where images are built.
+	Root string
+	// Catalog and Tiers are files that replace those that are built in; empty
+	// takes these.
+	Catalog, Tiers string
+	// Family is the name of the model family.
+	Family string
+	// Origins are those that browsers may call from.
+	Origins []string
+	// MaxUpload is how large a file in a form may be, in bytes.
+	MaxUpload int
+	// Worker says what edits: "preview" or "none", where others take the jobs.
+	Worker string
+	// WorkerImage is the image of a worker, where it is not built from here.
+	WorkerImage string
+	// WorkerMax is how many workers may run at once.
+	WorkerMax int
+	// Realtime adds the realtime sessions' container service.
+	Realtime      bool
+	RealtimeImage string
+	// Ingest says what serves the media service: "lambda", or "fargate" for
+	// bodies of any allowed size.
+	Ingest      string
+	IngestImage string
+	// Media, Inference and RealtimeDomain are names of our own, where there are
+	// any.
+	Media, Inference, RealtimeDomain domain
+	// Network is where the inference function reaches private upstreams; empty
+	// is the Internet.
+	Network network
+	// UpstreamSecret is the ARN of a secret with the keys of upstreams.
+	UpstreamSecret string
+	// RequestsPerSecond and Burst bound each API as a whole.
+	RequestsPerSecond, Burst int
+	// LogDays is how long logs are kept, in days.
+	LogDays int
+	// AlarmEmail is told of alarms; empty tells nobody.
+	AlarmEmail string
+	// APILogRole makes the role by which API Gateway writes logs, which is a
+	// setting of the whole account and region.
+	APILogRole bool
+}
+
+// domain is a name of our own for an API, with the certificate for it.
+type domain struct{ Name, Certificate string }
+
+func (d domain) set() bool { return d.Name != "" }
+
+// network is a part of a VPC.
+type network struct {
+	VPC            string
+	Zones, Subnets []string
+	SecurityGroups []string
+}
+
+func (n network) set() bool { return n.VPC != "" }
+
+// prefix is before the names of all that the stage has.
+func (o options) prefix() string { return "cutroom-" + o.Stage }
+
+// name gives the name of something of the stage.
+func (o options) name(what string) string { return o.prefix() + "-" + what }
+
+// contextOf gives the context that the deployer set.
+func contextOf(app awscdk.App) map[string]any {
+	values, _ := app.Node().GetAllContext(nil).(map[string]any)
+	return values
+}
+
+// logDays are the times that logs may be kept for, in days.
+var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 3653}
+
+// readOptions reads the options from the context. Its error names every value
+// that is wrong, a line each.
+func readOptions(values map[string]any) (options, error) {
+	r := reader{values: values}
+	o := options{
+		Stage:     r.pattern("stage", "dev", `^[a-z][a-z0-9-]{0,15}$`, "a small letter, then up to 15 small letters, digits and dashes"),
+		Arm64:     r.oneOf("arch", "arm64", "arm64", "x86_64") == "arm64",
+		Streaming: r.oneOf("streaming", "on", "on", "off") == "on",
+		Root:      ".",
+		Catalog:   r.file("catalog"),
+		Tiers:     r.file("tiers"),
+		Family:    r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and dashes"),
+		Origins:   r.list("origins", "*"),
+		MaxUpload: r.number("maxUpload", 512<<20, 1, 5<<30),
+
+		Worker:      r.oneOf("worker", "preview", "preview", "none"),
+		WorkerImage: r.text("workerImage"),
+		WorkerMax:   r.number("workerMax", 4, 1, 100),
+
+		Realtime:      r.oneOf("realtime", "false", "false", "true") == "true",
+		RealtimeImage: r.text("realtimeImage"),
+		Ingest:        r.oneOf("ingest", "lambda", "lambda", "fargate"),
+		IngestImage:   r.text("ingestImage"),
+
+		Media:          r.domain("media"),
+		Inference:      r.domain("inference"),
+		RealtimeDomain: r.domain("realtime"),
+		UpstreamSecret: r.pattern("upstreamSecret", "", `^$|^arn:[a-z-]+:secretsmanager:`, "the ARN of a secret"),
+		Network: network{
+			VPC:            r.pattern("vpc", "", `^$|^vpc-`, "the id of a VPC"),
+			Zones:          r.list("zones", ""),
+			Subnets:        r.list("subnets", ""),
+			SecurityGroups: r.list("securityGroups", ""),
+		},
+
+		RequestsPerSecond: r.number("requestsPerSecond", 1000, 1, 10000),
+		Burst:             r.number("burst", 2000, 1, 5000),
+		LogDays:           r.number("logDays", 30, 1, 3653),
+		AlarmEmail:        r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an address"),
+		APILogRole:        r.oneOf("apiLogRole", "create", "create", "keep") == "create",
+	}
+	protect := "false"
+	if o.Stage == "prod" {
+		protect = "true"
+	}
+	o.Protected = r.oneOf("protect", protect, "false", "true") == "true"
+	folder := "bin/functions/x86_64"
+	if o.Arm64 {
+		folder = "bin/functions/arm64"
+	}
+	if o.Functions = r.text("functions"); o.Functions == "" {
+		o.Functions = folder
+	}
+	r.relations(o)
+	r.unknown()
+	if len(r.wrong) > 0 {
+		return options{}, fmt.Errorf("wrong context:\n  %s", strings.Join(r.wrong, "\n  "))
+	}
+	return o, nil
+}
+
+// relations checks what no value shows alone.
+func (r *reader) relations(o options) {
+	if !slices.Contains(logDays, o.LogDays) {
+		r.fail("logDays", "one of %v", logDays)
+	}
+	if o.Network.set() && (len(o.Network.Subnets) == 0 || len(o.Network.Subnets) != len(o.Network.Zones) || len(o.Network.SecurityGroups) == 0) {
+		r.fail("vpc", "together with subnets, zones (one for each subnet) and securityGroups")
+	}
+	if !o.Network.set() && len(o.Network.Subnets)+len(o.Network.Zones)+len(o.Network.SecurityGroups) > 0 {
+		r.fail("vpc", "set where subnets, zones or securityGroups are")
+	}
+	// Keys travel in these requests, and a load balancer has no certificate of
+	// its own as API Gateway has.
+	if o.Realtime && !o.RealtimeDomain.set() {
+		r.fail("realtimeDomain", "set, with realtimeCertificate, where realtime is true")
+	}
+	if o.Ingest == "fargate" && !o.Media.set() {
+		r.fail("mediaDomain", "set, with mediaCertificate, where ingest is fargate")
+	}
+}
+
+// reader reads values and gathers what is wrong with them.
+type reader struct {
+	values map[string]any
+	known  []string
+	wrong  []string
+}
+
+func (r *reader) fail(key, format string, args ...any) {
+	r.wrong = append(r.wrong, fmt.Sprintf("%s must be %s", key, fmt.Sprintf(format, args...)))
+}
+
+func (r *reader) text(key string) string {
+	r.known = append(r.known, key)
+	switch value := r.values[key].(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	default:
+		// A context file may hold numbers and booleans as such.
+		return fmt.Sprint(value)
+	}
+}
+
+func (r *reader) pattern(key, otherwise, pattern, meaning string) string {
+	value := r.text(key)
+	if value == "" {
+		return otherwise
+	}
+	if !regexp.MustCompile(pattern).MatchString(value) {
+		r.fail(key, "%s, not %q", meaning, value)
+	}
+	return value
+}
+
+func (r *reader) oneOf(key, otherwise string, allowed ...string) string {
+	value := r.text(key)
+	if value == "" {
+		return otherwise
+	}
+	if !slices.Contains(allowed, value) {
+		r.fail(key, "%s, not %q", strings.Join(allowed, " or "), value)
+	}
+	return value
+}
+
+func (r *reader) number(key string, otherwise, lowest, highest int) int {
+	value := r.text(key)
+	if value == "" {
+		return otherwise
+	}
+	number, err := strconv.Atoi(value)
+	if err != nil || number < lowest || number > highest {
+		r.fail(key, "a whole number from %d to %d, not %q", lowest, highest, value)
+	}
+	return number
+}
+
+func (r *reader) list(key, otherwise string) []string {
+	value := r.text(key)
+	if value == "" {
+		value = otherwise
+	}
+	var items []string
+	for item := range strings.SplitSeq(value, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+func (r *reader) file(key string) string {
+	path := r.text(key)
+	if path == "" {
+		return ""
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		r.fail(key, "a file, which %q is not", path)
+	}
+	if !filepath.IsLocal(path) {
+		r.fail(key, "a path within the repository, not %q", path)
+	}
+	return path
+}
+
+func (r *reader) domain(of string) domain {
+	d := domain{
+		Name:        r.pattern(of+"Domain", "", `^([a-z0-9-]+\.)+[a-z]{2,}$`, "a domain name"),
+		Certificate: r.pattern(of+"Certificate", "", `^arn:[a-z-]+:acm:`, "the ARN of a certificate"),
+	}
+	if (d.Name == "") != (d.Certificate == "") {
+		r.fail(of+"Domain", "set together with %sCertificate", of)
+	}
+	return d
+}
+
+// unknown refuses what is no option, as a misspelt one would be passed over.
+// CDK's own values have a colon or a slash in their names.
+func (r *reader) unknown() {
+	for _, key := range slices.Sorted(maps.Keys(r.values)) {
+		if !strings.ContainsAny(key, ":/") && !slices.Contains(r.known, key) {
+			r.wrong = append(r.wrong, fmt.Sprintf("%s is unknown; there are %s", key, strings.Join(slices.Sorted(slices.Values(r.known)), ", ")))
+		}
+	}
+}

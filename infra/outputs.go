@@ -1,0 +1,46 @@
+package main
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// newOutputs shows, after a deploy, where the service is and what to do first.
+func (s *stack) newOutputs(media, inference awsapigateway.RestApi) {
+	s.output("MediaUrl", "Base URL of the media service", s.urlOf(media, s.Media))
+	s.output("InferenceUrl", "Base URL of the inference gateway", s.urlOf(inference, s.Inference))
+	for name, rest := range map[string]awsapigateway.RestApi{"Media": media, "Inference": inference} {
+		if domain := rest.DomainName(); domain != nil {
+			s.output(name+"DomainTarget", "What the name of "+name+" has to be an alias of", domain.DomainNameAliasDomainName())
+		}
+	}
+	for _, name := range sortedKeys(s.tables) {
+		s.output(title(name)+"TableName", "Table of "+name, s.tables[name].TableName())
+	}
+	for _, name := range sortedKeys(s.lanes) {
+		s.output(title(name)+"QueueUrl", "Queue of the lane "+name, s.lanes[name].queue.QueueUrl())
+	}
+	s.output("BucketName", "Bucket of all blobs", s.bucketName())
+	s.output("StateMachineArn", "State machine of jobs", s.stateMachineARN())
+	s.output("FirstKey", "Makes the first key", jsii.String("cutroom keys create --stage "+s.Stage+" --account ACCOUNT"))
+}
+
+func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
+	if d.set() {
+		return jsii.String("https://" + d.Name)
+	}
+	// The stage's URL ends in a slash, with which clients would double theirs.
+	return awscdk.Fn_Join(jsii.String(""), &[]*string{
+		jsii.String("https://"), rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix(), jsii.String("/" + stageName),
+	})
+}
+
+func (s *stack) output(id, description string, value *string) {
+	awscdk.NewCfnOutput(s.Stack, jsii.String(id), &awscdk.CfnOutputProps{Value: value, Description: jsii.String(description)})
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

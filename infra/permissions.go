@@ -1,0 +1,188 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// permission is some actions on some resources.
+type permission struct {
+	actions   []string
+	resources []*string
+	// why says for what a resource ends with a wildcard.
+	why string
+}
+
+// allow gives a role its permissions. A wildcard needs a reason.
+func allow(role awsiam.Role, permissions ...permission) {
+	for _, p := range permissions {
+		role.AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Actions: jsii.Strings(p.actions...), Resources: &p.resources,
+		}))
+		if p.why != "" {
+			suppress(role, "AwsSolutions-IAM5", p.why)
+		}
+	}
+}
+
+func (s *stack) onTable(name string, actions ...string) permission {
+	for i, action := range actions {
+		actions[i] = "dynamodb:" + action
+	}
+	return permission{actions: actions, resources: []*string{s.tables[name].TableArn()}}
+}
+
+// onIndexes allows queries of a table's indexes.
+func (s *stack) onIndexes(name string) permission {
+	return permission{
+		actions: []string{"dynamodb:Query"}, resources: []*string{jsii.String(*s.tables[name].TableArn() + "/index/*")},
+		why: "The indexes of a table are all of the same records.",
+	}
+}
+
+// onBlobs allows actions on the blobs under a prefix such as "jobs/".
+func (s *stack) onBlobs(prefix string, actions ...string) permission {
+	for i, action := range actions {
+		actions[i] = "s3:" + action
+	}
+	return permission{
+		actions: actions, resources: []*string{s.bucketARN("/" + prefix + "*")},
+		why: "Blobs are named by ids; the prefix is all of one kind.",
+	}
+}
+
+// tellMissing lets a reader learn that a blob is not there: without it S3 answers
+// 403 in place of 404.
+func (s *stack) tellMissing() permission {
+	return permission{actions: []string{"s3:ListBucket"}, resources: []*string{s.bucketARN("")}}
+}
+
+func (s *stack) onQueues(queues func(lane) *string, actions ...string) permission {
+	for i, action := range actions {
+		actions[i] = "sqs:" + action
+	}
+	return permission{actions: actions, resources: []*string{queues(s.lanes["video"]), queues(s.lanes["image"])}}
+}
+
+func queueARN(l lane) *string { return l.queue.QueueArn() }
+func deadARN(l lane) *string  { return l.dead.QueueArn() }
+
+// authenticate is what every function needs that has callers: to know them and
+// to count their requests.
+func (s *stack) authenticate() []permission {
+	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem")}
+}
+
+// submitJobs is for what accepts jobs, tells of them, and ends overdue ones.
+func (s *stack) submitJobs() []permission {
+	may := []permission{
+		s.onTable("jobs", "GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+		s.onTable("files", "GetItem", "Query"),
+		{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
+		s.onQueues(queueARN, "GetQueueAttributes"),
+		s.onBlobs("jobs/", "PutObject", "GetObject", "DeleteObject", "AbortMultipartUpload"),
+		s.onBlobs("files/", "GetObject"),
+		s.tellMissing(),
+	}
+	if s.hasWorker() {
+		may = append(may, permission{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}})
+	}
+	return may
+}
+
+// awaitJobs is for the synchronous routes: a caller is sent away at once where no
+// worker is warm.
+func (s *stack) awaitJobs() []permission {
+	if !s.hasWorker() {
+		return nil
+	}
+	return []permission{{actions: []string{"ecs:DescribeServices"}, resources: []*string{s.workerServiceARN()}}}
+}
+
+func (s *stack) readResults() []permission {
+	return []permission{s.onTable("jobs", "GetItem", "UpdateItem"), s.onBlobs("jobs/", "GetObject"), s.tellMissing()}
+}
+
+func (s *stack) keepFiles() []permission {
+	return []permission{
+		s.onTable("files", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+		s.onBlobs("files/", "PutObject", "GetObject", "DeleteObject", "AbortMultipartUpload"),
+		s.tellMissing(),
+		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
+	}
+}
+
+func (s *stack) mintTokens() []permission {
+	return []permission{s.onTable("credentials", "PutItem")}
+}
+
+func (s *stack) readSessions() []permission {
+	return []permission{s.onTable("sessions", "GetItem", "Query")}
+}
+
+// meterInference is for the gateway: usage is read by its own route as well.
+func (s *stack) meterInference() []permission {
+	may := []permission{s.onTable("usage", "GetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem")}
+	if s.UpstreamSecret != "" {
+		may = append(may, permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{jsii.String(s.UpstreamSecret)}})
+	}
+	return may
+}
+
+// endJobs is for what ends the jobs that nobody works on any more.
+func (s *stack) endJobs() []permission {
+	return []permission{
+		s.onTable("jobs", "GetItem", "UpdateItem"),
+		s.onQueues(deadARN, "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"),
+		s.reportTasks(),
+	}
+}
+
+// reportTasks answers the state machine by a task's token.
+func (s *stack) reportTasks() permission {
+	return permission{actions: []string{"states:SendTaskSuccess", "states:SendTaskFailure"}, resources: []*string{s.stateMachineARN()}}
+}
+
+func (s *stack) publishUploads() []permission {
+	return []permission{
+		s.onTable("files", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+		s.onBlobs("files/", "GetObject", "DeleteObject"),
+		s.tellMissing(),
+	}
+}
+
+func (s *stack) deleteFiles() []permission {
+	return []permission{s.onBlobs("files/", "DeleteObject")}
+}
+
+func (s *stack) wakeWorkers() []permission {
+	return []permission{{actions: []string{"ecs:DescribeServices", "ecs:UpdateService"}, resources: []*string{s.workerServiceARN()}}}
+}
+
+// workJobs is for the workers.
+func (s *stack) workJobs() []permission {
+	return []permission{
+		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes"),
+		s.onTable("jobs", "GetItem", "UpdateItem"),
+		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
+		s.tellMissing(),
+		s.reportTasks(),
+	}
+}
+
+// arn gives the ARN of something of this account and region.
+func (s *stack) arn(service, resource string) *string {
+	return jsii.String(strings.Join([]string{"arn", *s.Partition(), service, *s.Region(), *s.Account(), resource}, ":"))
+}
+
+func (s *stack) functionARN(name string) *string {
+	return s.arn("lambda", "function:"+s.name(name))
+}
+
+func (s *stack) stateMachineARN() *string { return s.arn("states", "stateMachine:"+s.name("jobs")) }
+
+func (s *stack) workerServiceARN() *string {
+	return s.arn("ecs", "service/"+s.prefix()+"/"+s.name("worker"))
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdaeventsources"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// newReactions starts the internal functions by what happens: outcome by jobs
+// that ended without their worker, expiry by files that went. (arrived is started
+// by the bucket.)
+func (s *stack) newReactions() {
+	outcome := s.functions["outcome"]
+	for _, name := range []string{"video", "image"} {
+		outcome.AddEventSource(awslambdaeventsources.NewSqsEventSource(s.lanes[name].dead, &awslambdaeventsources.SqsEventSourceProps{
+			BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true),
+		}))
+	}
+	awsevents.NewRule(s.Stack, jsii.String("ExecutionsEnded"), &awsevents.RuleProps{
+		RuleName:    jsii.String(s.name("executions-ended")),
+		Description: jsii.String("Executions that ended without recording how their job did"),
+		EventPattern: &awsevents.EventPattern{
+			Source:     jsii.Strings("aws.states"),
+			DetailType: jsii.Strings("Step Functions Execution Status Change"),
+			Detail: &map[string]any{
+				"status":          []string{"FAILED", "TIMED_OUT", "ABORTED"},
+				"stateMachineArn": []*string{s.stateMachineARN()},
+			},
+		},
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(outcome, &awseventstargets.LambdaFunctionProps{
+			RetryAttempts: jsii.Number(10), MaxEventAge: awscdk.Duration_Hours(jsii.Number(2)),
+		})},
+	})
+
+	// Only records that went are of use; the filter keeps the others from starting
+	// the function, and from costing anything.
+	s.functions["expiry"].AddEventSource(awslambdaeventsources.NewDynamoEventSource(s.tables["files"], &awslambdaeventsources.DynamoEventSourceProps{
+		StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
+		BatchSize:        jsii.Number(100), MaxBatchingWindow: awscdk.Duration_Seconds(jsii.Number(30)),
+		BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true), RetryAttempts: jsii.Number(10),
+		Filters: &[]*map[string]any{awslambda.FilterCriteria_Filter(&map[string]any{
+			"eventName": awslambda.FilterRule_IsEqual(jsii.String("REMOVE")),
+		})},
+	}))
+}

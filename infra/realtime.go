@@ -1,0 +1,25 @@
+package main
+
+import "github.com/aws/jsii-runtime-go"
+
+// newRealtime runs the realtime sessions, where the options ask for them. A
+// session is one connection that stays with its task.
+func (s *stack) newRealtime() {
+	if !s.Realtime {
+		return
+	}
+	s.newBalanced(balanced{
+		container: container{
+			name: "realtime", program: "cmd/realtime", image: s.RealtimeImage,
+			cpu: 1024, memory: 2048, disk: 21, port: 8080, grace: 120,
+			environment: []string{
+				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_BUCKET", "CUTROOM_CORS_ORIGINS",
+			},
+			may: append(s.authenticate(),
+				s.onTable("sessions", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+				s.onTable("files", "GetItem", "Query"), s.onBlobs("files/", "GetObject"), s.tellMissing()),
+		},
+		domain: s.RealtimeDomain, idle: 120, tasks: 1,
+	})
+	s.output("RealtimeUrl", "URL of the realtime sessions", jsii.String("wss://"+s.RealtimeDomain.Name+"/v1/stream"))
+}

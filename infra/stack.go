@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// stack is the service of one stage.
+type stack struct {
+	awscdk.Stack
+	options
+
+	tables       map[string]awsdynamodb.TableV2
+	lanes        map[string]lane
+	secret       awssecretsmanager.Secret
+	settings     awslambda.LayerVersion
+	stateMachine awsstepfunctions.CfnStateMachine
+	functions    map[string]awslambda.Function
+	cluster      *containers
+}
+
+// newStack describes everything of a stage.
+func newStack(app awscdk.App, o options) (*stack, error) {
+	s := &stack{
+		Stack: awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), &awscdk.StackProps{
+			StackName:             jsii.String(o.prefix()),
+			Description:           jsii.String("Cutroom: media editing service and inference gateway, stage " + o.Stage),
+			TerminationProtection: jsii.Bool(o.Protected),
+		}),
+		options: o,
+	}
+	awscdk.Tags_Of(s.Stack).Add(jsii.String("service"), jsii.String("cutroom"), nil)
+	awscdk.Tags_Of(s.Stack).Add(jsii.String("stage"), jsii.String(o.Stage), nil)
+
+	s.tables = s.newTables()
+	s.lanes = s.newLanes()
+	s.secret = s.newSecret()
+	s.stateMachine = s.newStateMachine()
+	var err error
+	if s.settings, err = s.newSettings(); err != nil {
+		return nil, err
+	}
+	s.functions = s.newFunctions()
+	s.newBucket(s.functions["arrived"])
+	s.newWorker()
+	s.newReactions()
+
+	logging := s.newAPILogging()
+	media := s.newMediaAPI(logging)
+	inference := s.newInferenceAPI(logging)
+	s.newRealtime()
+	s.newIngest()
+	s.newDashboard(s.newAlarms(media, inference), media, inference)
+	s.newOutputs(media, inference)
+	return s, nil
+}
+
+// title makes a construct's id of a name such as "media-logs".
+func title(name string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(name, "-") {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/dynamo"
+)
+
+// newTables makes the tables of dynamo.Tables, by their names there. They are
+// paid for by request, so that they cost nothing while nobody calls.
+func (s *stack) newTables() map[string]awsdynamodb.TableV2 {
+	tables := map[string]awsdynamodb.TableV2{}
+	for _, table := range dynamo.Tables() {
+		props := &awsdynamodb.TablePropsV2{
+			TableName:    jsii.String(s.name(table.Name)),
+			Billing:      awsdynamodb.Billing_OnDemand(nil),
+			PartitionKey: stringKey(table.PartitionKey),
+			PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
+				PointInTimeRecoveryEnabled: jsii.Bool(true),
+			},
+			DeletionProtection: jsii.Bool(s.Protected),
+			RemovalPolicy:      s.removal(),
+		}
+		if table.SortKey != "" {
+			props.SortKey = stringKey(table.SortKey)
+		}
+		if table.TTL != "" {
+			props.TimeToLiveAttribute = jsii.String(table.TTL)
+		}
+		if table.StreamsOldImages {
+			props.DynamoStream = awsdynamodb.StreamViewType_OLD_IMAGE
+		}
+		var indexes []*awsdynamodb.GlobalSecondaryIndexPropsV2
+		for _, index := range table.Indexes {
+			projection := awsdynamodb.ProjectionType_ALL
+			if index.KeysOnly {
+				projection = awsdynamodb.ProjectionType_KEYS_ONLY
+			}
+			global := &awsdynamodb.GlobalSecondaryIndexPropsV2{
+				IndexName: jsii.String(index.Name), PartitionKey: stringKey(index.PartitionKey), ProjectionType: projection,
+			}
+			if index.SortKey != "" {
+				global.SortKey = stringKey(index.SortKey)
+			}
+			indexes = append(indexes, global)
+		}
+		if len(indexes) > 0 {
+			props.GlobalSecondaryIndexes = &indexes
+		}
+		tables[table.Name] = awsdynamodb.NewTableV2(s.Stack, jsii.String(title(table.Name)+"Table"), props)
+	}
+	return tables
+}
+
+func stringKey(attribute string) *awsdynamodb.Attribute {
+	return &awsdynamodb.Attribute{Name: jsii.String(attribute), Type: awsdynamodb.AttributeType_STRING}
+}
+
+// removal says what becomes of data when the stack goes.
+func (s *stack) removal() awscdk.RemovalPolicy {
+	if s.Protected {
+		return awscdk.RemovalPolicy_RETAIN
+	}
+	return awscdk.RemovalPolicy_DESTROY
+}
