@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"strings"
 
-	"cutroom/shared/credential"
+	"cutroom/shared/setting"
 )
 
 // devCommand serves everything from one machine.
@@ -18,13 +18,13 @@ type devCommand struct {
 	tiersFlag
 	catalogFlags
 	enhanceFlags
-	Addr      string   `env:"CUTROOM_ADDR" default:":8080" help:"Address of the media API (${env})."`
-	DevKey    string   `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
-	Secret    string   `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, 16 bytes or more; made and kept in the data folder if absent (${env})."`
-	MaxUpload byteSize `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
-	Workers   int      `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors (${env})."`
-	Origins   []string `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
-	Engine    string   `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU (${env})."`
+	Addr      string       `env:"CUTROOM_ADDR" default:":8080" help:"Address of the media API (${env})."`
+	DevKey    string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
+	Secret    string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, 16 bytes or more; made and kept in the data folder if absent (${env})."`
+	MaxUpload setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
+	Workers   int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors (${env})."`
+	Origins   []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
+	Engine    string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU (${env})."`
 }
 
 // Validate refuses settings that could only fail later.
@@ -35,13 +35,11 @@ func (c *devCommand) Validate() error {
 	if c.Workers < 0 || c.Workers > 256 {
 		return fmt.Errorf("CUTROOM_WORKERS: %d is not 0 to 256", c.Workers)
 	}
-	for i, origin := range c.Origins {
-		if origin != "*" && !credential.IsOrigin(origin) {
-			return fmt.Errorf("CUTROOM_CORS_ORIGINS: %q is neither * nor an origin such as https://app.example.com", origin)
-		}
-		// As browsers write it, which is what it is compared with.
-		c.Origins[i] = credential.CanonicalOrigin(origin)
+	origins, err := setting.Origins(c.Origins)
+	if err != nil {
+		return err
 	}
+	c.Origins = origins
 	if c.Secret != "" && len(c.Secret) < minSecret {
 		return fmt.Errorf("CUTROOM_SECRET: it is shorter than %d bytes", minSecret)
 	}

@@ -3,15 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
 
 	"cutroom/shared/credential"
 	"cutroom/shared/model"
 	"cutroom/shared/openai"
+	"cutroom/shared/setting"
 	"cutroom/shared/worker"
 )
 
@@ -27,20 +24,7 @@ type tiersFlag struct {
 	Tiers string `env:"CUTROOM_TIERS" help:"File of the tiers, in place of the built-in one (${env})."`
 }
 
-func (f tiersFlag) table() (credential.Tiers, error) {
-	if f.Tiers == "" {
-		return credential.DefaultTiers()
-	}
-	source, err := os.ReadFile(f.Tiers)
-	if err != nil {
-		return nil, fmt.Errorf("CUTROOM_TIERS: %w", err)
-	}
-	tiers, err := credential.ParseTiers(source)
-	if err != nil {
-		return nil, fmt.Errorf("CUTROOM_TIERS: %s: %w", f.Tiers, err)
-	}
-	return tiers, nil
-}
+func (f tiersFlag) table() (credential.Tiers, error) { return setting.Tiers(f.Tiers) }
 
 // catalogFlags choose the models.
 type catalogFlags struct {
@@ -48,24 +32,7 @@ type catalogFlags struct {
 	Catalog string `env:"CUTROOM_CATALOG" help:"File of the catalog, in place of the built-in one (${env})."`
 }
 
-func (f catalogFlags) catalog() (*model.Catalog, error) {
-	if f.Catalog == "" {
-		catalog, err := model.Default(f.Family)
-		if err != nil {
-			return nil, fmt.Errorf("CUTROOM_FAMILY: %w", err)
-		}
-		return catalog, nil
-	}
-	source, err := os.ReadFile(f.Catalog)
-	if err != nil {
-		return nil, fmt.Errorf("CUTROOM_CATALOG: %w", err)
-	}
-	catalog, err := model.Parse(source, f.Family)
-	if err != nil {
-		return nil, fmt.Errorf("CUTROOM_CATALOG: %s: %w", f.Catalog, err)
-	}
-	return catalog, nil
-}
+func (f catalogFlags) catalog() (*model.Catalog, error) { return setting.Catalog(f.Family, f.Catalog) }
 
 // enhanceFlags choose the chat model that expands prompts.
 type enhanceFlags struct {
@@ -90,25 +57,4 @@ func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
 		return nil, fmt.Errorf("CUTROOM_ENHANCE_URL: %w", err)
 	}
 	return enhancer, nil
-}
-
-// byteSize is a number of bytes, such as "1048576", "512MiB" or "2GiB".
-type byteSize int64
-
-var (
-	byteSizeForm  = regexp.MustCompile(`^([0-9]{1,12})(KiB|MiB|GiB)?$`)
-	byteSizeUnits = map[string]int64{"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-)
-
-// UnmarshalText reads a size; it is at least 1 byte and at most 5 TiB.
-func (s *byteSize) UnmarshalText(text []byte) error {
-	parts := byteSizeForm.FindStringSubmatch(strings.TrimSpace(string(text)))
-	if parts != nil {
-		n, err := strconv.ParseInt(parts[1], 10, 64)
-		if unit := byteSizeUnits[parts[2]]; err == nil && n > 0 && n <= (5<<40)/unit {
-			*s = byteSize(n * unit)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is no size such as 1048576, 512MiB or 2GiB", text)
 }
