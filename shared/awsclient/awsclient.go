@@ -41,3 +41,8 @@ func HTTPClient(wait time.Duration) aws.HTTPClient {
 		t.ResponseHeaderTimeout = wait + AttemptTime
 	})
 }
+
+// IsThrottle reports whether a call was refused for coming too fast.
+func IsThrottle(err error) bool {
+	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err).Bool()
+}
