@@ -1,0 +1,162 @@
+package realtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"cutroom/shared/fault"
+)
+
+// enhanceTime is how long an expanded prompt is waited for.
+const enhanceTime = 10 * time.Second
+
+// control does what the client's messages ask for, one after the other.
+func (c *connection) control() {
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case message := <-c.controls:
+			c.obey(message)
+		}
+	}
+}
+
+func (c *connection) obey(message clientMessage) {
+	switch message.Type {
+	case "prompt":
+		ack := promptAck{Type: "prompt_ack", Prompt: message.Prompt}
+		ack.Error = c.explain(c.changePrompt(message))
+		ack.Success = ack.Error == ""
+		c.say(ack)
+	case "set_image":
+		ack := setImageAck{Type: "set_image_ack"}
+		ack.Error = c.explain(c.changeImage(message))
+		ack.Success = ack.Error == ""
+		c.say(ack)
+	case "livekit_join":
+		c.say(errorMessage{"error", noLiveKit.message})
+		c.end(endedByLiveKit)
+	default:
+		c.say(errorMessage{"error", "There is no message of this type. Send prompt, set_image or a binary frame."})
+	}
+}
+
+// explain is what the client is told of an error, "" for none.
+func (c *connection) explain(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case fault.Is(err, fault.Invalid), fault.Is(err, fault.Limited):
+		return err.Error()
+	}
+	if c.life.Err() == nil {
+		c.server.Logger.Error("a message could not be obeyed", "session", c.session.ID(), "error", err)
+	}
+	return "Internal error"
+}
+
+// errTooFast refuses a change that comes too soon after others.
+func errTooFast() error { return fault.New(fault.Limited, "Too many changes. Slow down.") }
+
+// changePrompt does what a message of type prompt asks for.
+//
+// Errors: fault.Invalid; fault.Limited.
+func (c *connection) changePrompt(message clientMessage) error {
+	if !c.pace.changes.Allow() {
+		return errTooFast()
+	}
+	text, sent, err := textOf("prompt", message.Prompt)
+	if err != nil {
+		return err
+	}
+	if !sent {
+		return fault.New(fault.Invalid, "prompt is required.")
+	}
+	enhance, err := message.enhances()
+	if err != nil {
+		return err
+	}
+	return c.setPrompt(text, enhance)
+}
+
+// textOf reads a member that is a string; not sent when it is absent or null.
+//
+// Errors: fault.Invalid.
+func textOf(name string, member json.RawMessage) (text string, sent bool, err error) {
+	if isNull(member) {
+		return "", false, nil
+	}
+	if json.Unmarshal(member, &text) != nil {
+		return "", false, fault.New(fault.Invalid, "%s is a string.", name)
+	}
+	return text, true, nil
+}
+
+func isNull(member json.RawMessage) bool {
+	return len(member) == 0 || bytes.Equal(member, []byte("null"))
+}
+
+// enhances reports whether the prompt may be expanded, as it may where nothing
+// else is said (decisions.md, "Forms").
+//
+// Errors: fault.Invalid.
+func (m clientMessage) enhances() (bool, error) {
+	enhance := true
+	if !isNull(m.EnhancePrompt) && json.Unmarshal(m.EnhancePrompt, &enhance) != nil {
+		return false, fault.New(fault.Invalid, "enhance_prompt is true or false.")
+	}
+	return enhance, nil
+}
+
+// prompts keeps the changes of an editor apart.
+type prompts struct {
+	// mu is held while the editor is changed.
+	mu sync.Mutex
+	// superseded ends the expansion of the last prompt, when there is one.
+	superseded context.CancelFunc
+	expanding  sync.WaitGroup
+}
+
+func (p *prompts) wait() { p.expanding.Wait() }
+
+// setPrompt has the editor follow the prompt at once, and an expanded one as
+// soon as there is one.
+//
+// Errors: fault.Invalid.
+func (c *connection) setPrompt(prompt string, enhance bool) error {
+	if utf8.RuneCountInString(prompt) > maxPrompt {
+		return fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
+	}
+	p := &c.prompts
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.superseded != nil {
+		p.superseded()
+		p.superseded = nil
+	}
+	c.editor.SetPrompt(prompt)
+	if c.server.Enhancer == nil || !enhance || prompt == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.life, enhanceTime)
+	p.superseded = cancel
+	p.expanding.Go(func() {
+		defer cancel()
+		expanded, err := c.server.Enhancer.Enhance(ctx, prompt, maxPrompt)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			c.server.Logger.Warn("a prompt is used as it was sent", "session", c.session.ID(), "error", err)
+		default:
+			c.editor.SetPrompt(expanded)
+		}
+	})
+	return nil
+}

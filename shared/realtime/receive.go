@@ -1,0 +1,73 @@
+package realtime
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
+)
+
+// pace bounds how fast a client may send text messages.
+type pace struct {
+	// messages are all of them: a client that is faster loses its session.
+	messages *rate.Limiter
+	// changes are those that set something: one that is too fast is refused.
+	changes *rate.Limiter
+}
+
+func newPace() pace {
+	return pace{messages: rate.NewLimiter(50, 200), changes: rate.NewLimiter(10, 30)}
+}
+
+// receive reads what the client sends, until the connection ends. It never waits
+// for the engine, so that what the client sent last is always known.
+func (c *connection) receive() {
+	for {
+		kind, content, err := c.next()
+		switch {
+		case errors.Is(err, websocket.ErrMessageTooBig):
+			c.end(endedBySize)
+			return
+		case err != nil:
+			c.end(endedByClient)
+			return
+		case kind == websocket.MessageBinary:
+			c.frames.put(content)
+			continue
+		case !c.pace.messages.Allow():
+			c.end(endedByFlood)
+			return
+		}
+		var message clientMessage
+		if err := json.Unmarshal(content, &message); err != nil {
+			c.say(errorMessage{"error", "A text message is a JSON object with a type, and this one is not."})
+			continue
+		}
+		select {
+		case c.controls <- message:
+		case <-c.life.Done():
+		}
+	}
+}
+
+// next reads a message.
+//
+// Errors: websocket.ErrMessageTooBig; those of the connection.
+func (c *connection) next() (websocket.MessageType, []byte, error) {
+	kind, reader, err := c.socket.Reader(c.wire)
+	if err != nil {
+		return 0, nil, err
+	}
+	c.heard()
+	if kind == websocket.MessageText {
+		content, err := io.ReadAll(reader) // within the socket's limit
+		return kind, content, err
+	}
+	content, err := io.ReadAll(io.LimitReader(reader, maxFrame+1))
+	if err == nil && len(content) > maxFrame {
+		err = websocket.ErrMessageTooBig
+	}
+	return kind, content, err
+}

@@ -1,0 +1,96 @@
+package realtime
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// sendBuffer is how many bytes the system may hold of what a client has not
+// taken yet: with more, a slow client would see frames that are seconds old.
+const sendBuffer = 128 << 10
+
+// socket is an accepted WebSocket.
+type socket struct {
+	*websocket.Conn
+	network net.Conn
+	times   Times
+}
+
+// hijacker hands over the connection below a response, and keeps it.
+type hijacker struct {
+	http.ResponseWriter
+	network net.Conn
+}
+
+// Hijack is for the WebSocket library.
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	network, buffer, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	h.network = network
+	if tcp, ok := network.(*net.TCPConn); ok {
+		// Without it the system chooses a size.
+		_ = tcp.SetWriteBuffer(sendBuffer)
+	}
+	return network, buffer, nil
+}
+
+// accept upgrades a connection, whoever asks; nil when it cannot be upgraded,
+// which is then answered.
+func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
+	h := &hijacker{ResponseWriter: w}
+	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
+		// Origins are checked once it is known who calls, and refused as
+		// everything is, on the open connection.
+		InsecureSkipVerify: true,
+		// JPEG frames do not become smaller.
+		CompressionMode: websocket.CompressionDisabled,
+	})
+	if err != nil {
+		return nil
+	}
+	conn.SetReadLimit(maxText)
+	return &socket{conn, h.network, times}
+}
+
+// send sends a message as JSON.
+func (s *socket) send(ctx context.Context, message any) error {
+	text, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, websocket.MessageText, text)
+}
+
+// write sends a message. A client that does not take it in time is cut off.
+func (s *socket) write(ctx context.Context, kind websocket.MessageType, message []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, s.times.Write)
+	defer cancel()
+	return s.Write(ctx, kind, message)
+}
+
+// close closes the connection with the code and the reason, and waits until the
+// client has agreed or its time is over.
+func (s *socket) close(code websocket.StatusCode, reason string) {
+	// The library's own wait does not end while a client stalls inside a
+	// message.
+	cut := time.AfterFunc(s.times.Close, func() { s.network.Close() })
+	defer cut.Stop()
+	_ = s.Close(code, reason) // fails when the client has gone
+}
+
+// refuse says why there is no session, and closes.
+func (s *socket) refuse(ctx context.Context, no refusal) {
+	if s.send(ctx, errorMessage{"error", no.message}) == nil {
+		s.close(no.code, no.reason)
+		return
+	}
+	_ = s.CloseNow()
+}
