@@ -145,9 +145,9 @@ func readBody(r *http.Request) ([]byte, *Error) {
 
 // promptTokens counts the prompt, where no upstream has said how long it is.
 func (c *completion) promptTokens() int64 {
-	count := 0
-	count += c.request.PromptTexts(func(text []byte) { count += c.Tokenizer.Count(string(text)) })
-	return int64(count)
+	text := 0
+	besides := c.request.PromptTexts(func(piece []byte) { text += c.Tokenizer.Count(string(piece)) })
+	return int64(text + besides)
 }
 
 // settle meters what the call has used, once. It is called before the answer

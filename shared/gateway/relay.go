@@ -51,7 +51,7 @@ func (c *completion) relay(ctx context.Context, response *http.Response, dog wat
 		case ok:
 			done, f := relay.pass(e)
 			if f != nil {
-				return f
+				return relay.fail(f)
 			}
 			if done {
 				return relay.finish(reader, dog)
@@ -65,7 +65,7 @@ func (c *completion) relay(ctx context.Context, response *http.Response, dog wat
 		case err != nil:
 			f := brokenOff(ctx, err)
 			f.elsewhere = !relay.begun && f.outcome == Failed
-			return f
+			return relay.fail(f)
 		}
 		if c.stream.send() != nil {
 			return &failure{told: upstreamFailed(), outcome: Abandoned}
@@ -179,6 +179,15 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	out = appendEdited(out, e.data, edits)
 	r.stream.out = append(out, "\n\n"...)
 	return false, nil
+}
+
+// fail sends what was generated before the failure: once there was a chunk the
+// answer is a stream, however close the failure came.
+func (r *relay) fail(f *failure) *failure {
+	if r.begun && r.stream.send() != nil {
+		f.outcome = Abandoned
+	}
+	return f
 }
 
 // finish meters and ends the stream, and leaves the upstream's connection fit
