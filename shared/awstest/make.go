@@ -12,6 +12,7 @@ import (
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -153,4 +154,21 @@ func (c *Cloud) makeQueue(t testing.TB, attributes map[string]string) (url, arn 
 		t.Fatalf("make the queue %s: %v", name, err)
 	}
 	return *created.QueueUrl, fmt.Sprintf("arn:aws:sqs:%s:%s:%s", Region, Account, name)
+}
+
+// MakeStateMachine makes a state machine and gives its ARN. The local AWS does
+// not know TimeoutSecondsPath: a definition that is to time out says
+// TimeoutSeconds.
+func (c *Cloud) MakeStateMachine(t testing.TB, definition string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	defer cancel()
+	made, err := sfn.NewFromConfig(c.Config()).CreateStateMachine(ctx, &sfn.CreateStateMachineInput{
+		Name: aws.String(c.made.name("jobs")), Definition: &definition,
+		RoleArn: aws.String("arn:aws:iam::" + Account + ":role/jobs"),
+	})
+	if err != nil {
+		t.Fatalf("make a state machine: %v", err)
+	}
+	return *made.StateMachineArn
 }
