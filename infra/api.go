@@ -90,7 +90,7 @@ func (s *stack) binaryTypes() []string {
 // no default of API Gateway ends an answer before its function.
 func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	options := &awsapigateway.LambdaIntegrationOptions{
-		AllowTestInvoke: jsii.Bool(false), ScopePermissionToMethod: jsii.Bool(false),
+		ScopePermissionToMethod: jsii.Bool(false),
 		Timeout: awscdk.Duration_Seconds(jsii.Number(bufferedTimeout)),
 	}
 	if e.streams && s.Streaming {

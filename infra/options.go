@@ -62,6 +62,8 @@ type options struct {
 	RequestsPerSecond, Burst int
 	// LogDays is how long logs are kept, in days.
 	LogDays int
+	// Watch makes alarms and a dashboard.
+	Watch bool
 	// AlarmEmail is told of alarms; empty tells nobody.
 	AlarmEmail string
 	// APILogRole makes the role by which API Gateway writes logs, which is a
@@ -136,6 +138,7 @@ func readOptions(values map[string]any) (options, error) {
 		RequestsPerSecond: r.number("requestsPerSecond", 1000, 1, 10000),
 		Burst:             r.number("burst", 2000, 1, 5000),
 		LogDays:           r.number("logDays", 30, 1, 3653),
+		Watch:             r.oneOf("watch", "on", "on", "off") == "on",
 		AlarmEmail:        r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an address"),
 		APILogRole:        r.oneOf("apiLogRole", "create", "create", "keep") == "create",
 	}
@@ -169,6 +172,9 @@ func (r *reader) relations(o options) {
 	}
 	if !o.Network.set() && len(o.Network.Subnets)+len(o.Network.Zones)+len(o.Network.SecurityGroups) > 0 {
 		r.fail("vpc", "set where subnets, zones or securityGroups are")
+	}
+	if !o.Watch && o.AlarmEmail != "" {
+		r.fail("alarmEmail", "left out where watch is off")
 	}
 	// Keys travel in these requests, and a load balancer has no certificate of
 	// its own as API Gateway has.

@@ -41,8 +41,10 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	s.tables = s.newTables()
 	s.lanes = s.newLanes()
 	s.secret = s.newSecret()
-	s.stateMachine = s.newStateMachine()
 	var err error
+	if s.stateMachine, err = s.newStateMachine(); err != nil {
+		return nil, err
+	}
 	if s.settings, err = s.newSettings(); err != nil {
 		return nil, err
 	}
@@ -56,7 +58,9 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	inference := s.newInferenceAPI(logging)
 	s.newRealtime()
 	s.newIngest()
-	s.newDashboard(s.newAlarms(media, inference), media, inference)
+	if s.Watch {
+		s.newDashboard(s.newAlarms(media, inference), media, inference)
+	}
 	s.newOutputs(media, inference)
 	return s, nil
 }

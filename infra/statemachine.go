@@ -4,11 +4,17 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/stepfn"
 )
 
 // newStateMachine makes the state machine that sees a job from its queue to its
 // end.
-func (s *stack) newStateMachine() awsstepfunctions.CfnStateMachine {
+func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
+	definition, err := stepfn.Definition(s.name("jobs"))
+	if err != nil {
+		return nil, err
+	}
 	role := awsiam.NewRole(s.Stack, jsii.String("StateMachineRole"), &awsiam.RoleProps{
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("states.amazonaws.com"), nil),
 	})
@@ -17,10 +23,11 @@ func (s *stack) newStateMachine() awsstepfunctions.CfnStateMachine {
 		StateMachineName: jsii.String(s.name("jobs")),
 		StateMachineType: jsii.String("STANDARD"),
 		RoleArn:          role.RoleArn(),
-		DefinitionString: jsii.String(`{"StartAt":"A","States":{"A":{"Type":"Succeed"}}}`),
+		DefinitionString: jsii.String(definition),
 	})
+	// Step Functions tries the role as it is set.
 	machine.Node().AddDependency(role)
 	suppress(machine, "AwsSolutions-SF1", "A log of every event would cost more than the executions, and repeat what the record of the job and the function's logs say.")
 	suppress(machine, "AwsSolutions-SF2", "A trace of four transitions says no more than the execution's own history, for a price.")
-	return machine
+	return machine, nil
 }
