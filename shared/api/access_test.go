@@ -125,6 +125,8 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 			[]int{401, 401, 401, 401, 401, 401, 401, 404, 403, 403, 403, 204, 403}},
 		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + md5, "", "",
 			[]int{401, 401, 401, 401, 401, 401, 401, 404, 403, 403, 403, 200, 403}},
+		{"GET /v1/realtime/quota", "/v1/realtime/quota", "", "",
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
 		{"POST /v1/client/tokens", "/v1/client/tokens", "", "",
 			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
 	} {

@@ -60,6 +60,10 @@ type Config struct {
 	Signer Signer
 	// UploadURLs are the URLs that the group Uploads takes bytes by.
 	UploadURLs UploadURLs
+	// Sessions counts realtime sessions, and QuotaReads how often a key asks for
+	// their number (nil limits none), for the group Realtime.
+	Sessions   Sessions
+	QuotaReads Limiter
 	// MaxUpload is how large a file in a form may be, in bytes; 0 takes
 	// DefaultMaxUpload.
 	MaxUpload int64
@@ -77,7 +81,7 @@ type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Generate, Tokens, Models, Files, Uploads, OpenAPI, Health}
+	return []Group{Jobs, Content, Generate, Tokens, Models, Files, Uploads, Realtime, OpenAPI, Health}
 }
 
 // New makes the handler of the groups, of all of them when none is named.

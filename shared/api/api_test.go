@@ -31,6 +31,7 @@ import (
 	"cutroom/shared/media/mediatest"
 	"cutroom/shared/model"
 	"cutroom/shared/sqlite"
+	"cutroom/shared/uptime"
 )
 
 // Keys of two accounts.
@@ -54,6 +55,8 @@ type setup struct {
 	imageWait, videoWait time.Duration
 	workers              int
 	ready                func(context.Context) error
+	// sessions is how many realtime sessions an account may have.
+	sessions int
 	// stored is how many bytes an account may store, 0 for any number.
 	stored int64
 	// blobs, store and shelf wrap the real ones.
@@ -77,11 +80,15 @@ type world struct {
 	queue   *sqlite.Queue
 	jobs    *job.Service
 	shelf   *sqlite.Files // records of files
+	live    *sqlite.Sessions
 	sweeper *file.Sweeper
 	catalog *model.Catalog
 	later   atomic.Int64 // by how much the clock is ahead, in ns
 	log     *syncBuffer
 }
+
+// ownTime passes only as the test lets it.
+func (w *world) ownTime() time.Time { return time.Unix(0, w.later.Load()) }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
 
@@ -111,7 +118,8 @@ func newWorld(t *testing.T, s setup) *world {
 	w.blobs, err = folder.Open(w.root)
 	must(err)
 	tiers := credential.Tiers{credential.DefaultTier: {
-		RequestsPerSecond: s.rate.PerSecond, Burst: s.rate.Burst, PendingJobs: s.pending, StoredBytes: s.stored}}
+		RequestsPerSecond: s.rate.PerSecond, Burst: s.rate.Burst, PendingJobs: s.pending, StoredBytes: s.stored,
+		RealtimeSessions: s.sessions}}
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
 		must(err)
@@ -134,6 +142,9 @@ func newWorld(t *testing.T, s setup) *world {
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	w.shelf = db.Files()
+	clock, err := uptime.Open()
+	must(err)
+	w.live = db.Sessions(clock)
 	w.sweeper = &file.Sweeper{Store: w.shelf, Blobs: w.blobs, Now: w.now, Logger: logger}
 	var shelf file.Store = w.shelf
 	if s.shelf != nil {
@@ -150,6 +161,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Blobs: blobs, Files: file.NewService(file.Config{
 				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
 			}),
+			Sessions: w.live, QuotaReads: limit.NewWindow(w.ownTime),
 			Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
 			Warm: s.warm, Downloads: s.signs,
 		}, s.groups...),
