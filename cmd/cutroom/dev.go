@@ -18,6 +18,7 @@ type devCommand struct {
 	tiersFlag
 	catalogFlags
 	enhanceFlags
+	inferenceFlags
 	Addr      string       `env:"CUTROOM_ADDR" default:":8080" help:"Address of the media API (${env})."`
 	DevKey    string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
 	Secret    string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, 16 bytes or more; made and kept in the data folder if absent (${env})."`
@@ -49,6 +50,9 @@ func (c *devCommand) Validate() error {
 	if c.Addr == "" {
 		return fmt.Errorf("CUTROOM_ADDR: it is empty")
 	}
+	if c.InferenceAddr == "" {
+		return fmt.Errorf("CUTROOM_INFERENCE_ADDR: it is empty")
+	}
 	return nil
 }
 
@@ -77,7 +81,7 @@ func (c *devCommand) workers() int {
 	return max(1, runtime.NumCPU()/2)
 }
 
-// welcome prints what a person needs for a first edit.
+// welcome prints what a person needs for a first edit and a first chat.
 func (c *devCommand) welcome(out io.Writer, server *server) {
 	base := "http://" + reachable(server.listener.Addr())
 	example := c.Family + "-2.5"
@@ -85,6 +89,7 @@ func (c *devCommand) welcome(out io.Writer, server *server) {
 Cutroom is ready. Its preview engine edits on this machine's CPU.
 
   Media API   %[1]s
+  Inference   %[5]s
   Docs        %[1]s/docs
   Key         %[2]s
   Data        %[3]s
@@ -94,10 +99,15 @@ Edit the sample clip (from the repository's folder), look how far it is, and fet
   curl -s %[1]s/v1/jobs/%[4]s -H 'x-api-key: %[2]s' -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
   curl -s %[1]s/v1/jobs/JOB_ID -H 'x-api-key: %[2]s'
   curl -s %[1]s/v1/jobs/JOB_ID/content -H 'x-api-key: %[2]s' -o edited.mp4
+`, base, server.devKey, c.Data, example, server.gateway.url())
+	if slug, ok := server.gateway.chatModel(); ok {
+		fmt.Fprintf(out, `
+Chat, through the inference gateway:
 
-Ctrl-C stops it.
-
-`, base, server.devKey, c.Data, example)
+  curl -s %s/v1/chat/completions -H 'Authorization: Bearer %s' -d '{"model": "%s", "messages": [{"role": "user", "content": "Hello!"}]}'
+`, server.gateway.url(), server.devKey, slug)
+	}
+	fmt.Fprint(out, "\nCtrl-C stops it.\n\n")
 }
 
 // reachable is an address that a client on this machine can use for a listener.

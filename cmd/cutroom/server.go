@@ -52,6 +52,7 @@ type server struct {
 	sweeper  *job.Sweeper
 	files    *file.Sweeper
 	tokens   *credential.TokenSweeper
+	gateway  *inference
 	devKey   string
 	// stopping ends when the server stops, before its requests do.
 	stopping context.Context
@@ -68,10 +69,11 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 			s.close()
 		}
 	}()
-	catalog, err := c.catalog()
+	live, catalogFile, err := c.liveCatalog()
 	if err != nil {
 		return s, err
 	}
+	catalog := live.Catalog()
 	tiers, err := c.table()
 	if err != nil {
 		return s, err
@@ -134,9 +136,15 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if s.listener, err = net.Listen("tcp", c.Addr); err != nil {
 		return s, fmt.Errorf("CUTROOM_ADDR: %w", err)
 	}
+	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, time.Now), limit.New(time.Now)
+	if s.gateway, err = newInference(c, inferenceParts{
+		db: s.db, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter, logger: logger,
+	}); err != nil {
+		return s, err
+	}
 	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError(c.Origins), Handler: api.New(api.Config{
-		Catalog: catalog, Jobs: service, Authenticator: credential.NewAuthenticator(s.db.Keys(), tiers, time.Now),
-		Limiter: limit.New(time.Now), Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
+		Catalog: catalog, Jobs: service, Authenticator: authenticator,
+		Limiter: limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload), Logger: logger,
 	})})
@@ -173,11 +181,17 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.sweeper.Run(background) })
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })
+	running.Go(func() { s.gateway.followCatalog(background) })
+	// What requests use until their ends is still written.
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	running.Go(func() { s.gateway.writer.Run(writing) })
 	defer running.Wait()
+	defer stopWriting()
 	defer stop()
 
-	served := make(chan error, 1)
+	served := make(chan error, 2)
 	go func() { served <- s.http.Serve(s.listener) }()
+	go func() { served <- s.gateway.http.Serve(s.gateway.listener) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("serve: %w", err)
@@ -188,9 +202,15 @@ func (s *server) run(ctx context.Context) error {
 	stop()
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
-	if err := s.http.Shutdown(shutdown); err != nil {
-		s.logger.Warn("requests were cut off", "error", err)
+	var ending sync.WaitGroup
+	for _, surface := range []*httpserver.Server{s.http, s.gateway.http} {
+		ending.Go(func() {
+			if err := surface.Shutdown(shutdown); err != nil {
+				s.logger.Warn("requests were cut off", "error", err)
+			}
+		})
 	}
+	ending.Wait()
 	return nil
 }
 
@@ -199,6 +219,9 @@ func (s *server) close() {
 	s.stop()
 	if s.listener != nil {
 		s.listener.Close()
+	}
+	if s.gateway != nil {
+		s.gateway.close()
 	}
 	if s.db != nil {
 		if err := s.db.Close(); err != nil {

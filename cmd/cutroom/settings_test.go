@@ -38,6 +38,8 @@ func TestWrongSettings(t *testing.T) {
 		{"an empty address", "CUTROOM_ADDR=", []string{"empty"}},
 		{"a port beyond the last", "CUTROOM_ADDR=127.0.0.1:70000", []string{"70000"}},
 		{"a port that is used", "CUTROOM_ADDR=" + taken.Addr().String(), []string{taken.Addr().String(), "in use"}},
+		{"an empty inference address", "CUTROOM_INFERENCE_ADDR=", []string{"empty"}},
+		{"an inference port that is used", "CUTROOM_INFERENCE_ADDR=" + taken.Addr().String(), []string{taken.Addr().String(), "in use"}},
 		{"no data folder", "CUTROOM_DATA=", []string{"empty"}},
 		{"a file as data folder", "CUTROOM_DATA=" + write("file", ""), []string{"file"}},
 		{"a path as family", "CUTROOM_FAMILY=a/b", []string{`"a/b"`, "letters"}},
@@ -52,6 +54,7 @@ func TestWrongSettings(t *testing.T) {
 		{"a catalog that is not there", "CUTROOM_CATALOG=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
 		{"a catalog with a typing error", "CUTROOM_CATALOG=" + write("typo.yaml", strings.Replace(catalog, "fps: 25", "fsp: 25", 1)), []string{"typo.yaml", "fsp"}},
 		{"a catalog with a wrong size", "CUTROOM_CATALOG=" + write("size.yaml", strings.Replace(catalog, "1088x624", "1088x625", 1)), []string{"size.yaml", "line", "1088x625"}},
+		{"a catalog with an upstream that is no URL", "CUTROOM_CATALOG=" + write("upstream.yaml", strings.Replace(catalog, `url: "embedded:"`, `url: "here"`, 1)), []string{"upstream.yaml", "line", "cutroom-echo", "http"}},
 		{"a catalog with a name twice", "CUTROOM_CATALOG=" + write("twice.yaml", strings.Replace(catalog, "$family-2.1", "$family-2.5", 1)), []string{"twice.yaml", "line", "gen-2.5"}},
 		{"tiers that are not there", "CUTROOM_TIERS=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
 		{"tiers without the default", "CUTROOM_TIERS=" + write("tiers.yaml", "gold: {pending_jobs: 1}\n"), []string{"tiers.yaml", "default"}},
@@ -64,7 +67,7 @@ func TestWrongSettings(t *testing.T) {
 		{"an engine that there is not", "CUTROOM_ENGINE=magic", []string{"magic", "preview"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + filepath.Join(t.TempDir(), "data"), c.setting}
+			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + filepath.Join(t.TempDir(), "data"), c.setting}
 			refused(t, settings, append(c.says, strings.SplitN(c.setting, "=", 2)[0])...)
 		})
 	}
@@ -79,7 +82,7 @@ func TestFlags(t *testing.T) {
 	for flag, setting := range map[string]string{
 		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--family": "CUTROOM_FAMILY", "--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
 		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
-		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE",
+		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
 	} {
 		if !strings.Contains(help.Stdout, flag) || !strings.Contains(help.Stdout, setting) {
 			t.Errorf("the help does not tell of %s and %s", flag, setting)
@@ -229,7 +232,7 @@ func TestTheWelcomeWorks(t *testing.T) {
 			lines = append(lines, line)
 		}
 	}
-	if len(lines) != 3 {
+	if len(lines) != 4 {
 		t.Fatalf("%d curl lines in %s", len(lines), server.Printed())
 	}
 	paste := func(line, id string) string {
@@ -253,6 +256,9 @@ func TestTheWelcomeWorks(t *testing.T) {
 	}
 	if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("%+v, %v", job, err)
+	}
+	if chat := paste(lines[3], ""); !strings.Contains(chat, `"chat.completion"`) || !strings.Contains(chat, "no language model") {
+		t.Errorf("the chat gave %s", chat)
 	}
 	edited := filepath.Join(t.TempDir(), "edited.mp4")
 	paste(strings.Replace(lines[2], "-o edited.mp4", "-o "+edited, 1), id)

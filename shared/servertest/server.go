@@ -44,6 +44,7 @@ func (p Program) Launch(data string, settings ...string) (*Server, error) {
 	server.cmd.Env = environment(append([]string{
 		"CUTROOM_DATA=" + data,
 		"CUTROOM_ADDR=127.0.0.1:0",
+		"CUTROOM_INFERENCE_ADDR=127.0.0.1:0",
 		"CUTROOM_DEV_KEY=" + Key,
 	}, settings...))
 	server.cmd.Stdout, server.cmd.Stderr = server.printed, server.log
@@ -112,6 +113,19 @@ func (s *Server) healthy(ctx context.Context) bool {
 // URL is where the media API is served, "" before the server printed it.
 func (s *Server) URL() string {
 	found := address.FindStringSubmatch(s.printed.String())
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// inferenceAddress is how the server says where its gateway listens.
+var inferenceAddress = regexp.MustCompile(`(?m)^\s*Inference\s+(http://\S+)$`)
+
+// InferenceURL is where the inference gateway is served, "" before the server
+// printed it.
+func (s *Server) InferenceURL() string {
+	found := inferenceAddress.FindStringSubmatch(s.printed.String())
 	if found == nil {
 		return ""
 	}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/gateway"
+	"cutroom/shared/httpserver"
+	"cutroom/shared/limit"
+	"cutroom/shared/model"
+	"cutroom/shared/modelserver"
+	"cutroom/shared/prometheus"
+	"cutroom/shared/sqlite"
+	"cutroom/shared/tokenizer"
+	"cutroom/shared/usage"
+)
+
+// catalogEvery is how often the catalog's file is looked at.
+const catalogEvery = 2 * time.Second
+
+// inferenceFlags are the settings of the inference gateway.
+type inferenceFlags struct {
+	InferenceAddr string `env:"CUTROOM_INFERENCE_ADDR" default:":8081" help:"Address of the inference gateway (${env})."`
+	MetricsKey    string `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address from other machines, as a Bearer token; without one only this machine reads it (${env})."`
+}
+
+// inference is the gateway's part of the server.
+type inference struct {
+	listener net.Listener
+	http     *httpserver.Server
+	gateway  *gateway.Gateway
+	writer   *usage.Writer
+	catalog  *model.Live
+	// file is what the catalog follows; its path is empty for the built-in one.
+	file   model.File
+	logger *slog.Logger
+}
+
+// inferenceParts are what the gateway shares with the rest of the server.
+type inferenceParts struct {
+	db            *sqlite.DB
+	catalog       *model.Live
+	file          model.File
+	authenticator *credential.Authenticator
+	limiter       *limit.Limiter
+	logger        *slog.Logger
+}
+
+// newInference makes the gateway and listens. On error nothing is left open.
+func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
+	listener, err := net.Listen("tcp", c.InferenceAddr)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_INFERENCE_ADDR: %w", err)
+	}
+	tokens := tokenizer.New()
+	metrics := prometheus.New()
+	i := &inference{
+		listener: listener, catalog: parts.catalog, file: parts.file, logger: parts.logger,
+		writer: usage.NewWriter(usage.WriterConfig{Store: parts.db.Usage(), NewID: rand.Text, Logger: parts.logger}),
+	}
+	i.gateway = gateway.New(gateway.Config{
+		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
+		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
+		Embedded: modelserver.New(modelserver.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
+		Observer: metrics, Origins: c.Origins, Trailers: true,
+		Now: time.Now, Random: mathrand.Float64, NewID: rand.Text, Logger: parts.logger,
+	})
+	metrics.Watch(i.gateway.Health)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics.Handler(c.MetricsKey))
+	mux.Handle("/", i.gateway)
+	i.http = httpserver.New(httpserver.Config{Logger: parts.logger, Failed: gateway.Panicked(c.Origins), Handler: mux})
+	return i, nil
+}
+
+// url is where a client on this machine reaches the gateway.
+func (i *inference) url() string { return "http://" + reachable(i.listener.Addr()) }
+
+// chatModel gives the slug of the first model that chats, where there is one.
+func (i *inference) chatModel() (slug string, ok bool) {
+	for _, row := range i.catalog.Catalog().InferenceModels() {
+		if row.Serves(model.Chat) {
+			return row.ID, true
+		}
+	}
+	return "", false
+}
+
+// followCatalog takes over what changes in the catalog's file until the context
+// ends.
+func (i *inference) followCatalog(ctx context.Context) {
+	if i.file.Path != "" {
+		i.catalog.Follow(ctx, i.file, catalogEvery, nil, i.logger)
+	}
+}
+
+// close releases what newInference took.
+func (i *inference) close() {
+	i.listener.Close()
+	i.gateway.Close()
+}
+
+// liveCatalog reads the catalog, with the file that it follows.
+func (f catalogFlags) liveCatalog() (*model.Live, model.File, error) {
+	file := model.File{Path: f.Catalog, Family: f.Family}
+	if f.Catalog != "" {
+		// Read first, so that a change meanwhile is one that is seen later. What
+		// cannot be read is reported below.
+		file.Source, _ = os.ReadFile(f.Catalog)
+	}
+	catalog, err := f.catalog()
+	if err != nil {
+		return nil, file, err
+	}
+	return model.NewLive(catalog), file, nil
+}
