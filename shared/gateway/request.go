@@ -63,7 +63,9 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	if problem := bounded(body); problem != nil {
 		return nil, problem
 	}
-	s := scan{route: route, reader: newJSONReader(body)}
+	reader := newJSONReader(body)
+	defer reader.free()
+	s := scan{route: route, reader: reader}
 	if err := s.body(); err != nil {
 		return nil, notJSON(err)
 	}
@@ -79,7 +81,8 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	}
 	if name := m.MaxTokensField; name != maxTokensField.String() && name != maxCompletionTokensField.String() {
 		// Only now is it known that one more field has a meaning.
-		s = scan{route: route, reader: newJSONReader(body), rowTokens: name}
+		reader.read(body)
+		s = scan{route: route, reader: reader, rowTokens: name}
 		if err := s.body(); err != nil {
 			return nil, notJSON(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -19,6 +20,8 @@ const (
 	maxMembers = 1 << 18
 	// maxParam bounds what an error repeats of the names that a caller sent.
 	maxParam = 256
+	// maxReaderRoom bounds the room that a reader keeps for the next body, in bytes.
+	maxReaderRoom = 16 << 10
 )
 
 // span is a piece of a body, from start up to end.
@@ -29,13 +32,34 @@ type span struct{ start, end int }
 // readers could take for different requests is none that a gateway can vouch
 // for.
 type jsonReader struct {
-	decoder *jsontext.Decoder
+	source  bytes.Buffer
+	decoder jsontext.Decoder
 	// name and text are room for what has escapes.
 	name, text []byte
 }
 
+// jsonReaders keeps what readers need to see that no name stands twice.
+var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
+
+// newJSONReader makes a reader of a body that is not changed meanwhile.
 func newJSONReader(body []byte) *jsonReader {
-	return &jsonReader{decoder: jsontext.NewDecoder(bytes.NewBuffer(body))}
+	r := jsonReaders.Get().(*jsonReader)
+	r.read(body)
+	return r
+}
+
+func (r *jsonReader) read(body []byte) {
+	r.source = *bytes.NewBuffer(body)
+	r.decoder.Reset(&r.source)
+}
+
+// free gives the reader back. Nothing that it has given may be used any more.
+func (r *jsonReader) free() {
+	r.read(nil)
+	if max(cap(r.name), cap(r.text)) > maxReaderRoom {
+		r.name, r.text = nil, nil
+	}
+	jsonReaders.Put(r)
 }
 
 // kind looks at the kind of what comes next: '{', '[', '"', '0', 't', 'f', 'n',
@@ -49,36 +73,21 @@ func (r *jsonReader) value() (jsontext.Value, span, error) {
 	return value, span{end - len(value), end}, err
 }
 
-// object reads an object. member is called after each name, which is good until
-// then, and reads the value. Of anything else but an object it is the error.
-func (r *jsonReader) object(member func(name []byte, key span) error) (span, error) {
-	return r.brackets('}', func(int) error {
-		name, key, err := r.key()
-		if err != nil {
-			return err
-		}
-		return member(name, key)
-	})
+// open reads the bracket that opens an object or array, and gives its place. The
+// members or elements follow until kind is that of the closing bracket; where no
+// JSON follows there is no kind, and reading gives the error.
+func (r *jsonReader) open() (int, error) {
+	_, err := r.decoder.ReadToken()
+	return int(r.decoder.InputOffset()) - 1, err
 }
 
-// array reads an array. element is called for each element and reads it.
-func (r *jsonReader) array(element func(i int) error) (span, error) { return r.brackets(']', element) }
-
-func (r *jsonReader) brackets(closing jsontext.Kind, inside func(i int) error) (span, error) {
-	if _, err := r.decoder.ReadToken(); err != nil {
-		return span{}, err
-	}
-	start := int(r.decoder.InputOffset()) - 1
-	// Where no JSON follows there is no kind either, and reading gives the error.
-	for i := 0; r.kind() != closing; i++ {
-		if err := inside(i); err != nil {
-			return span{}, err
-		}
-	}
+// close reads the closing bracket, and gives the whole of what was opened at start.
+func (r *jsonReader) close(start int) (span, error) {
 	_, err := r.decoder.ReadToken()
 	return span{start, int(r.decoder.InputOffset())}, err
 }
 
+// key reads the name of a member, which is good until the next one is read.
 func (r *jsonReader) key() ([]byte, span, error) {
 	value, at, err := r.value()
 	if err != nil {

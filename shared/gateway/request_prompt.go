@@ -1,16 +1,12 @@
 package gateway
 
 import (
-	"errors"
 	"iter"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"cutroom/shared/model"
 )
-
-// errStopped ends a walk whose reader has seen enough.
-var errStopped = errors.New("stopped")
 
 // prompt checks the prompt of a completion, in its four forms.
 func (s *scan) prompt(value jsontext.Value) {
@@ -74,14 +70,15 @@ func tokenIDs(array jsontext.Value) (n int, ok bool) {
 func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
 	return func(yield func(jsontext.Value) bool) {
 		r := newJSONReader(array)
-		// An error is the one that stops the walk early.
-		_, _ = r.array(func(int) error {
-			element, _, err := r.value()
-			if err == nil && !yield(element) {
-				return errStopped
+		defer r.free()
+		if _, err := r.open(); err != nil {
+			return
+		}
+		for r.kind() != ']' {
+			if element, _, err := r.value(); err != nil || !yield(element) {
+				return
 			}
-			return err
-		})
+		}
 	}
 }
 
@@ -89,15 +86,20 @@ func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
 func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
 		r := newJSONReader(object)
-		// As above.
-		_, _ = r.object(func(name []byte, _ span) error {
-			key := string(name)
-			value, _, err := r.value()
-			if err == nil && !yield(key, value) {
-				return errStopped
+		defer r.free()
+		if _, err := r.open(); err != nil {
+			return
+		}
+		for r.kind() != '}' {
+			name, _, err := r.key()
+			if err != nil {
+				return
 			}
-			return err
-		})
+			key := string(name)
+			if value, _, err := r.value(); err != nil || !yield(key, value) {
+				return
+			}
+		}
 	}
 }
 
@@ -112,6 +114,7 @@ const tokensAround = 4
 func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
+	defer reader.free()
 	if r.Route == model.Completions {
 		if prompt.Kind() == '"' {
 			yield(reader.string(prompt))

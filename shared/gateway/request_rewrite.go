@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -13,8 +12,8 @@ import (
 // Body gives the request as an upstream gets it: the caller's bytes, changed
 // only where the rules ask for it, and with the upstream's name of the model.
 func (r *Request) Body(upstreamModel string) []byte {
-	// A string is always encoded: what is not UTF-8 is replaced.
-	name, _ := json.Marshal(upstreamModel)
+	// A name that is not UTF-8 is quoted all the same, with replacements.
+	name, _ := jsontext.AppendQuote(nil, upstreamModel)
 	size := len(r.body) + len(name)
 	for _, e := range r.edits {
 		size += len(e.with)
@@ -29,7 +28,7 @@ type rewriting struct {
 	edits []edit
 	// removed fields are not forwarded; added is what follows the last member.
 	removed [fieldCount]bool
-	added   strings.Builder
+	added   []byte
 }
 
 func (w *rewriting) replace(at span, text string) {
@@ -38,12 +37,12 @@ func (w *rewriting) replace(at span, text string) {
 
 // add puts a member at the end of the body.
 func (w *rewriting) add(name, value string) {
-	w.added.WriteString(`,"` + name + `":` + value)
+	w.added = append(w.added, `,"`+name+`":`+value...)
 }
 
 // rewrite decides what the upstream gets.
 func (r *Request) rewrite(s *scan, tierCap int) {
-	w := &rewriting{scan: s}
+	w := &rewriting{scan: s, edits: make([]edit, 0, 4)}
 	for f := range s.members {
 		if m := &s.members[f]; m.sent && !m.present() {
 			w.removed[f] = true
@@ -57,8 +56,8 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 		w.askForUsage()
 	}
 	w.remove()
-	if w.added.Len() > 0 {
-		w.replace(span{s.last, s.last}, w.added.String())
+	if len(w.added) > 0 {
+		w.edits = append(w.edits, edit{s.last, s.last, w.added})
 	}
 	r.edits = w.edits
 }

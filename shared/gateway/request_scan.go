@@ -63,42 +63,61 @@ func (s *scan) body() error {
 		}
 		return errNotObject
 	}
-	ordinal := -1
+	start, err := r.open()
+	if err != nil {
+		return err
+	}
 	s.last = -1
 	var before *sentField
-	_, err := r.object(func(name []byte, key span) error {
-		ordinal++
+	for ordinal := 0; r.kind() != '}'; ordinal++ {
+		name, key, err := r.key()
+		if err != nil {
+			return err
+		}
 		if before != nil {
 			before.next, before = key.start, nil
 		}
-		f := fieldOf(s.route, name)
-		if s.rowTokens != "" && string(name) == s.rowTokens {
-			f = rowTokensField
-		}
+		f := s.fieldOf(name)
 		if f == otherField {
-			if known, ok := looksLike(s.route, name); ok {
-				s.wrong(known, string(name), InvalidValue, "%q: the name of the field is written %q.", name, known)
-			}
 			_, at, err := r.value()
+			if err != nil {
+				return err
+			}
 			s.last = at.end
-			return err
+			continue
 		}
 		m := &s.members[f]
 		*m = sentField{sent: true, key: key, ordinal: ordinal, previous: s.last, next: -1}
-		var err error
 		if kind := r.kind(); kind == 'n' {
 			_, m.value, err = r.value()
 		} else {
 			m.kind = kind
 			m.value, err = s.field(f, kind)
 		}
+		if err != nil {
+			return err
+		}
 		s.last, before = m.value.end, m
-		return err
-	})
-	if err != nil {
+	}
+	if _, err := r.close(start); err != nil {
 		return err
 	}
 	return r.end()
+}
+
+// fieldOf gives the field that a name means.
+func (s *scan) fieldOf(name []byte) field {
+	f := fieldOf(s.route, name)
+	if f != otherField {
+		return f
+	}
+	if s.rowTokens != "" && string(name) == s.rowTokens {
+		return rowTokensField
+	}
+	if known, ok := looksLike(s.route, name); ok {
+		s.wrong(known, string(name), InvalidValue, "%q: the name of the field is written %q.", name, known)
+	}
+	return otherField
 }
 
 // field reads and checks the value of a field.
@@ -247,11 +266,21 @@ func (s *scan) streamOptions() (span, error) {
 // options reads an object and remembers the members that find gives a place for.
 func (s *scan) options(o *object, find func(name []byte) *sentField) (span, error) {
 	r := s.reader
-	o.empty = true
-	at, err := r.object(func(name []byte, key span) error {
-		target := find(name)
-		kind := r.kind()
+	start, err := r.open()
+	if err != nil {
+		return span{}, err
+	}
+	o.open, o.empty = start+1, true
+	for r.kind() != '}' {
+		name, key, err := r.key()
+		if err != nil {
+			return span{}, err
+		}
+		target, kind := find(name), r.kind()
 		_, value, err := r.value()
+		if err != nil {
+			return span{}, err
+		}
 		if target != nil {
 			*target = sentField{sent: true, key: key, value: value}
 			if kind != 'n' {
@@ -259,8 +288,6 @@ func (s *scan) options(o *object, find func(name []byte) *sentField) (span, erro
 			}
 		}
 		o.empty, o.last = false, value.end
-		return err
-	})
-	o.open = at.start + 1
-	return at, err
+	}
+	return r.close(start)
 }
