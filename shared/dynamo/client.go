@@ -1,10 +1,12 @@
 package dynamo
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
@@ -14,6 +16,9 @@ const (
 	// waits between. Every write of this package is safe to repeat, see
 	// docs/aws-calls.md.
 	attempts = 5
+	// firstBackoff is how long the wait before the second attempt is at most. It
+	// doubles with each attempt, up to longestBackoff.
+	firstBackoff, longestBackoff = 50 * time.Millisecond, 2 * time.Second
 	// answerTime bounds the wait for one answer: DynamoDB answers in
 	// milliseconds, and a server that has gone silent is left for another.
 	answerTime = 3 * time.Second
@@ -28,5 +33,13 @@ func NewClient(config aws.Config) *dynamodb.Client {
 			t.ResponseHeaderTimeout = answerTime
 		})
 	}
-	return dynamodb.NewFromConfig(config, func(o *dynamodb.Options) { o.RetryMaxAttempts = attempts })
+	return dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {
+		o.Retryer = retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts, o.Backoff = attempts, retry.BackoffDelayerFunc(backoff)
+		}), "TransactionConflictException") // a transaction has the item for some milliseconds
+	})
+}
+
+func backoff(attempt int, _ error) (time.Duration, error) {
+	return rand.N(min(firstBackoff<<min(attempt-1, 10), longestBackoff)), nil
 }
