@@ -1,0 +1,225 @@
+package awstest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Faults says which part of the calls meets which trouble, 0 to 1 each. Their
+// sum is at most 1.
+type Faults struct {
+	// Throttled calls are refused for coming too fast.
+	Throttled float64
+	// Failed calls are answered by an error inside AWS, and have no effect.
+	Failed float64
+	// LostCalls are broken off before they have an effect, LostAnswers after.
+	LostCalls, LostAnswers float64
+	// Silent calls have an effect and are never answered: the client gives up.
+	Silent float64
+	// Slow calls are answered late.
+	Slow float64
+}
+
+// slowBy is how late a slow answer is.
+const slowBy = 200 * time.Millisecond
+
+// maxCall bounds the body of a call that the proxy takes.
+const maxCall = 64 << 20
+
+// Proxy stands between clients and the local AWS. It counts the calls, as they
+// are on the wire, and lets some of them meet trouble.
+type Proxy struct {
+	// URL is the endpoint for the clients.
+	URL string
+
+	target    string
+	transport *http.Transport
+	// over is closed when the proxy ends, for silent calls.
+	over chan struct{}
+
+	mu     sync.Mutex
+	random *rand.Rand
+	faults Faults
+	calls  map[string]int
+	met    map[string]int
+}
+
+// Proxy starts a proxy that ends with the test. What the calls meet follows from
+// the seed and from the order in which they come.
+func (c *Cloud) Proxy(t testing.TB, seed uint64, faults Faults) *Proxy {
+	t.Helper()
+	p := &Proxy{
+		target: c.URL, transport: &http.Transport{}, over: make(chan struct{}),
+		random: rand.New(rand.NewPCG(seed, seed)), faults: faults, calls: map[string]int{}, met: map[string]int{},
+	}
+	server := httptest.NewServer(http.HandlerFunc(p.serve))
+	p.URL = server.URL
+	t.Cleanup(func() {
+		close(p.over)
+		server.CloseClientConnections()
+		server.Close()
+		p.transport.CloseIdleConnections()
+	})
+	return p
+}
+
+// Config makes clients that call through the proxy.
+func (p *Proxy) Config() aws.Config { return ConfigFor(p.URL) }
+
+// SetFaults changes what the calls meet from now on.
+func (p *Proxy) SetFaults(faults Faults) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = faults
+}
+
+// Calls gives how many calls came of each operation, such as
+// "DynamoDB.UpdateItem", and counts anew.
+func (p *Proxy) Calls() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := p.calls
+	p.calls = map[string]int{}
+	return calls
+}
+
+// Met gives how many calls met each trouble.
+func (p *Proxy) Met() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.met)
+}
+
+// The troubles.
+const (
+	throttled  = "throttled"
+	failed     = "failed"
+	lostCall   = "lost call"
+	lostAnswer = "lost answer"
+	silent     = "silent"
+	slow       = "slow"
+)
+
+// meet counts a call and draws its trouble, "" for none.
+func (p *Proxy) meet(operation string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[operation]++
+	draw := p.random.Float64()
+	for _, trouble := range []struct {
+		name string
+		part float64
+	}{
+		{throttled, p.faults.Throttled}, {failed, p.faults.Failed}, {lostCall, p.faults.LostCalls},
+		{lostAnswer, p.faults.LostAnswers}, {silent, p.faults.Silent}, {slow, p.faults.Slow},
+	} {
+		if draw -= trouble.part; draw < 0 {
+			p.met[trouble.name]++
+			return trouble.name
+		}
+	}
+	return ""
+}
+
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client has gone
+	}
+	trouble := p.meet(operation(r))
+	switch trouble {
+	case throttled:
+		refuse(w, r, http.StatusBadRequest, "ThrottlingException", "SlowDown")
+		return
+	case failed:
+		refuse(w, r, http.StatusInternalServerError, "InternalServerError", "InternalError")
+		return
+	case lostCall:
+		panic(http.ErrAbortHandler) // which closes the connection without an answer
+	}
+	answer, content, err := p.forward(r, body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	switch trouble {
+	case lostAnswer:
+		panic(http.ErrAbortHandler)
+	case silent:
+		select {
+		case <-r.Context().Done():
+		case <-p.over:
+		}
+		panic(http.ErrAbortHandler)
+	case slow:
+		timer := time.NewTimer(slowBy)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+		}
+	}
+	maps.Copy(w.Header(), answer.Header)
+	w.WriteHeader(answer.StatusCode)
+	_, _ = w.Write(content) // the client may have gone
+}
+
+// forward makes the call. It goes on when the client hangs up, as AWS does.
+func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, error) {
+	call, err := http.NewRequest(r.Method, p.target+r.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	call.Header = r.Header.Clone()
+	call.Host = r.Host
+	answer, err := p.transport.RoundTrip(call)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	return answer, content, err
+}
+
+// operation names what a call asks for. Services that speak JSON say it in a
+// header; of S3 it is the method.
+func operation(r *http.Request) string {
+	service, name, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if !ok {
+		return "S3." + r.Method
+	}
+	service, _, _ = strings.Cut(service, "_") // the version
+	switch service {
+	case "AWSStepFunctions":
+		service = "StepFunctions"
+	case "AmazonSQS":
+		service = "SQS"
+	}
+	return service + "." + name
+}
+
+// refuse answers by an error of AWS, in the form of the service.
+func refuse(w http.ResponseWriter, r *http.Request, status int, code, s3Code string) {
+	if r.Header.Get("X-Amz-Target") == "" {
+		if status < 500 {
+			status = http.StatusServiceUnavailable
+		}
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "<Error><Code>%s</Code><Message>A test.</Message></Error>", s3Code)
+		return
+	}
+	w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"__type": %q, "message": "A test."}`, code)
+}
