@@ -32,20 +32,24 @@ func stop(err error) {
 	os.Exit(1)
 }
 
-// newApp makes the app with what CDK does differently in new projects; the
-// command line's context is in it as well.
+// newApp makes the app, with the context of the command line in it.
 func newApp() awscdk.App {
 	return awscdk.NewApp(&awscdk.AppProps{
 		AnalyticsReporting: jsii.Bool(false),
-		PostCliContext: &map[string]any{
-			"@aws-cdk/aws-iam:minimizePolicies":                      true,
-			"@aws-cdk/core:checkSecretUsage":                         true,
-			"@aws-cdk/core:enablePartitionLiterals":                  true,
-			"@aws-cdk/aws-apigateway:disableCloudWatchRole":          true,
-			"@aws-cdk/aws-ecs:arnFormatIncludesClusterName":          true,
-			"@aws-cdk/aws-ecs:removeDefaultDesiredCount":             true,
-			"@aws-cdk/aws-ecs:disableEcsImdsBlocking":                true,
-			"@aws-cdk/aws-ecs:reduceEc2FargateCloudWatchPermissions": true,
-		},
+		PostCliContext:     features(),
 	})
+}
+
+// features are the ways in which CDK behaves otherwise in new projects.
+func features() *map[string]any {
+	return &map[string]any{
+		"@aws-cdk/aws-iam:minimizePolicies":                      true,
+		"@aws-cdk/core:checkSecretUsage":                         true,
+		"@aws-cdk/core:enablePartitionLiterals":                  true,
+		"@aws-cdk/aws-apigateway:disableCloudWatchRole":          true,
+		"@aws-cdk/aws-ecs:arnFormatIncludesClusterName":          true,
+		"@aws-cdk/aws-ecs:removeDefaultDesiredCount":             true,
+		"@aws-cdk/aws-ecs:disableEcsImdsBlocking":                true,
+		"@aws-cdk/aws-ecs:reduceEc2FargateCloudWatchPermissions": true,
+	}
 }

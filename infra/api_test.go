@@ -1,0 +1,179 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// pathsOf gives the paths of an API with their methods, which are ids of
+// resources.
+func (m template) methods(t *testing.T) map[string]resource {
+	t.Helper()
+	resources := m.of(t, "AWS::ApiGateway::Resource")
+	var path func(id string) string
+	path = func(id string) string {
+		r := resources[id]
+		parent, _ := at(r.Properties, "ParentId", "Ref").(string)
+		prefix := ""
+		if parent != "" {
+			prefix = path(parent)
+		}
+		return prefix + "/" + r.Properties["PathPart"].(string)
+	}
+	apis := map[string]string{}
+	for id, api := range m.of(t, "AWS::ApiGateway::RestApi") {
+		apis[id] = strings.TrimPrefix(api.Properties["Name"].(string), "cutroom-dev-")
+	}
+	found := map[string]resource{}
+	for _, method := range m.of(t, "AWS::ApiGateway::Method") {
+		id, _ := at(method.Properties, "ResourceId", "Ref").(string)
+		api, _ := at(method.Properties, "RestApiId", "Ref").(string)
+		found[apis[api]+" "+method.Properties["HttpMethod"].(string)+" "+path(id)] = method
+	}
+	return found
+}
+
+func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
+	type way struct {
+		mode    string
+		timeout float64
+	}
+	streamed := map[string]way{
+		"media ANY /v1/jobs/{id}":            {"", 29000},
+		"media ANY /v1/jobs/{id}/content":    {"STREAM", 900000},
+		"media ANY /v1/generate/{id}":        {"STREAM", 290000},
+		"media ANY /v1/files":                {"", 29000},
+		"media ANY /v1/files/{file_id}":      {"", 29000},
+		"media ANY /v1/files/by-md5/{md5}":   {"", 29000},
+		"media ANY /v1/client/tokens":        {"", 29000},
+		"media ANY /v1/models/resolve":       {"", 29000},
+		"media ANY /v1/realtime/quota":       {"", 29000},
+		"media ANY /openapi.json":            {"", 29000},
+		"media ANY /docs":                    {"", 29000},
+		"media ANY /healthz":                 {"", 29000},
+		"inference ANY /v1/chat/completions": {"STREAM", 900000},
+		"inference ANY /v1/completions":      {"STREAM", 900000},
+		"inference ANY /v1/models":           {"STREAM", 900000},
+		"inference ANY /v1/models/{id}":      {"STREAM", 900000},
+		"inference ANY /v1/usage":            {"STREAM", 900000},
+	}
+	for _, streaming := range []string{"on", "off"} {
+		t.Run(streaming, func(t *testing.T) {
+			made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "streaming": streaming})
+			methods := made.methods(t)
+			if len(methods) != len(streamed) {
+				t.Errorf("there are %d methods, want %d", len(methods), len(streamed))
+			}
+			for name, want := range streamed {
+				if streaming == "off" {
+					want = way{"", 29000}
+				}
+				integration := methods[name].Properties["Integration"]
+				mode, _ := at(integration, "ResponseTransferMode").(string)
+				timeout, _ := at(integration, "TimeoutInMillis").(float64)
+				if (way{mode, timeout}) != want {
+					t.Errorf("%s answers %q within %v ms, want %+v", name, mode, timeout, want)
+				}
+				// The way to a function that streams is another one.
+				if uri := fmt.Sprint(at(integration, "Uri")); strings.Contains(uri, "/response-streaming-invocations") != (want.mode == "STREAM") {
+					t.Errorf("%s is invoked by %s", name, uri)
+				}
+				if at(integration, "Type") != "AWS_PROXY" || methods[name].Properties["AuthorizationType"] != "NONE" {
+					t.Errorf("%s is a %v, authorized by %v", name, at(integration, "Type"), methods[name].Properties["AuthorizationType"])
+				}
+			}
+			types := []any{"multipart/form-data"}
+			if streaming == "off" {
+				types = []any{"*/*"}
+			}
+			made.AllResourcesProperties(jsii.String("AWS::ApiGateway::RestApi"), map[string]any{
+				"BinaryMediaTypes": types, "EndpointConfiguration": map[string]any{"Types": []any{"REGIONAL"}},
+			})
+		})
+	}
+}
+
+func TestGatewayAnswersInTheShapeOfTheAPI(t *testing.T) {
+	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "origins": "https://app.example.com"})
+	statuses := map[string]string{
+		"MISSING_AUTHENTICATION_TOKEN": "404", "INVALID_SIGNATURE": "404", "EXPIRED_TOKEN": "404", "RESOURCE_NOT_FOUND": "404",
+		"REQUEST_TOO_LARGE": "413", "THROTTLED": "429", "QUOTA_EXCEEDED": "429",
+		"INTEGRATION_TIMEOUT": "504", "INTEGRATION_FAILURE": "502", "API_CONFIGURATION_ERROR": "500", "DEFAULT_4XX": "", "DEFAULT_5XX": "",
+	}
+	names := map[string]string{}
+	for id, api := range made.of(t, "AWS::ApiGateway::RestApi") {
+		names[id] = strings.TrimPrefix(api.Properties["Name"].(string), "cutroom-dev-")
+	}
+	seen := map[string]int{}
+	for _, response := range made.of(t, "AWS::ApiGateway::GatewayResponse") {
+		kind := response.Properties["ResponseType"].(string)
+		seen[kind]++
+		status, _ := response.Properties["StatusCode"].(string)
+		if want, ok := statuses[kind]; !ok || status != want {
+			t.Errorf("%s is answered %q, want %q", kind, status, want)
+		}
+		headers, _ := response.Properties["ResponseParameters"].(map[string]any)
+		if headers["gatewayresponse.header.Access-Control-Allow-Origin"] != "'https://app.example.com'" || headers["gatewayresponse.header.X-Request-Id"] != "context.requestId" {
+			t.Errorf("%s has the headers %v", kind, headers)
+		}
+		if _, ok := headers["gatewayresponse.header.Retry-After"]; ok != (status == "429") {
+			t.Errorf("%s says when to try again: %t", kind, ok)
+		}
+		var body map[string]any
+		if err := json.Unmarshal([]byte(at(response.Properties, "ResponseTemplates", "application/json").(string)), &body); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		api, _ := at(response.Properties, "RestApiId", "Ref").(string)
+		switch names[api] {
+		case "media":
+			detail, _ := body["detail"].(string)
+			if detail == "" || len(body) != 1 {
+				t.Errorf("%s of the media service is %v", kind, body)
+			}
+			if kind == "REQUEST_TOO_LARGE" && !strings.Contains(detail, "/v1/files") {
+				t.Errorf("%s does not name the way for large files: %s", kind, detail)
+			}
+		case "inference":
+			failure, _ := body["error"].(map[string]any)
+			if len(body) != 1 || len(failure) != 4 || failure["message"] == "" || failure["type"] == "" {
+				t.Errorf("%s of the inference gateway is %v", kind, body)
+			}
+		}
+	}
+	for kind := range statuses {
+		if seen[kind] != 2 {
+			t.Errorf("%d APIs answer %s, want 2", seen[kind], kind)
+		}
+	}
+}
+
+func TestAPIsAreLoggedAndThrottled(t *testing.T) {
+	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "requestsPerSecond": "20", "burst": "30"})
+	made.AllResourcesProperties(jsii.String("AWS::ApiGateway::Stage"), map[string]any{
+		"StageName":        "live",
+		"AccessLogSetting": assertions.Match_ObjectLike(&map[string]any{"Format": accessLogFormat}),
+		"MethodSettings": []any{assertions.Match_ObjectLike(&map[string]any{
+			"ResourcePath": "/*", "HttpMethod": "*", "ThrottlingRateLimit": 20, "ThrottlingBurstLimit": 30, "LoggingLevel": "OFF", "DataTraceEnabled": false,
+		})},
+	})
+	for _, secret := range []string{"header", "querystring", "body", "context.path", "apiKey"} {
+		if strings.Contains(accessLogFormat, secret) {
+			t.Errorf("the access log has %s", secret)
+		}
+	}
+}
+
+func TestNamesOfOurOwn(t *testing.T) {
+	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
+	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "mediaDomain": "media.example.com", "mediaCertificate": certificate})
+	made.ResourceCountIs(jsii.String("AWS::ApiGateway::DomainName"), jsii.Number(1))
+	made.HasResourceProperties(jsii.String("AWS::ApiGateway::DomainName"), map[string]any{
+		"DomainName": "media.example.com", "RegionalCertificateArn": certificate, "SecurityPolicy": "TLS_1_2",
+	})
+	made.HasOutput(jsii.String("MediaUrl"), map[string]any{"Value": "https://media.example.com"})
+}

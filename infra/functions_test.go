@@ -1,0 +1,174 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestFunctionsHaveTheirTimeAndNoMore(t *testing.T) {
+	made := synthesize(t, map[string]any{"watch": "off"})
+	// The functions that stream have as long as API Gateway lets them stream, the
+	// synchronous ones as their wait takes, all others as an answer may take that
+	// is buffered.
+	want := map[string]float64{
+		"jobs": 29, "content": 900, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
+		"outcome": 60, "arrived": 300, "expiry": 60, "wake": 60,
+	}
+	functions := made.of(t, "AWS::Lambda::Function")
+	if len(functions) != len(want) {
+		t.Errorf("there are %d functions, want %d", len(functions), len(want))
+	}
+	groups := map[string]float64{}
+	for id, group := range made.of(t, "AWS::Logs::LogGroup") {
+		days, _ := group.Properties["RetentionInDays"].(float64)
+		if days == 0 {
+			t.Errorf("the log %s is kept for ever", id)
+		}
+		groups[id] = days
+	}
+	for _, f := range functions {
+		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
+		if f.Properties["Timeout"] != want[name] {
+			t.Errorf("%s has %v s, want %v", name, f.Properties["Timeout"], want[name])
+		}
+		if f.Properties["Runtime"] != "provided.al2023" || fmt.Sprint(f.Properties["Architectures"]) != "[arm64]" {
+			t.Errorf("%s runs on %v %v", name, f.Properties["Runtime"], f.Properties["Architectures"])
+		}
+		group, _ := at(f.Properties, "LoggingConfig", "LogGroup", "Ref").(string)
+		if groups[group] != 30 {
+			t.Errorf("the log of %s is kept for %v days, want 30", name, groups[group])
+		}
+	}
+}
+
+func TestFunctionsAreToldNoMoreThanTheyNeed(t *testing.T) {
+	made := synthesize(t, map[string]any{"watch": "off"})
+	for _, f := range made.of(t, "AWS::Lambda::Function") {
+		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
+		variables := at(f.Properties, "Environment", "Variables").(map[string]any)
+		if variables["CUTROOM_STAGE"] != "dev" || variables["CUTROOM_FAMILY"] != "gen" {
+			t.Errorf("%s has the stage %v and the family %v", name, variables["CUTROOM_STAGE"], variables["CUTROOM_FAMILY"])
+		}
+		if _, ok := variables["CUTROOM_RESPONSE"]; ok {
+			t.Errorf("%s is told how to answer, though it streams", name)
+		}
+		if _, ok := variables["CUTROOM_SECRET_ARN"]; ok != (name == "files") {
+			t.Errorf("%s knows of the secret: %t", name, ok)
+		}
+	}
+	made = synthesize(t, map[string]any{"watch": "off", "worker": "none", "streaming": "off", "catalog": "permissions.go"})
+	for _, f := range made.of(t, "AWS::Lambda::Function") {
+		variables := at(f.Properties, "Environment", "Variables").(map[string]any)
+		if variables["CUTROOM_RESPONSE"] != "buffered" || variables["CUTROOM_CATALOG"] != "/opt/catalog.yaml" || variables["CUTROOM_TIERS"] != nil {
+			t.Errorf("%v has %v", f.Properties["FunctionName"], variables)
+		}
+		if layers, _ := f.Properties["Layers"].([]any); len(layers) != 1 {
+			t.Errorf("%v has not the layer of the catalog", f.Properties["FunctionName"])
+		}
+	}
+}
+
+// What each role may do is kept in testdata/permissions.txt, so that no change to
+// it goes unseen.
+func TestRolesMayDoNoMoreThanBefore(t *testing.T) {
+	made := synthesize(t, map[string]any{
+		"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com", "mediaDomain": "media.example.com",
+		"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1", "mediaCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/2",
+		"workerImage": "worker", "realtimeImage": "realtime", "ingestImage": "media",
+	})
+	var lines []string
+	for _, policy := range made.of(t, "AWS::IAM::Policy") {
+		roles, _ := policy.Properties["Roles"].([]any)
+		for _, role := range roles {
+			id, _ := at(role, "Ref").(string)
+			statements, _ := at(policy.Properties, "PolicyDocument", "Statement").([]any)
+			for _, statement := range statements {
+				if at(statement, "Effect") != "Allow" {
+					t.Errorf("%s has a statement that allows nothing", id)
+				}
+				for _, resource := range list(at(statement, "Resource")) {
+					for _, action := range list(at(statement, "Action")) {
+						lines = append(lines, fmt.Sprintf("%s %s %s", withoutHash(id), action, made.nameOf(resource)))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(lines)
+	got := strings.Join(slices.Compact(lines), "\n") + "\n"
+	golden := filepath.Join("testdata", "permissions.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := strings.Split(string(want), "\n")
+	now := strings.Split(got, "\n")
+	for _, line := range now {
+		if !slices.Contains(before, line) {
+			t.Errorf("new: %s", line)
+		}
+	}
+	for _, line := range before {
+		if !slices.Contains(now, line) {
+			t.Errorf("gone: %s", line)
+		}
+	}
+}
+
+// list gives a value that JSON writes alone where there is one.
+func list(value any) []any {
+	if values, ok := value.([]any); ok {
+		return values
+	}
+	return []any{value}
+}
+
+// withoutHash takes from the id of a resource what CDK adds to make it unique.
+func withoutHash(id string) string {
+	const hash = 8
+	if len(id) > hash && !slices.ContainsFunc([]byte(id[len(id)-hash:]), func(c byte) bool { return !strings.ContainsRune("0123456789ABCDEF", rune(c)) }) {
+		return id[:len(id)-hash]
+	}
+	return id
+}
+
+// nameOf gives what a resource of a policy is in words.
+func (m template) nameOf(value any) string {
+	switch value := value.(type) {
+	case string:
+		return value
+	case map[string]any:
+		for _, function := range slices.Sorted(maps.Keys(value)) {
+			switch arguments := value[function].(type) {
+			case string:
+				if strings.HasPrefix(arguments, "AWS::") {
+					return arguments[len("AWS::"):]
+				}
+				return withoutHash(arguments)
+			case []any:
+				if function == "Fn::GetAtt" {
+					return withoutHash(fmt.Sprint(arguments[0]))
+				}
+				var parts []string
+				for _, part := range list(arguments[1]) {
+					parts = append(parts, m.nameOf(part))
+				}
+				return strings.Join(parts, "")
+			}
+		}
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestOptionsHaveDefaults(t *testing.T) {
+	o, err := readOptions(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Stage != "dev" || o.Protected || !o.Arm64 || !o.Streaming || o.Worker != "preview" || o.Realtime || o.Ingest != "lambda" {
+		t.Errorf("the defaults are %+v", o)
+	}
+	if o.MaxUpload != 512<<20 || o.Family != "gen" || o.Functions != "bin/functions/arm64" {
+		t.Errorf("the defaults are %+v", o)
+	}
+	if o, err = readOptions(map[string]any{"stage": "prod", "arch": "x86_64", "logDays": 7.0, "realtime": false}); err != nil {
+		t.Fatal(err)
+	}
+	if !o.Protected || o.Arm64 || o.LogDays != 7 || o.Functions != "bin/functions/x86_64" {
+		t.Errorf("the options of prod are %+v", o)
+	}
+}
+
+func TestWrongOptionsAreNamed(t *testing.T) {
+	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
+	tests := []struct {
+		name    string
+		context map[string]any
+		want    string
+	}{
+		{"stage with capitals", map[string]any{"stage": "Prod"}, "stage must be a small letter"},
+		{"stage too long", map[string]any{"stage": "a0123456789012345"}, "stage must be"},
+		{"unknown architecture", map[string]any{"arch": "arm"}, `arch must be arm64 or x86_64, not "arm"`},
+		{"streaming is a switch", map[string]any{"streaming": "no"}, "streaming must be on or off"},
+		{"family with a slash", map[string]any{"family": "a/b"}, "family must be"},
+		{"upload of nothing", map[string]any{"maxUpload": "0"}, "maxUpload must be a whole number from 1"},
+		{"upload in words", map[string]any{"maxUpload": "1GB"}, `not "1GB"`},
+		{"no such worker", map[string]any{"worker": "gpu"}, "worker must be preview or none"},
+		{"days that CloudWatch does not know", map[string]any{"logDays": "8"}, "logDays must be one of"},
+		{"catalog that is not there", map[string]any{"catalog": "missing.yaml"}, `catalog must be a file, which "missing.yaml" is not`},
+		{"catalog outside", map[string]any{"catalog": "../go.mod"}, "catalog must be a path within the repository"},
+		{"domain without certificate", map[string]any{"mediaDomain": "media.example.com"}, "mediaDomain must be set together with mediaCertificate"},
+		{"certificate without domain", map[string]any{"inferenceCertificate": certificate}, "inferenceDomain must be set together"},
+		{"realtime without a name", map[string]any{"realtime": "true"}, "realtimeDomain must be set, with realtimeCertificate"},
+		{"containers without a name", map[string]any{"ingest": "fargate"}, "mediaDomain must be set, with mediaCertificate"},
+		{"network without subnets", map[string]any{"vpc": "vpc-1"}, "vpc must be together with subnets"},
+		{"subnets without network", map[string]any{"subnets": "subnet-1"}, "vpc must be set where subnets"},
+		{"mail to nobody", map[string]any{"alarmEmail": "me"}, "alarmEmail must be an address"},
+		{"misspelt", map[string]any{"stages": "prod"}, "stages is unknown; there are alarmEmail, apiLogRole"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := readOptions(test.context)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v, want one with %q", err, test.want)
+			}
+		})
+	}
+	t.Run("all at once", func(t *testing.T) {
+		_, err := readOptions(map[string]any{"stage": "1", "arch": "2"})
+		if err == nil || !strings.Contains(err.Error(), "stage must") || !strings.Contains(err.Error(), "arch must") {
+			t.Errorf("the error is %v, want both", err)
+		}
+	})
+	t.Run("context of CDK", func(t *testing.T) {
+		if _, err := readOptions(map[string]any{"aws:cdk:bundling-stacks": "x", "@aws-cdk/core:flag": true, "availability-zones:account=1": "a"}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFunctionsThatAreNotBuiltAreNamed(t *testing.T) {
+	o := options{Functions: fakeFunctions(t)}
+	if err := o.built(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(o.Functions, "wake", "bootstrap")); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.built(); err == nil || !strings.Contains(err.Error(), "wake: run `make functions`") {
+		t.Errorf("the error is %v, want one that names wake", err)
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
+	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/dynamo"
+	"cutroom/shared/stepfn"
+)
+
+func TestTablesKeepRecordsAsTheSchemaSays(t *testing.T) {
+	for stage, protected := range map[string]bool{"dev": false, "prod": true} {
+		made := synthesize(t, map[string]any{"stage": stage, "worker": "none", "watch": "off"})
+		tables := made.of(t, "AWS::DynamoDB::GlobalTable")
+		if len(tables) != len(dynamo.Tables()) {
+			t.Errorf("there are %d tables, want %d", len(tables), len(dynamo.Tables()))
+		}
+		policy := map[bool]string{true: "Retain", false: "Delete"}[protected]
+		for _, want := range dynamo.Tables() {
+			name := "cutroom-" + stage + "-" + want.Name
+			properties := map[string]any{
+				"TableName": name, "BillingMode": "PAY_PER_REQUEST",
+				"Replicas": []any{assertions.Match_ObjectLike(&map[string]any{
+					"PointInTimeRecoverySpecification": map[string]any{"PointInTimeRecoveryEnabled": true},
+					"DeletionProtectionEnabled":        protected,
+				})},
+			}
+			if want.TTL != "" {
+				properties["TimeToLiveSpecification"] = map[string]any{"AttributeName": want.TTL, "Enabled": true}
+			}
+			if want.StreamsOldImages {
+				properties["StreamSpecification"] = map[string]any{"StreamViewType": "OLD_IMAGE"}
+			}
+			if len(want.Indexes) > 0 {
+				var indexes []any
+				for _, index := range want.Indexes {
+					indexes = append(indexes, assertions.Match_ObjectLike(&map[string]any{"IndexName": index.Name}))
+				}
+				properties["GlobalSecondaryIndexes"] = indexes
+			}
+			made.HasResourceProperties(jsii.String("AWS::DynamoDB::GlobalTable"), properties)
+		}
+		for id, table := range tables {
+			if table.DeletionPolicy != policy || table.UpdateReplacePolicy != policy {
+				t.Errorf("%s in %s goes with %s, want %s", id, stage, table.DeletionPolicy, policy)
+			}
+		}
+	}
+}
+
+func TestBlobsArePrivate(t *testing.T) {
+	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com,https://b.example.com"})
+	made.ResourceCountIs(jsii.String("AWS::S3::Bucket"), jsii.Number(1))
+	made.HasResourceProperties(jsii.String("AWS::S3::Bucket"), map[string]any{
+		"PublicAccessBlockConfiguration": map[string]any{"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true},
+		"BucketEncryption":               map[string]any{"ServerSideEncryptionConfiguration": []any{map[string]any{"ServerSideEncryptionByDefault": map[string]any{"SSEAlgorithm": "AES256"}}}},
+		"OwnershipControls":              map[string]any{"Rules": []any{map[string]any{"ObjectOwnership": "BucketOwnerEnforced"}}},
+		"LifecycleConfiguration": map[string]any{"Rules": []any{
+			map[string]any{"Id": "jobs", "Prefix": "jobs/", "ExpirationInDays": 2, "Status": "Enabled"},
+			map[string]any{"Id": "broken-uploads", "AbortIncompleteMultipartUpload": map[string]any{"DaysAfterInitiation": 1}, "Status": "Enabled"},
+		}},
+		"CorsConfiguration": map[string]any{"CorsRules": []any{assertions.Match_ObjectLike(&map[string]any{
+			"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://a.example.com", "https://b.example.com"},
+		})}},
+		"NotificationConfiguration": map[string]any{"LambdaConfigurations": []any{assertions.Match_ObjectLike(&map[string]any{
+			"Event": "s3:ObjectCreated:*", "Filter": map[string]any{"S3Key": map[string]any{"Rules": []any{map[string]any{"Name": "prefix", "Value": "files/"}}}},
+		})}},
+	})
+	// Without TLS, or with an old one, nobody reaches a blob.
+	made.HasResourceProperties(jsii.String("AWS::S3::BucketPolicy"), map[string]any{"PolicyDocument": map[string]any{"Statement": assertions.Match_ArrayWith(&[]any{
+		assertions.Match_ObjectLike(&map[string]any{"Effect": "Deny", "Action": "s3:*", "Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}}}),
+	})}})
+}
+
+func TestQueuesGiveUpAfterTenReceives(t *testing.T) {
+	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
+	made.ResourceCountIs(jsii.String("AWS::SQS::Queue"), jsii.Number(4))
+	made.AllResourcesProperties(jsii.String("AWS::SQS::Queue"), map[string]any{"SqsManagedSseEnabled": true})
+	for _, lane := range []string{"video", "image"} {
+		made.HasResourceProperties(jsii.String("AWS::SQS::Queue"), map[string]any{
+			"QueueName": "cutroom-dev-" + lane, "VisibilityTimeout": 60, "FifoQueue": assertions.Match_Absent(),
+			"RedrivePolicy": assertions.Match_ObjectLike(&map[string]any{"maxReceiveCount": 10}),
+		})
+		made.HasResourceProperties(jsii.String("AWS::SQS::Queue"), map[string]any{
+			"QueueName": "cutroom-dev-" + lane + "-dead-letters", "MessageRetentionPeriod": 14 * 24 * 60 * 60,
+		})
+	}
+}
+
+func TestStateMachineIsTheOneOfTheJobs(t *testing.T) {
+	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
+	for _, machine := range made.of(t, "AWS::StepFunctions::StateMachine") {
+		definition, err := stepfn.Definition("cutroom-dev-jobs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if machine.Properties["DefinitionString"] != definition {
+			t.Error("the definition is another one")
+		}
+		if !json.Valid([]byte(definition)) || machine.Properties["StateMachineType"] != "STANDARD" {
+			t.Error("the state machine is not a standard one with a definition in JSON")
+		}
+	}
+	made.HasResourceProperties(jsii.String("AWS::Events::Rule"), map[string]any{"EventPattern": map[string]any{
+		"source": []any{"aws.states"}, "detail-type": []any{"Step Functions Execution Status Change"},
+		"detail": assertions.Match_ObjectLike(&map[string]any{"status": []any{"FAILED", "TIMED_OUT", "ABORTED"}}),
+	}})
+}

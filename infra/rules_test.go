@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
+)
+
+// The AwsSolutions rules of cdk-nag hold in every form that the stack can have,
+// but for what suppressions in the code give a reason for.
+func TestRulesOfAwsSolutions(t *testing.T) {
+	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
+	for name, context := range map[string]map[string]any{
+		"default": {"workerImage": "worker"},
+		"everything": {
+			"stage": "prod", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime", "ingest": "fargate", "ingestImage": "media",
+			"realtimeDomain": "realtime.example.com", "realtimeCertificate": certificate, "mediaDomain": "media.example.com", "mediaCertificate": certificate,
+			"inferenceDomain": "inference.example.com", "inferenceCertificate": certificate,
+			"alarmEmail": "ops@example.com", "upstreamSecret": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a",
+			"vpc": "vpc-1", "subnets": "subnet-1,subnet-2", "zones": "eu-central-1a,eu-central-1b", "securityGroups": "sg-1",
+		},
+		"least": {"worker": "none", "streaming": "off", "watch": "off", "apiLogRole": "keep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := describe(t, context)
+			awscdk.Aspects_Of(s.Stack).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{Verbose: jsii.Bool(true)}), nil)
+			found := assertions.Annotations_FromStack(s.Stack)
+			rule := assertions.Match_StringLikeRegexp(jsii.String("AwsSolutions-.*"))
+			for _, message := range append(*found.FindError(jsii.String("*"), rule), *found.FindWarning(jsii.String("*"), rule)...) {
+				t.Errorf("%s: %v", *message.Id, message.Entry.Data)
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
+	"github.com/aws/jsii-runtime-go"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	jsii.Close()
+	os.Exit(code)
+}
+
+// fakeFunctions gives a folder with a file in place of each function, which is
+// all that a template says of it.
+func fakeFunctions(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range functionNames() {
+		if err := os.MkdirAll(filepath.Join(folder, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name, "bootstrap"), []byte(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// describe describes the stack under some context, as `cdk synth -c` does.
+func describe(t *testing.T, context map[string]any) *stack {
+	t.Helper()
+	values := map[string]any{"functions": fakeFunctions(t)}
+	for key, value := range context {
+		values[key] = value
+	}
+	o, err := readOptions(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Root = ".."
+	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
+	s, err := newStack(app, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// resource is a resource of a template.
+type resource struct {
+	Type                string
+	Properties          map[string]any
+	DeletionPolicy      string
+	UpdateReplacePolicy string
+}
+
+// template is a synthesized template.
+type template struct {
+	assertions.Template
+	resources map[string]resource
+}
+
+func synthesize(t *testing.T, context map[string]any) template {
+	t.Helper()
+	made := assertions.Template_FromStack(describe(t, context).Stack, nil)
+	text, err := json.Marshal(made.ToJSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct{ Resources map[string]resource }
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	return template{made, parsed.Resources}
+}
+
+// of gives the resources of a type, of which there is one at least.
+func (m template) of(t *testing.T, kind string) map[string]resource {
+	t.Helper()
+	found := map[string]resource{}
+	for id, r := range m.resources {
+		if r.Type == kind {
+			found[id] = r
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("the template has no %s", kind)
+	}
+	return found
+}
+
+// at gives a value within properties, nil where there is none.
+func at(value any, keys ...string) any {
+	for _, key := range keys {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = object[key]
+	}
+	return value
+}
