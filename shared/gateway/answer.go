@@ -28,7 +28,7 @@ var (
 var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func keepBuffer(buffer *[]byte) {
-	if cap(*buffer) <= maxKept {
+	if cap(*buffer) <= maxKeptBuffer {
 		answerBuffers.Put(buffer)
 	}
 }

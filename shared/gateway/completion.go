@@ -84,7 +84,7 @@ func (c *completion) run() *Error {
 	c.pool = standing.pools[c.request.Model.ID]
 	if c.request.Stream {
 		c.stream = newStreamWriter(c.w, c.KeepAlive, c.Trailers)
-		defer c.stream.close()
+		defer c.stream.hush()
 	}
 	told = c.serve()
 	if c.r.Context().Err() != nil {
@@ -157,6 +157,7 @@ func (c *completion) settle() {
 		return
 	}
 	c.settled = true
+	c.stream.hush()
 	c.counts = c.tally.counts(c.promptTokens)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), meterTime)
 	defer cancel()

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxKept is how large a buffer may be to be kept for the next stream, in
+	// maxKeptBuffer is how large a buffer may be to be kept for the next stream, in
 	// bytes.
-	maxKept = 64 << 10
+	maxKeptBuffer = 64 << 10
 	// restTime and restReads bound what is read of an upstream's stream after its
 	// end, so that its connection can be used again.
 	restTime  = 50 * time.Millisecond
@@ -33,13 +33,13 @@ var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
 // what the reader's buffer holds.
 func (c *completion) relay(ctx context.Context, response *http.Response, dog watchdog, secret string) *failure {
 	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); strings.HasSuffix(kind, "json") {
-		return notStreamed(response, secret)
+		return c.notStreamed(response, secret)
 	}
 	reader := eventReaders.Get().(*eventReader)
 	reader.reset(response.Body)
 	defer func() {
 		reader.source = nil
-		if len(reader.buf) <= maxKept && cap(reader.joined) <= maxKept {
+		if len(reader.buf) <= maxKeptBuffer && cap(reader.joined) <= maxKeptBuffer {
 			eventReaders.Put(reader)
 		}
 	}()
@@ -86,9 +86,10 @@ func (c *completion) relay(ctx context.Context, response *http.Response, dog wat
 
 // notStreamed is an upstream that answers with one JSON text instead of a
 // stream: an error, mostly.
-func notStreamed(response *http.Response, secret string) *failure {
+func (c *completion) notStreamed(response *http.Response, secret string) *failure {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	if object, ok := parseObject(body); err == nil && ok && object.Get("error").IsObject() {
+		c.tally.report(object.Get("usage"))
 		return errorInside(object, secret)
 	}
 	return failed(errNoStream)

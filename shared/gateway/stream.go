@@ -38,9 +38,11 @@ type streamWriter struct {
 	begun, quiet bool
 }
 
-// newStreamWriter begins to keep the connection alive; close ends that.
+// newStreamWriter begins to keep the connection alive; hush ends that.
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
 	s := &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.keepAlive = time.AfterFunc(keepAlive, s.stayAlive)
 	return s
 }
@@ -125,8 +127,12 @@ func (s *streamWriter) fail(told *Error, counts usage.Counts) {
 	_ = s.finish(counts) // a caller that has gone needs no end
 }
 
-// close ends the keeping alive; nothing is written after it.
-func (s *streamWriter) close() {
+// hush ends the keeping alive: from then on one goroutine alone writes, and may
+// change the header. A nil writer has nothing to end.
+func (s *streamWriter) hush() {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.quiet = true

@@ -1,0 +1,437 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const twoRows = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}, {name: second, url: URL1, model: weights}]}
+`
+
+// refusing is the address of a server that takes no connections.
+func refusing(t *testing.T) *upstream {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	listener.Close()
+	return &upstream{url: "http://" + listener.Addr().String() + "/v1"}
+}
+
+// The first upstream is called first; what it does decides whether the second is
+// (decisions.md, "Inference gateway").
+func TestRetries(t *testing.T) {
+	streaming := events(chunk("one"), last, used, done)
+	for _, c := range []struct {
+		name   string
+		first  func(*call) // nil refuses the connection
+		again  bool
+		status int // of both kinds of call
+	}{
+		{"a refused connection", nil, true, 200},
+		{"a reset before the header", func(c *call) { c.reset() }, true, 200},
+		{"an end before the header", func(c *call) {}, true, 200},
+		{"429", always(429, `{}`), true, 200},
+		{"502", always(502, `{}`), true, 200},
+		{"503", always(503, `{}`), true, 200},
+		{"504", always(504, `{}`), true, 200},
+		{"a reset before the first byte", func(c *call) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+			c.reset()
+		}, true, 200},
+		{"500", always(500, `{}`), false, 502},
+		{"400", always(400, `{}`), false, 400},
+		{"401", always(401, `{}`), false, 502},
+		{"an error inside of 200", always(200, `{"error":{}}`), false, 502},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			first := refusing(t)
+			if c.first != nil {
+				first = newUpstream(t, c.first)
+			}
+			second := newUpstream(t, always(200, whole))
+			w := newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
+			for i, request := range []string{plain, streamed} {
+				if a := w.chat(request); a.status != c.status {
+					t.Errorf("got %d %s, want %d", a.status, a.body, c.status)
+				}
+				if got := len(second.seen()) == i+1; got != c.again {
+					t.Errorf("the second upstream was called: %v, want %v", got, c.again)
+				}
+				second.now(streaming)
+			}
+			attempts := 2
+			if c.again {
+				attempts = 4
+			}
+			w.completed(2)
+			if got := w.outcomes(); len(got) != attempts {
+				t.Errorf("the attempts were %v", got)
+			}
+		})
+	}
+}
+
+// Once the caller has been sent anything, nothing is repeated.
+func TestNoRetryAfterTheFirstByte(t *testing.T) {
+	first := newUpstream(t, func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); c.reset() })
+	second := newUpstream(t, events(chunk("two"), done))
+	w := newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
+	if a := w.chat(streamed); !strings.Contains(a.body, `"one"`) || strings.Contains(a.body, `"two"`) || len(second.seen()) != 0 {
+		t.Errorf("got %s", a.body)
+	}
+
+	release := make(chan bool)
+	first.now(func(c *call) { <-release; c.reset() })
+	w = newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }, keepAlive: time.Millisecond})
+	response := w.open(t.Context(), streamed)
+	release <- true
+	body, err := io.ReadAll(response.Body)
+	if err != nil || !strings.HasPrefix(string(body), ": keep-alive\n") || !strings.Contains(string(body), "upstream_error") || len(second.seen()) != 0 {
+		t.Errorf("after a keep-alive: %s, %v", body, err)
+	}
+}
+
+// At most three upstreams are tried, and the last one's answer is told.
+func TestAttemptsEnd(t *testing.T) {
+	var upstreams []*upstream
+	list := ""
+	for i := range 5 {
+		upstreams = append(upstreams, newUpstream(t, always(503, `{}`)))
+		list += fmt.Sprintf("{name: u%d, url: URL%d},", i, i)
+	}
+	rows := "\n  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [" + list + "]}\n"
+	w := newWorld(t, setup{rows: rows, upstreams: upstreams})
+	if a := w.chat(plain); a.status != 502 {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	w.completed(1)
+	outcomes := w.outcomes()
+	slices.Sort(outcomes)
+	if len(outcomes) != 3 || len(slices.Compact(outcomes)) != 3 {
+		t.Errorf("the attempts were %v", outcomes)
+	}
+}
+
+func TestWeights(t *testing.T) {
+	const rows = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, weight: 1}, {name: second, url: URL1, weight: 3}]}
+`
+	draw := 0
+	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, always(200, whole)), newUpstream(t, always(200, whole))},
+		random: func() float64 { draw++; return float64(draw-1) / 8 }})
+	for range 8 {
+		w.chat(plain)
+	}
+	w.completed(8)
+	if got := strings.Join(w.outcomes(), " "); strings.Count(got, "first") != 2 || strings.Count(got, "second") != 6 {
+		t.Errorf("of 8 calls: %s", got)
+	}
+}
+
+// An upstream with as many calls as it may have is passed over; when all are,
+// the caller is to come back.
+func TestConcurrency(t *testing.T) {
+	const rows = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, concurrency: 1}, {name: second, url: URL1, concurrency: 1}]}
+`
+	entered, release := make(chan bool, 2), make(chan bool)
+	hold := func(c *call) { entered <- true; <-release; c.json(200, whole) }
+	first, second := newUpstream(t, hold), newUpstream(t, hold)
+	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
+	answers := make(chan answer, 2)
+	for range 2 {
+		go func() { answers <- w.chat(plain) }()
+		<-entered
+	}
+	if len(first.seen()) != 1 || len(second.seen()) != 1 {
+		t.Errorf("%d and %d calls", len(first.seen()), len(second.seen()))
+	}
+	for _, h := range w.gateway.Health() {
+		if h.InFlight != 1 || h.Limit != 1 || h.Open || h.Model != "small" {
+			t.Errorf("health: %+v", h)
+		}
+	}
+	a := w.chat(plain)
+	if a.status != 429 || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, `"type":"rate_limit_error"`) || !strings.Contains(a.body, `"code":"rate_limit_exceeded"`) {
+		t.Errorf("got %d %v %s", a.status, a.header, a.body)
+	}
+	close(release)
+	for range 2 {
+		if a := <-answers; a.status != 200 {
+			t.Errorf("got %d", a.status)
+		}
+	}
+	w.completed(3)
+	if a := w.chat(plain); a.status != 200 {
+		t.Errorf("once there is room: %d %s", a.status, a.body)
+	}
+}
+
+// An upstream that asks to be left alone is, for as long as it said.
+func TestRetryAfterOfAnUpstream(t *testing.T) {
+	for _, status := range []int{429, 503} {
+		u := newUpstream(t, always(status, `{}`, "Retry-After: 7"))
+		w := newWorld(t, setup{upstreams: []*upstream{u}})
+		for range 2 {
+			a := w.chat(plain)
+			if after := a.header.Get("Retry-After"); after != "7" {
+				t.Errorf("%d: told to come back after %q s: %d %s", status, after, a.status, a.body)
+			}
+		}
+		if n := len(u.seen()); n != 1 {
+			t.Errorf("%d: %d calls while it rests", status, n)
+		}
+		u.now(always(200, whole))
+		w.wait(8 * time.Second)
+		if a := w.chat(plain); a.status != 200 {
+			t.Errorf("%d: after its rest: %d %s", status, a.status, a.body)
+		}
+	}
+}
+
+func TestBreaker(t *testing.T) {
+	u := newUpstream(t, always(500, `{}`))
+	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	calls := 0
+	call := func(status int, reaches bool) {
+		t.Helper()
+		a := w.chat(plain)
+		if reaches {
+			calls++
+		}
+		if a.status != status || len(u.seen()) != calls {
+			t.Errorf("got %d %s after %d calls of the upstream, want %d after %d", a.status, a.body, len(u.seen()), status, calls)
+		}
+	}
+	open := func(want bool) {
+		t.Helper()
+		if h := w.gateway.Health()[0]; h.Open != want || h.InFlight != 0 || h.Upstream != "first" {
+			t.Errorf("health: %+v, want open=%v", h, want)
+		}
+	}
+	for range 4 {
+		call(502, true)
+	}
+	u.now(always(400, `{}`))
+	call(400, true) // which is an answer, and starts the count again
+	u.now(always(500, `{}`))
+	for range 5 {
+		open(false)
+		call(502, true)
+	}
+	open(true)
+	call(502, false)
+	w.wait(6 * time.Second)
+	call(502, true) // the probe
+	open(true)
+	w.wait(6 * time.Second)
+	call(502, false) // now it waits for twice as long
+	w.wait(6 * time.Second)
+	u.now(always(200, whole))
+	call(200, true)
+	open(false)
+	call(200, true)
+}
+
+// While a probe is under way there is no other call; one that was given up makes
+// room for the next.
+func TestBreakerProbesOneAtATime(t *testing.T) {
+	u := newUpstream(t, always(500, `{}`))
+	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	for range 5 {
+		w.chat(plain)
+	}
+	w.wait(6 * time.Second)
+	entered := make(chan bool)
+	u.now(func(c *call) { entered <- true; <-c.left })
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))) }()
+	<-entered
+	if a := w.chat(plain); a.status != 502 || len(u.seen()) != 6 {
+		t.Errorf("beside the probe: %d %s", a.status, a.body)
+	}
+	leave()
+	w.completed(7)
+	u.now(always(200, whole))
+	if a := w.chat(plain); a.status != 200 {
+		t.Errorf("after a probe that was given up: %d %s", a.status, a.body)
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	const rows = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: 50ms, idle: 50ms}, upstreams: [{name: first, url: URL0}]}
+`
+	silent := func(c *call) { <-c.left }
+	for _, c := range []struct {
+		name, request string
+		upstream      func(*call)
+		status        int
+	}{
+		{"no header", plain, silent, 504},
+		{"no header of a stream", streamed, silent, 504},
+		{"no first chunk", streamed, func(c *call) { c.stream(); <-c.left }, 504},
+		{"comments instead of a first chunk", streamed, func(c *call) {
+			c.stream()
+			for c.write(": wait\n\n") == nil {
+				time.Sleep(time.Millisecond)
+			}
+		}, 504},
+		{"silence within an answer", plain, func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"); <-c.left }, 504},
+		{"silence within a stream", streamed, func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); <-c.left }, 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, c.upstream)}})
+			a := w.chat(c.request)
+			if a.status != c.status || !strings.Contains(a.body, `"type":"api_error","param":null,"code":"upstream_timeout"`) {
+				t.Errorf("got %d %s", a.status, a.body)
+			}
+			if c.status == 200 && !strings.HasSuffix(a.body, "\n\n"+eventStream(done)) {
+				t.Errorf("the stream ends with %s", a.body)
+			}
+			w.completed(1)
+			if got := w.outcomes(); len(got) != 1 || got[0] != "first: timed_out" {
+				t.Errorf("the outcomes are %v", got)
+			}
+		})
+	}
+}
+
+// A stream may take longer than any silence that is allowed within it.
+func TestAnUpstreamThatGoesOnIsNotTimedOut(t *testing.T) {
+	const rows = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: 1s, idle: 1s}, upstreams: [{name: first, url: URL0}]}
+`
+	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, func(c *call) {
+		c.stream()
+		for range 15 {
+			c.write(eventStream(chunk("x")))
+			time.Sleep(100 * time.Millisecond)
+		}
+		c.write(eventStream(last, used, done))
+		c.end()
+	})}})
+	if a := w.chat(streamed); strings.Contains(a.body, "error") || strings.Count(a.body, `"x"`) != 15 {
+		t.Errorf("got %s", a.body)
+	}
+}
+
+// An upstream sees the rewritten request, its own key and the request's id; of
+// the caller's header nothing.
+func TestWhatAnUpstreamIsSent(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
+	u := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{upstreams: []*upstream{u}, rows: `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, model: org/weights, secret: "file:` + key + `"}]}
+`})
+	w.chat(`{"model":"small", "seed":1.50,"messages":[{"role":"user","content":"\u00e9"}],"max_tokens":5000}`, "X-Request-Id: r1", "Cookie: c", "X-Api-Key: k", "OpenAI-Organization: o")
+	got := u.seen()[0]
+	if want := `{"model":"org/weights", "seed":1.50,"messages":[{"role":"user","content":"\u00e9"}],"max_tokens":1000}`; got.body != want {
+		t.Errorf("the body is %s, want %s", got.body, want)
+	}
+	header := http.Header{
+		"Content-Type": {"application/json"}, "User-Agent": {"cutroom"}, "Authorization": {"Bearer sk-upstream"}, "X-Request-Id": {"r1"},
+		"Content-Length": {fmt.Sprint(len(got.body))},
+	}
+	if fmt.Sprint(got.header) != fmt.Sprint(header) || got.path != "/v1/chat/completions" || got.method != "POST" {
+		t.Errorf("got %s %s %v", got.method, got.path, got.header)
+	}
+	w.chat(streamed)
+	if got := u.seen()[1]; got.header.Get("Accept") != "text/event-stream" || !strings.Contains(got.body, `"stream_options":{"include_usage":true}`) {
+		t.Errorf("a stream: %v %s", got.header, got.body)
+	}
+}
+
+type noSecrets struct{}
+
+func (noSecrets) Secret(context.Context, string) (string, error) {
+	return "", errors.New("there is no secret")
+}
+
+// Without its key an upstream is not called.
+func TestAKeyThatIsMissing(t *testing.T) {
+	u := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{upstreams: []*upstream{u}, secrets: noSecrets{}, rows: `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "env:CUTROOM_TEST_NO_SUCH_KEY"}]}
+`})
+	if a := w.chat(plain); a.status != 502 || len(u.seen()) != 0 || strings.Contains(a.body, "NO_SUCH") {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	w.recorded(0)
+}
+
+// A catalog that takes over keeps how the upstreams do that it still names.
+func TestReload(t *testing.T) {
+	u, other := newUpstream(t, always(500, `{}`)), newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{upstreams: []*upstream{u, other}})
+	for range 5 {
+		w.chat(plain)
+	}
+	w.load(strings.ReplaceAll(oneRow, "model: weights", "model: weights, concurrency: 3"))
+	if h := w.gateway.Health(); len(h) != 1 || !h[0].Open || h[0].Limit != 3 {
+		t.Errorf("after the first reload: %+v", h)
+	}
+	w.load(strings.ReplaceAll(oneRow, "url: URL0", "url: URL1"))
+	if h := w.gateway.Health(); len(h) != 1 || h[0].Open {
+		t.Errorf("after the second: %+v", h)
+	}
+	if a := w.chat(plain); a.status != 200 {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	w.load(strings.ReplaceAll(oneRow, "id: small", "id: large"))
+	if a := w.chat(plain); a.status != 404 {
+		t.Errorf("a model that is gone: %d %s", a.status, a.body)
+	}
+}
+
+// The model server inside this process streams, and learns of its caller's
+// leaving, as any other.
+func TestEmbedded(t *testing.T) {
+	left := make(chan struct{})
+	embedded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/chat/completions" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), `"stream":true`) {
+			io.WriteString(w, whole)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, eventStream(chunk("one")))
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(left)
+	})
+	w := newWorld(t, setup{embedded: embedded, rows: `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: "embedded:"}]}
+`})
+	if a := w.chat(plain); a.status != 200 || a.body != asSmall(whole) {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	response := w.open(ctx, streamed)
+	want := eventStream(asSmall(chunk("one")))
+	if _, err := io.ReadFull(response.Body, make([]byte, len(want))); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	<-left
+	if w.gateway.Health()[0].Upstream == "" {
+		t.Error("it has no name")
+	}
+}
