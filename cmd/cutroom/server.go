@@ -143,7 +143,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		return s, err
 	}
 	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError(c.Origins), Handler: api.New(api.Config{
-		Catalog: catalog, Jobs: service, Authenticator: authenticator,
+		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
 		Limiter: limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload), Logger: logger,

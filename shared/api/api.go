@@ -29,7 +29,10 @@ const DefaultMaxUpload = 512 << 20
 
 // Config is what the endpoints are made of.
 type Config struct {
-	Catalog       *model.Catalog
+	Catalog *model.Catalog
+	// KnowsModel reports whether any model has the name, where inference models
+	// may change while the service runs; nil asks Catalog.
+	KnowsModel    func(name string) bool
 	Jobs          *job.Service
 	Authenticator *credential.Authenticator
 	// Limiter counts requests against the rates of tiers; nil limits none.

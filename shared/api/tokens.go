@@ -48,8 +48,12 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 		request.Lifetime = time.Duration(*lifetime) * time.Second
 	}
 	var wrong problems
+	knows := s.KnowsModel
+	if knows == nil {
+		knows = s.Catalog.Knows
+	}
 	request.Scope.Models, wrong = sent.list("allowedModels", credential.MaxTokenModels, func(name string) string {
-		if _, ok := s.Catalog.Find(name); !ok {
+		if !knows(name) {
 			return unknownModel(name).Error()
 		}
 		return ""

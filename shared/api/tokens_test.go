@@ -46,6 +46,7 @@ func TestClientTokenRequests(t *testing.T) {
 		{"allowedModels, 20 of them", `{"allowedModels": ` + names(20, "gen-2.5") + `}`},
 		{"allowedModels, 21 of them", `{"allowedModels": ` + names(21, "x") + `}`},
 		{"allowedModels, unknown ones", `{"allowedModels": ["gen-2.5", "gen-9", "gen-2.1", "acme-2.5"]}`},
+		{"allowedModels of the inference gateway, a placeholder too", `{"allowedModels": ["cutroom-echo", "gen-2.1", "cutroom-chat"]}`},
 		{"allowedModels, empty", `{"allowedModels": []}`},
 		{"allowedModels is a list", `{"allowedModels": "gen-2.5"}`},
 		{"allowedModels is a list of strings", `{"allowedModels": ["gen-2.5", 25, null, ["gen-2.5"]]}`},
