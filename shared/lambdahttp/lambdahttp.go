@@ -14,7 +14,6 @@
 package lambdahttp
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -57,8 +56,8 @@ func Start(handler http.Handler, form Form) {
 
 // Main is a function's main: it makes the handler and starts. What goes wrong
 // before that is one line on stderr, which Lambda logs, and the start fails.
-func Main(make func(context.Context) (http.Handler, Form, error)) {
-	handler, form, err := make(context.Background())
+func Main(make func() (http.Handler, Form, error)) {
+	handler, form, err := make()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
 		os.Exit(m.Run())
 	}
-	lambdahttp.Main(func(context.Context) (http.Handler, lambdahttp.Form, error) {
+	lambdahttp.Main(func() (http.Handler, lambdahttp.Form, error) {
 		form, err := lambdahttp.StreamingUnless(os.Getenv)
 		return httpserver.Handler(httpserver.Config{
 			Handler: handler(), Logger: lambdahttp.NewLogger(os.Stderr),

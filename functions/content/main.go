@@ -1,0 +1,34 @@
+// Function content sends the results of jobs: GET /v1/jobs/{id}/content.
+package main
+
+import (
+	"net/http"
+	"os"
+	"time"
+
+	"cutroom/shared/api"
+	"cutroom/shared/lambdahttp"
+	"cutroom/shared/mediafunction"
+	"cutroom/shared/s3"
+)
+
+func main() { lambdahttp.Main(content) }
+
+func content() (http.Handler, lambdahttp.Form, error) {
+	form, err := lambdahttp.StreamingUnless(os.Getenv)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := mediafunction.New()
+	if err != nil {
+		return nil, 0, err
+	}
+	f.ReadJobs()
+	bucket := f.Bucket()
+	f.Config.Blobs = bucket
+	if f.Flag("CUTROOM_CONTENT_REDIRECT") {
+		f.Config.Downloads = s3.NewSigner(bucket, time.Now)
+	}
+	handler, err := f.Handler(api.Content)
+	return handler, form, err
+}

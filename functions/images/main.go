@@ -1,0 +1,47 @@
+// Function images edits images while the caller waits, and serves the deprecated
+// synchronous video routes: POST /v1/generate/{id}.
+package main
+
+import (
+	"net/http"
+	"os"
+	"time"
+
+	"cutroom/shared/api"
+	"cutroom/shared/dynamo"
+	"cutroom/shared/file"
+	"cutroom/shared/lambda"
+	"cutroom/shared/lambdahttp"
+	"cutroom/shared/mediafunction"
+	"cutroom/shared/sqs"
+	"cutroom/shared/stepfn"
+)
+
+// videoWait is how long a caller waits for a video (decisions.md, "Jobs").
+const videoWait = 270 * time.Second
+
+func main() { lambdahttp.Main(images) }
+
+func images() (http.Handler, lambdahttp.Form, error) {
+	form, err := lambdahttp.StreamingUnless(os.Getenv)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := mediafunction.New()
+	if err != nil {
+		return nil, 0, err
+	}
+	bucket, queues := f.Bucket(), f.Queues()
+	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(f.AWS, queues))
+	f.Config.Blobs = bucket
+	f.Config.Files = f.Files(bucket, file.Cursors{})
+	f.Config.VideoWait = videoWait
+	var waker mediafunction.Waker
+	if name := f.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
+		waker = lambda.NewFunction(f.AWS, name)
+	}
+	workers := dynamo.NewWorkers(f.Records, f.Required("CUTROOM_JOBS_TABLE"), time.Now)
+	f.Config.Warm = mediafunction.Wake(workers, waker, time.Now, f.Config.Logger)
+	handler, err := f.Handler(api.Generate)
+	return handler, form, err
+}

@@ -1,0 +1,27 @@
+// Function models resolves the names of models and describes the service: POST
+// /v1/models/resolve, /openapi.json, /docs and /healthz. None needs a credential,
+// so that it has no client of AWS.
+package main
+
+import (
+	"net/http"
+	"os"
+
+	"cutroom/shared/api"
+	"cutroom/shared/httpserver"
+	"cutroom/shared/lambdahttp"
+	"cutroom/shared/setting"
+)
+
+func main() { lambdahttp.Main(models) }
+
+func models() (http.Handler, lambdahttp.Form, error) {
+	env := setting.NewEnvironment(os.Getenv)
+	config := api.Config{Catalog: env.Catalog(), Origins: env.Origins(), MaxUpload: env.Size("CUTROOM_MAX_UPLOAD"), Logger: lambdahttp.NewLogger(os.Stdout)}
+	if err := env.Err(); err != nil {
+		return nil, 0, err
+	}
+	return httpserver.Handler(httpserver.Config{
+		Handler: api.New(config, api.Models, api.OpenAPI, api.Health), Logger: config.Logger, Failed: api.InternalError(config.Origins),
+	}), lambdahttp.Buffered, nil
+}
