@@ -153,7 +153,7 @@ func bounded(body []byte) *Error {
 }
 
 // endOfString gives the place of the quote that ends the string that begins at
-// start, or of the last byte where none does.
+// start, or the end of the body where none does.
 func endOfString(body []byte, start int) int {
 	for i := start + 1; ; i++ {
 		quote := bytes.IndexByte(body[i:], '"')
