@@ -40,28 +40,42 @@ func (s *Files) Free(ctx context.Context, f file.File) error {
 }
 
 // freeEnded frees files of an account that have ended by the time: a batch of
-// them. It gives how many it found, and how many of those were still to be freed.
-func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (found, freed int, err error) {
+// them. It gives how many were still to be freed. The index may show what has
+// gone a moment ago; it is read on until something is freed, or it ends.
+func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (freed int, err error) {
+	for start := item(nil); ; {
+		files, next, err := s.ended(ctx, account, now, start)
+		if err != nil {
+			return 0, err
+		}
+		freed, err := s.free(ctx, account, files)
+		if err != nil || freed > 0 || next == nil {
+			return freed, err
+		}
+		start = next
+	}
+}
+
+// ended reads a page of the index.
+func (s *Files) ended(ctx context.Context, account string, now time.Time, start item) (files []file.File, next item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	got, err := s.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &s.table, IndexName: aws.String(filesByEnd), Limit: aws.Int32(freeBatch),
+		TableName: &s.table, IndexName: aws.String(filesByEnd), Limit: aws.Int32(freeBatch), ExclusiveStartKey: start,
 		KeyConditionExpression:    aws.String("account = :account AND ends_at <= :now"),
 		ExpressionAttributeValues: item{":account": text(account), ":now": text(endText(now))},
 	})
 	if err != nil {
-		return 0, 0, err
+		return nil, nil, err
 	}
-	var files []file.File
 	for _, entry := range got.Items {
 		f, err := readFile(entry)
 		if err != nil {
-			return 0, 0, err
+			return nil, nil, err
 		}
 		files = append(files, f)
 	}
-	freed, err = s.free(ctx, account, files)
-	return len(files), freed, err
+	return files, got.LastEvaluatedKey, nil
 }
 
 // free removes the entries of files and takes their bytes off the account's

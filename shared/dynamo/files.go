@@ -61,16 +61,17 @@ func (s *Files) createWithin(ctx context.Context, f file.File, limit int64, writ
 		if !isFull(err) {
 			return err
 		}
-		found, freed, err := s.freeEnded(ctx, f.Account, f.CreatedAt)
+		if fruitless == 2 {
+			return noRoom(limit)
+		}
+		freed, err := s.freeEnded(ctx, f.Account, f.CreatedAt)
 		if err != nil {
 			return err
 		}
-		// What was found and not freed was freed by others, to the same end;
-		// but the index may also show what has gone long ago.
-		if freed > 0 {
+		// Where nothing was left to free, others may have freed it since the file
+		// was refused: only a refusal after that says that there is no room.
+		if fruitless++; freed > 0 {
 			fruitless = 0
-		} else if fruitless++; found == 0 || fruitless == 3 {
-			return noRoom(limit)
 		}
 	}
 }
