@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"cutroom/shared/fault"
@@ -135,12 +136,12 @@ func (s *service) deleteFile(w http.ResponseWriter, r *http.Request, c call) err
 // md5Pattern is what an MD5 looks like (interface.md, "Files").
 const md5Pattern = "^[0-9a-fA-F]{32}$"
 
-var md5Form = regexp.MustCompile(md5Pattern)
+var md5Form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(md5Pattern) })
 
 // findFile is GET /v1/files/by-md5/{md5}.
 func (s *service) findFile(w http.ResponseWriter, r *http.Request, c call) error {
 	md5 := r.PathValue("md5")
-	if !md5Form.MatchString(md5) {
+	if !md5Form().MatchString(md5) {
 		return problems{unlikePattern("md5", md5, md5Pattern).in("path")}
 	}
 	f, err := s.Files.FindMD5(r.Context(), c.who.Account(), strings.ToLower(md5))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -82,7 +83,8 @@ const (
 	maxFilename = 4096
 )
 
-var mimeForm = regexp.MustCompile(mimePattern)
+// mimeForm is compiled when it is first needed, as few functions need it.
+var mimeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(mimePattern) })
 
 // readAnnouncement reads what a file to come is said to be. All problems are
 // given at once, in the order of the fields.
@@ -123,7 +125,7 @@ func readAnnouncement(sent jsonObject) (file.File, problems) {
 		}
 		return &wrong
 	})
-	f.MIME = strings.ToLower(text("mime_type", matching("mime_type", mimeForm)))
+	f.MIME = strings.ToLower(text("mime_type", matching("mime_type", mimeForm())))
 	size, wrong := sent.integer("size_bytes", 1, file.MaxSignedSize)
 	check(wrong)
 	if size != nil {
@@ -131,7 +133,7 @@ func readAnnouncement(sent jsonObject) (file.File, problems) {
 	} else if wrong == nil {
 		check(problems{missing("size_bytes")})
 	}
-	f.MD5 = strings.ToLower(text("md5", matching("md5", md5Form)))
+	f.MD5 = strings.ToLower(text("md5", matching("md5", md5Form())))
 	f.Lifetime, wrong = readLifetime(sent)
 	check(wrong)
 	return f, found

@@ -157,7 +157,7 @@ func typeOf(head []byte, declared string) string {
 	if told {
 		return detected
 	}
-	if declared, _, err := mime.ParseMediaType(declared); err == nil && mimeForm.MatchString(declared) && declared != undeclared {
+	if declared, _, err := mime.ParseMediaType(declared); err == nil && mimeForm().MatchString(declared) && declared != undeclared {
 		return declared
 	}
 	return detected

@@ -58,7 +58,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
 	}
 	invalid := fault.New(fault.Unauthorized, "The API key is not valid.")
-	isToken := tokenForm.MatchString(secret)
+	isToken := isSecret(secret, "ek_")
 	if !isToken && CheckSecret(secret) != nil {
 		return Principal{}, invalid
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -68,9 +69,6 @@ type TokenArchive interface {
 	DeleteTokens(ctx context.Context, before time.Time) error
 }
 
-// tokenForm is what a client token looks like.
-var tokenForm = regexp.MustCompile(`^ek_[0-9A-Za-z_-]{8,128}$`)
-
 // NewToken draws a client token of the key: 192 random bits.
 func NewToken(random io.Reader, key Key, scope Scope, metadata json.RawMessage, lifetime time.Duration, now time.Time) (secret string, token Token, err error) {
 	var bytes [24]byte
@@ -103,11 +101,15 @@ func (s Scope) AllowsOrigin(origin string) bool {
 
 // originForm is a full origin: a scheme, a host and, where it is not the
 // scheme's own, a port (RFC 6454, section 6.2).
-var originForm = regexp.MustCompile(`^[A-Za-z][0-9A-Za-z+.-]{0,31}://([0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+//
+// It is compiled when it is first needed, as few functions need it.
+var originForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z][0-9A-Za-z+.-]{0,31}://([0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+})
 
 // IsOrigin reports whether the text is a full origin, such as
 // https://app.example.com or http://localhost:3000.
-func IsOrigin(text string) bool { return originForm.MatchString(text) }
+func IsOrigin(text string) bool { return originForm().MatchString(text) }
 
 // CanonicalOrigin writes an origin as browsers do: in lower case, without the
 // port that the scheme has anyway.

@@ -45,10 +45,12 @@ func (f File) Expired(now time.Time) bool {
 }
 
 // referenceForm is what a reference looks like (decisions.md, "Forms").
-var referenceForm = regexp.MustCompile(`^file_[0-9A-Za-z]{1,64}$`)
+var referenceForm = regexp.MustCompile(`^file_[0-9A-Za-z]+$`)
 
 // IsReference reports whether the text has the form of a file's id.
-func IsReference(text string) bool { return referenceForm.MatchString(text) }
+func IsReference(text string) bool {
+	return len(text) <= MaxReference && referenceForm.MatchString(text)
+}
 
 // MaxReference is the length of the longest reference, in bytes.
 const MaxReference = len("file_") + 64

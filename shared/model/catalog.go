@@ -16,11 +16,18 @@ import (
 //go:embed catalog.yaml
 var defaultCatalog []byte
 
+// The forms of names leave out their greatest lengths: to compile a counted
+// repetition takes long, and a function does so at each start.
+const (
+	maxFamily = 64
+	maxName   = 128
+)
+
 // familyForm is what CUTROOM_FAMILY may be (decisions.md, "The model family").
-var familyForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+var familyForm = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
 
 // nameForm is what a model's id or alias may be; it is a segment of a path.
-var nameForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$`)
+var nameForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
 const (
 	// seedField names the field that a job's seed comes from.
@@ -71,7 +78,7 @@ func Default(family string) (*Catalog, error) { return Parse(defaultCatalog, fam
 // Parse reads a catalog file, with $family replaced by the family. An error
 // names the line that is wrong.
 func Parse(source []byte, family string) (*Catalog, error) {
-	if !familyForm.MatchString(family) {
+	if len(family) > maxFamily || !familyForm.MatchString(family) {
 		return nil, fmt.Errorf("family %q: only letters, digits and '-', at most 64", family)
 	}
 	source = []byte(strings.ReplaceAll(string(source), "$family", family))
@@ -191,7 +198,7 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 			return nil, err
 		}
 		for _, name := range m.Names() {
-			if !nameForm.MatchString(name) {
+			if len(name) > maxName || !nameForm.MatchString(name) {
 				return nil, wrongAt(path, "model %q: the name %q is not of letters, digits, '.', '_' and '-'", m.ID, name)
 			}
 			if other, taken := c.byName[name]; taken {

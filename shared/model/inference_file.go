@@ -11,10 +11,10 @@ import (
 
 // slugForm is what the id of an inference model may be. Unlike a media model's
 // it is no segment of a path, and names such as organisation/model are usual.
-var slugForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/-]{0,127}$`)
+var slugForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/-]*$`)
 
 // fieldForm is what a field of a request may be called.
-var fieldForm = regexp.MustCompile(`^[A-Za-z_]{1,64}$`)
+var fieldForm = regexp.MustCompile(`^[A-Za-z_]+$`)
 
 const (
 	// maxTokens bounds every number of tokens in the file, far above any model.
@@ -64,7 +64,7 @@ type (
 func (c *Catalog) inference(entries []inferenceEntry) error {
 	for i, entry := range entries {
 		path := fmt.Sprintf("$.inference[%d]", i)
-		if !slugForm.MatchString(entry.ID) {
+		if len(entry.ID) > maxName || !slugForm.MatchString(entry.ID) {
 			return wrongAt(path, "inference model %q: an id is of letters, digits, '.', '_', ':', '/' and '-'", entry.ID)
 		}
 		if c.Knows(entry.ID) {
@@ -112,7 +112,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 		return nil, wrong(".context_length", "context_length is a number of tokens, at least max_output_length")
 	case !between(e.DefaultMaxTokens, 0):
 		return nil, wrong(".default_max_tokens", "default_max_tokens is a number of tokens, or absent")
-	case !fieldForm.MatchString(m.MaxTokensField):
+	case len(m.MaxTokensField) > maxName || !fieldForm.MatchString(m.MaxTokensField):
 		return nil, wrong(".max_tokens_field", "max_tokens_field %q is no name of a field", e.MaxTokensField)
 	case e.Effort != EffortTopLevel && e.Effort != EffortTemplate:
 		return nil, wrong(".reasoning_effort", "reasoning_effort is \"template\" or absent")
