@@ -13,6 +13,11 @@ type Origins []string
 // remembers one for longer.
 const preflightAge = "7200"
 
+// Allows reports whether pages of the origin may call.
+func (o Origins) Allows(origin string) bool {
+	return len(o) == 0 || slices.Contains(o, "*") || slices.Contains(o, origin)
+}
+
 // Allow tells a browser that the page may read the answer, whatever it is, and
 // which fields of its header beside those that it always shows. Keys travel in a
 // header of their own and never in cookies, so that no answer needs

@@ -85,8 +85,8 @@ func (c *connection) serve() {
 	defer c.cut()
 	s.add(c)
 	defer s.remove(c)
-	used := s.meter.begin(c)
-	defer s.meter.end(used)
+	metered := s.meter.begin(c)
+	defer s.meter.end(c.wire, metered)
 	log := s.Logger.With("session", c.session.ID(), "account", c.who.Account(), "key", c.who.Key.ID, "model", c.model.ID)
 	log.Info("a session began")
 

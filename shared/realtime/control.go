@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -48,11 +49,12 @@ func (c *connection) obey(message clientMessage) {
 
 // explain is what the client is told of an error, "" for none.
 func (c *connection) explain(err error) string {
+	var wrong *fault.Error
 	switch {
 	case err == nil:
 		return ""
-	case fault.Is(err, fault.Invalid), fault.Is(err, fault.Limited):
-		return err.Error()
+	case errors.As(err, &wrong) && (wrong.Code == fault.Invalid || wrong.Code == fault.Limited):
+		return wrong.Message
 	}
 	if c.life.Err() == nil {
 		c.server.Logger.Error("a message could not be obeyed", "session", c.session.ID(), "error", err)
@@ -70,18 +72,40 @@ func (c *connection) changePrompt(message clientMessage) error {
 	if !c.pace.changes.Allow() {
 		return errTooFast()
 	}
-	text, sent, err := textOf("prompt", message.Prompt)
+	asked, err := message.prompt()
 	if err != nil {
 		return err
 	}
-	if !sent {
+	if !asked.sent {
 		return fault.New(fault.Invalid, "prompt is required.")
 	}
-	enhance, err := message.enhances()
-	if err != nil {
-		return err
+	c.setPrompt(asked)
+	return nil
+}
+
+// prompt is what a message says of the prompt.
+type prompt struct {
+	text string
+	// sent is false when the message has none.
+	sent bool
+	// enhance says that the prompt may be expanded, as it may where nothing else
+	// is said (decisions.md, "Forms").
+	enhance bool
+}
+
+// prompt reads what a message says of the prompt.
+//
+// Errors: fault.Invalid.
+func (m clientMessage) prompt() (asked prompt, err error) {
+	asked.enhance = true
+	if !isNull(m.EnhancePrompt) && json.Unmarshal(m.EnhancePrompt, &asked.enhance) != nil {
+		return asked, fault.New(fault.Invalid, "enhance_prompt is true or false.")
 	}
-	return c.setPrompt(text, enhance)
+	asked.text, asked.sent, err = textOf("prompt", m.Prompt)
+	if utf8.RuneCountInString(asked.text) > maxPrompt {
+		return asked, fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
+	}
+	return asked, err
 }
 
 // textOf reads a member that is a string; not sent when it is absent or null.
@@ -101,18 +125,6 @@ func isNull(member json.RawMessage) bool {
 	return len(member) == 0 || bytes.Equal(member, []byte("null"))
 }
 
-// enhances reports whether the prompt may be expanded, as it may where nothing
-// else is said (decisions.md, "Forms").
-//
-// Errors: fault.Invalid.
-func (m clientMessage) enhances() (bool, error) {
-	enhance := true
-	if !isNull(m.EnhancePrompt) && json.Unmarshal(m.EnhancePrompt, &enhance) != nil {
-		return false, fault.New(fault.Invalid, "enhance_prompt is true or false.")
-	}
-	return enhance, nil
-}
-
 // prompts keeps the changes of an editor apart.
 type prompts struct {
 	// mu is held while the editor is changed.
@@ -126,12 +138,7 @@ func (p *prompts) wait() { p.expanding.Wait() }
 
 // setPrompt has the editor follow the prompt at once, and an expanded one as
 // soon as there is one.
-//
-// Errors: fault.Invalid.
-func (c *connection) setPrompt(prompt string, enhance bool) error {
-	if utf8.RuneCountInString(prompt) > maxPrompt {
-		return fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
-	}
+func (c *connection) setPrompt(asked prompt) {
 	p := &c.prompts
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,15 +146,15 @@ func (c *connection) setPrompt(prompt string, enhance bool) error {
 		p.superseded()
 		p.superseded = nil
 	}
-	c.editor.SetPrompt(prompt)
-	if c.server.Enhancer == nil || !enhance || prompt == "" {
-		return nil
+	c.editor.SetPrompt(asked.text)
+	if c.server.Enhancer == nil || !asked.enhance || asked.text == "" {
+		return
 	}
 	ctx, cancel := context.WithTimeout(c.life, enhanceTime)
 	p.superseded = cancel
 	p.expanding.Go(func() {
 		defer cancel()
-		expanded, err := c.server.Enhancer.Enhance(ctx, prompt, maxPrompt)
+		expanded, err := c.server.Enhancer.Enhance(ctx, asked.text, maxPrompt)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		switch {
@@ -158,5 +165,4 @@ func (c *connection) setPrompt(prompt string, enhance bool) error {
 			c.editor.SetPrompt(expanded)
 		}
 	})
-	return nil
 }

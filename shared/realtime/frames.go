@@ -74,7 +74,7 @@ func (c *connection) edit() {
 		case c.life.Err() != nil:
 			return
 		case fault.Is(err, fault.Invalid):
-			c.say(errorMessage{"error", err.Error()})
+			c.say(errorMessage{"error", c.explain(err)})
 		case err != nil:
 			c.server.Logger.Error("a frame could not be edited", "session", c.session.ID(), "error", err)
 			c.end(endedByFailure)

@@ -24,11 +24,7 @@ func (c *connection) changeImage(message clientMessage) error {
 	if !c.pace.changes.Allow() {
 		return errTooFast()
 	}
-	prompt, prompted, err := textOf("prompt", message.Prompt)
-	if err != nil {
-		return err
-	}
-	enhance, err := message.enhances()
+	asked, err := message.prompt()
 	if err != nil {
 		return err
 	}
@@ -41,10 +37,10 @@ func (c *connection) changeImage(message clientMessage) error {
 	c.prompts.mu.Lock()
 	err = c.editor.SetImage(ctx, image)
 	c.prompts.mu.Unlock()
-	if err != nil || !prompted {
-		return err
+	if err == nil && asked.sent {
+		c.setPrompt(asked)
 	}
-	return c.setPrompt(prompt, enhance)
+	return err
 }
 
 // imageOf reads the image that a message brings or refers to; nil for null.

@@ -54,9 +54,9 @@ type Blobs interface {
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// Usage takes what sessions have used.
+// Usage takes what sessions have used, and gathers it: a usage.Writer.
 type Usage interface {
-	Add(ctx context.Context, records []usage.Record) error
+	Record(ctx context.Context, record usage.Record) error
 }
 
 // Enhancer expands prompts.
@@ -74,7 +74,7 @@ type Config struct {
 	// Files and Blobs hold the images that a message may refer to.
 	Files Files
 	Blobs Blobs
-	// Usage gets the seconds of sessions.
+	// Usage gets the seconds of sessions. It must work until Run returns.
 	Usage  Usage
 	Engine Engine
 	// Enhancer expands prompts; nil expands none.
@@ -87,10 +87,8 @@ type Config struct {
 	Edits int
 	// Times are the time limits of a connection; those that are 0 take
 	// DefaultTimes.
-	Times Times
-	Now   func() time.Time
-	// NewID draws the ids of usage records: unique ones.
-	NewID  func() string
+	Times  Times
+	Now    func() time.Time
 	Logger *slog.Logger
 }
 
@@ -108,8 +106,8 @@ type Times struct {
 	// Revocation is how often the keys of open sessions are looked at: one read
 	// of the records for every key.
 	Revocation time.Duration
-	// Usage is how often what was used is recorded, in one write for all
-	// sessions; a crash loses no more.
+	// Usage is how often the use of open sessions is reported; a crash loses no
+	// more.
 	Usage time.Duration
 	// Drain is how long the sessions may take to end when the server stops.
 	Drain time.Duration
@@ -176,7 +174,6 @@ func (s *Server) Run(ctx context.Context) {
 	<-ctx.Done()
 	s.drain()
 	watching.Wait()
-	s.meter.flush(lease)
 	end()
 	holding.Wait()
 }

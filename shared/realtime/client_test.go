@@ -1,0 +1,184 @@
+package realtime_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// patience bounds every wait for a message.
+const patience = 20 * time.Second
+
+// client is a session as its client sees it.
+type client struct {
+	t    *testing.T
+	conn *websocket.Conn
+}
+
+// message is what the server sends: a text message, or a frame.
+type message struct {
+	Type      string          `json:"type"`
+	SessionID string          `json:"session_id"`
+	Seconds   *int64          `json:"seconds"`
+	Reason    string          `json:"reason"`
+	Error     string          `json:"error"`
+	Success   *bool           `json:"success"`
+	Prompt    json.RawMessage `json:"prompt"`
+	frame     image.Image
+	// closed is how the connection was closed, where it was.
+	closed *websocket.CloseError
+}
+
+// dial connects with a key in the query; header fields follow as name and value.
+func (w *world) dial(model, key string, header ...string) *client {
+	w.t.Helper()
+	query := url.Values{}
+	if model != "" {
+		query.Set("model", model)
+	}
+	if key != "" {
+		query.Set("api_key", key)
+	}
+	fields := http.Header{}
+	for i := 0; i+1 < len(header); i += 2 {
+		fields.Set(header[i], header[i+1])
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	conn, response, err := websocket.Dial(ctx, "ws://"+w.address+"/v1/stream?"+query.Encode(), &websocket.DialOptions{HTTPHeader: fields})
+	if err != nil {
+		w.t.Fatalf("the upgrade was not accepted: %v", err)
+	}
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		w.t.Fatalf("status %d", response.StatusCode)
+	}
+	conn.SetReadLimit(-1)
+	c := &client{w.t, conn}
+	w.t.Cleanup(c.drop)
+	return c
+}
+
+// open connects and wants a session.
+func (w *world) open(model, key string, header ...string) *client {
+	w.t.Helper()
+	c := w.dial(model, key, header...)
+	if m := c.next(); m.Type != "session_started" || m.SessionID == "" {
+		w.t.Fatalf("no session: %+v", m)
+	}
+	return c
+}
+
+// drop ends the connection without a word.
+func (c *client) drop() { _ = c.conn.CloseNow() }
+
+// leave ends the connection as a client does.
+func (c *client) leave() { _ = c.conn.Close(websocket.StatusNormalClosure, "") }
+
+// next gives the next message, ticks aside.
+func (c *client) next() message {
+	c.t.Helper()
+	for {
+		if m := c.any(); m.Type != "generation_tick" {
+			return m
+		}
+	}
+}
+
+// any gives the next message.
+func (c *client) any() message {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	kind, content, err := c.conn.Read(ctx)
+	var m message
+	var closed websocket.CloseError
+	switch {
+	case errors.As(err, &closed):
+		m.closed = &closed
+	case err != nil:
+		c.t.Fatalf("read: %v", err)
+	case kind == websocket.MessageBinary:
+		if m.frame, err = jpeg.Decode(bytes.NewReader(content)); err != nil {
+			c.t.Fatalf("the frame is no JPEG: %v", err)
+		}
+	default:
+		if err := json.Unmarshal(content, &m); err != nil {
+			c.t.Fatalf("%v: %s", err, content)
+		}
+	}
+	return m
+}
+
+// say sends a text message.
+func (c *client) say(text string) {
+	c.t.Helper()
+	c.write(websocket.MessageText, []byte(text))
+}
+
+// show sends a frame.
+func (c *client) show(frame []byte) {
+	c.t.Helper()
+	c.write(websocket.MessageBinary, frame)
+}
+
+func (c *client) write(kind websocket.MessageType, content []byte) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := c.conn.Write(ctx, kind, content); err != nil {
+		c.t.Fatalf("write: %v", err)
+	}
+}
+
+// ack wants the next message to acknowledge a message, with this error.
+func (c *client) ack(kind, failure string) message {
+	c.t.Helper()
+	m := c.next()
+	if m.Type != kind || m.Success == nil || *m.Success != (failure == "") || m.Error != failure {
+		c.t.Errorf("got %+v, want a %s with the error %q", m, kind, failure)
+	}
+	return m
+}
+
+// painted wants a frame of this colour.
+func (c *client) painted(want color.RGBA) {
+	c.t.Helper()
+	c.show(plain(32, 16, color.White))
+	m := c.next()
+	if m.frame == nil {
+		c.t.Fatalf("no frame: %+v", m)
+	}
+	got := color.RGBAModel.Convert(m.frame.At(16, 8)).(color.RGBA)
+	for _, d := range []int{int(got.R) - int(want.R), int(got.G) - int(want.G), int(got.B) - int(want.B)} {
+		if d < -12 || d > 12 {
+			c.t.Errorf("the frame is %v, want %v", got, want)
+			return
+		}
+	}
+}
+
+// ends wants the session to end: generation_ended with the reason, none where it
+// is empty, and the connection closed like this.
+func (c *client) ends(reason string, code websocket.StatusCode, text string) message {
+	c.t.Helper()
+	var ended message
+	if reason != "" {
+		if ended = c.next(); ended.Type != "generation_ended" || ended.Reason != reason || ended.Seconds == nil {
+			c.t.Errorf("got %+v, want generation_ended with reason %s", ended, reason)
+		}
+	}
+	if m := c.next(); m.closed == nil || m.closed.Code != code || m.closed.Reason != text {
+		c.t.Errorf("got %+v (%v), want to be closed with %d %q", m, m.closed, code, text)
+	}
+	return ended
+}

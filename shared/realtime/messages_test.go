@@ -1,0 +1,273 @@
+package realtime_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/coder/websocket"
+)
+
+// square is a PNG of one colour.
+func square(t *testing.T, side int, fill color.Color) []byte {
+	t.Helper()
+	picture := image.NewRGBA(image.Rect(0, 0, side, side))
+	draw.Draw(picture, picture.Bounds(), image.NewUniform(fill), image.Point{}, draw.Src)
+	var out bytes.Buffer
+	if err := png.Encode(&out, picture); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+var (
+	red  = color.RGBA{200, 20, 20, 255}
+	blue = color.RGBA{20, 20, 200, 255}
+)
+
+func TestFramesFollowThePrompt(t *testing.T) {
+	w := newWorld(t, setup{})
+	c := w.open("gen-2.5", studio)
+	c.painted(colorOf(""))
+	const odd = `{"type":"prompt","prompt":"a \"watercolor\" é <b>\n"}`
+	c.say(odd)
+	if m := c.ack("prompt_ack", ""); string(m.Prompt) != `"a \"watercolor\" é \u003cb\u003e\n"` && string(m.Prompt) != `"a \"watercolor\" é <b>\n"` {
+		t.Errorf("the prompt came back as %s", m.Prompt)
+	}
+	c.painted(colorOf("a \"watercolor\" é <b>\n"))
+	c.say(`{"type":"prompt","prompt":"film noir","enhance_prompt":false}`)
+	c.ack("prompt_ack", "")
+	c.painted(colorOf("film noir"))
+	c.say(`{"type":"prompt","prompt":""}`)
+	c.ack("prompt_ack", "")
+	c.painted(colorOf(""))
+	// A wrong message changes nothing, and ends nothing.
+	c.say(`{"type":"prompt","prompt":"` + strings.Repeat("é", 4000) + `"}`)
+	c.ack("prompt_ack", "")
+	for text, failure := range map[string]string{
+		`{"type":"prompt"}`:                                              "prompt is required.",
+		`{"type":"prompt","prompt":null}`:                                "prompt is required.",
+		`{"type":"prompt","prompt":7}`:                                   "prompt is a string.",
+		`{"type":"prompt","prompt":"x","enhance_prompt":"no"}`:           "enhance_prompt is true or false.",
+		`{"type":"prompt","prompt":"` + strings.Repeat("é", 4001) + `"}`: "prompt is longer than 4000 characters.",
+	} {
+		c.say(text)
+		c.ack("prompt_ack", failure)
+	}
+	c.painted(colorOf(strings.Repeat("é", 4000)))
+}
+
+func TestFramesFollowTheImage(t *testing.T) {
+	w := newWorld(t, setup{})
+	c := w.open("gen-2.5", studio)
+	ref := w.store("studio", square(t, 64, red))
+	data := base64.StdEncoding.EncodeToString(square(t, 64, blue))
+	set := func(members, failure string) {
+		t.Helper()
+		c.say(`{"type":"set_image",` + members + `}`)
+		c.ack("set_image_ack", failure)
+	}
+	set(`"image_ref":"`+ref+`"`, "")
+	c.painted(red)
+	set(`"image_data":"`+data+`"`, "")
+	c.painted(blue)
+	set(`"image_data":null,"prompt":"winter"`, "")
+	c.painted(colorOf("winter"))
+	set(`"image_data":"data:image/png;base64,`+data+`","image_ref":null`, "")
+	c.painted(blue)
+	set(`"image_ref":null`, "")
+	c.painted(colorOf("winter"))
+
+	other := w.store("rival", square(t, 64, red))
+	words := w.store("studio", []byte("hello"))
+	large := w.store("studio", append(square(t, 64, red), make([]byte, 10<<20)...))
+	const missing = "image_ref names no stored file."
+	for _, wrong := range [][2]string{
+		{`"x":1`, "image_ref or image_data is required; null takes the image away."},
+		{`"image_ref":"` + ref + `","image_data":"` + data + `"`, "Send image_ref or image_data, not both."},
+		{`"image_ref":7`, "image_ref is a string."},
+		{`"image_data":{}`, "image_data is a string."},
+		{`"image_ref":"file_0"`, missing},
+		{`"image_ref":"../../secret"`, missing},
+		{`"image_ref":"` + other + `"`, missing},
+		{`"image_ref":"` + words + `"`, "The image is of no type that is known."},
+		{`"image_ref":"` + large + `"`, "The image is larger than 10485760 bytes."},
+		{`"image_data":"%%%"`, "image_data is no base64."},
+		{`"image_data":""`, "The image is of no type that is known."},
+		{`"image_data":"` + base64.StdEncoding.EncodeToString(square(t, 64, red)[:60]) + `"`, "The image cannot be decoded."},
+		{`"image_ref":"` + ref + `","prompt":"` + strings.Repeat("x", 4001) + `"`, "prompt is longer than 4000 characters."},
+		{`"image_ref":"` + ref + `","prompt":7`, "prompt is a string."},
+	} {
+		set(wrong[0], wrong[1])
+	}
+	c.painted(colorOf("winter"))
+}
+
+// An expanded prompt takes the place of the one that was sent, unless another
+// was sent meanwhile.
+func TestPromptsAreExpanded(t *testing.T) {
+	release := make(chan string)
+	w := newWorld(t, setup{enhancer: enhancer(func(ctx context.Context, prompt string) (string, error) {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case better := <-release:
+			if better == "" {
+				return "", errors.New("no idea")
+			}
+			return better, nil
+		}
+	})})
+	c := w.open("gen-2.5", studio)
+	prompt := func(text string) {
+		t.Helper()
+		c.say(text)
+		c.ack("prompt_ack", "")
+	}
+	prompt(`{"type":"prompt","prompt":"one"}`)
+	c.painted(colorOf("one"))
+	release <- "one, but better"
+	eventually(t, "the expanded prompt is followed", func() bool {
+		c.show(plain(32, 16, color.White))
+		got := color.RGBAModel.Convert(c.next().frame.At(16, 8)).(color.RGBA)
+		want := colorOf("one, but better")
+		return max(got.R, want.R)-min(got.R, want.R) < 12 && max(got.G, want.G)-min(got.G, want.G) < 12
+	})
+	prompt(`{"type":"prompt","prompt":"two"}`)
+	prompt(`{"type":"prompt","prompt":"three"}`)
+	prompt(`{"type":"prompt","prompt":"four","enhance_prompt":false}`)
+	c.painted(colorOf("four"))
+	prompt(`{"type":"prompt","prompt":"five"}`)
+	release <- ""
+	c.painted(colorOf("five"))
+}
+
+type enhancer func(ctx context.Context, prompt string) (string, error)
+
+func (e enhancer) Enhance(ctx context.Context, prompt string, _ int) (string, error) {
+	return e(ctx, prompt)
+}
+
+// When frames come faster than they can be edited the newest wins, and what lies
+// between is dropped.
+func TestTheNewestFrameWins(t *testing.T) {
+	w := newWorld(t, setup{})
+	c := w.open("gen-2.5", studio)
+	begun, release := make(chan struct{}, 100), make(chan struct{})
+	before := func(ctx context.Context) {
+		begun <- struct{}{}
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+	}
+	w.engine.before.Store(&before)
+	frame := func(number int) []byte { return plain(16*number, 16, color.White) }
+	c.show(frame(1))
+	<-begun
+	for number := 2; number <= 20; number++ {
+		c.show(frame(number))
+	}
+	c.say(`{"type":"prompt","prompt":"after the frames"}`)
+	c.ack("prompt_ack", "") // so that all frames are there, though the editor works
+	close(release)
+	var got []int
+	for range 2 {
+		got = append(got, c.next().frame.Bounds().Dx()/16)
+	}
+	if fmt.Sprint(got) != "[1 20]" {
+		t.Errorf("the frames %v came back, want the first and the newest", got)
+	}
+	c.painted(colorOf("after the frames"))
+}
+
+// A session's frames do not wait for another session's turn longer than one edit
+// takes.
+func TestSessionsTakeTurns(t *testing.T) {
+	w := newWorld(t, setup{})
+	var edits atomic.Int64
+	before := func(context.Context) { edits.Add(1) }
+	w.engine.before.Store(&before)
+	var all []*client
+	for range 8 {
+		all = append(all, w.open("gen-2.5", studio))
+	}
+	for round := range 5 {
+		for _, c := range all {
+			c.show(plain(16*(round+1), 16, color.White))
+		}
+		for _, c := range all {
+			if m := c.next(); m.frame == nil || m.frame.Bounds().Dx() != 16*(round+1) {
+				t.Fatalf("round %d: %+v", round, m)
+			}
+		}
+	}
+	if edits.Load() != 40 {
+		t.Errorf("%d edits", edits.Load())
+	}
+}
+
+func TestWhatIsNoFrame(t *testing.T) {
+	w := newWorld(t, setup{})
+	c := w.open("gen-2.5", studio)
+	good := plain(64, 32, color.White)
+	for _, wrong := range []struct {
+		frame []byte
+		want  string
+	}{
+		{nil, "A binary message is a JPEG frame, and this one is not."},
+		{[]byte("hello"), "A binary message is a JPEG frame, and this one is not."},
+		{square(t, 8, red), "A binary message is a JPEG frame, and this one is not."},
+		{good[:8], "The frame is broken."},
+		{good[:len(good)/2], "The frame cannot be decoded."},
+		{giant(good), "The frame is larger than 1920x1080 pixels."},
+	} {
+		c.show(wrong.frame)
+		if m := c.next(); m.Type != "error" || !strings.HasPrefix(m.Error, wrong.want) {
+			t.Errorf("got %+v, want %q", m, wrong.want)
+		}
+	}
+	c.painted(colorOf(""))
+}
+
+// giant is a frame whose header claims 65535x65535 pixels.
+func giant(frame []byte) []byte {
+	frame = bytes.Clone(frame)
+	at := bytes.Index(frame, []byte{0xff, 0xc0})
+	copy(frame[at+5:], []byte{0xff, 0xff, 0xff, 0xff})
+	return frame
+}
+
+func TestOtherMessages(t *testing.T) {
+	w := newWorld(t, setup{})
+	c := w.open("gen-2.5", studio)
+	for _, text := range []string{"hello", "", "7", "[]", `"prompt"`, `{"type":7}`, `{"type":"prompt"`, strings.Repeat("[", 100_000)} {
+		c.say(text)
+		if m := c.next(); m.Type != "error" || m.Error != "A text message is a JSON object with a type, and this one is not." {
+			t.Errorf("%.20s: got %+v", text, m)
+		}
+	}
+	for _, text := range []string{`{}`, `null`, `{"type":"dance"}`} {
+		c.say(text)
+		if m := c.next(); m.Type != "error" || !strings.HasPrefix(m.Error, "There is no message of this type.") {
+			t.Errorf("%s: got %+v", text, m)
+		}
+	}
+	c.painted(colorOf(""))
+	c.say(`{"type":"livekit_join"}`)
+	const no = "LiveKit transport not allowed on this server"
+	if m := c.next(); m.Type != "error" || m.Error != no {
+		t.Errorf("got %+v", m)
+	}
+	c.ends("", websocket.StatusPolicyViolation, no)
+	w.active("studio", 0)
+}
