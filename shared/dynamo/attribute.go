@@ -21,23 +21,33 @@ func number(n int64) types.AttributeValue {
 // as it was given.
 func moment(t time.Time) types.AttributeValue { return number(t.UnixMilli()) }
 
-// seconds gives a time as a TTL attribute has it. It is rounded up: nothing goes
-// before its time.
-func seconds(t time.Time) types.AttributeValue { return number(t.Add(time.Second - 1).Unix()) }
+// seconds gives a time as a TTL attribute has it.
+func seconds(t time.Time) types.AttributeValue { return number(wholeSeconds(t)) }
 
-// set sets an attribute unless its text is empty: an absent one is the same and
-// costs nothing.
-func set(i item, name, value string) {
-	if value != "" {
-		i[name] = text(value)
+// wholeSeconds rounds up: nothing goes before its time.
+func wholeSeconds(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
+
+// optionalSeconds gives a time as a TTL attribute has it, 0 for the zero time.
+func optionalSeconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
 	}
+	return wholeSeconds(t)
 }
 
-// setTime sets an attribute unless the time is zero.
-func setTime(i item, name string, t time.Time) {
-	if !t.IsZero() {
-		i[name] = moment(t)
+// optionalMillis gives a time in milliseconds, 0 for the zero time.
+func optionalMillis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
 	}
+	return t.UnixMilli()
+}
+
+func optionalTime(millis int64) time.Time {
+	if millis == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(millis).UTC()
 }
 
 // reader reads attributes of an item, and keeps the first that is not of the

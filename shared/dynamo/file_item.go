@@ -154,27 +154,3 @@ func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, boo
 	unkept := text("id") == promiseItem && f.Promised
 	return f, (own || unkept) && f.ID != "" && f.Account != "" && f.Blob != ""
 }
-
-// optionalMillis gives a time in milliseconds, 0 for the zero time.
-func optionalMillis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-func optionalTime(millis int64) time.Time {
-	if millis == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(millis).UTC()
-}
-
-// optionalSeconds gives a time as a TTL attribute has it, 0 for the zero time. It
-// is rounded up: nothing goes before its time.
-func optionalSeconds(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Add(time.Second - 1).Unix()
-}

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -43,10 +45,14 @@ const keysByAccount = "keys-by-account"
 //
 // Errors: fault.Conflict when another key has its hash, or its id.
 func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
+	values, err := attributevalue.MarshalMap(newKeyItem(key))
+	if err != nil {
+		return fmt.Errorf("dynamo: create a key: %w", err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	_, err := k.client.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: &k.table, Item: keyItem(key),
+	_, err = k.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &k.table, Item: values,
 		ConditionExpression:                 aws.String("attribute_not_exists(id)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
@@ -158,7 +164,7 @@ func (k *Keys) RevokeKey(ctx context.Context, id string, at time.Time) (credenti
 		UpdateExpression:          aws.String("SET revoked_at = if_not_exists(revoked_at, :at)"),
 		ConditionExpression:       aws.String("attribute_exists(#hash)"),
 		ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
-		ExpressionAttributeValues: item{":at": moment(at)},
+		ExpressionAttributeValues: item{":at": number(at.UnixMilli())},
 		ReturnValues:              types.ReturnValueAllNew,
 	})
 	if _, failed := conditionFailed(err); failed {
@@ -170,26 +176,37 @@ func (k *Keys) RevokeKey(ctx context.Context, id string, at time.Time) (credenti
 	return readKey(revoked.Attributes)
 }
 
-func keyItem(key credential.Key) item {
-	i := item{
-		"id": text(key.ID), "hash": text(key.Hash.String()), "account": text(key.Account), "tier": text(key.Tier),
-		"created_at": moment(key.CreatedAt),
+// keyItem is the item of a key. Times are in milliseconds.
+type keyItem struct {
+	ID        string `dynamodbav:"id"`
+	Hash      string `dynamodbav:"hash"`
+	Account   string `dynamodbav:"account"`
+	Tier      string `dynamodbav:"tier"`
+	Label     string `dynamodbav:"label,omitempty"`
+	CreatedAt int64  `dynamodbav:"created_at"`
+	RevokedAt int64  `dynamodbav:"revoked_at,omitempty"`
+}
+
+func newKeyItem(key credential.Key) keyItem {
+	return keyItem{
+		ID: key.ID, Hash: key.Hash.String(), Account: key.Account, Tier: key.Tier, Label: key.Label,
+		CreatedAt: key.CreatedAt.UnixMilli(), RevokedAt: optionalMillis(key.RevokedAt),
 	}
-	set(i, "label", key.Label)
-	setTime(i, "revoked_at", key.RevokedAt)
-	return i
 }
 
 func readKey(i item) (credential.Key, error) {
-	r := reader{item: i}
-	key := credential.Key{
-		ID: r.text("id"), Account: r.text("account"), Tier: r.text("tier"), Label: r.text("label"),
-		CreatedAt: r.moment("created_at"), RevokedAt: r.moment("revoked_at"),
+	var read keyItem
+	if err := attributevalue.UnmarshalMap(i, &read); err != nil {
+		return credential.Key{}, fmt.Errorf("dynamo: read a key: %w", err)
 	}
-	hash, err := hex.DecodeString(r.text("hash"))
+	key := credential.Key{
+		ID: read.ID, Account: read.Account, Tier: read.Tier, Label: read.Label,
+		CreatedAt: time.UnixMilli(read.CreatedAt).UTC(), RevokedAt: optionalTime(read.RevokedAt),
+	}
+	hash, err := hex.DecodeString(read.Hash)
 	if err != nil || len(hash) != len(key.Hash) {
-		r.fail("hash")
+		return credential.Key{}, fmt.Errorf("dynamo: the hash of the key %s is none", read.ID)
 	}
 	copy(key.Hash[:], hash)
-	return key, r.err
+	return key, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"cutroom/shared/credential"
@@ -20,22 +21,39 @@ const (
 	keptExpired = time.Hour
 )
 
+// tokenItem is the item of a token. Times are in milliseconds, TTL is in seconds.
+type tokenItem struct {
+	ID string `dynamodbav:"id"`
+	// Key is the id of the key that the token was minted from.
+	Key string `dynamodbav:"key_id"`
+	// Scope and Metadata are JSON.
+	Scope     string `dynamodbav:"scope"`
+	Metadata  string `dynamodbav:"metadata,omitempty"`
+	CreatedAt int64  `dynamodbav:"created_at"`
+	ExpiresAt int64  `dynamodbav:"expires_at"`
+	TTL       int64  `dynamodbav:"ttl"`
+}
+
 // CreateToken keeps a new token: one write, the same when it is repeated. The
 // table's TTL removes it.
+//
+// Errors: fault.Unavailable.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	scope, err := json.Marshal(token.Scope)
 	if err != nil {
 		return fmt.Errorf("dynamo: create a token: %w", err)
 	}
-	i := item{
-		"id": text(tokenPrefix + token.Hash.String()), "key_id": text(token.Key.ID), "scope": text(string(scope)),
-		"created_at": moment(token.CreatedAt), "expires_at": moment(token.ExpiresAt),
-		ttlAttribute: seconds(token.ExpiresAt.Add(keptExpired)),
+	values, err := attributevalue.MarshalMap(tokenItem{
+		ID: tokenPrefix + token.Hash.String(), Key: token.Key.ID, Scope: string(scope), Metadata: string(token.Metadata),
+		CreatedAt: token.CreatedAt.UnixMilli(), ExpiresAt: token.ExpiresAt.UnixMilli(),
+		TTL: optionalSeconds(token.ExpiresAt.Add(keptExpired)),
+	})
+	if err != nil {
+		return fmt.Errorf("dynamo: create a token: %w", err)
 	}
-	set(i, "metadata", string(token.Metadata))
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	_, err = k.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &k.table, Item: i})
+	_, err = k.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &k.table, Item: values})
 	return storeError("create a token", err)
 }
 
@@ -45,7 +63,7 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 // key's tokens in step with them: three writes in a transaction for each token
 // made, at twelve times the price of the read that they save.
 //
-// Errors: fault.NotFound.
+// Errors: fault.NotFound; fault.Unavailable.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
 	missing := fault.New(fault.NotFound, "Token not found.")
 	found, err := k.get(ctx, tokenPrefix+hash.String())
@@ -55,19 +73,20 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 	if found == nil {
 		return credential.Token{}, missing
 	}
-	r := reader{item: found}
-	token := credential.Token{Hash: hash, CreatedAt: r.moment("created_at"), ExpiresAt: r.moment("expires_at")}
-	if metadata := r.text("metadata"); metadata != "" {
-		token.Metadata = json.RawMessage(metadata)
+	var read tokenItem
+	if err := attributevalue.UnmarshalMap(found, &read); err != nil {
+		return credential.Token{}, fmt.Errorf("dynamo: read a token: %w", err)
 	}
-	scope, key := r.text("scope"), r.text("key_id")
-	if r.err != nil {
-		return credential.Token{}, r.err
+	token := credential.Token{
+		Hash: hash, CreatedAt: time.UnixMilli(read.CreatedAt).UTC(), ExpiresAt: time.UnixMilli(read.ExpiresAt).UTC(),
 	}
-	if err := json.Unmarshal([]byte(scope), &token.Scope); err != nil {
+	if read.Metadata != "" {
+		token.Metadata = json.RawMessage(read.Metadata)
+	}
+	if err := json.Unmarshal([]byte(read.Scope), &token.Scope); err != nil {
 		return credential.Token{}, fmt.Errorf("dynamo: the scope of a token: %w", err)
 	}
-	if token.Key, err = k.key(ctx, key); fault.Is(err, fault.NotFound) {
+	if token.Key, err = k.key(ctx, read.Key); fault.Is(err, fault.NotFound) {
 		return credential.Token{}, missing
 	}
 	return token, err
