@@ -195,7 +195,7 @@ func (g *Gateway) admitted(handle func(http.ResponseWriter, *http.Request, crede
 	return func(w http.ResponseWriter, r *http.Request) error {
 		secret, ok := bearer(r.Header.Get("Authorization"))
 		if !ok {
-			return fault.New(fault.Unauthorized, "An API key is required in the header Authorization, as \"Bearer <API_KEY>\".")
+			return fault.New(fault.Unauthorized, "An API key is required in the header Authorization, after \"Bearer\".")
 		}
 		who, err := g.Authenticator.Authenticate(r.Context(), secret)
 		if err != nil {

@@ -21,7 +21,7 @@ const callerGone = 499
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	told := ErrorOf(err)
 	switch {
-	case r.Context().Err() != nil:
+	case told.Status >= http.StatusInternalServerError && r.Context().Err() != nil:
 		told = &Error{Status: callerGone, Type: API, Message: "The caller has gone."}
 	case told.Status == http.StatusInternalServerError || told.Status == http.StatusServiceUnavailable:
 		g.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
