@@ -101,6 +101,11 @@ func (l *LUT) Then(next *LUT) *LUT {
 	return both
 }
 
+// Points gives the table itself for engines that apply it: side points along
+// each side of the cube, as red, green and blue from 0 to 1, red's index running
+// fastest. It is not to be written to.
+func (l *LUT) Points() (side int, values []float32) { return l.size, l.values }
+
 // WriteCube writes the table in the .cube format (Adobe, "Cube LUT
 // Specification 1.0").
 func (l *LUT) WriteCube(w io.Writer) error {

@@ -4,22 +4,20 @@ import (
 	"context"
 	"fmt"
 	"image"
-	"math"
 
 	"cutroom/shared/look"
 	"cutroom/shared/model"
+	"cutroom/shared/preview/garment"
 )
 
 // dress puts cloth on the subject: a pattern with the garment's colours and
 // texture takes the place of the clothes' own colours and keeps their folds.
-// Where the clothes are is a guess: about the middle of the picture, in colours
-// that are found there and not at the borders.
 func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	pixels, size, err := e.sample(ctx, look.Look{})
 	if err != nil {
 		return "", err
 	}
-	region := findClothes(pixels, size)
+	clothes := garment.Find(pixels, size)
 	cloth, err := e.cloth(ctx)
 	if err != nil {
 		return "", err
@@ -28,15 +26,15 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	area, err := e.picture(drawGray(e.size, bodyArea))
+	area, err := e.picture(drawGray(e.size, garment.Body))
 	if err != nil {
 		return "", err
 	}
-	colors, err := e.table(region.table)
+	colors, err := e.table(clothes.Table)
 	if err != nil {
 		return "", err
 	}
-	shade, err := e.table(region.shade())
+	shade, err := e.table(clothes.Shade())
 	if err != nil {
 		return "", err
 	}
@@ -57,15 +55,6 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	return e.filter("maskedmerge", plain, dressed, mask), nil
 }
 
-// bodyArea says how likely clothes are at a place, both 0 to 1: a column in the
-// middle that leaves out the height of a head.
-func bodyArea(x, y float64) float64 {
-	across := math.Abs(x-0.5) / 0.27
-	down := math.Abs(y-0.66) / 0.42
-	d := math.Pow(across, 2.4) + math.Pow(down, 3)
-	return max(0, min(1, (1.12-d)/0.4))
-}
-
 // drawGray draws a function of the place.
 func drawGray(size model.Size, value func(x, y float64) float64) *image.Gray {
 	picture := image.NewGray(image.Rect(0, 0, size.Width, size.Height))
@@ -76,4 +65,27 @@ func drawGray(size model.Size, value func(x, y float64) float64) *image.Gray {
 		}
 	}
 	return picture
+}
+
+// garmentSide is the longer side at which a reference image is looked at for its
+// garment, in pixels.
+const garmentSide = 384
+
+// cloth draws what the subject is to wear, as large as the result.
+func (e *edit) cloth(ctx context.Context) (image.Image, error) {
+	var reference *garment.Reference
+	if e.spec.Reference != nil {
+		info := e.spec.Reference.Info
+		size := model.Size{Width: garmentSide, Height: garmentSide}
+		if info.Width > 0 && info.Height > 0 {
+			longer := max(info.Width, info.Height)
+			size = model.Size{Width: max(2, garmentSide*info.Width/longer), Height: max(2, garmentSide*info.Height/longer)}
+		}
+		pixels, err := e.reference(ctx, size)
+		if err != nil {
+			return nil, err
+		}
+		reference = &garment.Reference{Size: size, Pixels: pixels}
+	}
+	return garment.Cloth(reference, e.spec.Prompt, e.spec.Seed, e.size), nil
 }

@@ -1,7 +1,10 @@
-package preview
+// Package garment guesses where a person's clothes are in a picture, and draws
+// what they are to wear: the preview of try-on. Where the clothes are is a guess:
+// about the middle of the picture, in colours that are found there and not at the
+// borders.
+package garment
 
 import (
-	"context"
 	"image"
 	"image/color"
 	"math"
@@ -11,10 +14,10 @@ import (
 	"cutroom/shared/model"
 )
 
-// clothes is what was found of the subject's clothes.
-type clothes struct {
-	// table maps each colour to how likely it is the clothes', as a gray.
-	table *look.LUT
+// Clothes is what was found of the subject's clothes.
+type Clothes struct {
+	// Table maps each colour to how likely it is the clothes', as a gray.
+	Table *look.LUT
 	// luma is the mean of what was found, 0 to 1.
 	luma float64
 }
@@ -63,9 +66,9 @@ func (h *histogram) density(r, g, b float64) float64 {
 	return sum / (h.total + 1e-9)
 }
 
-// findClothes learns the clothes' colours from small frames: colours that are
+// Find learns the clothes' colours from small frames: colours that are
 // frequent in the middle of the picture and rare outside of where a body is.
-func findClothes(pixels []byte, size model.Size) clothes {
+func Find(pixels []byte, size model.Size) Clothes {
 	var inside, outside histogram
 	frame := size.Width * size.Height
 	for i := range len(pixels) / 3 {
@@ -75,7 +78,7 @@ func findClothes(pixels []byte, size model.Size) clothes {
 		if core := 1 - math.Hypot((x-0.5)/0.11, (y-0.62)/0.2); core > 0 {
 			inside.add(pixel, core)
 		}
-		if area := bodyArea(x, y); area < 0.5 {
+		if area := Body(x, y); area < 0.5 {
 			outside.add(pixel, 1-area)
 		}
 	}
@@ -87,7 +90,7 @@ func findClothes(pixels []byte, size model.Size) clothes {
 		t := max(0, min(1, (p-0.55)/0.2))
 		return t * t * (3 - 2*t)
 	}
-	found := clothes{table: look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
+	found := Clothes{Table: look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
 		v := likely(r, g, b)
 		return v, v, v
 	})}
@@ -96,7 +99,7 @@ func findClothes(pixels []byte, size model.Size) clothes {
 		x := (float64(i%size.Width) + 0.5) / float64(size.Width)
 		y := (float64(i%frame/size.Width) + 0.5) / float64(size.Height)
 		r, g, b := float64(pixels[3*i])/255, float64(pixels[3*i+1])/255, float64(pixels[3*i+2])/255
-		v := likely(r, g, b) * bodyArea(x, y)
+		v := likely(r, g, b) * Body(x, y)
 		covered += v
 		luma += v * (0.2126*r + 0.7152*g + 0.0722*b)
 	}
@@ -104,14 +107,14 @@ func findClothes(pixels []byte, size model.Size) clothes {
 	// Clothes that look like everything else cannot be told by colour: then
 	// the place alone decides.
 	if covered < 0.05*float64(len(pixels)/3) {
-		found.table = look.LUTOf(func(_, _, _ float64) (float64, float64, float64) { return 0.85, 0.85, 0.85 })
+		found.Table = look.LUTOf(func(_, _, _ float64) (float64, float64, float64) { return 0.85, 0.85, 0.85 })
 		found.luma = 0.5
 	}
 	return found
 }
 
-// shade makes the table of the clothes' light and dark, gray around one half.
-func (c clothes) shade() *look.LUT {
+// Shade makes the table of the clothes' light and dark, gray around one half.
+func (c Clothes) Shade() *look.LUT {
 	return look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
 		v := 0.5 + 0.85*(0.2126*r+0.7152*g+0.0722*b-c.luma)
 		return v, v, v
@@ -122,27 +125,35 @@ func (c clothes) shade() *look.LUT {
 // and a prompt make together: the garment stays what it is, and the words show.
 const worded = 0.4
 
-// cloth draws what the subject is to wear, as large as the result: the reference
-// image's garment, a cloth from the prompt's words, or the one dyed by the other.
-func (e *edit) cloth(ctx context.Context) (image.Image, error) {
-	if e.spec.Reference == nil {
-		return look.Cloth(e.spec.Prompt, e.spec.Seed, e.size.Width, e.size.Height), nil
+// Reference is a small copy of the image that a request refers to.
+type Reference struct {
+	Size model.Size
+	// Pixels are four bytes each, the last one alpha, which is not multiplied
+	// into the others.
+	Pixels []byte
+}
+
+// Cloth draws what the subject is to wear, of a size: the garment of the
+// reference image, a cloth from the prompt's words where there is none, or the
+// one dyed by the other.
+func Cloth(reference *Reference, prompt string, seed uint32, size model.Size) image.Image {
+	if reference == nil {
+		return look.Cloth(prompt, seed, size.Width, size.Height)
 	}
-	info := e.spec.Reference.Info
-	size := model.Size{Width: 384, Height: 384}
-	if info.Width > 0 && info.Height > 0 {
-		longer := max(info.Width, info.Height)
-		size = model.Size{Width: max(2, 384*info.Width/longer), Height: max(2, 384*info.Height/longer)}
+	garment := tile(reference.Pixels, reference.Size, bounds(reference.Pixels, reference.Size), size, seed)
+	if prompt != "" {
+		dye(garment, look.Cloth(prompt, seed, size.Width, size.Height))
 	}
-	pixels, err := e.reference(ctx, size)
-	if err != nil {
-		return nil, err
-	}
-	garment := tile(pixels, size, garmentBounds(pixels, size), e.size, e.spec.Seed)
-	if e.spec.Prompt != "" {
-		dye(garment, look.Cloth(e.spec.Prompt, e.spec.Seed, e.size.Width, e.size.Height))
-	}
-	return garment, nil
+	return garment
+}
+
+// Body says how likely clothes are at a place, both 0 to 1: a column in the
+// middle that leaves out the height of a head.
+func Body(x, y float64) float64 {
+	across := math.Abs(x-0.5) / 0.27
+	down := math.Abs(y-0.66) / 0.42
+	d := math.Pow(across, 2.4) + math.Pow(down, 3)
+	return max(0, min(1, (1.12-d)/0.4))
 }
 
 // dye mixes a share of the cloth into a garment of the same size.
@@ -152,9 +163,9 @@ func dye(garment, cloth *image.RGBA) {
 	}
 }
 
-// garmentBounds finds the garment on its background, which is what the picture's
+// bounds finds the garment on its background, which is what the picture's
 // border shows, and gives a rectangle well inside it.
-func garmentBounds(pixels []byte, size model.Size) image.Rectangle {
+func bounds(pixels []byte, size model.Size) image.Rectangle {
 	at := func(x, y int) []byte { return pixels[4*(y*size.Width+x):][:4] }
 	var mean [3]float64
 	count := 0.0
