@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 
 	"cutroom/shared/credential"
@@ -43,18 +41,9 @@ type enhanceFlags struct {
 
 // enhancer gives what expands prompts, nil when nothing is set.
 func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
-	if f.EnhanceURL == "" {
-		if f.EnhanceModel != "" || f.EnhanceKey != "" {
-			return nil, errors.New("CUTROOM_ENHANCE_URL: it is empty, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set")
-		}
-		return nil, nil
+	enhancer, err := openai.FromSettings(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
+	if enhancer == nil {
+		return nil, err // no interface that holds nothing
 	}
-	if f.EnhanceModel == "" {
-		return nil, errors.New("CUTROOM_ENHANCE_URL: it is set, but CUTROOM_ENHANCE_MODEL is not")
-	}
-	enhancer, err := openai.NewEnhancer(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
-	if err != nil {
-		return nil, fmt.Errorf("CUTROOM_ENHANCE_URL: %w", err)
-	}
-	return enhancer, nil
+	return enhancer, err
 }

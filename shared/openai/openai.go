@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,6 +36,25 @@ type Enhancer struct {
 	url    string
 	model  string
 	key    string
+}
+
+// FromSettings makes the enhancer of the settings CUTROOM_ENHANCE_URL,
+// CUTROOM_ENHANCE_MODEL and CUTROOM_ENHANCE_KEY; nil when none is set.
+func FromSettings(base, model, key string) (*Enhancer, error) {
+	if base == "" {
+		if model != "" || key != "" {
+			return nil, errors.New("CUTROOM_ENHANCE_URL: it is empty, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set")
+		}
+		return nil, nil
+	}
+	if model == "" {
+		return nil, errors.New("CUTROOM_ENHANCE_URL: it is set, but CUTROOM_ENHANCE_MODEL is not")
+	}
+	enhancer, err := NewEnhancer(base, model, key)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_ENHANCE_URL: %w", err)
+	}
+	return enhancer, nil
 }
 
 // NewEnhancer makes an enhancer that asks the model at the base URL, with or

@@ -1,0 +1,32 @@
+// Command worker edits queued jobs in a container: it takes them from the lanes'
+// queues in SQS, fetches their inputs from the bucket, lets the engine work, stores
+// the result and reports to the job's execution. It runs until it is told to end;
+// then it hands back the jobs in its hands, at once, and any other worker goes on
+// with them.
+//
+// Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_BUCKET,
+// CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required. CUTROOM_WORKERS
+// is how many jobs of a lane it edits at once (half of the processors),
+// CUTROOM_SCRATCH the folder for its temporary files (one in the system's),
+// CUTROOM_ADDR the address of /healthz (:8080), CUTROOM_ENGINE what edits
+// (preview). CUTROOM_FAMILY, CUTROOM_CATALOG and CUTROOM_ENHANCE_… are as for the
+// one-machine server.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := run(ctx, slog.New(slog.NewJSONHandler(os.Stdout, nil))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"cutroom/shared/dynamo"
+	"cutroom/shared/engine"
+	"cutroom/shared/ffmpeg"
+	"cutroom/shared/job"
+	"cutroom/shared/model"
+	"cutroom/shared/openai"
+	"cutroom/shared/preview"
+	"cutroom/shared/s3"
+	"cutroom/shared/setting"
+	"cutroom/shared/sqs"
+	"cutroom/shared/stepfn"
+	"cutroom/shared/worker"
+)
+
+const (
+	// lease is how long a job of a worker that is gone stays with it (design.md,
+	// "A job's life": within a minute).
+	lease = 45 * time.Second
+	// progressEvery is how often progress is recorded; each record is a write
+	// that costs.
+	progressEvery = 5 * time.Second
+)
+
+// run works until the context ends, and then drains.
+func run(ctx context.Context, logger *slog.Logger) error {
+	env := setting.NewEnvironment(os.Getenv)
+	table, bucket := env.Required("CUTROOM_JOBS_TABLE"), env.Required("CUTROOM_BUCKET")
+	queues := map[job.Lane]string{
+		job.VideoLane: env.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: env.Required("CUTROOM_IMAGE_QUEUE"),
+	}
+	// One edit keeps about two processors busy.
+	slots := env.Number("CUTROOM_WORKERS", 1, 256, max(1, runtime.NumCPU()/2))
+	catalog := env.Catalog()
+	if err := env.Err(); err != nil {
+		return err
+	}
+	edit, prober, err := newEngine(ctx, env, catalog.Limits)
+	if err != nil {
+		return err
+	}
+	enhancer, err := newEnhancer(env)
+	if err != nil {
+		return err
+	}
+	scratch, err := newScratch(env.Optional("CUTROOM_SCRATCH"))
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	health, err := newHealth(env.Optional("CUTROOM_ADDR"), logger)
+	if err != nil {
+		return err
+	}
+	defer health.stop()
+	clients, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return fmt.Errorf("the configuration of AWS: %w", err)
+	}
+
+	client := dynamo.NewClient(clients)
+	runs := dynamo.NewRuns(client, table)
+	queue := sqs.New(sqs.Config{
+		AWS: clients, URLs: queues, Jobs: runs, Tasks: stepfn.NewTasks(clients), Now: time.Now, Logger: logger,
+	})
+	defer queue.Close()
+	lanes := map[job.Lane]int{job.VideoLane: slots, job.ImageLane: slots}
+	w := worker.New(worker.Config{
+		Queue: queue, Runs: runs, Blobs: s3.New(clients, bucket), Engine: edit, Prober: prober, Catalog: catalog,
+		Enhancer: enhancer, Folder: scratch, Slots: lanes, Lease: lease, ProgressEvery: progressEvery,
+		Now: time.Now, Random: rand.Reader, Logger: logger,
+	})
+	var beats sync.WaitGroup
+	defer beats.Wait()
+	beats.Go(func() { beat(ctx, dynamo.NewWorkers(client, table, time.Now), lanes, logger) })
+	logger.Info("the worker takes jobs", "slots", slots)
+	w.Run(ctx)
+	logger.Info("the worker has handed back its jobs")
+	return nil
+}
+
+// beat says that the lanes have a worker until the context ends.
+func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, logger *slog.Logger) {
+	ticker := time.NewTicker(dynamo.BeatEvery)
+	defer ticker.Stop()
+	for {
+		for lane := range lanes {
+			if err := workers.Beat(ctx, lane); err != nil && ctx.Err() == nil {
+				logger.Warn("say that a worker is there", "lane", lane, "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// newEngine gives what edits the media, and what looks into it.
+func newEngine(ctx context.Context, env *setting.Environment, limits model.Limits) (engine.Engine, worker.Prober, error) {
+	if name := env.Optional("CUTROOM_ENGINE"); name != "" && name != "preview" {
+		return nil, nil, fmt.Errorf("CUTROOM_ENGINE: %q is not preview, the one engine that there is", name)
+	}
+	tools, err := ffmpeg.Find(ctx, limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	return preview.New(tools), tools, nil
+}
+
+// newEnhancer gives what expands prompts, nil when nothing is set.
+func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
+	enhancer, err := openai.FromSettings(
+		env.Optional("CUTROOM_ENHANCE_URL"), env.Optional("CUTROOM_ENHANCE_MODEL"), env.Optional("CUTROOM_ENHANCE_KEY"))
+	if enhancer == nil {
+		return nil, err // no interface that holds nothing
+	}
+	return enhancer, err
+}
+
+// newScratch makes a folder of the worker's own, as the programs that edit run in
+// folders below it.
+func newScratch(parent string) (string, error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	parent, err := filepath.Abs(parent)
+	if err == nil {
+		err = os.MkdirAll(parent, 0o700)
+	}
+	if err != nil {
+		return "", fmt.Errorf("CUTROOM_SCRATCH: %w", err)
+	}
+	folder, err := os.MkdirTemp(parent, "cutroom-worker-")
+	if err != nil {
+		return "", fmt.Errorf("CUTROOM_SCRATCH: %w", err)
+	}
+	return folder, nil
+}
