@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
@@ -51,6 +52,8 @@ const (
 	// be repeated: it stores the same bytes under the same name, or changes
 	// nothing.
 	attempts = 5
+	// longestBackoff is how long the wait between two attempts is at most.
+	longestBackoff = time.Second
 	// answerTime bounds the wait for the head of an answer, so that a server that
 	// has gone silent is left for another while there is time.
 	answerTime = 20 * time.Second
@@ -81,7 +84,7 @@ func New(config aws.Config, bucket string) *Store {
 	}
 	return &Store{
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
-			o.RetryMaxAttempts = attempts
+			o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = attempts, longestBackoff })
 			// An endpoint of one's own has no name for each bucket.
 			o.UsePathStyle = o.BaseEndpoint != nil
 		}),
