@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs what only the tests need, where it is missing: a browser, and the
-# Python programs of requirements.txt in .tools/python.
+# Installs what only the tests need, where it is missing: a browser, the Python
+# programs of requirements.txt in .tools/python, and in .tools/node the client
+# library for Node with a Node that it runs on.
 set -eu
 cd "$(dirname "$0")"
 
@@ -10,13 +11,25 @@ fi
 
 python=../.tools/python
 wanted=$(python3 --version; cat requirements.txt)
-if [ "$(cat "$python/made-of" 2>/dev/null)" = "$wanted" ]; then
-	exit 0
+if [ "$(cat "$python/made-of" 2>/dev/null)" != "$wanted" ]; then
+	if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+		./install-package.sh python3-venv apt-get=python3-venv
+	fi
+	echo "Installing the Python programs that the tests need." >&2
+	python3 -m venv --clear "$python"
+	"$python/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt
+	printf '%s\n' "$wanted" >"$python/made-of"
 fi
-if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-	./install-package.sh python3-venv apt-get=python3-venv
+
+node=../.tools/node
+packages=../cmd/cutroom/testdata/openai
+if ! cmp -s "$packages/package-lock.json" "$node/made-of"; then
+	if ! command -v npm >/dev/null 2>&1; then
+		./install-package.sh npm apt-get=npm dnf=npm pacman=npm apk=npm brew=node
+	fi
+	echo "Installing the client library for Node that the tests need." >&2
+	mkdir -p "$node"
+	cp "$packages/package.json" "$packages/package-lock.json" "$node"
+	npm ci --prefix "$node" --ignore-scripts --no-audit --no-fund --loglevel error >&2
+	cp "$packages/package-lock.json" "$node/made-of"
 fi
-echo "Installing the Python programs that the tests need." >&2
-python3 -m venv --clear "$python"
-"$python/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt
-printf '%s\n' "$wanted" >"$python/made-of"
