@@ -26,6 +26,7 @@ type devCommand struct {
 	Workers   int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors (${env})."`
 	Origins   []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
 	Engine    string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU (${env})."`
+	LogLevel  slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error (${env})."`
 }
 
 // Validate refuses settings that could only fail later.
@@ -58,7 +59,7 @@ func (c *devCommand) Validate() error {
 
 // Run serves until the context ends.
 func (c *devCommand) Run(ctx context.Context, out *streams) error {
-	logger := slog.New(slog.NewTextHandler(out.stderr, nil))
+	logger := slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	server, err := newServer(ctx, c, logger)
 	if err != nil {
 		return err

@@ -64,6 +64,7 @@ func TestWrongSettings(t *testing.T) {
 		{"an origin with a path", "CUTROOM_CORS_ORIGINS=https://a.example,https://b.example/app", []string{"https://b.example/app"}},
 		{"an enhancer without a model", "CUTROOM_ENHANCE_URL=http://localhost:8081", []string{"CUTROOM_ENHANCE_MODEL"}},
 		{"an enhancer's key without an enhancer", "CUTROOM_ENHANCE_KEY=secret", []string{"CUTROOM_ENHANCE_URL"}},
+		{"a level of the log that there is not", "CUTROOM_LOG_LEVEL=loud", []string{"loud"}},
 		{"an engine that there is not", "CUTROOM_ENGINE=magic", []string{"magic", "preview"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,6 +84,7 @@ func TestFlags(t *testing.T) {
 		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--family": "CUTROOM_FAMILY", "--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
 		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
 		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
+		"--log-level": "CUTROOM_LOG_LEVEL",
 	} {
 		if !strings.Contains(help.Stdout, flag) || !strings.Contains(help.Stdout, setting) {
 			t.Errorf("the help does not tell of %s and %s", flag, setting)
