@@ -91,7 +91,7 @@ func (s *stack) binaryTypes() []string {
 func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	options := &awsapigateway.LambdaIntegrationOptions{
 		ScopePermissionToMethod: jsii.Bool(false),
-		Timeout: awscdk.Duration_Seconds(jsii.Number(bufferedTimeout)),
+		Timeout:                 awscdk.Duration_Seconds(jsii.Number(bufferedTimeout)),
 	}
 	if e.streams && s.Streaming {
 		options.ResponseTransferMode = awsapigateway.ResponseTransferMode_STREAM

@@ -5,6 +5,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/file"
 )
 
 // newBucket makes the bucket of all blobs: private, encrypted, over TLS alone.
@@ -43,7 +45,10 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 			Event:    jsii.String("s3:ObjectCreated:*"),
 			Function: arrived.FunctionArn(),
 			Filter: &awss3.CfnBucket_NotificationFilterProperty{S3Key: &awss3.CfnBucket_S3KeyFilterProperty{
-				Rules: []any{&awss3.CfnBucket_FilterRuleProperty{Name: jsii.String("prefix"), Value: jsii.String("files/")}},
+				Rules: []any{
+					&awss3.CfnBucket_FilterRuleProperty{Name: jsii.String("prefix"), Value: jsii.String("files/")},
+					&awss3.CfnBucket_FilterRuleProperty{Name: jsii.String("suffix"), Value: jsii.String(file.SignedSuffix)},
+				},
 			}},
 		}},
 	})

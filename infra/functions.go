@@ -44,15 +44,13 @@ const (
 	waitTimeout = 290
 	// internalTimeout bounds the functions that events start, in seconds.
 	internalTimeout = 60
-	// verifyTimeout bounds the reading of an upload of 5 GB, in seconds.
-	verifyTimeout = 300
 )
 
 // functionsOf describes the functions of the stack.
 func (s *stack) functionsOf() []function {
 	submits := []string{
 		"CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE",
-		"CUTROOM_IMAGE_QUEUE", "CUTROOM_MAX_UPLOAD", "CUTROOM_WAKE_FUNCTION",
+		"CUTROOM_IMAGE_QUEUE", "CUTROOM_MAX_UPLOAD", "CUTROOM_WORKERS",
 	}
 	callers := []string{"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_CORS_ORIGINS"}
 	api := func(f function, environment ...string) function {
@@ -62,18 +60,17 @@ func (s *stack) functionsOf() []function {
 	}
 	functions := []function{
 		api(function{name: "jobs", memory: 512, timeout: bufferedTimeout, may: s.submitJobs(), environment: submits}),
-		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readResults()}, "CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET"),
-		api(function{name: "images", memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.awaitJobs()...), environment: submits},
-			"CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"),
+		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readResults()}, "CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT"),
+		api(function{name: "images", memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.wakeUp()...), environment: submits}, "CUTROOM_WAKE_FUNCTION"),
 		api(function{name: "files", memory: 512, timeout: bufferedTimeout, may: s.keepFiles()},
 			"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD"),
 		api(function{name: "tokens", memory: 256, timeout: bufferedTimeout, may: s.mintTokens()}),
-		{name: "models", memory: 256, timeout: bufferedTimeout, environment: []string{"CUTROOM_CORS_ORIGINS"}},
+		{name: "models", memory: 256, timeout: bufferedTimeout, environment: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_MAX_UPLOAD"}},
 		api(function{name: "quota", memory: 256, timeout: bufferedTimeout, may: s.readSessions()}, "CUTROOM_SESSIONS_TABLE"),
 		api(function{name: "inference", memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}, "CUTROOM_UPSTREAM_SECRET_ARN"),
 		{name: "outcome", memory: 256, timeout: internalTimeout, may: s.endJobs(), environment: []string{"CUTROOM_JOBS_TABLE"}},
-		{name: "arrived", memory: 512, timeout: verifyTimeout, may: s.publishUploads(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
-		{name: "expiry", memory: 256, timeout: internalTimeout, may: s.deleteFiles(), environment: []string{"CUTROOM_BUCKET"}},
+		{name: "arrived", memory: 256, timeout: internalTimeout, may: s.publishUploads(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
+		{name: "expiry", memory: 256, timeout: internalTimeout, may: s.deleteFiles(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
 	}
 	if s.hasWorker() {
 		functions = append(functions, function{name: "wake", memory: 256, timeout: internalTimeout, may: s.wakeWorkers(), environment: []string{"CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"}})
@@ -97,9 +94,15 @@ func (s *stack) environment() map[string]*string {
 		values["CUTROOM_"+strings.ToUpper(name)+"_TABLE"] = table.TableName()
 	}
 	if s.hasWorker() {
+		// How many jobs of a lane run at once when all workers are up, by which
+		// submissions are refused that could not be served in time.
+		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.WorkerMax * jobsOfWorker))
 		values["CUTROOM_CLUSTER"] = jsii.String(s.prefix())
 		values["CUTROOM_WORKER_SERVICE"] = jsii.String(s.name("worker"))
 		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
+	}
+	if s.ContentRedirect {
+		values["CUTROOM_CONTENT_REDIRECT"] = jsii.String("true")
 	}
 	if s.UpstreamSecret != "" {
 		values["CUTROOM_UPSTREAM_SECRET_ARN"] = jsii.String(s.UpstreamSecret)

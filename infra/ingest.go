@@ -16,9 +16,9 @@ func (s *stack) newIngest() {
 			environment: []string{
 				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_SESSIONS_TABLE",
 				"CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE", "CUTROOM_SECRET_ARN",
-				"CUTROOM_MAX_UPLOAD", "CUTROOM_CORS_ORIGINS", "CUTROOM_WAKE_FUNCTION", "CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE",
+				"CUTROOM_MAX_UPLOAD", "CUTROOM_CORS_ORIGINS", "CUTROOM_WAKE_FUNCTION", "CUTROOM_WORKERS", "CUTROOM_CONTENT_REDIRECT",
 			},
-			may: slices.Concat(s.authenticate(), s.submitJobs(), s.awaitJobs(), s.keepFiles(), s.mintTokens(), s.readSessions()),
+			may: slices.Concat(s.authenticate(), s.submitJobs(), s.wakeUp(), s.keepFiles(), s.mintTokens(), s.readSessions()),
 		},
 		// The synchronous video routes are silent for up to 270 s.
 		domain: s.Media, idle: 300, tasks: 1,

@@ -37,6 +37,8 @@ type options struct {
 	Origins []string
 	// MaxUpload is how large a file in a form may be, in bytes.
 	MaxUpload int
+	// ContentRedirect sends callers of content to signed URLs.
+	ContentRedirect bool
 	// Worker says what edits: "preview" or "none", where others take the jobs.
 	Worker string
 	// WorkerImage is the image of a worker, where it is not built from here.
@@ -114,6 +116,8 @@ func readOptions(values map[string]any) (options, error) {
 		Family:    r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and dashes"),
 		Origins:   r.list("origins", "*"),
 		MaxUpload: r.number("maxUpload", 512<<20, 1, 5<<30),
+
+		ContentRedirect: r.oneOf("contentRedirect", "false", "false", "true") == "true",
 
 		Worker:      r.oneOf("worker", "preview", "preview", "none"),
 		WorkerImage: r.text("workerImage"),

@@ -72,42 +72,37 @@ func deadARN(l lane) *string  { return l.dead.QueueArn() }
 // authenticate is what every function needs that has callers: to know them and
 // to count their requests.
 func (s *stack) authenticate() []permission {
-	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem")}
+	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "GetItem", "UpdateItem")}
 }
 
-// submitJobs is for what accepts jobs, tells of them, and ends overdue ones.
+// submitJobs is for what accepts jobs, tells of them, and ends overdue ones. It
+// publishes files that a form refers to as soon as their bytes are there.
 func (s *stack) submitJobs() []permission {
-	may := []permission{
-		s.onTable("jobs", "GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
-		s.onTable("files", "GetItem", "Query"),
-		{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
+	return append(s.publishUploads(),
+		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
 		s.onQueues(queueARN, "GetQueueAttributes"),
 		s.onBlobs("jobs/", "PutObject", "GetObject", "DeleteObject", "AbortMultipartUpload"),
-		s.onBlobs("files/", "GetObject"),
-		s.tellMissing(),
-	}
-	if s.hasWorker() {
-		may = append(may, permission{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}})
-	}
-	return may
+	)
 }
 
-// awaitJobs is for the synchronous routes: a caller is sent away at once where no
-// worker is warm.
-func (s *stack) awaitJobs() []permission {
+// wakeUp is for the synchronous routes: without warm workers a caller is sent
+// away at once, and the workers are woken.
+func (s *stack) wakeUp() []permission {
 	if !s.hasWorker() {
 		return nil
 	}
-	return []permission{{actions: []string{"ecs:DescribeServices"}, resources: []*string{s.workerServiceARN()}}}
+	return []permission{{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}}}
 }
 
 func (s *stack) readResults() []permission {
-	return []permission{s.onTable("jobs", "GetItem", "UpdateItem"), s.onBlobs("jobs/", "GetObject"), s.tellMissing()}
+	return []permission{s.onTable("jobs", "Query", "UpdateItem"), s.onBlobs("jobs/", "GetObject"), s.tellMissing()}
 }
 
 func (s *stack) keepFiles() []permission {
 	return []permission{
-		s.onTable("files", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+		s.onTable("files", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+		s.onIndexes("files"),
 		s.onBlobs("files/", "PutObject", "GetObject", "DeleteObject", "AbortMultipartUpload"),
 		s.tellMissing(),
 		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
@@ -119,12 +114,13 @@ func (s *stack) mintTokens() []permission {
 }
 
 func (s *stack) readSessions() []permission {
-	return []permission{s.onTable("sessions", "GetItem", "Query")}
+	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem")}
 }
 
-// meterInference is for the gateway: usage is read by its own route as well.
+// meterInference is for the gateway, which counts usage as it counts requests and
+// reads it for its own route.
 func (s *stack) meterInference() []permission {
-	may := []permission{s.onTable("usage", "GetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem")}
+	may := []permission{s.onTable("usage", "Query")}
 	if s.UpstreamSecret != "" {
 		may = append(may, permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{jsii.String(s.UpstreamSecret)}})
 	}
@@ -134,9 +130,8 @@ func (s *stack) meterInference() []permission {
 // endJobs is for what ends the jobs that nobody works on any more.
 func (s *stack) endJobs() []permission {
 	return []permission{
-		s.onTable("jobs", "GetItem", "UpdateItem"),
+		s.onTable("jobs", "Query", "UpdateItem"),
 		s.onQueues(deadARN, "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"),
-		s.reportTasks(),
 	}
 }
 
@@ -145,16 +140,17 @@ func (s *stack) reportTasks() permission {
 	return permission{actions: []string{"states:SendTaskSuccess", "states:SendTaskFailure"}, resources: []*string{s.stateMachineARN()}}
 }
 
+// publishUploads is for what makes files known that came by signed URLs.
 func (s *stack) publishUploads() []permission {
 	return []permission{
-		s.onTable("files", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem"),
 		s.onBlobs("files/", "GetObject", "DeleteObject"),
 		s.tellMissing(),
 	}
 }
 
 func (s *stack) deleteFiles() []permission {
-	return []permission{s.onBlobs("files/", "DeleteObject")}
+	return []permission{s.onTable("files", "UpdateItem", "DeleteItem"), s.onBlobs("files/", "DeleteObject")}
 }
 
 func (s *stack) wakeWorkers() []permission {
@@ -165,7 +161,7 @@ func (s *stack) wakeWorkers() []permission {
 func (s *stack) workJobs() []permission {
 	return []permission{
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes"),
-		s.onTable("jobs", "GetItem", "UpdateItem"),
+		s.onTable("jobs", "GetItem", "Query", "UpdateItem"),
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.tellMissing(),
 		s.reportTasks(),

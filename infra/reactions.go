@@ -10,8 +10,8 @@ import (
 )
 
 // newReactions starts the internal functions by what happens: outcome by jobs
-// that ended without their worker, expiry by files that went. (arrived is started
-// by the bucket.)
+// that ended without their worker, wake by new ones, expiry by files that went.
+// (arrived is started by the bucket.)
 func (s *stack) newReactions() {
 	outcome := s.functions["outcome"]
 	for _, name := range []string{"video", "image"} {
@@ -19,21 +19,10 @@ func (s *stack) newReactions() {
 			BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true),
 		}))
 	}
-	awsevents.NewRule(s.Stack, jsii.String("ExecutionsEnded"), &awsevents.RuleProps{
-		RuleName:    jsii.String(s.name("executions-ended")),
-		Description: jsii.String("Executions that ended without recording how their job did"),
-		EventPattern: &awsevents.EventPattern{
-			Source:     jsii.Strings("aws.states"),
-			DetailType: jsii.Strings("Step Functions Execution Status Change"),
-			Detail: &map[string]any{
-				"status":          []string{"FAILED", "TIMED_OUT", "ABORTED"},
-				"stateMachineArn": []*string{s.stateMachineARN()},
-			},
-		},
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(outcome, &awseventstargets.LambdaFunctionProps{
-			RetryAttempts: jsii.Number(10), MaxEventAge: awscdk.Duration_Hours(jsii.Number(2)),
-		})},
-	})
+	s.onExecutions("ExecutionsEnded", "executions-ended", "Executions that ended without recording how their job did", outcome, "FAILED", "TIMED_OUT", "ABORTED")
+	if wake, ok := s.functions["wake"]; ok {
+		s.onExecutions("ExecutionsBegun", "executions-begun", "Work for workers that may be asleep", wake, "RUNNING")
+	}
 
 	// Only records that went are of use; the filter keeps the others from starting
 	// the function, and from costing anything.
@@ -45,4 +34,20 @@ func (s *stack) newReactions() {
 			"eventName": awslambda.FilterRule_IsEqual(jsii.String("REMOVE")),
 		})},
 	}))
+}
+
+// onExecutions starts a function by the executions that come to a state.
+func (s *stack) onExecutions(id, name, description string, function awslambda.Function, states ...string) {
+	awsevents.NewRule(s.Stack, jsii.String(id), &awsevents.RuleProps{
+		RuleName: jsii.String(s.name(name)), Description: jsii.String(description),
+		EventPattern: &awsevents.EventPattern{
+			Source:     jsii.Strings("aws.states"),
+			DetailType: jsii.Strings("Step Functions Execution Status Change"),
+			Detail:     &map[string]any{"status": states, "stateMachineArn": []*string{s.stateMachineARN()}},
+		},
+		// A job is over ten minutes after its creation, whatever comes later.
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(function, &awseventstargets.LambdaFunctionProps{
+			RetryAttempts: jsii.Number(10), MaxEventAge: awscdk.Duration_Hours(jsii.Number(1)),
+		})},
+	})
 }

@@ -66,7 +66,7 @@ func TestBlobsArePrivate(t *testing.T) {
 			"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://a.example.com", "https://b.example.com"},
 		})}},
 		"NotificationConfiguration": map[string]any{"LambdaConfigurations": []any{assertions.Match_ObjectLike(&map[string]any{
-			"Event": "s3:ObjectCreated:*", "Filter": map[string]any{"S3Key": map[string]any{"Rules": []any{map[string]any{"Name": "prefix", "Value": "files/"}}}},
+			"Event": "s3:ObjectCreated:*", "Filter": map[string]any{"S3Key": map[string]any{"Rules": []any{map[string]any{"Name": "prefix", "Value": "files/"}, map[string]any{"Name": "suffix", "Value": ".signed"}}}},
 		})}},
 	})
 	// Without TLS, or with an old one, nobody reaches a blob.

@@ -5,13 +5,14 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/jsii-runtime-go"
 
+	"cutroom/shared/dynamo"
 	"cutroom/shared/stepfn"
 )
 
 // newStateMachine makes the state machine that sees a job from its queue to its
 // end.
 func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
-	definition, err := stepfn.Definition(s.name("jobs"))
+	definition, err := stepfn.Definition(dynamo.TableName(s.Stage, "jobs"))
 	if err != nil {
 		return nil, err
 	}

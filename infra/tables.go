@@ -14,7 +14,7 @@ func (s *stack) newTables() map[string]awsdynamodb.TableV2 {
 	tables := map[string]awsdynamodb.TableV2{}
 	for _, table := range dynamo.Tables() {
 		props := &awsdynamodb.TablePropsV2{
-			TableName:    jsii.String(s.name(table.Name)),
+			TableName:    jsii.String(dynamo.TableName(s.Stage, table.Name)),
 			Billing:      awsdynamodb.Billing_OnDemand(nil),
 			PartitionKey: stringKey(table.PartitionKey),
 			PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{

@@ -11,6 +11,10 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
+// jobsOfWorker is how many jobs of each lane a worker edits at once: half of its
+// processors.
+const jobsOfWorker = 1
+
 func (s *stack) hasWorker() bool { return s.Worker != "none" }
 
 // newWorker runs the workers with the preview engine, from none: the function

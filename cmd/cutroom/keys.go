@@ -4,18 +4,24 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"text/tabwriter"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"cutroom/shared/credential"
+	"cutroom/shared/dynamo"
 	"cutroom/shared/fault"
 	"cutroom/shared/sqlite"
 )
 
-// keysCommand manages keys. It works on the data folder also while a server
-// runs on it; the server learns of a change within credential.CacheAge.
+// keysCommand manages keys: those in the data folder, also while a server runs on
+// it, or with a stage those of a deploy in AWS. What serves learns of a change
+// within credential.CacheAge.
 type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Make a key and print it, once."`
 	List   keysList   `cmd:"" help:"List keys."`
@@ -23,7 +29,7 @@ type keysCommand struct {
 }
 
 type keysCreate struct {
-	dataFlag
+	keysFlags
 	tiersFlag
 	Account string `required:"" help:"Account (organisation) that the key belongs to."`
 	Tier    string `default:"default" help:"Tier of the limits that apply."`
@@ -48,8 +54,10 @@ func (c *keysCreate) Run(ctx context.Context, out *streams) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	if c.Stage == "" {
+		if err := os.MkdirAll(c.Data, 0o700); err != nil {
+			return fmt.Errorf("CUTROOM_DATA: %w", err)
+		}
 	}
 	return c.withStore(ctx, func(store credential.Store) error {
 		if err := store.CreateKey(ctx, key); err != nil {
@@ -67,7 +75,7 @@ func (c *keysCreate) Run(ctx context.Context, out *streams) error {
 }
 
 type keysList struct {
-	dataFlag
+	keysFlags
 	Account string `help:"Only this account's."`
 	JSON    bool   `name:"json" help:"Print JSON, a line a key."`
 }
@@ -99,7 +107,7 @@ func (c *keysList) Run(ctx context.Context, out *streams) error {
 }
 
 type keysRevoke struct {
-	dataFlag
+	keysFlags
 	ID string `arg:"" help:"Id of the key, as keys list shows it."`
 }
 
@@ -118,8 +126,27 @@ func (c *keysRevoke) Run(ctx context.Context, out *streams) error {
 	})
 }
 
-// withStore opens the data folder's keys for a while.
-func (f dataFlag) withStore(ctx context.Context, use func(credential.Store) error) error {
+// keysFlags say where keys are.
+type keysFlags struct {
+	dataFlag
+	Stage string `help:"Stage of a deploy in AWS, whose keys to manage; without it they are those of the data folder."`
+}
+
+// withStore opens the keys for a while.
+func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) error) error {
+	if f.Stage != "" {
+		// Profiles and single sign-on count here, as with the tools of AWS.
+		settings, err := config.LoadDefaultConfig(ctx)
+		if err != nil {
+			return fmt.Errorf("read the configuration of AWS: %w", err)
+		}
+		err = use(dynamo.NewKeys(dynamo.NewClient(settings), dynamo.TableName(f.Stage, "credentials")))
+		var none *types.ResourceNotFoundException
+		if errors.As(err, &none) {
+			return fmt.Errorf("there is no deploy of the stage %q in this account and region (%s)", f.Stage, settings.Region)
+		}
+		return err
+	}
 	if _, err := os.Stat(f.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}

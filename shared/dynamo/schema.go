@@ -28,6 +28,10 @@ type Index struct {
 	KeysOnly bool
 }
 
+// TableName gives what a table of the schema is called in a deploy, by the
+// deploy's stage: the command line finds it by this, without asking AWS.
+func TableName(stage, name string) string { return "cutroom-" + stage + "-" + name }
+
 // ttlAttribute is the attribute of every table whose items end by themselves.
 const ttlAttribute = "ttl"
 
