@@ -8,6 +8,7 @@
 package sqs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -57,6 +58,10 @@ type Config struct {
 	URLs  map[job.Lane]string
 	Jobs  Jobs
 	Tasks Tasks
+	// PollTime is how long SQS waits for a message before it answers that there
+	// is none, in whole seconds up to 20; 0 takes DefaultPollTime. Close waits
+	// for as long.
+	PollTime time.Duration
 	// Now is the clock.
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -71,22 +76,24 @@ type Queue struct {
 
 var _ worker.Queue = (*Queue)(nil)
 
-// pollTime is how long SQS waits for a message before it answers that there is
-// none: an idle worker asks six times a minute, and Close waits no longer.
-const pollTime = 10 * time.Second
+// DefaultPollTime lets an idle slot of a worker ask six times a minute.
+const DefaultPollTime = 10 * time.Second
 
 // New makes a queue.
-func New(c Config) *Queue { return &Queue{Config: c, client: newClient(c.AWS)} }
+func New(c Config) *Queue {
+	c.PollTime = cmp.Or(c.PollTime, DefaultPollTime)
+	return &Queue{Config: c, client: newClient(c.AWS, c.PollTime)}
+}
 
-func newClient(config aws.Config) *sqs.Client {
+func newClient(config aws.Config, wait time.Duration) *sqs.Client {
 	return sqs.NewFromConfig(config, func(o *sqs.Options) {
 		o.Retryer = awsclient.Retryer()
-		o.HTTPClient = awsclient.HTTPClient(pollTime)
+		o.HTTPClient = awsclient.HTTPClient(wait)
 	})
 }
 
 // Close waits until no call is under way any more that could still lease a
-// message: at most pollTime, and a moment.
+// message: at most PollTime, and a moment.
 func (q *Queue) Close() { q.polls.Wait() }
 
 // Receive waits for a job of the lane and leases it for the time, rounded up to
@@ -137,13 +144,13 @@ func (q *Queue) poll(ctx context.Context, url string, lease time.Duration) (*del
 		delivery *delivery
 		err      error
 	}
-	wait := pollTime
+	wait := q.PollTime
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end))
 	}
 	answers := make(chan answer, 1)
 	q.polls.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTime+awsclient.CallTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.PollTime+awsclient.CallTime)
 		defer cancel()
 		d, err := q.receive(ctx, url, lease, wait)
 		answers <- answer{d, err}
@@ -188,7 +195,7 @@ type Lengths struct {
 
 // NewLengths makes lengths of the lanes' queues, by their URLs.
 func NewLengths(config aws.Config, urls map[job.Lane]string) *Lengths {
-	return &Lengths{newClient(config), urls}
+	return &Lengths{newClient(config, 0), urls}
 }
 
 // Length is about how many messages of a lane wait or are leased, as SQS counts

@@ -2,8 +2,11 @@ package sqs_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"cutroom/shared/awstest"
 	"cutroom/shared/dynamo"
@@ -15,26 +18,40 @@ import (
 
 // home is the AWS of one test: records, queues and state machine.
 type home struct {
+	// runs is what a worker has of the records, jobs what the service has.
+	runs  *dynamo.Runs
 	jobs  *dynamo.Jobs
 	queue *sqs.Queue
 	video awstest.Queue
+	// tasks reports to executions of the state machine.
+	tasks   *stepfn.Tasks
+	machine string
+	table   string
 }
 
-func newHome(t *testing.T, cloud *awstest.Cloud) home {
+// newHome makes one. Pairs of texts are replaced in the state machine's definition.
+func newHome(t *testing.T, cloud *awstest.Cloud, replace ...string) home {
+	t.Helper()
+	return newHomeBehind(t, cloud, cloud.Config(), replace...)
+}
+
+// newHomeBehind is newHome with clients of their own way to AWS.
+func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replace ...string) home {
 	t.Helper()
 	table := cloud.MakeTable(t, "jobs")
-	h := home{video: cloud.MakeQueue(t, 10)}
+	h := home{video: cloud.MakeQueue(t, 10), table: table}
 	urls := map[job.Lane]string{job.VideoLane: h.video.URL, job.ImageLane: cloud.MakeQueue(t, 10).URL}
 	definition, err := stepfn.Definition(table)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := cloud.Config()
-	machine := stepfn.NewMachine(config, cloud.MakeStateMachine(t, definition), urls)
-	runs := dynamo.NewRuns(dynamo.NewClient(config), table)
-	h.jobs = dynamo.NewJobs(runs, machine, sqs.NewLengths(config, urls), time.Now)
+	h.machine = cloud.MakeStateMachine(t, strings.NewReplacer(replace...).Replace(definition))
+	machine := stepfn.NewMachine(config, h.machine, urls)
+	h.tasks = stepfn.NewTasks(config)
+	h.runs = dynamo.NewRuns(dynamo.NewClient(config), table)
+	h.jobs = dynamo.NewJobs(h.runs, machine, sqs.NewLengths(config, urls), time.Now)
 	h.queue = sqs.New(sqs.Config{
-		AWS: config, URLs: urls, Jobs: runs, Tasks: stepfn.NewTasks(config), Now: time.Now,
+		AWS: config, URLs: urls, Jobs: h.runs, Tasks: h.tasks, PollTime: time.Second, Now: time.Now,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	t.Cleanup(h.queue.Close)
@@ -42,6 +59,7 @@ func newHome(t *testing.T, cloud *awstest.Cloud) home {
 }
 
 func TestQueue(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	cloud := awstest.Start(t)
 	workertest.Run(t, func(t *testing.T) workertest.Harness {
 		h := newHome(t, cloud)
