@@ -3,6 +3,7 @@
 package awsclient
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -21,7 +22,9 @@ const (
 	// caller's context may end it earlier.
 	CallTime = 15 * time.Second
 
-	maxBackoff = time.Second
+	// firstBackoff is how long the wait before the second attempt is at most. It
+	// doubles with each, up to longestBackoff.
+	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
 // Retryer makes the retryer of one client. Besides the attempts of a call it
@@ -30,8 +33,12 @@ const (
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
-		o.MaxBackoff = maxBackoff
+		o.Backoff = retry.BackoffDelayerFunc(backoff)
 	})
+}
+
+func backoff(attempt int, _ error) (time.Duration, error) {
+	return rand.N(min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)), nil
 }
 
 // HTTPClient makes the transport of one client. The wait is what a call is

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"cutroom/shared/awsclient"
 	"cutroom/shared/fault"
 )
 
@@ -21,20 +21,12 @@ func storeError(what string, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	if isThrottled(err) {
+	if conflicts(err) || awsclient.IsThrottle(err) {
 		busy := fault.Wrap(err, fault.Unavailable, "The records are busy. Try again.")
 		busy.RetryAfter = time.Second
 		return busy
 	}
 	return fmt.Errorf("dynamo: %s: %w", what, err)
-}
-
-// isThrottled reports whether a call was refused for coming too fast.
-func isThrottled(err error) bool {
-	if conflicts(err) {
-		return true
-	}
-	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err).Bool()
 }
 
 // conditionFailed reports whether a write was refused by its condition, and

@@ -39,24 +39,18 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"cutroom/shared/awsclient"
 	"cutroom/shared/blob"
 	"cutroom/shared/fault"
 )
 
 const (
-	// attempts is how often a request is tried. Each request of this package may
-	// be repeated: it stores the same bytes under the same name, or changes
-	// nothing.
-	attempts = 5
-	// longestBackoff is how long the wait between two attempts is at most.
-	longestBackoff = time.Second
-	// answerTime bounds the wait for the head of an answer, so that a server that
-	// has gone silent is left for another while there is time.
-	answerTime = 20 * time.Second
+	// longestWait is how long S3 may think about a request before its answer
+	// begins: some gigabytes are to be copied, or put together from parts.
+	longestWait = 40 * time.Second
 	// callTime bounds a request with its repetitions. A part takes 35 s over a
 	// line of 2 Mbit/s.
 	callTime = 2 * time.Minute
@@ -78,13 +72,13 @@ var _ blob.Store = (*Store)(nil)
 // New makes a store over the bucket.
 func New(config aws.Config, bucket string) *Store {
 	if config.HTTPClient == nil {
-		config.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.ResponseHeaderTimeout = answerTime
-		})
+		config.HTTPClient = awsclient.HTTPClient(longestWait)
 	}
 	return &Store{
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
-			o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = attempts, longestBackoff })
+			// Each request may be repeated: it stores the same bytes under the same
+			// name, or changes nothing.
+			o.Retryer = awsclient.Retryer()
 			// An endpoint of one's own has no name for each bucket.
 			o.UsePathStyle = o.BaseEndpoint != nil
 		}),
