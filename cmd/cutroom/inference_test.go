@@ -1,0 +1,232 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"cutroom/shared/servertest"
+)
+
+// gatewayOf gives a client of a server's gateway, which sends the key as the
+// gateway takes it.
+func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, method, path, body string) (servertest.Answer, error) {
+	client := &servertest.Client{URL: server.InferenceURL()}
+	return func(ctx context.Context, method, path, body string) (servertest.Answer, error) {
+		if body == "" {
+			return client.Call(ctx, method, path, nil, 0, "Authorization", "Bearer "+key)
+		}
+		return client.Call(ctx, method, path, strings.NewReader(body), int64(len(body)), "Authorization", "Bearer "+key)
+	}
+}
+
+const helloChat = `{"model": "cutroom-echo", "messages": [{"role": "user", "content": "Hello!"}]}`
+
+// usedOf gives what the account of the key has used: the requests, and all
+// tokens.
+func usedOf(t *testing.T, server *servertest.Server, key string) (requests, tokens int) {
+	t.Helper()
+	answer, err := gatewayOf(server, key)(bounded(t), http.MethodGet, "/v1/usage", "")
+	var used struct {
+		Data []struct {
+			Requests         int `json:"requests"`
+			PromptTokens     int `json:"prompt_tokens"`
+			CompletionTokens int `json:"completion_tokens"`
+		}
+	}
+	if err != nil || answer.Status != 200 || json.Unmarshal(answer.Body, &used) != nil {
+		t.Fatalf("usage: %v, %d %s", err, answer.Status, answer.Body)
+	}
+	for _, row := range used.Data {
+		requests, tokens = requests+row.Requests, tokens+row.PromptTokens+row.CompletionTokens
+	}
+	return requests, tokens
+}
+
+// What GET /v1/usage has shown survives a kill, and accounts see their own use
+// alone.
+func TestUsageOutlivesTheServer(t *testing.T) {
+	data := t.TempDir()
+	other := newKey(t, data, nil, "--account", "other")
+	server := start(t, data)
+	chat := gatewayOf(server, servertest.Key)
+	const calls = 20
+	billed := 0
+	for range calls {
+		answer, err := chat(bounded(t), http.MethodPost, "/v1/chat/completions", helloChat)
+		if err != nil || answer.Status != 200 {
+			t.Fatalf("%v, %d %s", err, answer.Status, answer.Body)
+		}
+		var n int
+		if _, err := fmt.Sscan(answer.Header.Get("x-tokens-used"), &n); err != nil {
+			t.Fatal(err)
+		}
+		billed += n
+	}
+	if requests, tokens := usedOf(t, server, servertest.Key); requests != calls || tokens != billed {
+		t.Errorf("%d calls and %d tokens are shown, want %d and %d", requests, tokens, calls, billed)
+	}
+	if requests, _ := usedOf(t, server, other); requests != 0 {
+		t.Errorf("another account is shown %d calls", requests)
+	}
+	server.Kill()
+	server = start(t, data)
+	if requests, tokens := usedOf(t, server, servertest.Key); requests != calls || tokens != billed {
+		t.Errorf("after the kill %d calls and %d tokens are shown, want %d and %d", requests, tokens, calls, billed)
+	}
+	// A stop loses nothing either, though nobody has looked.
+	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions", helloChat); err != nil || answer.Status != 200 {
+		t.Fatalf("%v, %d", err, answer.Status)
+	}
+	stop(t, server)
+	if requests, _ := usedOf(t, start(t, data), servertest.Key); requests != calls+1 {
+		t.Errorf("after the stop %d calls are shown, want %d", requests, calls+1)
+	}
+}
+
+// A catalog that changes is taken over without a restart; a bad one is refused
+// with its line, and the old one stays.
+func TestCatalogIsReadAgain(t *testing.T) {
+	catalog := string(defaultCatalog(t))
+	path := save(t, []byte(catalog))
+	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+path)
+	models := func() (ids []string) {
+		answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodGet, "/v1/models", "")
+		var list struct{ Data []struct{ ID string } }
+		if err != nil || answer.Status != 200 || json.Unmarshal(answer.Body, &list) != nil {
+			t.Fatalf("%v, %d %s", err, answer.Status, answer.Body)
+		}
+		for _, model := range list.Data {
+			ids = append(ids, model.ID)
+		}
+		return ids
+	}
+	write := func(more string) {
+		if err := os.WriteFile(path, []byte(catalog+more), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := models(); !slices.Equal(got, []string{"cutroom-echo"}) {
+		t.Fatalf("the models are %q", got)
+	}
+	write(upstreamRow("added", "http://127.0.0.1:1", ""))
+	eventually(t, "the added model is listed", func() bool { return slices.Equal(models(), []string{"cutroom-echo", "added"}) })
+	mint(t, server.Client(), "added") // tokens know it too
+	write(upstreamRow("added", "nowhere", ""))
+	eventually(t, "the log names what is wrong", func() bool {
+		return strings.Contains(server.Log(), "line") && strings.Contains(server.Log(), "the catalog stays as it was")
+	})
+	if got := models(); !slices.Equal(got, []string{"cutroom-echo", "added"}) {
+		t.Errorf("with a bad catalog the models are %q", got)
+	}
+	write("")
+	eventually(t, "the model is gone", func() bool { return slices.Equal(models(), []string{"cutroom-echo"}) })
+}
+
+// A stop lets a stream that is under way come to its end.
+func TestStopWaitsForStreams(t *testing.T) {
+	goOn := make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"first"}}]}`+"\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-goOn
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"last"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+	}))
+	defer upstream.Close()
+	data := t.TempDir()
+	server := start(t, data, "CUTROOM_CATALOG="+save(t, append(defaultCatalog(t), upstreamRow("slow", upstream.URL, "")...)))
+	request, err := http.NewRequestWithContext(bounded(t), http.MethodPost, server.InferenceURL()+"/v1/chat/completions",
+		strings.NewReader(`{"model":"slow","stream":true,"messages":[{"role":"user","content":"Hello!"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+servertest.Key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewReader(response.Body)
+	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "first") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	stopped := make(chan error, 1)
+	go func() {
+		code, err := server.Stop(bounded(t))
+		if err == nil && code != 0 {
+			err = fmt.Errorf("exit code %d", code)
+		}
+		stopped <- err
+	}()
+	eventually(t, "the server stops", func() bool { return strings.Contains(server.Log(), "stopping") })
+	close(goOn)
+	rest, err := io.ReadAll(lines)
+	if err != nil || !strings.Contains(string(rest), "last") || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
+		t.Errorf("the rest of the stream is %q, %v", rest, err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if requests, tokens := usedOf(t, start(t, data), servertest.Key); requests != 1 || tokens == 0 {
+		t.Errorf("%d calls and %d tokens were metered", requests, tokens)
+	}
+}
+
+func TestMetricsOfTheGateway(t *testing.T) {
+	server := start(t, t.TempDir(), "CUTROOM_METRICS_KEY=operator")
+	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions", helloChat); err != nil || answer.Status != 200 {
+		t.Fatalf("%v, %d", err, answer.Status)
+	}
+	client := &servertest.Client{URL: server.InferenceURL()}
+	read := func(header ...string) (servertest.Answer, error) {
+		return client.Get(bounded(t), "/metrics", header...)
+	}
+	answer, err := read()
+	if err != nil || answer.Status != 200 {
+		t.Fatalf("%v, %d", err, answer.Status)
+	}
+	for _, line := range []string{
+		`cutroom_gateway_requests_total{code="",model="cutroom-echo",route="chat",status="200"} 1`,
+		`cutroom_gateway_upstream_up{model="cutroom-echo",upstream="embedded"} 1`,
+	} {
+		if !strings.Contains(string(answer.Body), line+"\n") {
+			t.Errorf("there is no %s", line)
+		}
+	}
+	if answer, err := read("X-Forwarded-For", "192.0.2.1"); err != nil || answer.Status != 404 {
+		t.Errorf("forwarded: %v, %d, want 404", err, answer.Status)
+	}
+	if answer, err := read("X-Forwarded-For", "192.0.2.1", "Authorization", "Bearer operator"); err != nil || answer.Status != 200 {
+		t.Errorf("forwarded, with the key: %v, %d", err, answer.Status)
+	}
+}
+
+// The log of a chat tells who and when, and nothing of what was said.
+func TestPromptsAreNotLogged(t *testing.T) {
+	server := start(t, t.TempDir())
+	for _, body := range []string{
+		`{"model": "cutroom-echo", "messages": [{"role": "user", "content": "swordfish"}]}`,
+		`{"model": "cutroom-echo", "stream": true, "messages": [{"role": "user", "content": "swordfish"}]}`,
+		`{"model": "swordfish", "messages": [{"role": "user", "content": "swordfish"}]}`,
+		`{"swordfish": `,
+	} {
+		if _, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop(t, server)
+	if log := server.Log(); strings.Contains(log, "swordfish") || strings.Contains(log, "language model") || strings.Contains(log, servertest.Key) ||
+		!strings.Contains(log, "account=dev") {
+		t.Errorf("the log is\n%s", log)
+	}
+}
