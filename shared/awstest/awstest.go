@@ -69,13 +69,23 @@ func Start(t testing.TB, settings ...string) *Cloud {
 // tool gives the path of a program that scripts/install-test-tools.sh installs.
 func tool(t testing.TB, name string) string {
 	t.Helper()
+	path := filepath.Join(moduleRoot(t), ".tools", filepath.FromSlash(name))
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is missing: run scripts/install-test-tools.sh, as make test does", path)
+	}
+	return path
+}
+
+// moduleRoot gives the folder of go.mod.
+func moduleRoot(t testing.TB) string {
+	t.Helper()
 	folder, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			break
+			return folder
 		}
 		parent := filepath.Dir(folder)
 		if parent == folder {
@@ -83,11 +93,6 @@ func tool(t testing.TB, name string) string {
 		}
 		folder = parent
 	}
-	path := filepath.Join(folder, ".tools", filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is missing: run scripts/install-test-tools.sh, as make test does", path)
-	}
-	return path
 }
 
 func start(python, folder string, settings []string) (*Cloud, error) {
