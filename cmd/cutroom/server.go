@@ -53,6 +53,7 @@ type server struct {
 	files    *file.Sweeper
 	tokens   *credential.TokenSweeper
 	gateway  *inference
+	sessions *sessions
 	devKey   string
 	// stopping ends when the server stops, before its requests do.
 	stopping context.Context
@@ -142,12 +143,19 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	}); err != nil {
 		return s, err
 	}
-	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError(c.Origins), Handler: api.New(api.Config{
+	if s.sessions, err = newSessions(sessionParts{
+		db: s.db, catalog: catalog, authenticator: authenticator, files: files, blobs: blobs, usage: s.gateway.writer,
+		enhancer: enhancer, origins: c.Origins, logger: logger,
+	}); err != nil {
+		return s, err
+	}
+	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError(c.Origins), Handler: s.sessions.beside(api.New(api.Config{
 		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
 		Limiter: limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping,
-		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload), Logger: logger,
-	})})
+		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
+		Sessions: s.sessions.records, QuotaReads: limit.NewWindow(time.Now), Ready: s.sessions.ready, Logger: logger,
+	}))})
 	return s, nil
 }
 
@@ -182,11 +190,14 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })
 	running.Go(func() { s.gateway.followCatalog(background) })
-	// What requests use until their ends is still written.
+	var live sync.WaitGroup
+	live.Go(func() { s.sessions.server.Run(background) })
+	// What requests and sessions use until their ends is still written.
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { s.gateway.writer.Run(writing) })
 	defer running.Wait()
 	defer stopWriting()
+	defer live.Wait()
 	defer stop()
 
 	served := make(chan error, 2)

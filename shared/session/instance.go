@@ -165,6 +165,17 @@ func (i *Instance) alive(l *lease) bool {
 	return false
 }
 
+// held gives the lease, nil while there is none.
+func (i *Instance) held() *lease {
+	i.mu.Lock()
+	l := i.lease
+	i.mu.Unlock()
+	if l == nil || !i.alive(l) {
+		return nil
+	}
+	return l
+}
+
 func (i *Instance) lose(l *lease) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -196,10 +207,8 @@ func errNoLease() error {
 // Errors: fault.Limited when no slot is free; fault.Unavailable while the
 // instance holds no lease; those of the store.
 func (i *Instance) Open(ctx context.Context, account string, limit int) (*Session, error) {
-	i.mu.Lock()
-	l := i.lease
-	i.mu.Unlock()
-	if l == nil || !i.alive(l) {
+	l := i.held()
+	if l == nil {
 		return nil, errNoLease()
 	}
 	slot := Slot{ID: "session_" + i.NewID(), Account: account, Epoch: l.epoch}
@@ -224,6 +233,9 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 	i.counted++
 	return &Session{instance: i, lease: l, slot: slot}, nil
 }
+
+// Ready reports whether sessions can be opened.
+func (i *Instance) Ready() bool { return i.held() != nil }
 
 // Count is how many sessions of this instance are open.
 func (i *Instance) Count() int {

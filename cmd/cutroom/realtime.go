@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"time"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/file"
+	"cutroom/shared/httpserver"
+	"cutroom/shared/model"
+	"cutroom/shared/preview/frame"
+	"cutroom/shared/realtime"
+	"cutroom/shared/session"
+	"cutroom/shared/sqlite"
+	"cutroom/shared/uptime"
+	"cutroom/shared/usage"
+)
+
+// sessions is the part of the server that serves realtime sessions.
+type sessions struct {
+	server   *realtime.Server
+	instance *session.Instance
+	// records count the sessions of an account.
+	records *sqlite.Sessions
+}
+
+// sessionParts are what sessions share with the rest of the server.
+type sessionParts struct {
+	db            *sqlite.DB
+	catalog       *model.Catalog
+	authenticator *credential.Authenticator
+	files         *file.Service
+	blobs         realtime.Blobs
+	usage         *usage.Writer
+	enhancer      realtime.Enhancer
+	origins       httpserver.Origins
+	logger        *slog.Logger
+}
+
+// newSessions makes the session server; its Run makes it serve.
+func newSessions(parts sessionParts) (*sessions, error) {
+	clock, err := uptime.Open()
+	if err != nil {
+		return nil, err
+	}
+	records := parts.db.Sessions(clock)
+	instance := session.NewInstance(session.Config{Store: records, Uptime: clock.Now, NewID: rand.Text, Logger: parts.logger})
+	server := realtime.New(realtime.Config{
+		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.db.Keys(), Sessions: instance,
+		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: frame.New(time.Now, mathrand.Uint32),
+		Enhancer: parts.enhancer, AllowOrigin: parts.origins.Allows, Now: time.Now, Logger: parts.logger,
+	})
+	return &sessions{server, instance, records}, nil
+}
+
+// beside serves sessions on their path and everything else by the handler, which
+// decides itself what becomes of a path that is not clean.
+func (s *sessions) beside(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != realtime.Path {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		r.Pattern = realtime.Path // for the access log
+		s.server.ServeHTTP(w, r)
+	})
+}
+
+// ready reports why sessions cannot be opened yet.
+func (s *sessions) ready(context.Context) error {
+	if !s.instance.Ready() {
+		return errors.New("no lease of sessions is held")
+	}
+	return nil
+}

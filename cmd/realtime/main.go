@@ -1,0 +1,119 @@
+// Command realtime serves realtime sessions (/v1/stream) as a program of its
+// own: any number of them, on machines that share a store of records, count the
+// sessions of an account together.
+//
+// It keeps records in DynamoDB and reads images from S3, by the settings that a
+// deploy gives it; or, where CUTROOM_DATA is set, uses the data folder of a
+// server on the same machine.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/httpserver"
+	"cutroom/shared/preview/frame"
+	"cutroom/shared/realtime"
+	"cutroom/shared/session"
+	"cutroom/shared/setting"
+	"cutroom/shared/uptime"
+	"cutroom/shared/usage"
+)
+
+// shutdownTime is how long requests under way may take after the sessions have
+// ended.
+const shutdownTime = 5 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal the second one ends the program at once.
+	context.AfterFunc(ctx, stop)
+	err := run(ctx, setting.NewEnvironment(os.Getenv), slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "realtime:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until the context ends.
+func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) error {
+	catalog, tiers, origins := env.Catalog(), env.Tiers(), httpserver.Origins(env.Origins())
+	address := env.Optional("CUTROOM_ADDR")
+	if address == "" {
+		address = ":8080"
+	}
+	records, err := openRecords(ctx, env)
+	if err := errors.Join(err, env.Err()); err != nil {
+		return err
+	}
+	defer records.close()
+	clock, err := uptime.Open()
+	if err != nil {
+		return err
+	}
+	sessions := session.NewInstance(session.Config{Store: records.sessions, Uptime: clock.Now, NewID: rand.Text, Logger: logger})
+	writer := usage.NewWriter(usage.WriterConfig{Store: records.usage, NewID: rand.Text, Logger: logger})
+	server := realtime.New(realtime.Config{
+		Catalog: catalog, Authenticator: credential.NewAuthenticator(records.keys, tiers, time.Now), Keys: records.keys,
+		Sessions: sessions, Files: records.files, Blobs: records.blobs, Usage: writer,
+		Engine: frame.New(time.Now, mathrand.Uint32), AllowOrigin: origins.Allows, Now: time.Now, Logger: logger,
+	})
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("CUTROOM_ADDR: %w", err)
+	}
+	surface := httpserver.New(httpserver.Config{Logger: logger, Handler: handler(server, sessions)})
+	logger.Info("serving", "address", listener.Addr().String())
+	return serve(ctx, surface, listener, server, writer)
+}
+
+// handler serves sessions, and tells whether they can be opened.
+func handler(server *realtime.Server, sessions *session.Instance) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(realtime.Path, server)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if !sessions.Ready() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	return mux
+}
+
+// serve serves until the context ends, then stops in order: no new sessions, the
+// open ones told and closed, their use written.
+func serve(ctx context.Context, surface *httpserver.Server, listener net.Listener, server *realtime.Server, writer *usage.Writer) error {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	var sessions, rest sync.WaitGroup
+	sessions.Go(func() { server.Run(background) })
+	rest.Go(func() { writer.Run(writing) })
+	served := make(chan error, 1)
+	go func() { served <- surface.Serve(listener) }()
+	var failed error
+	select {
+	case err := <-served:
+		failed = fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	stop()
+	sessions.Wait()
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	err := surface.Shutdown(shutdown)
+	stopWriting()
+	rest.Wait()
+	return errors.Join(failed, err)
+}

@@ -1,0 +1,310 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/credential"
+	"cutroom/shared/sqlite"
+	"cutroom/shared/uptime"
+)
+
+// program is the path of the built command.
+var program string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// The tests wait for leases to end most of the time, more than there are
+	// processors.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err) // package testing has the flag
+	}
+	os.Exit(runAll(m))
+}
+
+// runAll builds the program and runs the tests. It is a function of its own
+// because os.Exit runs no deferred calls.
+func runAll(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "realtime-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	program = filepath.Join(folder, "realtime")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+const (
+	key     = "ck_realtime_key"
+	account = "studio"
+	// patience bounds every wait of a test that judges no time.
+	patience = time.Minute
+)
+
+// fleet is a data folder whose sessions several instances serve.
+type fleet struct {
+	t        *testing.T
+	data     string
+	tiers    string
+	sessions *sqlite.Sessions
+}
+
+// newFleet makes a data folder with an account that may have limit sessions.
+func newFleet(t *testing.T, limit int) *fleet {
+	t.Helper()
+	f := &fleet{t: t, data: t.TempDir(), tiers: filepath.Join(t.TempDir(), "tiers.yaml")}
+	if err := os.WriteFile(f.tiers, fmt.Appendf(nil, "default: {realtime_sessions: %d}\n", limit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlite.Open(t.Context(), filepath.Join(f.data, "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	clock, err := uptime.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.sessions = db.Sessions(clock)
+	record, err := credential.NewKey(key, account, credential.DefaultTier, "", time.Now())
+	if err == nil {
+		err = db.Keys().CreateKey(t.Context(), record)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// active is the number of sessions as the quota has it.
+func (f *fleet) active() int {
+	f.t.Helper()
+	n, err := f.sessions.Active(context.Background(), account)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+// becomes waits until the quota has so many sessions.
+func (f *fleet) becomes(want int) {
+	f.t.Helper()
+	eventually(f.t, fmt.Sprintf("%d sessions are counted", want), func() bool { return f.active() == want })
+}
+
+// instance is a running program.
+type instance struct {
+	cmd     *exec.Cmd
+	address string
+	ended   chan error
+}
+
+// start starts an instance that ends with the test, and waits until it serves.
+func (f *fleet) start() *instance {
+	f.t.Helper()
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "CUTROOM_DATA="+f.data, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_TIERS="+f.tiers)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	i := &instance{cmd: cmd, ended: make(chan error, 1)}
+	lines := bufio.NewScanner(out)
+	for i.address == "" && lines.Scan() {
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
+			i.address = line.Address
+		}
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, out)
+		i.ended <- cmd.Wait()
+		close(i.ended)
+	}()
+	f.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGCONT)
+		i.kill()
+	})
+	if i.address == "" {
+		f.t.Fatalf("the instance does not serve: %s", &stderr)
+	}
+	eventually(f.t, "the instance is ready", func() bool {
+		response, err := http.Get("http://" + i.address + "/healthz")
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+	return i
+}
+
+func (i *instance) signal(t *testing.T, signal os.Signal) {
+	t.Helper()
+	if err := i.cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kill ends the instance by SIGKILL and waits until it is gone.
+func (i *instance) kill() {
+	_ = i.cmd.Process.Kill() // fails when it is gone already
+	<-i.ended
+}
+
+// client is one session of the account. It reads all the time, and so answers to
+// pings, as clients do.
+type client struct {
+	*websocket.Conn
+	// frames has an element for each frame that came.
+	frames chan struct{}
+	// gone is closed once the connection has ended, which err says how.
+	gone chan struct{}
+	err  error
+}
+
+func newClient(conn *websocket.Conn) *client {
+	c := &client{Conn: conn, frames: make(chan struct{}, 100), gone: make(chan struct{})}
+	go func() {
+		defer close(c.gone)
+		for {
+			kind, _, err := conn.Read(context.Background())
+			if err != nil {
+				c.err = err
+				return
+			}
+			if kind == websocket.MessageBinary {
+				c.frames <- struct{}{}
+			}
+		}
+	}()
+	return c
+}
+
+// errFull means that the limit of sessions is reached.
+var errFull = errors.New("Concurrent session limit reached.")
+
+// connect opens a session on the instance.
+//
+// Errors: errFull.
+func connect(ctx context.Context, i *instance) (*client, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, "ws://"+i.address+"/v1/stream?model=gen-2.5&api_key="+key, nil)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(-1)
+	_, first, err := conn.Read(ctx)
+	if err == nil && strings.Contains(string(first), `"session_started"`) {
+		return newClient(conn), nil
+	}
+	for err == nil {
+		_, _, err = conn.Read(ctx)
+	}
+	var closed websocket.CloseError
+	if errors.As(err, &closed) && closed.Code == websocket.StatusTryAgainLater && closed.Reason == errFull.Error() {
+		return nil, errFull
+	}
+	return nil, fmt.Errorf("no session: %s: %w", first, err)
+}
+
+// open opens a session that ends with the test.
+func (f *fleet) open(i *instance) *client {
+	f.t.Helper()
+	c, err := connect(f.t.Context(), i)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { c.CloseNow() })
+	return c
+}
+
+// isFull wants the instance to refuse a session.
+func (f *fleet) isFull(i *instance) {
+	f.t.Helper()
+	if c, err := connect(f.t.Context(), i); !errors.Is(err, errFull) {
+		if c != nil {
+			c.CloseNow()
+		}
+		f.t.Errorf("a session over the limit: %v", err)
+	}
+}
+
+// leave ends the session as a client does.
+func (c *client) leave() { _ = c.Close(websocket.StatusNormalClosure, "") }
+
+var picture = sync.OnceValue(func() []byte {
+	var out bytes.Buffer
+	if err := jpeg.Encode(&out, image.NewGray(image.Rect(0, 0, 64, 32)), nil); err != nil {
+		panic(err) // the buffer takes everything
+	}
+	return out.Bytes()
+})
+
+// show sends a frame.
+func (c *client) show(ctx context.Context) error {
+	return c.Write(ctx, websocket.MessageBinary, picture())
+}
+
+// await waits until a frame has come, or the connection has ended, which is an
+// error.
+func (c *client) await(ctx context.Context) error {
+	select {
+	case <-c.frames:
+		return nil
+	case <-c.gone:
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// edit has a frame edited.
+func (c *client) edit(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := errors.Join(c.show(ctx), c.await(ctx)); err != nil {
+		t.Errorf("a frame is not edited: %v", err)
+	}
+}
+
+// eventually waits until the condition holds; what describes it.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
