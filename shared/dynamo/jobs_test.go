@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,10 +16,20 @@ import (
 	"cutroom/shared/job/jobtest"
 )
 
-// handedOver is a dispatcher that keeps nothing: these tests are about records.
-type handedOver struct{ err error }
+// handedOver is a dispatcher that notes what it is given, as these tests are
+// about records, and answers by an error where it has one.
+type handedOver struct {
+	mu   sync.Mutex
+	jobs []job.Job
+	err  error
+}
 
-func (h *handedOver) Dispatch(context.Context, job.Job) error { return h.err }
+func (h *handedOver) Dispatch(_ context.Context, j job.Job) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.jobs = append(h.jobs, j)
+	return h.err
+}
 
 // counted tells the length of a queue by counting the records of open jobs, as
 // there is no queue in these tests.

@@ -23,6 +23,7 @@ type home struct {
 	jobs  *dynamo.Jobs
 	queue *sqs.Queue
 	video awstest.Queue
+	urls  map[job.Lane]string
 	// tasks reports to executions of the state machine.
 	tasks   *stepfn.Tasks
 	machine string
@@ -40,18 +41,18 @@ func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replac
 	t.Helper()
 	table := cloud.MakeTable(t, "jobs")
 	h := home{video: cloud.MakeQueue(t, 10), table: table}
-	urls := map[job.Lane]string{job.VideoLane: h.video.URL, job.ImageLane: cloud.MakeQueue(t, 10).URL}
+	h.urls = map[job.Lane]string{job.VideoLane: h.video.URL, job.ImageLane: cloud.MakeQueue(t, 10).URL}
 	definition, err := stepfn.Definition(table)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.machine = cloud.MakeStateMachine(t, strings.NewReplacer(replace...).Replace(definition))
-	machine := stepfn.NewMachine(config, h.machine, urls)
+	machine := stepfn.NewMachine(config, h.machine, h.urls)
 	h.tasks = stepfn.NewTasks(config)
 	h.runs = dynamo.NewRuns(dynamo.NewClient(config), table)
-	h.jobs = dynamo.NewJobs(h.runs, machine, sqs.NewLengths(config, urls), time.Now)
+	h.jobs = dynamo.NewJobs(h.runs, machine, sqs.NewLengths(config, h.urls), time.Now)
 	h.queue = sqs.New(sqs.Config{
-		AWS: config, URLs: urls, Jobs: h.runs, Tasks: h.tasks, PollTime: time.Second, Now: time.Now,
+		AWS: config, URLs: h.urls, Jobs: h.runs, Tasks: h.tasks, PollTime: time.Second, Now: time.Now,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	t.Cleanup(h.queue.Close)
