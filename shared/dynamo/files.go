@@ -56,12 +56,12 @@ func (s *Files) createWithin(ctx context.Context, f file.File, limit int64, writ
 	if limit > 0 && f.Size > limit {
 		return noRoom(limit)
 	}
-	for fruitless := 0; ; {
+	for last := false; ; {
 		err := transact(ctx, s.client, writes)
 		if !isFull(err) {
 			return err
 		}
-		if fruitless == 2 {
+		if last {
 			return noRoom(limit)
 		}
 		freed, err := s.freeEnded(ctx, f.Account, f.CreatedAt)
@@ -70,9 +70,7 @@ func (s *Files) createWithin(ctx context.Context, f file.File, limit int64, writ
 		}
 		// Where nothing was left to free, others may have freed it since the file
 		// was refused: only a refusal after that says that there is no room.
-		if fruitless++; freed > 0 {
-			fruitless = 0
-		}
+		last = freed == 0
 	}
 }
 
