@@ -6,7 +6,7 @@ GO ?= go
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: go ffmpeg
 go:
@@ -18,6 +18,11 @@ ffmpeg:
 run: build ffmpeg ## Serve everything on this machine. Settings are CUTROOM_… variables.
 	@exec bin/cutroom dev
 
+.PHONY: run-llm
+run-llm: build ffmpeg ## The same with a language model of yours, on the processor: GGUF=path/to/model.gguf
+	@scripts/install-llm.sh
+	@exec scripts/run-llm.sh "$(GGUF)"
+
 .PHONY: build
 build: go ## Build bin/cutroom.
 	@mkdir -p bin
@@ -27,10 +32,54 @@ build: go ## Build bin/cutroom.
 test: go ffmpeg ## Check the code and run all tests.
 	@scripts/test.sh
 
+.PHONY: test-llm
+test-llm: go ffmpeg ## Test the gateway with a real model server, which is built first.
+	@scripts/install-llm.sh
+	@$(GO) test -count=1 -tags llm -run 'TestLanguageModel' ./cmd/cutroom
+
 .PHONY: bench
 bench: go ffmpeg ## Print the benchmarks, each beside its floor.
 	@$(GO) run ./bench
 
+# Context of the deploy, such as CONTEXT="-c stage=test -c arch=x86_64": see
+# docs/deploy.md. What the functions are built for follows from it.
+CONTEXT ?=
+ARCHITECTURE = $(if $(findstring arch=x86_64,$(CONTEXT)),x86_64,arm64)
+CDK_OUTDIR ?= cdk.out
+CDK = .tools/cdk/node_modules/.bin/cdk
+
+.PHONY: functions cdk
+functions: go
+	@scripts/build-functions.sh $(ARCHITECTURE) bin/functions/$(ARCHITECTURE)
+cdk:
+	@scripts/install-cdk.sh
+
+.PHONY: synth
+synth: functions cdk ## Write the templates of the deploy. CONTEXT="-c …" says what it has.
+	@$(CDK) synth --quiet --output $(CDK_OUTDIR) $(CONTEXT)
+
+.PHONY: deploy
+deploy: functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
+	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT)
+
+.PHONY: destroy
+destroy: functions cdk ## Take a deploy away, with its data. Never prod.
+	@case " $(CONTEXT) " in *"stage=prod "*) echo "prod is not destroyed by make." >&2; exit 1 ;; esac
+	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT)
+
+# SAM runs the functions in Docker, against a local AWS at ENDPOINT that has the
+# tables and the bucket.
+ENDPOINT ?= http://host.docker.internal:4566
+SAM_CONTEXT = -c worker=none -c watch=off -c streaming=off -c endpoint=$(ENDPOINT) $(CONTEXT)
+SAM_TEMPLATE = cdk.out/sam/Cutroom-dev.template.json
+.PHONY: sam-template sam-api sam-invoke
+sam-template: functions cdk
+	@$(CDK) synth --quiet --output cdk.out/sam $(SAM_CONTEXT)
+sam-api: sam-template ## Serve the media API from its functions by sam local.
+	@sam local start-api --template $(SAM_TEMPLATE)
+sam-invoke: sam-template ## Invoke a function: FUNCTION=jobs EVENT=events/jobs/….json
+	@sam local invoke cutroom-dev-$(FUNCTION) --event $(EVENT) --template $(SAM_TEMPLATE)
+
 .PHONY: clean
 clean: ## Delete what was built. Data (.cutroom) stays.
-	@rm -rf bin
+	@rm -rf bin cdk.out

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/dynamo"
 )
 
 // function describes a Lambda function.
@@ -84,14 +86,17 @@ func (s *stack) environment() map[string]*string {
 	values := map[string]*string{
 		"CUTROOM_BUCKET":        s.bucketName(),
 		"CUTROOM_STATE_MACHINE": s.stateMachineARN(),
-		"CUTROOM_VIDEO_QUEUE":   s.lanes["video"].queue.QueueUrl(),
-		"CUTROOM_IMAGE_QUEUE":   s.lanes["image"].queue.QueueUrl(),
-		"CUTROOM_SECRET_ARN":    s.secret.SecretArn(),
+		"CUTROOM_VIDEO_QUEUE":   s.queueURL("video"),
+		"CUTROOM_IMAGE_QUEUE":   s.queueURL("image"),
+		"CUTROOM_SECRET_ARN":    s.secretName(),
 		"CUTROOM_CORS_ORIGINS":  jsii.String(strings.Join(s.Origins, ",")),
 		"CUTROOM_MAX_UPLOAD":    jsii.String(strconv.Itoa(s.MaxUpload)),
 	}
 	for name, table := range s.tables {
 		values["CUTROOM_"+strings.ToUpper(name)+"_TABLE"] = table.TableName()
+		if s.Endpoint != "" {
+			values["CUTROOM_"+strings.ToUpper(name)+"_TABLE"] = jsii.String(dynamo.TableName(s.Stage, name))
+		}
 	}
 	if s.hasWorker() {
 		// How many jobs of a lane run at once when all workers are up, by which
@@ -108,6 +113,13 @@ func (s *stack) environment() map[string]*string {
 		values["CUTROOM_UPSTREAM_SECRET_ARN"] = jsii.String(s.UpstreamSecret)
 	}
 	return values
+}
+
+func (s *stack) queueURL(lane string) *string {
+	if s.Endpoint != "" {
+		return jsii.String(s.Endpoint + "/" + localAccount + "/" + s.name(lane))
+	}
+	return s.lanes[lane].queue.QueueUrl()
 }
 
 // variables gives those of the environment that are named, and what every
@@ -150,6 +162,9 @@ func (s *stack) newFunctions() map[string]awslambda.Function {
 			resources: []*string{jsii.String(*group.LogGroupArn())},
 		})...)
 		variables := s.variables("/opt", f.environment)
+		if s.Endpoint != "" {
+			(*variables)["AWS_ENDPOINT_URL"] = jsii.String(s.Endpoint)
+		}
 		if !s.Streaming {
 			(*variables)["CUTROOM_RESPONSE"] = jsii.String("buffered")
 		}

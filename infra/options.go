@@ -28,6 +28,9 @@ type options struct {
 	Functions string
 	// Root is the folder of the repository, from where images are built.
 	Root string
+	// Endpoint is the URL of a local AWS that the functions call; empty is AWS
+	// itself.
+	Endpoint string
 	// Catalog and Tiers are files that replace those that are built in; empty
 	// takes these.
 	Catalog, Tiers string
@@ -111,6 +114,7 @@ func readOptions(values map[string]any) (options, error) {
 		Arm64:     r.oneOf("arch", "arm64", "arm64", "x86_64") == "arm64",
 		Streaming: r.oneOf("streaming", "on", "on", "off") == "on",
 		Root:      ".",
+		Endpoint:  r.pattern("endpoint", "", `^https?://[^/]+$`, "a URL without a path"),
 		Catalog:   r.file("catalog"),
 		Tiers:     r.file("tiers"),
 		Family:    r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and dashes"),
@@ -176,6 +180,9 @@ func (r *reader) relations(o options) {
 	}
 	if !o.Network.set() && len(o.Network.Subnets)+len(o.Network.Zones)+len(o.Network.SecurityGroups) > 0 {
 		r.fail("vpc", "set where subnets, zones or securityGroups are")
+	}
+	if o.Endpoint != "" && (o.Worker != "none" || o.Realtime || o.Ingest != "lambda") {
+		r.fail("endpoint", "without containers: worker none, realtime false and ingest lambda")
 	}
 	if !o.Watch && o.AlarmEmail != "" {
 		r.fail("alarmEmail", "left out where watch is off")

@@ -50,6 +50,8 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		{"containers without a name", map[string]any{"ingest": "fargate"}, "mediaDomain must be set, with mediaCertificate"},
 		{"network without subnets", map[string]any{"vpc": "vpc-1"}, "vpc must be together with subnets"},
 		{"subnets without network", map[string]any{"subnets": "subnet-1"}, "vpc must be set where subnets"},
+		{"local AWS with a path", map[string]any{"endpoint": "http://localhost:4566/x", "worker": "none"}, "endpoint must be a URL without a path"},
+		{"local AWS with containers", map[string]any{"endpoint": "http://localhost:4566"}, "endpoint must be without containers"},
 		{"mail to nobody", map[string]any{"alarmEmail": "me"}, "alarmEmail must be an address"},
 		{"misspelt", map[string]any{"stages": "prod"}, "stages is unknown; there are alarmEmail, apiLogRole"},
 	}

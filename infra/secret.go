@@ -18,3 +18,12 @@ func (s *stack) newSecret() awssecretsmanager.Secret {
 	suppress(secret, "AwsSolutions-SMG4", "The secret protects nothing but the integrity of page cursors. Rotating it would break the lists that clients are in the middle of, and needs no schedule.")
 	return secret
 }
+
+// secretName gives what the secret is found by: its ARN, or where references are
+// not resolved its name.
+func (s *stack) secretName() *string {
+	if s.Endpoint != "" {
+		return jsii.String(s.name("secret"))
+	}
+	return s.secret.SecretArn()
+}

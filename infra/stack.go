@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"os"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -32,6 +34,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 			StackName:             jsii.String(o.prefix()),
 			Description:           jsii.String("Cutroom: media editing service and inference gateway, stage " + o.Stage),
 			TerminationProtection: jsii.Bool(o.Protected),
+			Env:                   o.target(),
 		}),
 		options: o,
 	}
@@ -63,6 +66,20 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	}
 	s.newOutputs(media, inference)
 	return s, nil
+}
+
+// localAccount is the account that a local AWS says it is.
+const localAccount = "000000000000"
+
+// target says where the stack is deployed to: wherever the deployer's
+// credentials are, or into the local AWS. There all names are spelt out, as what
+// runs functions locally resolves no references.
+func (o options) target() *awscdk.Environment {
+	if o.Endpoint == "" {
+		return nil
+	}
+	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
+	return &awscdk.Environment{Account: jsii.String(localAccount), Region: jsii.String(region)}
 }
 
 // title makes a construct's id of a name such as "media-logs".

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what only the tests need, where it is missing: a browser, the Python
-# programs of requirements.txt in .tools/python, and in .tools/node the client
+# programs of requirements.txt in .tools/python and of requirements-template.txt
+# in .tools/template, the command line of AWS CDK, and in .tools/node the client
 # library for Node with a Node that it runs on.
 set -eu
 cd "$(dirname "$0")"
@@ -9,17 +10,24 @@ if ! command -v chromium >/dev/null 2>&1; then
 	./install-package.sh chromium apt-get=chromium dnf=chromium pacman=chromium apk=chromium brew="--cask chromium"
 fi
 
-python=../.tools/python
-wanted=$(python3 --version; cat requirements.txt)
-if [ "$(cat "$python/made-of" 2>/dev/null)" != "$wanted" ]; then
+# installed FOLDER REQUIREMENTS: Python programs in a folder of their own.
+installed() {
+	wanted=$(python3 --version; cat "$2")
+	if [ "$(cat "$1/made-of" 2>/dev/null)" = "$wanted" ]; then
+		return
+	fi
 	if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
 		./install-package.sh python3-venv apt-get=python3-venv
 	fi
-	echo "Installing the Python programs that the tests need." >&2
-	python3 -m venv --clear "$python"
-	"$python/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt
-	printf '%s\n' "$wanted" >"$python/made-of"
-fi
+	echo "Installing the Python programs of $2." >&2
+	python3 -m venv --clear "$1"
+	"$1/bin/pip" install --quiet --disable-pip-version-check --requirement "$2"
+	printf '%s\n' "$wanted" >"$1/made-of"
+}
+installed ../.tools/python requirements.txt
+installed ../.tools/template requirements-template.txt
+
+./install-cdk.sh
 
 node=../.tools/node
 packages=../cmd/cutroom/testdata/openai

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Installs the command line of AWS CDK in .tools/cdk, where it is missing.
+set -eu
+cd "$(dirname "$0")"
+
+folder=../.tools/cdk
+packages=../infra
+if cmp -s "$packages/package-lock.json" "$folder/made-of"; then
+	exit 0
+fi
+if ! command -v npm >/dev/null 2>&1; then
+	./install-package.sh npm apt-get=npm dnf=npm pacman=npm apk=npm brew=node
+fi
+echo "Installing the command line of AWS CDK." >&2
+mkdir -p "$folder"
+cp "$packages/package.json" "$packages/package-lock.json" "$folder"
+npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel error >&2
+cp "$packages/package-lock.json" "$folder/made-of"
