@@ -4,9 +4,9 @@
 // whether it was met; it asserts nothing.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, image, burst, list, auth. It needs Linux, for a process's
-// memory is read from /proc, the programs ffmpeg, curl, tee and md5sum, and 3 GiB
-// of room for temporary files.
+// sections: upload, overhead, image, burst, list, auth, gateway, realtime. It needs Linux, for a
+// process's memory is read from /proc, the programs ffmpeg, curl, tee, md5sum and
+// nginx, and 3 GiB of room for temporary files.
 package main
 
 import (
@@ -43,6 +43,8 @@ var sections = []section{
 	{"burst", (*bench).burst},
 	{"list", (*bench).list},
 	{"auth", (*bench).auth},
+	{"gateway", (*bench).gateway},
+	{"realtime", (*bench).realtime},
 }
 
 // serve starts a server on a folder of its own; stop ends it and removes that.

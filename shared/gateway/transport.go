@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"cutroom/shared/model"
@@ -28,10 +29,16 @@ type dialer struct {
 	embedded *memoryListener
 }
 
+// transport carries the calls of one upstream.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
 // transport makes what carries the calls of one upstream. It follows no
 // redirects, asks for no compression, as that would hold chunks back, and
 // speaks HTTP/2 where the server does and there is TLS.
-func (d dialer) transport(base string, connect time.Duration) *http.Transport {
+func (d dialer) transport(base string, connect time.Duration) transport {
 	if connect == 0 {
 		connect = connectTime
 	}
@@ -48,6 +55,27 @@ func (d dialer) transport(base string, connect time.Duration) *http.Transport {
 	if base == model.Embedded && d.embedded != nil {
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return d.embedded.dial(ctx) }
+		return transport
+	}
+	if address, ok := plainAddress(base, transport.Proxy); ok {
+		return &plainTransport{Transport: transport, address: address}
 	}
 	return transport
+}
+
+// plainAddress gives where a server listens that is called without TLS and
+// without a proxy.
+func plainAddress(base string, proxy func(*http.Request) (*url.URL, error)) (address string, ok bool) {
+	target, err := url.Parse(base)
+	if err != nil || target.Scheme != "http" {
+		return "", false
+	}
+	if via, err := proxy(&http.Request{URL: target}); err != nil || via != nil {
+		return "", false
+	}
+	port := target.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(target.Hostname(), port), true
 }

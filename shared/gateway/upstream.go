@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -19,7 +18,7 @@ type upstream struct {
 	model     string
 	timeouts  model.Timeouts
 	urls      map[Route]*url.URL
-	transport *http.Transport
+	transport transport
 	secret    *cachedSecret
 
 	mu       sync.Mutex

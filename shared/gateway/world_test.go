@@ -55,7 +55,7 @@ type setup struct {
 
 // world is a gateway on a real port, before real upstreams.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	url      string
 	gateway  *gateway.Gateway
 	meter    *meter
@@ -83,7 +83,7 @@ models: [{id: media, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}]
 inference:
 `
 
-func newWorld(t *testing.T, s setup) *world {
+func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
 	w := &world{t: t, meter: &meter{}, observer: &observer{}, log: &syncBuffer{}, setup: s}
 	ctx := t.Context()

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cutroom/shared/servertest"
+)
+
+const (
+	// gatewayCalls are made one after the other for a latency, of each kind in
+	// each of gatewayRounds, in turns.
+	gatewayCalls, gatewayRounds = 600, 5
+	// gatewayCallers call at once for a throughput, each over a connection that
+	// it keeps, for gatewayTime in each of gatewayTurns.
+	gatewayCallers = 64
+	gatewayTime    = 2 * time.Second
+	gatewayTurns   = 3
+	// openStreams are held at once.
+	openStreams = 2000
+	// The bars: times what nginx adds, the part of nginx's throughput, and bytes
+	// for each open stream.
+	gatewayLatencyBar    = 1.5
+	gatewayThroughputBar = 0.5
+	openStreamBar        = 60 << 10
+)
+
+// gatewayCatalog is a model on the model server of the bench.
+const gatewayCatalog = `
+inference:
+  - {id: bench, routes: [chat], context_length: 8192, max_output_length: 4096, upstreams: [{url: "http://%s/v1", model: weights}]}
+`
+
+// gateway measures what the gateway adds to the calls of a model server that
+// answers at once, beside what nginx adds to the same calls. The client and the
+// model server run beside them on the same processors, and are as plain as can
+// be (see wire.go).
+func (b *bench) gateway(ctx context.Context) error {
+	upstream, err := newModelServer()
+	if err != nil {
+		return err
+	}
+	defer upstream.close()
+	nginx, err := startNginx(ctx, filepath.Join(b.folder, "nginx"), upstream.address())
+	if err != nil {
+		return err
+	}
+	defer nginx.stop()
+	catalog, err := b.gatewayCatalog(upstream.address())
+	if err != nil {
+		return err
+	}
+	server, stop, err := b.serve(ctx, "gateway", "CUTROOM_CATALOG="+catalog, "CUTROOM_LOG_LEVEL=warn")
+	if err != nil {
+		return err
+	}
+	defer stop()
+	targets := []target{
+		{"direct", upstream.address(), 0},
+		{"nginx", nginx.address, nginx.worker},
+		{"gateway", strings.TrimPrefix(server.InferenceURL(), "http://"), server.PID()},
+	}
+	if err := b.gatewayLatency(ctx, targets, "whole", "gateway, added latency p50, one caller"); err != nil {
+		return err
+	}
+	if err := b.gatewayLatency(ctx, targets, "stream", "gateway, added time to first byte of a stream"); err != nil {
+		return err
+	}
+	if err := b.gatewayThroughput(ctx, targets[1:]); err != nil {
+		return err
+	}
+	return b.gatewayStreams(ctx, server, upstream, targets[2])
+}
+
+// target is where calls go.
+type target struct {
+	name, address string
+	// pid is the process that answers there, 0 for this one.
+	pid int
+}
+
+// gatewayCatalog writes the catalog of the tree with the bench's model.
+func (b *bench) gatewayCatalog(upstream string) (path string, err error) {
+	source, err := os.ReadFile(filepath.Join("shared", "model", "catalog.yaml"))
+	if err != nil {
+		return "", err
+	}
+	media, _, ok := strings.Cut(string(source), "\ninference:")
+	if !ok {
+		return "", errors.New("the catalog has no inference side")
+	}
+	path = filepath.Join(b.folder, "gateway.yaml")
+	return path, os.WriteFile(path, fmt.Appendf([]byte(media), gatewayCatalog, upstream), 0o600)
+}
+
+// gatewayLatency has one caller call every target in turns.
+func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what string) error {
+	took := map[string][]time.Duration{}
+	for range gatewayRounds {
+		for _, target := range targets {
+			c, err := dialWire(ctx, target.address)
+			if err != nil {
+				return err
+			}
+			for i := range gatewayCalls {
+				first, err := c.call(kind)
+				if err != nil {
+					c.close()
+					return fmt.Errorf("%s: %w", target.name, err)
+				}
+				if i >= gatewayCalls/10 { // the first ones warm up
+					took[target.name] = append(took[target.name], first)
+				}
+			}
+			c.close()
+		}
+	}
+	direct := median(took["direct"])
+	nginx, gateway := median(took["nginx"])-direct, median(took["gateway"])-direct
+	b.table.add(row{
+		what: what, measured: micro(gateway), floor: micro(nginx) + " nginx", ratio: ratio(gateway, nginx),
+		bar: fmt.Sprintf("%.1f x", gatewayLatencyBar), verdict: verdictOf(gateway.Seconds() <= gatewayLatencyBar*nginx.Seconds()),
+	})
+	return nil
+}
+
+// gatewayThroughput has many callers call at once.
+func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
+	rates, busy := map[string][]float64{}, map[string][]time.Duration{}
+	for range gatewayTurns {
+		for _, target := range targets {
+			before, err := processorTime(target.pid)
+			if err != nil {
+				return err
+			}
+			calls, took, err := wireCalls(ctx, target.address, gatewayCallers, gatewayTime)
+			if err != nil {
+				return fmt.Errorf("%s: %w", target.name, err)
+			}
+			after, err := processorTime(target.pid)
+			if err != nil {
+				return err
+			}
+			rates[target.name] = append(rates[target.name], float64(calls)/took.Seconds())
+			busy[target.name] = append(busy[target.name], (after-before)/time.Duration(calls))
+		}
+	}
+	middle := func(name string) float64 {
+		slices.Sort(rates[name])
+		return rates[name][len(rates[name])/2]
+	}
+	gateway, nginx := middle("gateway"), middle("nginx")
+	b.table.add(row{
+		what:     fmt.Sprintf("gateway, throughput at %d callers", gatewayCallers),
+		measured: fmt.Sprintf("%.0f/s", gateway), floor: fmt.Sprintf("%.0f/s nginx", nginx), ratio: fmt.Sprintf("%.2f x", gateway/nginx),
+		bar: fmt.Sprintf("%.1f x", gatewayThroughputBar), verdict: verdictOf(gateway >= gatewayThroughputBar*nginx),
+	})
+	b.table.add(row{
+		what: "  its processor time per call", measured: micro(median(busy["gateway"])), floor: micro(median(busy["nginx"])) + " nginx",
+		ratio: ratio(median(busy["gateway"]), median(busy["nginx"])), bar: "-", verdict: noBar,
+	})
+	return nil
+}
+
+// clockTick is the unit of proc(5)'s processor times; it is the same on every
+// Linux that Go runs on.
+const clockTick = 10 * time.Millisecond
+
+// processorTime is how long a process has run on processors.
+func processorTime(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may hold anything.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	var sum time.Duration
+	for _, field := range fields[11:13] {
+		ticks, err := strconv.Atoi(field)
+		if err != nil {
+			return 0, err
+		}
+		sum += time.Duration(ticks) * clockTick
+	}
+	return sum, nil
+}
+
+// gatewayStreams holds many streams open, each after its first chunk.
+func (b *bench) gatewayStreams(ctx context.Context, server *servertest.Server, upstream *modelServer, to target) error {
+	idle, err := memory(server.PID(), "VmRSS")
+	if err != nil {
+		return err
+	}
+	release := upstream.hold()
+	defer release()
+	for range openStreams {
+		c, err := dialWire(ctx, to.address)
+		if err != nil {
+			return err
+		}
+		defer c.close()
+		if err := c.open(); err != nil {
+			return err
+		}
+	}
+	open, err := memory(server.PID(), "VmRSS")
+	if err != nil {
+		return err
+	}
+	each := (open - idle) / openStreams
+	b.table.add(row{
+		what:     fmt.Sprintf("gateway, %d open streams, each", openStreams),
+		measured: fmt.Sprintf("%d KiB", each>>10), floor: mebibytes(idle) + " idle", ratio: "-",
+		bar: fmt.Sprintf("%d KiB", openStreamBar>>10), verdict: verdictOf(each <= openStreamBar),
+	})
+	return nil
+}
+
+func micro(d time.Duration) string { return fmt.Sprintf("%d us", d.Microseconds()) }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// nginxConfig is a reverse proxy and nothing more.
+const nginxConfig = `
+daemon off;
+worker_processes 1;
+error_log stderr error;
+pid %[1]s/pid;
+events { worker_connections 8192; }
+http {
+	access_log off;
+	client_body_temp_path %[1]s/body;
+	proxy_temp_path %[1]s/proxy;
+	fastcgi_temp_path %[1]s/fastcgi;
+	uwsgi_temp_path %[1]s/uwsgi;
+	scgi_temp_path %[1]s/scgi;
+	keepalive_requests 1000000;
+	upstream model { server %[3]s; keepalive 64; keepalive_requests 1000000; }
+	server {
+		listen %[2]s;
+		location / {
+			proxy_pass http://model;
+			proxy_http_version 1.1;
+			proxy_set_header Connection "";
+			proxy_buffering off;
+		}
+	}
+}
+`
+
+// nginxTime bounds the start of nginx.
+const nginxTime = 10 * time.Second
+
+// nginxProxy is a running nginx.
+type nginxProxy struct {
+	address string
+	// worker is the process that does the work.
+	worker int
+	cmd    *exec.Cmd
+}
+
+// startNginx starts nginx in front of a server, in a folder of its own.
+func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, error) {
+	path, err := exec.LookPath("nginx")
+	if err != nil {
+		// It is where administrators' programs are.
+		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
+			return nil, errors.New("the floor is nginx, which is not installed")
+		}
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	config := filepath.Join(folder, "nginx.conf")
+	if err := os.WriteFile(config, fmt.Appendf(nil, nginxConfig, folder, address, upstream), 0o644); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, path, "-p", folder, "-c", config)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	proxy := &nginxProxy{address: address, cmd: cmd}
+	for until := time.Now().Add(nginxTime); ; time.Sleep(10 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			conn.Close()
+			if proxy.worker, err = onlyChild(cmd.Process.Pid); err != nil {
+				proxy.stop()
+			}
+			return proxy, err
+		}
+		if time.Now().After(until) {
+			proxy.stop()
+			return nil, errors.New("nginx does not listen")
+		}
+	}
+}
+
+// stop ends nginx and its worker.
+func (p *nginxProxy) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails when it is gone already
+	_ = p.cmd.Wait()
+}
+
+// onlyChild gives the process that a process has started.
+func onlyChild(pid int) (int, error) {
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(children)))
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"cutroom/shared/servertest"
+)
+
+// The client and the model server of the gateway's benchmarks speak just as much
+// HTTP as they need, so that what is measured is what stands between them.
+
+// chatRequest is a chat of about 2 KiB, but for the end of its members.
+var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` + strings.Repeat("Be brief and kind. ", 50) +
+	`"},{"role":"user","content":"` + strings.Repeat("How are you today? ", 50) + `"}],"max_tokens":100`
+
+const wholeAnswer = `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"I am fine, thank you, and how are you on this beautiful day?"},"finish_reason":"stop"}],"usage":{"prompt_tokens":400,"completion_tokens":16,"total_tokens":416,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}`
+
+const (
+	firstChunk = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"weights\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"fine\"},\"finish_reason\":null}]}\n\n"
+	lastChunks = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"weights\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n" +
+		"data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"weights\",\"choices\":[],\"usage\":{\"prompt_tokens\":400,\"completion_tokens\":1,\"total_tokens\":401}}\n\n" +
+		"data: [DONE]\n\n"
+)
+
+// wire is a client's connection.
+type wire struct {
+	conn   net.Conn
+	reader *bufio.Reader
+	// requests are the bytes of a request by its kind.
+	requests map[string][]byte
+}
+
+// wireTime bounds one call.
+const wireTime = 30 * time.Second
+
+func dialWire(ctx context.Context, address string) (*wire, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	request := func(end string) []byte {
+		body := chatRequest + end
+		return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			address, servertest.Key, len(body), body)
+	}
+	return &wire{conn, bufio.NewReader(conn), map[string][]byte{"whole": request("}"), "stream": request(`,"stream":true}`)}}, nil
+}
+
+func (w *wire) close() { w.conn.Close() }
+
+// call makes a call and reads its answer whole; first is how long the first byte
+// of its body took.
+func (w *wire) call(kind string) (first time.Duration, err error) {
+	if err := w.conn.SetDeadline(time.Now().Add(wireTime)); err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	if _, err := w.conn.Write(w.requests[kind]); err != nil {
+		return 0, err
+	}
+	length, err := w.head()
+	if err != nil {
+		return 0, err
+	}
+	if _, err := w.reader.Peek(1); err != nil {
+		return 0, err
+	}
+	first = time.Since(begun)
+	if length >= 0 {
+		_, err = w.reader.Discard(length)
+		return first, err
+	}
+	for {
+		n, err := w.chunk()
+		if err != nil || n == 0 {
+			return first, err
+		}
+	}
+}
+
+// open begins a stream and reads its first chunk.
+func (w *wire) open() error {
+	if _, err := w.conn.Write(w.requests["stream"]); err != nil {
+		return err
+	}
+	if _, err := w.head(); err != nil {
+		return err
+	}
+	_, err := w.chunk()
+	return err
+}
+
+// head reads the head of an answer; length is -1 when it comes in chunks.
+func (w *wire) head() (length int, err error) {
+	length = -1
+	for first := true; ; first = false {
+		line, err := w.reader.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		switch {
+		case first && !bytes.Contains(line, []byte(" 200 ")):
+			return 0, fmt.Errorf("the answer is %q", line)
+		case len(line) == 0:
+			return length, nil
+		}
+		if name, value, _ := bytes.Cut(line, []byte(": ")); bytes.EqualFold(name, []byte("Content-Length")) {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+// chunk reads a chunk of the transport's and gives its length; after the last,
+// which is empty, it reads the trailer.
+func (w *wire) chunk() (int, error) {
+	line, err := w.reader.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(bytes.TrimRight(line, "\r\n")), 16, 32)
+	if err != nil {
+		return 0, err
+	}
+	if n > 0 {
+		_, err := w.reader.Discard(int(n) + 2)
+		return int(n), err
+	}
+	for {
+		line, err := w.reader.ReadSlice('\n')
+		if err != nil || len(bytes.TrimRight(line, "\r\n")) == 0 {
+			return 0, err
+		}
+	}
+}
+
+// wireCalls has callers call again and again for a time, and gives how many calls
+// there were and how long they took together.
+func wireCalls(ctx context.Context, address string, callers int, length time.Duration) (calls int, took time.Duration, err error) {
+	running, ctx := errgroup.WithContext(ctx)
+	counts := make([]int, callers)
+	begun := time.Now()
+	for i := range callers {
+		running.Go(func() error {
+			w, err := dialWire(ctx, address)
+			if err != nil {
+				return err
+			}
+			defer w.close()
+			for ; time.Since(begun) < length && ctx.Err() == nil; counts[i]++ {
+				if _, err := w.call("whole"); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	err = running.Wait()
+	for _, n := range counts {
+		calls += n
+	}
+	return calls, time.Since(begun), err
+}
+
+// modelServer answers every chat at once with the same words.
+type modelServer struct {
+	listener net.Listener
+	serving  sync.WaitGroup
+
+	mu sync.Mutex
+	// held is closed when streams may go on after their first chunk; nil when
+	// they need not wait.
+	held chan struct{}
+}
+
+func newModelServer() (*modelServer, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	m := &modelServer{listener: listener}
+	m.serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			m.serving.Go(func() {
+				defer conn.Close()
+				_ = m.serve(conn) // it ends with its client
+			})
+		}
+	})
+	return m, nil
+}
+
+func (m *modelServer) address() string { return m.listener.Addr().String() }
+
+// close ends the listening; the connections end with their clients.
+func (m *modelServer) close() { m.listener.Close() }
+
+// hold makes streams wait after their first chunk until release is called.
+func (m *modelServer) hold() (release func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	held := make(chan struct{})
+	m.held = held
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.held = nil
+		close(held)
+	}
+}
+
+func (m *modelServer) serve(conn net.Conn) error {
+	reader := bufio.NewReaderSize(conn, 8<<10)
+	whole := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(wholeAnswer), wholeAnswer)
+	begin := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(firstChunk), firstChunk)
+	end := fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", len(lastChunks), lastChunks)
+	for {
+		length, err := requestLength(reader)
+		if err != nil {
+			return err
+		}
+		body, err := reader.Peek(length)
+		if err != nil {
+			return err
+		}
+		stream := bytes.Contains(body, []byte(`"stream":true`))
+		if _, err := reader.Discard(length); err != nil {
+			return err
+		}
+		if !stream {
+			if _, err := conn.Write(whole); err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := conn.Write(begin); err != nil {
+			return err
+		}
+		m.mu.Lock()
+		held := m.held
+		m.mu.Unlock()
+		if held != nil {
+			<-held
+		}
+		if _, err := conn.Write(end); err != nil {
+			return err
+		}
+	}
+}
+
+// requestLength reads the head of a request and gives the length of its body.
+func requestLength(reader *bufio.Reader) (length int, err error) {
+	for {
+		line, err := reader.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			return length, nil
+		}
+		name, value, _ := bytes.Cut(line, []byte(": "))
+		if bytes.EqualFold(name, []byte("Content-Length")) {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
