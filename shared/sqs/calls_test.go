@@ -2,9 +2,6 @@ package sqs_test
 
 import (
 	"fmt"
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,25 +12,6 @@ import (
 	"cutroom/shared/stepfn"
 )
 
-// documented reads the calls of the operations from docs/aws-calls.md: rows that
-// begin with an operation, then say "Service.Operation count" for each call.
-func documented(t *testing.T) map[string]string {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/aws-calls.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## Jobs\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	calls := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+?) \\| ([^|]+?) \\|").FindAllStringSubmatch(section, -1) {
-		each := strings.Split(row[2], ", ")
-		slices.Sort(each)
-		calls[strings.ReplaceAll(row[1], "`", "")] = strings.Join(each, ", ")
-	}
-	return calls
-}
-
 // TestCallsAreAsDocumented makes each operation once and counts its calls on the
 // wire.
 func TestCallsAreAsDocumented(t *testing.T) {
@@ -41,7 +19,12 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	cloud := awstest.Start(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	h := newHomeBehind(t, cloud, proxy.Config())
-	want := documented(t)
+	want := map[string]string{}
+	for _, kind := range []string{"Jobs", "Runs", "Queue", "Delivery", "Workers"} {
+		for operation, calls := range awstest.Documented(t, kind) {
+			want[kind+"."+operation] = calls
+		}
+	}
 	ctx := t.Context()
 	// counted makes an operation and compares its calls with the page.
 	counted := func(operation string, do func() error) {
@@ -50,12 +33,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		if err := do(); err != nil {
 			t.Fatalf("%s: %v", operation, err)
 		}
-		var got []string
-		for call, count := range proxy.Calls() {
-			got = append(got, fmt.Sprint(call, " ", count))
-		}
-		slices.Sort(got)
-		if calls := strings.Join(got, ", "); calls != want[operation] {
+		if calls := awstest.CallList(proxy.Calls()); calls != want[operation] {
 			t.Errorf("%s: %s, and the page says %q", operation, calls, want[operation])
 		}
 		delete(want, operation)
@@ -82,10 +60,10 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		}
 	}
 
-	counted("Jobs.Backlog, no open jobs", backlog)
+	counted("Jobs.Backlog", backlog)
 	counted("Jobs.Accept", accept("job_1"))
-	counted("Jobs.Accept of a recorded job", accept("job_1"))
-	counted("Jobs.Backlog, open jobs", backlog)
+	counted("Jobs.Accept, again", accept("job_1"))
+	counted("Jobs.Backlog, with open jobs", backlog)
 	counted("Jobs.Get", func() error {
 		_, err := h.jobs.Get(ctx, "job_1")
 		return err
@@ -120,6 +98,9 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	counted("Jobs.Expire", func() error {
 		_, err := h.jobs.Expire(ctx, "job_4", now.Add(2*job.MaxAge))
 		return err
+	})
+	counted("Jobs.Accept, with ended jobs in the way", func() error {
+		return h.jobs.Accept(ctx, newJob("job_6"), 1)
 	})
 	unreachable := dynamo.NewJobs(h.runs, stepfn.NewMachine(proxy.Config(), h.machine+"-gone", h.urls), nil, time.Now)
 	counted("Jobs.Accept, not handed over", func() error {
