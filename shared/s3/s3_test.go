@@ -55,7 +55,7 @@ func broken(t *testing.T, config aws.Config, bucket string) []string {
 // part is how many bytes one request carries at most.
 const part = 8 << 20
 
-// requests counts the requests of a client by what they are.
+// requests counts the requests of a client by what they ask for.
 type requests struct {
 	http.RoundTripper
 	mu   sync.Mutex
@@ -63,17 +63,39 @@ type requests struct {
 }
 
 func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
-	kind := request.Method
-	for _, parameter := range []string{"uploads", "partNumber", "uploadId"} {
-		if request.URL.Query().Has(parameter) {
-			kind += " " + parameter
-			break
-		}
-	}
 	r.mu.Lock()
-	r.made[kind]++
+	r.made[operation(request)]++
 	r.mu.Unlock()
 	return r.RoundTripper.RoundTrip(request)
+}
+
+// calls gives what was asked for, as the docs write it, and counts anew.
+func (r *requests) calls() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls := awstest.CallList(r.made)
+	clear(r.made)
+	return calls
+}
+
+// operation names what a request asks for.
+func operation(r *http.Request) string {
+	query := r.URL.Query()
+	switch {
+	case query.Has("uploads"):
+		return "CreateMultipartUpload"
+	case query.Has("partNumber"):
+		return "UploadPart"
+	case query.Has("uploadId") && r.Method == http.MethodDelete:
+		return "AbortMultipartUpload"
+	case query.Has("uploadId"):
+		return "CompleteMultipartUpload"
+	case r.Header.Get("X-Amz-Copy-Source") != "":
+		return "CopyObject"
+	}
+	return map[string]string{
+		http.MethodGet: "GetObject", http.MethodHead: "HeadObject", http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject",
+	}[r.Method]
 }
 
 // counted gives a store and what it asks for.
@@ -97,12 +119,12 @@ func TestLargeBlobsGoByParts(t *testing.T) {
 			if err != nil || n != int64(size) {
 				t.Fatalf("stored %d bytes, %v", n, err)
 			}
-			want := map[string]int{"PUT": 1}
-			if size >= part {
-				want = map[string]int{"POST uploads": 1, "PUT partNumber": (size + part - 1) / part, "POST uploadId": 1}
+			want := "PutObject"
+			if parts := (size + part - 1) / part; size >= part {
+				want = awstest.CallList(map[string]int{"CreateMultipartUpload": 1, "UploadPart": parts, "CompleteMultipartUpload": 1})
 			}
-			if fmt.Sprint(requests.made) != fmt.Sprint(want) {
-				t.Errorf("it took %v, want %v", requests.made, want)
+			if got := requests.calls(); got != want {
+				t.Errorf("it took %s, want %s", got, want)
 			}
 			for _, offset := range []int64{0, int64(size) - 10} {
 				r, err := store.Open(t.Context(), "a/b", offset, -1)
@@ -240,5 +262,50 @@ func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
 	got, err := store.Arrival(t.Context(), "files/a")
 	if want := (file.Arrival{Size: int64(len(content)), MD5: hex.EncodeToString(sum[:])}); err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+// The calls are those that docs/aws-calls.md says.
+func TestCalls(t *testing.T) {
+	store, requests, _ := counted(t, awstest.Start(t))
+	documented := awstest.Documented(t, "Store")
+	ctx := t.Context()
+	put := func(name string, r io.Reader) error { _, err := store.Put(ctx, name, r); return err }
+	for _, c := range []struct {
+		operation string
+		call      func() error
+	}{
+		{"Put, up to 8 MiB", func() error { return put("a", strings.NewReader("a")) }},
+		{"Put, 20 MiB", func() error { return put("b", io.LimitReader(zeros{}, 20<<20)) }},
+		{"Put, broken off", func() error {
+			err := put("c", io.MultiReader(io.LimitReader(zeros{}, part+1), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			if err == io.ErrUnexpectedEOF {
+				err = nil
+			}
+			return err
+		}},
+		{"Open", func() error {
+			r, err := store.Open(ctx, "a", 0, -1)
+			if err == nil {
+				err = r.Close()
+			}
+			return err
+		}},
+		{"Head", func() error { _, err := store.Head(ctx, "a"); return err }},
+		{"Arrival", func() error { _, err := store.Arrival(ctx, "a"); return err }},
+		{"Copy", func() error { return store.Copy(ctx, "a", "d") }},
+		{"Delete", func() error { return store.Delete(ctx, "d") }},
+	} {
+		if err := c.call(); err != nil {
+			t.Fatalf("%s: %v", c.operation, err)
+		}
+		want, known := documented[c.operation]
+		if got := requests.calls(); !known || got != want {
+			t.Errorf("%s asks for %q, documented is %q", c.operation, got, want)
+		}
+		delete(documented, c.operation)
+	}
+	for operation := range documented {
+		t.Errorf("%s is documented and was not tried", operation)
 	}
 }
