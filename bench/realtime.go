@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"golang.org/x/sync/errgroup"
+
+	"cutroom/shared/model"
+	"cutroom/shared/preview/frame"
+	"cutroom/shared/servertest"
+)
+
+const (
+	// realtimeFrames are edited one after the other in one session.
+	realtimeFrames = 400
+	// realtimePrompt is a look of middling cost.
+	realtimePrompt = "a watercolor painting"
+	// Sessions are added until one that sends realtimeRate frames a second waits
+	// longer than realtimeWait for one frame in a hundred.
+	realtimeRate = 10
+	realtimeWait = 200 * time.Millisecond
+	realtimeTime = 4 * time.Second
+	// realtimeIdle sessions are open at once and do nothing.
+	realtimeIdle = 500
+	// frameBar is how much longer a frame may take through the server.
+	frameBar = 1.5
+)
+
+// realtime measures sessions: what a frame takes, how many sessions a machine
+// serves, what one costs that does nothing, and how fast they come and go. The
+// clients run beside the server on the same processors.
+func (b *bench) realtime(ctx context.Context) error {
+	tiers := filepath.Join(b.folder, "tiers.yaml")
+	if err := os.WriteFile(tiers, []byte("default: {}\ndev: {}\n"), 0o600); err != nil {
+		return err
+	}
+	server, stop, err := b.serve(ctx, "realtime", "CUTROOM_TIERS="+tiers)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	picture, err := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-i", b.clip,
+		"-frames:v", "1", "-s", "640x360", "-q:v", "4", "-f", "mjpeg", "-").Output()
+	if err != nil {
+		return fmt.Errorf("take a frame of the clip: %w", err)
+	}
+	url := "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?model=gen-2.5&api_key=" + servertest.Key
+	for _, measure := range []func() error{
+		// First, as the server's memory is never smaller than later on.
+		func() error { return b.idleSessions(ctx, url, server.PID()) },
+		func() error { return b.frameLatency(ctx, url, picture) },
+		func() error { return b.sessionsAtOnce(ctx, url, picture) },
+		func() error { return b.connectRate(ctx, url) },
+	} {
+		if err := measure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live is a session of the benchmark.
+type live struct{ *websocket.Conn }
+
+// openLive opens a session.
+func openLive(ctx context.Context, url string) (*live, error) {
+	conn, _, err := websocket.Dial(ctx, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(-1)
+	_, first, err := conn.Read(ctx)
+	if err == nil && !strings.Contains(string(first), "session_started") {
+		err = fmt.Errorf("no session: %s", first)
+	}
+	if err != nil {
+		conn.CloseNow()
+		return nil, err
+	}
+	return &live{conn}, nil
+}
+
+// prompt has the session follow the prompt of the benchmark.
+func (l *live) prompt(ctx context.Context) error {
+	if err := l.Write(ctx, websocket.MessageText, []byte(`{"type":"prompt","prompt":"`+realtimePrompt+`"}`)); err != nil {
+		return err
+	}
+	for {
+		_, message, err := l.Read(ctx)
+		if err != nil || strings.Contains(string(message), "prompt_ack") {
+			return err
+		}
+	}
+}
+
+// edit sends a frame and waits for the edited one.
+func (l *live) edit(ctx context.Context, picture []byte) (time.Duration, error) {
+	begun := time.Now()
+	if err := l.Write(ctx, websocket.MessageBinary, picture); err != nil {
+		return 0, err
+	}
+	for {
+		kind, message, err := l.Read(ctx)
+		switch {
+		case err != nil:
+			return 0, err
+		case kind == websocket.MessageBinary:
+			return time.Since(begun), nil
+		case strings.Contains(string(message), `"error"`):
+			return 0, errors.New(string(message))
+		}
+	}
+}
+
+// frameLatency has one session's frames edited, one after the other. The floor is
+// the engine alone.
+func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) error {
+	catalog, err := model.Default("gen")
+	if err != nil {
+		return err
+	}
+	m, _ := catalog.Find("gen-2.5")
+	editor, err := frame.New(time.Now, rand.Uint32).Open(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer editor.Close()
+	editor.SetPrompt(realtimePrompt)
+	session, err := openLive(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer session.CloseNow()
+	if err := session.prompt(ctx); err != nil {
+		return err
+	}
+	var served, alone []time.Duration
+	for range realtimeFrames {
+		took, err := session.edit(ctx, picture)
+		if err != nil {
+			return err
+		}
+		begun := time.Now()
+		if _, err := editor.Edit(ctx, picture); err != nil {
+			return err
+		}
+		served, alone = append(served, took), append(alone, time.Since(begun))
+	}
+	within := median(served).Seconds() <= frameBar*median(alone).Seconds()
+	b.table.add(row{
+		what: "frame of 640x360 in one session, p50", measured: short(median(served)), floor: short(median(alone)) + " engine alone",
+		ratio: ratio(median(served), median(alone)), bar: fmt.Sprintf("%.1f x", frameBar), verdict: verdictOf(within),
+	})
+	last, lastAlone := quantile(served, 0.99), quantile(alone, 0.99)
+	b.table.add(row{
+		what: "  p99", measured: short(last), floor: short(lastAlone) + " engine alone", ratio: ratio(last, lastAlone), bar: "-", verdict: noBar,
+	})
+	return nil
+}
+
+// sessionsAtOnce doubles the number of sessions until their frames wait too long.
+func (b *bench) sessionsAtOnce(ctx context.Context, url string, picture []byte) error {
+	best, wait := 0, time.Duration(0)
+	var middle, last time.Duration
+	for sessions := 1; sessions <= 64; sessions *= 2 {
+		took, err := paced(ctx, url, picture, sessions)
+		if err != nil {
+			return err
+		}
+		if wait = quantile(took, 0.99); wait > realtimeWait {
+			break
+		}
+		best, middle, last = sessions, median(took), wait
+	}
+	b.table.add(row{
+		what:     fmt.Sprintf("sessions of %d frames/s with p99 within %s", realtimeRate, short(realtimeWait)),
+		measured: fmt.Sprintf("%d (p50 %s, p99 %s)", best, short(middle), short(last)), floor: "-",
+		ratio: fmt.Sprintf("p99 %s with twice as many", short(wait)), bar: "-", verdict: noBar,
+	})
+	return nil
+}
+
+// paced opens sessions that send frames at the rate, and gives what each took. A
+// session whose frame is not back in time sends the next one late.
+func paced(ctx context.Context, url string, picture []byte, sessions int) ([]time.Duration, error) {
+	var mu sync.Mutex
+	var all []time.Duration
+	group, ctx := errgroup.WithContext(ctx)
+	for range sessions {
+		group.Go(func() error {
+			session, err := openLive(ctx, url)
+			if err != nil {
+				return err
+			}
+			defer session.CloseNow()
+			if err := session.prompt(ctx); err != nil {
+				return err
+			}
+			time.Sleep(rand.N(time.Second / realtimeRate)) // not all at the same moment
+			ticker := time.NewTicker(time.Second / realtimeRate)
+			defer ticker.Stop()
+			for end := time.Now().Add(realtimeTime); time.Now().Before(end); <-ticker.C {
+				took, err := session.edit(ctx, picture)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				all = append(all, took)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return all, group.Wait()
+}
+
+// idleSessions opens many sessions that do nothing.
+func (b *bench) idleSessions(ctx context.Context, url string, pid int) error {
+	before, err := memory(pid, "VmRSS")
+	if err != nil {
+		return err
+	}
+	var open []*live
+	defer func() {
+		for _, session := range open {
+			session.CloseNow()
+		}
+	}()
+	for range realtimeIdle {
+		session, err := openLive(ctx, url)
+		if err != nil {
+			return err
+		}
+		open = append(open, session)
+	}
+	after, err := memory(pid, "VmRSS")
+	if err != nil {
+		return err
+	}
+	b.table.add(row{
+		what: fmt.Sprintf("memory of an idle session, of %d", realtimeIdle), measured: fmt.Sprintf("%d KiB", (after-before)/realtimeIdle>>10),
+		floor: mebibytes(before) + " before", ratio: "-", bar: "-", verdict: noBar,
+	})
+	return nil
+}
+
+// connectRate opens and closes sessions. The floor is the WebSocket library with
+// no service behind it.
+func (b *bench) connectRate(ctx context.Context, url string) error {
+	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.CloseNow()
+		if conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"session_started"}`)) == nil {
+			_, _, _ = conn.Read(r.Context()) // until the client closes
+		}
+	}))
+	defer bare.Close()
+	visit := func(url string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			session, err := openLive(ctx, url)
+			if err != nil {
+				return err
+			}
+			return session.Close(websocket.StatusNormalClosure, "")
+		}
+	}
+	floor, err := perSecond(ctx, visit("ws"+strings.TrimPrefix(bare.URL, "http")))
+	if err != nil {
+		return err
+	}
+	rate, err := perSecond(ctx, visit(url))
+	if err != nil {
+		return err
+	}
+	b.table.add(row{
+		what: "sessions opened and closed a second, each slot synced", measured: fmt.Sprintf("%.0f/s", rate),
+		floor: fmt.Sprintf("%.0f/s bare WebSocket", floor), ratio: fmt.Sprintf("%.2f x", rate/floor), bar: "-", verdict: noBar,
+	})
+	return nil
+}
