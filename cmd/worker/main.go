@@ -25,7 +25,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := run(ctx, slog.New(slog.NewJSONHandler(os.Stdout, nil))); err != nil {
+	err := run(ctx, slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	if err != nil && ctx.Err() == nil { // else it was told to end while it started
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

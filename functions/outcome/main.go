@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"time"
 
@@ -17,15 +16,7 @@ import (
 	"cutroom/shared/lambdaevent"
 	"cutroom/shared/lambdahttp"
 	"cutroom/shared/setting"
-	"cutroom/shared/sqs"
-	"cutroom/shared/stepfn"
 )
-
-// event is messages of a queue, or else the event of an execution.
-type event struct {
-	Records []events.SQSMessage
-	Detail  json.RawMessage
-}
 
 func main() { lambdaevent.Main(outcome) }
 
@@ -36,29 +27,9 @@ func outcome() (func(context.Context, event) (events.SQSEventResponse, error), e
 	}
 	env := setting.NewEnvironment(os.Getenv)
 	runs := dynamo.NewRuns(dynamo.NewClient(config), env.Required("CUTROOM_JOBS_TABLE"))
-	outcome := &job.Outcome{Store: dynamo.NewJobs(runs, nil, nil, time.Now), Now: time.Now}
-	logger := lambdahttp.NewLogger(os.Stdout)
-	return func(ctx context.Context, e event) (answer events.SQSEventResponse, _ error) {
-		if len(e.Records) == 0 {
-			id, stop, err := stepfn.ReadStop(e.Detail)
-			if err != nil {
-				return answer, err
-			}
-			logger.WarnContext(ctx, "an execution stopped", "job", id, "stop", stop)
-			return answer, outcome.Stopped(ctx, id, stop)
-		}
-		for _, record := range e.Records {
-			message, err := sqs.ReadMessage(record.Body)
-			if err == nil {
-				logger.WarnContext(ctx, "a queue has given up on a job", "job", message.Job)
-				err = outcome.GivenUp(ctx, message.Job)
-			}
-			if err != nil {
-				// It stays in the queue, where a person finds it.
-				logger.ErrorContext(ctx, "end a job that was given up on", "message", record.MessageId, "error", err)
-				answer.BatchItemFailures = append(answer.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
-			}
-		}
-		return answer, nil
-	}, env.Err()
+	e := &ender{
+		outcome: &job.Outcome{Store: dynamo.NewJobs(runs, nil, nil, time.Now), Now: time.Now},
+		logger:  lambdahttp.NewLogger(os.Stdout),
+	}
+	return e.handle, env.Err()
 }

@@ -14,14 +14,15 @@ import (
 // Program is the path of a built function.
 type Program string
 
-// Build builds the function of a package, such as "cutroom/functions/jobs", into
-// the folder, for this machine and otherwise as it is deployed.
-func Build(ctx context.Context, folder, pkg string) (Program, error) {
-	path := filepath.Join(folder, filepath.Base(pkg))
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "-tags", "lambda.norpc", "-trimpath", "-ldflags", "-s -w", pkg)
+// Build builds the functions of packages, such as "cutroom/functions/jobs", into
+// the folder, for this machine and otherwise as they are deployed. Each is named
+// after its package's last element.
+func Build(ctx context.Context, folder string, packages ...string) error {
+	arguments := []string{"build", "-o", folder + string(filepath.Separator), "-tags", "lambda.norpc", "-trimpath", "-ldflags", "-s -w"}
+	build := exec.CommandContext(ctx, "go", append(arguments, packages...)...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+		return fmt.Errorf("build the functions: %w\n%s", err, out)
 	}
-	return Program(path), nil
+	return nil
 }

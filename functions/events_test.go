@@ -1,0 +1,157 @@
+package functions_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"cutroom/shared/lambdatest"
+)
+
+// want is what stands beside an event: what the function answers to it. A text
+// between slashes is a regular expression.
+type want struct {
+	// Status, Header and Body are of an answer to API Gateway. A header may have
+	// more fields; a body has just these.
+	Status int            `json:"status"`
+	Header map[string]any `json:"header"`
+	Body   any            `json:"body"`
+	// Answer is the answer to any other event.
+	Answer any `json:"answer"`
+}
+
+// streaming are the functions whose methods stream.
+var streaming = []string{"content", "images"}
+
+// Every function's program answers the events of its folder as the files beside
+// them say, in both forms where it has two.
+func TestEvents(t *testing.T) {
+	w := newWorld(t)
+	w.work(t)
+	for _, name := range names {
+		if name == "wake" {
+			continue // it needs a service, see TestWake
+		}
+		cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
+		if err != nil || len(cases) == 0 {
+			t.Errorf("%s has no events", name)
+		}
+		if name == "arrived" {
+			w.upload(t)
+		}
+		forms := [][]string{nil}
+		if slices.Contains(streaming, name) {
+			forms = append(forms, []string{"CUTROOM_RESPONSE=buffered"})
+		}
+		for _, form := range forms {
+			f := w.start(t, name, form...)
+			for _, path := range cases {
+				path = strings.TrimSuffix(path, ".want.json")
+				t.Run(name+strings.Join(form, "")+"/"+filepath.Base(path), func(t *testing.T) {
+					answers(t, f, path, slices.Contains(streaming, name) && form == nil)
+				})
+			}
+		}
+	}
+	w.happened(t)
+}
+
+// answers gives a function one event and judges its answer.
+func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
+	t.Helper()
+	event, err := os.ReadFile(path + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path + ".want.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want want
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	if want.Status == 0 {
+		answer, err := f.Invoke(t.Context(), event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		differ(t, "the answer", want.Answer, decode(t, answer))
+		return
+	}
+	answer, err := f.Request(t.Context(), event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Status != want.Status || answer.Streamed != streamed {
+		t.Fatalf("status %d, streamed %v: %.300s", answer.Status, answer.Streamed, body)
+	}
+	for field, value := range want.Header {
+		differ(t, field, value, answer.Header.Get(field))
+	}
+	// All carry the id by which API Gateway knows the request.
+	differ(t, "X-Request-Id", "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", answer.Header.Get("X-Request-Id"))
+	if _, text := want.Body.(string); text {
+		differ(t, "the body", want.Body, string(body))
+	} else if want.Body != nil {
+		differ(t, "the body", want.Body, decode(t, body))
+	}
+}
+
+func decode(t *testing.T, text []byte) (value any) {
+	t.Helper()
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%v: %.300s", err, text)
+	}
+	return value
+}
+
+// differ reports where a value is not as wanted.
+func differ(t *testing.T, place string, want, got any) {
+	t.Helper()
+	switch want := want.(type) {
+	case map[string]any:
+		object, ok := got.(map[string]any)
+		if !ok || len(object) != len(want) {
+			t.Errorf("%s: %v, want %v", place, got, want)
+			return
+		}
+		for key, value := range want {
+			differ(t, place+"."+key, value, object[key])
+		}
+	case []any:
+		list, ok := got.([]any)
+		if !ok || len(list) != len(want) {
+			t.Errorf("%s: %v, want %v", place, got, want)
+			return
+		}
+		for i, value := range want {
+			differ(t, fmt.Sprintf("%s[%d]", place, i), value, list[i])
+		}
+	case string:
+		text := fmt.Sprint(got)
+		pattern, found := strings.CutPrefix(want, "/")
+		if pattern, found = strings.CutSuffix(pattern, "/"); !found || len(want) < 2 {
+			if text != want {
+				t.Errorf("%s: %q, want %q", place, text, want)
+			}
+		} else if !regexp.MustCompile(pattern).MatchString(text) {
+			t.Errorf("%s: %.300q, want a match of %s", place, text, want)
+		}
+	default:
+		if got != want {
+			t.Errorf("%s: %v, want %v", place, got, want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package functions_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cutroom/shared/awstest"
+	"cutroom/shared/credential"
+	"cutroom/shared/dynamo"
+	"cutroom/shared/file"
+	"cutroom/shared/job"
+	"cutroom/shared/lambdatest"
+	"cutroom/shared/s3"
+	"cutroom/shared/stepfn"
+)
+
+// names are all functions.
+var names = []string{"jobs", "content", "images", "files", "tokens", "models", "outcome", "arrived", "expiry", "wake"}
+
+// built is the folder of the built functions and of the worker.
+var built string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		folder, err := os.MkdirTemp("", "functions-*")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(folder)
+		packages := []string{"cutroom/cmd/worker"}
+		for _, name := range names {
+			packages = append(packages, "cutroom/functions/"+name)
+		}
+		if err := lambdatest.Build(context.Background(), folder, packages...); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		built = folder
+		return m.Run()
+	}())
+}
+
+// What the events in events/ speak of.
+const (
+	sampleKey     = "ck_sample_events"
+	sampleClip    = "file_0BxSampleClip0000000000000"
+	sampleOld     = "file_0BxSampleOld00000000000000"
+	sampleEnded   = "file_0BxSampleEnded0000000000000"
+	sampleGone    = "file_0BxSampleGone0000000000000"
+	samplePromise = "file_0BxSampleSigned00000000000"
+	sampleDone    = "job_01K00000000000000000000D0E"
+	samplePending = "job_01K00000000000000000000PEN"
+)
+
+// world is a local AWS with what the events speak of in it.
+type world struct {
+	cloud *awstest.Cloud
+	jobs  *dynamo.Jobs
+	files *dynamo.Files
+	keys  *dynamo.Keys
+	// workers tells whether any is there.
+	workers *dynamo.Workers
+	bucket  *s3.Store
+	// settings are the environment of the functions, and of the worker.
+	settings []string
+}
+
+// nobody is where the jobs go that no worker is to get.
+type nobody struct{}
+
+func (nobody) Dispatch(context.Context, job.Job) error { return nil }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	cloud := awstest.Start(t)
+	tables, bucket := cloud.MakeTables(t), cloud.MakeBucket(t)
+	definition, err := stepfn.Definition(tables["jobs"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := []string{
+		"CUTROOM_BUCKET=" + bucket, "CUTROOM_STATE_MACHINE=" + cloud.MakeStateMachine(t, definition), "CUTROOM_SECRET_ARN=" + makeSecret(t, cloud),
+		"CUTROOM_VIDEO_QUEUE=" + cloud.MakeQueue(t, 10).URL, "CUTROOM_IMAGE_QUEUE=" + cloud.MakeQueue(t, 10).URL,
+	}
+	for name, variable := range map[string]string{
+		"jobs": "CUTROOM_JOBS_TABLE", "files": "CUTROOM_FILES_TABLE", "credentials": "CUTROOM_CREDENTIALS_TABLE", "usage": "CUTROOM_USAGE_TABLE",
+	} {
+		settings = append(settings, variable+"="+tables[name])
+	}
+	client := dynamo.NewClient(cloud.Config())
+	w := &world{
+		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"]), files: dynamo.NewFiles(client, tables["files"]),
+		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
+		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
+		bucket:  s3.New(cloud.Config(), bucket), settings: append(settings, cloud.Environment()...),
+	}
+	w.fill(t)
+	return w
+}
+
+// fill makes what the events speak of.
+func (w *world) fill(t *testing.T) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
+	key, err := credential.NewKey(sampleKey, "acme", credential.DefaultTier, "", now)
+	must(err)
+	must(w.keys.CreateKey(ctx, key))
+
+	clip, err := os.ReadFile(filepath.Join("..", "testdata", "clip.mp4"))
+	must(err)
+	picture, err := os.ReadFile(filepath.Join("..", "testdata", "reference.jpg"))
+	must(err)
+	for i, stored := range []struct {
+		id       string
+		content  []byte
+		promised bool
+	}{
+		{sampleClip, clip, false}, {sampleOld, []byte("0123456789"), false}, {sampleEnded, []byte("0123456789"), false}, {samplePromise, picture, true},
+	} {
+		f := file.File{
+			ID: stored.id, Account: "acme", Key: key.ID, Filename: "clip.mp4", MIME: "video/mp4", Size: int64(len(stored.content)), MD5: md5Of(stored.content),
+			Blob: "files/" + stored.id, CreatedAt: now.Add(time.Duration(i) * time.Millisecond), Lifetime: time.Hour, ExpiresAt: now.Add(time.Hour),
+		}
+		if stored.promised {
+			f.Blob, f.Promised, f.UploadUntil = f.Blob+file.SignedSuffix, true, now.Add(time.Hour)
+		} else {
+			w.store(t, f.Blob, stored.content)
+		}
+		must(w.files.Create(ctx, f, 0))
+	}
+	for _, id := range []string{
+		sampleDone, samplePending, "job_01K0000000000000000000L0ST", "job_01K000000000000000000AB0RT", "job_01K000000000000000000FA11D", "job_01K000000000000000000T1MED",
+	} {
+		must(w.jobs.Accept(ctx, job.Job{
+			ID: id, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
+		}, 0))
+	}
+	result := job.Result{Blob: job.ResultBlob(sampleDone, "run"), MIME: "video/mp4", Size: 10, SHA256: "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"}
+	w.store(t, result.Blob, []byte("0123456789"))
+	_, err = w.jobs.Start(ctx, sampleDone, "run", now)
+	must(err)
+	must(w.jobs.Complete(ctx, sampleDone, "run", result, now))
+}
+
+// start runs a function until the test ends. Settings replace those of the world.
+func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
+	t.Helper()
+	f, err := lambdatest.Start(t.Context(), lambdatest.Program(filepath.Join(built, name)), append(w.settings, settings...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		f.Kill()
+		if t.Failed() {
+			t.Logf("what %s wrote:\n%s", name, f.Log())
+		}
+	})
+	return f
+}

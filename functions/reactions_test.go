@@ -1,0 +1,170 @@
+package functions_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"cutroom/shared/fault"
+	"cutroom/shared/file"
+	"cutroom/shared/job"
+)
+
+// work runs a worker on the world's queues until the test ends.
+func (w *world) work(t *testing.T) {
+	t.Helper()
+	command := exec.Command(filepath.Join(built, "worker"))
+	command.Env = append(os.Environ(), append(w.settings, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1", "CUTROOM_SCRATCH="+t.TempDir())...)
+	command.Stdout, command.Stderr = t.Output(), t.Output()
+	command.WaitDelay = 5 * time.Second
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Errorf("stop the worker: %v", err)
+		}
+		if err := command.Wait(); err != nil {
+			t.Errorf("the worker ended with %v", err)
+		}
+	})
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		warm, err := w.workers.Warm(t.Context(), job.ImageLane)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("the worker is not there: %v", err)
+		}
+		if warm {
+			return
+		}
+	}
+}
+
+// upload puts what signed URLs are for where they put it.
+func (w *world) upload(t *testing.T) {
+	t.Helper()
+	picture, err := os.ReadFile(filepath.Join("..", "testdata", "reference.jpg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store(t, "files/"+samplePromise+file.SignedSuffix, picture)
+	w.store(t, "files/"+sampleGone+file.SignedSuffix, []byte("0123456789"))
+}
+
+// happened judges what the events of the internal functions have done.
+func (w *world) happened(t *testing.T) {
+	ctx, now := t.Context(), time.Now()
+	for id, code := range map[string]job.Code{
+		"job_01K0000000000000000000L0ST": job.WorkerLost, "job_01K000000000000000000AB0RT": job.Cancelled,
+		"job_01K000000000000000000FA11D": job.EngineError, "job_01K000000000000000000T1MED": job.TimedOut,
+	} {
+		if j, err := w.jobs.Get(ctx, id); err != nil || j.Status != job.Failed || j.Failure.Code != code {
+			t.Errorf("%s: %s %+v, %v; want %s", id, j.Status, j.Failure, err, code)
+		}
+	}
+	if f, err := w.files.Get(ctx, "acme", samplePromise, now); err != nil || f.MIME != "image/jpeg" {
+		t.Errorf("the file that has arrived: %+v, %v", f, err)
+	}
+	if w.stored(t, "files/"+samplePromise+file.SignedSuffix) == nil || w.stored(t, "files/"+sampleClip) == nil {
+		t.Error("the bytes of a file have gone")
+	}
+	if w.stored(t, "files/"+sampleGone+file.SignedSuffix) != nil {
+		t.Error("bytes of no file have stayed")
+	}
+	if w.stored(t, "files/"+sampleEnded) != nil {
+		t.Error("the bytes of a file that has expired have stayed")
+	}
+	if _, err := w.files.Get(ctx, "acme", sampleOld, now); !fault.Is(err, fault.NotFound) || w.stored(t, "files/"+sampleOld) != nil {
+		t.Errorf("the file that was deleted: %v", err)
+	}
+}
+
+// A caller of an image is sent away at once where no worker is warm, and the
+// workers are woken, once for many callers.
+func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
+	var mu sync.Mutex
+	var woken []string
+	lambda := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		woken = append(woken, r.Method+" "+r.URL.Path+" "+r.Header.Get("X-Amz-Invocation-Type"))
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer lambda.Close()
+	w := newWorld(t)
+	f := w.start(t, "images", "AWS_ENDPOINT_URL_LAMBDA="+lambda.URL, "CUTROOM_WAKE_FUNCTION=wake-me")
+	event, err := os.ReadFile(filepath.Join("..", "events", "images", "edit.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		answer, err := f.Request(t.Context(), event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.Status != 503 || answer.Header.Get("Retry-After") != "45" {
+			t.Errorf("%d %v", answer.Status, answer.Header)
+		}
+	}
+	if got := fmt.Sprint(woken); got != "[POST /2015-03-31/functions/wake-me/invocations Event]" {
+		t.Errorf("woken by %s", got)
+	}
+}
+
+// The service is raised from none, and left alone when it is to have tasks.
+func TestWake(t *testing.T) {
+	w := newWorld(t)
+	client := ecs.NewFromConfig(w.cloud.Config())
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := client.CreateCluster(ctx, &ecs.CreateClusterInput{ClusterName: aws.String("cutroom")})
+	must(err)
+	_, err = client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
+		Family: aws.String("worker"), ContainerDefinitions: []ecstypes.ContainerDefinition{{Name: aws.String("worker"), Image: aws.String("worker"), Memory: aws.Int32(512)}},
+	})
+	must(err)
+	_, err = client.CreateService(ctx, &ecs.CreateServiceInput{
+		Cluster: aws.String("cutroom"), ServiceName: aws.String("worker"), TaskDefinition: aws.String("worker"), DesiredCount: aws.Int32(0),
+	})
+	must(err)
+	desired := func() int32 {
+		found, err := client.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: aws.String("cutroom"), Services: []string{"worker"}})
+		must(err)
+		return found.Services[0].DesiredCount
+	}
+	event, err := os.ReadFile(filepath.Join("..", "events", "wake", "running.json"))
+	must(err)
+	f := w.start(t, "wake", "CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=worker")
+	_, err = f.Invoke(ctx, event)
+	must(err)
+	if n := desired(); n != 1 {
+		t.Errorf("raised to %d", n)
+	}
+	_, err = client.UpdateService(ctx, &ecs.UpdateServiceInput{Cluster: aws.String("cutroom"), Service: aws.String("worker"), DesiredCount: aws.Int32(3)})
+	must(err)
+	_, err = f.Invoke(ctx, event)
+	must(err)
+	if n := desired(); n != 3 {
+		t.Errorf("three became %d", n)
+	}
+	unknown := w.start(t, "wake", "CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=other")
+	if _, err := unknown.Invoke(ctx, event); err == nil {
+		t.Error("a service that is not there was raised")
+	}
+}
