@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"time"
 )
 
 // migrations are numbered from 1 without gaps. One that has been released is
@@ -23,6 +24,24 @@ func (db *DB) migrate(ctx context.Context) error {
 		return fmt.Errorf("sqlite: %w", err)
 	}
 	return db.migrateTo(ctx, steps, len(steps))
+}
+
+// migratePatiently migrates once others that open the file at the same moment let
+// it: where two make a new file theirs, SQLite fails one of them at once, as each
+// would wait for the other.
+func (db *DB) migratePatiently(ctx context.Context) error {
+	const pause = 5 * time.Millisecond
+	for begun := time.Now(); ; {
+		err := db.migrate(ctx)
+		if !isBusy(err) || time.Since(begun) >= busyTimeout {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // migrateTo applies the steps up to the version.

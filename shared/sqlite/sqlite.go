@@ -61,7 +61,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := db.migrate(ctx); err != nil {
+	if err := db.migratePatiently(ctx); err != nil {
 		db.Close()
 		return nil, err
 	}
