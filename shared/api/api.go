@@ -84,7 +84,7 @@ type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Generate, Tokens, Models, Files, Uploads, Realtime, OpenAPI, Health}
+	return []Group{Jobs, Content, Generate, Tokens, Models, Files, Uploads, Realtime, RealtimePage, OpenAPI, Health}
 }
 
 // New makes the handler of the groups, of all of them when none is named.

@@ -194,7 +194,7 @@ function tryIt(currentPath, method, operation) {
     }
   }
   const outcome = make("div", { class: "outcome", "aria-live": "polite" });
-  const send = make("button", { class: "send" }, "Send");
+  const send = make("button", { class: "primary" }, "Send");
   const form = make("form", { onsubmit: async event => {
     event.preventDefault();
     send.disabled = true;

@@ -1,0 +1,224 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// tab is a page in a browser that the test drives, over the DevTools protocol
+// (https://chromedevtools.github.io/devtools-protocol). It needs four of the
+// protocol's commands, which is why it uses no library: those have all of it.
+type tab struct {
+	t *testing.T
+	// ctx bounds every command.
+	ctx  context.Context
+	conn *websocket.Conn
+	// session is the page's, sent the number of the last command.
+	session string
+	sent    int
+}
+
+// openTab starts a browser that shows an empty page, and ends it with the test.
+func openTab(t *testing.T, args ...string) *tab {
+	t.Helper()
+	ctx, stop := context.WithCancel(bounded(t))
+	command := browser(ctx, t, "about:blank", append([]string{"--remote-debugging-port=0"}, args...)...)
+	var log bytes.Buffer
+	command.Stderr = &log
+	if err := command.Start(); err != nil {
+		stop()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		_ = command.Wait() // it was killed
+	})
+	page := &tab{t: t, ctx: ctx}
+	if err := page.attach(profileOf(command.Args)); err != nil {
+		stop()
+		_ = command.Wait()
+		t.Fatalf("the browser cannot be driven: %v\n%s", err, &log)
+	}
+	t.Cleanup(func() { page.conn.CloseNow() })
+	return page
+}
+
+func profileOf(args []string) string {
+	for _, arg := range args {
+		if profile, found := strings.CutPrefix(arg, "--user-data-dir="); found {
+			return profile
+		}
+	}
+	return ""
+}
+
+// attach connects to the browser of a profile and to its page.
+func (p *tab) attach(profile string) error {
+	address, err := p.debugger(filepath.Join(profile, "DevToolsActivePort"))
+	if err != nil {
+		return err
+	}
+	if p.conn, _, err = websocket.Dial(p.ctx, address, nil); err != nil {
+		return err
+	}
+	p.conn.SetReadLimit(64 << 20)
+	var targets struct {
+		TargetInfos []struct{ TargetID, Type string }
+	}
+	if err := p.command("Target.getTargets", nil, &targets); err != nil {
+		return err
+	}
+	for _, target := range targets.TargetInfos {
+		if target.Type == "page" {
+			var attached struct{ SessionID string }
+			err := p.command("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+			p.session = attached.SessionID
+			return err
+		}
+	}
+	return fmt.Errorf("there is no page among %+v", targets)
+}
+
+// debugger waits for the file by which a browser says where it can be driven.
+func (p *tab) debugger(path string) (string, error) {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if text, err := os.ReadFile(path); err == nil {
+			if port, rest, whole := strings.Cut(string(text), "\n"); whole && rest != "" {
+				return "ws://127.0.0.1:" + port + strings.TrimSpace(rest), nil
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-p.ctx.Done():
+			return "", context.Cause(p.ctx)
+		}
+	}
+}
+
+// command has the browser do something; result, unless it is nil, gets the
+// answer.
+func (p *tab) command(method string, params any, result any) error {
+	p.sent++
+	message, err := json.Marshal(struct {
+		ID      int    `json:"id"`
+		Session string `json:"sessionId,omitempty"`
+		Method  string `json:"method"`
+		Params  any    `json:"params,omitempty"`
+	}{p.sent, p.session, method, params})
+	if err != nil {
+		return err
+	}
+	if err := p.conn.Write(p.ctx, websocket.MessageText, message); err != nil {
+		return err
+	}
+	for {
+		_, text, err := p.conn.Read(p.ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", method, err)
+		}
+		var answer struct {
+			ID     int
+			Result json.RawMessage
+			Error  *struct{ Message string }
+		}
+		if err := json.Unmarshal(text, &answer); err != nil {
+			return err
+		}
+		switch {
+		case answer.ID != p.sent: // an event
+		case answer.Error != nil:
+			return fmt.Errorf("%s: %s", method, answer.Error.Message)
+		case result == nil:
+			return nil
+		default:
+			return json.Unmarshal(answer.Result, result)
+		}
+	}
+}
+
+func (p *tab) must(method string, params any, result any) {
+	p.t.Helper()
+	if err := p.command(method, params, result); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// open shows an address and waits until it is loaded.
+func (p *tab) open(address string) {
+	p.t.Helper()
+	p.must("Page.navigate", map[string]any{"url": address}, nil)
+	p.await("the page is loaded", fmt.Sprintf(`location.href === %q && document.readyState === "complete"`, address))
+}
+
+// eval runs a script on the page and gives its value, that of its promise when it
+// is one.
+func eval[T any](p *tab, script string) (value T) {
+	p.t.Helper()
+	var answer struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct {
+			Text      string
+			Exception struct{ Description string }
+		}
+	}
+	p.must("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true, "userGesture": true}, &answer)
+	if failure := answer.ExceptionDetails; failure != nil {
+		p.t.Fatalf("on the page: %s %s\nin %s", failure.Text, failure.Exception.Description, script)
+	}
+	if len(answer.Result.Value) > 0 {
+		if err := json.Unmarshal(answer.Result.Value, &value); err != nil {
+			p.t.Fatalf("%v in %s, from %s", err, answer.Result.Value, script)
+		}
+	}
+	return value
+}
+
+// do runs a script whose value is of no interest.
+func (p *tab) do(script string) {
+	p.t.Helper()
+	eval[any](p, script+"; undefined")
+}
+
+// await waits until an expression is true on the page; what describes it.
+func (p *tab) await(what, expression string) {
+	p.t.Helper()
+	eventually(p.t, what, func() bool { return eval[bool](p, "!!("+expression+")") })
+}
+
+// press has the user press a key that stands for itself, such as Tab.
+func (p *tab) press(key string, code int) {
+	p.t.Helper()
+	text := ""
+	if key == "Enter" {
+		text = "\r"
+	}
+	for _, kind := range []string{"keyDown", "keyUp"} {
+		p.must("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text}, nil)
+	}
+}
+
+// screenshot keeps a picture of the page as the test's artefact.
+func (p *tab) screenshot(name string) {
+	p.t.Helper()
+	var shot struct{ Data string }
+	p.must("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+	picture, err := base64.StdEncoding.DecodeString(shot.Data)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(p.t.ArtifactDir(), name), picture, 0o600)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}

@@ -1,0 +1,235 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/servertest"
+)
+
+// pixels are functions for the page that measure a canvas: the mean difference
+// between the greatest and the least channel (0 is gray), and the mean of each.
+const pixels = `
+function means(id) {
+  const canvas = document.getElementById(id), sums = [0, 0, 0];
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  for (let i = 0; i < data.length; i++) if (i % 4 < 3) sums[i % 4] += data[i];
+  return sums.map(sum => sum * 4 / data.length);
+}
+function colorfulness(id) {
+  const canvas = document.getElementById(id);
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let sum = 0;
+  for (let i = 0; i < data.length; i += 4) sum += Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]);
+  return sum * 4 / data.length;
+}
+`
+
+// Looks that pixels tell apart: one that has no colour, and one that has more
+// than any picture of the test.
+const (
+	grayLook, isGray         = "film noir", `colorfulness("edited") < 12`
+	colorfulLook, isColorful = "thermal camera", `colorfulness("edited") > 90`
+)
+
+// realtimePage is the page with a key in it.
+func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {
+	t.Helper()
+	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream", "--window-size=1280,900")
+	page.open(server.URL() + "/realtime")
+	page.do(pixels)
+	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, key))
+	return page
+}
+
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	p.do(fmt.Sprintf("document.querySelector(%q).click()", selector))
+}
+
+func (p *tab) text(id string) string {
+	p.t.Helper()
+	return eval[string](p, fmt.Sprintf("document.getElementById(%q).textContent", id))
+}
+
+// ask applies a prompt as a user with a keyboard does.
+func (p *tab) ask(prompt string) {
+	p.t.Helper()
+	p.do(`document.getElementById("prompt").focus(); document.getElementById("prompt").value = ""`)
+	p.must("Input.insertText", map[string]any{"text": prompt}, nil)
+	p.press("Enter", 13)
+}
+
+const (
+	live         = `document.getElementById("state").dataset.state === "open"`
+	disconnected = `document.getElementById("state").dataset.state === "closed"`
+)
+
+// sessionsOf gives how many sessions the account has, by the quota.
+func sessionsOf(t *testing.T, server *servertest.Server) string {
+	t.Helper()
+	answer, err := server.Client().Get(bounded(t), "/v1/realtime/quota")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer.Body)
+}
+
+// The page shows the test pattern and the camera edited, by the prompt and the
+// image that were set last, and frees its session when it is told to.
+func TestRealtimePage(t *testing.T) {
+	server := start(t, t.TempDir())
+	page := realtimePage(t, server, servertest.Key)
+	page.await("the test pattern is drawn", `colorfulness("original") > 30`)
+	page.click("#connect")
+	page.await("the session is live", live)
+	page.await("edited pictures arrive", `document.getElementById("empty").hidden && +document.getElementById("rate").textContent > 0 && +document.getElementById("latency").textContent > 0`)
+	page.await("the quota is shown", `document.getElementById("quota").textContent === "1 of 5"`)
+	page.ask(grayLook)
+	page.await("the prompt shows in the picture", isGray)
+	if color := eval[float64](page, `colorfulness("original")`); color < 30 {
+		t.Errorf("the original has a colorfulness of %g, and is not to be edited", color)
+	}
+	if applied := page.text("prompt-state"); applied != "Applied: "+grayLook {
+		t.Errorf("the page says %q of the prompt", applied)
+	}
+	page.do(fmt.Sprintf(`[...document.querySelectorAll("#examples button")].find(chip => chip.textContent === %q).click()`, colorfulLook))
+	page.await("an example shows in the picture", isColorful)
+	page.ask("a watercolor painting")
+	page.await("the prompt is applied", `document.getElementById("prompt-state").textContent === "Applied: a watercolor painting"`)
+	page.screenshot("pattern.png")
+
+	page.click("input[value=camera]")
+	// The browser's fake camera shows a green picture.
+	page.await("the camera is shown", `means("original")[1] > means("original")[0] + 60`)
+	page.ask(grayLook)
+	page.await("the camera's picture is edited", isGray)
+	page.ask(colorfulLook)
+	page.await("the camera's picture follows the prompt", isColorful)
+	page.screenshot("camera.png")
+
+	page.click("#connect")
+	page.await("the session is closed", disconnected)
+	eventually(t, "the session is freed", func() bool { return sessionsOf(t, server) == `{"limit":5,"active":0,"remaining":5}` })
+	if text := page.text("notice"); text != "" {
+		t.Errorf("a session that the user ends is complained of: %q", text)
+	}
+}
+
+// A reference image is uploaded, used, and taken away again.
+func TestRealtimePageImage(t *testing.T) {
+	server := start(t, t.TempDir())
+	page := realtimePage(t, server, servertest.Key)
+	page.click("#connect")
+	page.await("the session is live", live)
+	page.do(`(async () => {
+		const canvas = new OffscreenCanvas(64, 64), at = canvas.getContext("2d");
+		at.fillStyle = "#c01010";
+		at.fillRect(0, 0, 64, 64);
+		at.fillStyle = "#601018";
+		at.fillRect(0, 0, 64, 32);
+		const files = new DataTransfer();
+		files.items.add(new File([await canvas.convertToBlob()], "red.png", { type: "image/png" }));
+		const input = document.getElementById("image");
+		input.files = files.files;
+		input.dispatchEvent(new Event("change"));
+	})()`)
+	page.await("the image is in use", `document.getElementById("image-state").textContent === "In use: red.png"`)
+	page.await("its colours are carried over", `means("edited")[0] > means("edited")[2] + 40`)
+	page.screenshot("image.png")
+	page.click("#clear-image")
+	page.await("the image is taken away", `document.getElementById("image-state").textContent === "No image."`)
+	page.await("its colours are gone", `means("edited")[0] < means("edited")[2] + 30`)
+}
+
+// What the service refuses is said in words that tell what to do.
+func TestRealtimePageRefusals(t *testing.T) {
+	data, tiers := t.TempDir(), filepath.Join(t.TempDir(), "tiers.yaml")
+	if err := os.WriteFile(tiers, []byte("dev: {realtime_sessions: 1}\ndefault: {realtime_sessions: 1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, data, "CUTROOM_TIERS="+tiers)
+	page := realtimePage(t, server, "")
+	complaint := func(part string) {
+		t.Helper()
+		page.await("the page complains: "+part, fmt.Sprintf(`%s && document.getElementById("notice").textContent.includes(%q)`, disconnected, part))
+	}
+	page.click("#connect")
+	complaint("Paste an API key first")
+	for key, part := range map[string]string{
+		"ck_unknown-to-the-server": "does not know this key",
+		"ek_a-token":               "This is a client token",
+	} {
+		page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, key))
+		page.click("#connect")
+		complaint(part)
+	}
+
+	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, servertest.Key))
+	conn, _, err := websocket.Dial(bounded(t), "ws"+strings.TrimPrefix(server.URL(), "http")+"/v1/stream?model=gen-2.5&api_key="+servertest.Key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	if _, _, err := conn.Read(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	page.click("#connect")
+	complaint("as many sessions open as it may have")
+	conn.CloseNow()
+	eventually(t, "the other session is freed", func() bool { return strings.Contains(sessionsOf(t, server), `"active":0`) })
+	page.click("#connect")
+	page.await("the session is live", live)
+
+	stop(t, server)
+	complaint("The server is stopping")
+}
+
+// Everything can be reached by keyboard, and has a name for those who hear it.
+func TestRealtimePageByKeyboard(t *testing.T) {
+	server := start(t, t.TempDir())
+	page := realtimePage(t, server, servertest.Key)
+	reached := map[string]bool{}
+	for range 40 {
+		page.press("Tab", 9)
+		reached[eval[string](page, `document.activeElement.id || document.activeElement.name`)] = true
+	}
+	for _, control := range []string{"key", "model", "source", "connect", "prompt", "clear-prompt", "image"} {
+		if !reached[control] {
+			t.Errorf("%s is not reached by Tab", control)
+		}
+	}
+	unnamed := eval[[]string](page, `[...document.querySelectorAll("input, select, textarea, button")].filter(one => !(one.labels && one.labels.length) && !one.textContent.trim()).map(one => one.outerHTML)`)
+	if len(unnamed) > 0 {
+		t.Errorf("controls without a name: %q", unnamed)
+	}
+	page.do(`document.getElementById("key").focus()`)
+	page.press("Enter", 13)
+	page.await("Enter connects", live)
+}
+
+// The page may load nothing that is not its own, and no other page may frame it.
+func TestRealtimePagePolicy(t *testing.T) {
+	server := start(t, t.TempDir())
+	answer, err := server.Client().Get(bounded(t), "/realtime")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := answer.Header.Get("Content-Security-Policy")
+	for _, directive := range []string{"default-src 'none'", "connect-src 'self'", "frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'"} {
+		if !strings.Contains(policy, directive) {
+			t.Errorf("the policy %q lacks %s", policy, directive)
+		}
+	}
+	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") || strings.Contains(policy, "*") {
+		t.Errorf("the policy %q lets in what is not the page's own", policy)
+	}
+	if len(answer.Body) > 60_000 {
+		t.Errorf("the page has %d bytes, want at most 60,000", len(answer.Body))
+	}
+}

@@ -1,0 +1,345 @@
+"use strict";
+// The page: pictures from the source to the session and back, and its controls.
+
+const element = id => document.getElementById(id);
+const models = JSON.parse(element("models").textContent);
+const examples = ["a watercolor painting", "cyberpunk neon city", "film noir", "anime", "pencil sketch", "stained glass", "pixel art", "golden hour", "snowy winter", "pop art", "thermal camera", "underwater"];
+const width = 640, height = 360, quality = .75, framesPerSecond = 30;
+const original = element("original").getContext("2d", { alpha: false, willReadFrequently: true });
+const edited = element("edited").getContext("2d", { alpha: false });
+
+let session; // the connection, undefined when there is none
+let attempt = 0; // counts connects, so that one that was given up is known
+let camera; // the video element of the camera, undefined for the test pattern
+let image; // the stored reference image: its id and name
+let asked = ""; // the prompt that was applied last
+
+// Notices
+
+function complain(text) {
+  element("notice").textContent = text;
+  element("notice").hidden = !text;
+}
+
+function note(id, text, mood) {
+  element(id).textContent = text;
+  element(id).className = "note" + (mood ? " " + mood : "");
+}
+
+function show(state, text) {
+  element("state").textContent = text;
+  element("state").dataset.state = state;
+  element("connect").textContent = state === "closed" ? "Connect" : "Disconnect";
+}
+
+// Key
+
+const storageKey = "cutroom-key";
+element("key").value = sessionStorage.getItem(storageKey) || "";
+
+function key() {
+  const value = element("key").value.trim();
+  if (value) sessionStorage.setItem(storageKey, value);
+  else sessionStorage.removeItem(storageKey);
+  return value;
+}
+
+// Pictures
+
+let lastSent = 0, encoding = false;
+
+function drawOriginal(now) {
+  if (!camera) return drawPattern(original, now / 1000);
+  if (camera.readyState < HTMLMediaElement.HAVE_CURRENT_DATA) return;
+  // As much of the middle as has the shape of the canvas, mirrored as people
+  // know themselves.
+  const scale = Math.max(width / camera.videoWidth, height / camera.videoHeight);
+  const wide = camera.videoWidth * scale, high = camera.videoHeight * scale;
+  original.setTransform(-1, 0, 0, 1, width, 0);
+  original.drawImage(camera, (width - wide) / 2, (height - high) / 2, wide, high);
+  original.resetTransform();
+}
+
+function loop(now) {
+  drawOriginal(now);
+  // A display's frames are never quite as far apart as they should be.
+  if (session && !encoding && now - lastSent > 1000 / framesPerSecond - 4 && session.ready()) {
+    lastSent = now;
+    encoding = true;
+    const current = session;
+    element("original").toBlob(blob => {
+      encoding = false;
+      if (blob) current.sendFrame(blob);
+    }, "image/jpeg", quality);
+  }
+  requestAnimationFrame(loop);
+}
+
+let arrived = 0, shown = 0;
+
+async function showEdited(blob) {
+  const order = ++arrived;
+  const picture = await createImageBitmap(blob).catch(() => undefined);
+  if (!picture) return;
+  if (order > shown) {
+    shown = order;
+    const canvas = element("edited");
+    if (canvas.width !== picture.width || canvas.height !== picture.height) Object.assign(canvas, { width: picture.width, height: picture.height });
+    edited.drawImage(picture, 0, 0);
+    element("empty").hidden = true;
+  }
+  picture.close();
+}
+
+// Figures
+
+let frames = []; // those of the last second: when each came and how long it took
+
+function showFigures() {
+  const now = performance.now();
+  frames = frames.filter(frame => now - frame.at < 1000);
+  const took = frames.map(frame => frame.latency).filter(latency => !isNaN(latency)).sort((a, b) => a - b);
+  element("rate").textContent = session && session.started ? frames.length : "–";
+  element("latency").textContent = took.length ? Math.round(took[took.length >> 1]) : "–";
+}
+
+function showTime(seconds) {
+  element("time").textContent = seconds === undefined ? "–" : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
+// Quota: read every two seconds, and sooner after a change, but never twice
+// within one.
+
+let quotaRead = -Infinity, quotaTimer;
+
+function readQuotaSoon(wait = 1000) {
+  clearTimeout(quotaTimer);
+  quotaTimer = setTimeout(readQuota, Math.max(wait, quotaRead + 1000 - performance.now()));
+}
+
+async function readQuota() {
+  const used = key();
+  quotaRead = performance.now();
+  try {
+    if (used && !document.hidden) {
+      const { limit, active } = await call("GET", "v1/realtime/quota", used);
+      // A tier without a limit has the greatest number in its place.
+      element("quota").textContent = limit < 1e6 ? `${active} of ${limit}` : String(active);
+    }
+    readQuotaSoon(2000);
+  } catch (refusal) {
+    element("quota").textContent = "–";
+    // A key that is refused is not tried again until it changes.
+    if (refusal.status !== 401 && refusal.status !== 403) readQuotaSoon(5000);
+  }
+}
+
+// Session
+
+async function connect() {
+  const mine = ++attempt, used = key(), model = element("model").value;
+  complain("");
+  if (!used) {
+    element("key").focus();
+    return complain("Paste an API key first: the server prints one when it starts.");
+  }
+  show("opening", "Connecting …");
+  element("empty").lastElementChild.textContent = "Connecting …";
+  try {
+    const token = await mint(used, model);
+    if (mine !== attempt) return;
+    session = new Session(model, token, {
+      started() {
+        if (mine !== attempt) return;
+        show("open", "Live");
+        showTime(0);
+        if (asked) applyPrompt(asked);
+        if (image) applyImage();
+        readQuotaSoon(200);
+      },
+      frame(blob, latency) {
+        if (mine !== attempt) return;
+        frames.push({ at: performance.now(), latency });
+        showEdited(blob);
+      },
+      message(message) { if (mine === attempt) hear(message); },
+      ended(text) { if (mine === attempt) ended(text); else readQuotaSoon(200); },
+    });
+  } catch (refusal) {
+    if (mine === attempt) ended(refusal.message);
+  }
+}
+
+function ended(text) {
+  attempt++;
+  session = undefined;
+  frames = [];
+  shown = arrived; // what is still being decoded is not shown any more
+  show("closed", "Not connected");
+  element("empty").lastElementChild.textContent = "Connect to see it.";
+  showTime();
+  complain(text);
+  readQuotaSoon(200);
+}
+
+function disconnect() {
+  if (session) session.close();
+  ended("");
+}
+
+function hear(message) {
+  switch (message.type) {
+  case "generation_tick":
+    return showTime(message.seconds);
+  case "prompt_ack":
+    if (message.success) return note("prompt-state", message.prompt ? `Applied: ${message.prompt}` : "No prompt.", "good");
+    return note("prompt-state", message.error, "bad");
+  case "set_image_ack":
+    if (message.success) return note("image-state", image ? `In use: ${image.name}` : "No image.", "good");
+    return note("image-state", message.error, "bad");
+  case "error":
+    // The close that follows a refusal says the same, in words of this page.
+    return complain(message.error);
+  }
+}
+
+// Controls
+
+function applyPrompt(text) {
+  asked = text.trim();
+  element("examples").querySelectorAll("button").forEach(chip => chip.setAttribute("aria-pressed", String(chip.textContent === asked)));
+  if (!session || !session.say({ type: "prompt", prompt: asked })) note("prompt-state", asked ? "Applied once you are connected." : "No prompt.");
+}
+
+function applyImage() {
+  if (!session || !session.say({ type: "set_image", image_ref: image ? image.id : null })) note("image-state", image ? "In use once you are connected." : "No image.");
+}
+
+let uploads = 0;
+
+async function upload(file) {
+  const mine = ++uploads, used = key();
+  if (!used) {
+    element("image").value = "";
+    element("key").focus();
+    return note("image-state", "Paste an API key first.", "bad");
+  }
+  note("image-state", "Uploading …");
+  const form = new FormData();
+  form.append("file", file);
+  form.append("ttl_seconds", "3600");
+  try {
+    const stored = await call("POST", "v1/files", used, form);
+    if (mine !== uploads) return;
+    image = { id: stored.id, name: stored.filename };
+    URL.revokeObjectURL(element("thumbnail").src);
+    element("thumbnail").src = URL.createObjectURL(file);
+    element("thumbnail").hidden = false;
+    element("image-hint").hidden = true;
+    element("clear-image").disabled = false;
+    applyImage();
+  } catch (refusal) {
+    if (mine === uploads) note("image-state", refusal.message, "bad");
+  }
+  element("image").value = ""; // so that the same file can be chosen again
+}
+
+function clearImage() {
+  uploads++;
+  image = undefined;
+  URL.revokeObjectURL(element("thumbnail").src);
+  element("thumbnail").removeAttribute("src");
+  element("thumbnail").hidden = true;
+  element("image-hint").hidden = false;
+  element("clear-image").disabled = true;
+  applyImage();
+}
+
+function stopCamera() {
+  if (camera) camera.srcObject.getTracks().forEach(track => track.stop());
+  camera = undefined;
+}
+
+const chosenSource = () => document.querySelector("input[name=source]:checked").value;
+
+async function changeSource() {
+  stopCamera();
+  if (chosenSource() !== "camera") return;
+  complain("");
+  try {
+    if (!navigator.mediaDevices) throw new DOMException("", "SecurityError");
+    const stream = await navigator.mediaDevices.getUserMedia({ video: { width: 1280, height: 720 } });
+    const video = document.createElement("video");
+    Object.assign(video, { srcObject: stream, muted: true, playsInline: true });
+    if (chosenSource() !== "camera") return stream.getTracks().forEach(track => track.stop());
+    stream.getVideoTracks()[0].onended = () => usePattern("The camera has stopped.");
+    stopCamera();
+    camera = video;
+    await video.play();
+  } catch (failure) {
+    usePattern({
+      NotAllowedError: "The browser does not let this page use the camera. Allow it in the address bar and choose the camera again.",
+      NotFoundError: "There is no camera on this device.",
+      NotReadableError: "Another program uses the camera.",
+      SecurityError: "A browser lets pages use the camera on https and on localhost only.",
+    }[failure.name] || `The camera cannot be used: ${failure.message}`);
+  }
+}
+
+function usePattern(why) {
+  stopCamera();
+  document.querySelector("input[name=source][value=pattern]").checked = true;
+  complain(why);
+}
+
+function describeModel() {
+  const model = models.find(one => one.id === element("model").value);
+  note("model-note", model ? model.description : "");
+}
+
+element("model").append(...models.map(model => new Option(model.id, model.id)));
+describeModel();
+element("examples").append(...examples.map(example => {
+  const chip = document.createElement("button");
+  Object.assign(chip, { type: "button", textContent: example });
+  chip.setAttribute("aria-pressed", "false");
+  chip.addEventListener("click", () => {
+    element("prompt").value = example;
+    applyPrompt(example);
+  });
+  return chip;
+}));
+
+element("key").addEventListener("change", () => readQuotaSoon(0));
+element("model").addEventListener("change", () => {
+  describeModel();
+  if (!session) return;
+  disconnect();
+  connect();
+});
+document.querySelectorAll("input[name=source]").forEach(choice => choice.addEventListener("change", changeSource));
+element("session").addEventListener("submit", event => {
+  event.preventDefault();
+  if (element("state").dataset.state === "closed") connect();
+  else disconnect();
+});
+element("prompting").addEventListener("submit", event => {
+  event.preventDefault();
+  applyPrompt(element("prompt").value);
+});
+element("prompt").addEventListener("keydown", event => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  element("prompting").requestSubmit();
+});
+element("clear-prompt").addEventListener("click", () => {
+  element("prompt").value = "";
+  applyPrompt("");
+});
+element("image").addEventListener("change", event => event.target.files[0] && upload(event.target.files[0]));
+element("clear-image").addEventListener("click", clearImage);
+addEventListener("pagehide", () => session && session.close());
+
+setInterval(showFigures, 250);
+readQuotaSoon(0);
+requestAnimationFrame(loop);

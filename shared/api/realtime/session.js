@@ -1,0 +1,128 @@
+"use strict";
+// A session of /v1/stream, from a key to its end.
+
+// Refusal is an answer of the service that is not what was asked for.
+class Refusal extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+// call gives the JSON that the service answers.
+async function call(method, path, key, body) {
+  const headers = { "x-api-key": key };
+  if (typeof body === "string") headers["content-type"] = "application/json";
+  let answer;
+  try {
+    answer = await fetch(path, { method, headers, body });
+  } catch {
+    throw new Refusal(0, "The service cannot be reached.");
+  }
+  const said = await answer.json().catch(() => ({}));
+  if (answer.ok) return said;
+  if (answer.status === 401) throw new Refusal(401, "The service does not know this key, or it was revoked.");
+  const detail = Array.isArray(said.detail) ? said.detail.map(one => one.msg).join(" ") : said.detail;
+  throw new Refusal(answer.status, detail || `The service answered with status ${answer.status}.`);
+}
+
+// mint gives a client token that can do nothing but open a session of the model
+// from this page, within a minute.
+async function mint(key, model) {
+  if (key.startsWith("ek_")) throw new Refusal(403, "This is a client token. Paste the permanent key (ck_…) that such tokens are made with.");
+  const token = await call("POST", "v1/client/tokens", key, JSON.stringify({ expiresIn: 60, allowedModels: [model], allowedOrigins: [location.origin] }));
+  return token.apiKey;
+}
+
+// endings say why a session ended, by the code and then the reason of its close.
+const endings = {
+  1000: {
+    "Maximum session duration reached.": "The session has reached the duration that its token allows.",
+    "The session was idle.": "The session ended because no frames were sent for a while.",
+  },
+  1001: { "": "The server is stopping. Connect again in a moment." },
+  1006: { "": "The connection was lost." },
+  1008: {
+    "Invalid API key": "The key is not valid, or it was revoked.",
+    "Model not allowed": "This key may not open sessions of this model.",
+    "Origin not allowed": "The service does not take sessions from pages of this origin.",
+    "Too many messages": "The session ended because too many messages were sent.",
+  },
+  1009: { "": "The session ended because a message was too large." },
+  1011: { "": "The server could not go on with the session. Connect again." },
+  1013: {
+    "Concurrent session limit reached.": "The account has as many sessions open as it may have. Close one and connect again.",
+    "": "No session can be opened now. Try again in a moment.",
+  },
+};
+
+function explain(code, reason) {
+  const known = endings[code] || {};
+  return known[reason] || known[""] || (reason ? `The session ended: ${reason}` : `The session ended (code ${code}).`);
+}
+
+// inFlight is how many frames may be on their way or waiting: one that is being
+// edited and one that is taken next, so that what comes back is never old.
+const inFlight = 2;
+
+// Session is a connection. It calls on.started(), on.frame(blob, latency in ms),
+// on.message(object) and, once, on.ended(text): why, or "" when it was closed here.
+class Session {
+  constructor(model, token, on) {
+    this.on = on;
+    this.sent = [];
+    this.started = this.closed = false;
+    const url = new URL(`v1/stream?${new URLSearchParams({ model, api_key: token })}`, location.href);
+    url.protocol = url.protocol.replace("http", "ws");
+    this.socket = new WebSocket(url);
+    this.socket.binaryType = "blob";
+    this.socket.onmessage = event => typeof event.data === "string" ? this.hear(JSON.parse(event.data)) : this.receive(event.data);
+    this.socket.onclose = event => on.ended(this.closed ? "" : explain(event.code, event.reason));
+  }
+
+  hear(message) {
+    if (message.type === "session_started") {
+      this.started = true;
+      this.settled = performance.now();
+      this.on.started();
+    }
+    this.on.message(message);
+  }
+
+  receive(blob) {
+    const now = performance.now(), sent = this.sent.shift();
+    this.heard = now;
+    if (!this.sent.length) this.settled = now;
+    this.on.frame(blob, sent === undefined ? NaN : now - sent);
+  }
+
+  // ready reports whether a frame may be sent. Answers carry no number, and the
+  // server drops a frame that a newer one overtakes: so that a dropped one is not
+  // waited for, the flight is let run out now and then where it does not by
+  // itself, and is taken for lost when nothing comes back any more.
+  ready() {
+    if (!this.started || this.socket.readyState !== WebSocket.OPEN || this.socket.bufferedAmount > 0) return false;
+    const now = performance.now();
+    if (this.sent.length && now - Math.max(this.heard || 0, this.sent[this.sent.length - 1]) > 2000) this.sent = [];
+    if (!this.sent.length) this.settled = now;
+    return this.sent.length < inFlight && now - this.settled < 3000;
+  }
+
+  sendFrame(blob) {
+    if (!this.ready()) return;
+    this.sent.push(performance.now());
+    this.socket.send(blob);
+  }
+
+  // say sends a message; false when there is no session that could hear it.
+  say(message) {
+    if (!this.started || this.socket.readyState !== WebSocket.OPEN) return false;
+    this.socket.send(JSON.stringify(message));
+    return true;
+  }
+
+  close() {
+    this.closed = true;
+    this.socket.close(1000);
+  }
+}
