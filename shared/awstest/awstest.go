@@ -50,7 +50,7 @@ type Cloud struct {
 // tables, buckets and queues, whose names never clash.
 func Start(t testing.TB, settings ...string) *Cloud {
 	t.Helper()
-	python := tool(t, "python/bin/python")
+	python := Tool(t, "python/bin/python")
 	// A free port can be taken before the process listens on it; then it ends,
 	// and another port is tried.
 	var failure error
@@ -66,8 +66,9 @@ func Start(t testing.TB, settings ...string) *Cloud {
 	return nil
 }
 
-// tool gives the path of a program that scripts/install-test-tools.sh installs.
-func tool(t testing.TB, name string) string {
+// Tool gives the path of a program that scripts/install-test-tools.sh installs, by
+// its name below .tools.
+func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(moduleRoot(t), ".tools", filepath.FromSlash(name))
 	if _, err := os.Stat(path); err != nil {
@@ -110,6 +111,8 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 	cloud.command.Env = append(os.Environ(),
 		"BIND_HOST="+host, "MINISTACK_HOST="+host, "GATEWAY_PORT="+port, "MINISTACK_REGION="+Region,
 		"AWS_DEFAULT_REGION="+Region, "TMPDIR="+folder, "SFTP_ENABLED=0", "PYTHONDONTWRITEBYTECODE=1",
+		// Functions that run in it call it.
+		"AWS_ENDPOINT_URL=http://"+address,
 		// Nothing outside may be asked for credentials or reached by mistake.
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true",
 	)

@@ -2,6 +2,7 @@ package awstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,20 @@ const makeTime = 30 * time.Second
 
 // counter tells the things that tests make apart.
 type counter struct{ made atomic.Int64 }
+
+// isMade reports whether a thing is there already. Names are used once, so it is
+// a call that was repeated after its answer was lost.
+func isMade(err error) bool {
+	var code interface{ ErrorCode() string }
+	if !errors.As(err, &code) {
+		return false
+	}
+	switch code.ErrorCode() {
+	case "ResourceInUseException", "BucketAlreadyOwnedByYou", "StateMachineAlreadyExists":
+		return true
+	}
+	return false
+}
 
 func (c *counter) name(kind string) string { return fmt.Sprintf("test%d-%s", c.made.Add(1), kind) }
 
@@ -84,7 +99,7 @@ func (c *Cloud) makeTable(t testing.TB, table dynamo.Table) string {
 			StreamEnabled: aws.Bool(true), StreamViewType: dynamotypes.StreamViewTypeOldImage,
 		}
 	}
-	if _, err := client.CreateTable(ctx, input); err != nil {
+	if _, err := client.CreateTable(ctx, input); err != nil && !isMade(err) {
 		t.Fatalf("make the table %s: %v", name, err)
 	}
 	if table.TTL != "" {
@@ -119,7 +134,7 @@ func (c *Cloud) MakeBucket(t testing.TB) string {
 	if _, err := client.CreateBucket(ctx, &s3.CreateBucketInput{
 		Bucket:                    aws.String(name),
 		CreateBucketConfiguration: &s3types.CreateBucketConfiguration{LocationConstraint: s3types.BucketLocationConstraint(Region)},
-	}); err != nil {
+	}); err != nil && !isMade(err) {
 		t.Fatalf("make the bucket %s: %v", name, err)
 	}
 	return name
@@ -163,12 +178,11 @@ func (c *Cloud) MakeStateMachine(t testing.TB, definition string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
 	defer cancel()
-	made, err := sfn.NewFromConfig(c.Config()).CreateStateMachine(ctx, &sfn.CreateStateMachineInput{
-		Name: aws.String(c.made.name("jobs")), Definition: &definition,
-		RoleArn: aws.String("arn:aws:iam::" + Account + ":role/jobs"),
-	})
-	if err != nil {
+	name := c.made.name("jobs")
+	if _, err := sfn.NewFromConfig(c.Config()).CreateStateMachine(ctx, &sfn.CreateStateMachineInput{
+		Name: &name, Definition: &definition, RoleArn: aws.String("arn:aws:iam::" + Account + ":role/jobs"),
+	}); err != nil && !isMade(err) {
 		t.Fatalf("make a state machine: %v", err)
 	}
-	return *made.StateMachineArn
+	return fmt.Sprintf("arn:aws:states:%s:%s:stateMachine:%s", Region, Account, name)
 }
