@@ -135,15 +135,19 @@ func TestTheLimitHoldsAcrossInstances(t *testing.T) {
 	if highest := most(s.open, span{time.Time{}, time.Now()}); highest != limit {
 		t.Errorf("%d sessions were open at once, want %d at most, and to see as many", highest, limit)
 	}
+	var longest time.Duration
 	for _, no := range s.refused {
-		if held := most(s.held, span{no.from.Add(-time.Second), no.to}); held < limit {
-			t.Errorf("a session was refused when %d slots were taken at most for a second", held)
+		for longest <= time.Minute && most(s.held, span{no.from.Add(-longest), no.to}) < limit {
+			longest += 20 * time.Millisecond
 		}
+	}
+	if longest > time.Second {
+		t.Errorf("a session was refused when a slot had been free for %s", longest)
 	}
 	if len(s.refused) == 0 || len(s.open) < 50 {
 		t.Errorf("%d sessions and %d refusals prove nothing", len(s.open), len(s.refused))
 	}
-	t.Logf("%d sessions, %d refusals", len(s.open), len(s.refused))
+	t.Logf("%d sessions, %d refusals, a slot free for %s at most before one", len(s.open), len(s.refused), longest)
 }
 
 // The sessions of a crashed instance are counted for up to 45 seconds

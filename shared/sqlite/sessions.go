@@ -97,11 +97,31 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 	})
 }
 
-// Take takes a slot.
+var errNoSlot = fault.New(fault.Limited, "Concurrent session limit reached.")
+
+// fullAccount tells whether a slot is refused: its lease lives, it is not taken
+// yet, and the limit is reached by others whose leases live.
+const fullAccount = `select
+	exists (select 1 from session_lease where epoch = ?4 and not ` + staleLease + `)
+	and not exists (select 1 from session_slot where account = ?3 and id = ?5 and epoch = ?4)
+	and (select count(*) from session_slot join session_lease using (epoch) where account = ?3 and not ` + staleLease + `) >= ?6`
+
+// Take takes a slot. A refusal is one read, so that those who are refused never
+// keep those waiting who leave.
 //
 // Errors: fault.Limited when no slot is free; fault.Conflict when the slot's
 // own epoch is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
+	if limit > 0 {
+		var full bool
+		boot, _, stale := s.moment()
+		if err := s.db.lookup.QueryRowContext(ctx, fullAccount, boot, stale, slot.Account, slot.Epoch, slot.ID, limit).Scan(&full); err != nil {
+			return storeError("look for a slot", err)
+		}
+		if full {
+			return errNoSlot
+		}
+	}
 	return s.db.write(ctx, "take a slot", func(ctx context.Context, tx *sql.Tx) error {
 		boot, _, stale := s.moment()
 		buried, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where not dead and "+staleLease, boot, stale)
@@ -131,7 +151,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 		case own:
 			return nil
 		case limit > 0 && taken >= limit:
-			return fault.New(fault.Limited, "Concurrent session limit reached.")
+			return errNoSlot
 		}
 		_, err = tx.ExecContext(ctx, "insert into session_slot (account, id, epoch) values (?, ?, ?)",
 			slot.Account, slot.ID, slot.Epoch)
