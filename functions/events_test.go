@@ -27,7 +27,7 @@ type want struct {
 }
 
 // streaming are the functions whose methods stream.
-var streaming = []string{"content", "images"}
+var streaming = []string{"content", "images", "inference"}
 
 // Every function's program answers the events of its folder as the files beside
 // them say, in both forms where it has two.
@@ -60,6 +60,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	w.happened(t)
+	w.metered(t)
 }
 
 // answers gives a function one event and judges its answer.

@@ -19,7 +19,7 @@ import (
 )
 
 // names are all functions.
-var names = []string{"jobs", "content", "images", "files", "tokens", "models", "outcome", "arrived", "expiry", "wake"}
+var names = []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "outcome", "arrived", "expiry", "wake"}
 
 // built is the folder of the built functions and of the worker.
 var built string
@@ -66,6 +66,7 @@ type world struct {
 	// workers tells whether any is there.
 	workers *dynamo.Workers
 	bucket  *s3.Store
+	usage   *dynamo.Usage
 	// settings are the environment of the functions, and of the worker.
 	settings []string
 }
@@ -89,12 +90,13 @@ func newWorld(t *testing.T) *world {
 	}
 	for name, variable := range map[string]string{
 		"jobs": "CUTROOM_JOBS_TABLE", "files": "CUTROOM_FILES_TABLE", "credentials": "CUTROOM_CREDENTIALS_TABLE", "usage": "CUTROOM_USAGE_TABLE",
+		"sessions": "CUTROOM_SESSIONS_TABLE",
 	} {
 		settings = append(settings, variable+"="+tables[name])
 	}
 	client := dynamo.NewClient(cloud.Config())
 	w := &world{
-		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"]), files: dynamo.NewFiles(client, tables["files"]),
+		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"]), files: dynamo.NewFiles(client, tables["files"]), usage: dynamo.NewUsage(client, tables["usage"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
 		bucket:  s3.New(cloud.Config(), bucket), settings: append(settings, cloud.Environment()...),

@@ -19,6 +19,7 @@ import (
 	"cutroom/shared/fault"
 	"cutroom/shared/file"
 	"cutroom/shared/job"
+	"cutroom/shared/usage"
 )
 
 // work runs a worker on the world's queues until the test ends.
@@ -86,6 +87,16 @@ func (w *world) happened(t *testing.T) {
 	}
 	if _, err := w.files.Get(ctx, "acme", sampleOld, now); !fault.Is(err, fault.NotFound) || w.stored(t, "files/"+sampleOld) != nil {
 		t.Errorf("the file that was deleted: %v", err)
+	}
+}
+
+// Three completions, in two forms each, are metered when their answers have ended.
+func (w *world) metered(t *testing.T) {
+	t.Helper()
+	today := usage.DayOf(time.Now())
+	totals, err := w.usage.Totals(t.Context(), "acme", today, today)
+	if err != nil || len(totals) != 1 || totals[0].Requests != 6 || totals[0].CompletionTokens == 0 {
+		t.Errorf("metered: %+v, %v", totals, err)
 	}
 }
 

@@ -27,28 +27,39 @@ type Secret struct {
 
 // NewSecret makes a secret from its ARN or name.
 func NewSecret(config aws.Config, id string) *Secret {
-	return &Secret{id: id, client: secretsmanager.NewFromConfig(config, func(o *secretsmanager.Options) {
+	return &Secret{client: newClient(config), id: id}
+}
+
+func newClient(config aws.Config) *secretsmanager.Client {
+	return secretsmanager.NewFromConfig(config, func(o *secretsmanager.Options) {
 		o.Retryer = awsclient.Retryer()
 		o.HTTPClient = awsclient.HTTPClient(0)
-	})}
+	})
 }
 
 // Value gives the secret's text. A failure is not kept: the next call tries again.
 func (s *Secret) Value(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.value != nil {
-		return s.value, nil
+	if s.value == nil {
+		text, err := read(ctx, s.client, s.id)
+		if err != nil {
+			return nil, err
+		}
+		s.value = []byte(text)
 	}
+	return s.value, nil
+}
+
+func read(ctx context.Context, client *secretsmanager.Client, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
-	got, err := s.client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &s.id})
+	got, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &id})
 	if err != nil {
-		return nil, fmt.Errorf("secretsmanager: read a secret: %w", err)
+		return "", fmt.Errorf("secretsmanager: read a secret: %w", err)
 	}
 	if aws.ToString(got.SecretString) == "" {
-		return nil, errors.New("secretsmanager: the secret has no text")
+		return "", errors.New("secretsmanager: the secret has no text")
 	}
-	s.value = []byte(*got.SecretString)
-	return s.value, nil
+	return *got.SecretString, nil
 }

@@ -1,0 +1,25 @@
+// Function quota tells how many realtime sessions an account has: GET
+// /v1/realtime/quota.
+package main
+
+import (
+	"net/http"
+
+	"cutroom/shared/api"
+	"cutroom/shared/dynamo"
+	"cutroom/shared/lambdahttp"
+	"cutroom/shared/mediafunction"
+)
+
+func main() { lambdahttp.Main(quota) }
+
+func quota() (http.Handler, lambdahttp.Form, error) {
+	f, err := mediafunction.New()
+	if err != nil {
+		return nil, 0, err
+	}
+	f.Config.Sessions = dynamo.NewSessions(f.Records, f.Required("CUTROOM_SESSIONS_TABLE"))
+	f.Config.QuotaReads = f.Config.Limiter
+	handler, err := f.Handler(api.Realtime)
+	return handler, lambdahttp.Buffered, err
+}
