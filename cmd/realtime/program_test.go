@@ -24,6 +24,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/credential"
+	"cutroom/shared/session"
 	"cutroom/shared/sqlite"
 	"cutroom/shared/uptime"
 )
@@ -65,22 +66,19 @@ const (
 	patience = time.Minute
 )
 
-// fleet is a data folder whose sessions several instances serve.
+// fleet is a store whose sessions several instances serve.
 type fleet struct {
-	t        *testing.T
-	data     string
-	tiers    string
-	sessions *sqlite.Sessions
+	t *testing.T
+	// settings are the environment of the instances.
+	settings []string
+	sessions session.Store
 }
 
 // newFleet makes a data folder with an account that may have limit sessions.
 func newFleet(t *testing.T, limit int) *fleet {
 	t.Helper()
-	f := &fleet{t: t, data: t.TempDir(), tiers: filepath.Join(t.TempDir(), "tiers.yaml")}
-	if err := os.WriteFile(f.tiers, fmt.Appendf(nil, "default: {realtime_sessions: %d}\n", limit), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sqlite.Open(t.Context(), filepath.Join(f.data, "cutroom.db"), sqlite.Options{Now: time.Now})
+	data := t.TempDir()
+	db, err := sqlite.Open(t.Context(), filepath.Join(data, "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,15 +87,31 @@ func newFleet(t *testing.T, limit int) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.sessions = db.Sessions(clock)
+	makeKey(t, db.Keys())
+	return &fleet{t, []string{"CUTROOM_DATA=" + data, tiersOf(t, limit)}, db.Sessions(clock)}
+}
+
+// tiersOf gives the setting by which an account may have limit sessions.
+func tiersOf(t *testing.T, limit int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tiers.yaml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, "default: {realtime_sessions: %d}\n", limit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "CUTROOM_TIERS=" + path
+}
+
+// makeKey makes the key of the tests' account.
+func makeKey(t *testing.T, keys credential.Store) credential.Key {
+	t.Helper()
 	record, err := credential.NewKey(key, account, credential.DefaultTier, "", time.Now())
 	if err == nil {
-		err = db.Keys().CreateKey(t.Context(), record)
+		err = keys.CreateKey(t.Context(), record)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
+	return record
 }
 
 // active is the number of sessions as the quota has it.
@@ -127,7 +141,7 @@ type instance struct {
 func (f *fleet) start() *instance {
 	f.t.Helper()
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), "CUTROOM_DATA="+f.data, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_TIERS="+f.tiers)
+	cmd.Env = append(append(os.Environ(), "CUTROOM_ADDR=127.0.0.1:0"), f.settings...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		f.t.Fatal(err)
@@ -190,6 +204,16 @@ type client struct {
 	// gone is closed once the connection has ended, which err says how.
 	gone chan struct{}
 	err  error
+
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+// texts are all text messages that have come.
+func (c *client) texts() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said.String()
 }
 
 func newClient(conn *websocket.Conn) *client {
@@ -197,14 +221,18 @@ func newClient(conn *websocket.Conn) *client {
 	go func() {
 		defer close(c.gone)
 		for {
-			kind, _, err := conn.Read(context.Background())
+			kind, message, err := conn.Read(context.Background())
 			if err != nil {
 				c.err = err
 				return
 			}
 			if kind == websocket.MessageBinary {
 				c.frames <- struct{}{}
+				continue
 			}
+			c.mu.Lock()
+			c.said.Write(message)
+			c.mu.Unlock()
 		}
 	}()
 	return c

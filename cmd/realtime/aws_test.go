@@ -1,0 +1,97 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/awstest"
+	"cutroom/shared/dynamo"
+	"cutroom/shared/file"
+	"cutroom/shared/s3"
+	"cutroom/shared/usage"
+)
+
+// Instances whose records are in DynamoDB count together, read images from S3 and
+// write what was used.
+func TestInstancesInAWS(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cloud := awstest.Start(t)
+	tables, bucket := cloud.MakeTables(t), cloud.MakeBucket(t)
+	records, blobs := dynamo.NewClient(cloud.Config()), s3.New(cloud.Config(), bucket)
+	record := makeKey(t, dynamo.NewKeys(records, tables["credentials"]))
+	f := &fleet{t, append(cloud.Environment(), tiersOf(t, 2), "CUTROOM_BUCKET="+bucket,
+		"CUTROOM_CREDENTIALS_TABLE="+tables["credentials"], "CUTROOM_SESSIONS_TABLE="+tables["sessions"],
+		"CUTROOM_FILES_TABLE="+tables["files"], "CUTROOM_USAGE_TABLE="+tables["usage"]),
+		dynamo.NewSessions(records, tables["sessions"])}
+	files := file.NewService(file.Config{
+		Store: dynamo.NewFiles(records, tables["files"]), Blobs: blobs, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
+	})
+	name, err := files.NewBlob()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := blobs.Put(ctx, name, bytes.NewReader(picture())); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := files.Create(ctx, file.File{
+		Account: account, Key: record.ID, Filename: "a.jpg", MIME: "image/jpeg", Size: int64(len(picture())),
+		MD5: strings.Repeat("0", 32), Blob: name,
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	one, two := f.start(), f.start()
+	first, second := f.open(one), f.open(two)
+	f.becomes(2)
+	f.isFull(one)
+	f.isFull(two)
+	first.edit(t)
+	first.leave()
+	f.becomes(1)
+	third := f.open(two)
+	if err := second.Write(ctx, websocket.MessageText, []byte(`{"type":"set_image","image_ref":"`+stored.ID+`"}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the image is acknowledged", func() bool {
+		return strings.Contains(second.texts(), `{"type":"set_image_ack","success":true}`)
+	})
+	second.edit(t)
+
+	two.signal(t, syscall.SIGTERM)
+	for _, c := range []*client{second, third} {
+		ended, cancel := context.WithTimeout(ctx, patience)
+		if err := c.await(ended); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+			t.Errorf("the end was %v", err)
+		}
+		cancel()
+	}
+	if err := <-two.ended; err != nil {
+		t.Errorf("the program ended with %v", err)
+	}
+	f.becomes(0)
+	one.signal(t, syscall.SIGTERM)
+	if err := <-one.ended; err != nil {
+		t.Errorf("the program ended with %v", err)
+	}
+	today := usage.DayOf(time.Now())
+	totals, err := dynamo.NewUsage(records, tables["usage"]).Totals(ctx, account, usage.DayOf(time.Now().Add(-time.Hour)), today)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum usage.Counts
+	for _, total := range totals {
+		sum.Add(total.Counts)
+	}
+	if sum.Requests != 3 {
+		t.Errorf("the usage records have %+v", totals)
+	}
+}
