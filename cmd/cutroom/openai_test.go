@@ -316,7 +316,7 @@ func (c goClient) completions() {
 		}
 		return text
 	}
-	ids := complete(openai.CompletionNewParamsPromptUnion{OfArrayOfTokens: []int64{24912, 2375}})
+	ids := complete(openai.CompletionNewParamsPromptUnion{OfArrayOfTokens: []int64{15339, 1917}})
 	text := complete(openai.CompletionNewParamsPromptUnion{OfString: param.NewOpt("hello world")})
 	if ids != text || !strings.HasPrefix(text, "hello world ") {
 		c.Errorf("%q by ids, %q by text", ids, text)

@@ -329,8 +329,8 @@ func TestFormsOfAPrompt(t *testing.T) {
 	for prompt, want := range map[string][]string{
 		`"hello world"`:               {"hello world"},
 		`["hello world","bye"]`:       {"hello world", "bye"},
-		`[24912,2375]`:                {"hello world"},
-		`[[24912,2375],[24912],[11]]`: {"hello world", "hello", ","},
+		`[15339,1917]`:                {"hello world"},
+		`[[15339,1917],[15339],[11]]`: {"hello world", "hello", ","},
 	} {
 		a := complete(t, server, `"echo":true,"n":2,"prompt":`+prompt)
 		if len(a.Choices) != 2*len(want) || a.Object != "text_completion" {

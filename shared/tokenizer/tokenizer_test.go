@@ -9,14 +9,14 @@ import (
 	"cutroom/shared/tokenizer"
 )
 
-// The ids are those of the reference implementation of o200k_base.
+// The ids are those of the reference implementation of cl100k_base.
 func TestEncode(t *testing.T) {
 	tok := tokenizer.New()
 	for text, want := range map[string][]int{
 		"":              {},
-		"hello world":   {24912, 2375},
-		"Hello, World!": {13225, 11, 5922, 0},
-		"1234567":       {7633, 19354, 22},
+		"hello world":   {15339, 1917},
+		"Hello, World!": {9906, 11, 4435, 0},
+		"1234567":       {4513, 10961, 22},
 	} {
 		got, err := tok.Encode(text)
 		if err != nil || !slices.Equal(got, want) {
@@ -75,7 +75,7 @@ func TestCountOfALongText(t *testing.T) {
 
 func TestDecodeRefusesWhatIsNoToken(t *testing.T) {
 	tok := tokenizer.New()
-	for _, ids := range [][]int{{-1}, {24912, 1 << 40}, {199_998 + 1}} {
+	for _, ids := range [][]int{{-1}, {15339, 1 << 40}, {100_256 + 1}} {
 		if text, err := tok.Decode(ids...); err == nil {
 			t.Errorf("%v decodes to %q", ids, text)
 		}

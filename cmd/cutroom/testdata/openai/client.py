@@ -146,7 +146,7 @@ def completions():
     assert first.object == "text_completion" and choice.finish_reason == "length" and len(choice.token_ids) == 12
     back = client().completions.create(model=MODEL, prompt=choice.token_ids, echo=True, max_tokens=1)
     assert back.choices[0].text.startswith(choice.text) and back.usage.prompt_tokens == 12
-    several = client().completions.create(model=MODEL, prompt=[[24912, 2375], [11]], echo=True)
+    several = client().completions.create(model=MODEL, prompt=[[15339, 1917], [11]], echo=True)
     assert several.choices[0].text.startswith("hello world ") and several.choices[1].text.startswith(", ")
     text = "".join(chunk.choices[0].text for chunk in client().completions.create(model=MODEL, prompt=["a"], stream=True))
     assert text == client().completions.create(model=MODEL, prompt="a").choices[0].text
