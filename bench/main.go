@@ -4,7 +4,7 @@
 // whether it was met; it asserts nothing.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, image, burst, list, auth, gateway, realtime. It needs Linux, for a
+// sections: upload, overhead, image, burst, list, auth, gateway, realtime, start. It needs Linux, for a
 // process's memory is read from /proc, the programs ffmpeg, curl, tee, md5sum and
 // nginx, and 3 GiB of room for temporary files.
 package main
@@ -45,6 +45,7 @@ var sections = []section{
 	{"auth", (*bench).auth},
 	{"gateway", (*bench).gateway},
 	{"realtime", (*bench).realtime},
+	{"start", (*bench).start},
 }
 
 // serve starts a server on a folder of its own; stop ends it and removes that.
