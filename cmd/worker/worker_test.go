@@ -1,0 +1,244 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"cutroom/shared/awstest"
+	"cutroom/shared/dynamo"
+	"cutroom/shared/job"
+	"cutroom/shared/s3"
+	"cutroom/shared/sqs"
+	"cutroom/shared/stepfn"
+)
+
+// program is the built command.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		folder, err := os.MkdirTemp("", "worker-*")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(folder)
+		program = filepath.Join(folder, "worker")
+		if out, err := exec.Command("go", "build", "-o", program, "cutroom/cmd/worker").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build the worker: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// world is a local AWS as a worker needs it.
+type world struct {
+	jobs     *dynamo.Jobs
+	bucket   *s3.Store
+	workers  *dynamo.Workers
+	settings []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	cloud := awstest.Start(t)
+	table, bucket := cloud.MakeTable(t, "jobs"), cloud.MakeBucket(t)
+	queues := map[job.Lane]string{job.VideoLane: cloud.MakeQueue(t, 10).URL, job.ImageLane: cloud.MakeQueue(t, 10).URL}
+	definition, err := stepfn.Definition(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := dynamo.NewClient(cloud.Config())
+	machine := stepfn.NewMachine(cloud.Config(), cloud.MakeStateMachine(t, definition), queues)
+	return &world{
+		jobs:   dynamo.NewJobs(dynamo.NewRuns(client, table), machine, sqs.NewLengths(cloud.Config(), queues), time.Now),
+		bucket: s3.New(cloud.Config(), bucket), workers: dynamo.NewWorkers(client, table, time.Now),
+		settings: append(cloud.Environment(),
+			"CUTROOM_JOBS_TABLE="+table, "CUTROOM_BUCKET="+bucket, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1",
+			"CUTROOM_VIDEO_QUEUE="+queues[job.VideoLane], "CUTROOM_IMAGE_QUEUE="+queues[job.ImageLane]),
+	}
+}
+
+// submit has a job accepted that edits the sample clip.
+func (w *world) submit(t *testing.T, id string) {
+	t.Helper()
+	clip, err := os.ReadFile(filepath.Join("..", "..", "testdata", "clip.mp4"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := job.Input{Blob: job.InputBlob(id, "data"), MIME: "video/mp4", Size: int64(len(clip))}
+	if _, err := w.bucket.Put(t.Context(), input.Blob, bytes.NewReader(clip)); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	if err := w.jobs.Accept(t.Context(), job.Job{
+		ID: id, Account: "acme", Key: "key", Model: "gen-2.1", Lane: job.VideoLane, Seed: 1, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
+		Request: job.Request{Prompt: "an oil painting", Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": input}},
+	}, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until a job is as the condition says.
+func (w *world) await(t *testing.T, id, what string, is func(job.Job) bool) job.Job {
+	t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		j, err := w.jobs.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is(j) {
+			return j
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the job is not %s: %+v", what, j)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// process is a running worker.
+type process struct {
+	*exec.Cmd
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+func (p *process) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(text)
+}
+
+func (p *process) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// start runs a worker with a scratch folder of its own until the test ends.
+func (w *world) start(t *testing.T, scratch string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(program)}
+	p.Env = append(os.Environ(), append(w.settings, "CUTROOM_SCRATCH="+scratch)...)
+	p.Stdout, p.Stderr = p, p
+	p.WaitDelay = 5 * time.Second
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // fails when it has ended, as it mostly has
+		_ = p.Wait()
+		if t.Failed() {
+			t.Logf("what the worker wrote:\n%s", p.text())
+		}
+	})
+	return p
+}
+
+// health waits until a worker tells its health, and gives the URL where it does.
+func (p *process) health(t *testing.T) string {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		for line := range strings.Lines(p.text()) {
+			var entry struct{ Address string }
+			if json.Unmarshal([]byte(line), &entry) == nil && entry.Address != "" {
+				return "http://" + entry.Address + "/healthz"
+			}
+		}
+	}
+	t.Fatal("the worker does not tell its health")
+	return ""
+}
+
+// A worker that is told to end hands its job back at once, which costs the job
+// no run, and any other worker goes on with it.
+func TestAWorkerThatEndsHandsItsJobBack(t *testing.T) {
+	w := newWorld(t)
+	first, second := t.TempDir(), t.TempDir()
+	leaving := w.start(t, first)
+	if response, err := http.Get(leaving.health(t)); err != nil || response.StatusCode != 200 {
+		t.Errorf("health: %v, %v", response, err)
+	} else {
+		response.Body.Close()
+	}
+	const id = "job_01K00000000000000000WRKERA"
+	w.submit(t, id)
+	w.await(t, id, "processing", func(j job.Job) bool { return j.Status == job.Processing })
+	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+		if warm, err := w.workers.Warm(t.Context(), lane); err != nil || !warm {
+			t.Errorf("the lane %s is warm: %v, %v", lane, warm, err)
+		}
+	}
+	if err := leaving.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := leaving.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if j, err := w.jobs.Get(t.Context(), id); err != nil || j.Runs != 0 || j.Status != job.Processing {
+		t.Errorf("handed back it is %s after %d runs, %v", j.Status, j.Runs, err)
+	}
+	if left, err := os.ReadDir(first); err != nil || len(left) > 0 {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+
+	w.start(t, second)
+	j := w.await(t, id, "completed", func(j job.Job) bool { return j.Status.Terminal() })
+	if j.Status != job.Completed || j.Runs != 1 || j.Progress != 1 {
+		t.Fatalf("it is %s after %d runs: %+v", j.Status, j.Runs, j.Failure)
+	}
+	content, err := w.bucket.Open(t.Context(), j.Result.Blob, 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	sum := sha256.New()
+	if size, err := io.Copy(sum, content); err != nil || size != j.Result.Size || hex.EncodeToString(sum.Sum(nil)) != j.Result.SHA256 {
+		t.Errorf("the result has %d bytes, %v; the record says %+v", size, err, j.Result)
+	}
+}
+
+// What is missing or wrong stops the start, with one line that names it.
+func TestSettings(t *testing.T) {
+	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a", "CUTROOM_ADDR=127.0.0.1:0"}
+	for _, c := range []struct {
+		settings []string
+		says     string
+	}{
+		{nil, "CUTROOM_JOBS_TABLE: it is not set\n"},
+		{complete[:3], "CUTROOM_IMAGE_QUEUE: it is not set\n"},
+		{append(complete, "CUTROOM_WORKERS=none"), "CUTROOM_WORKERS: \"none\" is no whole number from 1 to 256\n"},
+		{append(complete, "CUTROOM_ENGINE=other"), "CUTROOM_ENGINE: \"other\" is not preview, the one engine that there is\n"},
+		{append(complete, "CUTROOM_ENHANCE_MODEL=m"), "CUTROOM_ENHANCE_URL: it is empty, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set\n"},
+		{append(complete, "CUTROOM_SCRATCH=/dev/null"), "CUTROOM_SCRATCH: mkdir /dev/null: not a directory\n"},
+		{append(complete, "CUTROOM_ADDR=nowhere"), "CUTROOM_ADDR: listen tcp: address nowhere: missing port in address\n"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		command := exec.CommandContext(ctx, program)
+		command.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.settings...)
+		var stderr bytes.Buffer
+		command.Stderr = &stderr
+		err := command.Run()
+		cancel()
+		if err == nil || stderr.String() != c.says {
+			t.Errorf("with %v it says %q, %v; want %q", c.settings, stderr.String(), err, c.says)
+		}
+	}
+}
