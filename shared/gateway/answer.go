@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -34,17 +33,16 @@ func keepBuffer(buffer *[]byte) {
 }
 
 // answer passes on an answer that is no stream.
-func (c *completion) answer(ctx context.Context, response *http.Response, dog watchdog, secret string) *failure {
+func (c *completion) answer(r reply, secret string) *failure {
 	read := answerBuffers.Get().(*[]byte)
 	defer keepBuffer(read)
-	body, err := c.readAnswer((*read)[:0], response, dog)
+	body, err := c.readAnswer((*read)[:0], r)
 	*read = body
 	if err != nil {
-		f := brokenOff(ctx, err)
+		f := brokenOff(err)
 		f.elsewhere = f.outcome == Failed && !errors.Is(err, errAnswerTooLong)
 		return f
 	}
-	dog.rest()
 	c.tally.reset()
 	completion, ok := parseObject(body)
 	if !ok {
@@ -63,10 +61,11 @@ func (c *completion) answer(ctx context.Context, response *http.Response, dog wa
 }
 
 // readAnswer appends the body to a buffer.
-func (c *completion) readAnswer(body []byte, response *http.Response, dog watchdog) ([]byte, error) {
-	if n := response.ContentLength; n >= int64(cap(body)) && n < trustedLength {
+func (c *completion) readAnswer(body []byte, r reply) ([]byte, error) {
+	if n := r.length; n >= int64(cap(body)) && n < trustedLength {
 		body = make([]byte, 0, n+1) // one more, to see the end
 	}
+	r.body.allow(c.idle())
 	for {
 		if len(body) == cap(body) {
 			if len(body) > maxAnswer {
@@ -76,8 +75,7 @@ func (c *completion) readAnswer(body []byte, response *http.Response, dog watchd
 			copy(grown, body)
 			body = grown
 		}
-		dog.arm(c.idle())
-		n, err := response.Body.Read(body[len(body):cap(body)])
+		n, err := r.body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if err == io.EOF {
 			return body, nil
@@ -92,27 +90,27 @@ func (c *completion) readAnswer(body []byte, response *http.Response, dog watchd
 // field of interface.md, "Completion objects", under the caller's name of the
 // model; and meters it.
 func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, *failure) {
-	var edits []edit
+	edits := make([]edit, 0, 8)
+	var id, object, created, named, broken bool
 	var choices, used gjson.Result
-	var broken bool
-	missing := map[string]string{
-		"id":      `"id":` + string(quote(answerID(c.route, httpserver.RequestID(c.r.Context())))),
-		"object":  `"object":"` + answerObject(c.route) + `"`,
-		"created": `"created":` + strconv.FormatInt(c.begun.Unix(), 10),
-		"model":   `"model":` + string(c.pool.slug),
-	}
 	answer.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
+		case "id":
+			id = true
+		case "object":
+			object = true
+		case "created":
+			created = true
+		case "model":
+			named = true
+			edits = append(edits, replace(value, c.pool.slug))
 		case "choices":
 			choices = value
 		case "usage":
 			used = value
 		case "error":
 			broken = value.Type != gjson.Null
-		case "model":
-			edits = append(edits, replace(value, c.pool.slug))
 		}
-		delete(missing, key.Str)
 		return true
 	})
 	c.tally.report(used)
@@ -133,10 +131,17 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, 
 	})
 	c.settle()
 	var members []string
-	for _, name := range []string{"id", "object", "created", "model"} {
-		if member, ok := missing[name]; ok {
-			members = append(members, member)
-		}
+	if !id {
+		members = append(members, `"id":`+string(quote(answerID(c.route, httpserver.RequestID(c.r.Context())))))
+	}
+	if !object {
+		members = append(members, `"object":"`+answerObject(c.route)+`"`)
+	}
+	if !created {
+		members = append(members, `"created":`+strconv.FormatInt(c.begun.Unix(), 10))
+	}
+	if !named {
+		members = append(members, `"model":`+string(c.pool.slug))
 	}
 	if used.Exists() {
 		edits = appendUsage(edits, used, c.counts, c.route)
@@ -178,7 +183,9 @@ func appendChoice(edits []edit, choice gjson.Result, position int, route Route) 
 			members = append(members, `"`+name+`":`+otherwise)
 		}
 	}
-	ensure(index, index.Type == gjson.Number, "index", strconv.Itoa(position))
+	if index.Type != gjson.Number {
+		ensure(index, false, "index", strconv.Itoa(position))
+	}
 	ensure(finish, finish.Type == gjson.String, "finish_reason", `"stop"`)
 	if route == model.Completions {
 		ensure(text, text.Type == gjson.String, "text", `""`)
@@ -235,29 +242,41 @@ func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Rou
 	if !used.IsObject() || counts.Estimated > 0 {
 		return append(edits, replace(used, appendCounts(nil, counts, route)))
 	}
-	missing := map[string]string{"total_tokens": strconv.FormatInt(billed(counts), 10)}
-	if route == model.Chat {
-		missing["prompt_tokens_details"] = `{"cached_tokens":0}`
-		missing["completion_tokens_details"] = `{"reasoning_tokens":0}`
-	}
-	detail := map[string]string{"prompt_tokens_details": "cached_tokens", "completion_tokens_details": "reasoning_tokens"}
-	used.ForEach(func(key, value gjson.Result) bool {
-		otherwise, wanted := missing[key.Str]
-		delete(missing, key.Str)
-		switch name := detail[key.Str]; {
-		case !wanted:
-		case name == "" && value.Type != gjson.Number, name != "" && !value.IsObject():
-			edits = append(edits, replace(value, []byte(otherwise)))
-		case name != "" && !value.Get(name).Exists():
+	const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
+	var total, prompt, completion bool
+	detail := func(value gjson.Result, name string) {
+		switch {
+		case !value.IsObject():
+			edits = append(edits, replace(value, []byte(`{"`+name+`":0}`)))
+		case !value.Get(name).Exists():
 			edits = append(edits, insertMembers(value, `"`+name+`":0`))
+		}
+	}
+	used.ForEach(func(key, value gjson.Result) bool {
+		switch {
+		case key.Str == "total_tokens":
+			total = true
+			if value.Type != gjson.Number {
+				edits = append(edits, replace(value, strconv.AppendInt(nil, billed(counts), 10)))
+			}
+		case key.Str == promptDetails && route == model.Chat:
+			prompt = true
+			detail(value, "cached_tokens")
+		case key.Str == completionDetails && route == model.Chat:
+			completion = true
+			detail(value, "reasoning_tokens")
 		}
 		return true
 	})
 	var members []string
-	for _, name := range []string{"total_tokens", "prompt_tokens_details", "completion_tokens_details"} {
-		if otherwise, ok := missing[name]; ok {
-			members = append(members, `"`+name+`":`+otherwise)
-		}
+	if !total {
+		members = append(members, `"total_tokens":`+strconv.FormatInt(billed(counts), 10))
+	}
+	if !prompt && route == model.Chat {
+		members = append(members, `"`+promptDetails+`":{"cached_tokens":0}`)
+	}
+	if !completion && route == model.Chat {
+		members = append(members, `"`+completionDetails+`":{"reasoning_tokens":0}`)
 	}
 	if len(members) > 0 {
 		edits = append(edits, insertMembers(used, members...))

@@ -1,10 +1,7 @@
 package gateway
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -77,28 +74,28 @@ func (c *completion) serve() *Error {
 
 // attempt calls one upstream and passes its answer on.
 func (c *completion) attempt(l lease) *failure {
-	ctx, cancel := context.WithCancelCause(c.r.Context())
-	defer cancel(nil)
-	secret, err := l.secret.get(ctx)
+	secret, err := l.secret.get(c.r.Context())
 	if err != nil {
 		return failed(err)
 	}
-	dog := newWatchdog(cancel, c.firstByte())
-	defer dog.rest()
-	response, err := l.transport.RoundTrip(c.upstreamRequest(ctx, l, secret))
 	c.asked = true
+	r, err := l.transport.call(c.r.Context(), outgoing{
+		target: l.urls[c.route], body: c.request.Body(l.row.Model), stream: c.request.Stream,
+		// Of the caller's header an upstream gets the request's id alone.
+		requestID: httpserver.RequestID(c.r.Context()), secret: secret, firstByte: c.firstByte(),
+	})
 	if err != nil {
-		return unreachable(ctx, err)
+		return unreachable(err)
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		dog.arm(idleTime)
-		return refused(response, secret)
+	defer r.body.Close()
+	if r.status != http.StatusOK {
+		r.body.allow(c.idle())
+		return refused(r, secret)
 	}
 	if c.request.Stream {
-		return c.relay(ctx, response, dog, secret)
+		return c.relay(r, secret)
 	}
-	return c.answer(ctx, response, dog, secret)
+	return c.answer(r, secret)
 }
 
 func (c *completion) firstByte() time.Duration {
@@ -118,35 +115,6 @@ func (c *completion) idle() time.Duration {
 	return idleTime
 }
 
-// upstreamRequest makes the request that an upstream gets: of the caller's
-// header it has the request id alone.
-func (c *completion) upstreamRequest(ctx context.Context, l lease, secret string) *http.Request {
-	body := c.request.Body(l.row.Model)
-	target := l.urls[c.route]
-	header := make(http.Header, 6)
-	header["Content-Type"] = jsonType
-	header["User-Agent"] = userAgent
-	header["X-Request-Id"] = []string{httpserver.RequestID(c.r.Context())}
-	// Without a value it is not sent. It lets the transport repeat the request
-	// on a new connection where a kept one turns out to be closed.
-	header["X-Idempotency-Key"] = nil
-	if c.request.Stream {
-		header["Accept"] = streamType
-	}
-	if secret != "" {
-		header["Authorization"] = []string{"Bearer " + secret}
-	}
-	request := &http.Request{
-		Method: http.MethodPost, URL: target, Host: target.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
-	}
-	return request.WithContext(ctx)
-}
-
-var userAgent = []string{"cutroom"}
-
 // failed is an upstream that gave no answer, whether it could not be reached or
 // answered what is none.
 func failed(cause error) *failure {
@@ -163,9 +131,9 @@ func upstreamTimeout() *Error {
 
 // unreachable is an upstream that no header came from. Whatever it is, another
 // one may be tried, but for one that was waited for as long as a call may wait.
-func unreachable(ctx context.Context, err error) *failure {
-	if errors.Is(context.Cause(ctx), errSilent) {
-		return &failure{told: upstreamTimeout(), outcome: TimedOut, cause: errSilent}
+func unreachable(err error) *failure {
+	if errors.Is(err, errSilent) {
+		return &failure{told: upstreamTimeout(), outcome: TimedOut, cause: err}
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -177,9 +145,9 @@ func unreachable(ctx context.Context, err error) *failure {
 }
 
 // brokenOff is an upstream whose answer did not come to its end.
-func brokenOff(ctx context.Context, err error) *failure {
-	if errors.Is(context.Cause(ctx), errSilent) {
-		return &failure{told: upstreamTimeout(), outcome: TimedOut, cause: errSilent}
+func brokenOff(err error) *failure {
+	if errors.Is(err, errSilent) {
+		return &failure{told: upstreamTimeout(), outcome: TimedOut, cause: err}
 	}
 	return failed(err)
 }

@@ -16,13 +16,9 @@ import (
 	"cutroom/shared/usage"
 )
 
-const (
-	// trustedLength is how much memory a declared length is given before the
-	// bytes are there.
-	trustedLength = 1 << 20
-	// meterTime bounds how long an answer waits for its metering.
-	meterTime = 5 * time.Second
-)
+// trustedLength is how much memory a declared length is given before the bytes
+// are there.
+const trustedLength = 1 << 20
 
 // completion is one call of a completions route.
 type completion struct {
@@ -159,8 +155,7 @@ func (c *completion) settle() {
 	c.settled = true
 	c.stream.hush()
 	c.counts = c.tally.counts(c.promptTokens)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), meterTime)
-	defer cancel()
+	ctx := context.WithoutCancel(c.r.Context())
 	c.charge(ctx, c.w.Header(), c.who, billed(c.counts))
 	err := c.Meter.Record(ctx, usage.Record{
 		ID: c.NewID(), Account: c.who.Account(), Key: c.who.Key.ID, Model: c.request.Model.ID, Day: usage.DayOf(c.Now()), Counts: c.counts,

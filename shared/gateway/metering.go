@@ -11,7 +11,8 @@ import (
 // it writes before it returns.
 type Meter interface {
 	// Record takes what one completion has used. It is called before the answer
-	// ends, also when the caller has left; the context outlives the caller.
+	// ends, also when the caller has left. The context outlives the caller and has
+	// no limit: who calls a store that may hang sets one.
 	Record(ctx context.Context, record usage.Record) error
 }
 

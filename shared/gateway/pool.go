@@ -109,7 +109,7 @@ func (s *standing) retire(next *standing) {
 			kept := next != nil && next.pools[id] != nil &&
 				slices.ContainsFunc(next.pools[id].members, func(other member) bool { return other.upstream == m.upstream })
 			if !kept {
-				m.transport.CloseIdleConnections()
+				m.transport.closeIdle()
 			}
 		}
 	}

@@ -24,12 +24,12 @@ const (
 // What says that the request is wrong is passed on. What says that the upstream
 // is busy or broken sends the call to another one. The rest, such as an unknown
 // key or model, is a mistake of this service's own settings.
-func refused(response *http.Response, secret string) *failure {
+func refused(r reply, secret string) *failure {
 	// What of the body cannot be read is not told.
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
-	f := &failure{told: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", response.StatusCode)}
-	rest := retryAfter(response.Header)
-	switch response.StatusCode {
+	body, _ := io.ReadAll(io.LimitReader(r.body, maxRefusal))
+	f := &failure{told: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", r.status)}
+	rest := r.rest()
+	switch r.status {
 	case http.StatusTooManyRequests:
 		f.outcome, f.elsewhere, f.rest = Overloaded, true, rest
 		f.told = &Error{
@@ -46,8 +46,8 @@ func refused(response *http.Response, secret string) *failure {
 	case http.StatusGatewayTimeout:
 		f.elsewhere, f.told = true, upstreamTimeout()
 	default:
-		if isCallersFault(response.StatusCode) {
-			return &failure{told: passedOn(response.StatusCode, body, secret), outcome: Refused}
+		if isCallersFault(r.status) {
+			return &failure{told: passedOn(r.status, body, secret), outcome: Refused}
 		}
 	}
 	return f
@@ -113,19 +113,18 @@ func errorInside(object gjson.Result, secret string) *failure {
 	return failed(fmt.Errorf("it answered with an error inside of status 200"))
 }
 
-// retryAfter reads how long an upstream asks to wait, in seconds or until a
+// rest reads how long the upstream asks to be left alone, in seconds or until a
 // date; 0 when it does not.
-func retryAfter(header http.Header) time.Duration {
-	field := header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(field); err == nil {
+func (r reply) rest() time.Duration {
+	if seconds, err := strconv.Atoi(r.retryAfter); err == nil {
 		return min(max(time.Duration(seconds), 0), 24*3600) * time.Second
 	}
-	at, err := http.ParseTime(field)
+	at, err := http.ParseTime(r.retryAfter)
 	if err != nil {
 		return 0
 	}
-	// Against the upstream's own clock, where it tells it.
-	now, err := http.ParseTime(header.Get("Date"))
+	// By the upstream's own clock, where it tells it.
+	now, err := http.ParseTime(r.date)
 	if err != nil {
 		now = time.Now()
 	}

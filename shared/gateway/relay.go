@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"io"
 	"mime"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -31,19 +29,19 @@ var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
 // relay passes a stream on, chunk by chunk, each as soon as it is there. While
 // the caller takes its time the upstream has to wait: nothing is read ahead but
 // what the reader's buffer holds.
-func (c *completion) relay(ctx context.Context, response *http.Response, dog watchdog, secret string) *failure {
-	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); strings.HasSuffix(kind, "json") {
-		return c.notStreamed(response, secret)
+func (c *completion) relay(answer reply, secret string) *failure {
+	if kind, _, _ := mime.ParseMediaType(answer.contentType); strings.HasSuffix(kind, "json") {
+		return c.notStreamed(answer, secret)
 	}
 	reader := eventReaders.Get().(*eventReader)
-	reader.reset(response.Body)
+	reader.reset(answer.body)
 	defer func() {
 		reader.source = nil
 		if len(reader.buf) <= maxKeptBuffer && cap(reader.joined) <= maxKeptBuffer {
 			eventReaders.Put(reader)
 		}
 	}()
-	relay := relay{completion: c, secret: secret}
+	relay := relay{completion: c, secret: secret, body: answer.body}
 	c.tally.reset()
 	for {
 		e, ok, err := reader.next()
@@ -54,16 +52,16 @@ func (c *completion) relay(ctx context.Context, response *http.Response, dog wat
 				return relay.fail(f)
 			}
 			if done {
-				return relay.finish(reader, dog)
+				return relay.finish(reader)
 			}
 			if len(c.stream.out) < maxUnsent {
 				continue
 			}
-		case err == io.EOF && relay.begun && (relay.finished || framed(response)):
+		case err == io.EOF && relay.begun && (relay.finished || answer.framed):
 			// It left the [DONE] out.
-			return relay.finish(reader, dog)
+			return relay.finish(reader)
 		case err != nil:
-			f := brokenOff(ctx, err)
+			f := brokenOff(err)
 			f.elsewhere = !relay.begun && f.outcome == Failed
 			return relay.fail(f)
 		}
@@ -73,21 +71,14 @@ func (c *completion) relay(ctx context.Context, response *http.Response, dog wat
 		if ok {
 			continue
 		}
-		// Until the first chunk the time for the first byte runs on.
-		if relay.begun {
-			dog.arm(c.idle())
-		}
 		reader.fill()
-		if relay.begun {
-			dog.rest()
-		}
 	}
 }
 
 // notStreamed is an upstream that answers with one JSON text instead of a
 // stream: an error, mostly.
-func (c *completion) notStreamed(response *http.Response, secret string) *failure {
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+func (c *completion) notStreamed(answer reply, secret string) *failure {
+	body, err := io.ReadAll(io.LimitReader(answer.body, maxRefusal))
 	if object, ok := parseObject(body); err == nil && ok && object.Get("error").IsObject() {
 		c.tally.report(object.Get("usage"))
 		return errorInside(object, secret)
@@ -95,16 +86,11 @@ func (c *completion) notStreamed(response *http.Response, secret string) *failur
 	return failed(errNoStream)
 }
 
-// framed reports whether the end of the body tells that it is whole; a body that
-// ends with its connection may have been cut off anywhere.
-func framed(response *http.Response) bool {
-	return response.ContentLength >= 0 || len(response.TransferEncoding) > 0 || response.ProtoMajor > 1
-}
-
 // relay is the passing on of one stream.
 type relay struct {
 	*completion
 	secret string
+	body   replyBody
 	// begun reports that a chunk was there, finished that a choice gave the
 	// reason of its end.
 	begun, finished bool
@@ -161,6 +147,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	}
 	if !r.begun {
 		r.begun, r.firstToken = true, r.Now()
+		r.body.allow(r.idle())
 	}
 	none := true
 	choices.ForEach(func(_, choice gjson.Result) bool {
@@ -193,7 +180,7 @@ func (r *relay) fail(f *failure) *failure {
 
 // finish meters and ends the stream, and leaves the upstream's connection fit
 // for the next call where that takes no time.
-func (r *relay) finish(reader *eventReader, dog watchdog) *failure {
+func (r *relay) finish(reader *eventReader) *failure {
 	r.settle()
 	if r.request.IncludeUsage {
 		r.tellUsage()
@@ -201,7 +188,7 @@ func (r *relay) finish(reader *eventReader, dog watchdog) *failure {
 	if r.stream.finish(r.counts) != nil {
 		return &failure{told: upstreamFailed(), outcome: Abandoned}
 	}
-	dog.arm(restTime)
+	r.body.allow(restTime)
 	for range restReads {
 		if reader.err != nil {
 			break

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,7 +23,58 @@ const (
 	idleConnectionTime = 55 * time.Second
 	// maxAnswerHeader bounds the header of an upstream's answer, in bytes.
 	maxAnswerHeader = 64 << 10
+	// longestCall bounds one call of an upstream, however lively it is.
+	longestCall = time.Hour
 )
+
+// errSilent is the error of an upstream that was silent for too long.
+var errSilent = errors.New("the upstream was silent for too long")
+
+// transport carries the calls of one upstream. It follows no redirects, and asks
+// for no compression, as that would hold chunks back.
+type transport interface {
+	// call sends a request and gives the head of its answer. The end of the
+	// context ends the call, the reading of the answer's body included.
+	//
+	// Errors: errSilent; a net.Error with Timeout where no connection came about
+	// in time.
+	call(ctx context.Context, o outgoing) (reply, error)
+	// closeIdle closes the connections that no call uses.
+	closeIdle()
+}
+
+// outgoing is a request for an upstream.
+type outgoing struct {
+	target *url.URL
+	body   []byte
+	// requestID and secret are left out where they are empty.
+	requestID, secret string
+	stream            bool
+	// firstByte is how long the answer may be in coming.
+	firstByte time.Duration
+}
+
+// reply is what an upstream answers.
+type reply struct {
+	status int
+	// contentType, retryAfter and date are fields of the header.
+	contentType, retryAfter, date string
+	// length is the body's, -1 where it was not declared.
+	length int64
+	// framed reports whether the end of the body tells that it is whole; one that
+	// ends with its connection may have been cut off anywhere.
+	framed bool
+	body   replyBody
+}
+
+// replyBody is the body of an answer. Its reading gives errSilent when the
+// upstream is silent for too long.
+type replyBody interface {
+	io.ReadCloser
+	// allow bounds the silence before each byte from now on. Before it is called
+	// the time for the first byte runs on.
+	allow(silence time.Duration)
+}
 
 // dialer makes the connections to upstreams.
 type dialer struct {
@@ -29,20 +82,12 @@ type dialer struct {
 	embedded *memoryListener
 }
 
-// transport carries the calls of one upstream.
-type transport interface {
-	http.RoundTripper
-	CloseIdleConnections()
-}
-
-// transport makes what carries the calls of one upstream. It follows no
-// redirects, asks for no compression, as that would hold chunks back, and
-// speaks HTTP/2 where the server does and there is TLS.
+// transport makes what carries the calls of one upstream.
 func (d dialer) transport(base string, connect time.Duration) transport {
 	if connect == 0 {
 		connect = connectTime
 	}
-	transport := &http.Transport{
+	general := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: connect}).DialContext,
 		TLSHandshakeTimeout:    connect,
@@ -53,14 +98,14 @@ func (d dialer) transport(base string, connect time.Duration) transport {
 		MaxResponseHeaderBytes: maxAnswerHeader,
 	}
 	if base == model.Embedded && d.embedded != nil {
-		transport.Proxy = nil
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return d.embedded.dial(ctx) }
-		return transport
+		general.Proxy = nil
+		general.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return d.embedded.dial(ctx) }
+		return &generalTransport{general}
 	}
-	if address, ok := plainAddress(base, transport.Proxy); ok {
-		return &plainTransport{Transport: transport, address: address}
+	if address, ok := plainAddress(base, general.Proxy); ok {
+		return &plainTransport{general: generalTransport{general}, dial: general.DialContext, address: address}
 	}
-	return transport
+	return &generalTransport{general}
 }
 
 // plainAddress gives where a server listens that is called without TLS and

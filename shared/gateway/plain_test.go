@@ -1,0 +1,144 @@
+package gateway_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// keeping is a model server that keeps its connections: it answers the requests
+// of each with these texts in their order, and closes it after the last.
+func keeping(t *testing.T, answers ...string) (u *upstream, connections *atomic.Int64) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	connections = &atomic.Int64{}
+	u = &upstream{url: "http://" + listener.Addr().String() + "/v1"}
+	u.gone.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			u.gone.Go(func() {
+				defer conn.Close()
+				reader := bufio.NewReader(conn)
+				for _, answer := range answers {
+					request, err := http.ReadRequest(reader)
+					if err != nil {
+						return
+					}
+					if _, err := io.Copy(io.Discard, request.Body); err != nil {
+						return
+					}
+					io.WriteString(conn, answer)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		u.gone.Wait()
+	})
+	return u, connections
+}
+
+func inLength(body string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+func inChunks(body, trailer string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n%s\r\n", len(body), body, trailer)
+}
+
+// A connection serves call after call, whatever their answers, and one that the
+// server has closed meanwhile costs no call.
+func TestConnectionsAreKept(t *testing.T) {
+	stream := eventStream(chunk("one"), last, used, done)
+	u, connections := keeping(t,
+		inLength(whole), inChunks(stream, ""), inLength(whole), inChunks(stream, "X-Trailer: a\r\n"),
+		"HTTP/1.1 400 no\r\ncontent-length: 2\r\n\r\n{}", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"+inLength(whole))
+	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	for round := range 3 {
+		for i, status := range []int{200, 200, 200, 200, 400, 200} {
+			request := plain
+			if i == 1 || i == 3 {
+				request = streamed
+			}
+			if a := w.chat(request); a.status != status || a.err != nil {
+				t.Errorf("round %d, call %d: %d %s: %v", round, i, a.status, a.body, a.err)
+			}
+		}
+		if n := connections.Load(); n != int64(round+1) {
+			t.Errorf("%d connections after %d times as many calls as one takes", n, round+1)
+		}
+	}
+}
+
+// What an upstream may write of HTTP, and what is no answer.
+func TestAnswersOnTheWire(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	for name, c := range map[string]struct {
+		answer string
+		status int
+	}{
+		"no reason":                   {strings.Replace(inLength(whole), "200 OK", "200", 1), 200},
+		"lines that end with LF":      {strings.Replace(inLength(whole), "\r\n", "\n", 4), 200},
+		"fields in capitals":          {strings.Replace(inLength(whole), "Content-Length", "CONTENT-LENGTH", 1), 200},
+		"a long field":                {strings.Replace(inLength(whole), "\r\n", "\r\nX: "+long+"\r\n", 1), 200},
+		"until the connection's end":  {"HTTP/1.1 200 OK\r\n\r\n" + whole, 200},
+		"HTTP/1.0":                    {strings.Replace(inLength(whole), "HTTP/1.1", "HTTP/1.0", 1), 200},
+		"chunks":                      {inChunks(whole, ""), 200},
+		"the same length twice":       {strings.Replace(inLength(whole), "\r\n", fmt.Sprintf("\r\nContent-Length: %d\r\n", len(whole)), 1), 200},
+		"two lengths":                 {strings.Replace(inLength(whole), "\r\n", "\r\nContent-Length: 3\r\n", 1), 502},
+		"a length that is none":       {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n" + whole, 502},
+		"an unknown coding":           {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n" + whole, 502},
+		"chunks that are none":        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 502},
+		"chunks that are cut off":     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n{", 502},
+		"chunks without their end":    {strings.TrimSuffix(inChunks(whole, ""), "\r\n"), 502},
+		"a trailer without end":       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + strings.Repeat("X: "+long+"\r\n", 10), 502},
+		"no content":                  {"HTTP/1.1 204 No Content\r\n\r\n", 502},
+		"HTTP/2":                      {"HTTP/2.0 200 OK\r\n\r\n" + whole, 502},
+		"a status that is none":       {"HTTP/1.1 2000 OK\r\n\r\n" + whole, 502},
+		"interim answers for ever":    {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 100) + inLength(whole), 502},
+		"a line of the header alone":  {"HTTP/1.1 200 OK\r\nContent-Le", 502},
+		"an upgrade":                  {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n" + whole, 502},
+		"a length, and chunks":        {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks(whole, "")[len("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"):], 200},
+		"an answer that is too short": {inLength(whole)[:200], 502},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u, _ := keeping(t, c.answer)
+			w := newWorld(t, setup{upstreams: []*upstream{u}})
+			a := w.chat(plain)
+			if a.status != c.status || c.status == 200 && a.body != asSmall(whole) {
+				t.Errorf("got %d %s, want %d", a.status, a.body, c.status)
+			}
+		})
+	}
+}
+
+// A request beyond what a connection's buffers hold is carried as well.
+func TestLargeRequests(t *testing.T) {
+	large := strings.Replace(plain, "one two", strings.Repeat("x", 8<<20), 1)
+	u := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	if a := w.chat(large); a.status != 200 || len(u.seen()[0].body) < 8<<20 {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	large = strings.Replace(streamed, "one two", strings.Repeat("x", 8<<20), 1)
+	u.now(events(chunk("one"), last, used, done))
+	if a := w.chat(large); a.body != eventStream(asSmall(chunk("one")), asSmall(last), done) {
+		t.Errorf("got %s", a.body)
+	}
+	u.now(func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); c.reset() })
+	if a := w.chat(large); !strings.Contains(a.body, "upstream_error") {
+		t.Errorf("got %s", a.body)
+	}
+}
