@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"cutroom/shared/api"
+	"cutroom/shared/awsmedia"
 	"cutroom/shared/lambdahttp"
-	"cutroom/shared/mediafunction"
 	"cutroom/shared/s3"
 )
 
@@ -19,7 +19,7 @@ func content() (http.Handler, lambdahttp.Form, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := mediafunction.New()
+	f, err := awsmedia.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"cutroom/shared/api"
+	"cutroom/shared/awsmedia"
 	"cutroom/shared/file"
 	"cutroom/shared/lambdahttp"
-	"cutroom/shared/mediafunction"
 	"cutroom/shared/s3"
 	"cutroom/shared/secretsmanager"
 )
@@ -16,7 +16,7 @@ import (
 func main() { lambdahttp.Main(files) }
 
 func files() (http.Handler, lambdahttp.Form, error) {
-	f, err := mediafunction.New()
+	f, err := awsmedia.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}

@@ -8,17 +8,14 @@ import (
 	"time"
 
 	"cutroom/shared/api"
+	"cutroom/shared/awsmedia"
 	"cutroom/shared/dynamo"
 	"cutroom/shared/file"
 	"cutroom/shared/lambda"
 	"cutroom/shared/lambdahttp"
-	"cutroom/shared/mediafunction"
 	"cutroom/shared/sqs"
 	"cutroom/shared/stepfn"
 )
-
-// videoWait is how long a caller waits for a video (decisions.md, "Jobs").
-const videoWait = 270 * time.Second
 
 func main() { lambdahttp.Main(images) }
 
@@ -27,7 +24,7 @@ func images() (http.Handler, lambdahttp.Form, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := mediafunction.New()
+	f, err := awsmedia.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -35,13 +32,13 @@ func images() (http.Handler, lambdahttp.Form, error) {
 	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(f.AWS, queues))
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
-	f.Config.VideoWait = videoWait
-	var waker mediafunction.Waker
+	f.Config.VideoWait = awsmedia.VideoWait
+	var waker awsmedia.Waker
 	if name := f.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
 		waker = lambda.NewFunction(f.AWS, name)
 	}
 	workers := dynamo.NewWorkers(f.Records, f.Required("CUTROOM_JOBS_TABLE"), time.Now)
-	f.Config.Warm = mediafunction.Wake(workers, waker, time.Now, f.Config.Logger)
+	f.Config.Warm = awsmedia.Wake(workers, waker, time.Now, f.Config.Logger)
 	handler, err := f.Handler(api.Generate)
 	return handler, form, err
 }

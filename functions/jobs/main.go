@@ -5,9 +5,9 @@ import (
 	"net/http"
 
 	"cutroom/shared/api"
+	"cutroom/shared/awsmedia"
 	"cutroom/shared/file"
 	"cutroom/shared/lambdahttp"
-	"cutroom/shared/mediafunction"
 	"cutroom/shared/sqs"
 	"cutroom/shared/stepfn"
 )
@@ -15,7 +15,7 @@ import (
 func main() { lambdahttp.Main(jobs) }
 
 func jobs() (http.Handler, lambdahttp.Form, error) {
-	f, err := mediafunction.New()
+	f, err := awsmedia.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}

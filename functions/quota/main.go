@@ -6,15 +6,15 @@ import (
 	"net/http"
 
 	"cutroom/shared/api"
+	"cutroom/shared/awsmedia"
 	"cutroom/shared/dynamo"
 	"cutroom/shared/lambdahttp"
-	"cutroom/shared/mediafunction"
 )
 
 func main() { lambdahttp.Main(quota) }
 
 func quota() (http.Handler, lambdahttp.Form, error) {
-	f, err := mediafunction.New()
+	f, err := awsmedia.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"cutroom/shared/api"
+	"cutroom/shared/awsmedia"
 	"cutroom/shared/credential"
 	"cutroom/shared/lambdahttp"
-	"cutroom/shared/mediafunction"
 )
 
 func main() { lambdahttp.Main(tokens) }
 
 func tokens() (http.Handler, lambdahttp.Form, error) {
-	f, err := mediafunction.New()
+	f, err := awsmedia.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,4 +1,4 @@
-package mediafunction
+package awsmedia
 
 import (
 	"context"

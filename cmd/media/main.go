@@ -1,0 +1,82 @@
+// Command media serves the media service in a container, for clients that post
+// bodies larger than API Gateway and Lambda carry. It has every route of the
+// service, and keeps its records, blobs and queues where the functions have
+// theirs; any number of it may run.
+//
+// Its settings are environment variables, those of the functions together:
+// CUTROOM_JOBS_TABLE, CUTROOM_FILES_TABLE, CUTROOM_CREDENTIALS_TABLE,
+// CUTROOM_SESSIONS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
+// CUTROOM_STATE_MACHINE, CUTROOM_VIDEO_QUEUE, CUTROOM_IMAGE_QUEUE and
+// CUTROOM_SECRET_ARN are required; CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS,
+// CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD, CUTROOM_CORS_ORIGINS,
+// CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS and CUTROOM_ADDR (:8080) are not.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"cutroom/shared/awsmedia"
+	"cutroom/shared/httpserver"
+)
+
+// shutdownTime is how long requests under way may take after a stop: an upload
+// of some hundred megabytes is let through.
+const shutdownTime = 100 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	// After the first signal the second one ends the program at once.
+	context.AfterFunc(ctx, stop)
+	err := run(ctx, slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run serves until the context ends, and lets requests finish.
+func run(ctx context.Context, logger *slog.Logger) error {
+	clients, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return fmt.Errorf("the configuration of AWS: %w", err)
+	}
+	parts := awsmedia.New(clients, logger)
+	address := parts.Optional("CUTROOM_ADDR")
+	if address == "" {
+		address = ":8080"
+	}
+	surface, err := newSurface(ctx, parts)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("CUTROOM_ADDR: %w", err)
+	}
+	logger.Info("the media service is ready", "address", listener.Addr().String())
+	server := httpserver.New(surface)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	logger.Info("stopping")
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	if err := server.Shutdown(shutdown); err != nil {
+		logger.Warn("requests were cut off", "error", err)
+	}
+	return <-served
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"cutroom/shared/api"
+	"cutroom/shared/awsmedia"
+	"cutroom/shared/credential"
+	"cutroom/shared/dynamo"
+	"cutroom/shared/file"
+	"cutroom/shared/httpserver"
+	"cutroom/shared/lambda"
+	"cutroom/shared/s3"
+	"cutroom/shared/secretsmanager"
+	"cutroom/shared/sqs"
+	"cutroom/shared/stepfn"
+)
+
+// newSurface makes every route of the media service, but the one that takes the
+// bytes of signed uploads: the bucket takes them itself. Calls that wait for a
+// job end with the context.
+//
+// Errors: the first setting that is missing or wrong.
+func newSurface(stopping context.Context, p *awsmedia.Parts) (httpserver.Config, error) {
+	bucket, queues := p.Bucket(), p.Queues()
+	p.AcceptJobs(stepfn.NewMachine(p.AWS, p.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(p.AWS, queues))
+	secret := secretsmanager.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
+	signer := s3.NewSigner(bucket, time.Now)
+	p.Config.Blobs, p.Config.Signer = bucket, signer
+	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
+	if p.Flag("CUTROOM_CONTENT_REDIRECT") {
+		p.Config.Downloads = signer
+	}
+	p.Config.VideoWait, p.Config.Stopping = awsmedia.VideoWait, stopping
+	var waker awsmedia.Waker
+	if name := p.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
+		waker = lambda.NewFunction(p.AWS, name)
+	}
+	p.Config.Warm = awsmedia.Wake(dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), waker, time.Now, p.Config.Logger)
+	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
+	p.Config.Sessions = dynamo.NewSessions(p.Records, p.Required("CUTROOM_SESSIONS_TABLE"))
+	p.Config.QuotaReads = p.Config.Limiter
+	return p.Surface(api.Jobs, api.Content, api.Generate, api.Files, api.Tokens, api.Models, api.Realtime, api.OpenAPI, api.Health)
+}
