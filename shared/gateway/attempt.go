@@ -6,8 +6,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"cutroom/shared/httpserver"
 )
 
 const (
@@ -81,8 +79,7 @@ func (c *completion) attempt(l lease) *failure {
 	c.asked = true
 	r, err := l.transport.call(c.r.Context(), outgoing{
 		target: l.urls[c.route], body: c.request.Body(l.row.Model), stream: c.request.Stream,
-		// Of the caller's header an upstream gets the request's id alone.
-		requestID: httpserver.RequestID(c.r.Context()), secret: secret, firstByte: c.firstByte(),
+		secret: secret, firstByte: c.firstByte(),
 	})
 	if err != nil {
 		return unreachable(err)

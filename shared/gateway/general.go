@@ -25,9 +25,6 @@ func (t *generalTransport) call(ctx context.Context, o outgoing) (reply, error) 
 		// on a new connection where a kept one turns out to be closed.
 		"X-Idempotency-Key": nil,
 	}
-	if o.requestID != "" {
-		header["X-Request-Id"] = []string{o.requestID}
-	}
 	if o.stream {
 		header["Accept"] = streamType
 	}

@@ -134,7 +134,7 @@ func (c *plainConn) call(ctx context.Context, o outgoing) (reply, error) {
 
 // send writes a request.
 func (c *plainConn) send(o outgoing) error {
-	if strings.ContainsAny(o.requestID, "\r\n") || strings.ContainsAny(o.secret, "\r\n") {
+	if strings.ContainsAny(o.secret, "\r\n") {
 		return errHeaderBreaks
 	}
 	// The writer keeps the first error for its Flush.
@@ -152,9 +152,6 @@ func (c *plainConn) send(o outgoing) error {
 	field("\r\nContent-Type: ", jsonType[0])
 	if o.stream {
 		field("\r\nAccept: ", streamType[0])
-	}
-	if o.requestID != "" {
-		field("\r\nX-Request-Id: ", o.requestID)
 	}
 	if o.secret != "" {
 		field("\r\nAuthorization: Bearer ", o.secret)

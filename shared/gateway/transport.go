@@ -47,9 +47,11 @@ type transport interface {
 type outgoing struct {
 	target *url.URL
 	body   []byte
-	// requestID and secret are left out where they are empty.
-	requestID, secret string
-	stream            bool
+	// secret is left out where it is empty. Nothing of the caller's header goes
+	// out: a caller's X-Request-Id would have to be a UUID for some servers, and
+	// unique among all calls for others.
+	secret string
+	stream bool
 	// firstByte is how long the answer may be in coming.
 	firstByte time.Duration
 }

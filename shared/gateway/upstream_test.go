@@ -328,8 +328,8 @@ func TestAnUpstreamThatGoesOnIsNotTimedOut(t *testing.T) {
 	}
 }
 
-// An upstream sees the rewritten request, its own key and the request's id; of
-// the caller's header nothing.
+// An upstream sees the rewritten request and its own key; of the caller's header
+// nothing, not even the request's id.
 func TestWhatAnUpstreamIsSent(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
@@ -343,7 +343,7 @@ func TestWhatAnUpstreamIsSent(t *testing.T) {
 		t.Errorf("the body is %s, want %s", got.body, want)
 	}
 	header := http.Header{
-		"Content-Type": {"application/json"}, "User-Agent": {"cutroom"}, "Authorization": {"Bearer sk-upstream"}, "X-Request-Id": {"r1"},
+		"Content-Type": {"application/json"}, "User-Agent": {"cutroom"}, "Authorization": {"Bearer sk-upstream"},
 		"Content-Length": {fmt.Sprint(len(got.body))},
 	}
 	if fmt.Sprint(got.header) != fmt.Sprint(header) || got.path != "/v1/chat/completions" || got.method != "POST" {
