@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -66,18 +67,7 @@ func TestEvents(t *testing.T) {
 // answers gives a function one event and judges its answer.
 func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 	t.Helper()
-	event, err := os.ReadFile(path + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path + ".want.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want want
-	if err := json.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
+	event, want := read(t, path)
 	if want.Status == 0 {
 		answer, err := f.Invoke(t.Context(), event)
 		if err != nil {
@@ -90,19 +80,45 @@ func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	if answer.Streamed != streamed {
+		t.Errorf("streamed: %v", answer.Streamed)
+	}
+	judge(t, want, answer.Status, answer.Header, answer.Body)
+	// All carry the id by which API Gateway knows the request.
+	differ(t, "X-Request-Id", "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", answer.Header.Get("X-Request-Id"))
+}
+
+// read gives an event, and what is wanted of its answer.
+func read(t *testing.T, path string) (event []byte, w want) {
+	t.Helper()
+	event, err := os.ReadFile(path + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer.Status != want.Status || answer.Streamed != streamed {
-		t.Fatalf("status %d, streamed %v: %.300s", answer.Status, answer.Streamed, body)
+	text, err := os.ReadFile(path + ".want.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &w); err != nil {
+		t.Fatal(err)
+	}
+	return event, w
+}
+
+// judge compares an HTTP answer with what is wanted, and closes it.
+func judge(t *testing.T, want want, status int, header http.Header, content io.ReadCloser) {
+	t.Helper()
+	defer content.Close()
+	body, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status != want.Status {
+		t.Fatalf("status %d: %.300s", status, body)
 	}
 	for field, value := range want.Header {
-		differ(t, field, value, answer.Header.Get(field))
+		differ(t, field, value, header.Get(field))
 	}
-	// All carry the id by which API Gateway knows the request.
-	differ(t, "X-Request-Id", "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", answer.Header.Get("X-Request-Id"))
 	if _, text := want.Body.(string); text {
 		differ(t, "the body", want.Body, string(body))
 	} else if want.Body != nil {

@@ -21,7 +21,7 @@ import (
 // names are all functions.
 var names = []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "outcome", "arrived", "expiry", "wake"}
 
-// built is the folder of the built functions and of the worker.
+// built is the folder of the built functions, and of the container programs.
 var built string
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(folder)
-		packages := []string{"cutroom/cmd/worker"}
+		packages := []string{"cutroom/cmd/worker", "cutroom/cmd/media"}
 		for _, name := range names {
 			packages = append(packages, "cutroom/functions/"+name)
 		}

@@ -55,7 +55,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if address == "" {
 		address = ":8080"
 	}
-	surface, err := newSurface(ctx, parts)
+	surface, err := newSurface(parts)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"time"
 
@@ -20,10 +19,10 @@ import (
 
 // newSurface makes every route of the media service, but the one that takes the
 // bytes of signed uploads: the bucket takes them itself. Calls that wait for a
-// job end with the context.
+// job do so through a stop, as the workers are elsewhere.
 //
 // Errors: the first setting that is missing or wrong.
-func newSurface(stopping context.Context, p *awsmedia.Parts) (httpserver.Config, error) {
+func newSurface(p *awsmedia.Parts) (httpserver.Config, error) {
 	bucket, queues := p.Bucket(), p.Queues()
 	p.AcceptJobs(stepfn.NewMachine(p.AWS, p.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(p.AWS, queues))
 	secret := secretsmanager.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
@@ -33,7 +32,7 @@ func newSurface(stopping context.Context, p *awsmedia.Parts) (httpserver.Config,
 	if p.Flag("CUTROOM_CONTENT_REDIRECT") {
 		p.Config.Downloads = signer
 	}
-	p.Config.VideoWait, p.Config.Stopping = awsmedia.VideoWait, stopping
+	p.Config.VideoWait = awsmedia.VideoWait
 	var waker awsmedia.Waker
 	if name := p.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
 		waker = lambda.NewFunction(p.AWS, name)
