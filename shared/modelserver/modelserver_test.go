@@ -403,7 +403,7 @@ func TestStreamEndsWithItsCaller(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/completions",
-		strings.NewReader(`{"prompt":"a","stream":true,"ignore_eos":true,"n":100}`))
+		strings.NewReader(`{"prompt":"a","stream":true,"ignore_eos":true,"n":16}`))
 	if err != nil {
 		t.Fatal(err)
 	}

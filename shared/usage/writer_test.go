@@ -223,7 +223,7 @@ func TestWriterHasABound(t *testing.T) {
 		time.Sleep(usage.WriteEvery)
 		synctest.Wait() // the store has it, and does not answer
 		add(t, w, record("acme", "k1", "a"))
-		const tried = 50_000
+		const tried = 25_000
 		var added atomic.Int64
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
