@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"image"
 	"image/jpeg"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -159,14 +158,23 @@ func (f *fleet) start() *instance {
 			i.address = line.Address
 		}
 	}
+	// What goes wrong is shown when the test has failed.
+	var trouble strings.Builder
 	go func() {
-		_, _ = io.Copy(io.Discard, out)
+		for lines.Scan() {
+			if !strings.Contains(lines.Text(), `"level":"INFO"`) {
+				trouble.WriteString(lines.Text() + "\n")
+			}
+		}
 		i.ended <- cmd.Wait()
 		close(i.ended)
 	}()
 	f.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGCONT)
 		i.kill()
+		if f.t.Failed() {
+			f.t.Logf("the log of %s:\n%s%s", i.address, &trouble, &stderr)
+		}
 	})
 	if i.address == "" {
 		f.t.Fatalf("the instance does not serve: %s", &stderr)

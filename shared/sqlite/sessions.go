@@ -20,7 +20,8 @@ type Machine interface {
 }
 
 // Sessions is a session.Store for the processes of one machine. A count of an
-// account's sessions is one read.
+// account's sessions is one read. Nothing of it outlives the machine's start, so
+// that no connect or close waits for the disk.
 type Sessions struct {
 	db      *DB
 	machine Machine
@@ -52,7 +53,7 @@ func (s *Sessions) moment() (boot string, now, stale int64) {
 //
 // Errors: fault.Conflict when the epoch is dead.
 func (s *Sessions) Begin(ctx context.Context, epoch string) error {
-	return s.db.write(ctx, "begin a lease", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "begin a lease", func(ctx context.Context, tx *sql.Tx) error {
 		boot, now, _ := s.moment()
 		if _, err := tx.ExecContext(ctx, "delete from session_lease where boot <> ? or dead and renewed_at <= ?",
 			boot, now-deadLeaseAge.Milliseconds()); err != nil {
@@ -68,7 +69,7 @@ func (s *Sessions) Begin(ctx context.Context, epoch string) error {
 //
 // Errors: fault.Conflict when the epoch is dead or unknown.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
-	return s.db.write(ctx, "renew a lease", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "renew a lease", func(ctx context.Context, tx *sql.Tx) error {
 		boot, now, _ := s.moment()
 		return expectLease(tx.ExecContext(ctx,
 			"update session_lease set renewed_at = ? where epoch = ? and boot = ? and not dead", now, epoch, boot))
@@ -88,7 +89,7 @@ func expectLease(changed sql.Result, err error) error {
 
 // End ends a lease and frees its slots.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
-	return s.db.write(ctx, "end a lease", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "end a lease", func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where epoch = ?", epoch); err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 			return errNoSlot
 		}
 	}
-	return s.db.write(ctx, "take a slot", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "take a slot", func(ctx context.Context, tx *sql.Tx) error {
 		boot, _, stale := s.moment()
 		buried, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where not dead and "+staleLease, boot, stale)
 		if err != nil {
@@ -161,7 +162,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 
 // Free frees a slot.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
-	return s.db.write(ctx, "free a slot", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "free a slot", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "delete from session_slot where account = ? and id = ? and epoch = ?",
 			slot.Account, slot.ID, slot.Epoch)
 		return err

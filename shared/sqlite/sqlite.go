@@ -14,6 +14,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -149,16 +150,40 @@ func (db *DB) write(ctx context.Context, what string, do func(ctx context.Contex
 		return storeError(what, err)
 	}
 	defer conn.Close()
-	ctx = context.WithoutCancel(ctx)
-	tx, err := conn.BeginTx(ctx, nil)
+	return storeError(what, transact(context.WithoutCancel(ctx), conn, do))
+}
+
+// writeVolatile is write for what means nothing once the machine was started
+// again: it survives the process, but is not waited for until it is on the disk.
+func (db *DB) writeVolatile(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
+	conn, err := db.writer.Conn(ctx)
 	if err != nil {
 		return storeError(what, err)
 	}
-	defer tx.Rollback()
-	if err := do(ctx, tx); err != nil {
+	defer conn.Close()
+	ctx = context.WithoutCancel(ctx)
+	if _, err := conn.ExecContext(ctx, "pragma synchronous = normal"); err != nil {
 		return storeError(what, err)
 	}
-	return storeError(what, tx.Commit())
+	written := transact(ctx, conn, do)
+	if _, err := conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
+		// No other write may use the connection as it is.
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	return storeError(what, written)
+}
+
+// transact runs a transaction to its end.
+func transact(ctx context.Context, conn *sql.Conn, do func(ctx context.Context, tx *sql.Tx) error) error {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := do(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
 }
 
 // querier is what reads of one row have in common, inside a transaction and
