@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"io"
-	"mime"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +29,7 @@ var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
 // the caller takes its time the upstream has to wait: nothing is read ahead but
 // what the reader's buffer holds.
 func (c *completion) relay(answer reply, secret string) *failure {
-	if kind, _, _ := mime.ParseMediaType(answer.contentType); strings.HasSuffix(kind, "json") {
+	if kind, _, _ := strings.Cut(answer.contentType, ";"); strings.HasSuffix(strings.TrimSpace(kind), "json") {
 		return c.notStreamed(answer, secret)
 	}
 	reader := eventReaders.Get().(*eventReader)

@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// readEvents gives all events of a stream, each as its name and its data.
+func readEvents(source io.Reader) (events []string, err error) {
+	var r eventReader
+	r.reset(source)
+	for {
+		e, ok, err := r.next()
+		switch {
+		case ok:
+			events = append(events, e.name+"|"+string(e.data))
+		case err != nil:
+			return events, err
+		default:
+			r.fill()
+		}
+	}
+}
+
+// The HTML standard, "Parsing an event stream", but for a last event without its
+// empty line, which counts here.
+func TestEvents(t *testing.T) {
+	for _, c := range []struct {
+		name, stream string
+		want         []string
+	}{
+		{"none", "", nil},
+		{"empty lines", "\n\r\n\r\r\n", nil},
+		{"one", "data: a\n\n", []string{"|a"}},
+		{"without space", "data:a\n\n", []string{"|a"}},
+		{"one space alone is dropped", "data:  a\n\n", []string{"| a"}},
+		{"every kind of line's end", "data: a\r\rdata: b\r\n\r\ndata: c\n\ndata: d\r\n\n", []string{"|a", "|b", "|c", "|d"}},
+		{"several lines", "data: a\ndata: b\r\ndata: c\n\n", []string{"|a b c"}},
+		{"a name", "event: error\ndata: a\n\ndata: b\n\n", []string{"error|a", "|b"}},
+		{"a name after the data", "data: a\nevent: error\n\n", []string{"error|a"}},
+		{"without data", "event: ping\n\ndata\n\ndata:\n\n", nil},
+		{"comments and unknown fields", ": c\n:\nid: 1\nretry: 2\nx: y\ndatum: z\ndata: a\n\n", []string{"|a"}},
+		{"a byte order mark", "\ufeffdata: a\n\n", []string{"|a"}},
+		{"a byte order mark later", "data: a\n\n\ufeffdata: b\n\n", []string{"|a"}},
+		{"a colon in the data", "data: a: b\n\n", []string{"|a: b"}},
+		{"an end without an empty line", "data: a\n\ndata: b\n", []string{"|a", "|b"}},
+		{"an end within a line", "data: a\n\ndata: b", []string{"|a", "|b"}},
+		{"longer than the buffer", "data: " + strings.Repeat("x", 3*eventBuffer) + "\n\ndata: a\n\n", []string{"|" + strings.Repeat("x", 3*eventBuffer), "|a"}},
+	} {
+		for how, source := range map[string]io.Reader{
+			"whole": strings.NewReader(c.stream), "by bytes": iotest.OneByteReader(strings.NewReader(c.stream)),
+			"with its end": iotest.DataErrReader(strings.NewReader(c.stream)),
+		} {
+			if got, err := readEvents(source); err != io.EOF || !slices.Equal(got, c.want) {
+				t.Errorf("%s, %s: got %.100q, %v, want %.100q", c.name, how, got, err, c.want)
+			}
+		}
+	}
+}
+
+func TestEventsThatBreakOff(t *testing.T) {
+	events, err := readEvents(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("data: a\n\ndata: b\n\n"))))
+	if err != iotest.ErrTimeout || len(events) != 0 {
+		t.Errorf("got %q, %v: what is not whole counts only at a proper end", events, err)
+	}
+	if _, err := readEvents(strings.NewReader("data: " + strings.Repeat("x", maxEvent))); err != errEventTooLong {
+		t.Errorf("an event beyond the bound: %v", err)
+	}
+	if _, err := readEvents(silent{}); err != io.ErrNoProgress {
+		t.Errorf("a reader that gives nothing: %v", err)
+	}
+}
+
+type silent struct{}
+
+func (silent) Read([]byte) (int, error) { return 0, nil }
+
+// Where the transport splits a stream changes nothing.
+func FuzzEvents(f *testing.F) {
+	f.Add("data: a\r\n\r\ndata: b\rdata: c\n\n: x\n\nevent: e\ndata: d", 3)
+	f.Add("\ufeffdata: é\n\n\n\r\n\rdata", 1)
+	f.Fuzz(func(t *testing.T, stream string, size int) {
+		whole, err := readEvents(strings.NewReader(stream))
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		split, err := readEvents(&pieces{strings.NewReader(stream), 1 + (size&0x7fffffff)%7})
+		if err != io.EOF || !slices.Equal(whole, split) {
+			t.Errorf("whole %q, split %q, %v", whole, split, err)
+		}
+		for _, e := range whole {
+			if strings.ContainsAny(e, "\r\n") {
+				t.Errorf("the event %q is of several lines", e)
+			}
+		}
+	})
+}
+
+// pieces gives so many bytes at a time.
+type pieces struct {
+	io.Reader
+	size int
+}
+
+func (p *pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), p.size)]) }
