@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -70,14 +69,11 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
 		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
 		Embedded: modelserver.New(modelserver.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
-		Observer: metrics, Origins: c.Origins, Trailers: true,
+		Observer: metrics, Metrics: metrics.Handler(c.MetricsKey), Origins: c.Origins, Trailers: true,
 		Now: time.Now, Random: mathrand.Float64, NewID: rand.Text, Logger: parts.logger,
 	})
 	metrics.Watch(i.gateway.Health)
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Handler(c.MetricsKey))
-	mux.Handle("/", i.gateway)
-	i.http = httpserver.New(httpserver.Config{Logger: parts.logger, Failed: gateway.Panicked(c.Origins), Handler: mux})
+	i.http = httpserver.New(httpserver.Config{Logger: parts.logger, Failed: gateway.Panicked(c.Origins), Handler: i.gateway})
 	return i, nil
 }
 

@@ -167,7 +167,8 @@ func (c *completion) settle() {
 
 // end meters what a call has used that did not end well: all that was generated
 // for a caller that has left or whose stream broke, and what an upstream said
-// of an answer that could not be passed on.
+// of an answer that could not be passed on. Of an answer that is no stream
+// nothing was seen before its end, so who leaves early is billed for the prompt.
 func (c *completion) end(told *Error) {
 	gone := told != nil && told.Status == callerGone
 	if c.asked && gone || c.tally.known || c.stream.hasBegun() && !c.firstToken.IsZero() {

@@ -48,8 +48,10 @@ type Config struct {
 	// Embedded is the model server that the base URL "embedded:" stands for; nil
 	// where there is none.
 	Embedded http.Handler
-	// Observer learns what happens; nil where nobody wants to know.
+	// Observer learns what happens; nil where nobody wants to know. Metrics
+	// answers GET /metrics; nil where it is not there.
 	Observer Observer
+	Metrics  http.Handler
 	// Origins are those that browsers may call from.
 	Origins httpserver.Origins
 	// KeepAlive is how long a stream is silent before its first chunk until a
@@ -113,6 +115,12 @@ func New(c Config) *Gateway {
 	g.route("/v1/models/{id...}", http.MethodGet, g.admitted(g.getModel))
 	g.route("/v1/usage", http.MethodGet, g.admitted(g.getUsage))
 	g.route("/healthz", http.MethodGet, g.health)
+	if c.Metrics != nil {
+		g.route("/metrics", http.MethodGet, func(w http.ResponseWriter, r *http.Request) error {
+			c.Metrics.ServeHTTP(w, r)
+			return nil
+		})
+	}
 	g.mux.HandleFunc("/", g.notFound)
 	return g
 }
