@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	_ "embed"
 	"errors"
 	"fmt"
 	"regexp"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 )
-
-//go:embed catalog.yaml
-var defaultCatalog []byte
 
 // The forms of names leave out their greatest lengths: to compile a counted
 // repetition takes long, and a function does so at each start.
@@ -72,16 +68,13 @@ func (c *Catalog) Knows(name string) bool {
 	return media || inference
 }
 
-// Default is the catalog that comes with the program.
-func Default(family string) (*Catalog, error) { return Parse(defaultCatalog, family) }
-
 // Parse reads a catalog file, with $family replaced by the family. An error
 // names the line that is wrong.
 func Parse(source []byte, family string) (*Catalog, error) {
-	if len(family) > maxFamily || !familyForm.MatchString(family) {
-		return nil, fmt.Errorf("family %q: only letters, digits and '-', at most 64", family)
+	source, err := withFamily(source, family)
+	if err != nil {
+		return nil, err
 	}
-	source = []byte(strings.ReplaceAll(string(source), "$family", family))
 	var file catalogFile
 	decoder := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict())
 	if err := decoder.Decode(&file); err != nil {
@@ -93,6 +86,14 @@ func Parse(source []byte, family string) (*Catalog, error) {
 		return nil, fmt.Errorf("line %d: %w", lineOf(source, wrong.path), wrong.err)
 	}
 	return catalog, err
+}
+
+// withFamily puts the family into a file.
+func withFamily(source []byte, family string) ([]byte, error) {
+	if len(family) > maxFamily || !familyForm.MatchString(family) {
+		return nil, fmt.Errorf("family %q: only letters, digits and '-', at most %d", family, maxFamily)
+	}
+	return bytes.ReplaceAll(source, []byte("$family"), []byte(family)), nil
 }
 
 // The file's own shape. Its tags are the documentation of the format, together
