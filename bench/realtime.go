@@ -288,7 +288,7 @@ func (b *bench) connectRate(ctx context.Context, url string) error {
 		return err
 	}
 	b.table.add(row{
-		what: "sessions opened and closed a second, each slot synced", measured: fmt.Sprintf("%.0f/s", rate),
+		what: "sessions opened and closed a second", measured: fmt.Sprintf("%.0f/s", rate),
 		floor: fmt.Sprintf("%.0f/s bare WebSocket", floor), ratio: fmt.Sprintf("%.2f x", rate/floor), bar: "-", verdict: noBar,
 	})
 	return nil

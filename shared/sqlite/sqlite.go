@@ -1,5 +1,6 @@
 // Package sqlite keeps the records of one machine in one SQLite file: jobs and
-// their queue, files, keys and client tokens. What a call has returned nil for is on the disk.
+// their queue, files, keys and client tokens, usage and realtime sessions. What a
+// call has returned nil for is on the disk, but for sessions.
 //
 // Writes go one after another through one connection, whose transactions begin
 // immediately, so that none fails half-way for a lock that it meets late. Reads
