@@ -100,4 +100,3 @@ func (w *world) outcomes() []string {
 	}
 	return all
 }
-
