@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"cutroom/shared/fault"
 	"cutroom/shared/file"
 	"cutroom/shared/job"
+	"cutroom/shared/lambdatest"
 	"cutroom/shared/usage"
 )
 
@@ -177,5 +179,29 @@ func TestWake(t *testing.T) {
 	unknown := w.start(t, "wake", "CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=other")
 	if _, err := unknown.Invoke(ctx, event); err == nil {
 		t.Error("a service that is not there was raised")
+	}
+}
+
+// A setting that is missing stops the start, with one line that names it.
+func TestMissingSettings(t *testing.T) {
+	for _, name := range names {
+		f, err := lambdatest.Start(t.Context(), lambdatest.Program(filepath.Join(built, name)))
+		if name == "models" {
+			if err != nil {
+				t.Errorf("%s needs none, and says %v", name, err)
+			} else {
+				f.Kill()
+			}
+			continue
+		}
+		if err == nil {
+			f.Kill()
+			t.Errorf("%s has started", name)
+			continue
+		}
+		text := strings.TrimSpace(err.Error())
+		if !strings.Contains(text, ": CUTROOM_") || !strings.HasSuffix(text, ": it is not set") || strings.Contains(text, "\n") {
+			t.Errorf("%s says %q", name, text)
+		}
 	}
 }

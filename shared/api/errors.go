@@ -67,7 +67,9 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.fail(w, r, problems{bodyProblem(refusal.Message)})
 	case errors.As(err, &refusal) && statusOf(refusal.Code) != http.StatusInternalServerError:
 		status := statusOf(refusal.Code)
-		if status >= 500 {
+		// A refusal without a cause, as of an image while no worker is warm, is no
+		// failure of anything.
+		if status >= 500 && (refusal.Err != nil || refusal.Code != fault.Unavailable) {
 			s.log(r, err)
 		}
 		if refusal.RetryAfter > 0 {
