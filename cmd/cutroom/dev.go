@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"runtime"
 	"strings"
 
+	"cutroom/shared/enginechoice"
 	"cutroom/shared/setting"
 )
 
@@ -23,17 +24,14 @@ type devCommand struct {
 	DevKey    string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
 	Secret    string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, 16 bytes or more; made and kept in the data folder if absent (${env})."`
 	MaxUpload setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
-	Workers   int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors (${env})."`
+	Workers   int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
 	Origins   []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
-	Engine    string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU (${env})."`
+	Engine    string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU, or the URL of an engine server on this machine, such as http://127.0.0.1:8090 (${env})."`
 	LogLevel  slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error (${env})."`
 }
 
 // Validate refuses settings that could only fail later.
 func (c *devCommand) Validate() error {
-	if c.Engine != "preview" {
-		return fmt.Errorf("CUTROOM_ENGINE: %q is not preview, the one engine that there is", c.Engine)
-	}
 	if c.Workers < 0 || c.Workers > 256 {
 		return fmt.Errorf("CUTROOM_WORKERS: %d is not 0 to 256", c.Workers)
 	}
@@ -73,13 +71,9 @@ func (c *devCommand) Run(ctx context.Context, out *streams) error {
 	return nil
 }
 
-// workers is how many jobs of a lane run at once. Half of the processors,
-// because one edit keeps about two of them busy.
+// workers is how many jobs of a lane run at once.
 func (c *devCommand) workers() int {
-	if c.Workers > 0 {
-		return c.Workers
-	}
-	return max(1, runtime.NumCPU()/2)
+	return cmp.Or(c.Workers, enginechoice.Slots(c.Engine))
 }
 
 // welcome prints what a person needs for a first edit and a first chat.
@@ -87,7 +81,7 @@ func (c *devCommand) welcome(out io.Writer, server *server) {
 	base := "http://" + reachable(server.listener.Addr())
 	example := c.Family + "-2.5"
 	fmt.Fprintf(out, `
-Cutroom is ready. Its preview engine edits on this machine's CPU.
+Cutroom is ready. %[6]s
 
   Media API   %[1]s
   Inference   %[5]s
@@ -100,7 +94,7 @@ Edit the sample clip (from the repository's folder), look how far it is, and fet
   curl -s %[1]s/v1/jobs/%[4]s -H 'x-api-key: %[2]s' -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
   curl -s %[1]s/v1/jobs/JOB_ID -H 'x-api-key: %[2]s'
   curl -s %[1]s/v1/jobs/JOB_ID/content -H 'x-api-key: %[2]s' -o edited.mp4
-`, base, server.devKey, c.Data, example, server.gateway.url())
+`, base, server.devKey, c.Data, example, server.gateway.url(), c.engineWords())
 	if slug, ok := server.gateway.chatModel(); ok {
 		fmt.Fprintf(out, `
 Chat, through the inference gateway:
@@ -109,6 +103,14 @@ Chat, through the inference gateway:
 `, server.gateway.url(), server.devKey, slug)
 	}
 	fmt.Fprint(out, "\nCtrl-C stops it.\n\n")
+}
+
+// engineWords says what edits.
+func (c *devCommand) engineWords() string {
+	if enginechoice.IsPreview(c.Engine) {
+		return "Its preview engine edits on this machine's CPU."
+	}
+	return "The engine server at " + c.Engine + " edits."
 }
 
 // reachable is an address that a client on this machine can use for a listener.

@@ -16,6 +16,7 @@ import (
 
 	"cutroom/shared/api"
 	"cutroom/shared/credential"
+	"cutroom/shared/enginechoice"
 	"cutroom/shared/fault"
 	"cutroom/shared/ffmpeg"
 	"cutroom/shared/file"
@@ -23,7 +24,6 @@ import (
 	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
 	"cutroom/shared/limit"
-	"cutroom/shared/preview"
 	"cutroom/shared/sqlite"
 	"cutroom/shared/worker"
 )
@@ -87,6 +87,10 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err != nil {
 		return s, err
 	}
+	edits, err := enginechoice.New(c.Engine, tools, logger)
+	if err != nil {
+		return s, err
+	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
@@ -113,7 +117,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	slots := map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
 	service := job.NewService(job.Config{Store: jobs, Now: time.Now, Random: rand.Reader, Workers: slots})
 	s.worker = worker.New(worker.Config{
-		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: preview.New(tools), Prober: tools, Catalog: catalog,
+		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
 		Now: time.Now, Random: rand.Reader, Logger: logger,
 	})

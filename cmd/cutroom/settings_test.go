@@ -66,6 +66,7 @@ func TestWrongSettings(t *testing.T) {
 		{"an enhancer's key without an enhancer", "CUTROOM_ENHANCE_KEY=secret", []string{"CUTROOM_ENHANCE_URL"}},
 		{"a level of the log that there is not", "CUTROOM_LOG_LEVEL=loud", []string{"loud"}},
 		{"an engine that there is not", "CUTROOM_ENGINE=magic", []string{"magic", "preview"}},
+		{"an engine server by a protocol that it has not", "CUTROOM_ENGINE=https://127.0.0.1:8090", []string{"https://127.0.0.1:8090", "preview"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + filepath.Join(t.TempDir(), "data"), c.setting}

@@ -7,19 +7,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"cutroom/shared/dynamo"
-	"cutroom/shared/engine"
+	"cutroom/shared/enginechoice"
 	"cutroom/shared/ffmpeg"
 	"cutroom/shared/job"
-	"cutroom/shared/model"
 	"cutroom/shared/openai"
-	"cutroom/shared/preview"
 	"cutroom/shared/s3"
 	"cutroom/shared/setting"
 	"cutroom/shared/sqs"
@@ -43,13 +40,17 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	queues := map[job.Lane]string{
 		job.VideoLane: env.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: env.Required("CUTROOM_IMAGE_QUEUE"),
 	}
-	// One edit keeps about two processors busy.
-	slots := env.Number("CUTROOM_WORKERS", 1, 256, max(1, runtime.NumCPU()/2))
+	engineName := env.Optional("CUTROOM_ENGINE")
+	slots := env.Number("CUTROOM_WORKERS", 1, 256, enginechoice.Slots(engineName))
 	catalog := env.Catalog()
 	if err := env.Err(); err != nil {
 		return err
 	}
-	edit, prober, err := newEngine(ctx, env, catalog.Limits)
+	tools, err := ffmpeg.Find(ctx, catalog.Limits)
+	if err != nil {
+		return err
+	}
+	edits, err := enginechoice.New(engineName, tools, logger)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	defer queue.Close()
 	lanes := map[job.Lane]int{job.VideoLane: slots, job.ImageLane: slots}
 	w := worker.New(worker.Config{
-		Queue: queue, Runs: runs, Blobs: s3.New(clients, bucket), Engine: edit, Prober: prober, Catalog: catalog,
+		Queue: queue, Runs: runs, Blobs: s3.New(clients, bucket), Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: lanes, Lease: lease, ProgressEvery: progressEvery,
 		Now: time.Now, Random: rand.Reader, Logger: logger,
 	})
@@ -109,18 +110,6 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 		case <-ticker.C:
 		}
 	}
-}
-
-// newEngine gives what edits the media, and what looks into it.
-func newEngine(ctx context.Context, env *setting.Environment, limits model.Limits) (engine.Engine, worker.Prober, error) {
-	if name := env.Optional("CUTROOM_ENGINE"); name != "" && name != "preview" {
-		return nil, nil, fmt.Errorf("CUTROOM_ENGINE: %q is not preview, the one engine that there is", name)
-	}
-	tools, err := ffmpeg.Find(ctx, limits)
-	if err != nil {
-		return nil, nil, err
-	}
-	return preview.New(tools), tools, nil
 }
 
 // newEnhancer gives what expands prompts, nil when nothing is set.

@@ -1,0 +1,256 @@
+// Package enginetest specifies the behaviour of [engine.Engine] as tests that
+// every engine runs: what every result is like, whatever the edit.
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/conformance"
+	"cutroom/shared/engine"
+	"cutroom/shared/ffmpeg"
+	"cutroom/shared/job"
+	"cutroom/shared/media"
+	"cutroom/shared/media/mediatest"
+	"cutroom/shared/model"
+)
+
+// Harness is what an engine gives to be tested.
+type Harness struct {
+	Engine engine.Engine
+	// Models gives the engine's name of a model for each kind that it has.
+	Models map[model.Kind]string
+	// Sizes are those of results, in landscape: small, as the tests judge no
+	// picture.
+	Video, Image model.Size
+	FPS          int
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	tools, err := ffmpeg.Find(t.Context(), model.Limits{
+		VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
+	})
+	conformance.OK(t, err)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.run(&suite{T: t, Harness: h, tools: tools})
+		})
+	}
+}
+
+type suite struct {
+	*testing.T
+	Harness
+	tools *ffmpeg.Tools
+}
+
+// spec is an edit by the kind of model; its clip is of a second unless the test
+// says otherwise.
+func (s *suite) spec(kind model.Kind, clip mediatest.Video) engine.Spec {
+	s.Helper()
+	spec := engine.Spec{
+		Job: "job_test", Model: s.Models[kind], Kind: kind, Prompt: "a quiet winter evening", Seed: 7,
+		Options: map[string]any{"resolution": "720p"}, Size: s.Video, FPS: s.FPS, Duration: time.Second,
+	}
+	switch kind {
+	case model.TextToVideo:
+	case model.Image:
+		spec.Data = s.image(mediatest.Image{Name: "data.png", Width: 160, Height: 90})
+		spec.Size, spec.FPS, spec.Duration = s.Image, 0, 0
+	default:
+		path := clip.Make(s)
+		info, err := s.tools.ProbeVideo(s.Context(), path, "video/mp4")
+		conformance.OK(s, err)
+		spec.Data = &engine.Input{Path: path, MIME: "video/mp4", Info: info}
+		spec.Size = s.Video.Fit(model.Size{Width: info.Width, Height: info.Height})
+		spec.Duration = info.Duration
+	}
+	return spec
+}
+
+func (s *suite) image(image mediatest.Image) *engine.Input {
+	s.Helper()
+	path := image.Make(s)
+	mime := map[string]string{".png": "image/png", ".jpg": "image/jpeg"}[filepath.Ext(path)]
+	info, err := s.tools.ProbeImage(s.Context(), path, mime)
+	conformance.OK(s, err)
+	return &engine.Input{Path: path, MIME: mime, Info: info}
+}
+
+// run edits in a folder of its own.
+func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (output string, err error) {
+	s.Helper()
+	spec.Folder = s.TempDir()
+	spec.Output = filepath.Join(spec.Folder, "output.mp4")
+	if spec.Kind == model.Image {
+		spec.Output = filepath.Join(spec.Folder, "output.png")
+	}
+	return spec.Output, s.Engine.Run(ctx, spec, progress)
+}
+
+// edited runs an edit that succeeds, and looks at its result.
+func (s *suite) edited(spec engine.Spec) media.Info {
+	s.Helper()
+	path, err := s.run(s.Context(), spec, func(engine.Progress) {})
+	conformance.OK(s, err)
+	probe, mime := s.tools.ProbeVideo, "video/mp4"
+	if spec.Kind == model.Image {
+		probe, mime = s.tools.ProbeImage, "image/png"
+	}
+	info, err := probe(s.Context(), path, mime)
+	conformance.OK(s, err)
+	if info.Width != spec.Size.Width || info.Height != spec.Size.Height {
+		s.Errorf("the result is %dx%d, want %s", info.Width, info.Height, spec.Size)
+	}
+	if spec.Kind == model.Image {
+		return info
+	}
+	frame := 1 / float64(spec.FPS)
+	frames := max(1, math.Round(spec.Duration.Seconds()*float64(spec.FPS)))
+	if math.Abs(info.FrameRate-float64(spec.FPS)) > 0.01 || math.Abs(info.Duration.Seconds()-frames*frame) > frame {
+		s.Errorf("the result has %g frames a second for %s, want %d for %gs", info.FrameRate, info.Duration, spec.FPS, frames*frame)
+	}
+	if want := spec.Data != nil && spec.Data.Info.Audio; info.Audio != want {
+		s.Errorf("the result has sound: %t, want %t", info.Audio, want)
+	}
+	return info
+}
+
+// test is one statement about engines; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+var tests = []test{
+	{"edits a clip: its length and sound stay, size and rate are as asked", func(s *suite) {
+		for _, kind := range []model.Kind{model.Restyle, model.Edit, model.TryOn, model.Clip} {
+			s.edited(s.spec(kind, mediatest.Video{}))
+		}
+	}},
+	{"edits a clip by a reference image", func(s *suite) {
+		for _, kind := range []model.Kind{model.Edit, model.TryOn} {
+			spec := s.spec(kind, mediatest.Video{Seconds: 0.5})
+			spec.Prompt, spec.Reference = "", s.image(mediatest.Image{Name: "reference.jpg", Width: 90, Height: 120})
+			s.edited(spec)
+		}
+	}},
+	{"edits a clip without sound", func(s *suite) { s.edited(s.spec(model.Edit, mediatest.Video{Silent: true})) }},
+	{"edits a clip that is turned", func(s *suite) {
+		if info := s.edited(s.spec(model.Edit, mediatest.Video{Rotation: 90})); info.Width > info.Height {
+			s.Errorf("the result is %dx%d", info.Width, info.Height)
+		}
+	}},
+	{"edits a clip of one frame", func(s *suite) {
+		s.edited(s.spec(model.Edit, mediatest.Video{Seconds: 0.1, Silent: true}))
+	}},
+	{"edits a clip whose frames come at any time", func(s *suite) { s.edited(s.spec(model.Edit, mediatest.Video{Variable: true})) }},
+	{"makes a video from text", func(s *suite) {
+		landscape := s.spec(model.TextToVideo, mediatest.Video{})
+		portrait := landscape
+		portrait.Size, portrait.Duration = landscape.Size.Portrait(), time.Second/2
+		s.edited(landscape)
+		s.edited(portrait)
+	}},
+	{"edits an image", func(s *suite) { s.edited(s.spec(model.Image, mediatest.Video{})) }},
+	{"edits an image by a reference image", func(s *suite) {
+		spec := s.spec(model.Image, mediatest.Video{})
+		spec.Reference = s.image(mediatest.Image{Name: "reference.jpg", Width: 90, Height: 120})
+		s.edited(spec)
+	}},
+	{"repeats itself by the seed", func(s *suite) {
+		content := func(spec engine.Spec) []byte {
+			path, err := s.run(s.Context(), spec, func(engine.Progress) {})
+			conformance.OK(s, err)
+			bytes, err := os.ReadFile(path)
+			conformance.OK(s, err)
+			return bytes
+		}
+		for _, kind := range []model.Kind{model.Edit, model.TextToVideo, model.Image} {
+			spec := s.spec(kind, mediatest.Video{Seconds: 0.3, Silent: true})
+			spec.Duration = min(spec.Duration, 300*time.Millisecond)
+			first := content(spec)
+			if !bytes.Equal(first, content(spec)) {
+				s.Errorf("%s: the same seed gave other bytes", kind)
+			}
+			spec.Seed++
+			if bytes.Equal(first, content(spec)) {
+				s.Errorf("%s: another seed gave the same bytes", kind)
+			}
+		}
+	}},
+	{"tells progress from 0 to 1 that never falls, with a stage", func(s *suite) {
+		var mu sync.Mutex
+		last, calls := 0.0, 0
+		_, err := s.run(s.Context(), s.spec(model.Edit, mediatest.Video{}), func(p engine.Progress) {
+			if !mu.TryLock() {
+				s.Error("the callback is called from two goroutines at once")
+				return
+			}
+			defer mu.Unlock()
+			calls++
+			if p.Fraction < last || p.Fraction > 1 || p.Stage == "" {
+				s.Errorf("%+v after %g", p, last)
+			}
+			last = p.Fraction
+		})
+		conformance.OK(s, err)
+		if calls < 2 || last < 0.5 {
+			s.Errorf("%d calls, the last at %g", calls, last)
+		}
+	}},
+	{"does several edits at once", func(s *suite) {
+		var all sync.WaitGroup
+		for range 3 {
+			spec := s.spec(model.Edit, mediatest.Video{Seconds: 0.3})
+			spec.Folder = s.TempDir()
+			spec.Output = filepath.Join(spec.Folder, "output.mp4")
+			all.Go(func() {
+				if err := s.Engine.Run(s.Context(), spec, func(engine.Progress) {}); err != nil {
+					s.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}},
+	{"blames an input that is no media, and needs no second run to do so", func(s *suite) {
+		for _, kind := range []model.Kind{model.Edit, model.Image} {
+			spec := s.spec(kind, mediatest.Video{})
+			spec.Data.Path = mediatest.Noise(s, []byte("\x00\x00\x00\x18ftypisom"), 20_000)
+			_, err := s.run(s.Context(), spec, func(engine.Progress) {})
+			var failure *engine.Error
+			if !errors.As(err, &failure) || failure.Code != job.InvalidInput || failure.Retryable || failure.Message == "" {
+				s.Errorf("%s: error %v", kind, err)
+			}
+			if failure != nil && strings.Contains(failure.Message, spec.Data.Path) {
+				s.Errorf("%s: the message %q tells a path", kind, failure.Message)
+			}
+		}
+	}},
+	{"does nothing once the context has ended", func(s *suite) {
+		spec := s.spec(model.Edit, mediatest.Video{})
+		ctx, cancel := context.WithCancel(s.Context())
+		cancel()
+		if _, err := s.run(ctx, spec, func(engine.Progress) {}); !errors.Is(err, context.Canceled) {
+			s.Errorf("error %v, want the context's", err)
+		}
+	}},
+	{"ends with the context, and edits again afterwards", func(s *suite) {
+		spec := s.spec(model.Edit, mediatest.Video{Seconds: 3})
+		ctx, cancel := context.WithCancel(s.Context())
+		defer cancel()
+		if _, err := s.run(ctx, spec, func(engine.Progress) { cancel() }); !errors.Is(err, context.Canceled) {
+			s.Errorf("error %v, want the context's", err)
+		}
+		s.edited(s.spec(model.Edit, mediatest.Video{Seconds: 0.5}))
+	}},
+}
