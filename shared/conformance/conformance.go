@@ -1,13 +1,49 @@
-// Package conformance holds what the conformance suites share: how they judge
-// errors, and how they let callers race.
+// Package conformance holds what the conformance suites share: how they run, how
+// they judge errors, and how they let callers race.
 package conformance
 
 import (
+	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"cutroom/shared/fault"
 )
+
+// Group is the part of a suite that is about one thing.
+type Group[T Statement] struct {
+	name  string
+	tests []T
+}
+
+// About makes a group.
+func About[T Statement](name string, tests []T) Group[T] { return Group[T]{name, tests} }
+
+// Statement is a test that is one statement about an interface.
+type Statement interface {
+	// Says gives the statement.
+	Says() string
+}
+
+// Run runs every test of the groups as a test of its own.
+func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T), groups ...Group[T]) {
+	for _, group := range groups {
+		t.Run(group.name, func(t *testing.T) {
+			for _, test := range group.tests {
+				t.Run(test.Says(), func(t *testing.T) { run(t, group.name, test) })
+			}
+		})
+	}
+}
+
+// Context gives a context for one test: it ends after a minute, so that nothing
+// hangs.
+func Context(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // OK ends the test at an error.
 func OK(t testing.TB, err error) {

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"cutroom/shared/blob"
 	"cutroom/shared/conformance"
@@ -27,28 +26,16 @@ type Harness struct {
 // Run runs the suite. The function makes a harness without any blob in it, and
 // closes it with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	groups := []struct {
-		name  string
-		tests []test
-	}{
-		{"Put", putTests}, {"Open", openTests}, {"Head", headTests}, {"Copy", copyTests}, {"Delete", deleteTests},
-		{"Names", nameTests}, {"Fetch", fetchTests}, {"Link", linkTests},
-	}
-	for _, group := range groups {
-		t.Run(group.name, func(t *testing.T) {
-			for _, test := range group.tests {
-				t.Run(test.name, func(t *testing.T) {
-					h := open(t)
-					if _, ok := h.Store.(blob.Linker); group.name == "Link" && !ok {
-						t.Skip("the store's blobs are no files of this machine")
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
-					test.run(&suite{T: t, Harness: h, ctx: ctx})
-				})
-			}
-		})
-	}
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		h := open(t)
+		if _, ok := h.Store.(blob.Linker); group == "Link" && !ok {
+			t.Skip("the store's blobs are no files of this machine")
+		}
+		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t)})
+	},
+		conformance.About("Put", putTests), conformance.About("Open", openTests), conformance.About("Head", headTests), conformance.About("Copy", copyTests), conformance.About("Delete", deleteTests),
+		conformance.About("Names", nameTests), conformance.About("Fetch", fetchTests), conformance.About("Link", linkTests),
+	)
 }
 
 // test is one statement about the interface; its name is the statement.
@@ -56,6 +43,9 @@ type test struct {
 	name string
 	run  func(s *suite)
 }
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
 
 // suite is what a test works with.
 type suite struct {

@@ -33,21 +33,15 @@ type Harness struct {
 // Run runs the suite. The function makes a harness without any key in it, and
 // closes it with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	for name, tests := range map[string][]test{"Keys": keyTests, "Tokens": tokenTests, "Archive": archiveTests} {
-		t.Run(name, func(t *testing.T) {
-			for _, test := range tests {
-				t.Run(test.name, func(t *testing.T) {
-					h := open(t)
-					if name == "Archive" && h.Archive == nil {
-						t.Skip("the platform removes tokens")
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
-					test.run(&suite{T: t, Store: h.Store, archive: h.Archive, ctx: ctx})
-				})
-			}
-		})
-	}
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		h := open(t)
+		if group == "Archive" && h.Archive == nil {
+			t.Skip("the platform removes tokens")
+		}
+		test.run(&suite{T: t, Store: h.Store, archive: h.Archive, ctx: conformance.Context(t)})
+	},
+		conformance.About("Keys", keyTests), conformance.About("Tokens", tokenTests), conformance.About("Archive", archiveTests),
+	)
 }
 
 // test is one statement about the interfaces; its name is the statement.
@@ -55,6 +49,9 @@ type test struct {
 	name string
 	run  func(s *suite)
 }
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
 
 // suite is what a test works with.
 type suite struct {

@@ -26,31 +26,19 @@ type Harness struct {
 // Run runs the suite. The function makes a harness without any file in it, and
 // closes it with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	groups := []struct {
-		name  string
-		tests []test
-	}{
-		{"Create", createTests}, {"Limit", limitTests}, {"Get", getTests}, {"List", listTests}, {"FindMD5", md5Tests},
-		{"Delete", deleteTests}, {"Promise", promiseTests}, {"Pages", pageTests}, {"Races", raceTests},
-		{"Archive", archiveTests},
-	}
-	for _, group := range groups {
-		t.Run(group.name, func(t *testing.T) {
-			for _, test := range group.tests {
-				t.Run(test.name, func(t *testing.T) {
-					h := open(t)
-					if group.name == "Archive" && h.Archive == nil {
-						t.Skip("the platform does the sweeper's work")
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
-					// The day is the present one, as a platform may delete
-					// what is old; nothing else is read from the clock.
-					test.run(&suite{T: t, Harness: h, ctx: ctx, now: time.Now().UTC().Truncate(time.Millisecond)})
-				})
-			}
-		})
-	}
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		h := open(t)
+		if group == "Archive" && h.Archive == nil {
+			t.Skip("the platform does the sweeper's work")
+		}
+		// The day is the present one, as a platform may delete
+		// what is old; nothing else is read from the clock.
+		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
+	},
+		conformance.About("Create", createTests), conformance.About("Limit", limitTests), conformance.About("Get", getTests), conformance.About("List", listTests), conformance.About("FindMD5", md5Tests),
+		conformance.About("Delete", deleteTests), conformance.About("Promise", promiseTests), conformance.About("Pages", pageTests), conformance.About("Races", raceTests),
+		conformance.About("Archive", archiveTests),
+	)
 }
 
 // test is one statement about the interfaces; its name is the statement.
@@ -58,6 +46,9 @@ type test struct {
 	name string
 	run  func(s *suite)
 }
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
 
 // suite is what a test works with.
 type suite struct {

@@ -31,9 +31,7 @@ type Harness struct {
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			test.run(&suite{T: t, Harness: open(t), ctx: ctx})
+			test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})
 		})
 	}
 }

@@ -22,23 +22,11 @@ type Harness struct {
 // Run runs the suite. The function makes a harness without any lease in it, and
 // closes it with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	groups := []struct {
-		name  string
-		tests []test
-	}{
-		{"Take", takeTests}, {"Free", freeTests}, {"Leases", leaseTests}, {"Races", raceTests},
-	}
-	for _, group := range groups {
-		t.Run(group.name, func(t *testing.T) {
-			for _, test := range group.tests {
-				t.Run(test.name, func(t *testing.T) {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
-					test.run(&suite{T: t, Harness: open(t), ctx: ctx})
-				})
-			}
-		})
-	}
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})
+	},
+		conformance.About("Take", takeTests), conformance.About("Free", freeTests), conformance.About("Leases", leaseTests), conformance.About("Races", raceTests),
+	)
 }
 
 // test is one statement about the interface; its name is the statement.
@@ -46,6 +34,9 @@ type test struct {
 	name string
 	run  func(s *suite)
 }
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
 
 // suite is what a test works with.
 type suite struct {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"cutroom/shared/conformance"
 	"cutroom/shared/usage"
@@ -18,9 +17,7 @@ import (
 func Run(t *testing.T, open func(t *testing.T) usage.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			test.run(&suite{T: t, Store: open(t), ctx: ctx})
+			test.run(&suite{T: t, Store: open(t), ctx: conformance.Context(t)})
 		})
 	}
 }

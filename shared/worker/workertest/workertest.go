@@ -35,28 +35,16 @@ type Harness struct {
 // Run runs the suite. The function makes a harness with nothing in it, and
 // closes it with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	groups := []struct {
-		name  string
-		tests []test
-	}{
-		{"Receive", receiveTests}, {"Fairness", fairnessTests}, {"Lease", leaseTests}, {"Settle", settleTests},
-	}
-	for _, group := range groups {
-		t.Run(group.name, func(t *testing.T) {
-			for _, test := range group.tests {
-				t.Run(test.name, func(t *testing.T) {
-					t.Parallel() // the tests wait more than they work
-					h := open(t)
-					if group.name == "Fairness" && !h.Fair {
-						t.Skip("the queue is fair on average")
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
-					test.run(&suite{T: t, Harness: h, ctx: ctx})
-				})
-			}
-		})
-	}
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		t.Parallel() // the tests wait more than they work
+		h := open(t)
+		if group == "Fairness" && !h.Fair {
+			t.Skip("the queue is fair on average")
+		}
+		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t)})
+	},
+		conformance.About("Receive", receiveTests), conformance.About("Fairness", fairnessTests), conformance.About("Lease", leaseTests), conformance.About("Settle", settleTests),
+	)
 }
 
 // test is one statement about the interfaces; its name is the statement.
@@ -64,6 +52,9 @@ type test struct {
 	name string
 	run  func(s *suite)
 }
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
 
 const (
 	// shortLease ends within a test, longLease does not.
