@@ -135,19 +135,21 @@ func (e *editor) ask(change func(*request)) {
 }
 
 // current gives the plan for frames of a size. What is asked for meanwhile does
-// not hold it up; a new size does.
+// not hold it up once there is one of the size: ask makes the next. While there
+// is none, ask leaves it to this.
 func (e *editor) current(size model.Size) *plan {
 	e.mu.Lock()
-	asked, made := e.asked, e.made
-	e.mu.Unlock()
-	if made != nil && made.program.size == size {
-		return made
-	}
-	next := e.plan(asked, size)
-	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.made = next
-	return next
+	for e.made == nil || e.made.program.size != size {
+		asked := e.asked
+		e.mu.Unlock()
+		next := e.plan(asked, size)
+		e.mu.Lock()
+		if e.asked == asked {
+			e.made = next
+		}
+	}
+	return e.made
 }
 
 // plan readies a request.

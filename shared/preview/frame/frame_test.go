@@ -247,6 +247,40 @@ func TestWhatIsSetHoldsFromTheNextFrameOn(t *testing.T) {
 	}
 }
 
+// A session's first prompt often comes while its first frame is edited.
+func TestWhatIsSetDuringTheFirstFrameHoldsToo(t *testing.T) {
+	in := frameOf(t, frame.Box, 1)
+	fresh := editor(t, model.Edit)
+	fresh.SetPrompt("film noir")
+	want := edit(t, fresh, in)
+	for range 10 {
+		// The clock is read when the first frame's look is about to be made,
+		// which takes far longer than to set a prompt.
+		making := make(chan struct{})
+		begun := sync.OnceFunc(func() { close(making) })
+		clock := func() time.Time {
+			begun()
+			return time.Unix(0, 0)
+		}
+		e, err := frame.New(clock, func() uint32 { return seed }).Open(t.Context(), &model.Model{Kind: model.Edit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.SetPrompt("watercolor")
+		var setting sync.WaitGroup
+		setting.Go(func() {
+			<-making
+			e.SetPrompt("film noir")
+		})
+		edit(t, e, in)
+		setting.Wait()
+		if d := difference(t, want, edit(t, e, in), 1); d != 0 {
+			t.Fatalf("the prompt is lost: the second frame differs by %.2f", d)
+		}
+		e.Close()
+	}
+}
+
 func TestSnowFalls(t *testing.T) {
 	now := time.Unix(0, 0)
 	e, err := frame.New(func() time.Time { return now }, func() uint32 { return seed }).Open(t.Context(), &model.Model{Kind: model.Edit})
