@@ -69,7 +69,7 @@ func (s *stack) functionsOf() []function {
 		api(function{name: "tokens", memory: 256, timeout: bufferedTimeout, may: s.mintTokens()}),
 		{name: "models", memory: 256, timeout: bufferedTimeout, environment: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_MAX_UPLOAD"}},
 		api(function{name: "quota", memory: 256, timeout: bufferedTimeout, may: s.readSessions()}, "CUTROOM_SESSIONS_TABLE"),
-		api(function{name: "inference", memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}, "CUTROOM_UPSTREAM_SECRET_ARN"),
+		api(function{name: "inference", memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}),
 		{name: "outcome", memory: 256, timeout: internalTimeout, may: s.endJobs(), environment: []string{"CUTROOM_JOBS_TABLE"}},
 		{name: "arrived", memory: 256, timeout: internalTimeout, may: s.publishUploads(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
 		{name: "expiry", memory: 256, timeout: internalTimeout, may: s.deleteFiles(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
@@ -108,9 +108,6 @@ func (s *stack) environment() map[string]*string {
 	}
 	if s.ContentRedirect {
 		values["CUTROOM_CONTENT_REDIRECT"] = jsii.String("true")
-	}
-	if s.UpstreamSecret != "" {
-		values["CUTROOM_UPSTREAM_SECRET_ARN"] = jsii.String(s.UpstreamSecret)
 	}
 	return values
 }

@@ -61,8 +61,9 @@ type options struct {
 	// Network is where the inference function reaches private upstreams; empty
 	// is the Internet.
 	Network network
-	// UpstreamSecret is the ARN of a secret with the keys of upstreams.
-	UpstreamSecret string
+	// UpstreamSecrets are the ARNs of the secrets that the catalog's upstreams
+	// name, which the inference function may read.
+	UpstreamSecrets []string
 	// RequestsPerSecond and Burst bound each API as a whole.
 	RequestsPerSecond, Burst int
 	// LogDays is how long logs are kept, in days.
@@ -132,10 +133,10 @@ func readOptions(values map[string]any) (options, error) {
 		Ingest:        r.oneOf("ingest", "lambda", "lambda", "fargate"),
 		IngestImage:   r.text("ingestImage"),
 
-		Media:          r.domain("media"),
-		Inference:      r.domain("inference"),
-		RealtimeDomain: r.domain("realtime"),
-		UpstreamSecret: r.pattern("upstreamSecret", "", `^$|^arn:[a-z-]+:secretsmanager:`, "the ARN of a secret"),
+		Media:           r.domain("media"),
+		Inference:       r.domain("inference"),
+		RealtimeDomain:  r.domain("realtime"),
+		UpstreamSecrets: r.list("upstreamSecrets", ""),
 		Network: network{
 			VPC:            r.pattern("vpc", "", `^$|^vpc-`, "the id of a VPC"),
 			Zones:          r.list("zones", ""),
@@ -174,6 +175,11 @@ func readOptions(values map[string]any) (options, error) {
 func (r *reader) relations(o options) {
 	if !slices.Contains(logDays, o.LogDays) {
 		r.fail("logDays", "one of %v", logDays)
+	}
+	for _, arn := range o.UpstreamSecrets {
+		if !regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:`).MatchString(arn) {
+			r.fail("upstreamSecrets", "the ARNs of secrets, which %q is not", arn)
+		}
 	}
 	if o.Network.set() && (len(o.Network.Subnets) == 0 || len(o.Network.Subnets) != len(o.Network.Zones) || len(o.Network.SecurityGroups) == 0) {
 		r.fail("vpc", "together with subnets, zones (one for each subnet) and securityGroups")

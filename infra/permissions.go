@@ -121,8 +121,8 @@ func (s *stack) readSessions() []permission {
 // reads it for its own route.
 func (s *stack) meterInference() []permission {
 	may := []permission{s.onTable("usage", "Query")}
-	if s.UpstreamSecret != "" {
-		may = append(may, permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{jsii.String(s.UpstreamSecret)}})
+	for _, arn := range s.UpstreamSecrets {
+		may = append(may, permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{jsii.String(arn)}})
 	}
 	return may
 }

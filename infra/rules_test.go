@@ -1,12 +1,18 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/jsii-runtime-go"
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
+
+	"cutroom/shared/awstest"
 )
 
 // The AwsSolutions rules of cdk-nag hold in every form that the stack can have,
@@ -19,7 +25,7 @@ func TestRulesOfAwsSolutions(t *testing.T) {
 			"stage": "prod", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime", "ingest": "fargate", "ingestImage": "media",
 			"realtimeDomain": "realtime.example.com", "realtimeCertificate": certificate, "mediaDomain": "media.example.com", "mediaCertificate": certificate,
 			"inferenceDomain": "inference.example.com", "inferenceCertificate": certificate,
-			"alarmEmail": "ops@example.com", "upstreamSecret": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a",
+			"alarmEmail": "ops@example.com", "upstreamSecrets": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a",
 			"vpc": "vpc-1", "subnets": "subnet-1,subnet-2", "zones": "eu-central-1a,eu-central-1b", "securityGroups": "sg-1",
 		},
 		"least": {"worker": "none", "streaming": "off", "watch": "off", "apiLogRole": "keep"},
@@ -27,11 +33,30 @@ func TestRulesOfAwsSolutions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := describe(t, context)
 			awscdk.Aspects_Of(s.Stack).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{Verbose: jsii.Bool(true)}), nil)
+			lint(t, s)
 			found := assertions.Annotations_FromStack(s.Stack)
 			rule := assertions.Match_StringLikeRegexp(jsii.String("AwsSolutions-.*"))
 			for _, message := range append(*found.FindError(jsii.String("*"), rule), *found.FindWarning(jsii.String("*"), rule)...) {
 				t.Errorf("%s: %v", *message.Id, message.Entry.Data)
 			}
 		})
+	}
+}
+
+// lint checks the template by cfn-lint, which knows what CloudFormation takes.
+func lint(t *testing.T, s *stack) {
+	t.Helper()
+	text, err := json.Marshal(assertions.Template_FromStack(s.Stack, nil).ToJSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "template.json")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// CDK says that a function needs its role twice, which W3005 is about.
+	command := exec.CommandContext(t.Context(), awstest.Tool(t, "template/bin/cfn-lint"), "--ignore-checks", "W3005", "--regions", awstest.Region, "--template", path)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("cfn-lint: %v\n%s", err, out)
 	}
 }

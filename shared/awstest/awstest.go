@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,7 +47,7 @@ type Cloud struct {
 //
 // A test whose tests are many starts one and lets each of them make its own
 // tables, buckets and queues, whose names never clash.
-func Start(t testing.TB, settings ...string) *Cloud {
+func Start(t T, settings ...string) *Cloud {
 	t.Helper()
 	python := Tool(t, "python/bin/python")
 	// A free port can be taken before the process listens on it; then it ends,
@@ -68,7 +67,7 @@ func Start(t testing.TB, settings ...string) *Cloud {
 
 // Tool gives the path of a program that scripts/install-test-tools.sh installs, by
 // its name below .tools.
-func Tool(t testing.TB, name string) string {
+func Tool(t T, name string) string {
 	t.Helper()
 	path := filepath.Join(moduleRoot(t), ".tools", filepath.FromSlash(name))
 	if _, err := os.Stat(path); err != nil {
@@ -78,7 +77,7 @@ func Tool(t testing.TB, name string) string {
 }
 
 // moduleRoot gives the folder of go.mod.
-func moduleRoot(t testing.TB) string {
+func moduleRoot(t T) string {
 	t.Helper()
 	folder, err := os.Getwd()
 	if err != nil {
@@ -178,7 +177,7 @@ func (c *Cloud) ready() error {
 	}
 }
 
-func (c *Cloud) stop(t testing.TB) {
+func (c *Cloud) stop(t T) {
 	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("stop the local AWS: %v", err)
 	}

@@ -1,0 +1,305 @@
+// Package deployment proves the deploy: the real app goes into a local AWS by the
+// command line of CDK, as a deployer does it, and is then used through its API
+// Gateway. What the local AWS does not have, or deliver, is in docs/deploy.md.
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"cutroom/shared/awstest"
+	"cutroom/shared/servertest"
+)
+
+// patience bounds every wait. It is far above what anything takes, and judges no
+// speed.
+const patience = 3 * time.Minute
+
+// deployed is the service in the local AWS.
+type deployed struct {
+	cloud *awstest.Cloud
+	root  string
+	// functions, program and worker are what was built.
+	functions, worker string
+	program           servertest.Program
+	// outputs are those of the stack, template its template.
+	outputs  map[string]string
+	template string
+}
+
+const stage = "test"
+
+func TestDeployment(t *testing.T) {
+	d := deploy(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *deployed)
+	}{
+		{"SAM", testSAM},
+		{"Keys", testKeys},
+		{"Media", testMedia},
+		{"Uploads", testUploads},
+		{"SleepingWorkers", testSleepingWorkers},
+		{"GivenUp", testGivenUp},
+		{"Aborted", testAborted},
+		{"TaskTimeout", testTaskTimeout},
+		{"Jobs", testJobs},
+		{"DeployWhileJobsRun", testDeployWhileJobsRun},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, d) })
+	}
+}
+
+// deploy builds everything, starts the local AWS and deploys into it.
+func deploy(t *testing.T) *deployed {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	d := &deployed{root: root, functions: filepath.Join(folder, "functions"), worker: filepath.Join(folder, "worker")}
+	d.run(t, nil, filepath.Join(root, "scripts", "build-functions.sh"), architecture(), d.functions)
+	d.run(t, nil, "go", "build", "-o", d.worker, "./cmd/worker")
+	if d.program, err = servertest.Build(bounded(t), folder); err != nil {
+		t.Fatal(err)
+	}
+	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local")
+	cdk := awstest.Tool(t, "cdk/node_modules/.bin/cdk")
+	// Outside the app's folder nothing is synthesized for this.
+	bootstrap := exec.CommandContext(bounded(t), cdk, "bootstrap", "aws://"+awstest.Account+"/"+awstest.Region)
+	bootstrap.Dir, bootstrap.Env = folder, d.environment()
+	if out, err := bootstrap.CombinedOutput(); err != nil {
+		t.Fatalf("cdk bootstrap: %v\n%s", err, out)
+	}
+	d.redeploy(t)
+	return d
+}
+
+// redeploy deploys, with context besides that of every deploy here.
+func (d *deployed) redeploy(t *testing.T, context ...string) {
+	t.Helper()
+	folder := t.TempDir()
+	outputs := filepath.Join(folder, "outputs.json")
+	arguments := []string{
+		"deploy", "--require-approval", "never", "--output", filepath.Join(folder, "cdk.out"), "--outputs-file", outputs,
+		"-c", "stage=" + stage, "-c", "arch=" + architecture(), "-c", "functions=" + d.functions,
+		// The local AWS buffers all answers, runs no containers and has no alarms
+		// on more than one metric.
+		"-c", "streaming=off", "-c", "worker=none", "-c", "watch=off",
+	}
+	for _, value := range context {
+		arguments = append(arguments, "-c", value)
+	}
+	d.run(t, d.environment(), awstest.Tool(t, "cdk/node_modules/.bin/cdk"), arguments...)
+	text, err := os.ReadFile(outputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stacks map[string]map[string]string
+	if err := json.Unmarshal(text, &stacks); err != nil {
+		t.Fatal(err)
+	}
+	if d.outputs = stacks["cutroom-"+stage]; d.outputs == nil {
+		t.Fatalf("the outputs are %s", text)
+	}
+	d.template = filepath.Join(folder, "cdk.out", "Cutroom-"+stage+".template.json")
+	d.redrive(t)
+}
+
+// redrive sets the queues' dead-letter queues as the template says: the local
+// AWS leaves this out when it makes a queue of a template.
+func (d *deployed) redrive(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(d.template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var template struct {
+		Resources map[string]struct {
+			Properties struct {
+				QueueName     string
+				RedrivePolicy *struct {
+					Count  int `json:"maxReceiveCount"`
+					Target struct {
+						Attribute []string `json:"Fn::GetAtt"`
+					} `json:"deadLetterTargetArn"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &template); err != nil {
+		t.Fatal(err)
+	}
+	client := sqs.NewFromConfig(d.cloud.Config())
+	for _, queue := range template.Resources {
+		policy := queue.Properties.RedrivePolicy
+		if policy == nil {
+			continue
+		}
+		dead := template.Resources[policy.Target.Attribute[0]].Properties.QueueName
+		value := fmt.Sprintf(`{"deadLetterTargetArn":"arn:aws:sqs:%s:%s:%s","maxReceiveCount":%d}`, awstest.Region, awstest.Account, dead, policy.Count)
+		if _, err := client.SetQueueAttributes(bounded(t), &sqs.SetQueueAttributesInput{
+			QueueUrl:   aws.String(d.cloud.URL + "/" + awstest.Account + "/" + queue.Properties.QueueName),
+			Attributes: map[string]string{"RedrivePolicy": value},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// run runs a program in the repository to its end.
+func (d *deployed) run(t *testing.T, environment []string, name string, arguments ...string) {
+	t.Helper()
+	command := exec.CommandContext(bounded(t), name, arguments...)
+	command.Dir, command.Env = d.root, environment
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", filepath.Base(name), err, out)
+	}
+}
+
+// environment is what makes programs use the local AWS.
+func (d *deployed) environment() []string {
+	var environment []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "CUTROOM_") && !strings.HasPrefix(variable, "AWS_") {
+			environment = append(environment, variable)
+		}
+	}
+	environment = append(environment, d.cloud.Environment()...)
+	return append(environment, "AWS_ENDPOINT_URL_S3="+d.cloud.URL, "CDK_DISABLE_CLI_TELEMETRY=1")
+}
+
+// architecture is this machine's, in the words of Lambda.
+func architecture() string {
+	if runtime.GOARCH == "arm64" {
+		return "arm64"
+	}
+	return "x86_64"
+}
+
+// bounded is the test's context with patience.
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// url is where the local AWS serves an API of the deploy; its own host names
+// resolve nowhere.
+func (d *deployed) url(t *testing.T, output string) string {
+	t.Helper()
+	host := strings.TrimPrefix(d.outputs[output], "https://")
+	id, _, found := strings.Cut(host, ".")
+	if !found || !strings.HasSuffix(host, "/live") {
+		t.Fatalf("%s is %q", output, d.outputs[output])
+	}
+	return d.cloud.URL + "/restapis/" + id + "/live/_user_request_"
+}
+
+// key makes a key as the deploy's output says.
+func (d *deployed) key(t *testing.T, account string) string {
+	t.Helper()
+	command := strings.Fields(strings.ReplaceAll(d.outputs["FirstKey"], "ACCOUNT", account))
+	ended, err := d.program.Run(bounded(t), d.environment(), command[1:]...)
+	if err != nil || ended.ExitCode != 0 {
+		t.Fatalf("%v: %v %s", command, err, ended.Stderr)
+	}
+	return strings.TrimSpace(ended.Stdout)
+}
+
+// client calls the deployed media service with a new key of an account.
+func (d *deployed) client(t *testing.T, account string) *servertest.Client {
+	t.Helper()
+	return &servertest.Client{URL: d.url(t, "MediaUrl"), Key: d.key(t, account)}
+}
+
+// until asks until the answer is the one wanted.
+func until(t *testing.T, what string, done func(context.Context) (bool, error)) {
+	t.Helper()
+	ctx := bounded(t)
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		ok, err := done(ctx)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: never", what)
+		case <-again.C:
+		}
+	}
+}
+
+// ended waits for the end of a job.
+func ended(t *testing.T, client *servertest.Client, id string) servertest.Job {
+	t.Helper()
+	job, err := client.Await(bounded(t), id, func(servertest.Job) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+// submit submits a clip to be edited.
+func submit(t *testing.T, client *servertest.Client, clip []byte) servertest.Job {
+	t.Helper()
+	job, err := client.Submit(bounded(t), "gen-2.5", servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "a watercolor painting")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+// testSAM: what runs the functions locally takes the template.
+func testSAM(t *testing.T, d *deployed) {
+	d.run(t, append(d.environment(), "SAM_CLI_TELEMETRY=0"), awstest.Tool(t, "template/bin/sam"), "validate", "--template", d.template)
+}
+
+func testKeys(t *testing.T, d *deployed) {
+	client := d.client(t, "keys")
+	if answer, err := client.Get(bounded(t), "/v1/files"); err != nil || answer.Status != http.StatusOK {
+		t.Fatalf("a new key: %v %d", err, answer.Status)
+	}
+	list, err := d.program.Run(bounded(t), d.environment(), "keys", "list", "--stage", stage, "--account", "keys", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var key struct{ ID, Account, State string }
+	if err := json.Unmarshal([]byte(list.Stdout), &key); err != nil || key.Account != "keys" || key.State != "active" {
+		t.Fatalf("the list is %s (%v)", list.Stdout, err)
+	}
+	if revoked, err := d.program.Run(bounded(t), d.environment(), "keys", "revoke", "--stage", stage, key.ID); err != nil || revoked.ExitCode != 0 {
+		t.Fatalf("revoke: %v %s", err, revoked.Stderr)
+	}
+	// A function that is warm learns of it within credential.CacheAge.
+	until(t, "the revoked key is refused", func(ctx context.Context) (bool, error) {
+		answer, err := client.Get(ctx, "/v1/files")
+		return answer.Status == http.StatusUnauthorized, err
+	})
+	missing, err := d.program.Run(bounded(t), d.environment(), "keys", "list", "--stage", "missing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("there is no deploy of the stage %q", "missing"); missing.ExitCode == 0 || !strings.Contains(missing.Stderr, want) {
+		t.Errorf("keys of no deploy: exit code %d, %q", missing.ExitCode, missing.Stderr)
+	}
+}

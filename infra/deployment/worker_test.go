@@ -1,0 +1,99 @@
+package deployment
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// workerProcess is a worker that takes jobs from the deployed queues.
+type workerProcess struct {
+	command *exec.Cmd
+	log     *output
+	gone    chan struct{}
+}
+
+// startWorker starts a worker as its container does, with the names that the
+// deploy gives it. It ends with the test.
+func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess {
+	t.Helper()
+	w := &workerProcess{command: exec.Command(d.worker), log: &output{}, gone: make(chan struct{})}
+	w.command.Env = append(d.environment(),
+		"CUTROOM_JOBS_TABLE="+d.outputs["JobsTableName"], "CUTROOM_BUCKET="+d.outputs["BucketName"],
+		"CUTROOM_VIDEO_QUEUE="+d.outputs["VideoQueueUrl"], "CUTROOM_IMAGE_QUEUE="+d.outputs["ImageQueueUrl"],
+		"CUTROOM_SCRATCH="+t.TempDir(), "CUTROOM_ADDR=127.0.0.1:0",
+	)
+	w.command.Env = append(w.command.Env, settings...)
+	w.command.Stdout, w.command.Stderr = w.log, w.log
+	if err := w.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = w.command.Wait() // how it ended is in ProcessState
+		close(w.gone)
+	}()
+	t.Cleanup(func() {
+		w.stop(t)
+		if t.Failed() {
+			t.Logf("what a worker wrote:\n%s", w.log)
+		}
+	})
+	return w
+}
+
+// stop ends the worker as ECS does.
+func (w *workerProcess) stop(t *testing.T) {
+	t.Helper()
+	_ = w.command.Process.Signal(syscall.SIGTERM) // fails when it has ended
+	select {
+	case <-w.gone:
+	case <-time.After(patience):
+		t.Error("a worker did not end")
+		w.kill()
+	}
+}
+
+// kill ends the worker as a lost machine does.
+func (w *workerProcess) kill() {
+	_ = w.command.Process.Kill() // fails when it has ended
+	<-w.gone
+}
+
+// brokenEngine gives a folder of programs with an ffmpeg that fails, whatever it
+// is asked, once it has told its version and its filters.
+func brokenEngine(t *testing.T) string {
+	t.Helper()
+	real, err := exec.LookPath("ffmpeg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	script := "#!/bin/sh\ncase \" $* \" in *' -filters '*|*' -version '*|*' -encoders '*|*' -h '*) exec " + real + " \"$@\" ;; esac\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(folder, "ffmpeg"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return "PATH=" + folder + string(os.PathListSeparator) + os.Getenv("PATH")
+}
+
+// output gathers what a process writes.
+type output struct {
+	mu      sync.Mutex
+	written bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.written.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.written.String()
+}
