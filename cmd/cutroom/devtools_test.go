@@ -16,12 +16,11 @@ import (
 )
 
 // tab is a page in a browser that the test drives, over the DevTools protocol
-// (https://chromedevtools.github.io/devtools-protocol). It needs four of the
-// protocol's commands, which is why it uses no library: those have all of it.
+// (https://chromedevtools.github.io/devtools-protocol). It needs a few of
+// the protocol's commands, which is why it uses no library: those have all of it.
 type tab struct {
 	t *testing.T
-	// ctx bounds every command.
-	ctx  context.Context
+	ctx  context.Context // ends with the browser
 	conn *websocket.Conn
 	// session is the page's, sent the number of the last command.
 	session string
@@ -31,7 +30,8 @@ type tab struct {
 // openTab starts a browser that shows an empty page, and ends it with the test.
 func openTab(t *testing.T, args ...string) *tab {
 	t.Helper()
-	ctx, stop := context.WithCancel(bounded(t))
+	// Beyond the end of the test's context, for the picture of a failure.
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	command := browser(ctx, t, "about:blank", append([]string{"--remote-debugging-port=0"}, args...)...)
 	var log bytes.Buffer
 	command.Stderr = &log
@@ -44,12 +44,17 @@ func openTab(t *testing.T, args ...string) *tab {
 		_ = command.Wait() // it was killed
 	})
 	page := &tab{t: t, ctx: ctx}
-	if err := page.attach(profileOf(command.Args)); err != nil {
+	if err := page.attach(bounded(t), profileOf(command.Args)); err != nil {
 		stop()
 		_ = command.Wait()
 		t.Fatalf("the browser cannot be driven: %v\n%s", err, &log)
 	}
-	t.Cleanup(func() { page.conn.CloseNow() })
+	t.Cleanup(func() {
+		if t.Failed() {
+			page.screenshot("failure.png")
+		}
+		page.conn.CloseNow()
+	})
 	return page
 }
 
@@ -63,12 +68,12 @@ func profileOf(args []string) string {
 }
 
 // attach connects to the browser of a profile and to its page.
-func (p *tab) attach(profile string) error {
-	address, err := p.debugger(filepath.Join(profile, "DevToolsActivePort"))
+func (p *tab) attach(ctx context.Context, profile string) error {
+	address, err := debugger(ctx, filepath.Join(profile, "DevToolsActivePort"))
 	if err != nil {
 		return err
 	}
-	if p.conn, _, err = websocket.Dial(p.ctx, address, nil); err != nil {
+	if p.conn, _, err = websocket.Dial(ctx, address, nil); err != nil {
 		return err
 	}
 	p.conn.SetReadLimit(64 << 20)
@@ -90,7 +95,7 @@ func (p *tab) attach(profile string) error {
 }
 
 // debugger waits for the file by which a browser says where it can be driven.
-func (p *tab) debugger(path string) (string, error) {
+func debugger(ctx context.Context, path string) (string, error) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -101,8 +106,8 @@ func (p *tab) debugger(path string) (string, error) {
 		}
 		select {
 		case <-ticker.C:
-		case <-p.ctx.Done():
-			return "", context.Cause(p.ctx)
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
 		}
 	}
 }
@@ -120,11 +125,13 @@ func (p *tab) command(method string, params any, result any) error {
 	if err != nil {
 		return err
 	}
-	if err := p.conn.Write(p.ctx, websocket.MessageText, message); err != nil {
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := p.conn.Write(ctx, websocket.MessageText, message); err != nil {
 		return err
 	}
 	for {
-		_, text, err := p.conn.Read(p.ctx)
+		_, text, err := p.conn.Read(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", method, err)
 		}
@@ -207,6 +214,14 @@ func (p *tab) press(key string, code int) {
 	for _, kind := range []string{"keyDown", "keyUp"} {
 		p.must("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text}, nil)
 	}
+}
+
+// resize gives the page a size, in CSS pixels, and a color scheme, "light" or
+// "dark".
+func (p *tab) resize(width, height int, scheme string) {
+	p.t.Helper()
+	p.must("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}, nil)
+	p.must("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
 // screenshot keeps a picture of the page as the test's artefact.

@@ -12,22 +12,19 @@ import (
 	"cutroom/shared/servertest"
 )
 
-// pixels are functions for the page that measure a canvas: the mean difference
-// between the greatest and the least channel (0 is gray), and the mean of each.
+// pixels are functions for the page that measure a canvas: the mean of each
+// channel, and the mean difference between the greatest and the least one, which
+// is 0 for gray.
 const pixels = `
-function means(id) {
-  const canvas = document.getElementById(id), sums = [0, 0, 0];
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  for (let i = 0; i < data.length; i++) if (i % 4 < 3) sums[i % 4] += data[i];
-  return sums.map(sum => sum * 4 / data.length);
+const small = new OffscreenCanvas(64, 36).getContext("2d", { willReadFrequently: true });
+function sample(id) {
+  small.drawImage(document.getElementById(id), 0, 0, 64, 36);
+  const { data } = small.getImageData(0, 0, 64, 36);
+  return Array.from({ length: 64 * 36 }, (_, i) => [...data.slice(4 * i, 4 * i + 3)]);
 }
-function colorfulness(id) {
-  const canvas = document.getElementById(id);
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  let sum = 0;
-  for (let i = 0; i < data.length; i += 4) sum += Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]);
-  return sum * 4 / data.length;
-}
+const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
+const means = id => [0, 1, 2].map(channel => mean(sample(id).map(pixel => pixel[channel])));
+const colorfulness = id => mean(sample(id).map(pixel => Math.max(...pixel) - Math.min(...pixel)));
 `
 
 // Looks that pixels tell apart: one that has no colour, and one that has more
@@ -40,8 +37,9 @@ const (
 // realtimePage is the page with a key in it.
 func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {
 	t.Helper()
-	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream", "--window-size=1280,900")
+	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 	page.open(server.URL() + "/realtime")
+	page.resize(1280, 860, "light")
 	page.do(pixels)
 	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, key))
 	return page
@@ -66,8 +64,8 @@ func (p *tab) ask(prompt string) {
 }
 
 const (
-	live         = `document.getElementById("state").dataset.state === "open"`
-	disconnected = `document.getElementById("state").dataset.state === "closed"`
+	live         = `document.body.dataset.state === "open"`
+	disconnected = `document.body.dataset.state === "closed"`
 )
 
 // sessionsOf gives how many sessions the account has, by the quota.
@@ -102,7 +100,19 @@ func TestRealtimePage(t *testing.T) {
 	page.await("an example shows in the picture", isColorful)
 	page.ask("a watercolor painting")
 	page.await("the prompt is applied", `document.getElementById("prompt-state").textContent === "Applied: a watercolor painting"`)
-	page.screenshot("pattern.png")
+	before := eval[int](page, "shown")
+	page.await("the picture has followed", fmt.Sprintf("shown > %d", before+4))
+	for _, screen := range []struct {
+		name, scheme  string
+		width, height int
+	}{{"desktop", "light", 1280, 860}, {"dark", "dark", 1280, 860}, {"phone", "light", 390, 844}, {"phone-dark", "dark", 390, 844}} {
+		page.resize(screen.width, screen.height, screen.scheme)
+		if beyond := eval[int](page, `document.documentElement.scrollWidth - innerWidth`); beyond > 0 {
+			t.Errorf("%s: the page is %d pixels wider than the screen", screen.name, beyond)
+		}
+		page.screenshot("pattern-" + screen.name + ".png")
+	}
+	page.resize(1280, 860, "light")
 
 	page.click("input[value=camera]")
 	// The browser's fake camera shows a green picture.
@@ -142,9 +152,10 @@ func TestRealtimePageImage(t *testing.T) {
 	page.await("the image is in use", `document.getElementById("image-state").textContent === "In use: red.png"`)
 	page.await("its colours are carried over", `means("edited")[0] > means("edited")[2] + 40`)
 	page.screenshot("image.png")
+	page.ask(grayLook)
 	page.click("#clear-image")
 	page.await("the image is taken away", `document.getElementById("image-state").textContent === "No image."`)
-	page.await("its colours are gone", `means("edited")[0] < means("edited")[2] + 30`)
+	page.await("its colours are gone", isGray)
 }
 
 // What the service refuses is said in words that tell what to do.

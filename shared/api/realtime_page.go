@@ -24,9 +24,8 @@ func RealtimePage(s *service) []route {
 
 // pageModel is what the page says of a model.
 type pageModel struct {
-	ID          string     `json:"id"`
-	Kind        model.Kind `json:"kind"`
-	Description string     `json:"description"`
+	ID   string     `json:"id"`
+	Kind model.Kind `json:"kind"`
 }
 
 // newRealtimePage makes the page for the models that have sessions.
@@ -34,7 +33,7 @@ func (s *service) newRealtimePage() (*page, error) {
 	models := []pageModel{}
 	for _, m := range s.Catalog.Models() {
 		if m.Realtime {
-			models = append(models, pageModel{m.ID, m.Kind, m.Description})
+			models = append(models, pageModel{m.ID, m.Kind})
 		}
 	}
 	return newPage("realtime", models, "img-src data: blob:")

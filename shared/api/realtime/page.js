@@ -28,7 +28,7 @@ function note(id, text, mood) {
 
 function show(state, text) {
   element("state").textContent = text;
-  element("state").dataset.state = state;
+  document.body.dataset.state = state;
   element("connect").textContent = state === "closed" ? "Connect" : "Disconnect";
 }
 
@@ -46,7 +46,7 @@ function key() {
 
 // Pictures
 
-let lastSent = 0, encoding = false;
+let lastDrawn = 0, encoding = false;
 
 function drawOriginal(now) {
   if (!camera) return drawPattern(original, now / 1000);
@@ -61,10 +61,12 @@ function drawOriginal(now) {
 }
 
 function loop(now) {
-  drawOriginal(now);
+  requestAnimationFrame(loop);
   // A display's frames are never quite as far apart as they should be.
-  if (session && !encoding && now - lastSent > 1000 / framesPerSecond - 4 && session.ready()) {
-    lastSent = now;
+  if (now - lastDrawn < 1000 / framesPerSecond - 4) return;
+  lastDrawn = now;
+  drawOriginal(now);
+  if (session && !encoding && session.ready()) {
     encoding = true;
     const current = session;
     element("original").toBlob(blob => {
@@ -72,7 +74,6 @@ function loop(now) {
       if (blob) current.sendFrame(blob);
     }, "image/jpeg", quality);
   }
-  requestAnimationFrame(loop);
 }
 
 let arrived = 0, shown = 0;
@@ -292,13 +293,7 @@ function usePattern(why) {
   complain(why);
 }
 
-function describeModel() {
-  const model = models.find(one => one.id === element("model").value);
-  note("model-note", model ? model.description : "");
-}
-
-element("model").append(...models.map(model => new Option(model.id, model.id)));
-describeModel();
+element("model").append(...models.map(model => new Option(`${model.id} (${model.kind})`, model.id)));
 element("examples").append(...examples.map(example => {
   const chip = document.createElement("button");
   Object.assign(chip, { type: "button", textContent: example });
@@ -312,7 +307,6 @@ element("examples").append(...examples.map(example => {
 
 element("key").addEventListener("change", () => readQuotaSoon(0));
 element("model").addEventListener("change", () => {
-  describeModel();
   if (!session) return;
   disconnect();
   connect();
@@ -320,7 +314,7 @@ element("model").addEventListener("change", () => {
 document.querySelectorAll("input[name=source]").forEach(choice => choice.addEventListener("change", changeSource));
 element("session").addEventListener("submit", event => {
   event.preventDefault();
-  if (element("state").dataset.state === "closed") connect();
+  if (document.body.dataset.state === "closed") connect();
   else disconnect();
 });
 element("prompting").addEventListener("submit", event => {
