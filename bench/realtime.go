@@ -39,8 +39,8 @@ const (
 )
 
 // realtime measures sessions: what a frame takes, how many sessions a machine
-// serves, what one costs that does nothing, and how fast they come and go. The
-// clients run beside the server on the same processors.
+// serves, what one costs that does nothing, how fast they come and go, and what
+// the engine does alone. The clients run beside the server on the same processors.
 func (b *bench) realtime(ctx context.Context) error {
 	tiers := filepath.Join(b.folder, "tiers.yaml")
 	if err := os.WriteFile(tiers, []byte("default: {}\ndev: {}\n"), 0o600); err != nil {
@@ -63,6 +63,7 @@ func (b *bench) realtime(ctx context.Context) error {
 		func() error { return b.frameLatency(ctx, url, picture) },
 		func() error { return b.sessionsAtOnce(ctx, url, picture) },
 		func() error { return b.connectRate(ctx, url) },
+		func() error { return b.looks(ctx, picture) },
 	} {
 		if err := measure(); err != nil {
 			return err

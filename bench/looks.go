@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"cutroom/shared/look"
+	"cutroom/shared/model"
+	"cutroom/shared/preview/frame"
+)
+
+const (
+	// looksTime is how long every look is measured.
+	looksTime = 500 * time.Millisecond
+	// framesBar is how many frames a second one core edits at least.
+	framesBar = 25
+)
+
+// lookRate is how many frames a second one core edits by a look.
+type lookRate struct {
+	name   string
+	frames float64
+}
+
+// looks has the realtime engine edit a frame by every look, on one core.
+func (b *bench) looks(ctx context.Context, picture []byte) error {
+	var rates []lookRate
+	engine := frame.New(time.Now, rand.Uint32)
+	for _, name := range look.Names() {
+		edited, err := editFor(ctx, engine, name, picture)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		rates = append(rates, lookRate{name, edited})
+	}
+	slices.SortFunc(rates, func(a, b lookRate) int { return cmp.Compare(a.frames, b.frames) })
+	add := func(what string, r lookRate, bar string, verdict verdict) {
+		b.table.add(row{what: what, measured: fmt.Sprintf("%.0f frames/s (%s)", r.frames, r.name), floor: "-", ratio: "-", bar: bar, verdict: verdict})
+	}
+	add(fmt.Sprintf("frames of 640x360 on one core, slowest of %d looks", len(rates)), rates[0],
+		fmt.Sprintf("%d frames/s", framesBar), verdictOf(rates[0].frames >= framesBar))
+	add("  the look in the middle", rates[len(rates)/2], "-", noBar)
+	add("  the fastest look", rates[len(rates)-1], "-", noBar)
+	return nil
+}
+
+// editFor edits frames by a look for a while and gives how many of the middling
+// one there would be in a second.
+func editFor(ctx context.Context, engine *frame.Engine, name string, picture []byte) (float64, error) {
+	editor, err := engine.Open(ctx, &model.Model{Kind: model.Edit})
+	if err != nil {
+		return 0, err
+	}
+	defer editor.Close()
+	editor.SetPrompt(name)
+	// The first frame waits for the look to be made.
+	if _, err := editor.Edit(ctx, picture); err != nil {
+		return 0, err
+	}
+	var took []time.Duration
+	for begun := time.Now(); time.Since(begun) < looksTime; {
+		edit := time.Now()
+		if _, err := editor.Edit(ctx, picture); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(edit))
+	}
+	return 1 / median(took).Seconds(), nil
+}
