@@ -50,5 +50,8 @@ fi
 
 took gofmt formatted
 took "go vet" "$GO" vet ./...
-took "go test" "$GO" test -race -timeout 15m ./...
+# Pictures that tests take of pages are kept there.
+rm -rf test-output
+mkdir test-output
+took "go test" "$GO" test -race -timeout 15m -artifacts -outputdir test-output ./...
 took "fuzz targets" fuzzed

@@ -85,6 +85,7 @@ Cutroom is ready. %[6]s
 
   Media API   %[1]s
   Inference   %[5]s
+  Realtime    %[1]s/realtime
   Docs        %[1]s/docs
   Key         %[2]s
   Data        %[3]s

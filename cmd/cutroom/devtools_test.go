@@ -19,7 +19,7 @@ import (
 // (https://chromedevtools.github.io/devtools-protocol). It needs a few of
 // the protocol's commands, which is why it uses no library: those have all of it.
 type tab struct {
-	t *testing.T
+	t    *testing.T
 	ctx  context.Context // ends with the browser
 	conn *websocket.Conn
 	// session is the page's, sent the number of the last command.
