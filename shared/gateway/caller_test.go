@@ -253,6 +253,64 @@ func TestCallersThatLeave(t *testing.T) {
 	}
 }
 
+// A stop that cannot wait tells the callers that are there: by an event, before
+// the end that every stream has, or by a status where nothing was sent yet.
+func TestAStopTellsCallers(t *testing.T) {
+	const told = `{"error":{"message":"The gateway stops, and did not wait for the rest of the answer.","type":"api_error","param":null,"code":"service_unavailable"}}`
+	for _, c := range []struct {
+		name, request string
+		upstream      func(*call)
+		status        int
+		want          string
+		records       int
+	}{
+		{"a stream", streamed, func(c *call) { c.stream(); c.write(eventStream(chunk("one two"))) }, 200, eventStream(asSmall(chunk("one two")), told, done), 1},
+		{"a stream without a chunk", streamed, func(c *call) { c.stream() }, 503, told, 0},
+		{"an answer", plain, func(*call) {}, 503, told, 0},
+		{"a large request", strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1), func(*call) {}, 503, told, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			entered := make(chan bool, 1)
+			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, func(up *call) {
+				c.upstream(up)
+				entered <- true
+				<-up.left
+			})}})
+			got := make(chan answer, 1)
+			begun := make(chan bool, 1)
+			go func() {
+				response, err := client.Do(w.request(t.Context(), "POST", "/v1/chat/completions", studio, strings.NewReader(c.request)))
+				if err != nil {
+					got <- answer{err: err}
+					return
+				}
+				begun <- true
+				defer response.Body.Close()
+				body, err := io.ReadAll(response.Body)
+				got <- answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
+			}()
+			<-entered
+			if c.status == 200 {
+				<-begun
+			}
+			w.stop()
+			if a := <-got; a.err != nil || a.status != c.status || a.body != c.want || (a.header.Get("Retry-After") == "1") != (c.status == 503) {
+				t.Errorf("got %d %v %s: %v", a.status, a.header, a.body, a.err)
+			}
+			if r := w.recorded(c.records); c.records > 0 && r[0].Counts != counted(2) {
+				t.Errorf("recorded %+v", r)
+			}
+			if o := w.completed(1)[0]; o.Code != "service_unavailable" || o.Status != c.status {
+				t.Errorf("observed %+v", o)
+			}
+			if got := w.outcomes(); len(got) != 1 || got[0] != "first: abandoned" {
+				t.Errorf("the outcomes are %v", got)
+			}
+		})
+	}
+}
+
 func TestModels(t *testing.T) {
 	w := newWorld(t, setup{rows: oneRow + `
   - {id: org/talker:v2, routes: [chat], context_length: 80, max_output_length: 8, upstreams: [{url: URL0}]}

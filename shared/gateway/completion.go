@@ -83,8 +83,14 @@ func (c *completion) run() *Error {
 		defer c.stream.hush()
 	}
 	told = c.serve()
-	if c.r.Context().Err() != nil {
+	switch {
+	case hasLeft(c.r):
 		told = &Error{Status: callerGone, Type: API, Message: "The caller has gone."}
+	case told != nil && c.r.Context().Err() != nil:
+		told = &Error{
+			Status: http.StatusServiceUnavailable, Type: API, Code: ServiceUnavailable, RetryAfter: time.Second,
+			Message: "The gateway stops, and did not wait for the rest of the answer.",
+		}
 	}
 	c.end(told)
 	return told

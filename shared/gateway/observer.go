@@ -58,7 +58,8 @@ const (
 	Failed Outcome = "failed"
 	// TimedOut is an upstream that was silent for too long.
 	TimedOut Outcome = "timed_out"
-	// Abandoned is a call that was given up because the caller had left.
+	// Abandoned is a call that was given up because the caller had left, or the
+	// server stopped.
 	Abandoned Outcome = "abandoned"
 )
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -16,12 +17,18 @@ import (
 // the access log alone; the number is nginx's.
 const callerGone = 499
 
+// hasLeft reports whether a caller has closed its connection. A request's context
+// also ends when the server stops, and then the caller is there to be told.
+func hasLeft(r *http.Request) bool {
+	return r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), httpserver.ErrStopping)
+}
+
 // fail answers with an error. What is no fault of the caller's is logged, with
 // its cause.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	told := ErrorOf(err)
 	switch {
-	case told.Status >= http.StatusInternalServerError && r.Context().Err() != nil:
+	case told.Status >= http.StatusInternalServerError && hasLeft(r):
 		told = &Error{Status: callerGone, Type: API, Message: "The caller has gone."}
 	case told.Status == http.StatusInternalServerError || told.Status == http.StatusServiceUnavailable:
 		g.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",

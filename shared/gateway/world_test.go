@@ -57,6 +57,7 @@ type world struct {
 	t        testing.TB
 	url      string
 	gateway  *gateway.Gateway
+	server   *httpserver.Server
 	meter    *meter
 	observer *observer
 	keys     *sqlite.Keys
@@ -117,13 +118,11 @@ func newWorld(t testing.TB, s setup) *world {
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	server := httpserver.New(httpserver.Config{Handler: w.gateway, Logger: logger, Failed: gateway.Panicked(s.origins), Stall: s.stall})
+	w.server = httpserver.New(httpserver.Config{Handler: w.gateway, Logger: logger, Failed: gateway.Panicked(s.origins), Stall: s.stall})
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- w.server.Serve(listener) }()
 	t.Cleanup(func() {
-		ended, end := context.WithCancel(context.Background())
-		end()
-		server.Shutdown(ended)
+		w.stop()
 		must(t, <-served)
 		w.gateway.Close()
 		if strings.Contains(w.log.String(), "panic") {
@@ -132,6 +131,13 @@ func newWorld(t testing.TB, s setup) *world {
 	})
 	w.url = "http://" + listener.Addr().String()
 	return w
+}
+
+// stop stops the server, and waits for nothing that is under way.
+func (w *world) stop() {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	w.server.Shutdown(ended)
 }
 
 // load makes a catalog of the rows stand.

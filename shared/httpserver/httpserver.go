@@ -24,9 +24,15 @@ const (
 	idleTime = 2 * time.Minute
 	// maxHeaderBytes bounds a request's header.
 	maxHeaderBytes = 64 << 10
-	// cutTime is how long handlers may take to return once they were cut off.
-	cutTime = 5 * time.Second
+	// partingTime is how long handlers that are cut off may still answer, and
+	// cutTime how long they may take to return after that.
+	partingTime = time.Second
+	cutTime     = 5 * time.Second
 )
+
+// ErrStopping is the cause of a request's context that Shutdown has ended. The
+// client is still there then, and can be told.
+var ErrStopping = errors.New("httpserver: the server stops")
 
 // Config says what is served and how. Handler and Logger are required; the zero
 // values of the rest take the defaults that stand with them.
@@ -71,13 +77,13 @@ func (c Config) withDefaults() Config {
 // Server serves a surface on listeners of its own.
 type Server struct {
 	http   http.Server
-	cut    context.CancelFunc
+	cut    context.CancelCauseFunc
 	active active
 }
 
 // New makes a server; it serves nothing yet.
 func New(c Config) *Server {
-	base, cut := context.WithCancel(context.Background())
+	base, cut := context.WithCancelCause(context.Background())
 	s := &Server{cut: cut, active: active{none: make(chan struct{})}}
 	handler := Handler(c)
 	s.http = http.Server{
@@ -110,16 +116,20 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown stops accepting and waits for the requests under way. When the
-// context ends first they are cut off: their contexts end, their connections
-// are closed, and Shutdown returns the context's error once their handlers have
-// returned, or after 5 s at most.
+// context ends first they are cut off: their contexts end with ErrStopping as
+// the cause, which leaves handlers a second to tell their clients, and then
+// their connections are closed. Shutdown returns the context's error once the
+// handlers have returned, or after 6 s at most.
 func (s *Server) Shutdown(ctx context.Context) error {
-	defer s.cut()
+	defer s.cut(ErrStopping)
 	err := s.http.Shutdown(ctx)
 	if err == nil {
 		return nil
 	}
-	s.cut()
+	s.cut(ErrStopping)
+	parting, end := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+	defer end()
+	_ = s.http.Shutdown(parting) // whom it cannot wait for is closed next
 	s.http.Close()
 	timer := time.NewTimer(cutTime)
 	defer timer.Stop()

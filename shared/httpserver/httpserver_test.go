@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -326,17 +327,27 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	}
 }
 
+// What does not finish is cut off: who notices can still tell its client, whole.
 func TestShutdownCutsOffWhatDoesNotFinish(t *testing.T) {
 	entered, returned := make(chan struct{}), make(chan struct{})
 	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(returned)
+		io.WriteString(w, "begun")
+		http.NewResponseController(w).Flush()
 		close(entered)
 		<-r.Context().Done()
+		fmt.Fprintf(w, ", cut off as %v", context.Cause(r.Context()))
 	})})
+	got := make(chan string, 1)
 	go func() {
-		if answer, err := http.Get("http://" + address); err == nil {
-			answer.Body.Close()
+		answer, err := http.Get("http://" + address)
+		if err != nil {
+			got <- err.Error()
+			return
 		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		got <- fmt.Sprintf("%s: %v", body, err)
 	}()
 	<-entered
 	ended, end := context.WithCancel(context.Background())
@@ -348,5 +359,8 @@ func TestShutdownCutsOffWhatDoesNotFinish(t *testing.T) {
 	case <-returned:
 	default:
 		t.Error("shutdown returned before the handler did")
+	}
+	if text, want := <-got, fmt.Sprintf("begun, cut off as %v: <nil>", httpserver.ErrStopping); text != want {
+		t.Errorf("the client got %q, want %q", text, want)
 	}
 }
