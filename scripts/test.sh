@@ -26,7 +26,7 @@ took() {
 }
 
 formatted() {
-	unformatted=$(gofmt -l cmd shared bench testdata)
+	unformatted=$(gofmt -l cmd functions infra shared bench testdata)
 	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
 }
 
