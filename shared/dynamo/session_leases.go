@@ -29,6 +29,13 @@ type lease struct {
 	dead bool
 }
 
+// leaseItem is the item of a lease.
+type leaseItem struct {
+	ID      string `dynamodbav:"id"`
+	Renewed int64  `dynamodbav:"renewed_at"`
+	Dead    bool   `dynamodbav:"dead"`
+}
+
 // alive reports whether the slots of the lease count.
 func (l lease) alive() bool {
 	return !l.dead && time.Duration(l.now-l.renewed)*time.Second < session.TakeAfter
@@ -50,10 +57,23 @@ func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 
 // renew writes the store's time to the lease. DynamoDB has no expression for its
 // time, but each of its answers says it, in whole seconds. What is written is the
-// time of an answer that was asked for just before: at most a second before the
-// renewal began, from which an instance counts to session.FenceAfter. So the
-// slots of a lease are never taken earlier than nine seconds after its instance
-// has fenced itself.
+// time of an answer that was asked for after the renewal had begun, and never
+// less than what is there, so that a write that arrives late, after the next
+// renewal, takes nothing back.
+//
+// So a lease is never taken too early. Say that an instance's last successful
+// renewal began at a moment b: it is fenced at b + FenceAfter, by its own clock,
+// and has told its clients within realtime.FenceTime after that. The time that
+// the renewal wrote, or found there and left, is later than b - 1 s, as whole
+// seconds are rounded down. Whoever takes the slots has read a time that is
+// TakeAfter later, which is not before b + TakeAfter - 1 s. Between the two lie
+// nine seconds, less twice what the clocks of DynamoDB are apart.
+//
+// The write that marks an epoch as dead holds to the renewal that was read before
+// it, and a renewal to an epoch that is not dead, so one of them loses, however
+// late either arrives. A renewal that writes what was read already, within the
+// same second, began less than a second after the one that was read, and is as
+// old as that for all of the above.
 func (s *Sessions) renew(ctx context.Context, epoch, condition string) error {
 	read, err := s.leases(ctx, []string{epoch})
 	if err != nil {
@@ -65,16 +85,25 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition string) error {
 	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(epoch),
 		UpdateExpression:         aws.String("SET renewed_at = :now, #ttl = :ttl"),
-		ConditionExpression:      aws.String(condition),
+		ConditionExpression:      aws.String(condition + " AND (attribute_not_exists(renewed_at) OR renewed_at <= :now)"),
 		ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
 		ExpressionAttributeValues: item{
 			":now": number(now), ":ttl": number(now + int64(keptLeases.Seconds())),
 		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if _, failed := conditionFailed(err); failed {
+	old, failed := conditionFailed(err)
+	if !failed {
+		return storeError("renew a lease", err)
+	}
+	var found leaseItem
+	if err := attributevalue.UnmarshalMap(old, &found); err != nil {
+		return storeError("renew a lease", err)
+	}
+	if found.Dead || found.Renewed <= now {
 		return deadEpoch()
 	}
-	return storeError("renew a lease", err)
+	return nil // the clocks of DynamoDB differ, and the lease is renewed further than asked
 }
 
 // End ends a lease, by one write: its slots count no more.
@@ -139,11 +168,7 @@ func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]leas
 			return nil, err
 		}
 		for _, i := range got.Responses[s.table] {
-			var read struct {
-				ID      string `dynamodbav:"id"`
-				Renewed int64  `dynamodbav:"renewed_at"`
-				Dead    bool   `dynamodbav:"dead"`
-			}
+			var read leaseItem
 			if err := attributevalue.UnmarshalMap(i, &read); err != nil {
 				return nil, err
 			}
