@@ -149,7 +149,9 @@ func Health(s *service) []route {
 func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 	if s.Ready != nil {
 		if err := s.Ready(r.Context()); err != nil {
-			return fault.Wrap(err, fault.Unavailable, "The service does not accept requests now.")
+			// While a service starts this is no failure.
+			s.Logger.WarnContext(r.Context(), "not ready", "error", err)
+			return fault.New(fault.Unavailable, "The service does not accept requests now.")
 		}
 	}
 	s.writeJSON(w, r, http.StatusOK, map[string]string{"status": "ok"})
