@@ -27,8 +27,8 @@ func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: jsii.String(statistic), Period: period()}
 }
 
-// newAlarms makes the alarms, as many as an account has free of charge. They
-// tell the address of the options, where there is one.
+// newAlarms makes the alarms, which tell the address of the options, where there
+// is one. CloudWatch bills each metric that an alarm looks at, so they look at few.
 func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
 	var topic awssns.Topic
 	if s.AlarmEmail != "" {
@@ -44,7 +44,7 @@ func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesaw
 		{"video-queue-age", "A video job waits for more than 3 minutes.", s.lanes["video"].queue.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum")), 180, 1},
 		{"image-queue-age", "An image edit waits for more than a minute.", s.lanes["image"].queue.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum")), 60, 1},
 		{"internal-errors", "The functions that events start fail.", s.sumOf("Errors", "outcome", "arrived", "expiry"), 2, 1},
-		{"function-throttles", "Lambda turns requests away.", s.sumOf("Throttles", "jobs", "content", "images", "files", "inference"), 0, 1},
+		{"function-throttles", "Lambda turns requests away, as the account's functions run as often at once as they may.", s.functionThrottles(), 0, 1},
 		{"table-throttles", "DynamoDB turns requests away.", s.tableThrottles(), 10, 1},
 	}
 	var made []interfacesawscloudwatch.IAlarmRef
@@ -96,19 +96,24 @@ func (s *stack) executions(metric string) awscloudwatch.Metric {
 
 func (s *stack) failedExecutions() awscloudwatch.MathExpression {
 	metrics := map[string]awscloudwatch.IMetric{}
-	for id, metric := range map[string]string{"failed": "ExecutionsFailed", "late": "ExecutionsTimedOut", "aborted": "ExecutionsAborted"} {
+	for id, metric := range map[string]string{"failed": "ExecutionsFailed", "aborted": "ExecutionsAborted"} {
 		metrics[id] = s.executions(metric)
 	}
 	return sum("executions that did not succeed", metrics)
 }
 
-// tableThrottles adds up, as a metric of DynamoDB is one for each operation.
+// functionThrottles is of all functions of the account: they share one limit.
+func (s *stack) functionThrottles() awscloudwatch.Metric {
+	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"), Period: period(), Label: jsii.String("functions"),
+	})
+}
+
+// tableThrottles is of the tables that are written most.
 func (s *stack) tableThrottles() awscloudwatch.MathExpression {
 	metrics := map[string]awscloudwatch.IMetric{}
-	for name, table := range s.tables {
-		for _, direction := range []string{"Read", "Write"} {
-			metrics[name+direction] = table.Metric(jsii.String(direction+"ThrottleEvents"), metricOptions("Sum"))
-		}
+	for _, name := range []string{"jobs", "usage"} {
+		metrics[name] = s.tables[name].Metric(jsii.String("WriteThrottleEvents"), metricOptions("Sum"))
 	}
-	return sum("throttled requests", metrics)
+	return sum("throttled writes", metrics)
 }

@@ -8,14 +8,15 @@ import (
 )
 
 // newDashboard shows on one page whether the service serves, and what it does
-// that costs.
+// that costs. It has no more than 50 metrics, as one with more has a price.
 func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, inference awsapigateway.RestApi) {
 	apis := func(metric func(awsapigateway.RestApi) awscloudwatch.Metric) []awscloudwatch.IMetric {
 		return []awscloudwatch.IMetric{metric(media), metric(inference)}
 	}
-	functions := func(metric, statistic string) []awscloudwatch.IMetric {
+	busy := []string{"jobs", "images", "files", "inference"}
+	functions := func(metric, statistic string, names ...string) []awscloudwatch.IMetric {
 		var metrics []awscloudwatch.IMetric
-		for _, name := range functionNames() {
+		for _, name := range names {
 			if f, ok := s.functions[name]; ok {
 				metrics = append(metrics, f.Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
 					Statistic: jsii.String(statistic), Period: period(), Label: jsii.String(name),
@@ -47,7 +48,6 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		{
 			graph("Requests", apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricCount(metricOptions("Sum")) })),
 			graph("Errors 5xx", apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricServerError(metricOptions("Sum")) })),
-			graph("Errors 4xx", apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricClientError(metricOptions("Sum")) })),
 			graph("Latency, p90, ms", apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricLatency(metricOptions("p90")) })),
 		},
 		{
@@ -57,16 +57,14 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 			graph("Failed jobs", []awscloudwatch.IMetric{s.failedExecutions(), s.deadLetters()}),
 		},
 		{
-			graph("Function time, p90, ms", functions("Duration", "p90")),
-			graph("Function errors", functions("Errors", "Sum")),
-			graph("Function throttles", functions("Throttles", "Sum")),
-			graph("Table throttles", []awscloudwatch.IMetric{s.tableThrottles()}),
+			graph("Function time, p90, ms", functions("Duration", "p90", busy...)),
+			graph("Function errors", functions("Errors", "Sum", functionNames()...)),
+			graph("Throttles", []awscloudwatch.IMetric{s.functionThrottles(), s.tableThrottles()}),
 		},
 		{
-			graph("Cost: invocations", functions("Invocations", "Sum")),
+			graph("Cost: invocations", functions("Invocations", "Sum", busy...)),
 			graph("Cost: read units", tables("ConsumedReadCapacityUnits")),
 			graph("Cost: write units", tables("ConsumedWriteCapacityUnits")),
-			graph("Cost: bytes of logs", s.logBytes()),
 		},
 	}
 	var widgets []*[]awscloudwatch.IWidget
@@ -76,18 +74,6 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	awscloudwatch.NewDashboard(s.Stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
 		DashboardName: jsii.String(s.prefix()), Widgets: &widgets,
 	})
-}
-
-// logBytes is what the busiest logs take in.
-func (s *stack) logBytes() []awscloudwatch.IMetric {
-	var metrics []awscloudwatch.IMetric
-	for _, name := range []string{"jobs", "files", "inference"} {
-		metrics = append(metrics, awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-			Namespace: jsii.String("AWS/Logs"), MetricName: jsii.String("IncomingBytes"), Statistic: jsii.String("Sum"), Period: period(),
-			DimensionsMap: &map[string]*string{"LogGroupName": jsii.String("/aws/lambda/" + s.name(name))}, Label: jsii.String(name),
-		}))
-	}
-	return metrics
 }
 
 func graph(name string, metrics []awscloudwatch.IMetric) awscloudwatch.IWidget {

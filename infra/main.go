@@ -12,7 +12,6 @@ import (
 )
 
 func main() {
-	defer jsii.Close()
 	app := newApp()
 	options, err := readOptions(contextOf(app))
 	if err != nil {

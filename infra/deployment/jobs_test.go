@@ -25,7 +25,7 @@ import (
 
 // short is a clip that is edited in a moment, long one that takes a while.
 func short(t *testing.T) []byte { return clip(t, 0.4) }
-func long(t *testing.T) []byte  { return clip(t, 20) }
+func long(t *testing.T) []byte  { return clip(t, 6) }
 
 // anything is what a caller accepts. Without it the local AWS takes a buffered
 // answer of bytes for text.

@@ -2,9 +2,12 @@ package deployment
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -43,6 +46,14 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 			t.Logf("what a worker wrote:\n%s", w.log)
 		}
 	})
+	until(t, "a worker takes jobs", func(context.Context) (bool, error) {
+		select {
+		case <-w.gone:
+			return false, fmt.Errorf("it ended:\n%s", w.log)
+		default:
+			return strings.Contains(w.log.String(), `"the worker takes jobs"`), nil
+		}
+	})
 	return w
 }
 
@@ -64,8 +75,8 @@ func (w *workerProcess) kill() {
 	<-w.gone
 }
 
-// brokenEngine gives a folder of programs with an ffmpeg that fails, whatever it
-// is asked, once it has told its version and its filters.
+// brokenEngine gives the setting of a PATH whose ffmpeg tells what it can do and
+// then finds every disk full.
 func brokenEngine(t *testing.T) string {
 	t.Helper()
 	real, err := exec.LookPath("ffmpeg")
@@ -73,7 +84,7 @@ func brokenEngine(t *testing.T) string {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	script := "#!/bin/sh\ncase \" $* \" in *' -filters '*|*' -version '*|*' -encoders '*|*' -h '*) exec " + real + " \"$@\" ;; esac\nexit 1\n"
+	script := "#!/bin/sh\ncase \" $* \" in *' -filters '*|*' -version '*|*' -encoders '*|*' -decoders '*) exec " + real + " \"$@\" ;; esac\necho 'No space left on device' >&2\nexit 1\n"
 	if err := os.WriteFile(filepath.Join(folder, "ffmpeg"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
