@@ -63,9 +63,9 @@ func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 //
 // So a lease is never taken too early. Say that an instance's last successful
 // renewal began at a moment b: it is fenced at b + FenceAfter, by its own clock,
-// and has told its clients within realtime.FenceTime after that. The time that
-// the renewal wrote, or found there and left, is later than b - 1 s, as whole
-// seconds are rounded down. Whoever takes the slots has read a time that is
+// and has let go of its clients some seconds later (realtime.Times, Close). The
+// time that the renewal wrote, or found there and left, is later than b - 1 s, as
+// whole seconds are rounded down. Whoever takes the slots has read a time that is
 // TakeAfter later, which is not before b + TakeAfter - 1 s. Between the two lie
 // nine seconds, less twice what the clocks of DynamoDB are apart.
 //

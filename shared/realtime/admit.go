@@ -54,8 +54,9 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 		return admission{}, invalidKey
 	}
 	if err != nil {
+		// The records are slow or away, which passes: the client shall try again.
 		s.Logger.Error("a session could not be authenticated", "error", err)
-		return admission{}, failedToOpen
+		return admission{}, cannotOpen
 	}
 	m, ok := s.Catalog.Find(r.URL.Query().Get("model"))
 	if !ok || !m.Realtime || !who.Scope().AllowsModel(m.Names()...) {
@@ -78,9 +79,8 @@ func (s *Server) openSession(ctx context.Context, who credential.Principal) (*se
 		return opened, nil
 	case fault.Is(err, fault.Limited):
 		return nil, limitReached
-	case fault.Is(err, fault.Unavailable):
-		return nil, cannotOpen
+	case !fault.Is(err, fault.Unavailable):
+		s.Logger.Error("a session could not be opened", "account", who.Account(), "error", err)
 	}
-	s.Logger.Error("a session could not be opened", "account", who.Account(), "error", err)
-	return nil, failedToOpen
+	return nil, cannotOpen
 }

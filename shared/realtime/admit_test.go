@@ -1,15 +1,19 @@
 package realtime_test
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"cutroom/shared/credential"
+	"cutroom/shared/fault"
 )
 
 // Refusals accept the upgrade, send an error and close (decisions.md,
@@ -107,6 +111,26 @@ func TestTheLimitOfSessions(t *testing.T) {
 	second.drop()
 	w.active("studio", 1)
 	w.open("gen-2.5", studio)
+}
+
+// A store that is slow or away refuses nobody for good.
+func TestConnectsWhileTheStoreFails(t *testing.T) {
+	var failing atomic.Pointer[error]
+	w := newWorld(t, setup{failing: &failing})
+	for _, err := range []error{
+		errors.New("the disk is gone"), context.DeadlineExceeded, fault.New(fault.Unavailable, "The records are busy. Try again."),
+	} {
+		failing.Store(&err)
+		refused := w.dial("gen-2.5", studio)
+		const again = "No session can be opened now. Try again."
+		if m := refused.next(); m.Type != "error" || m.Error != again {
+			t.Errorf("%v: got %+v", err, m)
+		}
+		refused.ends("", websocket.StatusTryAgainLater, again)
+	}
+	failing.Store(nil)
+	w.open("gen-2.5", studio)
+	w.active("studio", 1)
 }
 
 // Before the upgrade there is HTTP.

@@ -103,6 +103,8 @@ func (c *connection) serve() {
 	why := endedByClient
 	errors.As(context.Cause(c.life), &why)
 	c.leave(why)
+	// The slot does not wait for what the engine is still at.
+	c.session.Close(c.wire)
 	running.Wait()
 	c.prompts.wait()
 	log.Info("a session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped", c.frames.lost())
@@ -115,7 +117,9 @@ func (c *connection) leave(why *ending) {
 		return
 	}
 	if why != endedByLiveKit {
-		if err := c.socket.send(c.wire, endedMessage{"generation_ended", c.seconds(), why.reason}); err != nil {
+		ctx, cancel := context.WithTimeout(c.wire, c.server.Times.Close)
+		defer cancel()
+		if err := c.socket.send(ctx, endedMessage{"generation_ended", c.seconds(), why.reason}); err != nil {
 			_ = c.socket.CloseNow()
 			return
 		}

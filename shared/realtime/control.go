@@ -55,6 +55,8 @@ func (c *connection) explain(err error) string {
 		return ""
 	case errors.As(err, &wrong) && (wrong.Code == fault.Invalid || wrong.Code == fault.Limited):
 		return wrong.Message
+	case errors.Is(err, context.DeadlineExceeded):
+		return "The server is busy. Try again."
 	}
 	if c.life.Err() == nil {
 		c.server.Logger.Error("a message could not be obeyed", "session", c.session.ID(), "error", err)
@@ -125,6 +127,13 @@ func isNull(member json.RawMessage) bool {
 	return len(member) == 0 || bytes.Equal(member, []byte("null"))
 }
 
+// beginChange waits until it is the session's turn to have a prompt or an image
+// readied; false when the session ends before. It is called before prompts.mu is
+// taken.
+func (c *connection) beginChange() bool { return c.server.changes.Acquire(c.life, 1) == nil }
+
+func (c *connection) endChange() { c.server.changes.Release(1) }
+
 // prompts keeps the changes of an editor apart.
 type prompts struct {
 	// mu is held while the editor is changed.
@@ -139,6 +148,10 @@ func (p *prompts) wait() { p.expanding.Wait() }
 // setPrompt has the editor follow the prompt at once, and an expanded one as
 // soon as there is one.
 func (c *connection) setPrompt(asked prompt) {
+	if !c.beginChange() {
+		return
+	}
+	defer c.endChange()
 	p := &c.prompts
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,6 +168,10 @@ func (c *connection) setPrompt(asked prompt) {
 	p.expanding.Go(func() {
 		defer cancel()
 		expanded, err := c.server.Enhancer.Enhance(ctx, asked.text, maxPrompt)
+		if !c.beginChange() {
+			return
+		}
+		defer c.endChange()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		switch {

@@ -110,6 +110,9 @@ func checkFrame(frame []byte) error {
 	if !known || kind.MIME != "image/jpeg" {
 		return fault.New(fault.Invalid, "A binary message is a JPEG frame, and this one is not.")
 	}
+	if scans(frame) > maxScans {
+		return fault.New(fault.Invalid, "The frame has more than %d scans.", maxScans)
+	}
 	info, err := media.Inspect(bytes.NewReader(frame), int64(len(frame)), kind.MIME)
 	if err != nil || info.Width == 0 {
 		return fault.New(fault.Invalid, "The frame is broken.")
@@ -120,3 +123,12 @@ func checkFrame(frame []byte) error {
 	}
 	return nil
 }
+
+// maxScans is how many scans a JPEG may have. Encoders make about ten. A scan may
+// say in a dozen bytes that nothing changes, and still costs a decoder a look at
+// every block: a file of the allowed size could keep a processor for minutes.
+const maxScans = 100
+
+// scans counts at least the scans of a JPEG: the bytes that begin one do not
+// appear within one (ITU-T T.81, B.1.1.5).
+func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }

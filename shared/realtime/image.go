@@ -34,13 +34,26 @@ func (c *connection) changeImage(message clientMessage) error {
 	if err != nil {
 		return err
 	}
-	c.prompts.mu.Lock()
-	err = c.editor.SetImage(ctx, image)
-	c.prompts.mu.Unlock()
-	if err == nil && asked.sent {
+	if err := c.setImage(ctx, image); err != nil {
+		return err
+	}
+	if asked.sent {
 		c.setPrompt(asked)
 	}
-	return err
+	return nil
+}
+
+// setImage has the editor follow the image.
+//
+// Errors: those of the editor; the session's end.
+func (c *connection) setImage(ctx context.Context, image *Image) error {
+	if !c.beginChange() {
+		return c.life.Err()
+	}
+	defer c.endChange()
+	c.prompts.mu.Lock()
+	defer c.prompts.mu.Unlock()
+	return c.editor.SetImage(ctx, image)
 }
 
 // imageOf reads the image that a message brings or refers to; nil for null.
@@ -131,6 +144,9 @@ func checkImage(data []byte) (*Image, error) {
 	kind, known := media.Sniff(data)
 	if !known || !kind.Image {
 		return nil, fault.New(fault.Invalid, "The image is of no type that is known.")
+	}
+	if kind.MIME == "image/jpeg" && scans(data) > maxScans {
+		return nil, fault.New(fault.Invalid, "The image has more than %d scans.", maxScans)
 	}
 	info, err := media.Inspect(bytes.NewReader(data), int64(len(data)), kind.MIME)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/credential"
+	"cutroom/shared/model"
 	"cutroom/shared/realtime"
 	"cutroom/shared/session"
 	"cutroom/shared/usage"
@@ -147,6 +148,59 @@ func TestAProcessThatWasStoppedFencesItself(t *testing.T) {
 	w.active("studio", 0)
 	w.ready() // a new lease
 	w.open("gen-2.5", studio).painted(colorOf(""))
+}
+
+// glut is an engine whose frames are larger than what a connection takes before
+// its client reads.
+type glut struct{}
+
+func (glut) Open(context.Context, *model.Model) (realtime.Editor, error) { return &glutton{}, nil }
+
+type glutton struct{ canvas }
+
+func (*glutton) Edit(context.Context, []byte) ([]byte, error) { return make([]byte, 64<<20), nil }
+
+// The clients of a lost session are let go of before others take its slot, also
+// those that take nothing.
+func TestALostSessionLetsGoOfItsClient(t *testing.T) {
+	w := newWorld(t, setup{engine: glut{}, times: realtime.Times{Write: time.Hour, Close: 50 * time.Millisecond}})
+	c := w.open("gen-2.5", studio)
+	c.show(plain(32, 16, red)) // and never reads what comes back
+	w.asleep.Add(int64(session.FenceAfter))
+	eventually(t, "the connection has ended", func() bool { return strings.Contains(w.log.String(), "reason=session_lost") })
+}
+
+// What an engine is still at when its client leaves does not hold the slot.
+func TestASlotIsFreeWhileTheEngineIsBusy(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, setup{engine: &slow{begun: begun, release: release}})
+	defer close(release)
+	c := w.open("gen-2.5", studio)
+	c.say(`{"type":"prompt","prompt":"x"}`)
+	<-begun
+	w.active("studio", 1)
+	c.drop()
+	w.active("studio", 0)
+}
+
+// slow is an engine that takes its time to ready a prompt.
+type slow struct {
+	painter
+	begun, release chan struct{}
+}
+
+func (s *slow) Open(context.Context, *model.Model) (realtime.Editor, error) {
+	return &slowEditor{canvas{painter: &s.painter}, s}, nil
+}
+
+type slowEditor struct {
+	canvas
+	engine *slow
+}
+
+func (e *slowEditor) SetPrompt(string) {
+	close(e.engine.begun)
+	<-e.engine.release
 }
 
 // Sessions are in the usage records while they are open, and whole once they

@@ -10,6 +10,7 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,6 +105,7 @@ func TestFramesFollowTheImage(t *testing.T) {
 		{`"image_data":"%%%"`, "image_data is no base64."},
 		{`"image_data":""`, "The image is of no type that is known."},
 		{`"image_data":"` + base64.StdEncoding.EncodeToString(square(t, 64, red)[:60]) + `"`, "The image cannot be decoded."},
+		{`"image_data":"` + base64.StdEncoding.EncodeToString(layered(plain(64, 32, red), 101)) + `"`, "The image has more than 100 scans."},
 		{`"image_ref":"` + ref + `","prompt":"` + strings.Repeat("x", 4001) + `"`, "prompt is longer than 4000 characters."},
 		{`"image_ref":"` + ref + `","prompt":7`, "prompt is a string."},
 	} {
@@ -230,6 +232,7 @@ func TestWhatIsNoFrame(t *testing.T) {
 		{good[:8], "The frame is broken."},
 		{good[:len(good)/2], "The frame cannot be decoded."},
 		{giant(good), "The frame is larger than 1920x1080 pixels."},
+		{layered(good, 101), "The frame has more than 100 scans."},
 	} {
 		c.show(wrong.frame)
 		if m := c.next(); m.Type != "error" || !strings.HasPrefix(m.Error, wrong.want) {
@@ -245,6 +248,14 @@ func giant(frame []byte) []byte {
 	at := bytes.Index(frame, []byte{0xff, 0xc0})
 	copy(frame[at+5:], []byte{0xff, 0xff, 0xff, 0xff})
 	return frame
+}
+
+// layered is a frame with scans that say nothing behind its own, each of which a
+// decoder of progressive JPEG has to follow through the whole picture.
+func layered(frame []byte, scans int) []byte {
+	const scan = "\xff\xda\x00\x08\x01\x01\x00\x01\x01\x00\x00\x00"
+	body, end := frame[:len(frame)-2], frame[len(frame)-2:]
+	return slices.Concat(body, bytes.Repeat([]byte(scan), scans-1), end)
 }
 
 func TestOtherMessages(t *testing.T) {

@@ -101,7 +101,10 @@ type Times struct {
 	Idle time.Duration
 	// Write is how long a client may take to take one message.
 	Write time.Duration
-	// Close is how long a client may take to agree that the connection ends.
+	// Close is how long a client may take to take the last message, and then to
+	// agree that the connection ends. A session that was lost is over for its
+	// client before others take its slot: twice Close is less than what lies
+	// between session.FenceAfter and session.TakeAfter.
 	Close time.Duration
 	// Revocation is how often the keys of open sessions are looked at: one read
 	// of the records for every key.
@@ -139,7 +142,10 @@ func (t Times) withDefaults() Times {
 type Server struct {
 	Config
 	edits *semaphore.Weighted
-	meter *meter
+	// changes admits what readies prompts and images: half as many as edits, so
+	// that a flood of prompts leaves processors to frames.
+	changes *semaphore.Weighted
+	meter   *meter
 
 	mu       sync.Mutex
 	open     map[*connection]struct{}
@@ -157,7 +163,8 @@ func New(c Config) *Server {
 		c.Edits = runtime.GOMAXPROCS(0)
 	}
 	return &Server{
-		Config: c, edits: semaphore.NewWeighted(int64(c.Edits)), meter: newMeter(c), open: map[*connection]struct{}{},
+		Config: c, edits: semaphore.NewWeighted(int64(c.Edits)), changes: semaphore.NewWeighted(int64(max(c.Edits/2, 1))),
+		meter: newMeter(c), open: map[*connection]struct{}{},
 	}
 }
 

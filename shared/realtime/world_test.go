@@ -46,6 +46,8 @@ type setup struct {
 	engine   realtime.Engine
 	enhancer realtime.Enhancer
 	origins  []string
+	// failing, while it is set, is the error of the store when a slot is taken.
+	failing *atomic.Pointer[error]
 }
 
 // world is a realtime server on real stores and a real port.
@@ -98,13 +100,16 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.engine == nil {
 		s.engine = w.engine
 	}
+	if s.failing == nil {
+		s.failing = &atomic.Pointer[error]{}
+	}
 	origins := httpserver.Origins(s.origins)
 	server := realtime.New(realtime.Config{
 		Catalog:       catalog,
 		Authenticator: credential.NewAuthenticator(w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit}}, time.Now),
 		Keys:          w.keys,
 		Sessions: session.NewInstance(session.Config{
-			Store: w.records, NewID: rand.Text, Logger: logger,
+			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
 			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
 		}),
 		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Enhancer: s.enhancer,
@@ -146,6 +151,19 @@ func newWorld(t *testing.T, s setup) *world {
 	})
 	w.ready()
 	return w
+}
+
+// unsteady is a store that fails to take slots while a test wants it to.
+type unsteady struct {
+	session.Store
+	failing *atomic.Pointer[error]
+}
+
+func (u unsteady) Take(ctx context.Context, slot session.Slot, limit int) error {
+	if err := u.failing.Load(); err != nil {
+		return *err
+	}
+	return u.Store.Take(ctx, slot, limit)
 }
 
 // ready waits until sessions can be opened: the first lease is there.

@@ -120,10 +120,11 @@ func (e *editor) SetImage(ctx context.Context, sent *realtime.Image) error {
 // session has. Another ask may have come first, and is then left alone.
 func (e *editor) ask(change func(*request)) {
 	e.mu.Lock()
+	before := e.asked
 	change(&e.asked)
 	asked, made := e.asked, e.made
 	e.mu.Unlock()
-	if made == nil {
+	if made == nil || asked == before {
 		return
 	}
 	next := e.plan(asked, made.program.size)
