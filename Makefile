@@ -40,6 +40,7 @@ test-llm: go ffmpeg ## Test the gateway with a real model server, which is built
 .PHONY: bench
 bench: go ffmpeg ## Print the benchmarks, each beside its floor.
 	@command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] || scripts/install-package.sh nginx apt-get=nginx-light dnf=nginx pacman=nginx apk=nginx brew=nginx
+	@[ -x .tools/python/bin/python ] || scripts/install-test-tools.sh
 	@$(GO) run ./bench
 
 # Context of the deploy, such as CONTEXT="-c stage=test -c arch=x86_64": see

@@ -4,9 +4,10 @@
 // whether it was met; it asserts nothing.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, image, burst, list, auth, gateway, realtime, start. It needs Linux, for a
-// process's memory is read from /proc, the programs ffmpeg, curl, tee, md5sum and
-// nginx, and 3 GiB of room for temporary files.
+// sections: upload, overhead, image, burst, list, auth, gateway, realtime, start,
+// cost. It needs Linux, for a process's memory is read from /proc, the programs
+// ffmpeg, curl, tee, md5sum and nginx, for cost the tools of the tests, and 3 GiB
+// of room for temporary files.
 package main
 
 import (
@@ -46,6 +47,7 @@ var sections = []section{
 	{"gateway", (*bench).gateway},
 	{"realtime", (*bench).realtime},
 	{"start", (*bench).start},
+	{"cost", (*bench).cost},
 }
 
 // serve starts a server on a folder of its own; stop ends it and removes that.

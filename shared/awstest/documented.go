@@ -7,12 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 )
 
 // Documented gives the calls that docs/aws-calls.md says of the operations of a
 // type, such as "Files", by the operation's name.
-func Documented(t testing.TB, of string) map[string]string {
+func Documented(t T, of string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs", "aws-calls.md"))
 	if err != nil {

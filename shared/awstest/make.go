@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -44,7 +43,7 @@ func (c *counter) name(kind string) string { return fmt.Sprintf("test%d-%s", c.m
 
 // MakeTables makes all tables of the service and gives their names by their
 // names in the schema, such as "jobs".
-func (c *Cloud) MakeTables(t testing.TB) map[string]string {
+func (c *Cloud) MakeTables(t T) map[string]string {
 	t.Helper()
 	names := map[string]string{}
 	for _, table := range dynamo.Tables() {
@@ -54,7 +53,7 @@ func (c *Cloud) MakeTables(t testing.TB) map[string]string {
 }
 
 // MakeTable makes one of the tables of the service and gives its name.
-func (c *Cloud) MakeTable(t testing.TB, name string) string {
+func (c *Cloud) MakeTable(t T, name string) string {
 	t.Helper()
 	for _, table := range dynamo.Tables() {
 		if table.Name == name {
@@ -65,7 +64,7 @@ func (c *Cloud) MakeTable(t testing.TB, name string) string {
 	return ""
 }
 
-func (c *Cloud) makeTable(t testing.TB, table dynamo.Table) string {
+func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
 	defer cancel()
@@ -125,7 +124,7 @@ func keys(partition, sort string) []dynamotypes.KeySchemaElement {
 
 // MakeBucket makes an empty bucket and gives its name. Clients of it use path
 // style, as the local AWS has no names of hosts.
-func (c *Cloud) MakeBucket(t testing.TB) string {
+func (c *Cloud) MakeBucket(t T) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
 	defer cancel()
@@ -148,7 +147,7 @@ type Queue struct {
 
 // MakeQueue makes a queue with a dead-letter queue behind it, which takes a
 // message after so many receives.
-func (c *Cloud) MakeQueue(t testing.TB, maxReceives int) Queue {
+func (c *Cloud) MakeQueue(t T, maxReceives int) Queue {
 	t.Helper()
 	var q Queue
 	q.DeadLetterURL, q.DeadLetterARN = c.makeQueue(t, nil)
@@ -158,7 +157,7 @@ func (c *Cloud) MakeQueue(t testing.TB, maxReceives int) Queue {
 	return q
 }
 
-func (c *Cloud) makeQueue(t testing.TB, attributes map[string]string) (url, arn string) {
+func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
 	defer cancel()
@@ -174,7 +173,7 @@ func (c *Cloud) makeQueue(t testing.TB, attributes map[string]string) (url, arn 
 // MakeStateMachine makes a state machine and gives its ARN. The local AWS does
 // not know TimeoutSecondsPath: a definition that is to time out says
 // TimeoutSeconds.
-func (c *Cloud) MakeStateMachine(t testing.TB, definition string) string {
+func (c *Cloud) MakeStateMachine(t T, definition string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
 	defer cancel()

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -57,7 +56,7 @@ type Proxy struct {
 
 // Proxy starts a proxy that ends with the test. What the calls meet follows from
 // the seed and from the order in which they come.
-func (c *Cloud) Proxy(t testing.TB, seed uint64, faults Faults) *Proxy {
+func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 	t.Helper()
 	p := &Proxy{
 		target: c.URL, transport: &http.Transport{}, over: make(chan struct{}),
@@ -137,7 +136,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client has gone
 	}
-	trouble := p.meet(operation(r))
+	trouble := p.meet(Operation(r))
 	switch trouble {
 	case throttled:
 		refuse(w, r, http.StatusBadRequest, "ThrottlingException", "SlowDown")
@@ -191,9 +190,9 @@ func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, e
 	return answer, content, err
 }
 
-// operation names what a call asks for. Services that speak JSON say it in a
+// Operation names what a call asks for. Services that speak JSON say it in a
 // header; of S3 it is the method.
-func operation(r *http.Request) string {
+func Operation(r *http.Request) string {
 	service, name, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !ok {
 		return "S3." + r.Method

@@ -1,0 +1,177 @@
+package cost_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"cutroom/bench/cost"
+	"cutroom/shared/awstest"
+)
+
+const again = "run `go run ./bench/costpage`"
+
+func kept(t *testing.T) cost.Counts {
+	t.Helper()
+	counts, err := cost.Kept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+// The page is that of the counts and the prices.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cost.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(page) != cost.Page(kept(t)) {
+		t.Errorf("docs/cost.md is not of bench/cost/counts.json: run `go run ./bench/costpage page`")
+	}
+}
+
+// Whatever is counted has a price.
+func TestPrices(t *testing.T) {
+	priced := map[cost.Item]bool{}
+	for _, p := range cost.Prices() {
+		if p.Dollars <= 0 || p.Per < 1 || p.Page == "" {
+			t.Errorf("the price %+v", p)
+		}
+		priced[p.Item] = true
+	}
+	c := kept(t)
+	all := []cost.Quantities{c.Idle, c.Realtime, c.WorkerHour, c.WorkMinute}
+	for _, s := range c.Scenarios {
+		all = append(all, s.Quantities)
+	}
+	for _, quantities := range all {
+		if len(quantities) == 0 {
+			t.Error("something takes nothing")
+		}
+		for item := range quantities {
+			if !priced[item] {
+				t.Errorf("%q has no price", item)
+			}
+		}
+	}
+}
+
+// operation is so many of an operation of docs/aws-calls.md.
+type operation struct {
+	times      int
+	of, called string
+}
+
+// What was counted is what docs/aws-calls.md says of the operations, which is held
+// to the wire: when that changes, the counts are to be made again.
+func TestCountsAreTheDocumentedCalls(t *testing.T) {
+	authenticated := []operation{{1, "Keys", "FindKey"}}
+	counted := append(authenticated, operation{1, "Rates", "Take, in use"})
+	for _, c := range []struct {
+		scenario   string
+		operations []operation
+		// others are calls of the state machine, of functions that the docs do not
+		// have, and of clients.
+		others map[string]float64
+	}{
+		{"job", append(counted,
+			// The limits are looked at before the body is read and after it. The
+			// account's last job has ended, and is freed.
+			operation{1, "Jobs", "Backlog, with open jobs"}, operation{1, "Jobs", "Backlog"},
+			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Jobs", "Accept"},
+			operation{1, "Queue", "Receive"}, operation{1, "Runs", "Start"}, operation{2, "Store", "Open"},
+			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Delivery", "Complete"},
+		), map[string]float64{"UpdateItem": 2, "SendMessage": 1, "DescribeServices": 1}},
+		{"status", append(authenticated, operation{1, "Jobs", "Get"}), nil},
+		{"content", append(authenticated, operation{1, "Jobs", "Get"}, operation{1, "Store", "Open"}), nil},
+		{"upload", append(counted, operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Files", "Create"}), nil},
+		{"signed-upload", append(counted,
+			operation{1, "Files", "Create of a promise"}, operation{1, "Files", "Promise"}, operation{1, "Store", "Arrival"},
+			operation{1, "Store", "Open"}, operation{1, "Files", "Publish"},
+		), map[string]float64{"PUT": 1}},
+		{"completion", append(counted, operation{1, "Rates", "Take, in use"}, operation{1, "Rates", "Take, in use"}, operation{1, "Usage", "Add"}), nil},
+		{"stream", append(counted, operation{1, "Rates", "Take, in use"}, operation{1, "Rates", "Take, in use"}, operation{1, "Usage", "Add"}), nil},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			s, ok := kept(t).Scenario(c.scenario)
+			if !ok {
+				t.Fatal("it was not counted: " + again)
+			}
+			want := map[string]float64{}
+			for call, n := range c.others {
+				want[call] += n
+			}
+			for _, o := range c.operations {
+				calls, ok := awstest.Documented(t, o.of)[o.called]
+				if !ok {
+					t.Fatalf("docs/aws-calls.md has no %s.%s", o.of, o.called)
+				}
+				for call, n := range parse(t, calls) {
+					want[call] += float64(o.times) * n
+				}
+			}
+			got := map[string]float64{}
+			for call, n := range s.Calls {
+				_, name, _ := strings.Cut(call, ".")
+				got[name] += n
+			}
+			for call := range want {
+				// A name whose rate is not in use takes one write less.
+				if slack := map[string]float64{"UpdateItem": 1}[call]; got[call] > want[call] || got[call] < want[call]-slack {
+					t.Errorf("%s: counted %g, documented %g: %s", call, got[call], want[call], again)
+				}
+				delete(got, call)
+			}
+			if len(got) > 0 {
+				t.Errorf("counted and not documented: %v: %s", got, again)
+			}
+		})
+	}
+}
+
+// parse reads calls as the docs have them, such as "GetItem, 2 UpdateItem". Those
+// of S3 are told apart by their method alone.
+func parse(t *testing.T, text string) map[string]float64 {
+	t.Helper()
+	calls := map[string]float64{}
+	for part := range strings.SplitSeq(text, ", ") {
+		n := 1.0
+		if count, name, found := strings.Cut(part, " "); found {
+			var err error
+			if n, err = strconv.ParseFloat(count, 64); err != nil {
+				t.Fatalf("the calls %q", text)
+			}
+			part = name
+		}
+		if method, ok := map[string]string{"PutObject": "PUT", "GetObject": "GET", "HeadObject": "HEAD"}[part]; ok {
+			part = method
+		}
+		calls[part] += n
+	}
+	return calls
+}
+
+// Some sums that were reckoned by hand.
+func TestDollars(t *testing.T) {
+	for _, c := range []struct {
+		quantities  cost.Quantities
+		list, above float64
+	}{
+		{cost.Quantities{cost.Transition: 4000}, 0.10, 0},
+		{cost.Quantities{cost.Transition: 8000, cost.APIRequest: 1000}, 0.2035, 0.1035},
+		{cost.Quantities{cost.WriteUnit: 2e6, cost.ReadUnit: 1e6}, 1.375, 1.375},
+		{cost.Quantities{cost.AlarmMetric: 12, cost.Dashboard: 1}, 4.2, 0.2},
+		{cost.Quantities{cost.LogByte: 6e9}, 3, 0.5},
+	} {
+		if got := c.quantities.Dollars(); math.Abs(got-c.list) > 1e-9 {
+			t.Errorf("%v: $%g, want $%g", c.quantities, got, c.list)
+		}
+		if got := c.quantities.DollarsAboveFree(); math.Abs(got-c.above) > 1e-9 {
+			t.Errorf("%v beyond the free tier: $%g, want $%g", c.quantities, got, c.above)
+		}
+	}
+}

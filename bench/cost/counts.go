@@ -1,0 +1,96 @@
+// Package cost says what the service costs in AWS. It runs the functions and the
+// worker against a local AWS, counts what they ask of it on the wire, and prices
+// that by the public list prices; what stands still is counted in the template of
+// the deploy. docs/cost.md is made of it.
+package cost
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Counts are what was counted and measured. They are kept in counts.json, from
+// which docs/cost.md can be made again without counting.
+type Counts struct {
+	Scenarios []Scenario `json:"scenarios"`
+	// WorkerHour is what a worker takes in an hour, busy or not.
+	WorkerHour Quantities `json:"worker_hour"`
+	// WorkMinute is what each minute takes in which an engine is at work.
+	WorkMinute Quantities `json:"work_minute"`
+	// Idle is what the default stack takes in a month in which nobody calls,
+	// Realtime what the option realtime=true adds to it.
+	Idle     Quantities `json:"idle_month"`
+	Realtime Quantities `json:"realtime_month"`
+	// Alarms is how many alarms the metrics of Idle belong to.
+	Alarms int `json:"alarms"`
+}
+
+// Scenario is something that a client does.
+type Scenario struct {
+	// Name is one word, Title what the docs call it.
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// Runs is how often it was done; all else is for one.
+	Runs int `json:"runs"`
+	// Calls are the calls on the wire by operation, those of the state machine
+	// among them.
+	Calls map[string]float64 `json:"calls"`
+	// Functions are the invocations.
+	Functions []Invocation `json:"functions"`
+	// Quantities are what is priced.
+	Quantities Quantities `json:"quantities"`
+	// Metrics are the custom metrics that it fills, however often it is done.
+	Metrics int `json:"metrics,omitempty"`
+}
+
+// Invocation is one invocation of a function.
+type Invocation struct {
+	Function string `json:"function"`
+	// Memory is in MB, Billed in milliseconds: the median.
+	Memory int     `json:"memory"`
+	Billed float64 `json:"billed_ms"`
+}
+
+//go:embed counts.json
+var kept []byte
+
+// Kept gives the counts that are kept.
+//
+// Errors: the file is none of counts.
+func Kept() (Counts, error) {
+	var c Counts
+	decoder := json.NewDecoder(strings.NewReader(string(kept)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
+		return Counts{}, fmt.Errorf("counts.json: %w", err)
+	}
+	return c, nil
+}
+
+// JSON gives the counts as they are kept.
+func (c Counts) JSON() ([]byte, error) {
+	text, err := json.MarshalIndent(c, "", "  ")
+	return append(text, '\n'), err
+}
+
+// Scenario gives the scenario of a name; ok is false when there is none.
+func (c Counts) Scenario(name string) (s Scenario, ok bool) {
+	for _, s := range c.Scenarios {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Scenario{}, false
+}
+
+// JobBar is what 1,000 video jobs may cost, from submission to their terminal
+// state, in dollars (design.md, "What good looks like").
+const JobBar = 0.15
+
+// Per1000Jobs is what 1,000 video jobs cost.
+func (c Counts) Per1000Jobs() float64 {
+	s, _ := c.Scenario("job")
+	return 1000 * s.Quantities.Dollars()
+}

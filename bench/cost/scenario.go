@@ -1,0 +1,184 @@
+package cost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"cutroom/shared/lambdatest"
+)
+
+// tally adds up what a scenario takes, run after run.
+type tally struct {
+	w    *world
+	name string
+	runs int
+	// taps are those of its programs.
+	taps  []*tap
+	parts []*part
+	// others are calls and quantities that no tap sees.
+	calls  map[string]float64
+	others Quantities
+}
+
+// part is a function that a scenario invokes.
+type part struct {
+	name     string
+	function *lambdatest.Function
+	// api says that an API is before it.
+	api    bool
+	billed []float64
+	// logged is how long the log was when counting began.
+	logged int
+}
+
+func (w *world) newTally(name string) *tally {
+	return &tally{w: w, name: name, calls: map[string]float64{}, others: Quantities{}}
+}
+
+// function starts a function as a part of the scenario.
+func (t *tally) function(ctx context.Context, name string, api bool) (*part, error) {
+	through := t.w.newTap()
+	f, err := t.w.start(ctx, name, through)
+	if err != nil {
+		return nil, err
+	}
+	p := &part{name: name, function: f, api: api}
+	t.taps, t.parts = append(t.taps, through), append(t.parts, p)
+	return p, nil
+}
+
+// begin forgets what came before: the first calls, which make connections.
+func (t *tally) begin() {
+	for _, tap := range t.taps {
+		tap.reset()
+	}
+	for _, p := range t.parts {
+		p.billed, p.logged = nil, len(p.function.Log())
+	}
+	t.calls, t.others, t.runs = map[string]float64{}, Quantities{}, 0
+}
+
+// bill notes how long an invocation took: Lambda counts milliseconds, rounded up
+// (aws.amazon.com/lambda/pricing).
+func (p *part) bill(begun time.Time) {
+	p.billed = append(p.billed, math.Ceil(float64(time.Since(begun).Microseconds())/1000))
+}
+
+// request gives the function a client's request and reads the answer whole.
+//
+// Errors: the answer is not a success.
+func (p *part) request(ctx context.Context, r request) ([]byte, error) {
+	event, err := r.event()
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	answer, err := p.function.Request(ctx, event)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	p.bill(begun)
+	if answer.Status != 200 {
+		return nil, fmt.Errorf("%s: status %d: %.300s", p.name, answer.Status, body)
+	}
+	return body, nil
+}
+
+// invoke gives the function an event of AWS.
+func (p *part) invoke(ctx context.Context, event []byte) error {
+	begun := time.Now()
+	if _, err := p.function.Invoke(ctx, event); err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	p.bill(begun)
+	return nil
+}
+
+// The lines that Lambda itself logs of an invocation, at their longest (Lambda
+// Developer Guide, "Viewing CloudWatch logs for Lambda functions").
+const lambdaLines = `START RequestId: c793869b-ee49-115b-a5b6-4fd21e8dedac Version: $LATEST
+END RequestId: c793869b-ee49-115b-a5b6-4fd21e8dedac
+REPORT RequestId: c793869b-ee49-115b-a5b6-4fd21e8dedac	Duration: 12345.67 ms	Billed Duration: 12346 ms	Memory Size: 512 MB	Max Memory Used: 128 MB	
+`
+
+// logBytes is what CloudWatch counts of a text: its bytes, and 26 for each line
+// (CloudWatch Logs API Reference, "PutLogEvents").
+func logBytes(text string) int { return len(text) + 26*strings.Count(text, "\n") }
+
+// scenario gives what one run takes. A duration is the median, as a few are
+// disturbed by what else the machine does.
+//
+// Errors: a tap did not understand a call.
+func (t *tally) scenario(title string) (Scenario, error) {
+	s := Scenario{Name: t.name, Title: title, Runs: t.runs, Calls: map[string]float64{}, Quantities: Quantities{}}
+	once := 1 / float64(t.runs)
+	counted := []map[string]float64{t.calls}
+	s.Quantities.add(t.others, once)
+	for _, tap := range t.taps {
+		calls, quantities, err := tap.taken()
+		if err != nil {
+			return s, err
+		}
+		counted = append(counted, calls)
+		s.Quantities.add(quantities, once)
+	}
+	for _, calls := range counted {
+		for call, n := range calls {
+			s.Calls[call] += n * once
+		}
+	}
+	for _, p := range t.parts {
+		if len(p.billed) != t.runs {
+			return s, errors.New(p.name + " was not invoked once a run")
+		}
+		slices.Sort(p.billed)
+		i := Invocation{p.name, t.w.memory[p.name], p.billed[len(p.billed)/2]}
+		s.Functions = append(s.Functions, i)
+		logged := float64(logBytes(p.function.Log()[p.logged:]))*once + float64(logBytes(lambdaLines))
+		if p.api {
+			s.Quantities[APIRequest]++
+			logged += float64(t.w.accessLog)
+		}
+		s.Quantities.add(Quantities{
+			FunctionRequest: 1, FunctionTime: float64(i.Memory) / 1024 * i.Billed / 1000, LogByte: logged,
+		}, 1)
+	}
+	s.tidy()
+	return s, nil
+}
+
+// tidy rounds to what tells something, so that the kept file is readable.
+func (s *Scenario) tidy() {
+	for call, n := range s.Calls {
+		s.Calls[call] = significant(n)
+	}
+	s.Quantities.tidy()
+}
+
+func (q Quantities) tidy() {
+	for item, n := range q {
+		if q[item] = significant(n); n == 0 {
+			delete(q, item)
+		}
+	}
+}
+
+// significant rounds to four digits.
+func significant(n float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(n))))
+	return math.Round(n*scale) / scale
+}

@@ -1,0 +1,78 @@
+package cost
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+)
+
+// completionScenarios: a chat of about 2 KB, answered by the model that is built
+// in, whole and as a stream. What a model server takes is told apart: while it
+// answers the function waits.
+func (w *world) completionScenarios(ctx context.Context) ([]Scenario, error) {
+	whole, err := w.completion(ctx, "completion", "chat completions", false)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := w.completion(ctx, "stream", "chat completions, streamed", true)
+	return []Scenario{whole, stream}, err
+}
+
+func (w *world) completion(ctx context.Context, name, title string, stream bool) (Scenario, error) {
+	t := w.newTally(name)
+	inference, err := t.function(ctx, "inference", true)
+	if err != nil {
+		return Scenario{}, err
+	}
+	if err := t.repeat(fastRuns, func() error {
+		r, err := post("/v1/chat/completions", map[string]string{"Authorization": "Bearer " + w.key()}, map[string]any{
+			"model": "cutroom-echo", "stream": stream, "max_tokens": 100,
+			"messages": []map[string]string{{"role": "user", "content": strings.Repeat("How are you today? ", 100)}},
+		})
+		if err != nil {
+			return err
+		}
+		_, err = inference.request(ctx, r)
+		return err
+	}); err != nil {
+		return Scenario{}, err
+	}
+	s, err := t.scenario(title)
+	s.Metrics = metricsOf(inference.function.Log())
+	return s, err
+}
+
+// metricsOf counts the metrics that CloudWatch makes of a log: one for each name
+// and each combination of its dimensions' values (CloudWatch User Guide,
+// "Embedded metric format specification").
+func metricsOf(log string) int {
+	metrics := map[string]bool{}
+	for line := range strings.Lines(log) {
+		var embedded struct {
+			AWS struct {
+				CloudWatchMetrics []struct {
+					Namespace  string
+					Dimensions [][]string
+					Metrics    []struct{ Name string }
+				}
+			} `json:"_aws"`
+		}
+		var values map[string]any
+		if json.Unmarshal([]byte(line), &embedded) != nil || json.Unmarshal([]byte(line), &values) != nil {
+			continue // a line that is none of metrics
+		}
+		for _, directive := range embedded.AWS.CloudWatchMetrics {
+			for _, set := range directive.Dimensions {
+				series := directive.Namespace
+				for _, dimension := range set {
+					value, _ := values[dimension].(string)
+					series += "\x00" + dimension + "\x00" + value
+				}
+				for _, metric := range directive.Metrics {
+					metrics[series+"\x00"+metric.Name] = true
+				}
+			}
+		}
+	}
+	return len(metrics)
+}

@@ -1,0 +1,244 @@
+package cost
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"cutroom/shared/dynamo"
+	"cutroom/shared/session"
+	"cutroom/shared/sqs"
+)
+
+// hours is how many hours a month has, as AWS counts in its examples.
+const hours = 730
+
+// lanes is how many queues a worker polls and says its presence for, each by one
+// slot, as it has two processors (cmd/worker).
+const lanes = 2
+
+// Each SQS queue that starts a function is asked by five pollers of Lambda, each
+// for 20 s at a time, also while nothing is in it (aws.amazon.com/lambda/faqs;
+// Lambda Developer Guide, "Amazon SQS event source mappings").
+const pollsOfQueue = 5 * 3 * 60 * hours
+
+// template is a template of CloudFormation, as far as it is of use here.
+type template struct{ Resources map[string]resource }
+
+type resource struct {
+	Type       string
+	Properties struct {
+		// FunctionName is a name, or a reference.
+		FunctionName        any
+		Family, Cpu, Memory string
+		MemorySize          int
+		DesiredCount        int
+		Metrics             []struct{ MetricStat map[string]any }
+		AccessLogSetting    struct{ Format string }
+		EphemeralStorage    struct{ SizeInGiB float64 }
+		Subnets             []any
+		EventSourceArn      struct {
+			Att []string `json:"Fn::GetAtt"`
+		}
+		TaskDefinition struct{ Ref string }
+	}
+}
+
+// deploy is what a deploy has: by default, and with the option realtime=true.
+type deploy struct {
+	standard, realtime template
+	memory             map[string]int
+	accessLog          int
+}
+
+// describe makes the templates, as cdk synth does.
+func (w *world) describe(ctx context.Context) (deploy, error) {
+	// A template says of a function's program only where it is.
+	functions := w.t.TempDir()
+	folders, err := filepath.Glob(filepath.Join("functions", "*", "main.go"))
+	if err != nil {
+		return deploy{}, err
+	}
+	for _, main := range folders {
+		folder := filepath.Join(functions, filepath.Base(filepath.Dir(main)))
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			return deploy{}, err
+		}
+		if err := os.WriteFile(filepath.Join(folder, "bootstrap"), []byte(folder), 0o755); err != nil {
+			return deploy{}, err
+		}
+	}
+	app := filepath.Join(w.t.TempDir(), "infra")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", app, "./infra").CombinedOutput(); err != nil {
+		return deploy{}, fmt.Errorf("build the app: %w\n%s", err, out)
+	}
+	d := deploy{memory: map[string]int{}}
+	if d.standard, err = w.synthesize(ctx, app, map[string]string{"functions": functions}); err != nil {
+		return d, err
+	}
+	if d.realtime, err = w.synthesize(ctx, app, map[string]string{
+		"functions": functions, "realtime": "true", "realtimeDomain": "stream.example.com",
+		"realtimeCertificate": "arn:aws:acm:us-east-1:000000000000:certificate/none",
+	}); err != nil {
+		return d, err
+	}
+	for _, r := range d.standard.Resources {
+		if r.Type == "AWS::Lambda::Function" {
+			name, _ := r.Properties.FunctionName.(string)
+			d.memory[strings.TrimPrefix(name, "cutroom-dev-")] = r.Properties.MemorySize
+		}
+		// The names of the variables are longer than what stands for them.
+		d.accessLog = max(d.accessLog, logBytes(r.Properties.AccessLogSetting.Format+"\n"))
+	}
+	return d, nil
+}
+
+func (w *world) synthesize(ctx context.Context, app string, values map[string]string) (template, error) {
+	context, err := json.Marshal(values)
+	if err != nil {
+		return template{}, err
+	}
+	out := w.t.TempDir()
+	synth := exec.CommandContext(ctx, app)
+	synth.Env = append(os.Environ(), "CDK_OUTDIR="+out, "CDK_CONTEXT_JSON="+string(context))
+	if text, err := synth.CombinedOutput(); err != nil {
+		return template{}, fmt.Errorf("synthesize: %w\n%s", err, text)
+	}
+	text, err := os.ReadFile(filepath.Join(out, "Cutroom-dev.template.json"))
+	if err != nil {
+		return template{}, err
+	}
+	return readTemplate(text)
+}
+
+// readTemplate reads a template. Properties of resources that are of no use here
+// may have other types than those that are.
+func readTemplate(text []byte) (template, error) {
+	var raw struct {
+		Resources map[string]struct {
+			Type       string
+			Properties json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return template{}, err
+	}
+	t := template{Resources: map[string]resource{}}
+	for name, r := range raw.Resources {
+		kept := resource{Type: r.Type}
+		if priced[r.Type] {
+			if err := json.Unmarshal(r.Properties, &kept.Properties); err != nil {
+				return template{}, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		t.Resources[name] = kept
+	}
+	return t, nil
+}
+
+// priced are the types of resources whose properties are read.
+var priced = map[string]bool{
+	"AWS::Lambda::Function": true, "AWS::Lambda::EventSourceMapping": true, "AWS::ApiGateway::Stage": true,
+	"AWS::CloudWatch::Alarm": true, "AWS::ECS::TaskDefinition": true, "AWS::ECS::Service": true,
+	"AWS::ElasticLoadBalancingV2::LoadBalancer": true,
+}
+
+// counts gives what stands still, and what a worker takes by the clock.
+func (d deploy) counts() Counts {
+	c := Counts{Idle: d.standard.month(), Realtime: Quantities{}, WorkerHour: d.standard.hour("cutroom-dev-worker")}
+	for item, n := range d.realtime.month() {
+		if more := n - c.Idle[item]; more != 0 {
+			c.Realtime[item] = more
+		}
+	}
+	// An instance renews its lease by a read and a write (docs/aws-calls.md,
+	// "Sessions").
+	renewals := hours * float64(time.Hour/session.RenewEvery)
+	c.Realtime.add(Quantities{ReadUnit: renewals, WriteUnit: renewals}, 1)
+	for _, r := range d.standard.Resources {
+		if r.Type == "AWS::CloudWatch::Alarm" {
+			c.Alarms++
+		}
+	}
+	perHour := func(every time.Duration) float64 { return lanes * float64(time.Hour/every) }
+	c.WorkerHour[WriteUnit] += perHour(dynamo.BeatEvery)
+	c.WorkerHour[QueueRequest] += perHour(sqs.DefaultPollTime)
+	c.WorkerHour[FairQueueRequest] += perHour(sqs.DefaultPollTime)
+	c.Idle.tidy()
+	c.Realtime.tidy()
+	c.WorkerHour.tidy()
+	return c
+}
+
+// Month gives what a deploy takes in a month in which nobody calls, by its
+// template.
+//
+// Errors: it is none.
+func Month(text []byte) (Quantities, error) {
+	t, err := readTemplate(text)
+	if err != nil {
+		return nil, fmt.Errorf("read the template: %w", err)
+	}
+	q := t.month()
+	q.tidy()
+	return q, nil
+}
+
+// month is what a deploy takes in a month in which nobody calls.
+func (t template) month() Quantities {
+	q := Quantities{}
+	for _, r := range t.Resources {
+		switch p := r.Properties; r.Type {
+		case "AWS::CloudWatch::Alarm":
+			// An alarm on an expression is billed by the metrics in it.
+			metrics := 0
+			for _, m := range p.Metrics {
+				if m.MetricStat != nil {
+					metrics++
+				}
+			}
+			q[AlarmMetric] += float64(max(1, metrics))
+		case "AWS::CloudWatch::Dashboard":
+			q[Dashboard]++
+		case "AWS::SecretsManager::Secret":
+			q[Secret]++
+		case "AWS::Lambda::EventSourceMapping":
+			// Streams of tables are polled free of charge.
+			if att := p.EventSourceArn.Att; len(att) == 2 && t.Resources[att[0]].Type == "AWS::SQS::Queue" {
+				q[QueueRequest] += pollsOfQueue
+			}
+		case "AWS::ElasticLoadBalancingV2::LoadBalancer":
+			q[Balancer] += hours
+			q[PublicAddress] += hours * float64(len(p.Subnets))
+		case "AWS::ECS::Service":
+			q.add(t.hour(t.Resources[p.TaskDefinition.Ref].Properties.Family), hours*float64(p.DesiredCount))
+		case "AWS::EC2::NatGateway", "AWS::KMS::Key":
+			// Neither is there; should one come, the figure must not stay.
+			q[Item(r.Type)]++
+		}
+	}
+	return q
+}
+
+// hour is what a task of a family takes in an hour.
+func (t template) hour(family string) Quantities {
+	for _, r := range t.Resources {
+		p := r.Properties
+		if r.Type != "AWS::ECS::TaskDefinition" || p.Family != family {
+			continue
+		}
+		cpu, _ := strconv.ParseFloat(p.Cpu, 64)
+		memory, _ := strconv.ParseFloat(p.Memory, 64)
+		return Quantities{
+			ContainerCPU: cpu / 1024, ContainerMemory: memory / 1024, PublicAddress: 1,
+			ContainerDisk: max(0, p.EphemeralStorage.SizeInGiB-20),
+		}
+	}
+	return Quantities{}
+}

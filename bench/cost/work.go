@@ -1,0 +1,153 @@
+package cost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
+)
+
+// work is what works behind a submission: the state machine, the function wake,
+// which every execution starts, and a worker.
+type work struct {
+	w         *world
+	t         *tally
+	wake      *part
+	wakeEvent []byte
+	worker    *workerProcess
+	machine   *sfn.Client
+	through   *tap
+	jobs      int
+	// seen are the executions that there were.
+	seen map[string]bool
+}
+
+func (w *world) newWork(ctx context.Context, t *tally) (*work, error) {
+	event, err := sample("events", "wake", "running.json")
+	if err != nil {
+		return nil, err
+	}
+	wake, err := t.function(ctx, "wake", false)
+	if err != nil {
+		return nil, err
+	}
+	through := w.newTap()
+	t.taps = append(t.taps, through)
+	worker, err := w.work(ctx, through)
+	if err != nil {
+		return nil, err
+	}
+	k := &work{
+		w: w, t: t, wake: wake, wakeEvent: event, worker: worker, machine: sfn.NewFromConfig(w.cloud.Config()), through: through, seen: map[string]bool{},
+	}
+	executions, err := k.machine.ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: &w.machine})
+	if err != nil {
+		return nil, err
+	}
+	for _, execution := range executions.Executions {
+		k.seen[*execution.Name] = true
+	}
+	return k, nil
+}
+
+// finish waits until a job has ended, and counts its execution.
+func (k *work) finish(ctx context.Context, id string) error {
+	k.jobs++
+	if err := k.wake.invoke(ctx, k.wakeEvent); err != nil {
+		return err
+	}
+	if err := until(ctx, "the job ends", func() (bool, error) {
+		j, err := k.w.jobs.Get(ctx, id)
+		if err == nil && j.Failure != nil {
+			err = fmt.Errorf("the job failed: %v", *j.Failure)
+		}
+		return j.Status.Terminal(), err
+	}); err != nil {
+		return err
+	}
+	// The worker deletes the message and records the time after that.
+	if err := until(ctx, "the worker is done with the job", func() (bool, error) {
+		calls, _, err := k.through.taken()
+		return calls["SQS.DeleteMessage"] >= float64(k.t.runs+1), err
+	}); err != nil {
+		return err
+	}
+	return k.execution(ctx, id)
+}
+
+// execution counts the transitions of a job's execution, its start and its end
+// among them, and what its states ask for.
+func (k *work) execution(ctx context.Context, id string) error {
+	arn := strings.Replace(k.w.machine, ":stateMachine:", ":execution:", 1) + ":" + id
+	history, err := k.machine.GetExecutionHistory(ctx, &sfn.GetExecutionHistoryInput{ExecutionArn: &arn})
+	if err != nil {
+		return err
+	}
+	for _, event := range history.Events {
+		switch kind := event.Type; {
+		case kind == sfntypes.HistoryEventTypeExecutionStarted, kind == sfntypes.HistoryEventTypeExecutionSucceeded,
+			strings.HasSuffix(string(kind), "StateEntered"):
+			k.t.others[Transition]++
+		case kind == sfntypes.HistoryEventTypeTaskScheduled:
+			if err := k.task(id, event.TaskScheduledEventDetails); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// task counts what a state asks of another service.
+func (k *work) task(id string, task *sfntypes.TaskScheduledEventDetails) error {
+	// AWS tells the service and its action apart; the local AWS gives the ARN.
+	switch resource := *task.ResourceType + ":" + *task.Resource; {
+	case strings.Contains(resource, "sqs:sendMessage"):
+		k.t.calls["SQS.SendMessage"]++
+		k.t.others.add(Quantities{QueueRequest: 1, FairQueueRequest: 1}, 1)
+	case strings.Contains(resource, "dynamodb:updateItem"):
+		k.t.calls["DynamoDB.UpdateItem"]++
+		after, err := k.record(id)
+		if err != nil {
+			return err
+		}
+		k.t.others.add(Quantities{WriteUnit: writes(nil, after)}, 1)
+	default:
+		return fmt.Errorf("the execution asks for %q, which has no price here", resource)
+	}
+	return nil
+}
+
+// record reads the record of a job.
+func (k *work) record(id string) (record, error) {
+	for name, table := range k.w.schema {
+		if table.Name == "jobs" {
+			return k.through.read(name, record{"id": map[string]any{"S": id}, "part": map[string]any{"S": "record"}})
+		}
+	}
+	return nil, errors.New("the schema has no table of jobs")
+}
+
+// latest gives the job of the one execution that nobody has asked for yet.
+func (k *work) latest(ctx context.Context) (string, error) {
+	executions, err := k.machine.ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: &k.w.machine})
+	if err != nil {
+		return "", err
+	}
+	for _, execution := range executions.Executions {
+		if name := *execution.Name; !k.seen[name] {
+			k.seen[name] = true
+			return name, nil
+		}
+	}
+	return "", errors.New("there is no new execution")
+}
+
+// end stops the worker, whose log is counted with what it wrote for all jobs.
+func (k *work) end() error {
+	bytes, err := k.worker.stop()
+	k.t.others[LogByte] += float64(bytes) * float64(k.t.runs) / float64(k.jobs)
+	return err
+}

@@ -1,0 +1,70 @@
+package cost
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+)
+
+// workMinute counts what each minute takes in which an engine works: progress
+// that is recorded, and leases that are extended. Two jobs are the same but for
+// the length of their clip; what one takes more than the other is divided by how
+// much longer it was worked on.
+func (w *world) workMinute(ctx context.Context) (Quantities, error) {
+	short := filepath.Join("testdata", "clip.mp4")
+	long := filepath.Join(w.t.TempDir(), "long.mp4")
+	// 15 times the clip is a minute.
+	loop := exec.CommandContext(ctx, "ffmpeg", "-loglevel", "error", "-stream_loop", "14", "-i", short, "-c", "copy", long)
+	if err := loop.Run(); err != nil {
+		return nil, err
+	}
+	more, minutes := Quantities{}, 0.0
+	for path, sign := range map[string]float64{long: 1, short: -1} {
+		took, worked, err := w.worked(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		more.add(took, sign)
+		minutes += sign * worked
+	}
+	each := Quantities{}
+	for _, item := range []Item{WriteUnit, ReadUnit, QueueRequest, FairQueueRequest} {
+		each[item] = max(0, more[item]) / minutes
+	}
+	each.tidy()
+	return each, nil
+}
+
+// worked gives what a worker asks for while it edits a clip, and for how many
+// minutes it does.
+func (w *world) worked(ctx context.Context, path string) (Quantities, float64, error) {
+	clip, err := sample(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	t := w.newTally("work")
+	jobs, err := t.function(ctx, "jobs", true)
+	if err != nil {
+		return nil, 0, err
+	}
+	k, err := w.newWork(ctx, t)
+	if err != nil {
+		return nil, 0, err
+	}
+	id, err := w.submit(ctx, jobs, clip)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := k.finish(ctx, id); err != nil {
+		return nil, 0, err
+	}
+	if err := k.end(); err != nil {
+		return nil, 0, err
+	}
+	j, err := w.jobs.Get(ctx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	_, quantities, err := k.through.taken()
+	return quantities, j.CompletedAt.Sub(j.StartedAt).Minutes(), err
+}

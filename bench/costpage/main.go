@@ -1,0 +1,55 @@
+// Command costpage counts what the service asks of AWS, keeps the counts in
+// bench/cost/counts.json and makes docs/cost.md of them. With the argument
+// "page" it makes the page of the counts that are kept, which is enough after a
+// change of prices. Run it in the repository's folder: `go run ./bench/costpage`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"cutroom/bench/cost"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, slices.Equal(os.Args[1:], []string{"page"}))
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "costpage:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, kept bool) error {
+	counts, err := cost.Kept()
+	if !kept {
+		counts, err = count(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join("docs", "cost.md"), []byte(cost.Page(counts)), 0o644)
+}
+
+func count(ctx context.Context) (cost.Counts, error) {
+	folder, err := os.MkdirTemp("", "cutroom-cost-")
+	if err != nil {
+		return cost.Counts{}, err
+	}
+	defer os.RemoveAll(folder)
+	counts, err := cost.Measure(ctx, folder)
+	if err != nil {
+		return counts, err
+	}
+	text, err := counts.JSON()
+	if err != nil {
+		return counts, err
+	}
+	return counts, os.WriteFile(filepath.Join("bench", "cost", "counts.json"), text, 0o644)
+}

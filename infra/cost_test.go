@@ -1,0 +1,41 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"testing"
+
+	"cutroom/bench/cost"
+)
+
+// docs/cost.md prices what the stack is made of.
+func TestTheCostPageIsOfThisStack(t *testing.T) {
+	counts, err := cost.Kept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := synthesize(t, nil)
+	text, err := json.Marshal(made.ToJSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle, err := cost.Month(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const again = "run `go run ./bench/costpage`"
+	if !maps.Equal(idle, counts.Idle) {
+		t.Errorf("an idle month takes %v, priced is %v: %s", idle, counts.Idle, again)
+	}
+	memory := map[any]any{}
+	for _, r := range made.of(t, "AWS::Lambda::Function") {
+		memory[r.Properties["FunctionName"]] = r.Properties["MemorySize"]
+	}
+	for _, s := range counts.Scenarios {
+		for _, f := range s.Functions {
+			if memory["cutroom-dev-"+f.Function] != float64(f.Memory) {
+				t.Errorf("%s has %v MB, priced are %d: %s", f.Function, memory["cutroom-dev-"+f.Function], f.Memory, again)
+			}
+		}
+	}
+}

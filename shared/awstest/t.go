@@ -1,0 +1,19 @@
+package awstest
+
+import "testing"
+
+// T is the test that a local AWS belongs to, or a program that stands for one: a
+// benchmark has no testing.TB.
+type T interface {
+	Helper()
+	TempDir() string
+	Cleanup(func())
+	Failed() bool
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	// Fatal and Fatalf do not return.
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+var _ T = testing.TB(nil)
