@@ -50,6 +50,7 @@ func TestDeployment(t *testing.T) {
 		{"SAM", testSAM},
 		{"Keys", testKeys},
 		{"Media", testMedia},
+		{"Inference", testInference},
 		{"Uploads", testUploads},
 		{"SleepingWorkers", testSleepingWorkers},
 		{"GivenUp", testGivenUp},
