@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -22,6 +23,7 @@ var (
 	errHeaderBreaks  = errors.New("a field of the request's header holds a line break")
 	errHeaderTooLong = errors.New("the header of its answer is longer than 64 KiB")
 	errNoHTTP        = errors.New("it answered in no HTTP/1 that is known")
+	errNotIdle       = errors.New("the kept connection was closed, or spoken on unasked")
 )
 
 // plainConn is a connection to an upstream, which one call has at a time. It
@@ -29,8 +31,10 @@ var (
 type plainConn struct {
 	net.Conn
 	transport *plainTransport
-	reader    *bufio.Reader
-	writer    *bufio.Writer
+	// raw is nil where the connection has no file descriptor.
+	raw    syscall.RawConn
+	reader *bufio.Reader
+	writer *bufio.Writer
 	// used is when its last call ended; zero for a new one.
 	used time.Time
 
@@ -53,6 +57,9 @@ type plainConn struct {
 func newPlainConn(conn net.Conn, t *plainTransport) *plainConn {
 	c := &plainConn{Conn: conn, transport: t, writer: bufio.NewWriter(conn)}
 	c.reader = bufio.NewReader(c)
+	if socket, ok := conn.(syscall.Conn); ok {
+		c.raw, _ = socket.SyscallConn() // it fails on a closed one, as the next call does
+	}
 	return c
 }
 
@@ -114,6 +121,9 @@ func (c *plainConn) call(ctx context.Context, o outgoing) (reply, error) {
 	if err := c.setDeadline(); err != nil {
 		return reply{}, err
 	}
+	if !c.used.IsZero() && !c.isIdle() {
+		return reply{}, errNotIdle
+	}
 	c.stop = context.AfterFunc(ctx, c.interrupt)
 	err := c.send(o)
 	var r reply
@@ -130,6 +140,24 @@ func (c *plainConn) call(ctx context.Context, o outgoing) (reply, error) {
 	}
 	c.head = -1
 	return r, nil
+}
+
+// isIdle reports whether the server has left a kept connection open and said
+// nothing on it since its last answer. What it says unasked would be read as the
+// answer to the next call, which may be another caller's.
+func (c *plainConn) isIdle() bool {
+	idle := true
+	if c.raw != nil {
+		err := c.raw.Read(func(fd uintptr) bool {
+			var b [1]byte
+			// It does not wait: the connections of package net never do.
+			_, err := syscall.Read(int(fd), b[:])
+			idle = err == syscall.EAGAIN || err == syscall.EINTR
+			return true
+		})
+		idle = idle && err == nil
+	}
+	return idle
 }
 
 // send writes a request.
@@ -174,7 +202,7 @@ func (c *plainConn) readHead() (reply, error) {
 	version, rest, _ := bytes.Cut(line, []byte(" "))
 	code, _, _ := bytes.Cut(rest, []byte(" "))
 	status, err := strconv.Atoi(string(code))
-	if len(version) != 8 || string(version[:7]) != "HTTP/1." || err != nil || status < 100 || status > 999 {
+	if len(version) != 8 || string(version[:7]) != "HTTP/1." || len(code) != 3 || err != nil || status < 100 {
 		return reply{}, errNoHTTP
 	}
 	r := reply{status: status, length: -1}
@@ -188,7 +216,12 @@ func (c *plainConn) readHead() (reply, error) {
 		if len(line) == 0 {
 			break
 		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
+			// Readers do not agree on what such a line means, nor on where the
+			// answer ends then (RFC 9112, section 5).
+			return reply{}, errNoHTTP
+		}
 		value = bytes.TrimSpace(value)
 		switch {
 		case isField(name, "Content-Length"):
@@ -198,9 +231,10 @@ func (c *plainConn) readHead() (reply, error) {
 			}
 			r.length = int64(n)
 		case isField(name, "Transfer-Encoding"):
-			if chunked = bytes.EqualFold(value, []byte("chunked")); !chunked {
+			if chunked || !bytes.EqualFold(value, []byte("chunked")) {
 				return reply{}, errNoHTTP
 			}
+			chunked = true
 		case isField(name, "Connection"):
 			body.last = body.last || bytes.Contains(bytes.ToLower(value), []byte("close"))
 		case isField(name, "Content-Type"):
@@ -215,8 +249,9 @@ func (c *plainConn) readHead() (reply, error) {
 	case status < 200:
 		return r, nil
 	case status == 204 || status == 304:
-		r.length = 0
-		body.left = 0
+		// They have no body, whatever they declare; a server that sends one all
+		// the same must not have it read as the next answer.
+		r.length, body.left, body.last = 0, 0, true
 	case chunked:
 		// What declares both may be two answers to two readers; its connection is
 		// not used again (RFC 9112, section 6.3).

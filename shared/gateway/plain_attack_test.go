@@ -1,0 +1,187 @@
+package gateway_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// scripted is a model server that leaves every connection to a function of the
+// test's, which is told the connection's number, from 1.
+func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *upstream, connections *atomic.Int64) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	connections = &atomic.Int64{}
+	u = &upstream{url: "http://" + listener.Addr().String() + "/v1"}
+	u.gone.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			n := connections.Add(1)
+			u.gone.Go(func() {
+				defer conn.Close()
+				serve(n, conn, bufio.NewReader(conn))
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		u.gone.Wait()
+	})
+	return u, connections
+}
+
+// take reads a request; ok is false when the connection has ended.
+func take(requests *bufio.Reader) (ok bool) {
+	request, err := http.ReadRequest(requests)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, request.Body)
+	return err == nil
+}
+
+// What a server says unasked, after an answer and before the next call, is
+// nobody's answer: another caller would be told it.
+func TestWhatIsSaidUnaskedIsNoAnswer(t *testing.T) {
+	foreign := strings.Replace(whole, "hello there", "for somebody else", 1)
+	for name, unasked := range map[string]string{
+		"a whole answer":   inLength(foreign),
+		"a timeout's":      "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"the answer's end": "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			said := make(chan bool)
+			u, connections := scripted(t, func(n int64, conn net.Conn, requests *bufio.Reader) {
+				for call := 1; take(requests); call++ {
+					io.WriteString(conn, inLength(whole))
+					if n == 1 && call == 1 {
+						<-said
+						io.WriteString(conn, unasked)
+						said <- true
+					}
+				}
+			})
+			w := newWorld(t, setup{upstreams: []*upstream{u}})
+			for call := range 3 {
+				if a := w.chat(plain); a.status != 200 || a.body != asSmall(whole) {
+					t.Errorf("call %d: got %d %s", call, a.status, a.body)
+				}
+				if call == 0 {
+					said <- true
+					<-said
+				}
+			}
+			if n := connections.Load(); n != 2 {
+				t.Errorf("%d connections, want a second one instead of the first", n)
+			}
+		})
+	}
+}
+
+// A kept connection that the server closes just as a call is on its way costs
+// nothing: no byte of an answer was there. Once there was one, or the connection
+// is new, the call is not made again.
+func TestConnectionsThatAreClosedAsACallComes(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		second      string // what is answered to the second call of a connection
+		reset       bool
+		status      int
+		connections int64
+	}{
+		{"closed", "", false, 200, 2},
+		{"reset", "", true, 200, 2},
+		{"closed within the header", "HTTP/1.1 200 OK\r\nContent-", false, 502, 1},
+		{"closed within the answer", inLength(whole)[:120], false, 502, 1},
+	} {
+		for _, request := range []string{plain, strings.Replace(streamed, `"stream":true`, `"stream":false`, 1)} {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				u, connections := scripted(t, func(n int64, conn net.Conn, requests *bufio.Reader) {
+					for call := 1; take(requests); call++ {
+						if n == 1 && call == 2 {
+							io.WriteString(conn, c.second)
+							if c.reset {
+								conn.(*net.TCPConn).SetLinger(0)
+							}
+							return
+						}
+						io.WriteString(conn, inLength(whole))
+					}
+				})
+				w := newWorld(t, setup{upstreams: []*upstream{u}})
+				if a := w.chat(request); a.status != 200 {
+					t.Errorf("the first call: %d %s", a.status, a.body)
+				}
+				if a := w.chat(request); a.status != c.status {
+					t.Errorf("the second call: %d %s, want %d", a.status, a.body, c.status)
+				}
+				if n := connections.Load(); n != c.connections {
+					t.Errorf("%d connections, want %d", n, c.connections)
+				}
+			})
+		}
+	}
+}
+
+// After an answer whose end two readers may see in different places no other
+// call uses the connection.
+func TestConnectionsThatAreNotKept(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+	chunked := inChunks(whole, "")[strings.Index(inChunks(whole, ""), "\r\n\r\n")+4:]
+	length := strings.TrimPrefix(inLength(whole), head)
+	for name, answer := range map[string]string{
+		"Connection: close":    head + "Connection: Keep-Alive, Close\r\n" + length,
+		"HTTP/1.0":             strings.Replace(inLength(whole), "HTTP/1.1", "HTTP/1.0", 1),
+		"a length and chunks":  head + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + chunked,
+		"no content, in a way": "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"not modified":         "HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n\r\n",
+		"more than its length": inLength(whole) + "{}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u, connections := scripted(t, func(_ int64, conn net.Conn, requests *bufio.Reader) {
+				for take(requests) {
+					io.WriteString(conn, answer)
+				}
+			})
+			w := newWorld(t, setup{upstreams: []*upstream{u}})
+			for range 2 {
+				w.chat(plain)
+			}
+			if n := connections.Load(); n != 2 {
+				t.Errorf("%d connections for two calls", n)
+			}
+		})
+	}
+}
+
+// A key that would end its field in the header is not sent.
+func TestAKeyThatBreaksTheHeader(t *testing.T) {
+	for _, large := range []bool{false, true} {
+		key := filepath.Join(t.TempDir(), "key")
+		must(t, os.WriteFile(key, []byte("sk\r\nContent-Length: 0\r\n\r\nPOST /v1/other HTTP/1.1"), 0o600))
+		u := newUpstream(t, always(200, whole))
+		w := newWorld(t, setup{upstreams: []*upstream{u}, rows: `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "file:` + key + `"}]}
+`})
+		request := plain
+		if large {
+			request = strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1)
+		}
+		if a := w.chat(request); a.status != 502 || len(u.seen()) != 0 || strings.Contains(w.log.String(), "/v1/other") {
+			t.Errorf("got %d %s; the upstream saw %v; the log: %s", a.status, a.body, u.seen(), w.log)
+		}
+	}
+}
