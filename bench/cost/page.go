@@ -60,7 +60,7 @@ A program makes this page (`+"`go run ./bench/costpage`"+`). It runs the functio
 	}
 	p.line("**The bar.** The control plane of 1,000 video jobs is to cost at most $%.2f, from submission to their end, with a prompt of 1 KB and logs included; clients' polls and downloads are priced apart. %s: $%.4f. The transitions are $%.4f of it. With fewer of them a submission would write to the queue itself and the worker would record the end, and nothing would be there that ends a job whose worker cannot.\n", JobBar, verdict, job, transitions)
 	each := 1000 * c.WorkMinute.Dollars()
-	p.line("The clip that was counted is edited within seconds. Each minute of an engine's work adds $%.4f for 1,000 jobs, for progress and leases (below), so that the bar is reached by jobs that are worked on for %.1f minutes. To record progress half as often would put that off to about twice as long.", each, max(0, JobBar-job)/each)
+	p.line("The clip that was counted is edited within seconds. Each minute of an engine's work adds $%.4f for 1,000 jobs, for progress and leases (below), so that the bar is reached by jobs that are worked on for %.1f minutes.", each, max(0, JobBar-job)/each)
 }
 
 // scenarios tells what one of each thing takes.
