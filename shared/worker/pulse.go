@@ -60,10 +60,12 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 	defer progress.Stop()
 	lease := time.NewTicker(w.Lease / 3)
 	defer lease.Stop()
-	check := time.NewTicker(cmp.Or(w.CheckEvery, w.Lease/3))
+	checkEvery := cmp.Or(w.CheckEvery, w.Lease/3)
+	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	recorded := j.Progress
-	leasedUntil := time.Now().Add(w.Lease)
+	looked := time.Now()
+	leasedUntil := looked.Add(w.Lease)
 	for {
 		renew, look := false, false
 		select {
@@ -73,15 +75,16 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 		case <-lease.C:
 			renew = true
 		case <-check.C:
-			look = true
+			// A write of progress has looked already: each costs the same.
+			look = time.Since(looked) >= checkEvery/2
 		}
 		// The record is looked at also when there is nothing to write: so a run
 		// whose job was cancelled or taken over learns of it.
-		if fraction := p.reported(); fraction > recorded || renew || look {
+		if fraction := p.reported(); fraction > recorded && !renew || look {
 			err := w.Runs.Progress(ctx, j.ID, j.Nonce, fraction)
 			switch {
 			case err == nil:
-				recorded = fraction
+				recorded, looked = fraction, time.Now()
 			case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
 				stopRun(lost(err))
 				return
