@@ -121,7 +121,7 @@ func New(c Config) *Gateway {
 			return nil
 		})
 	}
-	g.mux.HandleFunc("/", g.notFound)
+	g.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { NotFound(w) })
 	return g
 }
 
@@ -160,7 +160,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The mux would redirect to a cleaned path; a path that is not clean is no
 	// path of this service.
 	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
-		g.notFound(w, r)
+		NotFound(w)
 		return
 	}
 	g.mux.ServeHTTP(w, r)
@@ -192,8 +192,11 @@ func (g *Gateway) route(pattern, method string, handle handler) {
 	})
 }
 
-func (g *Gateway) notFound(w http.ResponseWriter, r *http.Request) {
-	g.fail(w, r, &Error{Status: http.StatusNotFound, Type: InvalidRequest, Message: "There is nothing at this path."})
+// NotFound answers a request at whose path there is nothing, or nothing for its
+// sender to see.
+func NotFound(w http.ResponseWriter) {
+	e := &Error{Status: http.StatusNotFound, Type: InvalidRequest, Message: "There is nothing at this path."}
+	writeJSON(w, e.Status, e.JSON())
 }
 
 // admitted makes the checks that stand before every route's own: who is

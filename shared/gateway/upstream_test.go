@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -306,6 +307,46 @@ func TestTimeouts(t *testing.T) {
 				t.Errorf("the outcomes are %v", got)
 			}
 		})
+	}
+}
+
+// A connection that does not come about in time leaves the call to another
+// upstream.
+func TestConnectTimeout(t *testing.T) {
+	// What does not accept has room for few connections, and answers no more
+	// attempts once they are there.
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	must(t, err)
+	defer syscall.Close(socket)
+	must(t, syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must(t, syscall.Listen(socket, 0))
+	name, err := syscall.Getsockname(socket)
+	must(t, err)
+	address := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	full := false
+	for range 200 {
+		conn, err := net.DialTimeout("tcp", address, 50*time.Millisecond)
+		if err != nil {
+			full = true
+			break
+		}
+		defer conn.Close()
+	}
+	if !full {
+		t.Fatal("there is always room for another connection")
+	}
+	const rows = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {connect: 50ms}, upstreams: [{name: first, url: URL0}, {name: second, url: URL1}]}
+`
+	for _, request := range []string{plain, strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1)} {
+		w := newWorld(t, setup{rows: rows, upstreams: []*upstream{{url: "http://" + address}, newUpstream(t, always(200, whole))}, random: func() float64 { return 0 }})
+		if a := w.chat(request); a.status != 200 {
+			t.Errorf("got %d %s", a.status, a.body)
+		}
+		w.completed(1)
+		if got := strings.Join(w.outcomes(), ", "); got != "first: timed_out, second: succeeded" {
+			t.Errorf("the outcomes are %v", got)
+		}
 	}
 }
 

@@ -50,6 +50,9 @@ type setup struct {
 	ready     func(context.Context) error
 	noTrailer bool
 	secrets   gateway.Secrets
+	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it to
+	// the system.
+	socketBuffer int
 }
 
 // world is a gateway on a real port, before real upstreams.
@@ -120,7 +123,7 @@ func newWorld(t testing.TB, s setup) *world {
 	must(t, err)
 	w.server = httpserver.New(httpserver.Config{Handler: w.gateway, Logger: logger, Failed: gateway.Panicked(s.origins), Stall: s.stall})
 	served := make(chan error, 1)
-	go func() { served <- w.server.Serve(listener) }()
+	go func() { served <- w.server.Serve(narrow{listener, s.socketBuffer}) }()
 	t.Cleanup(func() {
 		w.stop()
 		must(t, <-served)
@@ -131,6 +134,20 @@ func newWorld(t testing.TB, s setup) *world {
 	})
 	w.url = "http://" + listener.Addr().String()
 	return w
+}
+
+// narrow gives the connections that it accepts small buffers.
+type narrow struct {
+	net.Listener
+	buffer int
+}
+
+func (n narrow) Accept() (net.Conn, error) {
+	conn, err := n.Listener.Accept()
+	if err == nil && n.buffer > 0 {
+		err = conn.(*net.TCPConn).SetWriteBuffer(n.buffer)
+	}
+	return conn, err
 }
 
 // stop stops the server, and waits for nothing that is under way.

@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"cutroom/shared/gateway"
 )
 
 // readable lets those read who call from this machine, and those who send the
 // operator's key as "Authorization: Bearer"; an empty key is nobody's. A call
 // that was forwarded is not from this machine, whoever forwarded it. To all
-// others there is nothing here.
+// others there is nothing here, as at any other path.
 func readable(key string, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(key))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -19,7 +21,7 @@ func readable(key string, next http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(sent))
 		isOperator := key != "" && ok && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 		if !isOperator && !isLocal(r) {
-			http.NotFound(w, r)
+			gateway.NotFound(w)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -87,8 +87,12 @@ func TestWhoMayRead(t *testing.T) {
 		{"an empty key where there is none", "", "192.0.2.7:5000", "192.0.2.1:8081", []string{"Authorization", "Bearer "}, 404},
 		{"the key through a proxy", "operator", "127.0.0.1:5000", "api.example.com", []string{"Authorization", "Bearer operator", "Via", "1.1 proxy"}, 200},
 	} {
-		if got := read(m, test.key, test.from, test.host, test.header...).Code; got != test.status {
-			t.Errorf("%s: status %d, want %d", test.name, got, test.status)
+		got := read(m, test.key, test.from, test.host, test.header...)
+		if got.Code != test.status {
+			t.Errorf("%s: status %d, want %d", test.name, got.Code, test.status)
+		}
+		if got.Code == 404 && !strings.Contains(got.Body.String(), `{"error":{"message":"There is nothing at this path."`) {
+			t.Errorf("%s: %s tells that there is something", test.name, got.Body)
 		}
 	}
 }
