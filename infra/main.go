@@ -12,6 +12,7 @@ import (
 )
 
 func main() {
+	defer jsii.Close()
 	app := newApp()
 	options, err := readOptions(contextOf(app))
 	if err != nil {
