@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,15 +157,19 @@ func (w *world) fill(t *testing.T) {
 	must(w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// start runs a function until the test ends. Settings replace those of the world.
+// start runs a function until the test ends, within what its role allows. Settings
+// replace those of the world.
 func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
 	t.Helper()
-	f, err := lambdatest.Start(t.Context(), lambdatest.Program(filepath.Join(built, name)), append(w.settings, settings...)...)
+	cloud := w.cloud.Proxy(t, 1, awstest.Faults{})
+	settings = slices.Concat(w.settings, []string{"AWS_ENDPOINT_URL=" + cloud.URL}, settings)
+	f, err := lambdatest.Start(t.Context(), lambdatest.Program(filepath.Join(built, name)), settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		f.Kill()
+		cloud.HoldToRole(t, strings.ToUpper(name[:1])+name[1:]+"Role")
 		if t.Failed() {
 			t.Logf("what %s wrote:\n%s", name, f.Log())
 		}

@@ -27,7 +27,8 @@ func TestInstancesInAWS(t *testing.T) {
 	tables, bucket := cloud.MakeTables(t), cloud.MakeBucket(t)
 	records, blobs := dynamo.NewClient(cloud.Config()), s3.New(cloud.Config(), bucket)
 	record := makeKey(t, dynamo.NewKeys(records, tables["credentials"]))
-	f := &fleet{t, append(cloud.Environment(), tiersOf(t, 2), "CUTROOM_BUCKET="+bucket,
+	calls := cloud.Proxy(t, 1, awstest.Faults{})
+	f := &fleet{t, append(cloud.Environment(), "AWS_ENDPOINT_URL="+calls.URL, tiersOf(t, 2), "CUTROOM_BUCKET="+bucket,
 		"CUTROOM_CREDENTIALS_TABLE="+tables["credentials"], "CUTROOM_SESSIONS_TABLE="+tables["sessions"],
 		"CUTROOM_FILES_TABLE="+tables["files"], "CUTROOM_USAGE_TABLE="+tables["usage"]),
 		dynamo.NewSessions(records, tables["sessions"])}
@@ -82,6 +83,7 @@ func TestInstancesInAWS(t *testing.T) {
 	if err := <-one.ended; err != nil {
 		t.Errorf("the program ended with %v", err)
 	}
+	calls.HoldToRole(t, "RealtimeTaskRole")
 	today := usage.DayOf(time.Now())
 	totals, err := dynamo.NewUsage(records, tables["usage"]).Totals(ctx, account, usage.DayOf(time.Now().Add(-time.Hour)), today)
 	if err != nil {

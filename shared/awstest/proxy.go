@@ -52,6 +52,8 @@ type Proxy struct {
 	faults Faults
 	calls  map[string]int
 	met    map[string]int
+	// needed are the permissions that calls with an effect need.
+	needed map[string]bool
 }
 
 // Proxy starts a proxy that ends with the test. What the calls meet follows from
@@ -60,7 +62,7 @@ func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 	t.Helper()
 	p := &Proxy{
 		target: c.URL, transport: &http.Transport{}, over: make(chan struct{}),
-		random: rand.New(rand.NewPCG(seed, seed)), faults: faults, calls: map[string]int{}, met: map[string]int{},
+		random: rand.New(rand.NewPCG(seed, seed)), faults: faults, calls: map[string]int{}, met: map[string]int{}, needed: map[string]bool{},
 	}
 	server := httptest.NewServer(http.HandlerFunc(p.serve))
 	p.URL = server.URL
@@ -151,6 +153,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+	p.need(r, body, answer.StatusCode)
 	switch trouble {
 	case lostAnswer:
 		panic(http.ErrAbortHandler)
