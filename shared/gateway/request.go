@@ -34,12 +34,6 @@ type Request struct {
 	// IncludeUsage reports whether the caller asked for the usage at the end of
 	// the stream. The upstream is asked for it in any case.
 	IncludeUsage bool
-	// MaxTokens is how many tokens each choice may have, as the upstream is
-	// told; 0 where it is told nothing.
-	MaxTokens int
-	// Choices is how many completions were asked for, of all prompts together,
-	// at least 1.
-	Choices int
 
 	body []byte
 	// edits are what the rules change, without the name of the model.
@@ -96,8 +90,7 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	}
 	r := &Request{
 		Route: route, Model: m, Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
-		Choices: max(s.choices, 1) * max(s.prompts, 1),
-		body:    body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
+		body: body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
 	}
 	if tools := s.members[toolsField]; tools.present() {
 		r.tools = tools.value

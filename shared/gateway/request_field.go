@@ -34,7 +34,6 @@ const (
 	reasoningEffortField
 	templateKwargsField
 	streamOptionsField
-	choicesField
 	fieldCount
 	// otherField is any other one, which is forwarded as it is.
 	otherField
@@ -43,7 +42,7 @@ const (
 var fieldNames = [fieldCount]string{
 	"model", "messages", "prompt", "stream", "temperature", "top_p", "max_tokens", "max_completion_tokens", "",
 	"tools", "tool_choice", "response_format", "stop", "frequency_penalty", "presence_penalty", "ignore_eos",
-	"reasoning_effort", "chat_template_kwargs", "stream_options", "n",
+	"reasoning_effort", "chat_template_kwargs", "stream_options",
 }
 
 func (f field) String() string { return fieldNames[f] }
@@ -72,8 +71,6 @@ func fieldOf(route Route, name []byte) field {
 		return presencePenaltyField
 	case "stream_options":
 		return streamOptionsField
-	case "n":
-		return choicesField
 	}
 	if route == model.Completions {
 		switch string(name) {

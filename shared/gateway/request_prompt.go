@@ -11,7 +11,6 @@ import (
 // prompt checks the prompt of a completion, in its four forms.
 func (s *scan) prompt(value jsontext.Value) {
 	const want = "a string, an array of strings, an array of token ids, or an array of such arrays"
-	s.prompts = 1
 	if value.Kind() == '"' {
 		return
 	}
@@ -27,10 +26,8 @@ func (s *scan) prompt(value jsontext.Value) {
 		s.tokenIDs = n
 		return
 	}
-	s.prompts = 0
 	var form jsontext.Kind
 	for element := range elements(value) {
-		s.prompts++
 		kind := element.Kind()
 		if form == 0 {
 			form = kind

@@ -48,7 +48,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 			w.removed[f] = true
 		}
 	}
-	r.MaxTokens = w.limitTokens(r.Model, tierCap)
+	w.limitTokens(r.Model, tierCap)
 	if r.Route == model.Chat {
 		w.reason(r)
 	}
@@ -63,8 +63,8 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 }
 
 // limitTokens forwards one of the max-token fields, under the upstream's name
-// and clamped (decisions.md, "Inference gateway"), and gives its value.
-func (w *rewriting) limitTokens(m *model.Inference, tierCap int) int {
+// and clamped (decisions.md, "Inference gateway").
+func (w *rewriting) limitTokens(m *model.Inference, tierCap int) {
 	limit := m.MaxOutputLength
 	if tierCap > 0 {
 		limit = min(limit, tierCap)
@@ -80,21 +80,17 @@ func (w *rewriting) limitTokens(m *model.Inference, tierCap int) int {
 		w.removed[f] = w.members[f].sent && (f != winner || !w.members[f].present())
 	}
 	if !w.members[winner].present() {
-		if m.DefaultMaxTokens == 0 {
-			return 0
+		if m.DefaultMaxTokens > 0 {
+			w.add(m.MaxTokensField, strconv.Itoa(min(m.DefaultMaxTokens, limit)))
 		}
-		tokens := min(m.DefaultMaxTokens, limit)
-		w.add(m.MaxTokensField, strconv.Itoa(tokens))
-		return tokens
+		return
 	}
 	if winner != rowTokensField && winner.String() != m.MaxTokensField {
 		w.replace(w.members[winner].key, `"`+m.MaxTokensField+`"`)
 	}
-	tokens := w.tokens[winner-maxTokensField]
-	if tokens > limit {
+	if w.tokens[winner-maxTokensField] > limit {
 		w.replace(w.members[winner].value, strconv.Itoa(limit))
 	}
-	return min(tokens, limit)
 }
 
 // reason applies the rules for reasoning_effort and chat_template_kwargs that

@@ -33,8 +33,6 @@ type scan struct {
 	model string
 	// tokens holds the values of the three max-token fields.
 	tokens [3]int
-	// choices is n, and prompts how many prompts there are; 0 where not said.
-	choices, prompts int
 	// tokenIDs is how many token ids the prompts have together.
 	tokenIDs int
 
@@ -161,12 +159,6 @@ func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
 		s.limit(f, f.String(), value)
 	case rowTokensField:
 		s.limit(f, s.rowTokens, value)
-	case choicesField:
-		// The interface does not name it: what is no number of choices is the
-		// upstream's to refuse.
-		if n, err := strconv.ParseInt(string(value), 10, 32); err == nil {
-			s.choices = int(n)
-		}
 	case promptField:
 		s.prompt(value)
 	case reasoningEffortField:
