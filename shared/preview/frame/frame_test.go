@@ -171,7 +171,10 @@ func alike(t testing.TB, what string, live, done image.Image) {
 
 func TestEveryLookIsLikeTheFinishedOne(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
-	for _, prompt := range append(look.Names(), "", "a quiet library of glass", "warmer, vivid anime at sunset") {
+	for i, prompt := range append(look.Names(), "", "a quiet library of glass", "warmer, vivid anime at sunset") {
+		if i%compareEach != 0 {
+			continue
+		}
 		e := editor(t, model.Edit)
 		e.SetPrompt(prompt)
 		live := edit(t, e, in)

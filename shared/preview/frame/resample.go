@@ -9,9 +9,12 @@ import "math"
 type resampler struct {
 	width, height int
 	fromWidth     int
-	across, down  []taps
-	squeezed      []uint8
-	lines         [][]uint8
+	// factor is by how much both sides shrink, where that is a whole number:
+	// the mean of the pixels in each place is then enough. Else it is 0.
+	factor       int
+	across, down []taps
+	squeezed     []uint8
+	sums         []int32
 }
 
 // taps says of which pixels a pixel is the weighted mean: those from first on,
@@ -22,6 +25,9 @@ type taps struct {
 }
 
 func newResampler(fromWidth, fromHeight, width, height int) *resampler {
+	if factor := fromWidth / width; factor > 1 && factor*width == fromWidth && factor*height == fromHeight {
+		return &resampler{width: width, height: height, fromWidth: fromWidth, factor: factor}
+	}
 	return &resampler{
 		width: width, height: height, fromWidth: fromWidth,
 		across: tapsOf(fromWidth, width), down: tapsOf(fromHeight, height),
@@ -61,6 +67,10 @@ func tapsOf(from, to int) []taps {
 
 // scale sets a plane of the second size from one of the first.
 func (s *resampler) scale(to, from []uint8, stride int) {
+	if s.factor > 1 {
+		s.average(to, from, stride)
+		return
+	}
 	height := len(s.squeezed) / s.width
 	for y := range height {
 		line := from[y*stride:][:s.fromWidth]
@@ -69,43 +79,85 @@ func (s *resampler) scale(to, from []uint8, stride int) {
 			copy(out, line)
 			continue
 		}
-		for x := range out {
-			t := &s.across[x]
-			if len(t.weights) == 2 {
-				out[x] = uint8((int32(line[t.first])*t.weights[0] + int32(line[t.first+1])*t.weights[1] + 1<<13) >> 14)
-				continue
-			}
-			sum := int32(1 << 13)
-			for i, v := range line[t.first:][:len(t.weights)] {
-				sum += int32(v) * t.weights[i]
-			}
-			out[x] = uint8(sum >> 14)
-		}
+		s.squeeze(out, line)
 	}
 	for y := range s.height {
 		t := &s.down[y]
 		out := to[y*s.width:][:s.width]
-		lines := s.lines[:0]
-		for i := range t.weights {
-			lines = append(lines, s.squeezed[(t.first+i)*s.width:][:s.width])
-		}
-		s.lines = lines
-		switch len(lines) {
+		above := s.squeezed[t.first*s.width:][:len(out)]
+		switch len(t.weights) {
 		case 1:
-			copy(out, lines[0])
+			copy(out, above)
 		case 2:
-			a, b := lines[0], lines[1]
+			below := s.squeezed[(t.first+1)*s.width:][:len(out)]
+			w0, w1 := t.weights[0], t.weights[1]
 			for x := range out {
-				out[x] = uint8((int32(a[x])*t.weights[0] + int32(b[x])*t.weights[1] + 1<<13) >> 14)
+				out[x] = uint8((int32(above[x])*w0 + int32(below[x])*w1 + 1<<13) >> 14)
 			}
 		default:
-			for x := range out {
-				sum := int32(1 << 13)
-				for i, line := range lines {
-					sum += int32(line[x]) * t.weights[i]
+			s.mix(out, t)
+		}
+	}
+}
+
+// squeeze scales a line.
+func (s *resampler) squeeze(out, line []uint8) {
+	for x := range out {
+		t := &s.across[x]
+		if len(t.weights) == 2 {
+			pair := line[t.first:][:2]
+			out[x] = uint8((int32(pair[0])*t.weights[0] + int32(pair[1])*t.weights[1] + 1<<13) >> 14)
+			continue
+		}
+		sum := int32(1 << 13)
+		for i, v := range line[t.first:][:len(t.weights)] {
+			sum += int32(v) * t.weights[i]
+		}
+		out[x] = uint8(sum >> 14)
+	}
+}
+
+// mix sets a line to the weighted mean of several.
+func (s *resampler) mix(out []uint8, t *taps) {
+	s.sums = grown(s.sums, len(out))
+	sums := s.sums
+	for x := range sums {
+		sums[x] = 1 << 13
+	}
+	for i, weight := range t.weights {
+		for x, v := range s.squeezed[(t.first+i)*s.width:][:len(sums)] {
+			sums[x] += int32(v) * weight
+		}
+	}
+	for x := range out {
+		out[x] = uint8(sums[x] >> 14)
+	}
+}
+
+// average makes each pixel the mean of the square of pixels in its place.
+func (s *resampler) average(to, from []uint8, stride int) {
+	s.sums = grown(s.sums, s.width)
+	sums, factor := s.sums, s.factor
+	count := int32(factor * factor)
+	for y := range s.height {
+		clear(sums)
+		for row := range factor {
+			line := from[(y*factor+row)*stride:][:s.fromWidth]
+			if factor == 2 {
+				for x := range sums {
+					pair := line[2*x:][:2]
+					sums[x] += int32(pair[0]) + int32(pair[1])
 				}
-				out[x] = uint8(sum >> 14)
+				continue
 			}
+			for x := range sums {
+				for _, v := range line[x*factor:][:factor] {
+					sums[x] += int32(v)
+				}
+			}
+		}
+		for x, sum := range sums {
+			to[y*s.width+x] = uint8((sum + count/2) / count)
 		}
 	}
 }

@@ -5,40 +5,47 @@ import "cutroom/shared/look"
 // table is a look.LUT in whole numbers.
 type table struct {
 	nearest bool
-	// points hold red, green and blue with 7 bits below the level, and one
-	// value of padding.
-	points []uint16
-	// step is how far a point is from its neighbours in red, green and blue, in
-	// values.
-	step [3]int32
-	// at gives, for each level, the index of the point below it, and how far
-	// the level is on the way to the next point, of 1<<fractionBits.
+	// points are red, green and blue in one number each, in lanes of laneBits,
+	// with levelBits below the level: weighing a point weighs all three.
+	points []uint64
+	// step is how far a point is from its neighbours in red, green and blue.
+	step [channelMask + 1]int32
+	// at gives, for each level, the index of the point below it, and fraction
+	// how far the level is on the way to the next point, of 1<<fractionBits, with
+	// room for a channel below.
 	at, fraction [256]int32
 }
 
+// A lane holds a level, the bits below it, and those of a weight.
 const (
-	levelBits    = 7
-	fractionBits = 12
+	levelBits    = 5
+	fractionBits = 8
+	laneBits     = 8 + levelBits + fractionBits
+	channelBits  = 2
+	channelMask  = 1<<channelBits - 1
+	// half rounds the weighted levels of all lanes.
+	half = (1<<(2*laneBits) + 1<<laneBits + 1) << (levelBits + fractionBits - 1)
 )
 
 func newTable(lut *look.LUT) *table {
 	side, values := lut.Points()
-	t := &table{nearest: lut.Nearest, points: make([]uint16, 0, len(values)/3*4), step: [3]int32{4, 4 * int32(side), 4 * int32(side*side)}}
+	t := &table{nearest: lut.Nearest, points: make([]uint64, 0, len(values)/3), step: [...]int32{1, int32(side), int32(side * side), 0}}
 	for i := 0; i < len(values); i += 3 {
-		for _, v := range values[i : i+3] {
-			t.points = append(t.points, uint16(v*255*(1<<levelBits)+0.5))
+		point := uint64(0)
+		for channel, v := range values[i : i+3] {
+			point |= uint64(v*255*(1<<levelBits)+0.5) << (channel * laneBits)
 		}
-		t.points = append(t.points, 0)
+		t.points = append(t.points, point)
 	}
 	top := int32(side - 1)
 	for level := range t.at {
-		scaled := int32(level) * top << fractionBits / 255
+		scaled := (int32(level)*top<<fractionBits + 127) / 255
 		if t.nearest {
 			t.at[level] = (int32(level)*top*2 + 255) / 510
 			continue
 		}
 		t.at[level] = min(scaled>>fractionBits, top-1)
-		t.fraction[level] = scaled - t.at[level]<<fractionBits
+		t.fraction[level] = (scaled - t.at[level]<<fractionBits) << channelBits
 	}
 	return t
 }
@@ -49,40 +56,30 @@ func (t *table) apply(r raster) {
 	green, blue = green[:len(red)], blue[:len(red)]
 	if t.nearest {
 		for i := range red {
-			p := t.points[t.at[red[i]]*t.step[0]+t.at[green[i]]*t.step[1]+t.at[blue[i]]*t.step[2]:][:3]
-			red[i], green[i], blue[i] = rounded(int32(p[0])), rounded(int32(p[1])), rounded(int32(p[2]))
+			point := t.points[t.at[red[i]]*t.step[0]+t.at[green[i]]*t.step[1]+t.at[blue[i]]*t.step[2]]
+			red[i], green[i], blue[i] = levels(point<<fractionBits + half)
 		}
 		return
 	}
+	// Between the points: the tetrahedron of the cube's six that the colour is
+	// in, whose corners are reached by the greatest fraction first. The fractions
+	// have their channel below them, so that finding the greatest and the least
+	// tells their channels, and no branch depends on the picture.
 	all := t.step[0] + t.step[1] + t.step[2]
 	for i := range red {
 		rl, gl, bl := red[i], green[i], blue[i]
-		rf, gf, bf := t.fraction[rl], t.fraction[gl], t.fraction[bl]
+		rf, gf, bf := t.fraction[rl], t.fraction[gl]|1, t.fraction[bl]|2
 		base := t.at[rl]*t.step[0] + t.at[gl]*t.step[1] + t.at[bl]*t.step[2]
-		// Between the points: the tetrahedron of the cube's six that the colour
-		// is in, whose corners are reached by the greatest fraction first.
-		first, second := t.step[0], t.step[0]+t.step[1]
-		high, middle, low := rf, gf, bf
-		switch {
-		case rf >= gf && gf >= bf:
-		case rf >= bf && bf >= gf:
-			second, middle, low = t.step[0]+t.step[2], bf, gf
-		case bf >= rf && rf >= gf:
-			first, second, high, middle, low = t.step[2], t.step[0]+t.step[2], bf, rf, gf
-		case gf >= rf && rf >= bf:
-			first, high, middle = t.step[1], gf, rf
-		case gf >= bf && bf >= rf:
-			first, second, high, middle, low = t.step[1], t.step[1]+t.step[2], gf, bf, rf
-		default:
-			first, second, high, low = t.step[2], t.step[1]+t.step[2], bf, rf
-		}
-		w0, w1, w2 := 1<<fractionBits-high, high-middle, middle-low
-		p0, p1, p2, p3 := t.points[base:][:3], t.points[base+first:][:3], t.points[base+second:][:3], t.points[base+all:][:3]
-		mix := func(c int) uint8 {
-			return rounded((int32(p0[c])*w0 + int32(p1[c])*w1 + int32(p2[c])*w2 + int32(p3[c])*low) >> fractionBits)
-		}
-		red[i], green[i], blue[i] = mix(0), mix(1), mix(2)
+		greatest, least := max(rf, gf, bf), min(rf, gf, bf)
+		high, middle, low := greatest>>channelBits, (rf+gf+bf-greatest-least)>>channelBits, least>>channelBits
+		first, second := t.step[greatest&channelMask], all-t.step[least&channelMask]
+		red[i], green[i], blue[i] = levels(t.points[base]*uint64(1<<fractionBits-high) + t.points[base+first]*uint64(high-middle) +
+			t.points[base+second]*uint64(middle-low) + t.points[base+all]*uint64(low) + half)
 	}
 }
 
-func rounded(v int32) uint8 { return uint8((v + 1<<(levelBits-1)) >> levelBits) }
+// levels takes the levels out of weighted lanes.
+func levels(lanes uint64) (red, green, blue uint8) {
+	const below = levelBits + fractionBits
+	return uint8(lanes >> below), uint8(lanes >> (laneBits + below)), uint8(lanes >> (2*laneBits + below))
+}
