@@ -23,6 +23,13 @@ run-llm: build ffmpeg ## The same with a language model of yours, on the process
 	@scripts/install-llm.sh
 	@exec scripts/run-llm.sh "$(GGUF)"
 
+# Which pipelines the engine server has: see docs/gpu.md.
+MODELS ?= gpu/models.yaml
+.PHONY: run-gpu
+run-gpu: build ffmpeg ## The same with models that edit, on a GPU: MODELS=path/to/models.yaml
+	@scripts/install-gpu.sh
+	@exec scripts/run-gpu.sh "$(MODELS)"
+
 .PHONY: build
 build: go ## Build bin/cutroom.
 	@mkdir -p bin
@@ -36,6 +43,12 @@ test: go ffmpeg ## Check the code and run all tests.
 test-llm: go ffmpeg ## Test the gateway with a real model server, which is built first.
 	@scripts/install-llm.sh
 	@$(GO) test -count=1 -tags llm -run 'TestLanguageModel' ./cmd/cutroom
+
+.PHONY: test-gpu
+test-gpu: go ffmpeg ## Test the engine server with tiny models, on the processor. PyTorch is installed first.
+	@scripts/install-gpu.sh
+	@scripts/test-engine.sh .tools/gpu
+	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/remote ./cmd/cutroom
 
 .PHONY: bench
 bench: go ffmpeg ## Print the benchmarks, each beside its floor.

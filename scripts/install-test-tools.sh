@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs what only the tests need, where it is missing: a browser, the Python
-# programs of requirements.txt in .tools/python and of requirements-template.txt
-# in .tools/template, the command line of AWS CDK, and in .tools/node the client
-# library for Node with a Node that it runs on.
+# programs of requirements.txt in .tools/python, of requirements-template.txt in
+# .tools/template and of gpu/requirements-test.txt in .tools/engine, the command line
+# of AWS CDK, and in .tools/node the client library for Node with a Node that it runs
+# on.
 set -eu
 cd "$(dirname "$0")"
 
@@ -26,6 +27,7 @@ installed() {
 }
 installed ../.tools/python requirements.txt
 installed ../.tools/template requirements-template.txt
+installed ../.tools/engine ../gpu/requirements-test.txt
 
 ./install-cdk.sh
 

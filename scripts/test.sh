@@ -55,3 +55,4 @@ rm -rf test-output
 mkdir test-output
 took "go test" "$GO" test -race -timeout 15m -artifacts -outputdir test-output ./...
 took "fuzz targets" fuzzed
+took "engine server" scripts/test-engine.sh .tools/engine --ignore tests/models

@@ -1,0 +1,5 @@
+"""The engine server: edits media by diffusion models on one device.
+
+A worker on the same machine sends it runs over HTTP (see protocol.py); media pass
+through a disk that the two share.
+"""

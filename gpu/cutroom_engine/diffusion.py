@@ -1,0 +1,116 @@
+"""Pipelines of diffusers. Everything that computes on the device is in here."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import diffusers
+import numpy as np
+import torch
+import transformers
+
+from .frames import Frame
+from .model_map import PipelineRow
+from .pipeline import DeviceLost
+from .styles import STYLES, Shot
+
+_PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+
+
+class DiffusersPipeline:
+    """A pipeline with its weights in memory, as the row of the model map says."""
+
+    def __init__(self, row: PipelineRow, folder: Path, device: str) -> None:
+        self._row = row
+        self._device = device
+        self._style = STYLES[row.class_name]
+        kind = getattr(diffusers, row.class_name)
+        precision = {"default": _PRECISIONS[row.precision]} | {part: _PRECISIONS[name] for part, name in row.parts.items()}
+        with _translated():
+            pipe = kind.from_pretrained(str(folder), dtype=precision, local_files_only=True, use_safetensors=True)
+            if row.scheduler is not None:
+                scheduler = getattr(diffusers, row.scheduler.class_name)
+                pipe.scheduler = scheduler.from_config(pipe.scheduler.config, **row.scheduler.options)
+            if row.vae_tiling:
+                pipe.vae.enable_tiling()
+            if row.offload == "model":
+                pipe.enable_model_cpu_offload(device=device)
+            elif row.offload == "sequential":
+                pipe.enable_sequential_cpu_offload(device=device)
+            else:
+                pipe.to(device)
+        pipe.set_progress_bar_config(disable=True)
+        self._pipe: Any = pipe
+
+    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+        """See pipeline.Pipeline."""
+
+        def stepped(pipe: Any, step: int, _time: Any, tensors: dict[str, Any]) -> dict[str, Any]:
+            # The number of steps follows from the scheduler and from how much is
+            # to be changed.
+            total = getattr(pipe, "num_timesteps", None) or self._row.steps
+            on_step(min((step + 1) / total, 1.0))
+            return tensors
+
+        arguments = self._style.arguments(shot) | {
+            "num_inference_steps": self._row.steps,
+            # Drawn on the processor, so that a seed means the same on every device.
+            "generator": torch.Generator("cpu").manual_seed(shot.seed),
+            "callback_on_step_end": stepped,
+            "output_type": "np",
+            **self._row.call,
+        }
+        with _translated(), torch.inference_mode():
+            output = self._pipe(**arguments)
+        made = output.images if self._style.takes == "image" else output.frames[0]
+        return [_to_frame(picture) for picture in made]
+
+    def close(self) -> None:
+        """Gives its memory back."""
+        self._pipe = None
+        release_memory()
+
+
+def hide_progress() -> None:
+    """Keeps the libraries' progress bars out of the log."""
+    diffusers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.disable_progress_bar()
+
+
+def release_memory() -> None:
+    """Gives what is unused back to the device."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def device_memory(device: str) -> int | None:
+    """The memory of the device in bytes, None for the processor."""
+    if not device.startswith("cuda"):
+        return None
+    return int(torch.cuda.get_device_properties(device).total_memory)
+
+
+def default_device() -> str:
+    """A GPU where there is one, else the processor."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _to_frame(picture: Any) -> Frame:
+    return np.asarray(np.clip(np.nan_to_num(picture), 0, 1) * 255 + 0.5, dtype=np.uint8)
+
+
+class _translated:
+    """Turns the library's errors of the device into those of the package."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise MemoryError(str(error)) from error
+        if isinstance(error, torch.AcceleratorError):
+            raise DeviceLost(str(error)) from error

@@ -1,0 +1,127 @@
+"""A run, from its inputs to its output, by a pipeline that is in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from PIL import Image
+
+from .frames import Frame, retime, working_size
+from .model_map import PipelineRow
+from .pipeline import Pipeline
+from .protocol import Input, RunRequest
+from .read import image, video_frames
+from .sound import Sound
+from .stages import Stages
+from .styles import STYLES, Shot
+from .windows import edit_in_windows
+from .write import VideoWriter, write_image
+
+# Tells how far a run is, 0 to 1, and its stage. It raises RunCancelled when nobody
+# waits for the run any more.
+Report = Callable[[float, str], None]
+
+
+class Edit:
+    """One run of a pipeline."""
+
+    def __init__(self, request: RunRequest, row: PipelineRow, pipeline: Pipeline, report: Report, stages: Stages) -> None:
+        self._request = request
+        self._row = row
+        self._pipeline = pipeline
+        self._report = report
+        self._stages = stages
+        self._size = working_size(request.width, request.height, row.multiple, row.pixels)
+        self._references: list[Image.Image] = []
+        if request.reference is not None and STYLES[row.class_name].references:
+            self._references = [image(request.reference)]
+
+    def run(self) -> None:
+        """Writes the request's output."""
+        takes = STYLES[self._row.class_name].takes
+        if takes == "image":
+            self._image(self._data())
+        elif takes == "text":
+            self._video(self._made_from_text(), None)
+        else:
+            self._video(self._edited(self._data()), self._data())
+
+    def _data(self) -> Input:
+        assert self._request.data is not None  # the protocol demands it
+        return self._request.data
+
+    def _image(self, data: Input) -> None:
+        with self._stages("decode"):
+            picture = image(data).resize(self._size, Image.Resampling.LANCZOS)
+        shot = self._shot(1, [np.asarray(picture, dtype=np.uint8)], self._references, [])
+        with self._stages("denoise"):
+            made = self._pipeline.run(shot, lambda share: self._report(share * 0.99, "denoise"))
+        with self._stages("encode"):
+            write_image(self._request.output, made[0], self._request.width, self._request.height)
+
+    def _video(self, frames: Iterator[Frame], sound_of: Input | None) -> None:
+        """Writes frames of the working rate as the result's."""
+        request = self._request
+        sound = Sound(sound_of) if sound_of is not None and sound_of.audio else None
+        try:
+            with VideoWriter(request.output, request.width, request.height, request.fps, sound) as writer:
+                for frame in retime(frames, self._rate, request.fps, request.frame_count):
+                    with self._stages("encode"):
+                        writer.write(frame)
+        finally:
+            if sound is not None:
+                sound.close()
+
+    @property
+    def _rate(self) -> int:
+        return self._row.fps or self._request.fps
+
+    def _working_count(self) -> int:
+        """How many frames the pipeline makes for the result."""
+        if self._row.fps is None:
+            return self._request.frame_count
+        return max(1, math.ceil(self._request.frame_count / self._request.fps * self._row.fps))
+
+    def _edited(self, data: Input) -> Iterator[Frame]:
+        window = self._row.window.window()
+        total = self._working_count()
+        windows = len(window.plan(total))
+        first: list[Frame] = []
+
+        def edit(number: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
+            references = list(self._references)
+            if first and self._request.flag("self_anchor") and STYLES[self._row.class_name].references:
+                references.append(Image.fromarray(first[0]))
+            made = self._denoise(number, windows, self._shot(len(frames), frames, references, before))
+            first.extend(made[:1])
+            return made
+
+        frames = self._stages.timed("decode", video_frames(data, *self._size, self._rate, total))
+        return edit_in_windows(frames, total, window, edit)
+
+    def _made_from_text(self) -> Iterator[Frame]:
+        window = self._row.window.window()
+        length = min(window.valid(self._working_count()), window.frames)
+        yield from self._denoise(0, 1, self._shot(length, [], [], []))
+
+    def _denoise(self, number: int, windows: int, shot: Shot) -> list[Frame]:
+        def stepped(share: float) -> None:
+            self._report((number + share) / windows * 0.99, "denoise")
+
+        with self._stages("denoise"):
+            return self._pipeline.run(shot, stepped)
+
+    def _shot(self, length: int, frames: list[Frame], references: list[Image.Image], before: list[Frame]) -> Shot:
+        width, height = self._size
+        return Shot(
+            prompt=self._request.prompt,
+            seed=self._request.seed,
+            width=width,
+            height=height,
+            length=length,
+            frames=frames,
+            references=references,
+            before=before,
+        )

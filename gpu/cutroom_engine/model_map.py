@@ -1,0 +1,131 @@
+"""The model map: which pipeline serves which model of the catalog, as one file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from .styles import STYLES
+from .windows import Window
+
+_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def parse_bytes(text: Any) -> Any:
+    """A number of bytes, such as 24GiB."""
+    found = re.fullmatch(r"([0-9]+)(KiB|MiB|GiB)?", str(text))
+    if found is None:
+        raise ValueError(f"{text!r} is no size such as 24GiB")
+    return int(found[1]) * _UNITS.get(found[2] or "", 1)
+
+
+Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+Precision = Literal["bf16", "fp16", "fp32"]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class WindowRow(_Row):
+    """See windows.Window."""
+
+    frames: int = 81
+    overlap: int = 9
+    step: int = 4
+
+    def window(self) -> Window:
+        """The window that the row describes."""
+        return Window(self.frames, self.overlap, self.step)
+
+
+class SchedulerRow(_Row):
+    """A scheduler of diffusers, by its class, with what differs from the weights' own
+    configuration."""
+
+    class_name: str = Field(alias="class")
+    options: dict[str, Any] = {}
+
+
+class PipelineRow(_Row):
+    """A pipeline of diffusers with its weights, and how it is run."""
+
+    class_name: str = Field(alias="class")
+    # A folder in the layout of diffusers, or s3://bucket/prefix of one.
+    weights: str
+    precision: Precision = "bf16"
+    # Precision of single parts of the pipeline, such as {vae: fp32}.
+    parts: dict[str, Precision] = {}
+    scheduler: SchedulerRow | None = None
+    steps: int = Field(ge=1, le=1000)
+    # "model" moves whole parts between the memories of device and machine as they
+    # are needed, "sequential" single layers: less memory, more time.
+    offload: Literal["none", "model", "sequential"] = "none"
+    # Memory of the device that it needs, activations included; without it no other
+    # pipeline is kept beside it.
+    memory: Bytes | None = None
+    # Whether the VAE works tile by tile: less memory, more time.
+    vae_tiling: bool = False
+    # Sides are multiples of this, and pictures have at most so many pixels.
+    multiple: int = Field(default=16, ge=1)
+    pixels: int | None = Field(default=None, ge=1)
+    # Frames a second that it works at; absent, those of the result.
+    fps: int | None = Field(default=None, ge=1, le=120)
+    window: WindowRow = WindowRow()
+    # More arguments of each call, such as {guidance_scale: 5.0}.
+    call: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _check(self) -> PipelineRow:
+        if self.class_name not in STYLES:
+            raise ValueError(f"class: {self.class_name} is none of {', '.join(sorted(STYLES))}")
+        self.window.window()
+        return self
+
+
+class ModelRow(_Row):
+    """Which pipelines serve a model."""
+
+    pipeline: str
+    # Serves the jobs with a reference image, where the pipeline takes none.
+    with_reference: str | None = None
+
+
+class ModelMap(_Row):
+    """The whole file."""
+
+    pipelines: dict[str, PipelineRow]
+    models: dict[str, ModelRow]
+
+    @model_validator(mode="after")
+    def _check(self) -> ModelMap:
+        for name, row in self.models.items():
+            for pipeline in (row.pipeline, row.with_reference):
+                if pipeline is not None and pipeline not in self.pipelines:
+                    raise ValueError(f"models.{name}: there is no pipeline {pipeline}")
+            if row.with_reference and not STYLES[self.pipelines[row.with_reference].class_name].references:
+                raise ValueError(f"models.{name}: {row.with_reference} takes no reference image")
+        return self
+
+
+class ModelMapError(Exception):
+    """One line that says what is wrong with the file."""
+
+
+def read_model_map(path: Path, family: str) -> ModelMap:
+    """Reads the file; $family in it stands for the model family's name."""
+    try:
+        source = yaml.safe_load(path.read_text(encoding="utf-8").replace("$family", family))
+        return ModelMap.model_validate(source)
+    except OSError as error:
+        raise ModelMapError(f"{path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ModelMapError(f"{path}: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ModelMapError(f"{path}: {where}: {first['msg']}") from error

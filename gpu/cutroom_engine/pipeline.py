@@ -1,0 +1,26 @@
+"""What the rest of the server asks of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from .frames import Frame
+from .styles import Shot
+
+
+class Pipeline(Protocol):
+    """A model in memory. It is used by one thread at a time."""
+
+    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+        """Makes the shot's frames. on_step is called after each denoising step with
+        the share that is done; an error that it raises ends the call.
+
+        Raises MemoryError when the memory does not suffice, DeviceLost."""
+
+    def close(self) -> None:
+        """Gives its memory back; it is not used again."""
+
+
+class DeviceLost(Exception):
+    """The device is in an error that only a new process ends."""

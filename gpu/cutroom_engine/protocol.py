@@ -1,0 +1,86 @@
+"""What a worker asks for, and what it is told: the protocol of shared/remote."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Kind = Literal["restyle", "edit", "try-on", "clip", "text-to-video", "image"]
+Code = Literal["invalid_input", "engine_error"]
+
+
+class Input(BaseModel):
+    """A file to be read, with what is known of it. Times are in seconds, sizes in
+    pixels as displayed, after a rotation that the file asks for."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    mime: str
+    width: int = 0
+    height: int = 0
+    duration: float = Field(default=0, ge=0)
+    audio: bool = False
+
+
+class RunRequest(BaseModel):
+    """A run. Unknown fields are of later versions, and ignored."""
+
+    model_config = ConfigDict(frozen=True)
+
+    job: str
+    model: str
+    kind: Kind
+    prompt: str = ""
+    seed: int = Field(ge=0, le=2**32 - 1)
+    options: dict[str, Any] | None = None
+    data: Input | None = None
+    reference: Input | None = None
+    width: int = Field(ge=2, le=8192)
+    height: int = Field(ge=2, le=8192)
+    fps: int = Field(default=0, ge=0, le=120)
+    duration: float = Field(default=0, ge=0, le=3600)
+    folder: str
+    output: str
+
+    @model_validator(mode="after")
+    def _check(self) -> RunRequest:
+        if self.data is None and self.kind != "text-to-video":
+            raise ValueError("an edit needs data")
+        if self.kind != "image" and self.fps < 1:
+            raise ValueError("a video needs fps")
+        return self
+
+    @property
+    def frame_count(self) -> int:
+        """How many pictures the result has: as long as the input, and at least one."""
+        return max(1, round(self.duration * self.fps))
+
+    def flag(self, name: str) -> bool:
+        """Whether a boolean field of the form is set."""
+        return bool((self.options or {}).get(name, False))
+
+
+class RunError(Exception):
+    """Ends a run. The message is for the person who sent the job: it holds no path
+    and no text of a library."""
+
+    def __init__(self, code: Code, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+
+    def line(self) -> dict[str, Any]:
+        """The line of the protocol that tells of it."""
+        return {"error": {"code": self.code, "message": self.message, "retryable": self.retryable}}
+
+
+def invalid_input(message: str) -> RunError:
+    """The error of an input that cannot be edited, now or later."""
+    return RunError("invalid_input", message)
+
+
+class RunCancelled(Exception):
+    """Ends a run that nobody waits for any more."""

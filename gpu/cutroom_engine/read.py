@@ -1,0 +1,178 @@
+"""Inputs, decoded as a stream. They come from strangers: the demuxer is forced by
+the type that the worker told by content, and is handed bytes of the one file, so
+that nothing in them can name another."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import av
+import av.error
+import numpy as np
+from av.container import InputContainer
+from av.video.reformatter import Colorspace, Interpolation
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from . import tone
+from .frames import Frame
+from .protocol import Input, invalid_input
+
+_DEMUXERS = {
+    "video/mp4": "mov",
+    "video/quicktime": "mov",
+    "video/3gpp": "mov",
+    "video/webm": "matroska",
+    "video/x-matroska": "matroska",
+    "video/x-msvideo": "avi",
+    "video/mp2t": "mpegts",
+    "video/ogg": "ogg",
+    "video/x-flv": "flv",
+    "image/gif": "gif",
+}
+
+_IMAGES = {
+    "image/png": "PNG",
+    "image/jpeg": "JPEG",
+    "image/webp": "WEBP",
+    "image/avif": "AVIF",
+    "image/bmp": "BMP",
+    "image/tiff": "TIFF",
+    "image/gif": "GIF",
+}
+
+# decisions.md, "Models": an image has at most 50 megapixels; some room, as for
+# blocks of a codec.
+_MAX_PIXELS = 60_000_000
+
+
+@contextmanager
+def opened(source: Input) -> Iterator[InputContainer]:
+    """The media file, open for decoding."""
+    demuxer = _DEMUXERS.get(source.mime)
+    if demuxer is None:
+        raise invalid_input("The file is not a video.")
+    options = {"max_streams": "64"}
+    if demuxer == "mov":
+        options |= {"enable_drefs": "0", "use_absolute_path": "0"}
+    with open(source.path, "rb") as file:
+        try:
+            container = av.open(file, "r", format=demuxer, options=options, metadata_errors="ignore")
+        except (av.error.FFmpegError, ValueError, OSError) as error:
+            raise _explain(error) from error
+        with container:
+            yield container
+
+
+def video_frames(source: Input, width: int, height: int, fps: float, count: int) -> Iterator[Frame]:
+    """Count frames of the video at the rate, in the size, upright, opaque and in
+    ordinary colours. The first picture counts from the start, and the last one to
+    the end. It decodes no further than it must."""
+    with opened(source) as container:
+        stream = _picture_track(container)
+        begin = (container.start_time or 0) / 1_000_000
+        ticks = _ticks(_decoded(container, stream), begin, fps)
+        current: Frame | None = None
+        pending = next(ticks, None)
+        for i in range(count):
+            chosen = None
+            while pending is not None and (pending[0] <= i or (current is None and chosen is None)):
+                chosen = pending[1]
+                pending = next(ticks, None)
+            if chosen is not None:
+                current = _convert(chosen, width, height)
+            if current is None:
+                raise invalid_input("The video cannot be decoded.")
+            yield current
+
+
+def image(source: Input) -> Image.Image:
+    """The picture of an image file, upright and opaque; of an animation the first."""
+    form = _IMAGES.get(source.mime)
+    if form is None:
+        raise invalid_input("The file is not an image.")
+    try:
+        with Image.open(source.path, formats=[form]) as opened_image:
+            if opened_image.width * opened_image.height > _MAX_PIXELS:
+                raise invalid_input("The image is too large.")
+            upright = ImageOps.exif_transpose(opened_image)
+            if upright.has_transparency_data:
+                layered = Image.new("RGBA", upright.size, "white")
+                layered.alpha_composite(upright.convert("RGBA"))
+                upright = layered
+            return upright.convert("RGB")
+    except (UnidentifiedImageError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+        raise invalid_input("The image cannot be decoded.") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise  # the disk's trouble, not the image's
+        raise invalid_input("The image cannot be decoded.") from error
+
+
+def _picture_track(container: InputContainer) -> Any:
+    """The first video track that is no cover picture."""
+    for stream in container.streams.video:
+        if not stream.disposition & av.stream.Disposition.attached_pic:
+            stream.thread_type = "AUTO"
+            return stream
+    raise invalid_input("The video has no picture.")
+
+
+def _decoded(container: InputContainer, stream: Any) -> Iterator[av.VideoFrame]:
+    """The frames that can be decoded; what is broken between them is left out."""
+    broken: Exception | None = None
+    decoded = False
+    try:
+        for packet in container.demux(stream):
+            try:
+                for frame in packet.decode():
+                    decoded = True
+                    yield frame
+            except av.error.InvalidDataError as error:
+                broken = error
+    except (av.error.FFmpegError, OSError) as error:
+        broken = error
+    if not decoded:
+        raise _explain(broken) from broken
+
+
+def _ticks(frames: Iterator[av.VideoFrame], begin: float, fps: float) -> Iterator[tuple[int, av.VideoFrame]]:
+    """Each frame with the number of the result's frame from which on it is shown."""
+    last = 0
+    for frame in frames:
+        tick = last if frame.time is None else math.floor((frame.time - begin) * fps + 0.5)
+        last = max(last, tick, 0)
+        yield last, frame
+
+
+def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:
+    turned = round(frame.rotation / 90) % 4
+    if turned % 2:
+        width, height = height, width
+    matrix = frame.colorspace
+    if matrix == Colorspace.DEFAULT or matrix in (0, 2):
+        # What players assume of high definition that does not say.
+        matrix = Colorspace.ITU709 if max(frame.width, frame.height) >= 1280 else Colorspace.ITU601
+    options: dict[str, Any] = {"width": width, "height": height, "src_colorspace": matrix, "interpolation": Interpolation.BICUBIC}
+    picture: Frame
+    if tone.is_hdr(frame.color_trc):
+        deep = frame.reformat(format="rgb48le", **options).to_ndarray()
+        picture = tone.tone_map(np.asarray(deep, dtype=np.uint16), frame.color_trc, wide=frame.color_primaries in (2, 9))
+    elif any(component.is_alpha for component in frame.format.components) or frame.format.name == "pal8":
+        layered = frame.reformat(format="rgba", **options).to_ndarray().astype(np.uint16)
+        alpha = layered[..., 3:]
+        picture = ((layered[..., :3] * alpha + 255 * (255 - alpha)) // 255).astype(np.uint8)
+    else:
+        picture = np.asarray(frame.reformat(format="rgb24", **options).to_ndarray(), dtype=np.uint8)
+    # FFmpeg's display rotation is counterclockwise, and so is NumPy's.
+    return np.ascontiguousarray(np.rot90(picture, turned)) if turned else picture
+
+
+def _explain(error: Exception | None) -> Exception:
+    """What an error of a decoder means: the input's fault, unless it is the disk's."""
+    if isinstance(error, OSError) and error.errno in (errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.ENOENT):
+        return error
+    return invalid_input("The video cannot be decoded.")

@@ -1,0 +1,202 @@
+"""Runs: one after the other on the device, each with its end told to its caller."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .edits import Edit
+from .model_map import ModelMap
+from .pipeline import DeviceLost
+from .protocol import RunCancelled, RunError, RunRequest
+from .residents import Residents
+from .stages import Stages
+from .styles import STYLES
+
+_logger = logging.getLogger(__name__)
+
+# A run that was cancelled and does not end in this time is stuck, in seconds: it is
+# more than one denoising step of a large model takes.
+STUCK_AFTER = 180.0
+
+_NO_ROOM = RunError("engine_error", "There is no room left to store the result.")
+_TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engine has.")
+_BUSY = RunError("engine_error", "The engine has too many edits waiting.", retryable=True)
+_BROKEN = RunError("engine_error", "The engine has lost its device.", retryable=True)
+_FAILED = RunError("engine_error", "The engine failed.", retryable=True)
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Run:
+    """A run from its acceptance to its end. tell gets the lines of the protocol, and
+    is called from the device's thread."""
+
+    def __init__(self, request: RunRequest, tell: Tell) -> None:
+        self.request = request
+        self.stage = "wait"
+        self.tell = tell
+        self._fraction = 0.0
+        self._cancelled_at: float | None = None
+
+    def cancel(self) -> None:
+        """Ends the run at its next step."""
+        if self._cancelled_at is None:
+            self._cancelled_at = time.monotonic()
+
+    @property
+    def cancelled_for(self) -> float:
+        """How many seconds ago it was cancelled, 0 when it was not."""
+        return 0.0 if self._cancelled_at is None else time.monotonic() - self._cancelled_at
+
+    def report(self, fraction: float, stage: str) -> None:
+        """Tells how far the run is; raises RunCancelled when nobody waits for it."""
+        if self._cancelled_at is not None:
+            raise RunCancelled
+        self.stage = stage
+        # A second attempt begins anew, and progress never falls.
+        self._fraction = max(self._fraction, min(fraction, 1.0))
+        self.tell(self.line())
+
+    def line(self) -> dict[str, Any]:
+        """The line of the protocol that tells how far the run is."""
+        return {"progress": round(self._fraction, 4), "stage": self.stage}
+
+
+class Runner:
+    """Works on runs, one at a time, in a thread of its own."""
+
+    def __init__(self, models: ModelMap, residents: Residents, *, root: Path | None = None, waiting: int = 8) -> None:
+        self._models = models
+        self._residents = residents
+        self._root = root
+        self._queue: queue.Queue[Run | None] = queue.Queue(maxsize=waiting)
+        self._current: Run | None = None
+        self._broken = False
+        self._thread = threading.Thread(target=self._work, name="device", daemon=True)
+
+    def start(self) -> None:
+        """Begins to work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Cancels the run in work and waits for the thread's end."""
+        if (current := self._current) is not None:
+            current.cancel()
+        self._queue.put(None)
+        self._thread.join()
+        self._residents.evict_all()
+
+    def health(self) -> str:
+        """ "ok", or why no run can be done."""
+        if self._broken:
+            return "device lost"
+        if (current := self._current) is not None and current.cancelled_for > STUCK_AFTER:
+            return "stuck"
+        return "ok" if self._thread.is_alive() else "stopped"
+
+    def resident(self) -> list[str]:
+        """The pipelines in memory."""
+        return self._residents.names()
+
+    def submit(self, request: RunRequest, tell: Tell) -> Run:
+        """Accepts a run. Raises RunError when it is refused."""
+        self._pipeline_of(request)
+        self._check_paths(request)
+        if self._broken:
+            raise _BROKEN
+        run = Run(request, tell)
+        try:
+            self._queue.put_nowait(run)
+        except queue.Full:
+            raise _BUSY from None
+        return run
+
+    def _work(self) -> None:
+        while (run := self._queue.get()) is not None:
+            self._current = run
+            try:
+                run.tell(self._outcome(run))
+            finally:
+                self._current = None
+
+    def _outcome(self, run: Run) -> dict[str, Any]:
+        """Does a run, and gives the line that tells of its end."""
+        stages = Stages()
+        log = {"job": run.request.job, "model": run.request.model}
+        try:
+            self._attempt(run, stages)
+            size = os.path.getsize(run.request.output)
+            _logger.info("run ended", extra={**log, "bytes": size, "stages": stages.seconds()})
+            return {"result": {"bytes": size, "stages": stages.seconds()}}
+        except RunCancelled:
+            _logger.info("run cancelled", extra=log)
+            return RunError("engine_error", "The edit was cancelled.", retryable=True).line()
+        except RunError as error:
+            _logger.warning("run failed", extra={**log, "code": error.code, "reason": error.message}, exc_info=error.__cause__)
+            return error.line()
+        except DeviceLost:
+            self._broken = True
+            _logger.exception("the device is lost", extra=log)
+            return _BROKEN.line()
+        except MemoryError:
+            _logger.warning("the memory does not suffice", extra=log, exc_info=True)
+            return _TOO_LARGE.line()
+        except Exception as error:
+            _logger.exception("run failed", extra=log)
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return _NO_ROOM.line()
+            return _FAILED.line()
+
+    def _attempt(self, run: Run, stages: Stages) -> None:
+        name = self._pipeline_of(run.request)
+        try:
+            self._edit(run, name, stages)
+            return
+        except MemoryError:
+            _logger.warning("memory ran out; trying again with nothing else in it", extra={"job": run.request.job})
+        # Outside of the handler, whose traceback would hold on to tensors.
+        self._residents.evict_all()
+        self._edit(run, name, stages)
+
+    def _edit(self, run: Run, name: str, stages: Stages) -> None:
+        run.report(0, "load")
+        with stages("load"):
+            pipeline = self._residents.get(name)
+        run.report(0, "denoise")
+        Edit(run.request, self._models.pipelines[name], pipeline, run.report, stages).run()
+        run.report(1, "encode")
+
+    def _pipeline_of(self, request: RunRequest) -> str:
+        row = self._models.models.get(request.model)
+        if row is None:
+            raise RunError("engine_error", f"The engine does not serve {request.model}.")
+        name = row.pipeline
+        if request.reference is not None and row.with_reference is not None:
+            name = row.with_reference
+        style = STYLES[self._models.pipelines[name].class_name]
+        wanted = {"image": "image", "text-to-video": "text"}.get(request.kind, "video")
+        if style.takes != wanted:
+            raise RunError("engine_error", f"The engine's pipeline for {request.model} does no {request.kind}.")
+        if request.reference is not None and not style.references:
+            raise RunError("invalid_input", f"The engine takes no reference image for {request.model}.")
+        return name
+
+    def _check_paths(self, request: RunRequest) -> None:
+        """Refuses paths that are not where runs have theirs."""
+        folder = Path(request.folder)
+        if not folder.is_absolute() or not folder.is_dir() or Path(request.output).parent != folder:
+            raise RunError("engine_error", "The engine cannot reach the folder of the edit.")
+        if self._root is None:
+            return
+        inputs = [source.path for source in (request.data, request.reference) if source is not None]
+        for path in (request.folder, *inputs):
+            if not Path(path).resolve().is_relative_to(self._root):
+                raise RunError("engine_error", "The engine may not use the folder of the edit.")

@@ -1,0 +1,82 @@
+"""The server's HTTP side."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from .protocol import RunError, RunRequest
+from .runs import Run, Runner
+
+# While a run waits or loads weights, which can take minutes, a line is sent as often
+# as this, in seconds. In all other stages silence means that nothing happens.
+_HEARTBEAT = 10.0
+_PATIENT_STAGES = ("wait", "load")
+
+
+def create_app(runner: Runner, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
+    """Makes the application. The runner works as long as it is up."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        runner.start()
+        yield
+        await asyncio.to_thread(runner.stop)
+
+    app = FastAPI(title="Cutroom engine server", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/healthz")
+    async def healthz() -> Response:
+        status = runner.health()
+        return JSONResponse({"status": status, "resident": runner.resident()}, 200 if status == "ok" else 503)
+
+    @app.post("/v1/runs")
+    async def runs(request: RunRequest) -> Response:
+        lines: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def tell(line: dict[str, Any]) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+
+        try:
+            run = runner.submit(request, tell)
+        except RunError as error:
+            return JSONResponse(error.line(), 503 if error.retryable else 422)
+        return StreamingResponse(_answer(run, lines, heartbeat), media_type="application/x-ndjson")
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        return JSONResponse(RunError("engine_error", f"The engine does not understand the request: {where}.").line(), 422)
+
+    return app
+
+
+async def _answer(run: Run, lines: asyncio.Queue[dict[str, Any]], heartbeat: float) -> AsyncIterator[bytes]:
+    """The lines of a run until its end. A caller that leaves cancels the run."""
+    try:
+        yield _encode({"progress": 0.0, "stage": "wait"})
+        while True:
+            try:
+                line = await asyncio.wait_for(lines.get(), heartbeat)
+            except TimeoutError:
+                if run.stage in _PATIENT_STAGES:
+                    yield _encode(run.line())
+                continue
+            yield _encode(line)
+            if "result" in line or "error" in line:
+                return
+    finally:
+        run.cancel()
+
+
+def _encode(line: dict[str, Any]) -> bytes:
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,62 @@
+"""Settings, from environment variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .model_map import parse_bytes
+
+
+class SettingError(Exception):
+    """One line that names the variable and says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the server is told."""
+
+    host: str
+    port: int
+    models: Path
+    family: str
+    # "" chooses a GPU where there is one.
+    device: str
+    # Bytes of the device that pipelines may take; None is nearly all.
+    memory: int | None
+    # Where weights from S3 are kept.
+    weights: Path
+    # Where all files of runs are; None is anywhere.
+    scratch: Path | None
+
+
+def read_settings(env: Mapping[str, str]) -> Settings:
+    """Reads CUTROOM_ENGINE_ADDR (127.0.0.1:8090), CUTROOM_ENGINE_MODELS (models.yaml),
+    CUTROOM_ENGINE_DEVICE, CUTROOM_ENGINE_MEMORY, CUTROOM_ENGINE_WEIGHTS,
+    CUTROOM_ENGINE_SCRATCH and CUTROOM_FAMILY (gen)."""
+    address = env.get("CUTROOM_ENGINE_ADDR") or "127.0.0.1:8090"
+    found = re.fullmatch(r"(.*):([0-9]{1,5})", address)
+    if found is None or int(found[2]) > 65535:
+        raise SettingError(f"CUTROOM_ENGINE_ADDR: {address!r} is no address such as 127.0.0.1:8090")
+    memory = None
+    if env.get("CUTROOM_ENGINE_MEMORY"):
+        try:
+            memory = int(parse_bytes(env["CUTROOM_ENGINE_MEMORY"]))
+        except ValueError as error:
+            raise SettingError(f"CUTROOM_ENGINE_MEMORY: {error}") from error
+    device = env.get("CUTROOM_ENGINE_DEVICE", "")
+    if not re.fullmatch(r"|cpu|cuda(:[0-9]+)?", device):
+        raise SettingError(f"CUTROOM_ENGINE_DEVICE: {device!r} is neither cpu nor cuda")
+    scratch = env.get("CUTROOM_ENGINE_SCRATCH")
+    return Settings(
+        host=found[1] or "0.0.0.0",
+        port=int(found[2]),
+        models=Path(env.get("CUTROOM_ENGINE_MODELS") or "models.yaml"),
+        family=env.get("CUTROOM_FAMILY") or "gen",
+        device=device,
+        memory=memory,
+        weights=Path(env.get("CUTROOM_ENGINE_WEIGHTS") or Path.home() / ".cache" / "cutroom"),
+        scratch=Path(scratch).resolve() if scratch else None,
+    )

@@ -1,0 +1,73 @@
+"""The sound of an input, as long as the result's picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import av
+import av.error
+import numpy as np
+from numpy.typing import NDArray
+
+from .protocol import Input
+from .read import opened
+
+RATE = 48_000
+
+# A jump of the time stamps below this is no gap, in seconds.
+_TOLERANCE = 0.05
+
+
+class Sound:
+    """Stereo samples of the input's first audio track, taken piece by piece. Gaps are
+    silent, so that it stays in step with the picture."""
+
+    def __init__(self, source: Input) -> None:
+        self._pieces = self._decoded(source)
+        self._rest: NDArray[np.float32] = np.zeros((2, 0), dtype=np.float32)
+
+    def take(self, samples: int) -> NDArray[np.float32]:
+        """The next samples, 2 x samples; silence when the track has ended."""
+        parts = [self._rest]
+        held = self._rest.shape[1]
+        while held < samples:
+            piece = next(self._pieces, None)
+            if piece is None:
+                piece = np.zeros((2, samples - held), dtype=np.float32)
+            parts.append(piece)
+            held += piece.shape[1]
+        joined = np.concatenate(parts, axis=1)
+        self._rest = joined[:, samples:]
+        return joined[:, :samples]
+
+    def close(self) -> None:
+        """Lets go of the input."""
+        self._pieces.close()  # type: ignore[attr-defined]  # it is a generator
+
+    def _decoded(self, source: Input) -> Iterator[NDArray[np.float32]]:
+        with opened(source) as container:
+            if not container.streams.audio:
+                return
+            track = container.streams.audio[0]
+            begin = (container.start_time or 0) / 1_000_000
+            resampler = av.AudioResampler(format="fltp", layout="stereo", rate=RATE)
+            position = 0
+            for packet in container.demux(track):
+                try:
+                    decoded = packet.decode()
+                except av.error.FFmpegError:
+                    continue  # the gap that it leaves is silent
+                for frame in decoded:
+                    time = frame.time
+                    for part in resampler.resample(frame):
+                        samples = np.asarray(part.to_ndarray(), dtype=np.float32)
+                        if time is not None:
+                            due = round((time - begin) * RATE)
+                            if due - position > _TOLERANCE * RATE:
+                                yield np.zeros((2, due - position), dtype=np.float32)
+                                position = due
+                            elif position == 0 and due < 0:
+                                samples = samples[:, -due:]
+                            time = None
+                        position += samples.shape[1]
+                        yield samples

@@ -1,0 +1,41 @@
+"""How long the stages of a run take."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+
+
+class Stages:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Counts the time of the block."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds[name] += time.monotonic() - began
+
+    def timed(self, name: str, items: Iterator[_Item]) -> Iterator[_Item]:
+        """Counts the time that the iterator takes to give its items."""
+        while True:
+            with self(name):
+                try:
+                    item = next(items)
+                except StopIteration:
+                    return
+            yield item
+
+    def seconds(self) -> dict[str, float]:
+        """What was counted, to the millisecond."""
+        return {name: round(seconds, 3) for name, seconds in self._seconds.items()}

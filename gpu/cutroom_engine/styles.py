@@ -1,0 +1,102 @@
+"""How each class of pipeline is called. It knows their arguments and nothing of
+what they compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+
+from .frames import Frame
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One call of a pipeline: a window of a clip, a whole short clip, or an image."""
+
+    prompt: str
+    seed: int
+    width: int
+    height: int
+    # How many frames to make; 1 for an image.
+    length: int
+    # What is edited, as many; empty for text-to-video.
+    frames: list[Frame] = field(default_factory=list)
+    # Pictures of what the result should look like.
+    references: list[Image.Image] = field(default_factory=list)
+    # What the first frames of the result are to be, as the window before made them.
+    before: list[Frame] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Style:
+    """The way to call a class."""
+
+    takes: Literal["video", "text", "image"]
+    arguments: Callable[[Shot], dict[str, Any]]
+    # Whether it takes reference images.
+    references: bool = False
+
+
+def _pictures(frames: list[Frame]) -> list[Image.Image]:
+    return [Image.fromarray(frame) for frame in frames]
+
+
+def _sized(shot: Shot) -> dict[str, Any]:
+    return {"prompt": shot.prompt, "width": shot.width, "height": shot.height}
+
+
+def _text_to_video(shot: Shot) -> dict[str, Any]:
+    return {**_sized(shot), "num_frames": shot.length}
+
+
+def _video_to_video(shot: Shot) -> dict[str, Any]:
+    # It makes as many frames as it is given.
+    return {**_sized(shot), "video": _pictures(shot.frames)}
+
+
+def _lucy_edit(shot: Shot) -> dict[str, Any]:
+    return {**_sized(shot), "video": _pictures(shot.frames), "num_frames": shot.length}
+
+
+def _vace(shot: Shot) -> dict[str, Any]:
+    # White in the mask is made anew after what the video shows there, black is kept:
+    # the frames that the window before has made.
+    frames = shot.before + shot.frames[len(shot.before) :]
+    blank = np.zeros((shot.height, shot.width), dtype=np.uint8)
+    keep, make = Image.fromarray(blank), Image.fromarray(blank + 255)
+    mask = [keep] * len(shot.before) + [make] * (len(frames) - len(shot.before))
+    return {
+        **_sized(shot),
+        "video": _pictures(frames),
+        "mask": mask,
+        "reference_images": shot.references or None,
+        "num_frames": shot.length,
+    }
+
+
+def _image_edit(shot: Shot) -> dict[str, Any]:
+    return {**_sized(shot), "image": Image.fromarray(shot.frames[0])}
+
+
+def _image_edit_by_references(shot: Shot) -> dict[str, Any]:
+    return {**_sized(shot), "image": [Image.fromarray(shot.frames[0]), *shot.references]}
+
+
+def _flux_kontext(shot: Shot) -> dict[str, Any]:
+    # Else it would choose a size of its own.
+    return {**_image_edit(shot), "_auto_resize": False, "max_area": shot.width * shot.height}
+
+
+STYLES = {
+    "WanPipeline": Style("text", _text_to_video),
+    "WanVideoToVideoPipeline": Style("video", _video_to_video),
+    "WanVACEPipeline": Style("video", _vace, references=True),
+    "LucyEditPipeline": Style("video", _lucy_edit),
+    "QwenImageEditPipeline": Style("image", _image_edit),
+    "QwenImageEditPlusPipeline": Style("image", _image_edit_by_references, references=True),
+    "FluxKontextPipeline": Style("image", _flux_kontext),
+}

@@ -1,0 +1,85 @@
+"""Clips that are longer than what a model edits at once: overlapping windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .frames import Frame
+
+
+@dataclass(frozen=True)
+class Window:
+    """How many frames a model edits at once, how many of them two windows share, and
+    the lengths that it can do: one more than a multiple of step."""
+
+    frames: int
+    overlap: int
+    step: int
+
+    def __post_init__(self) -> None:
+        if self.step < 1 or self.frames < 1 or (self.frames - 1) % self.step:
+            raise ValueError(f"frames: {self.frames} is not one more than a multiple of {self.step}")
+        if not 0 <= self.overlap < self.frames:
+            raise ValueError(f"overlap: {self.overlap} is not from 0 to {self.frames - 1}")
+
+    def valid(self, length: int) -> int:
+        """The shortest length of at least two steps' worth that holds so many frames:
+        models that are given pictures beside the clip need that much."""
+        return max(math.ceil((length - 1) / self.step) * self.step, self.step) + 1
+
+    def plan(self, total: int) -> list[tuple[int, int]]:
+        """Start and length of each window over so many frames. All but the last are
+        of one length, as short as their number allows."""
+        if total <= self.frames:
+            return [(0, total)]
+        stride = self.frames - self.overlap
+        count = math.ceil((total - self.overlap) / stride)
+        length = min(self.valid(math.ceil((total - self.overlap) / count) + self.overlap), self.frames)
+        plan = []
+        start = 0
+        while True:
+            plan.append((start, min(length, total - start)))
+            if start + length >= total:
+                return plan
+            start += length - self.overlap
+
+
+# Edits the frames of the window with the number. The second list is what the window
+# before made of this one's first frames.
+EditWindow = Callable[[int, list[Frame], list[Frame]], list[Frame]]
+
+
+def edit_in_windows(frames: Iterator[Frame], total: int, window: Window, edit: EditWindow) -> Iterator[Frame]:
+    """Edits a clip of so many frames and gives as many. It holds the frames of one
+    window. Where two windows overlap, one fades into the other."""
+    plan = window.plan(total)
+    source = iter(frames)
+    held: list[Frame] = []
+    before: list[Frame] = []
+    for number, (start, length) in enumerate(plan):
+        while len(held) < length:
+            held.append(next(source))
+        padded = held + [held[-1]] * (window.valid(length) - length)
+        edited = edit(number, padded, before)
+        if len(edited) < length:
+            raise ValueError(f"the model made {len(edited)} frames of {len(padded)}")
+        edited = edited[:length]
+        for i, earlier in enumerate(before):
+            edited[i] = _mix(earlier, edited[i], (i + 1) / (len(before) + 1))
+        if number + 1 == len(plan):
+            yield from edited
+            return
+        shared = start + length - plan[number + 1][0]
+        yield from edited[: length - shared]
+        before = edited[length - shared :]
+        held = held[length - shared :]
+
+
+def _mix(a: Frame, b: Frame, share: float) -> Frame:
+    """One picture fading into another, share of the way."""
+    mixed = a.astype(np.float32) * (1 - share) + b.astype(np.float32) * share
+    return (mixed + 0.5).astype(np.uint8)

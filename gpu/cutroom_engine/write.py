@@ -1,0 +1,98 @@
+"""Results, encoded as a stream: an MP4 that a browser plays at once, or a PNG."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from types import TracebackType
+
+import av
+import numpy as np
+from PIL import Image
+
+from .frames import Frame
+from .sound import RATE, Sound
+
+# ITU-T H.273: BT.709, and the narrow range of samples.
+_BT709, _NARROW = 1, 1
+
+# FFmpeg's flag for output that tells nothing of the program and the machine.
+_BITEXACT = 1 << 23
+
+_SOUND_FRAME = 1024
+
+
+class VideoWriter:
+    """Writes an MP4: H.264, and AAC when there is sound, with its index in front.
+
+    It is a context manager: leaving it without an error finishes the file."""
+
+    def __init__(self, path: str, width: int, height: int, fps: int, sound: Sound | None) -> None:
+        self._container = av.open(path, "w", format="mp4", options={"movflags": "+faststart", "fflags": "+bitexact"})
+        self._size = width, height
+        self._fps = fps
+        self._written = 0
+        video = self._container.add_stream("libx264", rate=fps)
+        video.width, video.height, video.pix_fmt = width, height, "yuv420p"
+        video.time_base = Fraction(1, fps)
+        # The encoder's output depends on the number of its threads.
+        video.options = {"preset": "fast", "crf": "18", "profile": "high", "threads": "4", "g": str(2 * fps)}
+        context = video.codec_context
+        context.flags |= _BITEXACT
+        context.colorspace = context.color_primaries = context.color_trc = _BT709
+        context.color_range = _NARROW
+        context.sample_aspect_ratio = Fraction(1, 1)
+        self._video = video
+        self._sound = sound
+        self._sound_written = 0
+        if sound is not None:
+            self._audio = self._container.add_stream("aac", rate=RATE, layout="stereo")
+            self._audio.bit_rate = 160_000
+            self._audio.codec_context.flags |= _BITEXACT
+
+    def __enter__(self) -> VideoWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            self._container.close()
+
+    def write(self, frame: Frame) -> None:
+        """Adds a picture of any size, and the sound up to its end."""
+        picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
+        width, height = self._size
+        picture = picture.reformat(
+            width, height, "yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG", interpolation="LANCZOS"
+        )
+        picture.pts, picture.time_base = self._written, Fraction(1, self._fps)
+        self._container.mux(self._video.encode(picture))
+        self._written += 1
+        self._write_sound(self._written * RATE // self._fps, last=False)
+
+    def _write_sound(self, until: int, *, last: bool) -> None:
+        """Adds sound up to the sample with the number, in whole frames unless these
+        are the last."""
+        if self._sound is None:
+            return
+        while (left := until - self._sound_written) >= _SOUND_FRAME or (last and left > 0):
+            samples = self._sound.take(min(left, _SOUND_FRAME))
+            piece = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples), format="fltp", layout="stereo")
+            piece.sample_rate, piece.pts, piece.time_base = RATE, self._sound_written, Fraction(1, RATE)
+            self._container.mux(self._audio.encode(piece))
+            self._sound_written += samples.shape[1]
+
+    def _finish(self) -> None:
+        self._container.mux(self._video.encode(None))
+        self._write_sound(self._written * RATE // self._fps, last=True)
+        if self._sound is not None:
+            self._container.mux(self._audio.encode(None))
+
+
+def write_image(path: str, frame: Frame, width: int, height: int) -> None:
+    """Writes a picture as a PNG of the size."""
+    picture = Image.fromarray(frame)
+    if picture.size != (width, height):
+        picture = picture.resize((width, height), Image.Resampling.LANCZOS)
+    picture.save(path, format="PNG")

@@ -1,0 +1,125 @@
+"""What the tests share: clips, requests, and models that only change colours."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cutroom_engine.frames import Frame
+from cutroom_engine.model_map import ModelMap
+from cutroom_engine.protocol import RunRequest
+from cutroom_engine.styles import Shot
+
+Clip = Callable[..., Path]
+Ask = Callable[..., RunRequest]
+
+
+def ffmpeg(*arguments: str) -> None:
+    """Runs ffmpeg."""
+    subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-y", *arguments], check=True)
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Clip:
+    """Makes clips: half a second of 96x64 at 10 frames a second, with sound."""
+    numbers = itertools.count()
+
+    def make(
+        *, name: str = "mp4", video: str = "testsrc2=s=96x64:r=10:d=0.5", sound: str | None = "sine=d=0.5", more: str = ""
+    ) -> Path:
+        path = tmp_path / f"clip{next(numbers)}.{name}"
+        inputs = ["-f", "lavfi", "-i", video] + (["-f", "lavfi", "-i", sound] if sound else [])
+        codec = ["-c:v", "libx264", "-pix_fmt", "yuv420p"] if name in ("mp4", "mov") else []
+        ffmpeg(*inputs, *codec, *more.split(), str(path))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    """Makes requests, each with a folder of its own."""
+    numbers = itertools.count()
+
+    def make(data: Path | None = None, *, mime: str = "video/mp4", reference: Path | None = None, **changes: Any) -> RunRequest:
+        folder = tmp_path / f"run{next(numbers)}"
+        folder.mkdir()
+        fields: dict[str, Any] = {
+            "job": "job_1",
+            "model": "gen-2.5",
+            "kind": "edit",
+            "prompt": "winter",
+            "seed": 7,
+            "width": 96,
+            "height": 64,
+            "fps": 10,
+            "duration": 0.5,
+            "folder": str(folder),
+            "output": str(folder / "output.mp4"),
+        }
+        if data is not None:
+            audio = mime == "video/mp4"
+            fields["data"] = {"path": str(data), "mime": mime, "width": 96, "height": 64, "duration": 0.5, "audio": audio}
+        if reference is not None:
+            fields["reference"] = {"path": str(reference), "mime": "image/png", "width": 16, "height": 16}
+        return RunRequest.model_validate(fields | changes)
+
+    return make
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    """A PNG."""
+    path = tmp_path / "picture.png"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=s=48x32", "-frames:v", "1", str(path))
+    return path
+
+
+def model_map(**pipeline: Any) -> ModelMap:
+    """A model for each kind, by pipelines of small windows."""
+    row = {"weights": "/weights", "steps": 2, "window": {"frames": 9, "overlap": 3, "step": 4}} | pipeline
+    return ModelMap.model_validate(
+        {
+            "pipelines": {
+                "edit": {"class": "LucyEditPipeline", **row},
+                "vace": {"class": "WanVACEPipeline", **row},
+                "text": {"class": "WanPipeline", **row},
+                "image": {"class": "QwenImageEditPlusPipeline", **row},
+            },
+            "models": {
+                "gen-2.5": {"pipeline": "edit", "with_reference": "vace"},
+                "gen-2.1": {"pipeline": "edit"},
+                "gen-vton-3.6": {"pipeline": "vace"},
+                "gen-pro-t2v": {"pipeline": "text"},
+                "gen-image-2": {"pipeline": "image"},
+            },
+        }
+    )
+
+
+class Inverter:
+    """A model that inverts pictures, by two steps. Its shots are kept."""
+
+    def __init__(self) -> None:
+        self.shots: list[Shot] = []
+        self.closed = False
+
+    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+        """See pipeline.Pipeline."""
+        self.shots.append(shot)
+        on_step(0.5)
+        on_step(1.0)
+        if not shot.frames:
+            grey = np.linspace(0, 255, shot.length).astype(np.uint8)
+            return [np.full((shot.height, shot.width, 3), value, dtype=np.uint8) for value in grey]
+        return [255 - frame for frame in shot.frames]
+
+    def close(self) -> None:
+        """See pipeline.Pipeline."""
+        self.closed = True

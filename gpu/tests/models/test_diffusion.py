@@ -1,0 +1,156 @@
+"""Pipelines of the real classes, with tiny random weights, on the processor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus
+from PIL import Image
+
+from cutroom_engine.diffusion import DiffusersPipeline
+from cutroom_engine.frames import Frame
+from cutroom_engine.model_map import PipelineRow
+from cutroom_engine.pipeline import DeviceLost
+from cutroom_engine.protocol import RunCancelled
+from cutroom_engine.styles import STYLES, Shot
+
+from .tiny import MAKERS, make
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights")
+    for name in MAKERS:
+        make(name, folder)
+    return folder
+
+
+def pipeline(weights: Path, name: str, **changes: Any) -> DiffusersPipeline:
+    folder = weights / name
+    row = {"class": name, "weights": str(folder), "steps": 2, "precision": "fp32"} | changes
+    return DiffusersPipeline(PipelineRow.model_validate(row), folder, "cpu")
+
+
+def noise(count: int) -> list[Frame]:
+    return [np.random.default_rng(i).integers(0, 255, (64, 96, 3), dtype=np.uint8) for i in range(count)]
+
+
+def shot(name: str, seed: int = 7, length: int = 9, **changes: Any) -> Shot:
+    style = STYLES[name]
+    length = 1 if style.takes == "image" else length
+    frames = [] if style.takes == "text" else noise(length)
+    references = [Image.fromarray(frame) for frame in noise(1)] if style.references else []
+    fields: dict[str, Any] = {"prompt": "a quiet winter evening", "frames": frames, "references": references}
+    return Shot(seed=seed, width=96, height=64, length=length, **(fields | changes))
+
+
+def same(a: list[Frame], b: list[Frame]) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.fixture(autouse=True)
+def small_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets Qwen's pipeline look at inputs in a size that the processor can bear."""
+    monkeypatch.setattr(pipeline_qwenimage_edit_plus, "VAE_IMAGE_SIZE", 64 * 64)
+    monkeypatch.setattr(pipeline_qwenimage_edit_plus, "CONDITION_IMAGE_SIZE", 64 * 64)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_class_makes_what_the_seed_says(weights: Path, name: str) -> None:
+    model = pipeline(weights, name)
+    steps: list[float] = []
+    made = model.run(shot(name), steps.append)
+    assert len(made) == shot(name).length
+    assert {frame.shape for frame in made} == {(64, 96, 3)}
+    assert {frame.dtype for frame in made} == {np.dtype(np.uint8)}
+    assert steps == sorted(steps)
+    assert steps[-1] == 1
+    assert same(made, model.run(shot(name), lambda _: None)), "the same seed gave other frames"
+    assert not same(made, model.run(shot(name, seed=8), lambda _: None)), "another seed gave the same frames"
+    model.close()
+    assert same(made, pipeline(weights, name).run(shot(name), lambda _: None)), (
+        "the same seed gave other frames after loading anew"
+    )
+
+
+@pytest.mark.parametrize("name", ["LucyEditPipeline", "WanVACEPipeline", "WanVideoToVideoPipeline", "FluxKontextPipeline"])
+def test_the_result_follows_the_input(weights: Path, name: str) -> None:
+    model = pipeline(weights, name)
+    other = shot(name, frames=[255 - frame for frame in shot(name).frames])
+    assert not same(model.run(shot(name), lambda _: None), model.run(other, lambda _: None))
+
+
+def test_the_result_follows_the_prompt(weights: Path) -> None:
+    model = pipeline(weights, "WanPipeline")
+    summer = shot("WanPipeline", prompt="a summer morning")
+    assert not same(model.run(shot("WanPipeline"), lambda _: None), model.run(summer, lambda _: None))
+
+
+def test_vace_follows_references_and_the_window_before(weights: Path) -> None:
+    model = pipeline(weights, "WanVACEPipeline")
+    plain = model.run(shot("WanVACEPipeline", references=[]), lambda _: None)
+    assert not same(plain, model.run(shot("WanVACEPipeline"), lambda _: None))
+    before = [np.zeros((64, 96, 3), dtype=np.uint8)] * 3
+    assert not same(plain, model.run(shot("WanVACEPipeline", references=[], before=before), lambda _: None))
+
+
+@pytest.mark.parametrize("name", ["LucyEditPipeline", "WanVACEPipeline", "WanVideoToVideoPipeline"])
+def test_short_windows(weights: Path, name: str) -> None:
+    assert len(pipeline(weights, name).run(shot(name, length=5), lambda _: None)) == 5
+
+
+def test_a_run_ends_between_steps(weights: Path) -> None:
+    steps = []
+
+    def stop(share: float) -> None:
+        steps.append(share)
+        raise RunCancelled
+
+    model = pipeline(weights, "WanPipeline")
+    with pytest.raises(RunCancelled):
+        model.run(shot("WanPipeline"), stop)
+    assert steps == [0.5]
+    assert len(model.run(shot("WanPipeline"), lambda _: None)) == 9, "it serves the next run"
+
+
+def test_the_row_of_the_map_is_followed(weights: Path) -> None:
+    model = pipeline(
+        weights,
+        "WanPipeline",
+        precision="bf16",
+        parts={"vae": "fp32"},
+        scheduler={"class": "FlowMatchEulerDiscreteScheduler", "options": {"shift": 5.0}},
+        steps=3,
+        vae_tiling=True,
+        call={"guidance_scale": 1.0},
+    )
+    steps: list[float] = []
+    assert len(model.run(shot("WanPipeline"), steps.append)) == 9
+    assert len(steps) == 3
+    pipe = model._pipe
+    assert (pipe.transformer.dtype, pipe.vae.dtype) == (torch.bfloat16, torch.float32)
+    assert type(pipe.scheduler).__name__ == "FlowMatchEulerDiscreteScheduler"
+
+
+def test_errors_of_the_device_are_told_apart(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = pipeline(weights, "WanPipeline")
+    for error, wanted in (
+        (torch.OutOfMemoryError("CUDA out of memory"), MemoryError),
+        (torch.AcceleratorError("CUDA error"), DeviceLost),
+    ):
+
+        def fail(*_: Any, error: Exception = error, **__: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(model._pipe.transformer, "forward", fail)
+        with pytest.raises(wanted):
+            model.run(shot("WanPipeline"), lambda _: None)
+
+
+def test_weights_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"(?i)nothing|not|no "):
+        pipeline(tmp_path, "WanPipeline")

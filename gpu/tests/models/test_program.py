@@ -1,0 +1,150 @@
+"""The program as it is run: settings, HTTP, pipelines, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from ..conftest import Ask, Clip
+from ..test_media import facts
+from .tiny import make_all
+
+Start = Callable[[], tuple[subprocess.Popen[bytes], httpx2.Client]]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_all(tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture(scope="module")
+def start(models: Path) -> Iterator[Start]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin() -> tuple[subprocess.Popen[bytes], httpx2.Client]:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+        env = {"CUTROOM_ENGINE_MODELS": str(models), "CUTROOM_ENGINE_DEVICE": "cpu", "CUTROOM_ENGINE_ADDR": address}
+        process = subprocess.Popen([sys.executable, "-m", "cutroom_engine"], env=os.environ | env, cwd=Path(__file__).parents[2])
+        started.append(process)
+        client = httpx2.Client(base_url=f"http://{address}", timeout=300)
+        for _ in range(600):
+            assert process.poll() is None, "the server ended"
+            try:
+                if client.get("/healthz").status_code == 200:
+                    return process, client
+            except httpx2.TransportError:
+                time.sleep(0.2)
+        raise AssertionError("the server does not start")
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def client(start: Start) -> httpx2.Client:
+    return start()[1]
+
+
+def lines_of(client: httpx2.Client, body: dict[str, Any]) -> list[dict[str, Any]]:
+    with client.stream("POST", "/v1/runs", json=body) as answer:
+        return [json.loads(line) for line in answer.iter_lines()]
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "referenced"),
+    [
+        ("gen-restyle-2", "restyle", False),
+        ("gen-restyle-2", "restyle", True),
+        ("gen-2.5", "edit", False),
+        ("gen-2.5", "edit", True),
+        ("gen-vton-3.6", "try-on", True),
+        ("gen-clip", "clip", False),
+        ("gen-pro-t2v", "text-to-video", False),
+    ],
+)
+def test_every_task(client: httpx2.Client, clip: Clip, ask: Ask, picture: Path, model: str, kind: str, referenced: bool) -> None:
+    data = None if kind == "text-to-video" else clip(video="testsrc2=s=96x64:r=10:d=1.2", sound="sine=d=1.2")
+    request = ask(
+        data, model=model, kind=kind, duration=1.2, reference=picture if referenced else None, options={"self_anchor": True}
+    )
+    lines = lines_of(client, request.model_dump())
+    assert "result" in lines[-1], lines[-1]
+    found = facts(Path(request.output))
+    assert (found["video"]["width"], found["video"]["height"], found["video"]["nb_frames"]) == (96, 64, "12")
+    assert ("audio" in found) == (data is not None)
+    assert {line["stage"] for line in lines[:-1]} >= {"wait", "load", "denoise", "encode"}
+
+
+def test_a_caller_that_leaves_makes_room(client: httpx2.Client, clip: Clip, ask: Ask) -> None:
+    long = ask(clip(video="testsrc2=s=96x64:r=10:d=30", sound="sine=d=30"), duration=30)
+    with client.stream("POST", "/v1/runs", json=long.model_dump()) as answer:
+        for line in answer.iter_lines():
+            if json.loads(line)["progress"] > 0:
+                break
+    assert "result" in lines_of(client, ask(clip()).model_dump())[-1]
+
+
+def test_callers_at_once(client: httpx2.Client, clip: Clip, ask: Ask) -> None:
+    requests = [ask(clip()) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        answers = list(pool.map(lambda request: lines_of(client, request.model_dump()), requests))
+    assert all("result" in lines[-1] for lines in answers)
+    assert len({Path(request.output).read_bytes() for request in requests}) == 1
+
+
+def test_a_wrong_input_leaves_the_server_up(client: httpx2.Client, clip: Clip, ask: Ask, tmp_path: Path) -> None:
+    noise = tmp_path / "noise.mp4"
+    noise.write_bytes(os.urandom(10_000))
+    assert lines_of(client, ask(noise).model_dump())[-1]["error"]["code"] == "invalid_input"
+    assert "result" in lines_of(client, ask(clip()).model_dump())[-1]
+
+
+def test_a_server_that_was_killed_edits_the_same_again(client: httpx2.Client, start: Start, clip: Clip, ask: Ask) -> None:
+    first = ask(clip())
+    assert "result" in lines_of(client, first.model_dump())[-1]
+    process, other = start()
+    with other.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    process, other = start()
+    again = ask(clip())
+    assert "result" in lines_of(other, again.model_dump())[-1]
+    assert Path(first.output).read_bytes() == Path(again.output).read_bytes()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) in (0, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("variable", "says"),
+    [("CUTROOM_ENGINE_ADDR=here", "CUTROOM_ENGINE_ADDR"), ("CUTROOM_ENGINE_MODELS=/none.yaml", "/none.yaml: No such file")],
+)
+def test_a_wrong_setting_is_told_in_one_line(variable: str, says: str) -> None:
+    name, value = variable.split("=")
+    ended = subprocess.run(
+        [sys.executable, "-m", "cutroom_engine"],
+        env=os.environ | {name: value},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert says in ended.stderr
+    assert ended.stderr.count("\n") == 1

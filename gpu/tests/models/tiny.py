@@ -1,0 +1,242 @@
+"""Pipelines of the real classes, with tiny random weights, as folders on disk."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import diffusers
+import torch
+import yaml
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import (
+    CLIPTextConfig,
+    CLIPTextModel,
+    PreTrainedTokenizerFast,
+    Qwen2_5_VLConfig,
+    Qwen2_5_VLForConditionalGeneration,
+    Qwen2Tokenizer,
+    Qwen2VLImageProcessorPil,
+    Qwen2VLProcessor,
+    Qwen2VLVideoProcessor,
+    T5Config,
+    T5EncoderModel,
+    UMT5Config,
+    UMT5EncoderModel,
+)
+
+_WORDS = ["<pad>", "</s>", "<unk>", "a", "quiet", "winter", "evening", "summer", "morning", "."]
+
+
+def _tokenizer(length: int = 64) -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(_WORDS)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=length
+    )
+
+
+def _wan_parts(in_channels: int = 16, **transformer: Any) -> dict[str, Any]:
+    torch.manual_seed(0)
+    vae = diffusers.AutoencoderKLWan(
+        base_dim=3, z_dim=16, dim_mult=[1, 1, 1, 1], num_res_blocks=1, temperal_downsample=[False, True, True]
+    )
+    text_encoder = UMT5EncoderModel(
+        UMT5Config(
+            vocab_size=len(_WORDS), d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, relative_attention_num_buckets=8
+        )
+    )
+    kind = transformer.pop("kind", diffusers.WanTransformer3DModel)
+    return {
+        "vae": vae,
+        "text_encoder": text_encoder,
+        "tokenizer": _tokenizer(),
+        "scheduler": diffusers.UniPCMultistepScheduler(
+            prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=3.0, num_train_timesteps=1000
+        ),
+        "transformer": kind(
+            patch_size=(1, 2, 2),
+            num_attention_heads=2,
+            attention_head_dim=12,
+            in_channels=in_channels,
+            out_channels=16,
+            text_dim=32,
+            freq_dim=256,
+            ffn_dim=32,
+            num_layers=3,
+            cross_attn_norm=True,
+            qk_norm="rms_norm_across_heads",
+            rope_max_seq_len=32,
+            **transformer,
+        ),
+    }
+
+
+def _wan() -> Any:
+    return diffusers.WanPipeline(**_wan_parts())
+
+
+def _video_to_video() -> Any:
+    return diffusers.WanVideoToVideoPipeline(**_wan_parts())
+
+
+def _lucy_edit() -> Any:
+    return diffusers.LucyEditPipeline(**_wan_parts(in_channels=32))
+
+
+def _vace() -> Any:
+    parts = _wan_parts(kind=diffusers.WanVACETransformer3DModel, vace_layers=[0, 2], vace_in_channels=96)
+    return diffusers.WanVACEPipeline(**parts)
+
+
+def _flux_kontext() -> Any:
+    torch.manual_seed(0)
+    return diffusers.FluxKontextPipeline(
+        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(),
+        vae=diffusers.AutoencoderKL(
+            sample_size=32,
+            in_channels=3,
+            out_channels=3,
+            block_out_channels=(4,),
+            layers_per_block=1,
+            latent_channels=1,
+            norm_num_groups=1,
+            use_quant_conv=False,
+            use_post_quant_conv=False,
+            shift_factor=0.0609,
+            scaling_factor=1.5035,
+        ),
+        text_encoder=CLIPTextModel(
+            CLIPTextConfig(
+                vocab_size=len(_WORDS),
+                hidden_size=32,
+                projection_dim=32,
+                intermediate_size=37,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                bos_token_id=0,
+                eos_token_id=1,
+            )
+        ),
+        tokenizer=_tokenizer(77),
+        text_encoder_2=T5EncoderModel(
+            T5Config(
+                vocab_size=len(_WORDS), d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, relative_attention_num_buckets=8
+            )
+        ),
+        tokenizer_2=_tokenizer(),
+        transformer=diffusers.FluxTransformer2DModel(
+            patch_size=1,
+            in_channels=4,
+            num_layers=1,
+            num_single_layers=1,
+            attention_head_dim=16,
+            num_attention_heads=2,
+            joint_attention_dim=32,
+            pooled_projection_dim=32,
+            axes_dims_rope=[4, 4, 8],
+        ),
+    )
+
+
+def _qwen_image_edit() -> Any:
+    torch.manual_seed(0)
+    vocabulary = {letter: i for i, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    for word in ("endoftext", "im_start", "im_end", "vision_start", "vision_end", "image_pad", "video_pad"):
+        vocabulary[f"<|{word}|>"] = len(vocabulary)
+    tokenizer = Qwen2Tokenizer(vocab=vocabulary, merges=[])
+    tokenizer.add_special_tokens({"additional_special_tokens": [word for word in vocabulary if word.startswith("<|")]})
+    text = {
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "vocab_size": len(vocabulary),
+        "bos_token_id": vocabulary["<|endoftext|>"],
+        "eos_token_id": vocabulary["<|im_end|>"],
+        "rope_parameters": {"mrope_section": [1, 1, 2], "rope_type": "default", "rope_theta": 1e6},
+    }
+    vision = {"depth": 2, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 16}
+    config = Qwen2_5_VLConfig(
+        text_config=text,
+        vision_config=vision | {"fullatt_block_indexes": [1]},
+        image_token_id=vocabulary["<|image_pad|>"],
+        video_token_id=vocabulary["<|video_pad|>"],
+        vision_start_token_id=vocabulary["<|vision_start|>"],
+        vision_end_token_id=vocabulary["<|vision_end|>"],
+    )
+    return diffusers.QwenImageEditPlusPipeline(
+        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True),
+        vae=diffusers.AutoencoderKLQwenImage(
+            base_dim=4,
+            z_dim=4,
+            dim_mult=[1, 2, 2],
+            num_res_blocks=1,
+            temperal_downsample=[False, True],
+            latents_mean=[0.0] * 4,
+            latents_std=[1.0] * 4,
+        ),
+        text_encoder=Qwen2_5_VLForConditionalGeneration(config),
+        tokenizer=tokenizer,
+        processor=Qwen2VLProcessor(
+            image_processor=Qwen2VLImageProcessorPil(min_pixels=28 * 28, max_pixels=56 * 56),
+            tokenizer=tokenizer,
+            video_processor=Qwen2VLVideoProcessor(),
+        ),
+        transformer=diffusers.QwenImageTransformer2DModel(
+            patch_size=2,
+            in_channels=16,
+            out_channels=4,
+            num_layers=1,
+            attention_head_dim=16,
+            num_attention_heads=1,
+            joint_attention_dim=16,
+            axes_dims_rope=(8, 4, 4),
+        ),
+    )
+
+
+MAKERS: dict[str, Callable[[], Any]] = {
+    "WanPipeline": _wan,
+    "WanVideoToVideoPipeline": _video_to_video,
+    "WanVACEPipeline": _vace,
+    "LucyEditPipeline": _lucy_edit,
+    "FluxKontextPipeline": _flux_kontext,
+    "QwenImageEditPlusPipeline": _qwen_image_edit,
+}
+
+
+def make(class_name: str, folder: Path) -> Path:
+    """Writes a pipeline of the class, and gives its folder."""
+    path = folder / class_name
+    MAKERS[class_name]().save_pretrained(path, safe_serialization=True)
+    return path
+
+
+def make_all(folder: Path) -> Path:
+    """Writes all pipelines and a model map with which they serve every model of the
+    catalog, and gives the map's path."""
+    row = {"steps": 2, "precision": "fp32", "window": {"frames": 9, "overlap": 1, "step": 4}, "memory": "1GiB"}
+    pipelines = {name: row | {"class": name, "weights": str(make(name, folder))} for name in MAKERS}
+    pipelines["QwenImageEditPlusPipeline"]["call"] = {"true_cfg_scale": 1.0}
+    edit = {"pipeline": "LucyEditPipeline", "with_reference": "WanVACEPipeline"}
+    served: dict[str, Any] = {
+        "restyle-2": {"pipeline": "WanVideoToVideoPipeline", "with_reference": "WanVACEPipeline"},
+        "2.5": edit,
+        "2.1": edit,
+        "vton-3.6": {"pipeline": "WanVACEPipeline"},
+        "vton-3.5": {"pipeline": "WanVACEPipeline"},
+        "clip": edit,
+        "pro-t2v": {"pipeline": "WanPipeline"},
+        "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "QwenImageEditPlusPipeline"},
+    }
+    path = folder / "models.yaml"
+    path.write_text(yaml.safe_dump({"pipelines": pipelines, "models": {f"$family-{name}": to for name, to in served.items()}}))
+    return path
+
+
+if __name__ == "__main__":
+    print(make_all(Path(sys.argv[1])))

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cutroom_engine.model_map import ModelMapError, read_model_map
+from cutroom_engine.settings import SettingError, read_settings
+
+EXAMPLE = Path(__file__).parents[1] / "models.yaml"
+
+GOOD = """
+pipelines:
+  lucy: {class: LucyEditPipeline, weights: /weights/lucy, steps: 30, memory: 30GiB}
+  vace: {class: WanVACEPipeline, weights: "s3://bucket/vace", steps: 30}
+models:
+  $family-2.5: {pipeline: lucy, with_reference: vace}
+"""
+
+
+def test_the_family_is_a_setting(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text(GOOD)
+    models = read_model_map(path, "acme")
+    assert list(models.models) == ["acme-2.5"]
+    assert models.pipelines["lucy"].memory == 30 * 2**30
+
+
+def test_the_map_that_comes_with_it_serves_every_model_of_the_catalog() -> None:
+    models = read_model_map(EXAMPLE, "gen").models
+    assert set(models) == {
+        "gen-restyle-2",
+        "gen-2.5",
+        "gen-2.1",
+        "gen-vton-3.6",
+        "gen-vton-3.5",
+        "gen-clip",
+        "gen-pro-t2v",
+        "gen-image-2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("LucyEditPipeline", "MagicPipeline", "class: MagicPipeline is none of"),
+        ("steps: 30, ", "", "pipelines.lucy.steps: Field required"),
+        ("steps: 30, ", "steps: 0, ", "pipelines.lucy.steps"),
+        ("steps: 30, ", "steps: 30, stpes: 3, ", "pipelines.lucy.stpes: Extra inputs"),
+        ("30GiB", "30 gigs", "'30 gigs' is no size such as 24GiB"),
+        ("30GiB}", "30GiB, window: {frames: 80}}", "frames: 80 is not one more than a multiple of 4"),
+        ("30GiB}", "30GiB, precision: int1}", "pipelines.lucy.precision"),
+        ("pipeline: lucy", "pipeline: lucky", "there is no pipeline lucky"),
+        ("with_reference: vace", "with_reference: lucy", "lucy takes no reference image"),
+        ("pipelines:", "pipelines: [", "expected"),
+        (GOOD, "- 1", "valid"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, old: str, new: str, says: str) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(ModelMapError) as wrong:
+        read_model_map(path, "gen")
+    assert says in str(wrong.value)
+    assert str(path) in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+
+
+def test_a_map_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ModelMapError, match="No such file"):
+        read_model_map(tmp_path / "none.yaml", "gen")
+
+
+def test_settings_have_defaults() -> None:
+    settings = read_settings({})
+    assert (settings.host, settings.port, settings.family, settings.memory, settings.scratch) == (
+        "127.0.0.1",
+        8090,
+        "gen",
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CUTROOM_ENGINE_ADDR", "localhost"),
+        ("CUTROOM_ENGINE_ADDR", "localhost:99999"),
+        ("CUTROOM_ENGINE_MEMORY", "lots"),
+        ("CUTROOM_ENGINE_DEVICE", "abacus"),
+    ],
+)
+def test_a_wrong_setting_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=f"{name}.*{value}"):
+        read_settings({name: value})
+
+
+def test_settings_are_read(tmp_path: Path) -> None:
+    settings = read_settings(
+        {
+            "CUTROOM_ENGINE_ADDR": ":9000",
+            "CUTROOM_ENGINE_MEMORY": "24GiB",
+            "CUTROOM_ENGINE_DEVICE": "cuda:1",
+            "CUTROOM_ENGINE_SCRATCH": str(tmp_path),
+        }
+    )
+    assert (settings.host, settings.port, settings.memory, settings.device) == ("0.0.0.0", 9000, 24 * 2**30, "cuda:1")
+    assert settings.scratch == tmp_path.resolve()

@@ -1,0 +1,316 @@
+"""Runs, by models that only change colours."""
+
+from __future__ import annotations
+
+import errno
+import queue
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from cutroom_engine import runs
+from cutroom_engine.frames import Frame
+from cutroom_engine.pipeline import DeviceLost, Pipeline
+from cutroom_engine.protocol import Input, RunError, RunRequest
+from cutroom_engine.read import video_frames
+from cutroom_engine.residents import Residents
+from cutroom_engine.runs import Run, Runner
+from cutroom_engine.styles import Shot
+
+from .conftest import Ask, Clip, Inverter, model_map
+from .test_media import difference, facts
+
+MakeRunner = Callable[..., "World"]
+
+
+class World:
+    """A runner, and the models that it loaded."""
+
+    def __init__(self, model: Callable[[], Pipeline], root: Path | None = None, waiting: int = 8, **pipeline: Any) -> None:
+        models = model_map(**pipeline)
+        self.loaded: list[Any] = []
+
+        def load(_: str, __: object) -> Pipeline:
+            self.loaded.append(model())
+            return self.loaded[-1]
+
+        self.runner = Runner(models, Residents(models.pipelines, None, load), root=root, waiting=waiting)
+        self.runner.start()
+
+    def begin(self, request: RunRequest) -> tuple[Run, queue.Queue[dict[str, Any]]]:
+        lines: queue.Queue[dict[str, Any]] = queue.Queue()
+        return self.runner.submit(request, lines.put), lines
+
+    def run(self, request: RunRequest) -> list[dict[str, Any]]:
+        """All lines of a run."""
+        _, lines = self.begin(request)
+        return until_the_end(lines)
+
+
+def until_the_end(lines: queue.Queue[dict[str, Any]]) -> list[dict[str, Any]]:
+    got = [lines.get(timeout=60)]
+    while not {"result", "error"} & set(got[-1]):
+        got.append(lines.get(timeout=60))
+    return got
+
+
+@pytest.fixture
+def world() -> Iterator[MakeRunner]:
+    made: list[World] = []
+
+    def make(model: Callable[[], Pipeline] = Inverter, **options: Any) -> World:
+        made.append(World(model, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.runner.stop()
+
+
+def test_a_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
+    data = clip(video="color=c=red:s=96x64:r=10:d=0.5")
+    request = ask(data)
+    lines = world().run(request)
+    result = lines[-1]["result"]
+    assert result["bytes"] == Path(request.output).stat().st_size
+    assert set(result["stages"]) == {"load", "decode", "denoise", "encode"}
+    fractions = [line["progress"] for line in lines[:-1]]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+    assert [line["stage"] for line in lines[:-1]] == ["load", "denoise", "denoise", "denoise", "encode"]
+    found = facts(Path(request.output))
+    assert (found["video"]["width"], found["video"]["height"], found["video"]["nb_frames"]) == (96, 64, "5")
+    assert found["audio"]["codec_name"] == "aac"
+    frame = next(video_frames(Input(path=request.output, mime="video/mp4"), 96, 64, 10, 1))
+    assert difference(frame[32, 48], np.array([1, 255, 255])) < 8  # the inverse of red
+
+
+def test_a_long_clip_is_edited_in_windows(world: MakeRunner, clip: Clip, ask: Ask) -> None:
+    data = clip(video="testsrc2=s=96x64:r=10:d=2.5", sound="sine=d=2.5")
+    request = ask(data, duration=2.5)
+    place = world()
+    lines = place.run(request)
+    assert "result" in lines[-1]
+    assert facts(Path(request.output))["video"]["nb_frames"] == "25"
+    shots = place.loaded[0].shots
+    assert len(shots) == 4
+    assert {shot.length for shot in shots} <= {5, 9}
+    assert [len(shot.before) for shot in shots] == [0, 3, 3, 3]
+    assert {shot.seed for shot in shots} == {7}
+    fractions = [line["progress"] for line in lines[:-1]]
+    assert fractions == sorted(fractions)
+    assert len(set(fractions)) >= 8
+
+
+@pytest.mark.parametrize(("anchored", "references"), [(True, [1, 2, 2, 2]), (False, [1, 1, 1, 1])])
+def test_the_first_frame_anchors_the_later_windows(
+    world: MakeRunner, clip: Clip, ask: Ask, picture: Path, anchored: bool, references: list[int]
+) -> None:
+    data = clip(video="testsrc2=s=96x64:r=10:d=2.5", sound="sine=d=2.5")
+    place = world()
+    place.run(ask(data, duration=2.5, reference=picture, options={"self_anchor": anchored}))
+    assert [len(shot.references) for shot in place.loaded[0].shots] == references
+
+
+def test_a_pipeline_works_at_its_own_rate_and_size(world: MakeRunner, clip: Clip, ask: Ask) -> None:
+    request = ask(clip(), width=90, height=50, fps=20)
+    place = world(fps=5, multiple=16, pixels=64 * 48)
+    assert "result" in place.run(request)[-1]
+    shot = place.loaded[0].shots[0]
+    assert (shot.width, shot.height) == (64, 32)
+    assert shot.frames[0].shape == (32, 64, 3)
+    found = facts(Path(request.output))["video"]
+    assert (found["width"], found["height"], found["nb_frames"], found["r_frame_rate"]) == (90, 50, "10", "20/1")
+
+
+def test_a_video_is_made_from_text(world: MakeRunner, ask: Ask) -> None:
+    request = ask(model="gen-pro-t2v", kind="text-to-video", duration=2)
+    place = world()
+    assert "result" in place.run(request)[-1]
+    assert place.loaded[0].shots[0].length == 9
+    found = facts(Path(request.output))
+    assert found["video"]["nb_frames"] == "20"
+    assert "audio" not in found
+
+
+def test_an_image_is_edited(world: MakeRunner, ask: Ask, picture: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    request = ask(
+        picture,
+        mime="image/png",
+        model="gen-image-2",
+        kind="image",
+        fps=0,
+        duration=0,
+        reference=picture,
+        folder=str(output),
+        output=str(output / "output.png"),
+    )
+    place = world()
+    assert "result" in place.run(request)[-1]
+    with Image.open(request.output) as edited:
+        assert edited.size == (96, 64)
+    assert len(place.loaded[0].shots[0].references) == 1
+
+
+def test_what_cannot_be_edited_is_the_inputs_fault(world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path) -> None:
+    noise = tmp_path / "noise.mp4"
+    noise.write_bytes(bytes(range(256)) * 100)
+    place = world()
+    error = place.run(ask(noise))[-1]["error"]
+    assert (error["code"], error["retryable"]) == ("invalid_input", False)
+    assert "result" in place.run(ask(clip()))[-1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "says"),
+    [
+        ({"model": "gen-9"}, "engine_error", "does not serve gen-9"),
+        ({"model": "gen-image-2"}, "engine_error", "does no edit"),
+        ({"model": "gen-2.1", "reference": "picture"}, "invalid_input", "no reference image"),
+        ({"folder": "/nowhere", "output": "/nowhere/output.mp4"}, "engine_error", "cannot reach"),
+        ({"output": "/elsewhere/output.mp4"}, "engine_error", "cannot reach"),
+        ({"folder": ".", "output": "output.mp4"}, "engine_error", "cannot reach"),
+    ],
+)
+def test_what_is_refused_at_once(
+    world: MakeRunner, ask: Ask, clip: Clip, picture: Path, changes: dict[str, Any], code: str, says: str
+) -> None:
+    if "reference" in changes:
+        changes = changes | {"reference": picture}
+    with pytest.raises(RunError, match=says) as refused:
+        world().begin(ask(clip(), **changes))
+    assert (refused.value.code, refused.value.retryable) == (code, False)
+
+
+def test_paths_outside_of_the_shared_folder_are_refused(world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path) -> None:
+    inside = ask(clip())
+    assert "result" in world(root=tmp_path).run(inside)[-1]
+    (tmp_path / "other").mkdir()
+    place = world(root=tmp_path / "other")
+    with pytest.raises(RunError, match="may not use"):
+        place.begin(inside)
+    link = tmp_path / "other" / "link"
+    link.symlink_to(inside.folder)
+    with pytest.raises(RunError, match="may not use"):
+        place.begin(inside.model_copy(update={"folder": str(link), "output": str(link / "output.mp4")}))
+
+
+class Failing(Inverter):
+    """A model whose first calls fail."""
+
+    def __init__(self, failures: list[Exception]) -> None:
+        super().__init__()
+        self._failures = failures
+
+    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+        on_step(0.5)
+        if self._failures:
+            raise self._failures.pop(0)
+        return super().run(shot, on_step)
+
+
+def test_memory_that_runs_out_is_emptied_and_tried_again(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+    failures: list[Exception] = [MemoryError("CUDA out of memory")]
+    place = world(lambda: Failing(failures))
+    lines = place.run(ask(clip()))
+    assert "result" in lines[-1]
+    assert place.loaded[0].closed
+    assert len(place.loaded) == 2
+    fractions = [line["progress"] for line in lines[:-1]]
+    assert fractions == sorted(fractions)
+
+
+@pytest.mark.parametrize(
+    ("failure", "message", "retryable"),
+    [
+        (MemoryError("CUDA out of memory"), "more memory than the engine has", False),
+        (OSError(errno.ENOSPC, "No space left on device"), "no room left", False),
+        (RuntimeError("/secret/path: shape mismatch"), "The engine failed.", True),
+    ],
+)
+def test_a_failure_ends_the_run_and_not_the_server(
+    world: MakeRunner, ask: Ask, clip: Clip, failure: Exception, message: str, retryable: bool
+) -> None:
+    failures = [failure, failure] if isinstance(failure, MemoryError) else [failure]
+    place = world(lambda: Failing(failures))
+    error = place.run(ask(clip()))[-1]["error"]
+    assert (error["code"], error["retryable"]) == ("engine_error", retryable)
+    assert message in error["message"]
+    assert "result" in place.run(ask(clip()))[-1]
+    assert place.runner.health() == "ok"
+
+
+def test_a_lost_device_is_told_by_the_health(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+    place = world(lambda: Failing([DeviceLost("CUDA error")]))
+    error = place.run(ask(clip()))[-1]["error"]
+    assert (error["code"], error["retryable"]) == ("engine_error", True)
+    assert place.runner.health() == "device lost"
+    with pytest.raises(RunError, match="lost its device"):
+        place.begin(ask(clip()))
+
+
+class Endless(Inverter):
+    """A model that takes steps until it is stopped, and then as long as it is told."""
+
+    def __init__(self, stepped: queue.Queue[None], last: queue.Queue[None] | None = None) -> None:
+        super().__init__()
+        self._stepped, self._last = stepped, last
+
+    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+        while True:
+            self._stepped.put(None)
+            if self._last is not None:
+                self._last.get()
+            time.sleep(0.001)
+            on_step(0.5)
+
+
+def test_a_run_is_cancelled_between_steps(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+    stepped: queue.Queue[None] = queue.Queue()
+    place = world(lambda: Endless(stepped))
+    run, lines = place.begin(ask(clip()))
+    waiting, others = place.begin(ask(clip()))
+    stepped.get(timeout=60)
+    waiting.cancel()
+    run.cancel()
+    assert "error" in until_the_end(lines)[-1]
+    assert until_the_end(others)[-1]["error"]["retryable"], "a run that waits is cancelled too"
+
+
+def test_a_run_that_does_not_end_is_told_by_the_health(
+    world: MakeRunner, ask: Ask, clip: Clip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepped: queue.Queue[None] = queue.Queue()
+    last: queue.Queue[None] = queue.Queue()
+    place = world(lambda: Endless(stepped, last))
+    run, lines = place.begin(ask(clip()))
+    stepped.get(timeout=60)
+    run.cancel()
+    assert place.runner.health() == "ok"
+    monkeypatch.setattr(runs, "STUCK_AFTER", 0.0)
+    assert place.runner.health() == "stuck"
+    last.put(None)
+    until_the_end(lines)
+
+
+def test_more_runs_than_may_wait_are_refused(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+    stepped: queue.Queue[None] = queue.Queue()
+    place = world(lambda: Endless(stepped), waiting=2)
+    data = clip()
+    begun = [place.begin(ask(data))]
+    stepped.get(timeout=60)
+    begun += [place.begin(ask(data)), place.begin(ask(data))]
+    with pytest.raises(RunError, match="too many") as refused:
+        place.begin(ask(data))
+    assert refused.value.retryable
+    for run, _ in begun:
+        run.cancel()
+    for _, lines in begun:
+        until_the_end(lines)

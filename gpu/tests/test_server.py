@@ -1,0 +1,145 @@
+"""The server over HTTP, with models that only change colours."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+
+from cutroom_engine.pipeline import Pipeline
+from cutroom_engine.residents import Residents
+from cutroom_engine.runs import Runner
+from cutroom_engine.server import create_app
+
+from .conftest import Ask, Clip, Inverter, model_map
+from .test_runs import Endless
+
+Serve = Callable[..., httpx2.Client]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts servers, each on a port of its own."""
+    ends: list[Callable[[], None]] = []
+
+    def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float = 60) -> httpx2.Client:
+        models = model_map()
+        runner = Runner(models, Residents(models.pipelines, None, lambda _, __: model()))
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(runner, heartbeat=heartbeat), log_config=None, timeout_graceful_shutdown=1)
+        )
+        listener = socket.create_server(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        client = httpx2.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=60)
+
+        def end() -> None:
+            client.close()
+            server.should_exit = True
+            thread.join()
+
+        ends.append(end)
+        return client
+
+    yield start
+    for end in ends:
+        end()
+
+
+def lines_of(client: httpx2.Client, body: Any) -> list[dict[str, Any]]:
+    with client.stream("POST", "/v1/runs", json=body) as answer:
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == "application/x-ndjson"
+        return [json.loads(line) for line in answer.iter_lines()]
+
+
+def test_a_run(serve: Serve, clip: Clip, ask: Ask) -> None:
+    request = ask(clip())
+    lines = lines_of(serve(), request.model_dump())
+    assert lines[0] == {"progress": 0.0, "stage": "wait"}
+    assert lines[-1]["result"]["bytes"] == Path(request.output).stat().st_size
+    assert all("progress" in line for line in lines[:-1])
+
+
+def test_health(serve: Serve, clip: Clip, ask: Ask) -> None:
+    client = serve()
+    assert client.get("/healthz").json() == {"status": "ok", "resident": []}
+    lines_of(client, ask(clip()).model_dump())
+    assert client.get("/healthz").json() == {"status": "ok", "resident": ["edit"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"seed": -1}, "body.seed"),
+        ({"kind": "magic"}, "body.kind"),
+        ({"width": 0}, "body.width"),
+        ({"width": 10**9}, "body.width"),
+        ({"data": None}, "body"),
+        ({"fps": 0}, "body"),
+        ({"duration": "long"}, "body.duration"),
+        ({"folder": None}, "body.folder"),
+        ({"model": "gen-9"}, "does not serve gen-9"),
+    ],
+)
+def test_a_wrong_request_is_an_error_of_the_protocol(
+    serve: Serve, clip: Clip, ask: Ask, change: dict[str, Any], says: str
+) -> None:
+    answer = serve().post("/v1/runs", json=ask(clip()).model_dump() | change)
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert says in error["message"]
+    assert not error["retryable"]
+
+
+def test_no_json_is_an_error_of_the_protocol(serve: Serve) -> None:
+    answer = serve().post("/v1/runs", content=b"{", headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "engine_error")
+
+
+def test_fields_of_a_later_version_are_ignored(serve: Serve, clip: Clip, ask: Ask) -> None:
+    assert "result" in lines_of(serve(), ask(clip()).model_dump() | {"frobnicate": True})[-1]
+
+
+def test_a_caller_that_leaves_cancels_its_run(serve: Serve, clip: Clip, ask: Ask) -> None:
+    stepped: queue.Queue[None] = queue.Queue()
+    models = iter([Endless(stepped), Inverter()])
+    client = serve(lambda: next(models))
+    with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
+        next(answer.iter_lines())
+        stepped.get(timeout=60)
+    # The next run begins only when that one has ended. It is of another pipeline, so
+    # that the model that never ends is let go.
+    request = ask(model="gen-pro-t2v", kind="text-to-video")
+    assert "result" in lines_of(client, request.model_dump())[-1]
+
+
+def test_calls_at_once_are_done_one_after_the_other(serve: Serve, clip: Clip, ask: Ask) -> None:
+    client = serve(heartbeat=0.01)
+    requests = [ask(clip()) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda request: lines_of(client, request.model_dump()), requests))
+    assert all("result" in lines[-1] for lines in answers)
+    assert len({Path(request.output).read_bytes() for request in requests}) == 1
+
+
+def test_who_waits_hears_that_it_waits(serve: Serve, clip: Clip, ask: Ask) -> None:
+    stepped: queue.Queue[None] = queue.Queue()
+    client = serve(lambda: Endless(stepped), heartbeat=0.01)
+    with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as first:
+        held = first.iter_lines()  # the connection closes with it
+        next(held)
+        stepped.get(timeout=60)
+        with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as second:
+            lines = second.iter_lines()
+            assert [json.loads(next(lines)) for _ in range(3)] == [{"progress": 0.0, "stage": "wait"}] * 3
+        held.close()

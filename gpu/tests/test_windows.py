@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from cutroom_engine.frames import Frame, retime, working_size
+from cutroom_engine.windows import Window, edit_in_windows
+
+
+def numbered(count: int) -> list[Frame]:
+    return [np.full((2, 2, 3), i, dtype=np.uint8) for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("window", "total", "plan"),
+    [
+        (Window(9, 3, 4), 1, [(0, 1)]),
+        (Window(9, 3, 4), 9, [(0, 9)]),
+        (Window(9, 3, 4), 10, [(0, 9), (6, 4)]),
+        (Window(9, 3, 4), 15, [(0, 9), (6, 9)]),
+        (Window(9, 3, 4), 16, [(0, 9), (6, 9), (12, 4)]),
+        (Window(81, 9, 4), 100, [(0, 57), (48, 52)]),  # two of about one length
+        (Window(81, 0, 4), 162, [(0, 81), (81, 81)]),
+        (Window(1, 0, 1), 3, [(0, 1), (1, 1), (2, 1)]),
+    ],
+)
+def test_a_plan_covers_the_clip(window: Window, total: int, plan: list[tuple[int, int]]) -> None:
+    assert window.plan(total) == plan
+
+
+@pytest.mark.parametrize("window", [Window(9, 3, 4), Window(81, 9, 4), Window(17, 8, 4), Window(5, 0, 1), Window(121, 1, 8)])
+def test_every_plan_is_sound(window: Window) -> None:
+    for total in range(1, 400):
+        plan = window.plan(total)
+        assert plan[0][0] == 0
+        assert sum(plan[-1]) == total
+        for (start, length), (following, _) in pairwise(plan):
+            assert start + length - following == window.overlap
+        assert all(1 <= length <= window.frames for _, length in plan)
+
+
+@pytest.mark.parametrize(("length", "valid"), [(1, 5), (5, 5), (6, 9), (9, 9)])
+def test_lengths_are_those_that_models_have(length: int, valid: int) -> None:
+    assert Window(9, 3, 4).valid(length) == valid
+
+
+@pytest.mark.parametrize("bad", [(8, 3, 4), (9, 9, 4), (9, -1, 4), (0, 0, 1), (9, 3, 0)])
+def test_windows_that_cannot_be(bad: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match=r"frames|overlap"):
+        Window(*bad)
+
+
+@pytest.mark.parametrize("total", [1, 2, 8, 9, 10, 15, 16, 50])
+def test_a_clip_keeps_its_frames_and_their_order(total: int) -> None:
+    lengths = []
+
+    def edit(_: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
+        lengths.append(len(frames))
+        return list(frames)
+
+    edited = list(edit_in_windows(iter(numbered(total)), total, Window(9, 3, 4), edit))
+    assert [int(frame[0, 0, 0]) for frame in edited] == list(range(total))
+    assert all(length in (5, 9) for length in lengths)
+
+
+def test_windows_fade_into_each_other() -> None:
+    shown = []
+
+    def edit(number: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
+        shown.append([int(frame[0, 0, 0]) for frame in before])
+        return [np.full((2, 2, 3), 100 * number, dtype=np.uint8) for _ in frames]
+
+    edited = list(edit_in_windows(iter(numbered(15)), 15, Window(9, 3, 4), edit))
+    assert [int(frame[0, 0, 0]) for frame in edited] == [0] * 6 + [25, 50, 75] + [100] * 6
+    assert shown == [[], [0, 0, 0]]
+
+
+def test_a_long_clip_is_never_held_whole() -> None:
+    taken = 0
+
+    def frames() -> object:
+        nonlocal taken
+        for frame in numbered(200):
+            taken += 1
+            yield frame
+
+    edited = edit_in_windows(frames(), 200, Window(9, 3, 4), lambda _, window, __: window)  # type: ignore[arg-type]
+    for given in range(1, 201):
+        next(edited)
+        assert taken <= given + 9
+
+
+def test_a_model_that_makes_too_few_frames_is_found_out() -> None:
+    with pytest.raises(ValueError, match="made 1 frames of 5"):
+        list(edit_in_windows(iter(numbered(5)), 5, Window(9, 3, 4), lambda _, window, __: window[:1]))
+
+
+@pytest.mark.parametrize(
+    ("rate", "fps", "count", "want"),
+    [
+        (10, 10, 4, [0, 1, 2, 3]),
+        (5, 10, 6, [0, 0, 1, 1, 2, 2]),
+        (20, 10, 3, [0, 2, 4]),
+        (24, 25, 5, [0, 0, 1, 2, 3]),
+        (10, 10, 8, [0, 1, 2, 3, 4, 5, 5, 5]),
+    ],
+)
+def test_rates(rate: int, fps: int, count: int, want: list[int]) -> None:
+    assert [int(frame[0, 0, 0]) for frame in retime(iter(numbered(6)), rate, fps, count)] == want
+
+
+@pytest.mark.parametrize(
+    ("size", "multiple", "pixels", "want"),
+    [
+        ((1280, 704), 32, None, (1280, 704)),
+        ((1280, 720), 32, None, (1280, 704)),
+        ((1280, 720), 16, None, (1280, 720)),
+        ((720, 1280), 32, None, (704, 1280)),
+        ((1280, 720), 16, 832 * 480, (832, 464)),
+        ((2, 2), 16, None, (16, 16)),
+        ((1280, 2), 16, None, (1280, 16)),
+    ],
+)
+def test_working_sizes(size: tuple[int, int], multiple: int, pixels: int | None, want: tuple[int, int]) -> None:
+    assert working_size(*size, multiple, pixels) == want
+    if pixels:
+        assert want[0] * want[1] <= pixels

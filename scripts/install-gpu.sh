@@ -1,0 +1,17 @@
+#!/bin/sh
+# Installs what the engine server runs and is tested with in .tools/gpu, where it is
+# missing: PyTorch with CUDA, which takes some minutes and 6 GB.
+set -eu
+cd "$(dirname "$0")"
+
+environment=../.tools/gpu
+wanted=$(python3 --version; cat ../gpu/requirements.txt ../gpu/requirements-test.txt)
+if [ "$(cat "$environment/made-of" 2>/dev/null)" = "$wanted" ]; then
+	exit 0
+fi
+python3 -c 'import ensurepip, venv' 2>/dev/null || ./install-package.sh python3-venv apt-get=python3-venv
+echo "Installing PyTorch and diffusers. This takes some minutes and 6 GB." >&2
+python3 -m venv --clear "$environment"
+"$environment/bin/pip" install --quiet --disable-pip-version-check \
+	--requirement ../gpu/requirements.txt --requirement ../gpu/requirements-test.txt
+printf '%s\n' "$wanted" >"$environment/made-of"

@@ -1,0 +1,41 @@
+#!/bin/sh
+# run-gpu.sh MODELS: serves the pipelines of the model map by the engine server on
+# this machine's GPU, and everything of `cutroom dev` with it. Both end together.
+#
+# ENGINE_PORT is the port of the engine server (8090), on this machine alone. The
+# settings of either may be set as well: see docs/gpu.md.
+set -eu
+cd "$(dirname "$0")/.."
+models=${1:-gpu/models.yaml}
+address=127.0.0.1:${ENGINE_PORT:-8090}
+if [ ! -f "$models" ]; then
+	echo "Say which pipelines serve the models: make run-gpu MODELS=path/to/models.yaml (see docs/gpu.md)" >&2
+	exit 1
+fi
+models=$(cd "$(dirname "$models")" && pwd)/$(basename "$models")
+
+folder=$(mktemp -d)
+server=
+end() {
+	if [ -n "$server" ]; then
+		kill "$server" 2>/dev/null || true
+		wait "$server" 2>/dev/null || true
+	fi
+	rm -rf "$folder"
+}
+trap end EXIT
+# Ctrl-C reaches all of them: each stops by itself, this one last.
+trap : INT
+trap 'exit 143' TERM
+
+python=$PWD/.tools/gpu/bin/python
+(cd gpu && CUTROOM_ENGINE_ADDR=$address CUTROOM_ENGINE_MODELS=$models exec "$python" -m cutroom_engine) >"$folder/engine.log" 2>&1 &
+server=$!
+until curl -sf -o "$folder/health" "http://$address/healthz"; do
+	if ! kill -0 "$server" 2>/dev/null; then
+		tail -n 20 "$folder/engine.log" >&2
+		exit 1
+	fi
+	sleep 0.2
+done
+CUTROOM_ENGINE=http://$address bin/cutroom dev
