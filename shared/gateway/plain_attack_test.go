@@ -2,14 +2,21 @@ package gateway_test
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // scripted is a model server that leaves every connection to a function of the
@@ -183,5 +190,51 @@ func TestAKeyThatBreaksTheHeader(t *testing.T) {
 		if a := w.chat(request); a.status != 502 || len(u.seen()) != 0 || strings.Contains(w.log.String(), "/v1/other") {
 			t.Errorf("got %d %s; the upstream saw %v; the log: %s", a.status, a.body, u.seen(), w.log)
 		}
+	}
+}
+
+// However callers come and leave on kept connections, each is told its own
+// answer.
+func TestAnswersReachTheirCallers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request struct{ User string }
+		if json.NewDecoder(r.Body).Decode(&request) != nil {
+			return
+		}
+		half := len(request.User) / 2
+		io.WriteString(w, `{"choices":[{"message":{"content":"`+request.User[:half])
+		http.NewResponseController(w).Flush()
+		io.WriteString(w, request.User[half:]+`"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	}))
+	defer server.Close()
+	w := newWorld(t, setup{upstreams: []*upstream{{url: server.URL}}})
+	const callers, calls = 16, 60
+	var answered atomic.Int64
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(caller)))
+			for call := range calls {
+				ctx, leave := context.WithCancel(t.Context())
+				if random.IntN(2) == 0 {
+					time.AfterFunc(time.Duration(random.IntN(3000))*time.Microsecond, leave)
+				}
+				name := fmt.Sprintf("caller-%d-call-%d", caller, call)
+				a := w.do(w.request(ctx, "POST", "/v1/chat/completions", studio,
+					strings.NewReader(strings.Replace(plain, "{", `{"user":"`+name+`",`, 1))))
+				leave()
+				if a.err != nil {
+					continue // it has left
+				}
+				answered.Add(1)
+				if a.status != 200 || !strings.Contains(a.body, `"content":"`+name+`"`) {
+					t.Errorf("%s: got %d %s", name, a.status, a.body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := answered.Load(); n < callers*calls/4 {
+		t.Errorf("%d of %d calls were answered", n, callers*calls)
 	}
 }
