@@ -40,6 +40,6 @@ func newSurface(p *awsmedia.Parts) (httpserver.Config, error) {
 	p.Config.Warm = awsmedia.Wake(dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), waker, time.Now, p.Config.Logger)
 	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.Sessions = dynamo.NewSessions(p.Records, p.Required("CUTROOM_SESSIONS_TABLE"))
-	p.Config.QuotaReads = p.Config.Limiter
+	p.Config.QuotaReads = dynamo.NewWindows(p.Records, p.Required("CUTROOM_USAGE_TABLE"), time.Now, rand.Text)
 	return p.Surface(api.Jobs, api.Content, api.Generate, api.Files, api.Tokens, api.Models, api.Realtime, api.OpenAPI, api.Health)
 }

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"crypto/rand"
 	"net/http"
+	"time"
 
 	"cutroom/shared/api"
 	"cutroom/shared/awsmedia"
@@ -19,7 +21,7 @@ func quota() (http.Handler, lambdahttp.Form, error) {
 		return nil, 0, err
 	}
 	f.Config.Sessions = dynamo.NewSessions(f.Records, f.Required("CUTROOM_SESSIONS_TABLE"))
-	f.Config.QuotaReads = f.Config.Limiter
+	f.Config.QuotaReads = dynamo.NewWindows(f.Records, f.Required("CUTROOM_USAGE_TABLE"), time.Now, rand.Text)
 	handler, err := f.Handler(api.Realtime)
 	return handler, lambdahttp.Buffered, err
 }

@@ -88,3 +88,10 @@ func TestRates(t *testing.T) {
 		}
 	})
 }
+
+func TestWindows(t *testing.T) {
+	now := time.Now()
+	cloud := awstest.Start(t)
+	windows := dynamo.NewWindows(client(cloud), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text)
+	limittest.RunWindow(t, windows, func(d time.Duration) { now = now.Add(d) })
+}

@@ -48,31 +48,44 @@ func (w *Window) Take(_ context.Context, name string, n int, r Rate) (State, err
 		t = &takes{}
 		w.taken[name] = t
 	}
-	t.span = seconds(float64(r.Burst) / r.PerSecond)
-	t.forget(now)
-	state := State{Allowed: len(t.times)+n <= r.Burst}
-	if state.Allowed {
-		for range n {
-			t.times = append(t.times, now)
-		}
-	}
-	state.Remaining = r.Burst - len(t.times)
-	if len(t.times) > 0 {
-		state.Reset = t.span - now.Sub(t.times[len(t.times)-1])
-	}
-	if state.Remaining <= 0 && len(t.times) > 0 {
-		state.RetryAfter = t.span - now.Sub(t.times[0])
-	}
+	t.span = r.span()
+	var state State
+	t.times, state = r.Slide(t.times, now, n)
 	return state, nil
 }
 
-// forget drops the times that are a span old.
-func (t *takes) forget(now time.Time) {
+// span is how long what was allowed counts in a window.
+func (r Rate) span() time.Duration { return seconds(float64(r.Burst) / r.PerSecond) }
+
+// Slide counts n in a window, for counts that are kept elsewhere: of the times at
+// which a name was allowed something, oldest first, it gives those that count
+// from now on, and where the name then stands.
+func (r Rate) Slide(times []time.Time, now time.Time, n int) ([]time.Time, State) {
+	span := r.span()
+	times = within(times, now, span)
+	state := State{Allowed: len(times)+n <= r.Burst}
+	if state.Allowed {
+		for range n {
+			times = append(times, now)
+		}
+	}
+	state.Remaining = r.Burst - len(times)
+	if len(times) > 0 {
+		state.Reset = span - now.Sub(times[len(times)-1])
+	}
+	if state.Remaining <= 0 && len(times) > 0 {
+		state.RetryAfter = span - now.Sub(times[0])
+	}
+	return times, state
+}
+
+// within drops the times that are a span old.
+func within(times []time.Time, now time.Time, span time.Duration) []time.Time {
 	old := 0
-	for old < len(t.times) && now.Sub(t.times[old]) >= t.span {
+	for old < len(times) && now.Sub(times[old]) >= span {
 		old++
 	}
-	t.times = append(t.times[:0], t.times[old:]...)
+	return append(times[:0], times[old:]...)
 }
 
 // forget drops the names that have nothing left.
@@ -82,7 +95,7 @@ func (w *Window) forget(now time.Time) {
 	}
 	w.forgotten = now
 	for name, t := range w.taken {
-		if t.forget(now); len(t.times) == 0 {
+		if t.times = within(t.times, now, t.span); len(t.times) == 0 {
 			delete(w.taken, name)
 		}
 	}
