@@ -13,13 +13,13 @@ FROM debian:bookworm-slim
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates ffmpeg \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --create-home --home-dir /var/lib/cutroom cutroom
+ && useradd --system --uid 10001 --create-home --home-dir /var/lib/cutroom cutroom
 # A deployer's files; without them these are the ones that are built in anyway.
 ARG CATALOG=shared/model/catalog.yaml
 ARG TIERS=shared/credential/tiers.yaml
 COPY ${CATALOG} /etc/cutroom/catalog.yaml
 COPY ${TIERS} /etc/cutroom/tiers.yaml
 COPY --from=build /program /usr/local/bin/program
-USER cutroom
+USER 10001
 WORKDIR /var/lib/cutroom
 ENTRYPOINT ["/usr/local/bin/program"]

@@ -30,6 +30,11 @@ run-gpu: build ffmpeg ## The same with models that edit, on a GPU: MODELS=path/t
 	@scripts/install-gpu.sh
 	@exec scripts/run-gpu.sh "$(MODELS)"
 
+.PHONY: images
+images: ## Build the images of the worker and of the engine server, where there is Docker.
+	@docker build --build-arg PROGRAM=cmd/worker --tag cutroom-worker .
+	@docker build --file gpu/Dockerfile --tag cutroom-engine .
+
 .PHONY: build
 build: go ## Build bin/cutroom.
 	@mkdir -p bin

@@ -55,4 +55,5 @@ rm -rf test-output
 mkdir test-output
 took "go test" "$GO" test -race -timeout 15m -artifacts -outputdir test-output ./...
 took "fuzz targets" fuzzed
+took "container files" .tools/engine/bin/hadolint Dockerfile gpu/Dockerfile
 took "engine server" scripts/test-engine.sh .tools/engine --ignore tests/models

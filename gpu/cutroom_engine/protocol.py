@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -55,7 +56,7 @@ class RunRequest(BaseModel):
     @property
     def frame_count(self) -> int:
         """How many pictures the result has: as long as the input, and at least one."""
-        return max(1, round(self.duration * self.fps))
+        return max(1, math.floor(self.duration * self.fps + 0.5))
 
     def flag(self, name: str) -> bool:
         """Whether a boolean field of the form is set."""

@@ -138,6 +138,13 @@ def test_a_video_is_made_from_text(world: MakeRunner, ask: Ask) -> None:
     assert "audio" not in found
 
 
+@pytest.mark.parametrize(
+    ("duration", "fps", "frames"), [(0, 10, 1), (0.04, 10, 1), (0.5, 5, 3), (1.5, 1, 2), (0.14, 10, 1), (5, 25, 125)]
+)
+def test_a_result_is_as_long_as_its_input(ask: Ask, duration: float, fps: int, frames: int) -> None:
+    assert ask(model="gen-pro-t2v", kind="text-to-video", duration=duration, fps=fps).frame_count == frames
+
+
 def test_an_image_is_edited(world: MakeRunner, ask: Ask, picture: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.mkdir()
