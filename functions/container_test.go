@@ -19,8 +19,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-
-	"cutroom/shared/awstest"
 )
 
 // serve runs the media container on the world until the test ends, and gives its
@@ -28,8 +26,7 @@ import (
 func (w *world) serve(t *testing.T) string {
 	t.Helper()
 	command := exec.Command(filepath.Join(built, "media"))
-	cloud := w.cloud.Proxy(t, 1, awstest.Faults{})
-	command.Env = slices.Concat(os.Environ(), w.settings, []string{"AWS_ENDPOINT_URL=" + cloud.URL, "CUTROOM_ADDR=127.0.0.1:0"})
+	command.Env = slices.Concat(os.Environ(), w.settings, []string{w.endpoint(t, "MediaTaskRole"), "CUTROOM_ADDR=127.0.0.1:0"})
 	address := &listening{found: make(chan string, 1)}
 	command.Stdout, command.Stderr = address, address
 	command.WaitDelay = 5 * time.Second
@@ -43,7 +40,6 @@ func (w *world) serve(t *testing.T) string {
 		if err := command.Wait(); err != nil {
 			t.Errorf("the container ended with %v", err)
 		}
-		cloud.HoldToRole(t, "MediaTaskRole")
 		if t.Failed() {
 			t.Logf("what the container wrote:\n%s", address.log.String())
 		}

@@ -62,15 +62,19 @@ const (
 // world is a local AWS with what the events speak of in it.
 type world struct {
 	cloud *awstest.Cloud
-	jobs  *dynamo.Jobs
-	files *dynamo.Files
-	keys  *dynamo.Keys
+	// machine is the ARN of the state machine.
+	machine string
+	jobs    *dynamo.Jobs
+	files   *dynamo.Files
+	keys    *dynamo.Keys
 	// workers tells whether any is there.
 	workers *dynamo.Workers
 	bucket  *s3.Store
 	usage   *dynamo.Usage
 	// settings are the environment of the functions, and of the worker.
 	settings []string
+	// faults are what calls of AWS meet of what is started from now on.
+	faults awstest.Faults
 }
 
 // nobody is where the jobs go that no worker is to get.
@@ -86,8 +90,9 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	machine := cloud.MakeStateMachine(t, definition)
 	settings := []string{
-		"CUTROOM_BUCKET=" + bucket, "CUTROOM_STATE_MACHINE=" + cloud.MakeStateMachine(t, definition), "CUTROOM_SECRET_ARN=" + makeSecret(t, cloud),
+		"CUTROOM_BUCKET=" + bucket, "CUTROOM_STATE_MACHINE=" + machine, "CUTROOM_SECRET_ARN=" + makeSecret(t, cloud),
 		"CUTROOM_VIDEO_QUEUE=" + cloud.MakeQueue(t, 10).URL, "CUTROOM_IMAGE_QUEUE=" + cloud.MakeQueue(t, 10).URL,
 	}
 	for name, variable := range map[string]string{
@@ -98,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	}
 	client := dynamo.NewClient(cloud.Config())
 	w := &world{
-		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"]), files: dynamo.NewFiles(client, tables["files"]), usage: dynamo.NewUsage(client, tables["usage"]),
+		cloud: cloud, machine: machine, keys: dynamo.NewKeys(client, tables["credentials"]), files: dynamo.NewFiles(client, tables["files"]), usage: dynamo.NewUsage(client, tables["usage"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
 		bucket:  s3.New(cloud.Config(), bucket), settings: append(settings, cloud.Environment()...),
@@ -157,19 +162,26 @@ func (w *world) fill(t *testing.T) {
 	must(w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// start runs a function until the test ends, within what its role allows. Settings
-// replace those of the world.
+// endpoint gives the setting by which a program calls AWS within what its role in
+// the deploy allows, and meets the faults of the world.
+func (w *world) endpoint(t *testing.T, role string) string {
+	t.Helper()
+	proxy := w.cloud.Proxy(t, 3, w.faults)
+	t.Cleanup(func() { proxy.HoldToRole(t, role) })
+	return "AWS_ENDPOINT_URL=" + proxy.URL
+}
+
+// start runs a function until the test ends. Settings replace those of the world.
 func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
 	t.Helper()
-	cloud := w.cloud.Proxy(t, 1, awstest.Faults{})
-	settings = slices.Concat(w.settings, []string{"AWS_ENDPOINT_URL=" + cloud.URL}, settings)
+	endpoint := w.endpoint(t, strings.ToUpper(name[:1])+name[1:]+"Role")
+	settings = slices.Concat(w.settings, []string{endpoint}, settings)
 	f, err := lambdatest.Start(t.Context(), lambdatest.Program(filepath.Join(built, name)), settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		f.Kill()
-		cloud.HoldToRole(t, strings.ToUpper(name[:1])+name[1:]+"Role")
 		if t.Failed() {
 			t.Logf("what %s wrote:\n%s", name, f.Log())
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"cutroom/shared/awstest"
 	"cutroom/shared/fault"
 	"cutroom/shared/file"
 	"cutroom/shared/job"
@@ -30,8 +29,7 @@ import (
 func (w *world) work(t *testing.T) {
 	t.Helper()
 	command := exec.Command(filepath.Join(built, "worker"))
-	cloud := w.cloud.Proxy(t, 1, awstest.Faults{})
-	command.Env = slices.Concat(os.Environ(), w.settings, []string{"AWS_ENDPOINT_URL=" + cloud.URL, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1", "CUTROOM_SCRATCH=" + t.TempDir()})
+	command.Env = slices.Concat(os.Environ(), w.settings, []string{w.endpoint(t, "WorkerTaskRole"), "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1", "CUTROOM_SCRATCH=" + t.TempDir()})
 	command.Stdout, command.Stderr = t.Output(), t.Output()
 	command.WaitDelay = 5 * time.Second
 	if err := command.Start(); err != nil {
@@ -44,7 +42,6 @@ func (w *world) work(t *testing.T) {
 		if err := command.Wait(); err != nil {
 			t.Errorf("the worker ended with %v", err)
 		}
-		cloud.HoldToRole(t, "WorkerTaskRole")
 	})
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		warm, err := w.workers.Warm(t.Context(), job.ImageLane)
