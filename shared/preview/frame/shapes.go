@@ -60,7 +60,7 @@ func (w *workspace) enlarge(to raster) {
 // smooth works at half size where the radius hides it.
 func (p *program) smooth(op look.Smooth) step {
 	factor := 1
-	if p.length(op.Radius) >= 3 {
+	if p.length(op.Radius) >= 2 {
 		factor = 2
 	}
 	radius := p.length(op.Radius) / float64(factor)
