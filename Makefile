@@ -82,9 +82,12 @@ synth: functions cdk ## Write the templates of the deploy. CONTEXT="-c …" says
 deploy: functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT)
 
-.PHONY: destroy
-destroy: functions cdk ## Take a deploy away, with its data. Never prod.
-	@case " $(CONTEXT) " in *"stage=prod "*) echo "prod is not destroyed by make." >&2; exit 1 ;; esac
+# A stage called prod is refused however the context is quoted: the shell reads it
+# here as it does for CDK.
+.PHONY: destroy not-prod
+not-prod:
+	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "prod is not destroyed by make." >&2; exit 1 ;; esac; done
+destroy: not-prod functions cdk ## Take a deploy away, with its data. Never prod.
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT)
 
 # SAM runs the functions in Docker, against a local AWS at ENDPOINT that has the

@@ -160,8 +160,8 @@ func (s *stack) wakeWorkers() []permission {
 // workJobs is for the workers.
 func (s *stack) workJobs() []permission {
 	return []permission{
-		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes"),
-		s.onTable("jobs", "GetItem", "Query", "UpdateItem"),
+		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
+		s.onTable("jobs", "Query", "UpdateItem"),
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.tellMissing(),
 		s.reportTasks(),

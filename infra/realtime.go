@@ -16,7 +16,7 @@ func (s *stack) newRealtime() {
 				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_BUCKET", "CUTROOM_CORS_ORIGINS",
 			},
 			may: append(s.authenticate(),
-				s.onTable("sessions", "GetItem", "BatchGetItem", "UpdateItem", "ConditionCheckItem"),
+				s.onTable("sessions", "BatchGetItem", "UpdateItem", "ConditionCheckItem"),
 				s.onTable("files", "GetItem"), s.onBlobs("files/", "GetObject"), s.tellMissing()),
 		},
 		domain: s.RealtimeDomain, idle: 120, tasks: 1,

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// `make destroy` refuses prod before it builds or asks anything, however the
+// context is written.
+func TestMakeRefusesToDestroyProd(t *testing.T) {
+	for context, refused := range map[string]bool{
+		`-c stage=prod`: true, `-c "stage=prod"`: true, `-c 'stage=prod'`: true, `-c stage="prod"`: true, `--context stage=prod`: true,
+		`--context=stage=prod`: true, `-cstage=prod`: true, `-c stage=test	-c	stage=prod -c watch=off`: true, `-c stage=prod -c protect=false`: true,
+		``: false, `-c stage=test`: false, `-c stage=prod2`: false, `-c family=prod`: false,
+	} {
+		// not-prod is the first thing that destroy does, and all of it that is
+		// tried where it is not refused.
+		target := "not-prod"
+		if refused {
+			target = "destroy"
+		}
+		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", target, "CONTEXT="+context).CombinedOutput()
+		if (err != nil) != refused || strings.Contains(string(out), "prod is not destroyed by make.") != refused {
+			t.Errorf("%q: %v %s", context, err, out)
+		}
+	}
+}
