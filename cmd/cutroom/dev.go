@@ -26,7 +26,8 @@ type devCommand struct {
 	MaxUpload setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
 	Workers   int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
 	Origins   []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
-	Engine    string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU, or the URL of an engine server on this machine, such as http://127.0.0.1:8090 (${env})."`
+	Engine    string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; or openai:URL, a server with the OpenAI interface for videos and images (${env})."`
+	EngineKey string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface (${env})."`
 	LogLevel  slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error (${env})."`
 }
 
@@ -111,7 +112,7 @@ func (c *devCommand) engineWords() string {
 	if enginechoice.IsPreview(c.Engine) {
 		return "Its preview engine edits on this machine's CPU."
 	}
-	return "The engine server at " + c.Engine + " edits."
+	return "What edits is the server at " + strings.TrimPrefix(c.Engine, "openai:") + "."
 }
 
 // reachable is an address that a client on this machine can use for a listener.

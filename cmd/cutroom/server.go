@@ -87,7 +87,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err != nil {
 		return s, err
 	}
-	edits, err := enginechoice.New(c.Engine, tools, logger)
+	edits, err := enginechoice.New(enginechoice.Config{Setting: c.Engine, Key: c.EngineKey, Tools: tools, Logger: logger})
 	if err != nil {
 		return s, err
 	}

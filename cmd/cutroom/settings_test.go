@@ -1,10 +1,12 @@
 package main_test
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +69,9 @@ func TestWrongSettings(t *testing.T) {
 		{"a level of the log that there is not", "CUTROOM_LOG_LEVEL=loud", []string{"loud"}},
 		{"an engine that there is not", "CUTROOM_ENGINE=magic", []string{"magic", "preview"}},
 		{"an engine server by a protocol that it has not", "CUTROOM_ENGINE=https://127.0.0.1:8090", []string{"https://127.0.0.1:8090", "preview"}},
+		{"an OpenAI interface at no URL", "CUTROOM_ENGINE=openai:here", []string{"here", "http"}},
+		{"an OpenAI interface for images at no URL", "CUTROOM_ENGINE=openai:http://127.0.0.1:1,", []string{`""`, "http"}},
+		{"an engine's key without such an engine", "CUTROOM_ENGINE_KEY=secret", []string{"CUTROOM_ENGINE"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + filepath.Join(t.TempDir(), "data"), c.setting}
@@ -84,7 +89,7 @@ func TestFlags(t *testing.T) {
 	for flag, setting := range map[string]string{
 		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--family": "CUTROOM_FAMILY", "--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
 		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
-		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
+		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--engine-key": "CUTROOM_ENGINE_KEY", "--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
 		"--log-level": "CUTROOM_LOG_LEVEL",
 	} {
 		if !strings.Contains(help.Stdout, flag) || !strings.Contains(help.Stdout, setting) {
@@ -180,7 +185,11 @@ func TestOneMoreModel(t *testing.T) {
     sizes: {720p: 640x640, 480p: 320x320}
     description: Make a poster of an image.
 `
-	if err := os.WriteFile(catalog, append(defaultCatalog(t), entry...), 0o600); err != nil {
+	media, inference, found := bytes.Cut(defaultCatalog(t), []byte("\ninference:\n"))
+	if !found {
+		t.Fatal("the catalog has no inference side after its media side")
+	}
+	if err := os.WriteFile(catalog, slices.Concat(media, []byte(entry), []byte("\ninference:\n"), inference), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	client := start(t, t.TempDir(), "CUTROOM_CATALOG="+catalog).Client()

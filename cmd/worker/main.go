@@ -6,8 +6,8 @@
 //
 // Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_BUCKET,
 // CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required. CUTROOM_ENGINE
-// is what edits: preview, which it is when nothing is set, or the URL of an engine
-// server that shares the disk. CUTROOM_WORKERS is how many jobs of a lane it edits
+// is what edits: preview, which it is when nothing is set, the URL of an engine
+// server that shares the disk, or openai:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is how many jobs of a lane it edits
 // at once (half of the processors; with an engine server 1), CUTROOM_SCRATCH the
 // folder for its temporary files (one in the system's), CUTROOM_ADDR the address of
 // /healthz (:8080). CUTROOM_FAMILY, CUTROOM_CATALOG and CUTROOM_ENHANCE_… are as

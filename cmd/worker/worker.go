@@ -50,7 +50,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	edits, err := enginechoice.New(engineName, tools, logger)
+	edits, err := enginechoice.New(enginechoice.Config{Setting: engineName, Key: env.Optional("CUTROOM_ENGINE_KEY"), Tools: tools, Logger: logger})
 	if err != nil {
 		return err
 	}

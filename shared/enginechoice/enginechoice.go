@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 
 	"cutroom/shared/engine"
 	"cutroom/shared/ffmpeg"
+	"cutroom/shared/openaimedia"
 	"cutroom/shared/preview"
 	"cutroom/shared/remote"
 )
@@ -16,17 +18,45 @@ import (
 // Preview names the engine that is part of this program.
 const Preview = "preview"
 
-// New makes the engine: the preview engine for "preview" or nothing, else a client
-// of the engine server at the URL. It does not look whether that server is there.
+// openAI begins the setting that names servers with the OpenAI interface.
+const openAI = "openai:"
+
+// Config is what the choice is made by.
+type Config struct {
+	// Setting is CUTROOM_ENGINE: "preview" or nothing, the URL of an engine server,
+	// or "openai:" and the URL of a server with the OpenAI interface; after a comma
+	// there may be another one, for images.
+	Setting string
+	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface.
+	Key    string
+	Tools  *ffmpeg.Tools
+	Logger *slog.Logger
+}
+
+// New makes the engine. It does not look whether a server is there.
 //
 // An error is one line that names the setting.
-func New(setting string, tools *ffmpeg.Tools, logger *slog.Logger) (engine.Engine, error) {
-	if IsPreview(setting) {
-		return preview.New(tools), nil
+func New(c Config) (engine.Engine, error) {
+	if c.Key != "" && !strings.HasPrefix(c.Setting, openAI) {
+		return nil, fmt.Errorf("CUTROOM_ENGINE_KEY: it is set, but CUTROOM_ENGINE names no server with the OpenAI interface")
 	}
-	server, err := remote.New(remote.Config{URL: setting, Logger: logger})
+	if IsPreview(c.Setting) {
+		return preview.New(c.Tools), nil
+	}
+	if urls, found := strings.CutPrefix(c.Setting, openAI); found {
+		videos, images, two := strings.Cut(urls, ",")
+		if !two {
+			images = videos
+		}
+		servers, err := openaimedia.New(openaimedia.Config{Videos: videos, Images: images, Key: c.Key, Runner: c.Tools})
+		if err != nil {
+			return nil, fmt.Errorf("CUTROOM_ENGINE: %w", err)
+		}
+		return servers, nil
+	}
+	server, err := remote.New(remote.Config{URL: c.Setting, Logger: c.Logger})
 	if err != nil {
-		return nil, fmt.Errorf("CUTROOM_ENGINE: %q is neither %s nor the URL of an engine server, such as http://127.0.0.1:8090", setting, Preview)
+		return nil, fmt.Errorf("CUTROOM_ENGINE: %q is neither %s nor the URL of an engine server, such as http://127.0.0.1:8090, nor %sURL", c.Setting, Preview, openAI)
 	}
 	return server, nil
 }

@@ -1,0 +1,179 @@
+package openaimedia
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"cutroom/shared/engine"
+)
+
+// maxVideo bounds what is downloaded, in bytes; maxRecord the record of a video.
+const (
+	maxVideo  = 2 << 30
+	maxRecord = 1 << 20
+)
+
+// record is a server's record of a video.
+type record struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	// Progress is in percent.
+	Progress float64 `json:"progress"`
+	Error    *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// generated is the share of the progress that belongs to the model.
+const generated = 0.9
+
+// video makes a video and waits for it.
+func (e *Engine) video(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+	progress(engine.Progress{Stage: "generate"})
+	made, err := e.create(ctx, spec)
+	if err != nil {
+		return ours(ctx, err)
+	}
+	target := e.videos + "/videos/" + url.PathEscape(made.ID)
+	defer e.forget(ctx, target)
+	reached := 0.0
+	err = e.await(ctx, target, made, func(percent float64) {
+		reached = max(reached, min(percent/100, 1)*generated)
+		progress(engine.Progress{Fraction: reached, Stage: "generate"})
+	})
+	if err != nil {
+		return ours(ctx, err)
+	}
+	raw := filepath.Join(spec.Folder, "generated.mp4")
+	if err := e.download(ctx, target+"/content", raw); err != nil {
+		return ours(ctx, err)
+	}
+	return e.finishVideo(ctx, spec, raw, progress)
+}
+
+// create asks for a video.
+func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	fields := []field{
+		{"prompt", spec.Prompt},
+		{"size", spec.Size.String()}, {"width", strconv.Itoa(spec.Size.Width)}, {"height", strconv.Itoa(spec.Size.Height)},
+		{"seconds", strconv.Itoa(max(1, int(math.Ceil(spec.Duration.Seconds()))))},
+		{"num_frames", strconv.Itoa(frameCount(spec))}, {"fps", strconv.Itoa(spec.FPS)},
+		{"seed", strconv.FormatUint(uint64(spec.Seed), 10)},
+	}
+	var files []file
+	if spec.Data != nil {
+		files = append(files, file{"input_reference", spec.Data})
+	}
+	body, contentType := stream(fields, files)
+	defer body.Close()
+	response, err := e.call(ctx, http.MethodPost, e.videos+"/videos", body, contentType)
+	if err != nil {
+		return record{}, err
+	}
+	made, err := readRecord(response)
+	if err == nil && made.ID == "" {
+		err = failed("The engine gave an answer that makes no sense.", true, errors.New("a video without an id"))
+	}
+	return made, err
+}
+
+// await looks at the video until it is there.
+func (e *Engine) await(ctx context.Context, target string, seen record, percent func(float64)) error {
+	ticker := time.NewTicker(e.pollEvery)
+	defer ticker.Stop()
+	for lost := 0; ; {
+		switch seen.Status {
+		case "completed":
+			return nil
+		case "failed", "cancelled":
+			reason := "no reason"
+			if seen.Error != nil {
+				reason = seen.Error.Message
+			}
+			return failed("The engine failed.", true, fmt.Errorf("the server's video is %s: %.200s", seen.Status, reason))
+		}
+		percent(seen.Progress)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		next, err := e.look(ctx, target)
+		if err == nil {
+			seen, lost = next, 0
+			continue
+		}
+		var status *statusError
+		if lost++; lost >= maxPollsLost || errors.As(err, &status) && status.status == http.StatusNotFound {
+			return failed("The engine ended in the middle of the edit.", true, err)
+		}
+	}
+}
+
+func (e *Engine) look(ctx context.Context, target string) (record, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	response, err := e.call(ctx, http.MethodGet, target, nil, "")
+	if err != nil {
+		return record{}, err
+	}
+	return readRecord(response)
+}
+
+func readRecord(response *http.Response) (record, error) {
+	defer response.Body.Close()
+	var r record
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxRecord)).Decode(&r); err != nil {
+		return r, failed("The engine gave an answer that makes no sense.", true, err)
+	}
+	return r, nil
+}
+
+// download writes what is at the address to the path.
+func (e *Engine) download(ctx context.Context, target, path string) error {
+	response, err := e.call(ctx, http.MethodGet, target, nil, "")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("openaimedia: %w", err)
+	}
+	written, err := io.Copy(file, io.LimitReader(response.Body, maxVideo+1))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("openaimedia: download: %w", err)
+	}
+	if written == 0 || written > maxVideo {
+		return failed("The engine left no result.", true, fmt.Errorf("the server's video has %d bytes", written))
+	}
+	return nil
+}
+
+// forget has the server end and delete the video; that of a run that is over is of
+// use to nobody. It is tried once, as servers also delete by themselves.
+func (e *Engine) forget(ctx context.Context, target string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
+	defer cancel()
+	if response, err := e.call(ctx, http.MethodDelete, target, nil, ""); err == nil {
+		response.Body.Close()
+	}
+}
+
+// frameCount is how many pictures the result has: as long as the input, and at
+// least one.
+func frameCount(spec engine.Spec) int {
+	return max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
+}
