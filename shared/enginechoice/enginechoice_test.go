@@ -1,0 +1,43 @@
+package enginechoice_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"cutroom/shared/enginechoice"
+)
+
+// TestChoices: which engine a setting makes, and what is said of a wrong one.
+func TestChoices(t *testing.T) {
+	for _, c := range []struct{ setting, key, want, err string }{
+		{"", "", "*preview.Engine", ""},
+		{"preview", "", "*preview.Engine", ""},
+		{"http://127.0.0.1:8090", "", "*remote.Engine", ""},
+		{"openai:http://127.0.0.1:8091", "", "*openaimedia.Engine", ""},
+		{"openai:https://a.example/v1,http://b:8092", "secret", "*openaimedia.Engine", ""},
+		{"Preview", "", "", "CUTROOM_ENGINE: "},
+		{"https://127.0.0.1:8090", "", "", "CUTROOM_ENGINE: "},
+		{"openai:", "", "", "CUTROOM_ENGINE: "},
+		{"openai:http://a,", "", "", "CUTROOM_ENGINE: "},
+		{"preview", "secret", "", "CUTROOM_ENGINE_KEY: "},
+		{"http://127.0.0.1:8090", "secret", "", "CUTROOM_ENGINE_KEY: "},
+	} {
+		made, err := enginechoice.New(enginechoice.Config{Setting: c.setting, Key: c.key})
+		if c.err != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), c.err) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%q gives the error %v, want %s…", c.setting, err, c.err)
+			}
+			continue
+		}
+		if got := fmt.Sprintf("%T", made); err != nil || got != c.want {
+			t.Errorf("%q makes %s, %v; want %s", c.setting, got, err, c.want)
+		}
+	}
+}
+
+func TestSlots(t *testing.T) {
+	if enginechoice.Slots("") < 1 || enginechoice.Slots("http://127.0.0.1:8090") != 1 || enginechoice.Slots("openai:http://a") != 1 {
+		t.Error("a server of an engine gets other than one job of a lane at once")
+	}
+}
