@@ -74,6 +74,10 @@ functions: go
 cdk:
 	@scripts/install-cdk.sh
 
+.PHONY: bootstrap
+bootstrap: functions cdk ## Prepare an account and region for deploys, once.
+	@$(CDK) bootstrap --output $(CDK_OUTDIR) $(CONTEXT)
+
 .PHONY: synth
 synth: functions cdk ## Write the templates of the deploy. CONTEXT="-c …" says what it has.
 	@$(CDK) synth --quiet --output $(CDK_OUTDIR) $(CONTEXT)
@@ -93,6 +97,8 @@ destroy: not-prod functions cdk ## Take a deploy away, with its data. Never prod
 # SAM runs the functions in Docker, against a local AWS at ENDPOINT that has the
 # tables and the bucket.
 ENDPOINT ?= http://host.docker.internal:4566
+# The key that stands in the place of the events' own.
+KEY ?= ck_sample_events
 SAM_CONTEXT = -c worker=none -c watch=off -c streaming=off -c endpoint=$(ENDPOINT) $(CONTEXT)
 SAM_TEMPLATE = cdk.out/sam/Cutroom-dev.template.json
 .PHONY: sam-template sam-api sam-invoke
@@ -100,8 +106,8 @@ sam-template: functions cdk
 	@$(CDK) synth --quiet --output cdk.out/sam $(SAM_CONTEXT)
 sam-api: sam-template ## Serve the media API from its functions by sam local.
 	@sam local start-api --template $(SAM_TEMPLATE)
-sam-invoke: sam-template ## Invoke a function: FUNCTION=jobs EVENT=events/jobs/….json
-	@sam local invoke cutroom-dev-$(FUNCTION) --event $(EVENT) --template $(SAM_TEMPLATE)
+sam-invoke: sam-template ## Invoke a function: FUNCTION=jobs EVENT=events/jobs/….json KEY=ck_…
+	@sed 's/ck_sample_events/$(KEY)/' $(EVENT) | sam local invoke cutroom-dev-$(FUNCTION) --event - --template $(SAM_TEMPLATE)
 
 .PHONY: clean
 clean: ## Delete what was built. Data (.cutroom) stays.

@@ -182,3 +182,24 @@ func TestListingKeysMakesNoFolder(t *testing.T) {
 		}
 	}
 }
+
+// Keys of a deploy are managed with the deployer's own access to AWS. What of it is
+// missing is told in one line.
+func TestKeysOfADeployWithoutAccess(t *testing.T) {
+	nowhere := []string{
+		"HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PROFILE=", "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_DEFAULT_REGION=",
+		"AWS_CONFIG_FILE=" + t.TempDir() + "/config", "AWS_SHARED_CREDENTIALS_FILE=" + t.TempDir() + "/credentials",
+	}
+	for _, c := range []struct{ region, says string }{
+		{"AWS_REGION=", "no region of AWS is chosen: set AWS_REGION"},
+		{"AWS_REGION=eu-central-1", "there are no credentials of AWS: set AWS_PROFILE, or AWS_ACCESS_KEY_ID"},
+	} {
+		ended, err := program.Run(bounded(t), append(nowhere, c.region), "keys", "create", "--stage", "prod", "--account", "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended.ExitCode == 0 || !strings.Contains(ended.Stderr, c.says) || strings.Count(ended.Stderr, "\n") != 1 {
+			t.Errorf("exit code %d, %q, want %q", ended.ExitCode, ended.Stderr, c.says)
+		}
+	}
+}

@@ -10,8 +10,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/logging"
 
 	"cutroom/shared/credential"
 	"cutroom/shared/dynamo"
@@ -132,13 +134,31 @@ type keysFlags struct {
 	Stage string `help:"Stage of a deploy in AWS, whose keys to manage; without it they are those of the data folder."`
 }
 
+// deployer gives what clients of AWS are made with by whoever manages a deploy.
+// Profiles and single sign-on count, as with the tools of AWS.
+//
+// Errors: what is missing, and how it is set.
+func deployer(ctx context.Context) (aws.Config, error) {
+	// What the SDK would log on its way is in its error.
+	settings, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("read the configuration of AWS: %w", err)
+	}
+	if settings.Region == "" {
+		return aws.Config{}, errors.New("no region of AWS is chosen: set AWS_REGION, or AWS_PROFILE to a profile that has one")
+	}
+	if _, err := settings.Credentials.Retrieve(ctx); err != nil {
+		return aws.Config{}, fmt.Errorf("there are no credentials of AWS: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (%w)", err)
+	}
+	return settings, nil
+}
+
 // withStore opens the keys for a while.
 func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) error) error {
 	if f.Stage != "" {
-		// Profiles and single sign-on count here, as with the tools of AWS.
-		settings, err := config.LoadDefaultConfig(ctx)
+		settings, err := deployer(ctx)
 		if err != nil {
-			return fmt.Errorf("read the configuration of AWS: %w", err)
+			return err
 		}
 		err = use(dynamo.NewKeys(dynamo.NewClient(settings), dynamo.TableName(f.Stage, "credentials")))
 		var none *types.ResourceNotFoundException
