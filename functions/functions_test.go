@@ -188,3 +188,17 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	})
 	return f
 }
+
+// A function's program is small, as Lambda loads it at each start: 16 MB at most.
+func TestProgramsAreSmall(t *testing.T) {
+	const most = 16_000_000
+	for _, name := range names {
+		info, err := os.Stat(filepath.Join(built, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > most {
+			t.Errorf("%s has %d bytes, more than %d", name, info.Size(), most)
+		}
+	}
+}
