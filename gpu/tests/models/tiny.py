@@ -68,7 +68,7 @@ def _wan_parts(in_channels: int = 16, **transformer: Any) -> dict[str, Any]:
             num_layers=3,
             cross_attn_norm=True,
             qk_norm="rms_norm_across_heads",
-            rope_max_seq_len=32,
+            rope_max_seq_len=128,
             **transformer,
         ),
     }
