@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"cutroom/shared/awsmedia"
 	"cutroom/shared/httpserver"
@@ -46,7 +47,7 @@ func main() {
 
 // run serves until the context ends, and lets requests finish.
 func run(ctx context.Context, logger *slog.Logger) error {
-	clients, err := config.LoadDefaultConfig(ctx)
+	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return fmt.Errorf("the configuration of AWS: %w", err)
 	}

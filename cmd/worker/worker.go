@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"cutroom/shared/dynamo"
 	"cutroom/shared/enginechoice"
@@ -68,7 +69,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		return err
 	}
 	defer health.stop()
-	clients, err := config.LoadDefaultConfig(ctx)
+	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return fmt.Errorf("the configuration of AWS: %w", err)
 	}

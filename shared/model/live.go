@@ -26,9 +26,6 @@ func NewLive(catalog *Catalog) *Live {
 // Catalog gives the catalog as it is now. A call reads it once and keeps it.
 func (l *Live) Catalog() *Catalog { return l.current.Load() }
 
-// Inference gives the inference model that has the slug now.
-func (l *Live) Inference(slug string) (*Inference, bool) { return l.Catalog().Inference(slug) }
-
 // Knows reports whether any model has the name now.
 func (l *Live) Knows(name string) bool { return l.Catalog().Knows(name) }
 

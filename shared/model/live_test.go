@@ -54,7 +54,7 @@ func TestALiveCatalogFollowsItsFile(t *testing.T) {
 		if changed != step.changed || (err == nil) != (step.err == "") || err != nil && !strings.Contains(err.Error(), step.err) {
 			t.Errorf("%s: got %v, %v; want %v, %q", step.name, changed, err, step.changed, step.err)
 		}
-		if _, ok := live.Inference(step.knows); !ok || !live.Knows(step.knows) {
+		if _, ok := live.Catalog().Inference(step.knows); !ok || !live.Knows(step.knows) {
 			t.Errorf("%s: %s is unknown", step.name, step.knows)
 		}
 	}
@@ -79,7 +79,7 @@ func TestALiveCatalogLooksWhenAsked(t *testing.T) {
 	ask <- os.Interrupt
 	// The second is received only once the first has been dealt with.
 	ask <- os.Interrupt
-	if _, ok := live.Inference("org/big-model:70b"); !ok {
+	if _, ok := live.Catalog().Inference("org/big-model:70b"); !ok {
 		t.Error("the new model is unknown")
 	}
 	stop()
