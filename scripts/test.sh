@@ -53,10 +53,11 @@ took "go vet" "$GO" vet ./...
 # Pictures that tests take of pages are kept there.
 rm -rf test-output
 mkdir test-output
-# The bindings of the CDK are large: the deploy is described by one goroutine, and
-# its tests are compiled without the race detector.
-took "go test" "$GO" test -race -timeout 15m -artifacts -outputdir test-output $("$GO" list ./... | grep -v '^cutroom/infra')
-took "go test of the deploy" "$GO" test -timeout 15m ./infra/...
+# The race detector takes several times as long, which what draws and reads
+# pictures on one goroutine need not, nor what describes the deploy.
+plain=$("$GO" list ./infra/... ./shared/look/... ./shared/media/... ./shared/preview ./shared/preview/scene)
+took "go test" "$GO" test -timeout 15m $plain
+took "go test -race" "$GO" test -race -timeout 15m -artifacts -outputdir test-output $("$GO" list ./... | grep -vxF "$plain")
 took "fuzz targets" fuzzed
 took "container files" .tools/engine/bin/hadolint Dockerfile gpu/Dockerfile
 took "engine server" scripts/test-engine.sh .tools/engine --ignore tests/models
