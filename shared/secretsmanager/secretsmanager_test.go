@@ -1,10 +1,12 @@
 package secretsmanager_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
 	"cutroom/shared/awstest"
 	"cutroom/shared/gateway"
@@ -13,9 +15,15 @@ import (
 
 func makeSecret(t *testing.T, cloud *awstest.Cloud, name, text string) string {
 	t.Helper()
-	made, err := secretsmanager.NewFromConfig(cloud.Config()).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: &name, SecretString: &text,
-	})
+	client := secretsmanager.NewFromConfig(cloud.Config())
+	_, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: &name, SecretString: &text})
+	// That it exists is the end of a call whose answer was lost and that was
+	// repeated.
+	var exists *types.ResourceExistsException
+	if err != nil && !errors.As(err, &exists) {
+		t.Fatal(err)
+	}
+	made, err := client.DescribeSecret(t.Context(), &secretsmanager.DescribeSecretInput{SecretId: &name})
 	if err != nil {
 		t.Fatal(err)
 	}

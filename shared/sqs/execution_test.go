@@ -70,7 +70,9 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.report(t.Context(), h, token); err != nil {
+			// A conflict is a report that was taken, whose answer was lost on the
+			// way: what it did is looked at below.
+			if err := c.report(t.Context(), h, token); err != nil && !fault.Is(err, fault.Conflict) {
 				t.Fatal(err)
 			}
 			status := h.stopped(t, cloud.Config(), "job_1")
