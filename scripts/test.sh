@@ -55,9 +55,11 @@ rm -rf test-output
 mkdir test-output
 # The race detector takes several times as long, which what draws and reads
 # pictures on one goroutine need not, nor what describes the deploy.
+# Many tests wait for programs that they start: four packages at a time keep two
+# processors busy.
 plain=$("$GO" list ./infra/... ./shared/look/... ./shared/media/... ./shared/preview ./shared/preview/scene)
-took "go test" "$GO" test -timeout 15m $plain
-took "go test -race" "$GO" test -race -timeout 15m -artifacts -outputdir test-output $("$GO" list ./... | grep -vxF "$plain")
+took "go test" "$GO" test -p 4 -timeout 15m $plain
+took "go test -race" "$GO" test -p 4 -race -timeout 15m -artifacts -outputdir test-output $("$GO" list ./... | grep -vxF "$plain")
 took "fuzz targets" fuzzed
 took "container files" .tools/engine/bin/hadolint Dockerfile gpu/Dockerfile
 took "engine server" scripts/test-engine.sh .tools/engine --ignore tests/models
