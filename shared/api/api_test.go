@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -15,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,6 +28,7 @@ import (
 	"cutroom/shared/limit"
 	"cutroom/shared/media/mediatest"
 	"cutroom/shared/model"
+	"cutroom/shared/programtest"
 	"cutroom/shared/sqlite"
 	"cutroom/shared/uptime"
 )
@@ -84,7 +83,7 @@ type world struct {
 	sweeper *file.Sweeper
 	catalog *model.Catalog
 	later   atomic.Int64 // by how much the clock is ahead, in ns
-	log     *syncBuffer
+	log     *programtest.Output
 }
 
 // ownTime passes only as the test lets it.
@@ -94,7 +93,7 @@ func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.later.Lo
 
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
-	w := &world{t: t, log: &syncBuffer{}, root: filepath.Join(t.TempDir(), "blobs")}
+	w := &world{t: t, log: &programtest.Output{}, root: filepath.Join(t.TempDir(), "blobs")}
 	ctx := t.Context()
 	must := func(err error) {
 		t.Helper()
@@ -183,24 +182,6 @@ func newWorld(t *testing.T, s setup) *world {
 		}
 	})
 	return w
-}
-
-// syncBuffer is a log that may be read while it is written.
-type syncBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }
 
 // answer is what a client sees.

@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -23,6 +22,7 @@ import (
 	"cutroom/shared/httpserver"
 	"cutroom/shared/limit"
 	"cutroom/shared/model"
+	"cutroom/shared/programtest"
 	"cutroom/shared/sqlite"
 )
 
@@ -64,7 +64,7 @@ type world struct {
 	meter    *meter
 	observer *observer
 	keys     *sqlite.Keys
-	log      *syncBuffer
+	log      *programtest.Output
 	later    atomic.Int64 // by how much the clock is ahead, in ns
 	catalog  atomic.Pointer[model.Catalog]
 	setup    setup
@@ -88,7 +88,7 @@ inference:
 
 func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
-	w := &world{t: t, meter: &meter{}, observer: &observer{}, log: &syncBuffer{}, setup: s}
+	w := &world{t: t, meter: &meter{}, observer: &observer{}, log: &programtest.Output{}, setup: s}
 	ctx := t.Context()
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: w.now})
 	must(t, err)
@@ -405,24 +405,6 @@ func (w *world) eventually(what string, so func() bool) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-}
-
-// syncBuffer is a log that a test can read.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 func must(t testing.TB, err error) {

@@ -25,6 +25,7 @@ import (
 	"cutroom/shared/folder"
 	"cutroom/shared/httpserver"
 	"cutroom/shared/model"
+	"cutroom/shared/programtest"
 	"cutroom/shared/realtime"
 	"cutroom/shared/session"
 	"cutroom/shared/sqlite"
@@ -60,7 +61,7 @@ type world struct {
 	files   *file.Service
 	blobs   *folder.Store
 	engine  *painter
-	log     *syncBuffer
+	log     *programtest.Output
 	// asleep is how long the process seems to have been stopped, in ns.
 	asleep atomic.Int64
 	// stop stops the server as the end of its program does, and waits for it.
@@ -69,7 +70,7 @@ type world struct {
 
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
-	w := &world{t: t, engine: &painter{}, log: &syncBuffer{}}
+	w := &world{t: t, engine: &painter{}, log: &programtest.Output{}}
 	ctx := t.Context()
 	must := func(err error) {
 		t.Helper()
@@ -303,24 +304,6 @@ func plain(width, height int, fill color.Color) []byte {
 		panic(err) // the buffer takes everything
 	}
 	return out.Bytes()
-}
-
-// syncBuffer is a log that may be read while it is written.
-type syncBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }
 
 // eventually waits for what happens a moment after its cause.
