@@ -45,6 +45,8 @@ type jobRecord struct {
 	Deadline    string     `dynamodbav:"deadline"`
 	StartedAt   string     `dynamodbav:"started_at,omitempty"`
 	CompletedAt string     `dynamodbav:"completed_at,omitempty"`
+	Webhook     string     `dynamodbav:"webhook,omitempty"`
+	Trace       string     `dynamodbav:"trace,omitempty"`
 	// Result and Failure are JSON.
 	Result  string `dynamodbav:"result,omitempty"`
 	Failure string `dynamodbav:"failure,omitempty"`
@@ -73,7 +75,8 @@ func jobItems(j job.Job) (record, request item, err error) {
 	ttl := j.Deadline.Add(recordAge).Unix()
 	record, err = attributevalue.MarshalMap(jobRecord{
 		ID: j.ID, Part: recordPart, Account: j.Account, Key: j.Key, Model: j.Model, Lane: j.Lane, Seed: j.Seed,
-		Status: j.Status, CreatedAt: writeTime(j.CreatedAt), Deadline: writeTime(j.Deadline), TTL: ttl,
+		Status: j.Status, CreatedAt: writeTime(j.CreatedAt), Deadline: writeTime(j.Deadline),
+		Webhook: j.Webhook, Trace: j.Trace, TTL: ttl,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("record of job %s: %w", j.ID, err)
@@ -106,7 +109,7 @@ func readRecord(recordItem item) (job.Job, error) {
 	}
 	j := job.Job{
 		ID: r.ID, Account: r.Account, Key: r.Key, Model: r.Model, Lane: r.Lane, Seed: r.Seed,
-		Status: r.Status, Progress: r.Progress, Runs: r.Runs, Nonce: r.Nonce,
+		Status: r.Status, Progress: r.Progress, Runs: r.Runs, Nonce: r.Nonce, Webhook: r.Webhook, Trace: r.Trace,
 	}
 	for _, t := range []struct {
 		to   *time.Time

@@ -135,6 +135,11 @@ type Job struct {
 	Lane    Lane
 	Seed    uint32
 	Request Request
+	// Webhook is the URL that is told of the job's end; empty tells nobody.
+	Webhook string
+	// Trace is the W3C trace context of the submission (its traceparent), so
+	// that what a worker does shows up beneath it; empty where it is not traced.
+	Trace string
 
 	Status Status
 	// Progress is 0 to 1 and never falls.

@@ -13,7 +13,7 @@ import (
 )
 
 const jobColumns = `job.id, account, key, model, lane, seed, status, progress, runs, nonce,
-	created_at, deadline, started_at, completed_at, result, failure, job_request.body`
+	created_at, deadline, started_at, completed_at, result, failure, webhook, trace, job_request.body`
 
 // selectJob begins every query that gives whole jobs.
 const (
@@ -42,7 +42,7 @@ func scanJob(r row) (job.Job, error) {
 		request                []byte
 	)
 	err := r.Scan(&j.ID, &j.Account, &j.Key, &j.Model, &j.Lane, &j.Seed, &j.Status, &j.Progress, &j.Runs, &j.Nonce,
-		&createdAt, &deadline, &startedAt, &completedAt, &result, &failure, &request)
+		&createdAt, &deadline, &startedAt, &completedAt, &result, &failure, &j.Webhook, &j.Trace, &request)
 	if err != nil {
 		return job.Job{}, err
 	}
