@@ -23,6 +23,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/credential"
+	"cutroom/shared/programtest"
 	"cutroom/shared/session"
 	"cutroom/shared/sqlite"
 	"cutroom/shared/uptime"
@@ -38,24 +39,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err) // package testing has the flag
 	}
-	os.Exit(runAll(m))
-}
-
-// runAll builds the program and runs the tests. It is a function of its own
-// because os.Exit runs no deferred calls.
-func runAll(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "realtime-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(folder)
-	program = filepath.Join(folder, "realtime")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
+	os.Exit(programtest.Main(m, "cutroom/cmd/realtime", &program))
 }
 
 const (

@@ -1,23 +1,23 @@
 package deployment
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"cutroom/shared/programtest"
 )
 
 // workerProcess is a worker that takes jobs from the deployed queues.
 type workerProcess struct {
 	command *exec.Cmd
-	log     *output
+	log     *programtest.Output
 	gone    chan struct{}
 }
 
@@ -25,7 +25,7 @@ type workerProcess struct {
 // deploy gives it. It ends with the test.
 func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess {
 	t.Helper()
-	w := &workerProcess{command: exec.Command(d.worker), log: &output{}, gone: make(chan struct{})}
+	w := &workerProcess{command: exec.Command(d.worker), log: &programtest.Output{}, gone: make(chan struct{})}
 	w.command.Env = append(d.environment(),
 		"CUTROOM_JOBS_TABLE="+d.outputs["JobsTableName"], "CUTROOM_BUCKET="+d.outputs["BucketName"],
 		"CUTROOM_VIDEO_QUEUE="+d.outputs["VideoQueueUrl"], "CUTROOM_IMAGE_QUEUE="+d.outputs["ImageQueueUrl"],
@@ -89,22 +89,4 @@ func brokenEngine(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return "PATH=" + folder + string(os.PathListSeparator) + os.Getenv("PATH")
-}
-
-// output gathers what a process writes.
-type output struct {
-	mu      sync.Mutex
-	written bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.written.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.written.String()
 }

@@ -3,7 +3,6 @@
 package awstest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,11 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"cutroom/shared/programtest"
 )
 
 const (
@@ -37,7 +37,7 @@ type Cloud struct {
 	URL string
 
 	command *exec.Cmd
-	log     *log
+	log     *programtest.Output
 	ended   chan struct{}
 	made    counter
 }
@@ -104,7 +104,7 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 	if err != nil {
 		return nil, err
 	}
-	cloud := &Cloud{URL: "http://" + address, log: &log{}, ended: make(chan struct{})}
+	cloud := &Cloud{URL: "http://" + address, log: &programtest.Output{Limit: logSize}, ended: make(chan struct{})}
 	cloud.command = exec.Command(python, "-m", "ministack")
 	cloud.command.Dir = folder
 	cloud.command.Env = append(os.Environ(),
@@ -207,35 +207,13 @@ func ConfigFor(url string) aws.Config {
 	}
 }
 
+// logSize bounds what is kept of the local AWS's log, in bytes.
+const logSize = 64 << 10
+
 // Environment is what makes the AWS clients of a program use the local AWS.
 func (c *Cloud) Environment() []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + c.URL, "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region,
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true",
 	}
-}
-
-// log keeps the end of what the process writes.
-type log struct {
-	mu      sync.Mutex
-	written bytes.Buffer
-}
-
-// logSize bounds the log that is kept, in bytes.
-const logSize = 64 << 10
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.written.Write(p)
-	if over := l.written.Len() - logSize; over > 0 {
-		l.written.Next(over)
-	}
-	return len(p), nil
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.written.String()
 }

@@ -1,14 +1,14 @@
 package lambdatest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
 	"runtime"
-	"sync"
 	"time"
+
+	"cutroom/shared/programtest"
 )
 
 // errEnded is the error of an invocation whose process is gone.
@@ -22,7 +22,7 @@ const Timeout = time.Minute
 type Function struct {
 	api *runtimeAPI
 	cmd *exec.Cmd
-	log *log
+	log *programtest.Output
 	// ended is closed once the process is gone.
 	ended   chan struct{}
 	started time.Duration
@@ -37,7 +37,7 @@ func Start(ctx context.Context, program Program, settings ...string) (*Function,
 	if err != nil {
 		return nil, err
 	}
-	f := &Function{api: api, cmd: exec.Command(string(program)), log: &log{}, ended: make(chan struct{})}
+	f := &Function{api: api, cmd: exec.Command(string(program)), log: &programtest.Output{}, ended: make(chan struct{})}
 	f.cmd.Env = append([]string{
 		"AWS_LAMBDA_RUNTIME_API=" + api.address(),
 		"AWS_LAMBDA_FUNCTION_NAME=test", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512",
@@ -90,22 +90,4 @@ func (f *Function) Kill() {
 	_ = f.cmd.Process.Kill() // fails when it is gone already
 	<-f.ended
 	f.api.close()
-}
-
-// log keeps what a process writes.
-type log struct {
-	mu      sync.Mutex
-	written bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.written.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.written.String()
 }

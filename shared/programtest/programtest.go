@@ -39,12 +39,17 @@ type Output struct {
 
 	mu      sync.Mutex
 	written bytes.Buffer
+	grown   chan struct{}
 }
 
-// Write keeps the bytes.
+// Write keeps the bytes, and wakes who waits for More.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.grown != nil {
+		close(o.grown)
+		o.grown = nil
+	}
 	o.written.Write(p)
 	if over := o.written.Len() - o.Limit; o.Limit > 0 && over > 0 {
 		o.written.Next(over)
@@ -57,4 +62,14 @@ func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.written.String()
+}
+
+// More gives a channel that the next write closes.
+func (o *Output) More() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.grown == nil {
+		o.grown = make(chan struct{})
+	}
+	return o.grown
 }

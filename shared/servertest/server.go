@@ -1,16 +1,16 @@
 package servertest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"os/exec"
 	"regexp"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
+
+	"cutroom/shared/programtest"
 )
 
 // Server is a running `cutroom dev`. Whoever starts one ends it, by Stop or Kill;
@@ -18,7 +18,7 @@ import (
 type Server struct {
 	cmd *exec.Cmd
 	// printed is what it wrote to stdout, log what it wrote to stderr.
-	printed, log *output
+	printed, log *programtest.Output
 	// ended is closed once the process is gone and all that it wrote was read.
 	ended chan struct{}
 }
@@ -39,7 +39,7 @@ func (p Program) Start(ctx context.Context, data string, settings ...string) (*S
 
 // Launch starts a server on the data folder and does not wait until it serves.
 func (p Program) Launch(data string, settings ...string) (*Server, error) {
-	server := &Server{printed: newOutput(), log: newOutput(), ended: make(chan struct{})}
+	server := &Server{printed: &programtest.Output{}, log: &programtest.Output{}, ended: make(chan struct{})}
 	server.cmd = exec.Command(string(p), "dev")
 	server.cmd.Env = environment(append([]string{
 		"CUTROOM_DATA=" + data,
@@ -76,7 +76,7 @@ var address = regexp.MustCompile(`(?m)^\s*Media API\s+(http://\S+)$`)
 // Errors: with the log when the server ended instead; the context's.
 func (s *Server) Ready(ctx context.Context) error {
 	for {
-		more := s.printed.more()
+		more := s.printed.More()
 		if s.URL() != "" && s.healthy(ctx) {
 			return nil
 		}
@@ -178,34 +178,4 @@ func (s *Server) end(ctx context.Context, target int, signal syscall.Signal) (in
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill() // fails when it is gone already
 	<-s.ended
-}
-
-// output keeps what a process writes, and wakes who waits for more of it.
-type output struct {
-	mu      sync.Mutex
-	written bytes.Buffer
-	grown   chan struct{}
-}
-
-func newOutput() *output { return &output{grown: make(chan struct{})} }
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	close(o.grown)
-	o.grown = make(chan struct{})
-	return o.written.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.written.String()
-}
-
-// more gives a channel that is closed by the next write.
-func (o *output) more() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.grown
 }
