@@ -1,0 +1,190 @@
+// Package xray makes documents of AWS X-Ray out of spans of OpenTelemetry, and
+// hands those of a function to the X-Ray daemon that Lambda runs beside it.
+//
+// The format is that of "AWS X-Ray segment documents" in the developer guide of
+// X-Ray; its trace ids are those of W3C Trace Context, written 1-xxxxxxxx-xxx….
+package xray
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	api "go.opentelemetry.io/otel/trace"
+)
+
+// maxName is how long the name of a document may be, in code points.
+const maxName = 200
+
+// The attributes that a document has fields of its own for (OpenTelemetry's
+// semantic conventions).
+const (
+	methodAttribute    = "http.request.method"
+	statusAttribute    = "http.response.status_code"
+	routeAttribute     = "http.route"
+	systemAttribute    = "rpc.system"
+	serviceAttribute   = "rpc.service"
+	operationAttribute = "rpc.method"
+	// AWSSystem is the value of rpc.system of calls of AWS.
+	AWSSystem = "aws-api"
+)
+
+// document is a segment or a subsegment. Times are seconds since 1970.
+type document struct {
+	Name        string         `json:"name"`
+	ID          string         `json:"id"`
+	TraceID     string         `json:"trace_id"`
+	ParentID    string         `json:"parent_id,omitempty"`
+	Start       json.Number    `json:"start_time"`
+	End         json.Number    `json:"end_time"`
+	Type        string         `json:"type,omitempty"`
+	Namespace   string         `json:"namespace,omitempty"`
+	Error       bool           `json:"error,omitempty"`
+	Fault       bool           `json:"fault,omitempty"`
+	Throttle    bool           `json:"throttle,omitempty"`
+	HTTP        *exchange      `json:"http,omitempty"`
+	AWS         *call          `json:"aws,omitempty"`
+	Annotations map[string]any `json:"annotations,omitempty"`
+	Metadata    map[string]any `json:"metadata,omitempty"`
+}
+
+type exchange struct {
+	Request struct {
+		Method string `json:"method"`
+		// URL is the pattern of the route: an address may hold ids and keys.
+		URL string `json:"url,omitempty"`
+	} `json:"request"`
+	Response struct {
+		Status int64 `json:"status,omitempty"`
+	} `json:"response"`
+}
+
+type call struct {
+	Operation string `json:"operation"`
+}
+
+// Segment gives the document of a span in a program of its own: what the program
+// was asked for from elsewhere is a segment named after the program, and all
+// beneath it are subsegments.
+func Segment(span sdk.ReadOnlySpan, program string) ([]byte, error) {
+	d := documentOf(span)
+	if parent := span.Parent(); parent.IsValid() && !parent.IsRemote() {
+		d.Type = "subsegment"
+	} else {
+		d.Annotations["operation"] = d.Name
+		d.Name = nameOf(program)
+	}
+	return encode(d)
+}
+
+// Subsegment gives the document of a span in a function, whose segment is Lambda's.
+func Subsegment(span sdk.ReadOnlySpan) ([]byte, error) {
+	d := documentOf(span)
+	d.Type = "subsegment"
+	return encode(d)
+}
+
+func encode(d document) ([]byte, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("xray: %w", err)
+	}
+	return text, nil
+}
+
+func documentOf(span sdk.ReadOnlySpan) document {
+	context := span.SpanContext()
+	d := document{
+		Name: nameOf(span.Name()), ID: context.SpanID().String(), TraceID: traceID(context.TraceID()),
+		Start: seconds(span.StartTime()), End: seconds(span.EndTime()),
+		Fault: span.Status().Code == codes.Error, Annotations: map[string]any{},
+	}
+	if parent := span.Parent(); parent.HasSpanID() {
+		d.ParentID = parent.SpanID().String()
+	}
+	if span.SpanKind() == api.SpanKindClient {
+		d.Namespace = "remote"
+	}
+	d.describe(span)
+	for _, event := range span.Events() {
+		if d.Metadata == nil {
+			d.Metadata = map[string]any{}
+		}
+		d.Metadata[event.Name] = seconds(event.Time)
+	}
+	return d
+}
+
+// describe takes the attributes over: what no field stands for is an annotation,
+// by which X-Ray finds traces.
+func (d *document) describe(span sdk.ReadOnlySpan) {
+	var http exchange
+	for _, attribute := range span.Attributes() {
+		switch value := attribute.Value; string(attribute.Key) {
+		case methodAttribute:
+			http.Request.Method = value.AsString()
+		case routeAttribute:
+			http.Request.URL = value.AsString()
+		case statusAttribute:
+			status := value.AsInt64()
+			http.Response.Status = status
+			d.Error, d.Throttle = status >= 400 && status < 500, status == 429
+			d.Fault = d.Fault || status >= 500
+		case systemAttribute:
+			if value.AsString() == AWSSystem {
+				d.Namespace = "aws"
+			}
+		case serviceAttribute:
+			d.Name = nameOf(value.AsString())
+		case operationAttribute:
+			d.AWS = &call{Operation: value.AsString()}
+		default:
+			d.Annotations[annotationKey(string(attribute.Key))] = value.AsInterface()
+		}
+	}
+	if http.Request.Method != "" {
+		d.HTTP = &http
+	}
+}
+
+// traceID writes the id of a trace as X-Ray does.
+func traceID(id api.TraceID) string {
+	text := id.String()
+	return "1-" + text[:8] + "-" + text[8:]
+}
+
+// seconds writes a time with all its digits, which a float64 has not.
+func seconds(t time.Time) json.Number {
+	return json.Number(fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000))
+}
+
+// nameOf leaves of a name what a document's may have.
+func nameOf(name string) string {
+	kept := []rune(strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune(" _.:/%&#=+-@", c) {
+			return c
+		}
+		return -1
+	}, name))
+	if len(kept) > maxName {
+		kept = kept[:maxName]
+	}
+	if len(kept) == 0 {
+		return "unnamed"
+	}
+	return string(kept)
+}
+
+// annotationKey makes a key of letters, digits and underscores.
+func annotationKey(key string) string {
+	return strings.Map(func(c rune) rune {
+		if c < unicode.MaxASCII && (unicode.IsLetter(c) || unicode.IsDigit(c)) {
+			return c
+		}
+		return '_'
+	}, key)
+}
