@@ -10,6 +10,7 @@ import (
 	"cutroom/shared/fault"
 	"cutroom/shared/job"
 	"cutroom/shared/model"
+	"cutroom/shared/trace"
 )
 
 // submitTime is how long the acceptance of a job may take.
@@ -83,7 +84,7 @@ func (s *service) submit(r *http.Request, c call) (job.Job, error) {
 	in.kept = true
 	accepted, err := s.Jobs.Submit(ctx, job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
-		Seed: *order.seed, Request: order.request,
+		Seed: *order.seed, Request: order.request, Trace: trace.Parent(ctx),
 	}, who.Tier.PendingJobs)
 	in.kept = !refused(err)
 	return accepted, err

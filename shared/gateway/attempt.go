@@ -47,8 +47,10 @@ func (c *completion) serve() *Error {
 			return full
 		}
 		tried = append(tried, l.upstream)
-		f := c.attempt(l)
+		call := c.beginCall(l)
+		f := c.attempt(l, call.parent)
 		if f == nil {
+			c.endCall(call, Succeeded)
 			l.release(Succeeded, 0, c.Now())
 			c.Observer.Attempted(Attempt{c.pool.model.ID, l.row.Name, Succeeded})
 			return nil
@@ -56,6 +58,7 @@ func (c *completion) serve() *Error {
 		if c.r.Context().Err() != nil {
 			f.outcome, f.elsewhere = Abandoned, false
 		}
+		c.endCall(call, f.outcome)
 		l.release(f.outcome, f.rest, c.Now())
 		c.Observer.Attempted(Attempt{c.pool.model.ID, l.row.Name, f.outcome})
 		if f.outcome == Failed || f.outcome == TimedOut || f.outcome == Overloaded {
@@ -70,8 +73,9 @@ func (c *completion) serve() *Error {
 	return last
 }
 
-// attempt calls one upstream and passes its answer on.
-func (c *completion) attempt(l lease) *failure {
+// attempt calls one upstream, which goes on with the trace of the parent, and
+// passes its answer on.
+func (c *completion) attempt(l lease, parent string) *failure {
 	secret, err := l.secret.get(c.r.Context())
 	if err != nil {
 		return failed(err)
@@ -79,7 +83,7 @@ func (c *completion) attempt(l lease) *failure {
 	c.asked = true
 	r, err := l.transport.call(c.r.Context(), outgoing{
 		target: l.urls[c.route], body: c.request.Body(l.row.Model), stream: c.request.Stream,
-		secret: secret, firstByte: c.firstByte(),
+		secret: secret, firstByte: c.firstByte(), traceparent: parent,
 	})
 	if err != nil {
 		return unreachable(err)

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"cutroom/shared/credential"
 	"cutroom/shared/fault"
 	"cutroom/shared/httpserver"
@@ -48,6 +50,9 @@ type Config struct {
 	// Embedded is the model server that the base URL "embedded:" stands for; nil
 	// where there is none.
 	Embedded http.Handler
+	// Tracer makes a span of every call of an upstream, and lets the upstream go on
+	// with the trace; nil does neither.
+	Tracer trace.Tracer
 	// Observer learns what happens; nil where nobody wants to know. Metrics
 	// answers GET /metrics; nil where it is not there.
 	Observer Observer

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"cutroom/shared/trace"
 )
 
 // generalTransport carries calls by http.Transport: over TLS, by HTTP/2 where
@@ -30,6 +32,9 @@ func (t *generalTransport) call(ctx context.Context, o outgoing) (reply, error) 
 	}
 	if o.secret != "" {
 		header["Authorization"] = []string{"Bearer " + o.secret}
+	}
+	if o.traceparent != "" {
+		header[trace.Header] = []string{o.traceparent}
 	}
 	request := (&http.Request{
 		Method: http.MethodPost, URL: o.target, Host: o.target.Host, Header: header,

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"cutroom/shared/trace"
 )
 
 // maxInterim bounds how many interim answers (1xx) may come before the final one.
@@ -183,6 +185,9 @@ func (c *plainConn) send(o outgoing) error {
 	}
 	if o.secret != "" {
 		field("\r\nAuthorization: Bearer ", o.secret)
+	}
+	if o.traceparent != "" {
+		field("\r\n"+trace.Header+": ", o.traceparent)
 	}
 	_, _ = w.WriteString("\r\nContent-Length: ")
 	_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(len(o.body)), 10))

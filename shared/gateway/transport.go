@@ -52,6 +52,8 @@ type outgoing struct {
 	// unique among all calls for others.
 	secret string
 	stream bool
+	// traceparent is left out where it is empty: it is of the gateway's own trace.
+	traceparent string
 	// firstByte is how long the answer may be in coming.
 	firstByte time.Duration
 }

@@ -44,7 +44,8 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	e := &exchange{id: requestID(r.Header, c.NewRequestID)}
 	w.Header().Set(requestIDHeader, e.id)
-	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e))
+	ctx, span := begin(c.Tracer, r)
+	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 
 	controller := http.NewResponseController(w)
 	body := newBody(r, controller, c.Stall)
@@ -57,6 +58,13 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	if !aborted {
 		answer.finish(c.DrainBytes, c.DrainTime)
 	}
+	took := time.Since(start)
+	end(span, r, e, answer.status)
+	if c.Observer != nil {
+		c.Observer.Answered(Answer{
+			Method: knownMethod(r.Method), Route: r.Pattern, Status: answer.status, Duration: took, Received: body.received(), Sent: answer.sent,
+		})
+	}
 	// The route's pattern, never the path or the query: those may hold ids and
 	// keys.
 	c.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
@@ -67,7 +75,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 		slog.Int("status", answer.status),
 		slog.Int64("bytes_in", body.received()),
 		slog.Int64("bytes_out", answer.sent),
-		slog.Duration("duration", time.Since(start)),
+		slog.Duration("duration", took),
 		slog.Bool("aborted", aborted),
 	)
 	if aborted {

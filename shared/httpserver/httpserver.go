@@ -15,6 +15,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	api "go.opentelemetry.io/otel/trace"
 )
 
 const (
@@ -39,6 +41,10 @@ var ErrStopping = errors.New("httpserver: the server stops")
 type Config struct {
 	Handler http.Handler
 	Logger  *slog.Logger
+	// Tracer makes a span of every request; nil makes none.
+	Tracer api.Tracer
+	// Observer learns how requests were answered; nil where nobody wants to know.
+	Observer Observer
 	// Failed answers, with a status of 500 and in the surface's error shape, a
 	// request whose handler has panicked. By default the body is empty.
 	Failed http.HandlerFunc

@@ -4,8 +4,8 @@
 // and shared/xray know that. Where none of them is set up a trace that a client
 // began is still carried on, and shows in the logs.
 //
-// What a span is named and what it is described by is of the service alone: no
-// prompt, no key, no address with a query and no name that a client chose.
+// What a span is named and what it is described by holds no prompt, no key, no
+// name of a file and no address with a query.
 package trace
 
 import (
