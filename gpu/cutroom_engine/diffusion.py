@@ -60,18 +60,19 @@ class DiffusersPipeline:
             # Drawn on the processor, so that a seed means the same on every device.
             "generator": torch.Generator("cpu").manual_seed(shot.seed),
             "callback_on_step_end": stepped,
-            "output_type": "np",
+            "output_type": "pt",
             **self._row.call,
         }
         with _translated(), torch.inference_mode():
             output = self._pipe(**arguments)
-        made = output.images if self._style.takes == "image" else output.frames[0]
-        return [_to_frame(picture) for picture in made]
+            made = output.images if self._style.takes == "image" else output.frames[0]
+            return [_to_frame(picture) for picture in made]
 
     def close(self) -> None:
         """Gives its memory back."""
         self._pipe = None
-        release_memory()
+        with _translated():
+            release_memory()
 
 
 def hide_progress() -> None:
@@ -100,7 +101,9 @@ def default_device() -> str:
 
 
 def _to_frame(picture: Any) -> Frame:
-    return np.asarray(np.clip(np.nan_to_num(picture), 0, 1) * 255 + 0.5, dtype=np.uint8)
+    # Rounded on the device, from which a quarter of the bytes has to come then.
+    rounded = (torch.nan_to_num(picture.float()).clamp(0, 1) * 255 + 0.5).to(torch.uint8)
+    return np.ascontiguousarray(rounded.permute(1, 2, 0).cpu().numpy())
 
 
 class _translated:

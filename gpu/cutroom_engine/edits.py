@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import numpy as np
 from PIL import Image
 
 from .frames import Frame, retime, working_size
 from .model_map import PipelineRow
+from .overlap import ReadAhead, WriteBehind
 from .pipeline import Pipeline
 from .protocol import Input, RunRequest
 from .read import image, video_frames
@@ -25,14 +27,26 @@ Report = Callable[[float, str], None]
 
 
 class Edit:
-    """One run of a pipeline."""
+    """One run of a pipeline. With overlap the next window is decoded and the last one
+    encoded while one is denoised, which holds a window more of either; the output is
+    the same to the byte."""
 
-    def __init__(self, request: RunRequest, row: PipelineRow, pipeline: Pipeline, report: Report, stages: Stages) -> None:
+    def __init__(
+        self,
+        request: RunRequest,
+        row: PipelineRow,
+        pipeline: Pipeline,
+        report: Report,
+        stages: Stages,
+        *,
+        overlap: bool = True,
+    ) -> None:
         self._request = request
         self._row = row
         self._pipeline = pipeline
         self._report = report
         self._stages = stages
+        self._overlap = overlap
         self._size = working_size(request.width, request.height, row.multiple, row.pixels)
         self._references: list[Image.Image] = []
         if request.reference is not None and STYLES[row.class_name].references:
@@ -46,7 +60,8 @@ class Edit:
         elif takes == "text":
             self._video(self._made_from_text(), None)
         else:
-            self._video(self._edited(self._data()), self._data())
+            with ExitStack() as ended:
+                self._video(self._edited(self._decoded(self._data(), ended)), self._data())
 
     def _data(self) -> Input:
         assert self._request.data is not None  # the protocol demands it
@@ -64,15 +79,20 @@ class Edit:
     def _video(self, frames: Iterator[Frame], sound_of: Input | None) -> None:
         """Writes frames of the working rate as the result's."""
         request = self._request
-        sound = Sound(sound_of) if sound_of is not None and sound_of.audio else None
-        try:
-            with VideoWriter(request.output, request.width, request.height, request.fps, sound) as writer:
-                for frame in retime(frames, self._rate, request.fps, request.frame_count):
-                    with self._stages("encode"):
-                        writer.write(frame)
-        finally:
-            if sound is not None:
-                sound.close()
+        with ExitStack() as ended:
+            sound = None
+            if sound_of is not None and sound_of.audio:
+                sound = Sound(sound_of)
+                ended.callback(sound.close)
+            writer = ended.enter_context(VideoWriter(request.output, request.width, request.height, request.fps, sound))
+
+            def encode(frame: Frame) -> None:
+                with self._stages("encode"):
+                    writer.write(frame)
+
+            write = ended.enter_context(WriteBehind(encode, self._row.window.frames)) if self._overlap else encode
+            for frame in retime(frames, self._rate, request.fps, request.frame_count):
+                write(frame)
 
     @property
     def _rate(self) -> int:
@@ -84,7 +104,12 @@ class Edit:
             return self._request.frame_count
         return max(1, math.ceil(self._request.frame_count / self._request.fps * self._row.fps))
 
-    def _edited(self, data: Input) -> Iterator[Frame]:
+    def _decoded(self, data: Input, ended: ExitStack) -> Iterator[Frame]:
+        """The input's frames as the pipeline takes them, until ended is."""
+        frames = self._stages.timed("decode", video_frames(data, *self._size, self._rate, self._working_count()))
+        return ended.enter_context(ReadAhead(frames, self._row.window.frames)) if self._overlap else frames
+
+    def _edited(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         window = self._row.window.window()
         total = self._working_count()
         windows = len(window.plan(total))
@@ -98,7 +123,6 @@ class Edit:
             first.extend(made[:1])
             return made
 
-        frames = self._stages.timed("decode", video_frames(data, *self._size, self._rate, total))
         return edit_in_windows(frames, total, window, edit)
 
     def _made_from_text(self) -> Iterator[Frame]:

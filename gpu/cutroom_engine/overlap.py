@@ -1,0 +1,119 @@
+"""What is read ahead and written behind, each in a thread of its own, so that a device
+computes while media are decoded and encoded. Order and content stay as they were."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Generic, TypeVar
+
+_Item = TypeVar("_Item")
+
+# How often a thread that waits looks whether it is to end, in seconds.
+_LOOK = 0.1
+
+
+class ReadAhead(Generic[_Item]):
+    """Takes items from an iterator in a thread, at most so many ahead of who reads
+    them. An error of the iterator comes after the items before it.
+
+    It is a context manager: leaving it ends the thread, which closes the iterator."""
+
+    def __init__(self, items: Iterator[_Item], ahead: int) -> None:
+        self._items = items
+        self._queue: queue.Queue[_Item | _End] = queue.Queue(maxsize=ahead)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="read ahead", daemon=True)
+
+    def __enter__(self) -> Iterator[_Item]:
+        self._thread.start()
+        return self._read()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _read(self) -> Iterator[_Item]:
+        while not isinstance(item := self._queue.get(), _End):
+            yield item
+        if item.error is not None:
+            raise item.error
+
+    def _work(self) -> None:
+        failure: BaseException | None = None
+        try:
+            for item in self._items:
+                if not _put(self._queue, item, self._stop):
+                    break
+        except BaseException as error:
+            failure = error
+        finally:
+            if (close := getattr(self._items, "close", None)) is not None:
+                close()
+            _put(self._queue, _End(failure), self._stop)
+
+
+class WriteBehind(Generic[_Item]):
+    """Hands items to a function in a thread, at most so many behind who gives them. An
+    error of the function is raised by a later put, or at the end.
+
+    It is a context manager: leaving it without an error waits until all is written;
+    leaving it with one drops what is not."""
+
+    def __init__(self, write: Callable[[_Item], None], behind: int) -> None:
+        self._write = write
+        self._queue: queue.Queue[_Item | _End] = queue.Queue(maxsize=behind)
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="write behind", daemon=True)
+
+    def __enter__(self) -> Callable[[_Item], None]:
+        self._thread.start()
+        return self._give
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self._stop.set()
+        else:
+            _put(self._queue, _End(None), self._stop)
+        self._thread.join()
+        if kind is None and self._failure is not None:
+            raise self._failure
+
+    def _give(self, item: _Item) -> None:
+        if not _put(self._queue, item, self._stop) and self._failure is not None:
+            raise self._failure
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            try:
+                item = self._queue.get(timeout=_LOOK)
+            except queue.Empty:
+                continue
+            if isinstance(item, _End):
+                return
+            try:
+                self._write(item)
+            except BaseException as error:
+                self._failure = error
+                self._stop.set()
+
+
+class _End:
+    """Stands after the last item."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
+
+
+def _put(to: queue.Queue[_Item | _End], item: _Item | _End, stop: threading.Event) -> bool:
+    """Waits for room and puts the item; false when it is to stop instead."""
+    while not stop.is_set():
+        try:
+            to.put(item, timeout=_LOOK)
+            return True
+        except queue.Full:
+            continue
+    return False
