@@ -11,6 +11,7 @@ import (
 
 	"cutroom/shared/enginechoice"
 	"cutroom/shared/setting"
+	"cutroom/shared/trace"
 )
 
 // devCommand serves everything from one machine.
@@ -58,7 +59,7 @@ func (c *devCommand) Validate() error {
 
 // Run serves until the context ends.
 func (c *devCommand) Run(ctx context.Context, out *streams) error {
-	logger := slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	logger := slog.New(trace.Logger(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.LogLevel})))
 	server, err := newServer(ctx, c, logger)
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"os"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"cutroom/shared/credential"
 	"cutroom/shared/gateway"
 	"cutroom/shared/httpserver"
@@ -38,6 +40,7 @@ type inference struct {
 	gateway  *gateway.Gateway
 	writer   *usage.Writer
 	catalog  *model.Live
+	metrics  *prometheus.Metrics
 	// file is what the catalog follows; its path is empty for the built-in one.
 	file   model.File
 	logger *slog.Logger
@@ -50,6 +53,7 @@ type inferenceParts struct {
 	file          model.File
 	authenticator *credential.Authenticator
 	limiter       *limit.Limiter
+	tracer        trace.Tracer
 	logger        *slog.Logger
 }
 
@@ -62,18 +66,20 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	tokens := tokenizer.New()
 	metrics := prometheus.New()
 	i := &inference{
-		listener: listener, catalog: parts.catalog, file: parts.file, logger: parts.logger,
+		listener: listener, catalog: parts.catalog, metrics: metrics, file: parts.file, logger: parts.logger,
 		writer: usage.NewWriter(usage.WriterConfig{Store: parts.db.Usage(), NewID: rand.Text, Logger: parts.logger}),
 	}
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
 		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
 		Embedded: modelserver.New(modelserver.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
-		Observer: metrics, Metrics: metrics.Handler(c.MetricsKey), Origins: c.Origins, Trailers: true,
+		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(c.MetricsKey), Origins: c.Origins, Trailers: true,
 		Now: time.Now, Random: mathrand.Float64, NewID: rand.Text, Logger: parts.logger,
 	})
 	metrics.Watch(i.gateway.Health)
-	i.http = httpserver.New(httpserver.Config{Logger: parts.logger, Failed: gateway.Panicked(c.Origins), Handler: i.gateway})
+	i.http = httpserver.New(httpserver.Config{
+		Logger: parts.logger, Tracer: parts.tracer, Observer: metrics.Surface("inference"), Failed: gateway.Panicked(c.Origins), Handler: i.gateway,
+	})
 	return i, nil
 }
 

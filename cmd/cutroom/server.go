@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
 	"cutroom/shared/limit"
+	"cutroom/shared/opentelemetry"
 	"cutroom/shared/sqlite"
 	"cutroom/shared/worker"
 )
@@ -54,6 +55,7 @@ type server struct {
 	tokens   *credential.TokenSweeper
 	gateway  *inference
 	sessions *sessions
+	traces   opentelemetry.Traces
 	devKey   string
 	// stopping ends when the server stops, before its requests do.
 	stopping context.Context
@@ -70,6 +72,9 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 			s.close()
 		}
 	}()
+	if s.traces, err = opentelemetry.FromEnvironment(ctx, os.Getenv, "cutroom", logger); err != nil {
+		return s, err
+	}
 	live, catalogFile, err := c.liveCatalog()
 	if err != nil {
 		return s, err
@@ -87,7 +92,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err != nil {
 		return s, err
 	}
-	edits, err := enginechoice.New(enginechoice.Config{Setting: c.Engine, Key: c.EngineKey, Tools: tools, Logger: logger})
+	edits, err := enginechoice.New(enginechoice.Config{Setting: c.Engine, Key: c.EngineKey, Tools: tools})
 	if err != nil {
 		return s, err
 	}
@@ -115,7 +120,13 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 
 	jobs := s.db.Jobs()
 	slots := map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
-	service := job.NewService(job.Config{Store: jobs, Now: time.Now, Random: rand.Reader, Workers: slots})
+	secret, err := ensureSecret(c)
+	if err != nil {
+		return s, err
+	}
+	service := job.NewService(job.Config{
+		Store: jobs, Now: time.Now, Random: rand.Reader, Workers: slots, Cursors: job.NewCursors(secret), Watcher: jobs, Logger: logger,
+	})
 	s.worker = worker.New(worker.Config{
 		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
@@ -125,10 +136,6 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Store: jobs, Blobs: blobs, Now: time.Now, Logger: logger, ResultAge: service.ResultAge, RecordAge: service.RecordAge,
 	}
 	s.tokens = &credential.TokenSweeper{Store: s.db.Keys(), Now: time.Now, Logger: logger}
-	secret, err := ensureSecret(c)
-	if err != nil {
-		return s, err
-	}
 	files := file.NewService(file.Config{
 		Store: s.db.Files(), Blobs: blobs, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: file.NewCursors(secret), Now: time.Now,
 	})
@@ -143,7 +150,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	}
 	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, time.Now), limit.New(time.Now)
 	if s.gateway, err = newInference(c, inferenceParts{
-		db: s.db, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter, logger: logger,
+		db: s.db, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter, tracer: s.traces.Tracer(), logger: logger,
 	}); err != nil {
 		return s, err
 	}
@@ -153,7 +160,8 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	}); err != nil {
 		return s, err
 	}
-	s.http = httpserver.New(httpserver.Config{Logger: logger, Failed: api.InternalError(c.Origins), Handler: s.sessions.beside(api.New(api.Config{
+	s.gateway.metrics.WatchState(stateOf(s.db, s.sessions.records))
+	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), Failed: api.InternalError(c.Origins), Handler: s.sessions.beside(api.New(api.Config{
 		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
 		Limiter: limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping,
@@ -246,6 +254,7 @@ func (s *server) close() {
 	if s.lock != nil {
 		s.lock.release()
 	}
+	s.traces.Close()
 }
 
 // ensureDevKey makes the development key work and gives it: the one that is

@@ -1,5 +1,5 @@
-// Package prometheus shows what the inference gateway does as metrics in the
-// text format of Prometheus.
+// Package prometheus shows what the service does on one machine as metrics in the
+// text format of Prometheus. docs/runbook.md says what each tells.
 package prometheus
 
 import (
@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/gateway"
 )
 
-// Metrics is a gateway.Observer. Its labels are taken from the catalog alone, so
-// that callers cannot make any up.
+// Metrics is a gateway.Observer. Its labels are taken from the catalog and the
+// routes alone, so that callers cannot make any up.
 type Metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.CounterVec
@@ -23,6 +23,7 @@ type Metrics struct {
 	tokens     *prometheus.CounterVec
 	estimated  *prometheus.CounterVec
 	attempts   *prometheus.CounterVec
+	surfaces   surfaces
 }
 
 var _ gateway.Observer = (*Metrics)(nil)
@@ -36,7 +37,7 @@ var (
 // New makes metrics, with those of the process itself.
 func New() *Metrics {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
+		registry: prometheus.NewRegistry(), surfaces: newSurfaces(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_gateway_requests_total", Help: "Calls of the completions routes, by how they were answered.",
 		}, []string{"route", "model", "status", "code"}),
@@ -58,6 +59,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.tokens, m.estimated, m.attempts,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.surfaces.collectors()...)
 	return m
 }
 

@@ -5,7 +5,8 @@
 // A run is one POST to /v1/runs, with a [Request] as JSON. The answer is lines of
 // JSON: any number of [Line]s with progress, then one with the result or the
 // error. Closing the connection cancels the run. GET /healthz answers 200 while
-// the server takes runs.
+// the server takes runs. A request's traceparent (W3C Trace Context) is that of the
+// run's span, where it is traced.
 package remote
 
 import (
@@ -15,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -26,6 +26,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/job"
 	"cutroom/shared/media"
+	"cutroom/shared/trace"
 )
 
 const (
@@ -50,7 +51,6 @@ type Config struct {
 	// Starting is how long a run waits for a server that cannot be reached; 0 is
 	// two minutes.
 	Starting time.Duration
-	Logger   *slog.Logger
 }
 
 // Engine edits by an engine server. It is safe for concurrent use; the server
@@ -59,7 +59,6 @@ type Engine struct {
 	client            *http.Client
 	base              string
 	silence, starting time.Duration
-	logger            *slog.Logger
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -71,7 +70,7 @@ func New(c Config) (*Engine, error) {
 		return nil, fmt.Errorf("%q is no http URL such as http://127.0.0.1:8090", c.URL)
 	}
 	e := &Engine{
-		base: strings.TrimSuffix(c.URL, "/"), silence: c.Silence, starting: c.Starting, logger: c.Logger,
+		base: strings.TrimSuffix(c.URL, "/"), silence: c.Silence, starting: c.Starting,
 		client: &http.Client{
 			// A proxy has no access to the disk that the two share.
 			Transport: &http.Transport{Proxy: nil, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute},
@@ -137,8 +136,8 @@ func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine
 	if err := check(spec, result); err != nil {
 		return err
 	}
-	if e.logger != nil {
-		e.logger.Info("the engine server edited", "job", spec.Job, "stages", result.Stages)
+	if stages := result.stages(); len(stages) > 0 {
+		progress(engine.Progress{Fraction: 1, Stage: "done", Stages: stages})
 	}
 	return nil
 }
@@ -155,6 +154,9 @@ func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*ht
 			return nil, err
 		}
 		request.Header.Set("Content-Type", "application/json")
+		if parent := trace.Parent(ctx); parent != "" {
+			request.Header.Set(trace.Header, parent)
+		}
 		response, err := e.client.Do(request)
 		var network *net.OpError
 		if err == nil || !errors.As(err, &network) || network.Op != "dial" {

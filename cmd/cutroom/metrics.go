@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"cutroom/shared/prometheus"
+	"cutroom/shared/sqlite"
+)
+
+// stateOf gives what /metrics tells of the records.
+func stateOf(db *sqlite.DB, sessions *sqlite.Sessions) func(context.Context) (prometheus.State, error) {
+	return func(ctx context.Context) (prometheus.State, error) {
+		var state prometheus.State
+		jobs, err := db.Jobs().Open(ctx)
+		if err != nil {
+			return state, err
+		}
+		for _, open := range jobs {
+			state.Jobs = append(state.Jobs, prometheus.OpenJobs{
+				Lane: open.Lane, Status: open.Status, Count: open.Count, Age: max(time.Since(open.Oldest), 0),
+			})
+		}
+		if state.StoredBytes, err = db.Files().StoredBytes(ctx); err != nil {
+			return state, err
+		}
+		state.Sessions, err = sessions.Open(ctx)
+		return state, err
+	}
+}
