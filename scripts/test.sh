@@ -57,15 +57,16 @@ mkdir test-output
 # the others. The trap waits for them also where one of those fails.
 deploy=
 trap '[ -z "$deploy" ] || wait "$deploy"' EXIT
-"$GO" test -timeout 15m ./infra/... >test-output/deploy.log 2>&1 &
+"$GO" test -vet=off -timeout 15m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!
-# The race detector takes several times as long, which what draws and reads
-# pictures on one goroutine need not. Many tests wait for programs that they
-# start: four packages at a time keep two processors busy.
-plain=$("$GO" list ./shared/look/... ./shared/media/... ./shared/preview ./shared/preview/scene)
-raced=$("$GO" list ./... | grep -v '^cutroom/infra' | grep -vxF "$plain")
-took "go test -race" "$GO" test -p 4 -race -timeout 15m -artifacts -outputdir test-output $raced
-took "go test" "$GO" test -p 4 -timeout 15m $plain
+# The race detector takes several times as long. It is of no use to what draws and
+# reads pictures on one goroutine, nor to the tests of programs, which run as they
+# are built for users. Many tests wait for programs that they start: four packages
+# at a time keep two processors busy. go vet has been.
+plain=$("$GO" list ./bench/... ./cmd/... ./functions/... ./shared/look/... ./shared/media/... ./shared/preview/...)
+raced=$("$GO" list ./shared/... | grep -vxF "$plain")
+took "go test -race" "$GO" test -vet=off -p 4 -race -timeout 15m -artifacts -outputdir test-output $raced
+took "go test" "$GO" test -vet=off -p 4 -timeout 15m -artifacts -outputdir test-output $plain
 # finished waits for the deploy's tests and prints what they said.
 finished() {
 	status=0

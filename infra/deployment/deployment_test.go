@@ -74,7 +74,7 @@ func deploy(t *testing.T) *deployed {
 	d := &deployed{root: root, functions: filepath.Join(folder, "functions"), worker: filepath.Join(folder, "worker")}
 	d.run(t, nil, filepath.Join(root, "scripts", "build-functions.sh"), architecture(), d.functions)
 	d.run(t, nil, "go", "build", "-o", d.worker, "./cmd/worker")
-	if d.program, err = servertest.Build(bounded(t), folder); err != nil {
+	if d.program, err = servertest.Build(t.Context(), folder); err != nil {
 		t.Fatal(err)
 	}
 	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local")
@@ -164,7 +164,10 @@ func (d *deployed) redrive(t *testing.T) {
 // run runs a program in the repository to its end.
 func (d *deployed) run(t *testing.T, environment []string, name string, arguments ...string) {
 	t.Helper()
-	command := exec.CommandContext(bounded(t), name, arguments...)
+	// With nothing built yet, and other tests beside, builds take minutes.
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, name, arguments...)
 	command.Dir, command.Env = d.root, environment
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", filepath.Base(name), err, out)
