@@ -25,8 +25,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
+	"cutroom/shared/awsclient"
 	"cutroom/shared/awsmedia"
 	"cutroom/shared/httpserver"
+	"cutroom/shared/trace"
+	"cutroom/shared/tracechoice"
 )
 
 // shutdownTime is how long requests under way may take after a stop: an upload
@@ -37,7 +40,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	// After the first signal the second one ends the program at once.
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	err := run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,7 +54,12 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("the configuration of AWS: %w", err)
 	}
-	parts := awsmedia.New(clients, logger)
+	traces, err := tracechoice.New(ctx, os.Getenv, clients, "cutroom-media", logger)
+	if err != nil {
+		return err
+	}
+	defer traces.Close()
+	parts := awsmedia.New(awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
 	address := parts.Optional("CUTROOM_ADDR")
 	if address == "" {
 		address = ":8080"

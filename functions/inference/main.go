@@ -31,7 +31,7 @@ func inference() (http.Handler, lambdahttp.Form, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	config, err := awsconfig.FromEnvironment(os.Getenv)
+	config, tracer, err := awsconfig.Traced(os.Getenv)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -46,10 +46,10 @@ func inference() (http.Handler, lambdahttp.Form, error) {
 		Secrets:  secretsmanager.NewUpstreams(config, gateway.LocalSecrets{}),
 		Embedded: modelserver.New(modelserver.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
 		Observer: cloudwatch.New(os.Stdout, time.Now, logger), Origins: env.Origins(),
-		Now: time.Now, Random: mathrand.Float64, NewID: rand.Text, Logger: logger,
+		Now: time.Now, Random: mathrand.Float64, NewID: rand.Text, Tracer: tracer, Logger: logger,
 	}
 	if err := env.Err(); err != nil {
 		return nil, 0, err
 	}
-	return httpserver.Handler(httpserver.Config{Handler: gateway.New(c), Logger: logger, Failed: gateway.Panicked(c.Origins)}), form, nil
+	return httpserver.Handler(httpserver.Config{Handler: gateway.New(c), Logger: logger, Tracer: tracer, Failed: gateway.Panicked(c.Origins)}), form, nil
 }

@@ -12,6 +12,10 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"go.opentelemetry.io/otel/trace"
+
+	"cutroom/shared/awsclient"
+	"cutroom/shared/xray"
 )
 
 // FromEnvironment reads the configuration of AWS clients: AWS_REGION,
@@ -41,6 +45,23 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 		config.BaseEndpoint = &url
 	}
 	return config, nil
+}
+
+// Traced is FromEnvironment for a function that is traced where the environment
+// asks for it (see xray.FunctionFromEnvironment): the clients then make spans of
+// their calls. The tracer is nil where it does not.
+//
+// Errors: as FromEnvironment; those of the environment's tracing.
+func Traced(getenv func(string) string) (aws.Config, trace.Tracer, error) {
+	config, err := FromEnvironment(getenv)
+	if err != nil {
+		return aws.Config{}, nil, err
+	}
+	tracer, err := xray.FunctionFromEnvironment(getenv)
+	if err != nil {
+		return aws.Config{}, nil, err
+	}
+	return awsclient.Trace(config, tracer), tracer, nil
 }
 
 // endpoints tells the SDK's clients the endpoints of single services.

@@ -13,10 +13,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"go.opentelemetry.io/otel/trace"
 
 	"cutroom/shared/api"
 	"cutroom/shared/awsconfig"
 	"cutroom/shared/credential"
+	"cutroom/shared/cursor"
 	"cutroom/shared/dynamo"
 	"cutroom/shared/file"
 	"cutroom/shared/httpserver"
@@ -36,6 +38,8 @@ type Parts struct {
 	Records *dynamodb.Client
 	// Keys are the credentials of its callers.
 	Keys *dynamo.Keys
+	// Tracer makes spans of its requests; nil makes none.
+	Tracer trace.Tracer
 }
 
 // NewFunction begins a function whose callers have credentials.
@@ -43,17 +47,18 @@ type Parts struct {
 // Errors: the environment is none of a function. What is wrong with a setting is
 // told by Handler.
 func NewFunction() (*Parts, error) {
-	config, err := awsconfig.FromEnvironment(os.Getenv)
+	config, tracer, err := awsconfig.Traced(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	return New(config, lambdahttp.NewLogger(os.Stdout)), nil
+	return New(config, tracer, lambdahttp.NewLogger(os.Stdout)), nil
 }
 
-// New begins a program whose callers have credentials. What is wrong with a
-// setting is told by Handler.
-func New(config aws.Config, logger *slog.Logger) *Parts {
-	p := &Parts{Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config)}
+// New begins a program whose callers have credentials. The tracer makes spans of
+// its requests, those of its calls of AWS are the configuration's; nil makes none.
+// What is wrong with a setting is told by Handler.
+func New(config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
+	p := &Parts{Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config), Tracer: tracer}
 	p.Keys = dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"))
 	p.Config = api.Config{
 		Catalog: p.Catalog(), Origins: p.Origins(), MaxUpload: p.Size("CUTROOM_MAX_UPLOAD"), Logger: logger,
@@ -89,15 +94,23 @@ func (p *Parts) ReadJobs() {
 // where CUTROOM_WORKERS says nothing.
 const defaultWorkers = 4
 
-// AcceptJobs lets the program accept jobs as well, which are handed over by the
-// dispatcher. How many jobs of a lane the workers run at once is the deploy's to
-// say, in CUTROOM_WORKERS.
-func (p *Parts) AcceptJobs(dispatcher dynamo.Dispatcher, lengths dynamo.Lengths) {
+// AcceptJobs lets the program accept jobs as well, which are handed over to the
+// machine, and cancel them. How many jobs of a lane the workers run at once is
+// the deploy's to say, in CUTROOM_WORKERS.
+// Cursors are for a program that lists jobs.
+func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Cursors) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	p.Config.Jobs = job.NewService(job.Config{
-		Store: dynamo.NewJobs(p.Runs(), dispatcher, lengths, time.Now), Now: time.Now, Random: rand.Reader,
+		Store: dynamo.NewJobs(p.Runs(), machine, lengths, time.Now), Now: time.Now, Random: rand.Reader,
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
+		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 	})
+}
+
+// Machine sees to jobs from their acceptance to their end.
+type Machine interface {
+	dynamo.Dispatcher
+	job.Orchestrator
 }
 
 // VideoWait is how long a caller of the deprecated routes waits for a video in AWS
@@ -130,6 +143,6 @@ func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
 		return httpserver.Config{}, err
 	}
 	return httpserver.Config{
-		Handler: api.New(p.Config, groups...), Logger: p.Config.Logger, Failed: api.InternalError(p.Config.Origins),
+		Handler: api.New(p.Config, groups...), Logger: p.Config.Logger, Tracer: p.Tracer, Failed: api.InternalError(p.Config.Origins),
 	}, nil
 }

@@ -6,13 +6,16 @@ import (
 	"log/slog"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"cutroom/shared/trace"
 )
 
 // NewLogger makes a logger that writes JSON, one object a line, as CloudWatch
 // Logs can search. Lines that belong to a request carry the ids that it has with
-// API Gateway and with Lambda: a client may have sent an id of its own.
+// API Gateway and with Lambda, as a client may have sent an id of its own, and that
+// of its trace.
 func NewLogger(out io.Writer) *slog.Logger {
-	return slog.New(invocationHandler{slog.NewJSONHandler(out, nil)})
+	return slog.New(trace.Logger(invocationHandler{slog.NewJSONHandler(out, nil)}))
 }
 
 type invocationKey struct{}

@@ -10,6 +10,10 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
+	api "go.opentelemetry.io/otel/trace"
+
+	"cutroom/shared/trace"
+	"cutroom/shared/xray"
 )
 
 // requestIDHeader carries the id of a request; see httpserver.
@@ -39,7 +43,19 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 		// through all logs.
 		r.Header.Set(requestIDHeader, event.RequestContext.RequestID)
 	}
-	return r.WithContext(withInvocation(ctx, event.RequestContext.RequestID)), nil
+	return r.WithContext(withInvocation(withTrace(ctx, r.Header), event.RequestContext.RequestID)), nil
+}
+
+// withTrace puts the request beneath the segment that Lambda makes of the
+// invocation. Where Lambda does not trace it the client's own trace, which the
+// header names, is carried on.
+func withTrace(ctx context.Context, header http.Header) context.Context {
+	segment, _ := ctx.Value("x-amzn-trace-id").(string) // as aws-lambda-go has it
+	traced := xray.WithParent(ctx, segment)
+	if header.Get(trace.Header) != "" && !api.SpanContextFromContext(traced).IsSampled() {
+		return ctx
+	}
+	return traced
 }
 
 // bodyOf gives the body of an event and its length in bytes.
