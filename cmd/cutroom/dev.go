@@ -21,15 +21,16 @@ type devCommand struct {
 	catalogFlags
 	enhanceFlags
 	inferenceFlags
-	Addr      string       `env:"CUTROOM_ADDR" default:":8080" help:"Address of the media API (${env})."`
-	DevKey    string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
-	Secret    string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, 16 bytes or more; made and kept in the data folder if absent (${env})."`
-	MaxUpload setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
-	Workers   int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
-	Origins   []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
-	Engine    string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; or openai:URL, a server with the OpenAI interface for videos and images (${env})."`
-	EngineKey string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface (${env})."`
-	LogLevel  slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error (${env})."`
+	Addr         string       `env:"CUTROOM_ADDR" default:":8080" help:"Address of the media API (${env})."`
+	DevKey       string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
+	Secret       string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, 16 bytes or more; made and kept in the data folder if absent (${env})."`
+	MaxUpload    setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
+	Workers      int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
+	Origins      []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
+	Engine       string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; or openai:URL, a server with the OpenAI interface for videos and images (${env})."`
+	EngineKey    string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface (${env})."`
+	WebhookAllow []string     `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and blocks of addresses such as 10.1.0.0/16, that webhooks may go to though they are not of the public internet, and by http, with commas between them (${env})."`
+	LogLevel     slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error (${env})."`
 }
 
 // Validate refuses settings that could only fail later.

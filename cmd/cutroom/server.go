@@ -55,6 +55,7 @@ type server struct {
 	tokens   *credential.TokenSweeper
 	gateway  *inference
 	sessions *sessions
+	webhooks webhooks
 	traces   opentelemetry.Traces
 	devKey   string
 	// stopping ends when the server stops, before its requests do.
@@ -141,6 +142,9 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	})
 	uploads := api.NewUploadURLs(secret, time.Now)
 	s.files = &file.Sweeper{Store: s.db.Files(), Blobs: blobs, Now: time.Now, Logger: logger}
+	if s.webhooks, err = newWebhooks(c, s.db, secret, logger); err != nil {
+		return s, err
+	}
 	if err := s.recover(ctx); err != nil {
 		return s, fmt.Errorf("recover: %w", err)
 	}
@@ -166,6 +170,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Limiter: limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
+		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
 		Sessions: s.sessions.records, QuotaReads: limit.NewWindow(time.Now), Ready: s.sessions.ready, Logger: logger,
 	}))})
 	return s, nil
@@ -201,6 +206,7 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.sweeper.Run(background) })
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })
+	running.Go(func() { s.webhooks.loop.Run(background) })
 	running.Go(func() { s.gateway.followCatalog(background) })
 	var live sync.WaitGroup
 	live.Go(func() { s.sessions.server.Run(background) })

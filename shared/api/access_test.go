@@ -113,6 +113,10 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
 		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + done + "/content", "", "",
 			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
+		{"GET /v1/jobs/{id}/deliveries", "/v1/jobs/" + done + "/deliveries", "", "",
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
+		{"GET /v1/webhooks/secret", "/v1/webhooks/secret", "", "",
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
 		{"POST /v1/generate/{id}", "/v1/generate/gen-image-2", form, formType, // without its file
 			[]int{401, 401, 401, 401, 401, 401, 401, 422, 422, 403, 403, 422, 422}},
 		{"POST /v1/files", "/v1/files", file, fileType,

@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
 	"cutroom/shared/model"
+	"cutroom/shared/webhook"
 )
 
 // DefaultMaxUpload is how large an uploaded file may be, in bytes, when nothing
@@ -67,6 +68,12 @@ type Config struct {
 	// their number (nil limits none), for the group Realtime.
 	Sessions   Sessions
 	QuotaReads Limiter
+	// WebhookTargets says what jobs may name as webhooks; the zero value is the
+	// public internet.
+	WebhookTargets webhook.Targets
+	// WebhookLog and WebhookSecrets are for the group Webhooks.
+	WebhookLog     webhook.Log
+	WebhookSecrets webhook.Secrets
 	// MaxUpload is how large a file in a form may be, in bytes; 0 takes
 	// DefaultMaxUpload.
 	MaxUpload int64
@@ -84,7 +91,7 @@ type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Generate, Tokens, Models, Files, Uploads, Realtime, RealtimePage, OpenAPI, Health}
+	return []Group{Jobs, Content, Generate, Tokens, Models, Files, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Health}
 }
 
 // New makes the handler of the groups, of all of them when none is named.

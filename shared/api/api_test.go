@@ -31,6 +31,7 @@ import (
 	"cutroom/shared/programtest"
 	"cutroom/shared/sqlite"
 	"cutroom/shared/uptime"
+	"cutroom/shared/webhook"
 )
 
 // Keys of two accounts.
@@ -77,6 +78,7 @@ type world struct {
 	records *sqlite.Jobs
 	keys    *sqlite.Keys
 	queue   *sqlite.Queue
+	hooks   *sqlite.Webhooks
 	jobs    *job.Service
 	shelf   *sqlite.Files // records of files
 	live    *sqlite.Sessions
@@ -113,7 +115,7 @@ func newWorld(t *testing.T, s setup) *world {
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: w.now})
 	must(err)
 	t.Cleanup(func() { db.Close() })
-	w.records, w.keys, w.queue = db.Jobs(), db.Keys(), db.Queue()
+	w.records, w.keys, w.queue, w.hooks = db.Jobs(), db.Keys(), db.Queue(), db.Webhooks()
 	w.blobs, err = folder.Open(w.root)
 	must(err)
 	tiers := credential.Tiers{credential.DefaultTier: {
@@ -163,6 +165,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Sessions: w.live, QuotaReads: limit.NewWindow(w.ownTime),
 			Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
 			Warm: s.warm, Downloads: s.signs,
+			WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret),
 		}, s.groups...),
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

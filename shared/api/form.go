@@ -21,6 +21,8 @@ const maxValue = 64 << 10
 const (
 	promptField = "prompt"
 	seedField   = "seed"
+	// webhookField is in no form of the catalog, but in that of every job.
+	webhookField = "webhook_url"
 )
 
 // sent is what a request carries for a field.
@@ -68,6 +70,8 @@ type order struct {
 	request job.Request
 	// seed is nil when the form has none.
 	seed *uint32
+	// webhook is the URL that is told of the job's end, or empty.
+	webhook string
 }
 
 // interpret reads what was sent by the rules of the form (decisions.md,
@@ -137,6 +141,8 @@ func (o *order) set(field *model.Field, value any) {
 	switch text, isText := value.(string); {
 	case field.Name == promptField && isText:
 		o.request.Prompt = text
+	case field.Name == webhookField && isText:
+		o.webhook = text
 	case field.Name == seedField && field.Type == model.Integer:
 		seed := uint32(value.(int64))
 		o.seed = &seed

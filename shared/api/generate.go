@@ -47,7 +47,7 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	if err := s.checkWarm(r.Context(), c.model); err != nil {
 		return err
 	}
-	accepted, err := s.submit(r, c)
+	accepted, err := s.submit(r, c, c.model.Form)
 	if err != nil {
 		return err
 	}

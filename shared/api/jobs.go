@@ -20,7 +20,7 @@ const submitTime = 30 * time.Second
 // and "Job status"). One path serves both: a POST names a model, a GET a job.
 func Jobs(s *service) []route {
 	return []route{
-		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, handle: s.createJob},
+		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm, handle: s.createJob},
 		{method: http.MethodGet, path: "/v1/jobs/{id}", access: keyOrToken, unlimited: true, handle: s.showJob},
 	}
 }
@@ -29,7 +29,7 @@ func everyModel(*model.Model) bool { return true }
 
 // createJob is POST /v1/jobs/{id or alias of a model}.
 func (s *service) createJob(w http.ResponseWriter, r *http.Request, c call) error {
-	accepted, err := s.submit(r, c)
+	accepted, err := s.submit(r, c, jobForm(c.model))
 	if err != nil {
 		return err
 	}
@@ -42,12 +42,12 @@ type createdBody struct {
 	Status job.Status `json:"status"`
 }
 
-// submit reads a request's form, stores its files and has the job accepted.
+// submit reads a request by the form, stores its files and has the job accepted.
 // When it fails, nothing that it stored stays, unless the job may have been
 // accepted all the same: the answer of a store can be lost.
 //
 // Errors: problems; those of the body, the stores and job.Service.
-func (s *service) submit(r *http.Request, c call) (job.Job, error) {
+func (s *service) submit(r *http.Request, c call, form *model.Form) (job.Job, error) {
 	ctx, who, m := r.Context(), c.who, c.model
 	if r.ContentLength > s.maxBody() {
 		return job.Job{}, s.errBodyTooLarge()
@@ -59,11 +59,12 @@ func (s *service) submit(r *http.Request, c call) (job.Job, error) {
 	in := &inputs{storedBlobs: storedBlobs{service: s}, account: who.Account(), jobID: id}
 	defer in.discard(ctx)
 
-	sub, err := s.readForm(ctx, r, m.Form, in)
+	sub, err := s.readForm(ctx, r, form, in)
 	if err != nil {
 		return job.Job{}, err
 	}
-	order, found := interpret(m.Form, sub)
+	s.checkWebhook(sub)
+	order, found := interpret(form, sub)
 	if len(found) > 0 {
 		return job.Job{}, found
 	}
@@ -84,7 +85,7 @@ func (s *service) submit(r *http.Request, c call) (job.Job, error) {
 	in.kept = true
 	accepted, err := s.Jobs.Submit(ctx, job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
-		Seed: *order.seed, Request: order.request, Trace: trace.Parent(ctx),
+		Seed: *order.seed, Request: order.request, Webhook: order.webhook, Trace: trace.Parent(ctx),
 	}, who.Tier.PendingJobs)
 	in.kept = !refused(err)
 	return accepted, err
@@ -128,9 +129,11 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	if err != nil {
 		return err
 	}
-	if err := s.checkModel(c.who, j.Model); err != nil {
-		return err
-	}
+	s.writeJSON(w, r, http.StatusOK, newJobBody(j))
+	return nil
+}
+
+func newJobBody(j job.Job) jobBody {
 	body := jobBody{
 		ID: j.ID, Status: j.Status, Model: j.Model,
 		CreatedAt: timestamp(j.CreatedAt), StartedAt: timestamp(j.StartedAt), CompletedAt: timestamp(j.CompletedAt),
@@ -139,8 +142,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	if j.Result != nil {
 		body.EnhancedPrompt = j.Result.EnhancedPrompt
 	}
-	s.writeJSON(w, r, http.StatusOK, body)
-	return nil
+	return body
 }
 
 // jobBody is a job as its account sees it (decisions.md, "Jobs"). Times that

@@ -105,7 +105,7 @@ func (d *document) add(route *route) error {
 			operation = completeVideo
 		}
 		for _, name := range m.Names() {
-			d.put(prefix+name, route.method, forModel(operation, m, name))
+			d.put(prefix+name, route.method, forModel(operation, m, name, route.formOf(m)))
 		}
 	}
 	return nil
@@ -235,7 +235,7 @@ func reference(kind, name string) object {
 }
 
 // forModel is an operation under one name of a model.
-func forModel(operation object, m *model.Model, name string) object {
+func forModel(operation object, m *model.Model, name string, form *model.Form) object {
 	if name != m.ID {
 		operation = operation.
 			set("description", strings.TrimSpace("Another name of `"+m.ID+"`. "+operation.text("description"))).
@@ -247,5 +247,5 @@ func forModel(operation object, m *model.Model, name string) object {
 	return operation.
 		set("operationId", operation.text("operationId")+"_"+name).
 		set("summary", strings.TrimSuffix(m.Description, ".")).
-		set("requestBody", formBody(m.Form))
+		set("requestBody", formBody(form))
 }

@@ -92,8 +92,13 @@ func fieldSchema(form *model.Form, field *model.Field, name string) object {
 		if field.Max != nil {
 			add("maxLength", *field.Max)
 		}
-		if field.Name == promptField {
+		switch field.Name {
+		case promptField:
 			add("examples", []any{"a watercolor painting"})
+		case webhookField:
+			add("format", "uri")
+			add("pattern", "^https://")
+			add("examples", []any{"https://example.com/hooks/edits"})
 		}
 	}
 	if field.Default != nil {

@@ -149,7 +149,7 @@ func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 					t.Errorf("%s takes %v, want %v", path, got, types)
 				}
 				for kind, content := range operation.RequestBody.Content {
-					checkFormSchema(t, path+" "+kind, m.Form, content.Schema)
+					checkFormSchema(t, path+" "+kind, jobForm(m), content.Schema)
 				}
 			}
 		}

@@ -42,6 +42,8 @@ type route struct {
 	// and the call then submits a job to the model. It is nil where the path names
 	// no model.
 	serves func(*model.Model) bool
+	// form gives the form of a request for a model; nil is the model's own.
+	form   func(*model.Model) *model.Form
 	handle handler
 }
 
@@ -51,6 +53,14 @@ func (route *route) models(catalog *model.Catalog) []*model.Model {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(catalog.Models()), func(m *model.Model) bool { return !route.serves(m) })
+}
+
+// formOf gives the form of a request for a model.
+func (route *route) formOf(m *model.Model) *model.Form {
+	if route.form == nil {
+		return m.Form
+	}
+	return route.form(m)
 }
 
 // call is what a request's route has found out about it.

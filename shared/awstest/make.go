@@ -93,10 +93,8 @@ func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 			})
 		}
 	}
-	if table.StreamsOldImages {
-		input.StreamSpecification = &dynamotypes.StreamSpecification{
-			StreamEnabled: aws.Bool(true), StreamViewType: dynamotypes.StreamViewTypeOldImage,
-		}
+	if view, streams := viewOf(table); streams {
+		input.StreamSpecification = &dynamotypes.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: view}
 	}
 	if _, err := client.CreateTable(ctx, input); err != nil && !isMade(err) {
 		t.Fatalf("make the table %s: %v", name, err)
@@ -112,6 +110,14 @@ func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 		}
 	}
 	return name
+}
+
+// viewOf says what a table's stream shows, false where it has none.
+func viewOf(table dynamo.Table) (dynamotypes.StreamViewType, bool) {
+	if table.StreamsNewImages {
+		return dynamotypes.StreamViewTypeNewImage, true
+	}
+	return dynamotypes.StreamViewTypeOldImage, table.StreamsOldImages
 }
 
 func keys(partition, sort string) []dynamotypes.KeySchemaElement {

@@ -43,6 +43,8 @@ func optionalMillis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
 func optionalTime(millis int64) time.Time {
 	if millis == 0 {
 		return time.Time{}

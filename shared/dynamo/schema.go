@@ -18,6 +18,9 @@ type Table struct {
 	// StreamsOldImages says that the table has a stream of what its items were
 	// before they changed or went.
 	StreamsOldImages bool
+	// StreamsNewImages says that the table has a stream of what its items have
+	// become. A table has one stream at most.
+	StreamsNewImages bool
 }
 
 // Index describes a global secondary index, whose keys are strings too.

@@ -126,7 +126,8 @@ func known(ctx context.Context, q querier, id string) (known bool, err error) {
 	return known, err
 }
 
-// end writes the end of a job, which j says, and deletes its message.
+// end writes the end of a job, which j says, deletes its message, and makes its
+// webhook due.
 func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 	result, err := encodeOptional(j.Result)
 	if err != nil {
@@ -141,6 +142,9 @@ func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 			status = ?, progress = ?, nonce = ?, completed_at = ?, result = ?, failure = ?
 		where id = ? and completed_at is null returning message`,
 		j.Status, j.Progress, j.Nonce, millis(j.CompletedAt), result, failure, j.ID).Scan(&message); err != nil {
+		return err
+	}
+	if err := queueWebhook(ctx, tx, j); err != nil {
 		return err
 	}
 	return db.goqite(queueName(j.Lane, j.Account), 0).DeleteTx(ctx, tx, message)

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"cutroom/shared/api"
+	"cutroom/shared/sqlite"
+	"cutroom/shared/webhook"
+	"cutroom/shared/webhookhttp"
+)
+
+// webhooks are what tells the receivers of jobs' ends.
+type webhooks struct {
+	targets webhook.Targets
+	secrets webhook.Secrets
+	log     *sqlite.Webhooks
+	loop    *webhook.Loop
+}
+
+func newWebhooks(c *devCommand, db *sqlite.DB, secret []byte, logger *slog.Logger) (webhooks, error) {
+	targets, err := webhook.ParseTargets(c.WebhookAllow)
+	if err != nil {
+		return webhooks{}, fmt.Errorf("CUTROOM_WEBHOOK_ALLOW: %w", err)
+	}
+	w := webhooks{targets: targets, secrets: webhook.NewSecrets(secret), log: db.Webhooks()}
+	w.loop = &webhook.Loop{Queue: w.log, Now: time.Now, Logger: logger, Deliverer: &webhook.Deliverer{
+		Jobs: db.Jobs(), Store: w.log, Secrets: w.secrets, Body: api.WebhookBody, Now: time.Now, Random: rand.Float64, Logger: logger,
+		Sender: webhookhttp.New(webhookhttp.Config{Targets: targets, Now: time.Now}),
+	}}
+	return w, nil
+}

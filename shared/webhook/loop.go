@@ -1,0 +1,95 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+)
+
+const (
+	// loopEvery is how often turns are looked for that are due.
+	loopEvery = time.Second
+	// atOnce is how many attempts run at once, atOnceOfAccount how many of one
+	// account: its receivers may be slow, and are not to hold up the others.
+	atOnce          = 32
+	atOnceOfAccount = 4
+)
+
+// Queue holds the turns of all jobs, on one machine. In AWS a queue brings them.
+type Queue interface {
+	// Due gives turns that are due, the longest due first: of each account at most
+	// ofAccount, and at most limit in all.
+	Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]Turn, error)
+}
+
+// Loop makes all attempts of one machine, each when it is due.
+type Loop struct {
+	Queue     Queue
+	Deliverer *Deliverer
+	Now       func() time.Time
+	Logger    *slog.Logger
+}
+
+// Run makes attempts until the context ends. Those that are under way then are
+// broken off, and made again at the next start. A failure of the records is logged
+// and tried again.
+func (l *Loop) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ticker := time.NewTicker(loopEvery)
+	defer ticker.Stop()
+	ended := make(chan end, atOnce)
+	busy, failed := map[string]bool{}, map[string]bool{}
+	for {
+		if err := l.start(ctx, &running, busy, ended); err != nil && ctx.Err() == nil {
+			l.Logger.Error("look for webhooks", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-ended:
+			if e.failed {
+				failed[e.job] = true // tried again at the next look, not at once
+			} else {
+				delete(busy, e.job)
+			}
+		case <-ticker.C:
+			maps.DeleteFunc(busy, func(job string, _ bool) bool { return failed[job] })
+			clear(failed)
+		}
+	}
+}
+
+// end tells that an attempt is over, and whether it could not be made or recorded.
+type end struct {
+	job    string
+	failed bool
+}
+
+// start begins the attempts that are due. Those that run are still due until they
+// are recorded, and so count for their accounts.
+func (l *Loop) start(ctx context.Context, running *sync.WaitGroup, busy map[string]bool, ended chan<- end) error {
+	if len(busy) >= atOnce {
+		return nil
+	}
+	turns, err := l.Queue.Due(ctx, l.Now(), atOnceOfAccount, 2*atOnce)
+	if err != nil {
+		return err
+	}
+	for _, turn := range turns {
+		if busy[turn.Job] || len(busy) >= atOnce {
+			continue
+		}
+		busy[turn.Job] = true
+		running.Go(func() {
+			_, _, err := l.Deliverer.Deliver(ctx, turn)
+			if err != nil && ctx.Err() == nil {
+				l.Logger.Error("deliver a webhook", "job", turn.Job, "error", err)
+			}
+			ended <- end{turn.Job, err != nil}
+		})
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package webhook
+
+import "time"
+
+// waits is how long after a failed attempt the next one is made, by the number of
+// the one that failed. The last one has no successor: seven attempts in all, over
+// about seven hours and a quarter.
+var waits = [...]time.Duration{
+	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
+}
+
+// MaxAttempts is how often a message is sent at most.
+const MaxAttempts = len(waits) + 1
+
+// jitter is the part of a wait that is drawn at random on top of it, so that a
+// receiver that comes back is not met by everything at once.
+const jitter = 0.2
+
+// The statuses that mean more than that an attempt failed.
+const (
+	statusGone       = 410
+	leastSuccess     = 200
+	leastRedirection = 300
+	leastClientError = 400
+)
+
+func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
+
+// nextAfter gives when the attempt after one that failed is due, the zero time
+// where none follows. A receiver may ask for more time, up to the wait of the next
+// step; it cannot ask for less. random is in [0, 1).
+func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
+	if failed.Number >= MaxAttempts || failed.Status == statusGone {
+		return time.Time{}
+	}
+	step := failed.Number - 1
+	wait := waits[step]
+	longest := waits[min(step+1, len(waits)-1)]
+	wait = max(wait, min(retryAfter, longest))
+	return ended.Add(wait + time.Duration(jitter*random*float64(wait)))
+}
