@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"regexp"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecr"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecrassets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -83,6 +87,14 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 // imageOf gives the image of a container, which is built where it is deployed
 // from: describing the stack needs no Docker.
 func (s *stack) imageOf(c container) awsecs.ContainerImage {
+	if found := ecrImage.FindStringSubmatch(c.image); found != nil {
+		// An image in ECR needs the permission to pull it.
+		repository := awsecr.Repository_FromRepositoryAttributes(s.Stack, jsii.String(title(c.name)+"Repository"), &awsecr.RepositoryAttributes{
+			RepositoryName: jsii.String(found[3]),
+			RepositoryArn:  jsii.String("arn:" + *s.Partition() + ":ecr:" + found[2] + ":" + found[1] + ":repository/" + found[3]),
+		})
+		return awsecs.ContainerImage_FromEcrRepository(repository, jsii.String(cmp.Or(found[4], found[5], "latest")))
+	}
 	if c.image != "" {
 		return awsecs.ContainerImage_FromRegistry(jsii.String(c.image), nil)
 	}
@@ -102,6 +114,9 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 		Exclude: jsii.Strings(".git", ".tools", ".cutroom", "bin", "cdk.out", "testdata", "docs", "events", "infra", "**/*_test.go", "**/testdata"),
 	})
 }
+
+// ecrImage is an image in ECR: account, region, repository, and tag or digest.
+var ecrImage = regexp.MustCompile(`^([0-9]{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([a-z0-9._/-]+?)(?::([A-Za-z0-9_.-]+)|@(sha256:[0-9a-f]{64}))?$`)
 
 // newService runs a container. It accepts no connection but those that are
 // allowed to its security group afterwards.

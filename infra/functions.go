@@ -101,9 +101,9 @@ func (s *stack) environment() map[string]*string {
 	if s.hasWorker() {
 		// How many jobs of a lane run at once when all workers are up, by which
 		// submissions are refused that could not be served in time.
-		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.WorkerMax * jobsOfWorker))
-		values["CUTROOM_CLUSTER"] = jsii.String(s.prefix())
-		values["CUTROOM_WORKER_SERVICE"] = jsii.String(s.name("worker"))
+		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.workersMax() * jobsOfWorker))
+		values["CUTROOM_CLUSTER"] = jsii.String(s.workerCluster())
+		values["CUTROOM_WORKER_SERVICE"] = jsii.String(s.workerService())
 		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
 	}
 	if s.ContentRedirect {

@@ -1,6 +1,6 @@
 // Command infra is the CDK app: it describes the service in AWS, one stack a
-// stage. `make synth` writes the templates, `make deploy` deploys them. What can
-// be chosen is in options.go.
+// stage, and another for its GPUs where there are some. `make synth` writes the
+// templates, `make deploy` deploys them. What can be chosen is in options.go.
 package main
 
 import (
@@ -21,8 +21,12 @@ func main() {
 	if err := options.built(); err != nil {
 		stop(err)
 	}
-	if _, err := newStack(app, options); err != nil {
+	stack, err := newStack(app, options)
+	if err != nil {
 		stop(err)
+	}
+	if options.GPU.On {
+		newGPUStack(app, stack)
 	}
 	app.Synth(nil)
 }

@@ -48,6 +48,8 @@ type options struct {
 	WorkerImage string
 	// WorkerMax is how many workers may run at once.
 	WorkerMax int
+	// GPU says what runs engine servers.
+	GPU gpu
 	// Realtime adds the realtime sessions' container service.
 	Realtime      bool
 	RealtimeImage string
@@ -70,6 +72,8 @@ type options struct {
 	LogDays int
 	// Watch makes alarms and a dashboard.
 	Watch bool
+	// Tracing sends traces to X-Ray.
+	Tracing bool
 	// AlarmEmail is told of alarms; empty tells nobody.
 	AlarmEmail string
 	// APILogRole makes the role by which API Gateway writes logs, which is a
@@ -127,6 +131,7 @@ func readOptions(values map[string]any) (options, error) {
 		Worker:      r.oneOf("worker", "preview", "preview", "none"),
 		WorkerImage: r.text("workerImage"),
 		WorkerMax:   r.number("workerMax", 4, 1, 100),
+		GPU:         r.gpu(),
 
 		Realtime:      r.oneOf("realtime", "false", "false", "true") == "true",
 		RealtimeImage: r.text("realtimeImage"),
@@ -148,6 +153,7 @@ func readOptions(values map[string]any) (options, error) {
 		Burst:             r.number("burst", 2000, 1, 5000),
 		LogDays:           r.number("logDays", 30, 1, 3653),
 		Watch:             r.oneOf("watch", "on", "on", "off") == "on",
+		Tracing:           r.oneOf("tracing", "off", "on", "off") == "on",
 		AlarmEmail:        r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an address"),
 		APILogRole:        r.oneOf("apiLogRole", "create", "create", "keep") == "create",
 	}
@@ -187,8 +193,15 @@ func (r *reader) relations(o options) {
 	if !o.Network.set() && len(o.Network.Subnets)+len(o.Network.Zones)+len(o.Network.SecurityGroups) > 0 {
 		r.fail("vpc", "set where subnets, zones or securityGroups are")
 	}
-	if o.Endpoint != "" && (o.Worker != "none" || o.Realtime || o.Ingest != "lambda") {
-		r.fail("endpoint", "without containers: worker none, realtime false and ingest lambda")
+	if o.Endpoint != "" && (o.Worker != "none" || o.GPU.On || o.Realtime || o.Ingest != "lambda") {
+		r.fail("endpoint", "without containers: worker none, gpu and realtime false, and ingest lambda")
+	}
+	if o.GPU.On && o.Worker == "none" {
+		r.fail("worker", "left out where gpu is true, whose workers take the jobs")
+	}
+	// A stage's stack of GPUs has the name of the stage with this end.
+	if strings.HasSuffix(o.Stage, "-gpu") {
+		r.fail("stage", "a name that does not end in -gpu")
 	}
 	if !o.Watch && o.AlarmEmail != "" {
 		r.fail("alarmEmail", "left out where watch is off")

@@ -180,5 +180,5 @@ func (s *stack) functionARN(name string) *string {
 func (s *stack) stateMachineARN() *string { return s.arn("states", "stateMachine:"+s.name("jobs")) }
 
 func (s *stack) workerServiceARN() *string {
-	return s.arn("ecs", "service/"+s.prefix()+"/"+s.name("worker"))
+	return s.arn("ecs", "service/"+s.workerCluster()+"/"+s.workerService())
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // lane is a queue of jobs, and what takes the messages that it gives up on.
-type lane struct{ queue, dead awssqs.Queue }
+type lane struct{ queue, dead awssqs.IQueue }
 
 // maxReceives is after how many receives a message is given up on. It is above
 // job.MaxRuns, as a message is received also by workers that are about to end.

@@ -18,9 +18,9 @@ type stack struct {
 	awscdk.Stack
 	options
 
-	tables       map[string]awsdynamodb.TableV2
+	tables       map[string]awsdynamodb.ITableV2
 	lanes        map[string]lane
-	secret       awssecretsmanager.Secret
+	secret       awssecretsmanager.ISecret
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
 	functions    map[string]awslambda.Function
@@ -59,6 +59,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	logging := s.newAPILogging()
 	media := s.newMediaAPI(logging)
 	inference := s.newInferenceAPI(logging)
+	s.newSamplingRules()
 	s.newRealtime()
 	s.newIngest()
 	if s.Watch {

@@ -84,7 +84,12 @@ type template struct {
 
 func synthesize(t *testing.T, context map[string]any) template {
 	t.Helper()
-	made := assertions.Template_FromStack(describe(t, context).Stack, nil)
+	return parse(t, describe(t, context).Stack)
+}
+
+func parse(t *testing.T, stack awscdk.Stack) template {
+	t.Helper()
+	made := assertions.Template_FromStack(stack, nil)
 	text, err := json.Marshal(made.ToJSON())
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 
 // newTables makes the tables of dynamo.Tables, by their names there. They are
 // paid for by request, so that they cost nothing while nobody calls.
-func (s *stack) newTables() map[string]awsdynamodb.TableV2 {
-	tables := map[string]awsdynamodb.TableV2{}
+func (s *stack) newTables() map[string]awsdynamodb.ITableV2 {
+	tables := map[string]awsdynamodb.ITableV2{}
 	for _, table := range dynamo.Tables() {
 		props := &awsdynamodb.TablePropsV2{
 			TableName:    jsii.String(dynamo.TableName(s.Stage, table.Name)),

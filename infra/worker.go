@@ -15,13 +15,37 @@ import (
 // processors.
 const jobsOfWorker = 1
 
-func (s *stack) hasWorker() bool { return s.Worker != "none" }
+// hasWorker says whether the deploy has workers, of whatever kind.
+func (o options) hasWorker() bool { return o.Worker != "none" }
+
+// workerCluster, workerService and workersMax are of the workers that take the
+// jobs: those beside engine servers, or those with the preview engine.
+func (o options) workerCluster() string {
+	if o.GPU.On {
+		return o.name("gpu")
+	}
+	return o.prefix()
+}
+
+func (o options) workerService() string {
+	if o.GPU.On {
+		return o.name("gpu-worker")
+	}
+	return o.name("worker")
+}
+
+func (o options) workersMax() int {
+	if o.GPU.On {
+		return o.GPU.Max
+	}
+	return o.WorkerMax
+}
 
 // newWorker runs the workers with the preview engine, from none: the function
 // wake raises the first when work arrives, as metrics of queues lag by minutes;
 // from then on their number follows the backlog, and back to none.
 func (s *stack) newWorker() {
-	if !s.hasWorker() {
+	if !s.hasWorker() || s.GPU.On {
 		return
 	}
 	service := s.newService(container{
@@ -58,13 +82,19 @@ func (s *stack) newWorker() {
 	})
 	waiting.AddAlarmAction(awscloudwatchactions.NewApplicationScalingAction(more))
 
+	s.stopWhenIdle(target, "nothing-to-do", 10)
+}
+
+// stopWhenIdle stops all workers when for some minutes nothing was waiting or
+// being worked on.
+func (s *stack) stopWhenIdle(target awsapplicationautoscaling.ScalableTarget, alarm string, minutes int) {
 	none := awsapplicationautoscaling.NewStepScalingAction(s.Stack, jsii.String("NoWorkers"), &awsapplicationautoscaling.StepScalingActionProps{
 		ScalingTarget: target, AdjustmentType: awsapplicationautoscaling.AdjustmentType_EXACT_CAPACITY,
 	})
 	none.AddAdjustment(&awsapplicationautoscaling.AdjustmentTier{UpperBound: jsii.Number(0), Adjustment: jsii.Number(0)})
 	idle := awscloudwatch.NewAlarm(s.Stack, jsii.String("NothingToDo"), &awscloudwatch.AlarmProps{
-		AlarmName: jsii.String(s.name("nothing-to-do")), AlarmDescription: jsii.String("Stops all workers"),
-		Metric: s.queued("Visible", "NotVisible"), Threshold: jsii.Number(0), EvaluationPeriods: jsii.Number(10),
+		AlarmName: jsii.String(s.name(alarm)), AlarmDescription: jsii.String("Stops all workers"),
+		Metric: s.queued("Visible", "NotVisible"), Threshold: jsii.Number(0), EvaluationPeriods: jsii.Number(minutes),
 		ComparisonOperator: awscloudwatch.ComparisonOperator_LESS_THAN_OR_EQUAL_TO_THRESHOLD,
 		// Queues that nobody used for hours have no metrics any more.
 		TreatMissingData: awscloudwatch.TreatMissingData_BREACHING,

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/dynamo"
+)
+
+// gpuStack runs engine servers on GPUs, with a worker beside each.
+type gpuStack struct {
+	*stack
+	where    *containers
+	capacity awsecs.AsgCapacityProvider
+	service  awsecs.Ec2Service
+}
+
+// newGPUStack describes the GPUs of a stage. They are a stack of their own, so
+// that they come and go without the service. What it has of the service's stack
+// it has by name: an export that another stack imports cannot change any more.
+func newGPUStack(app awscdk.App, of *stack) *gpuStack {
+	o := of.options
+	// Instances with GPUs have x86-64 processors, whatever the functions run on.
+	o.Arm64 = false
+	s := &gpuStack{stack: &stack{
+		Stack: awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage+"-gpu"), &awscdk.StackProps{
+			StackName:   jsii.String(o.name("gpu")),
+			Description: jsii.String("Cutroom: engine servers on GPUs, stage " + o.Stage),
+			Env:         o.target(),
+		}),
+		options: o,
+	}}
+	s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))
+	awscdk.Tags_Of(s.Stack).Add(jsii.String("service"), jsii.String("cutroom"), nil)
+	awscdk.Tags_Of(s.Stack).Add(jsii.String("stage"), jsii.String(o.Stage), nil)
+
+	s.findRecords()
+	s.where = s.newGPUCluster()
+	s.capacity = s.newGPUCapacity()
+	s.service = s.newGPUService(s.newGPUTask())
+	s.scaleByBacklog()
+	s.output("GpuCluster", "Cluster of the workers on GPUs", s.where.cluster.ClusterName())
+	if s.GPU.weightsInS3() {
+		s.output("Weights", "Where the engine servers take weights from", jsii.String(s.weightsURL()))
+	}
+	return s
+}
+
+// findRecords finds what the service's stack has made, by its name.
+func (s *gpuStack) findRecords() {
+	s.tables = map[string]awsdynamodb.ITableV2{}
+	for _, table := range dynamo.Tables() {
+		s.tables[table.Name] = awsdynamodb.TableV2_FromTableName(s.Stack, jsii.String(title(table.Name)+"Table"), jsii.String(dynamo.TableName(s.Stage, table.Name)))
+	}
+	queue := func(name string) awssqs.IQueue {
+		return awssqs.Queue_FromQueueArn(s.Stack, jsii.String(title(name)+"Queue"), s.arn("sqs", s.name(name)))
+	}
+	s.lanes = map[string]lane{}
+	for _, name := range []string{"video", "image"} {
+		s.lanes[name] = lane{queue(name), queue(name + "-dead-letters")}
+	}
+	s.secret = awssecretsmanager.Secret_FromSecretNameV2(s.Stack, jsii.String("Secret"), jsii.String(s.name("secret")))
+}
+
+// newGPUCluster makes the cluster. Container Insights counts the tasks that run,
+// by which they are scaled.
+func (s *gpuStack) newGPUCluster() *containers {
+	vpc := s.newGPUNetwork()
+	return &containers{vpc, awsecs.NewCluster(s.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{
+		ClusterName: jsii.String(s.workerCluster()), Vpc: vpc, ContainerInsightsV2: awsecs.ContainerInsights_ENABLED,
+	})}
+}

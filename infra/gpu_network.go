@@ -1,0 +1,45 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// newGPUNetwork makes the network of the GPUs. Instances and tasks have no public
+// address: they reach AWS through one NAT gateway, which for the eight interface
+// endpoints that they would need is the cheaper way. Weights, blobs, records and
+// the layers of images, which are nearly all of the bytes, go through the gateway
+// endpoints, past it.
+func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
+	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
+		VpcName:     jsii.String(s.name("gpu")),
+		MaxAzs:      jsii.Number(3),
+		NatGateways: jsii.Number(1),
+		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{
+			{Name: jsii.String("private"), SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS, CidrMask: jsii.Number(20)},
+			// For the NAT gateway alone.
+			{Name: jsii.String("public"), SubnetType: awsec2.SubnetType_PUBLIC, CidrMask: jsii.Number(28), MapPublicIpOnLaunch: jsii.Bool(false)},
+		},
+		GatewayEndpoints: &map[string]*awsec2.GatewayVpcEndpointOptions{
+			"S3":       {Service: awsec2.GatewayVpcEndpointAwsService_S3()},
+			"DynamoDB": {Service: awsec2.GatewayVpcEndpointAwsService_DYNAMODB()},
+		},
+	})
+	suppress(vpc, "AwsSolutions-VPC7", "Flow logs would cost with every byte of media and weights. Nothing in the network accepts a connection, and what it calls is in CloudTrail and in the logs of the containers.")
+	return vpc
+}
+
+// privateSubnets are where instances and tasks are.
+func privateSubnets() *awsec2.SubnetSelection {
+	return &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}
+}
+
+// newGPUSecurityGroup makes a group that accepts no connection, and makes none but
+// over TLS: the programs in it read files of strangers.
+func (s *gpuStack) newGPUSecurityGroup(id, description string) awsec2.SecurityGroup {
+	group := awsec2.NewSecurityGroup(s.Stack, jsii.String(id), &awsec2.SecurityGroupProps{
+		Vpc: s.where.vpc, Description: jsii.String(description), AllowAllOutbound: jsii.Bool(false),
+	})
+	group.AddEgressRule(awsec2.Peer_AnyIpv4(), awsec2.Port_Tcp(jsii.Number(443)), jsii.String("AWS"), nil)
+	return group
+}

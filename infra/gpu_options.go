@@ -1,0 +1,102 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+)
+
+// gpu says whether, and on what, engine servers edit in the place of the preview
+// workers (docs/gpu.md, "In AWS").
+type gpu struct {
+	On bool
+	// Instances are types of instances, the preferred ones first.
+	Instances []string
+	// Spot takes spot instances beyond OnDemand others.
+	Spot     bool
+	OnDemand int
+	// Min and Max bound how many tasks there are, each with a GPU of its own.
+	Min, Max int
+	// Backlog is how many jobs there may be for each task, the one that it works on
+	// included, before another is started.
+	Backlog int
+	// Idle is after how long without a job all tasks stop, in minutes.
+	Idle int
+	// Disk is the size of an instance's disk, in GiB, for images and weights.
+	Disk int
+	// WarmPool is how many instances stand by, stopped.
+	WarmPool int
+	// Models is the model map that the engine's image is built with, a path within
+	// the repository.
+	Models string
+	// Weights is the prefix in S3 that stands in the place of the map's folder
+	// /models; without a bucket it is one in the stage's own.
+	Weights s3Prefix
+	// EngineImage is the image of the engine server, where it is not built from
+	// here.
+	EngineImage string
+}
+
+// weightsInS3 says whether engine servers take weights from S3: an image of the
+// deployer's own has them in it, unless a prefix is named.
+func (g gpu) weightsInS3() bool { return g.EngineImage == "" || g.Weights.Bucket != "" }
+
+// s3Prefix is a prefix in a bucket.
+type s3Prefix struct{ Bucket, Prefix string }
+
+var s3URL = regexp.MustCompile(`^s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9!_.'()/-]*))?$`)
+
+// gpu reads the options of GPUs.
+func (r *reader) gpu() gpu {
+	g := gpu{
+		On:          r.oneOf("gpu", "false", "false", "true") == "true",
+		Instances:   r.list("gpu.instances", "g6e.2xlarge,g6e.4xlarge"),
+		Spot:        r.oneOf("gpu.spot", "false", "false", "true") == "true",
+		OnDemand:    r.number("gpu.onDemand", 0, 0, 100),
+		Min:         r.number("gpu.min", 0, 0, 100),
+		Max:         r.number("gpu.max", 2, 1, 100),
+		Backlog:     r.number("gpu.backlog", 2, 1, 100),
+		Idle:        r.number("gpu.idle", 15, 5, 24*60),
+		Disk:        r.number("gpu.disk", 300, 60, 16<<10),
+		WarmPool:    r.number("gpu.warmPool", 0, 0, 100),
+		Models:      r.file("gpu.models"),
+		EngineImage: r.pattern("gpu.engineImage", "", `^$|`+ecrImage.String(), "an image in ECR"),
+	}
+	g.Weights.Prefix = "weights"
+	if text := r.pattern("gpu.weights", "", `^$|`+s3URL.String(), "a prefix in S3, such as s3://bucket/weights"); text != "" {
+		if found := s3URL.FindStringSubmatch(text); found != nil {
+			g.Weights = s3Prefix{found[1], strings.Trim(found[2], "/")}
+		}
+	}
+	r.gpuRelations(g)
+	return g
+}
+
+// gpuRelations checks what no value shows alone.
+func (r *reader) gpuRelations(g gpu) {
+	for _, name := range g.Instances {
+		// G5g has GPUs beside Arm processors, for which there is no engine image.
+		if !regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`).MatchString(name) || strings.HasPrefix(name, "g5g.") {
+			r.fail("gpu.instances", "types of x86-64 instances with GPUs, which %q is not", name)
+		}
+	}
+	if g.Min > g.Max {
+		r.fail("gpu.min", "at most gpu.max, which is %d", g.Max)
+	}
+	if g.OnDemand > 0 && !g.Spot {
+		r.fail("gpu.onDemand", "left out where gpu.spot is false")
+	}
+	// EC2 Auto Scaling has warm pools for one type of instances on demand alone.
+	if g.WarmPool > 0 && (g.Spot || len(g.Instances) > 1) {
+		r.fail("gpu.warmPool", "left out, or gpu.spot false and gpu.instances a single type")
+	}
+	if g.Models != "" && g.EngineImage != "" {
+		r.fail("gpu.models", "left out where gpu.engineImage is set, which has its own")
+	}
+	if !g.On {
+		for _, key := range r.known {
+			if strings.HasPrefix(key, "gpu.") && r.values[key] != nil {
+				r.fail(key, "left out where gpu is false")
+			}
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package main
+
+import "github.com/aws/jsii-runtime-go"
+
+// weightsARN gives the ARN of the bucket with the weights, or of the objects under
+// a path in it.
+func (s *gpuStack) weightsARN(path string) *string {
+	if bucket := s.GPU.Weights.Bucket; bucket != "" {
+		return jsii.String("arn:" + *s.Partition() + ":s3:::" + bucket + path)
+	}
+	return s.bucketARN(path)
+}
+
+// weightsURL is where engine servers take weights from.
+func (s *gpuStack) weightsURL() string {
+	bucket := s.GPU.Weights.Bucket
+	if bucket == "" {
+		bucket = *s.bucketName()
+	}
+	if s.GPU.Weights.Prefix == "" {
+		return "s3://" + bucket
+	}
+	return "s3://" + bucket + "/" + s.GPU.Weights.Prefix
+}
+
+// readWeights is for the engine servers.
+func (s *gpuStack) readWeights() []permission {
+	if !s.GPU.weightsInS3() {
+		return nil
+	}
+	below := "/"
+	if s.GPU.Weights.Prefix != "" {
+		below += s.GPU.Weights.Prefix + "/"
+	}
+	return []permission{
+		{
+			actions: []string{"s3:GetObject"}, resources: []*string{s.weightsARN(below + "*")},
+			why: "Weights are many files, which the model map names by their folder.",
+		},
+		{actions: []string{"s3:ListBucket"}, resources: []*string{s.weightsARN("")}},
+	}
+}
+
+// protectTasks lets a task keep itself from being ended while it works on a job.
+func (s *gpuStack) protectTasks() permission {
+	return permission{
+		actions: []string{"ecs:GetTaskProtection", "ecs:UpdateTaskProtection"}, resources: []*string{s.arn("ecs", "task/"+s.workerCluster()+"/*")},
+		why: "ECS names tasks as it starts them; those of this cluster are all of one kind.",
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecrassets"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+)
+
+const (
+	// enginePort is where the engine server listens, on the task's own loopback.
+	enginePort = 8090
+	// The folders that both images have, for the user that both run as.
+	scratchFolder = "/scratch"
+	weightsFolder = "/weights"
+	// stopTime is how long a container may take to end, in seconds: as long as the
+	// notice that a spot instance is given. A worker hands its job back at once.
+	stopTime = 120
+	// engineStart is how long the engine server may take until it is healthy, in
+	// seconds. It loads weights with the first job that needs them.
+	engineStart = 600
+)
+
+// newGPUTask makes the task: a worker and the engine server that it feeds, with a
+// GPU and the disk that they share. Its roles are the worker's, and the engine's
+// to read weights.
+func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
+	role := awsiam.NewRole(s.Stack, jsii.String("TaskRole"), &awsiam.RoleProps{
+		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("ecs-tasks.amazonaws.com"), nil),
+		Description: jsii.String("What the workers and engine servers of Cutroom may do"),
+	})
+	allow(role, append(append(s.workJobs(), s.readWeights()...), s.protectTasks())...)
+	task := awsecs.NewEc2TaskDefinition(s.Stack, jsii.String("Task"), &awsecs.Ec2TaskDefinitionProps{
+		Family: jsii.String(s.workerService()), NetworkMode: awsecs.NetworkMode_AWS_VPC, TaskRole: role,
+		Volumes: &[]*awsecs.Volume{
+			// Goes with the task.
+			{Name: jsii.String("scratch"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
+				Driver: jsii.String("local"), Scope: awsecs.Scope_TASK,
+			}},
+			// Stays on the instance for its next task.
+			{Name: jsii.String("weights"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
+				Driver: jsii.String("local"), Scope: awsecs.Scope_SHARED, Autoprovision: jsii.Bool(true),
+			}},
+		},
+	})
+	engine := s.addEngine(task)
+	worker := s.addGPUWorker(task)
+	// ECS ends them the other way round: the worker hands its job back while the
+	// engine is still there.
+	worker.AddContainerDependencies(&awsecs.ContainerDependency{Container: engine, Condition: awsecs.ContainerDependencyCondition_HEALTHY})
+	suppress(task, "AwsSolutions-ECS2", "The variables are names and addresses; nothing in them is secret.")
+	suppress(task, "AwsSolutions-IAM5", "ECR gives its login for the whole account; CDK names the rest.", "Resource::*")
+	return task
+}
+
+func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefinition {
+	variables := map[string]*string{
+		"CUTROOM_FAMILY":         jsii.String(s.Family),
+		"CUTROOM_ENGINE_ADDR":    jsii.String("127.0.0.1:" + strconv.Itoa(enginePort)),
+		"CUTROOM_ENGINE_SCRATCH": jsii.String(scratchFolder),
+		"CUTROOM_ENGINE_WEIGHTS": jsii.String(weightsFolder),
+	}
+	if s.GPU.weightsInS3() {
+		variables["CUTROOM_ENGINE_WEIGHTS_SOURCE"] = jsii.String(s.weightsURL())
+	}
+	engine := task.AddContainer(jsii.String("engine"), &awsecs.ContainerDefinitionOptions{
+		Image: s.engineImage(), GpuCount: jsii.Number(1),
+		// What bounds an instance's tasks is its GPUs. Weights pass through memory
+		// on their way, of which the engine may take what the instance has.
+		MemoryReservationMiB: jsii.Number(8192),
+		Environment:          s.located(variables),
+		HealthCheck: &awsecs.HealthCheck{
+			Command: jsii.Strings("CMD", "/opt/engine/bin/python", "-c",
+				"import urllib.request as r; r.urlopen('http://127.0.0.1:"+strconv.Itoa(enginePort)+"/healthz', timeout=4)"),
+			Interval: seconds(15), Timeout: seconds(5), Retries: jsii.Number(4), StartPeriod: seconds(300),
+		},
+		StartTimeout: seconds(engineStart), StopTimeout: seconds(stopTime),
+		Logging: s.logsOf("engine"),
+	})
+	engine.AddMountPoints(
+		&awsecs.MountPoint{SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder), ReadOnly: jsii.Bool(false)},
+		&awsecs.MountPoint{SourceVolume: jsii.String("weights"), ContainerPath: jsii.String(weightsFolder), ReadOnly: jsii.Bool(false)},
+	)
+	return engine
+}
+
+func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefinition {
+	variables := *s.variables("/etc/cutroom", []string{"CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE"})
+	variables["CUTROOM_ENGINE"] = jsii.String("http://127.0.0.1:" + strconv.Itoa(enginePort))
+	variables["CUTROOM_SCRATCH"] = jsii.String(scratchFolder)
+	worker := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
+		Image:                s.imageOf(container{name: "worker", program: "cmd/worker", image: s.WorkerImage}),
+		MemoryReservationMiB: jsii.Number(1024),
+		Environment:          s.located(variables),
+		HealthCheck: &awsecs.HealthCheck{
+			Command:  jsii.Strings("CMD", "/usr/local/bin/program", "-health"),
+			Interval: seconds(15), Timeout: seconds(5), Retries: jsii.Number(4), StartPeriod: seconds(60),
+		},
+		StopTimeout: seconds(stopTime),
+		Logging:     s.logsOf("worker"),
+	})
+	worker.AddMountPoints(&awsecs.MountPoint{SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder), ReadOnly: jsii.Bool(false)})
+	return worker
+}
+
+func seconds(n int) awscdk.Duration { return awscdk.Duration_Seconds(jsii.Number(n)) }
+
+// located adds where it is to a container's variables: on instances ECS does not.
+func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
+	// boto3 reads the second, everything else the first.
+	variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"] = s.Region(), s.Region()
+	return &variables
+}
+
+func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
+	return awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
+		StreamPrefix: jsii.String(container), LogGroup: s.newLogGroup(title(container)+"Logs", "/cutroom/"+s.Stage+"/gpu-"+container),
+		Mode: awsecs.AwsLogDriverMode_NON_BLOCKING,
+	})
+}
+
+// engineImage gives the image of the engine server, which is built where it is
+// deployed from, with the model map of the options.
+func (s *gpuStack) engineImage() awsecs.ContainerImage {
+	if s.GPU.EngineImage != "" {
+		return s.imageOf(container{name: "engine", image: s.GPU.EngineImage})
+	}
+	arguments := map[string]*string{}
+	exclude := []string{"*", "!gpu", "gpu/tests"}
+	if s.GPU.Models != "" {
+		arguments["MODELS"] = jsii.String(s.GPU.Models)
+		exclude = append(exclude, "!"+s.GPU.Models)
+	}
+	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{
+		File: jsii.String("gpu/Dockerfile"), BuildArgs: &arguments, Platform: awsecrassets.Platform_LINUX_AMD64(),
+		IgnoreMode: awscdk.IgnoreMode_DOCKER, Exclude: jsii.Strings(exclude...),
+	})
+}
+
+// newGPUService runs the tasks. A GPU is scarce: a deploy takes no second one, but
+// ends a task between two jobs and starts its successor in its place.
+func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Service {
+	return awsecs.NewEc2Service(s.Stack, jsii.String("Service"), &awsecs.Ec2ServiceProps{
+		ServiceName: jsii.String(s.workerService()), Cluster: s.where.cluster, TaskDefinition: task,
+		CapacityProviderStrategies: &[]*awsecs.CapacityProviderStrategy{{CapacityProvider: s.capacity.CapacityProviderName(), Weight: jsii.Number(1)}},
+		VpcSubnets:                 privateSubnets(),
+		SecurityGroups:             &[]awsec2.ISecurityGroup{s.newGPUSecurityGroup("TaskSecurityGroup", "Workers and engine servers of Cutroom")},
+		MinHealthyPercent:          jsii.Number(0), MaxHealthyPercent: jsii.Number(100),
+		CircuitBreaker: &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
+		PropagateTags:  awsecs.PropagatedTagSource_SERVICE,
+	})
+}

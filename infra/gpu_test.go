@@ -1,0 +1,390 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
+)
+
+const engineImageOfTests = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/engine:7"
+
+// describeGPU describes the stack of a stage's GPUs, with images that exist where
+// the context says nothing else.
+func describeGPU(t *testing.T, context map[string]any) *gpuStack {
+	t.Helper()
+	values := map[string]any{"gpu": "true", "workerImage": "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/worker:7"}
+	for key, value := range context {
+		values[key] = value
+	}
+	o, err := readOptions(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Root = ".."
+	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
+	// Of the service's stack no more than its place is of use, and something in it,
+	// as CDK warns of empty ones.
+	service := awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), nil)
+	awscdk.NewCfnWaitConditionHandle(service, jsii.String("Nothing"), nil)
+	return newGPUStack(app, &stack{Stack: service, options: o})
+}
+
+func synthesizeGPU(t *testing.T, context map[string]any) template {
+	t.Helper()
+	return parse(t, describeGPU(t, context).Stack)
+}
+
+// only gives the one resource of a type.
+func (m template) only(t *testing.T, kind string) map[string]any {
+	t.Helper()
+	found := m.of(t, kind)
+	if len(found) != 1 {
+		t.Fatalf("the template has %d %s", len(found), kind)
+	}
+	for _, r := range found {
+		return r.Properties
+	}
+	return nil
+}
+
+// The GPUs take the place of the preview workers: the same functions wake them.
+func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
+	made := synthesize(t, map[string]any{"gpu": "true", "gpu.max": "3", "watch": "off"})
+	made.ResourceCountIs(jsii.String("AWS::ECS::Service"), jsii.Number(0))
+	made.ResourceCountIs(jsii.String("AWS::EC2::VPC"), jsii.Number(0))
+	for _, f := range made.of(t, "AWS::Lambda::Function") {
+		variables := at(f.Properties, "Environment", "Variables")
+		switch f.Properties["FunctionName"] {
+		case "cutroom-dev-wake":
+			if at(variables, "CUTROOM_CLUSTER") != "cutroom-dev-gpu" || at(variables, "CUTROOM_WORKER_SERVICE") != "cutroom-dev-gpu-worker" {
+				t.Errorf("wake wakes %v", variables)
+			}
+		case "cutroom-dev-jobs":
+			if at(variables, "CUTROOM_WORKERS") != "3" {
+				t.Errorf("jobs counts on %v workers, want 3", at(variables, "CUTROOM_WORKERS"))
+			}
+		}
+	}
+	for id, policy := range made.of(t, "AWS::IAM::Policy") {
+		if text := fmt.Sprint(policy.Properties); strings.Contains(text, "ecs:UpdateService") && !strings.Contains(text, ":service/cutroom-dev-gpu/cutroom-dev-gpu-worker") {
+			t.Errorf("%s may raise another service: %s", id, text)
+		}
+	}
+	gpus := synthesizeGPU(t, nil)
+	service := gpus.only(t, "AWS::ECS::Service")
+	if service["ServiceName"] != "cutroom-dev-gpu-worker" || gpus.only(t, "AWS::ECS::Cluster")["ClusterName"] != "cutroom-dev-gpu" {
+		t.Errorf("the service is %v", service)
+	}
+	// An import of another stack's export would keep both from changing.
+	text, err := json.Marshal(gpus.ToJSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "Fn::ImportValue") {
+		t.Error("the stack imports what another exports")
+	}
+}
+
+// A task is a worker and an engine server with a GPU of their own and one disk.
+func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
+	made := synthesizeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
+	task := made.only(t, "AWS::ECS::TaskDefinition")
+	if task["NetworkMode"] != "awsvpc" || fmt.Sprint(task["RequiresCompatibilities"]) != "[EC2]" {
+		t.Errorf("the task is %v in the network %v", task["RequiresCompatibilities"], task["NetworkMode"])
+	}
+	containers := map[string]map[string]any{}
+	for _, c := range list(task["ContainerDefinitions"]) {
+		container := c.(map[string]any)
+		containers[container["Name"].(string)] = container
+		if container["StopTimeout"] != 120.0 || container["Essential"] != true || at(container, "HealthCheck", "Command") == nil {
+			t.Errorf("%v: stop timeout %v, essential %v, health check %v", container["Name"], container["StopTimeout"], container["Essential"], container["HealthCheck"])
+		}
+		if container["PortMappings"] != nil || container["Privileged"] == true {
+			t.Errorf("%v is open to others", container["Name"])
+		}
+	}
+	engine, worker := containers["engine"], containers["worker"]
+	if got := fmt.Sprint(engine["ResourceRequirements"]); got != "[map[Type:GPU Value:1]]" {
+		t.Errorf("the engine has %s", got)
+	}
+	if worker["ResourceRequirements"] != nil {
+		t.Error("the worker has a GPU of its own")
+	}
+	if got := fmt.Sprint(worker["DependsOn"]); got != "[map[Condition:HEALTHY ContainerName:engine]]" {
+		t.Errorf("the worker waits for %s", got)
+	}
+	variable := func(container map[string]any, name string) any {
+		for _, v := range list(container["Environment"]) {
+			if at(v, "Name") == name {
+				return at(v, "Value")
+			}
+		}
+		return nil
+	}
+	for name, want := range map[string]string{
+		"CUTROOM_ENGINE_ADDR": "127.0.0.1:8090", "CUTROOM_ENGINE_SCRATCH": "/scratch", "CUTROOM_ENGINE_WEIGHTS": "/weights",
+		"CUTROOM_ENGINE_WEIGHTS_SOURCE": "s3://models/cutroom", "CUTROOM_FAMILY": "gen",
+	} {
+		if got := variable(engine, name); got != want {
+			t.Errorf("the engine has %s=%v, want %s", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{"CUTROOM_ENGINE": "http://127.0.0.1:8090", "CUTROOM_SCRATCH": "/scratch", "CUTROOM_JOBS_TABLE": "cutroom-dev-jobs"} {
+		if got := variable(worker, name); got != want {
+			t.Errorf("the worker has %s=%v, want %s", name, got, want)
+		}
+	}
+	for _, name := range []string{"CUTROOM_BUCKET", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE", "AWS_REGION"} {
+		if variable(worker, name) == nil {
+			t.Errorf("the worker has no %s", name)
+		}
+	}
+	mounts := func(container map[string]any) string {
+		var found []string
+		for _, m := range list(container["MountPoints"]) {
+			found = append(found, fmt.Sprint(at(m, "SourceVolume"), at(m, "ContainerPath")))
+		}
+		return strings.Join(found, " ")
+	}
+	if mounts(engine) != "scratch/scratch weights/weights" || mounts(worker) != "scratch/scratch" {
+		t.Errorf("the engine has %s, the worker %s", mounts(engine), mounts(worker))
+	}
+}
+
+// Instances have no public address, an encrypted disk, and metadata that tasks
+// cannot reach; nothing connects to them.
+func TestInstancesAreOutOfReach(t *testing.T) {
+	made := synthesizeGPU(t, map[string]any{"gpu.disk": "500"})
+	data := at(made.only(t, "AWS::EC2::LaunchTemplate"), "LaunchTemplateData")
+	if at(data, "MetadataOptions", "HttpTokens") != "required" || at(data, "MetadataOptions", "HttpPutResponseHopLimit") != 1.0 {
+		t.Errorf("metadata: %v", at(data, "MetadataOptions"))
+	}
+	disk := at(list(at(data, "BlockDeviceMappings"))[0], "Ebs")
+	if at(disk, "Encrypted") != true || at(disk, "VolumeSize") != 500.0 || at(disk, "VolumeType") != "gp3" {
+		t.Errorf("the disk is %v", disk)
+	}
+	if fmt.Sprint(at(list(at(data, "NetworkInterfaces"))[0], "AssociatePublicIpAddress")) != "false" {
+		t.Errorf("instances have public addresses: %v", at(data, "NetworkInterfaces"))
+	}
+	if script := fmt.Sprint(at(data, "UserData")); !strings.Contains(script, "ECS_AWSVPC_BLOCK_IMDS=true") || strings.Contains(script, "SPOT") {
+		t.Errorf("instances are prepared by %s", script)
+	}
+	for id, group := range made.of(t, "AWS::EC2::SecurityGroup") {
+		if group.Properties["SecurityGroupIngress"] != nil {
+			t.Errorf("%s lets in %v", id, group.Properties["SecurityGroupIngress"])
+		}
+		for _, rule := range list(group.Properties["SecurityGroupEgress"]) {
+			if at(rule, "FromPort") != 443.0 || at(rule, "ToPort") != 443.0 {
+				t.Errorf("%s lets out %v", id, rule)
+			}
+		}
+	}
+	made.ResourceCountIs(jsii.String("AWS::EC2::SecurityGroupIngress"), jsii.Number(0))
+	for id, subnet := range made.of(t, "AWS::EC2::Subnet") {
+		if subnet.Properties["MapPublicIpOnLaunch"] == true {
+			t.Errorf("%s gives public addresses", id)
+		}
+	}
+	private := map[string]bool{}
+	for id := range made.of(t, "AWS::EC2::Subnet") {
+		private[id] = strings.Contains(id, "private")
+	}
+	where := append(list(made.only(t, "AWS::AutoScaling::AutoScalingGroup")["VPCZoneIdentifier"]),
+		list(at(made.only(t, "AWS::ECS::Service"), "NetworkConfiguration", "AwsvpcConfiguration", "Subnets"))...)
+	for _, subnet := range where {
+		if id, _ := at(subnet, "Ref").(string); !private[id] {
+			t.Errorf("something is in %v", subnet)
+		}
+	}
+	if at(made.only(t, "AWS::ECS::Service"), "NetworkConfiguration", "AwsvpcConfiguration", "AssignPublicIp") != "DISABLED" {
+		t.Error("tasks have public addresses")
+	}
+	var endpoints []string
+	for _, endpoint := range made.of(t, "AWS::EC2::VPCEndpoint") {
+		name := made.nameOf(endpoint.Properties["ServiceName"])
+		endpoints = append(endpoints, name[strings.LastIndex(name, ".")+1:]+" "+fmt.Sprint(endpoint.Properties["VpcEndpointType"]))
+	}
+	slices.Sort(endpoints)
+	if got := strings.Join(endpoints, ", "); got != "dynamodb Gateway, s3 Gateway" {
+		t.Errorf("the endpoints are %s", got)
+	}
+}
+
+// Tasks and instances begin at none, follow the backlog, and none that has a job
+// is ended for it.
+func TestGPUsScaleByBacklogFromNone(t *testing.T) {
+	made := synthesizeGPU(t, map[string]any{"gpu.max": "5", "gpu.backlog": "3", "gpu.idle": "20"})
+	group := made.only(t, "AWS::AutoScaling::AutoScalingGroup")
+	if group["MinSize"] != "0" || group["MaxSize"] != "5" || group["DesiredCapacity"] != nil || group["NewInstancesProtectedFromScaleIn"] != true {
+		t.Errorf("from %v to %v instances, %v at first, protected: %v", group["MinSize"], group["MaxSize"], group["DesiredCapacity"], group["NewInstancesProtectedFromScaleIn"])
+	}
+	provider := at(made.only(t, "AWS::ECS::CapacityProvider"), "AutoScalingGroupProvider")
+	if at(provider, "ManagedScaling", "Status") != "ENABLED" || at(provider, "ManagedTerminationProtection") != "ENABLED" || at(provider, "ManagedDraining") != "ENABLED" {
+		t.Errorf("the capacity is %v", provider)
+	}
+	service := made.only(t, "AWS::ECS::Service")
+	if service["DesiredCount"] != nil || service["LaunchType"] != nil || len(list(service["CapacityProviderStrategy"])) != 1 {
+		t.Errorf("the service has %v tasks, the launch type %v and the strategy %v", service["DesiredCount"], service["LaunchType"], service["CapacityProviderStrategy"])
+	}
+	target := made.only(t, "AWS::ApplicationAutoScaling::ScalableTarget")
+	if target["MinCapacity"] != 0.0 || target["MaxCapacity"] != 5.0 {
+		t.Errorf("from %v to %v tasks", target["MinCapacity"], target["MaxCapacity"])
+	}
+	policies := map[any]map[string]any{}
+	for _, policy := range made.of(t, "AWS::ApplicationAutoScaling::ScalingPolicy") {
+		policies[policy.Properties["PolicyType"]] = policy.Properties
+	}
+	tracking := at(policies["TargetTrackingScaling"], "TargetTrackingScalingPolicyConfiguration")
+	if at(tracking, "TargetValue") != 3.0 || at(tracking, "DisableScaleIn") == true {
+		t.Errorf("the backlog is held at %v", tracking)
+	}
+	seen := map[string]bool{}
+	var expression string
+	for _, query := range list(at(tracking, "CustomizedMetricSpecification", "Metrics")) {
+		if text, ok := at(query, "Expression").(string); ok {
+			expression = text
+			continue
+		}
+		seen[fmt.Sprint(at(query, "MetricStat", "Metric", "Namespace"), "/", at(query, "MetricStat", "Metric", "MetricName"))] = true
+		if at(query, "ReturnData") != false {
+			t.Errorf("%v is a result", at(query, "Id"))
+		}
+	}
+	for _, name := range []string{"AWS/SQS/ApproximateNumberOfMessagesVisible", "AWS/SQS/ApproximateNumberOfMessagesNotVisible", "ECS/ContainerInsights/RunningTaskCount"} {
+		if !seen[name] {
+			t.Errorf("the backlog is made without %s", name)
+		}
+	}
+	const want = "(FILL(videoVisible, 0) + FILL(videoNotVisible, 0) + FILL(imageVisible, 0) + FILL(imageNotVisible, 0)) / IF(FILL(running, 0) > 0, FILL(running, 0), 1)"
+	if expression != want {
+		t.Errorf("the backlog is\n%s, want\n%s", expression, want)
+	}
+	if idle := made.only(t, "AWS::CloudWatch::Alarm"); idle["EvaluationPeriods"] != 20.0 || idle["TreatMissingData"] != "breaching" {
+		t.Errorf("all stop when %v", idle)
+	}
+	if got := at(policies["StepScaling"], "StepScalingPolicyConfiguration", "AdjustmentType"); got != "ExactCapacity" {
+		t.Errorf("the tasks stop by %v", got)
+	}
+	role := fmt.Sprint(made.of(t, "AWS::IAM::Policy"))
+	if !strings.Contains(role, "ecs:UpdateTaskProtection") {
+		t.Error("tasks may not protect themselves")
+	}
+	// Some that are always there are never all stopped.
+	made = synthesizeGPU(t, map[string]any{"gpu.min": "1"})
+	made.ResourceCountIs(jsii.String("AWS::CloudWatch::Alarm"), jsii.Number(0))
+	made.HasResourceProperties(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"), map[string]any{"MinCapacity": 1})
+}
+
+func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
+	for name, c := range map[string]struct {
+		context            map[string]any
+		types              string
+		base, onDemandRest float64
+		script             string
+	}{
+		"by default": {nil, "g6e.2xlarge g6e.4xlarge", 0, 100, ""},
+		"on demand":  {map[string]any{"gpu.instances": "g5.xlarge"}, "g5.xlarge", 0, 100, ""},
+		"spot": {
+			map[string]any{"gpu.instances": "p4d.24xlarge,g6e.4xlarge", "gpu.spot": "true", "gpu.onDemand": "1"},
+			"p4d.24xlarge g6e.4xlarge", 1, 0, "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := synthesizeGPU(t, c.context)
+			policy := at(made.only(t, "AWS::AutoScaling::AutoScalingGroup"), "MixedInstancesPolicy")
+			var types []string
+			for _, override := range list(at(policy, "LaunchTemplate", "Overrides")) {
+				types = append(types, fmt.Sprint(at(override, "InstanceType")))
+			}
+			if got := strings.Join(types, " "); got != c.types {
+				t.Errorf("the types are %s, want %s", got, c.types)
+			}
+			distribution := at(policy, "InstancesDistribution")
+			if at(distribution, "OnDemandBaseCapacity") != c.base || at(distribution, "OnDemandPercentageAboveBaseCapacity") != c.onDemandRest {
+				t.Errorf("the distribution is %v", distribution)
+			}
+			if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script, c.script) {
+				t.Errorf("instances are prepared without %s: %s", c.script, script)
+			}
+		})
+	}
+	t.Run("standing by", func(t *testing.T) {
+		made := synthesizeGPU(t, map[string]any{"gpu.instances": "g6e.2xlarge", "gpu.warmPool": "1"})
+		if made.only(t, "AWS::AutoScaling::AutoScalingGroup")["MixedInstancesPolicy"] != nil {
+			t.Error("a warm pool takes no mixed instances")
+		}
+		made.HasResourceProperties(jsii.String("AWS::AutoScaling::WarmPool"), map[string]any{"MinSize": 1, "PoolState": "Stopped"})
+		if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script, "ECS_WARM_POOLS_CHECK=true") {
+			t.Error("ECS takes instances that stand by for ones that run")
+		}
+	})
+}
+
+// Engine servers read weights where these are, and nothing else there.
+func TestWeightsAreReadWhereTheyAre(t *testing.T) {
+	for name, c := range map[string]struct {
+		context map[string]any
+		want    []string
+	}{
+		"in the stage's bucket":    {nil, []string{"s3:GetObject arn:Partition:s3:::cutroom-dev-AccountId-Region/weights/*", "s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region"}},
+		"in another bucket":        {map[string]any{"gpu.weights": "s3://models/a/b"}, []string{"s3:GetObject arn:Partition:s3:::models/a/b/*", "s3:ListBucket arn:Partition:s3:::models"}},
+		"a bucket of nothing else": {map[string]any{"gpu.weights": "s3://models"}, []string{"s3:GetObject arn:Partition:s3:::models/*", "s3:ListBucket arn:Partition:s3:::models"}},
+		"in the image":             {map[string]any{"gpu.engineImage": engineImageOfTests}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := synthesizeGPU(t, c.context)
+			var got []string
+			for _, policy := range made.of(t, "AWS::IAM::Policy") {
+				for _, statement := range list(at(policy.Properties, "PolicyDocument", "Statement")) {
+					for _, action := range list(at(statement, "Action")) {
+						for _, resource := range list(at(statement, "Resource")) {
+							if line := fmt.Sprint(action, " ", made.nameOf(resource)); strings.HasPrefix(line, "s3:") && !strings.Contains(line, "/jobs/") {
+								got = append(got, line)
+							}
+						}
+					}
+				}
+			}
+			if c.want == nil {
+				// The worker learns by it that a blob of a job is not there.
+				c.want = []string{"s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region"}
+			} else if name != "in the stage's bucket" {
+				c.want = append(c.want, "s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region")
+			}
+			slices.Sort(got)
+			got = slices.Compact(got)
+			slices.Sort(c.want)
+			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+				t.Errorf("the roles may\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestRulesOfAwsSolutionsOnGPUs(t *testing.T) {
+	for name, context := range map[string]map[string]any{
+		"spot": {"gpu.spot": "true", "gpu.onDemand": "1"},
+		"warm": {
+			"stage": "prod", "gpu.instances": "g6e.2xlarge", "gpu.warmPool": "1", "gpu.min": "1",
+			"gpu.weights": "s3://models/cutroom", "gpu.engineImage": engineImageOfTests,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := describeGPU(t, context)
+			awscdk.Aspects_Of(s.Stack).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{Verbose: jsii.Bool(true)}), nil)
+			lint(t, s.stack)
+			found := assertions.Annotations_FromStack(s.Stack)
+			rule := assertions.Match_StringLikeRegexp(jsii.String("AwsSolutions-.*"))
+			for _, message := range append(*found.FindError(jsii.String("*"), rule), *found.FindWarning(jsii.String("*"), rule)...) {
+				t.Errorf("%s: %v", *message.Id, message.Entry.Data)
+			}
+		})
+	}
+}
