@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 
+	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/enginechoice"
 	"cutroom/shared/setting"
 	"cutroom/shared/trace"
@@ -59,18 +60,18 @@ func (c *devCommand) Validate() error {
 }
 
 // Run serves until the context ends.
-func (c *devCommand) Run(ctx context.Context, out *streams) error {
-	logger := slog.New(trace.Logger(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.LogLevel})))
+func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
+	logger := slog.New(trace.Logger(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: c.LogLevel})))
 	server, err := newServer(ctx, c, logger)
 	if err != nil {
 		return err
 	}
 	defer server.close()
-	c.welcome(out.stdout, server)
+	c.welcome(out.Out, server)
 	if err := server.run(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintln(out.stdout, "Stopped. Jobs and results are kept; the next start goes on with them.")
+	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept; the next start goes on with them.")
 	return nil
 }
 

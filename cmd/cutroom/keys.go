@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/logging"
 
+	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/credential"
 	"cutroom/shared/dynamo"
 	"cutroom/shared/fault"
@@ -36,11 +37,10 @@ type keysCreate struct {
 	Account string `required:"" help:"Account (organisation) that the key belongs to."`
 	Tier    string `default:"default" help:"Tier of the limits that apply."`
 	Label   string `help:"What to call the key."`
-	JSON    bool   `name:"json" help:"Print JSON."`
 }
 
 // Run makes a key.
-func (c *keysCreate) Run(ctx context.Context, out *streams) error {
+func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 	tiers, err := c.table()
 	if err != nil {
 		return err
@@ -65,13 +65,13 @@ func (c *keysCreate) Run(ctx context.Context, out *streams) error {
 		if err := store.CreateKey(ctx, key); err != nil {
 			return err
 		}
-		if c.JSON {
+		if out.JSON {
 			view := viewOf(key)
 			view.Key = secret
-			return json.NewEncoder(out.stdout).Encode(view)
+			return json.NewEncoder(out.Out).Encode(view)
 		}
-		fmt.Fprintln(out.stdout, secret)
-		fmt.Fprintf(out.stderr, "%s for account %s. Only its hash is kept: this is the one time that the key is shown.\n", key.ID, key.Account)
+		fmt.Fprintln(out.Out, secret)
+		fmt.Fprintf(out.Err, "%s for account %s. Only its hash is kept: this is the one time that the key is shown.\n", key.ID, key.Account)
 		return nil
 	})
 }
@@ -79,18 +79,17 @@ func (c *keysCreate) Run(ctx context.Context, out *streams) error {
 type keysList struct {
 	keysFlags
 	Account string `help:"Only this account's."`
-	JSON    bool   `name:"json" help:"Print JSON, a line a key."`
 }
 
 // Run lists keys.
-func (c *keysList) Run(ctx context.Context, out *streams) error {
+func (c *keysList) Run(ctx context.Context, out *command.Session) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		keys, err := store.ListKeys(ctx, c.Account)
 		if err != nil {
 			return err
 		}
-		if c.JSON {
-			encoder := json.NewEncoder(out.stdout)
+		if out.JSON {
+			encoder := json.NewEncoder(out.Out)
 			for _, key := range keys {
 				if err := encoder.Encode(viewOf(key)); err != nil {
 					return err
@@ -98,7 +97,7 @@ func (c *keysList) Run(ctx context.Context, out *streams) error {
 			}
 			return nil
 		}
-		table := tabwriter.NewWriter(out.stdout, 0, 0, 2, ' ', 0)
+		table := tabwriter.NewWriter(out.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "ID\tACCOUNT\tTIER\tSTATE\tCREATED\tLABEL")
 		for _, key := range keys {
 			view := viewOf(key)
@@ -114,7 +113,7 @@ type keysRevoke struct {
 }
 
 // Run revokes a key.
-func (c *keysRevoke) Run(ctx context.Context, out *streams) error {
+func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		key, err := store.RevokeKey(ctx, c.ID, time.Now().UTC())
 		if fault.Is(err, fault.NotFound) {
@@ -123,7 +122,7 @@ func (c *keysRevoke) Run(ctx context.Context, out *streams) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out.stdout, "%s of account %s is revoked; it stops working within %s.\n", key.ID, key.Account, credential.CacheAge)
+		fmt.Fprintf(out.Out, "%s of account %s is revoked; it stops working within %s.\n", key.ID, key.Account, credential.CacheAge)
 		return nil
 	})
 }

@@ -1,37 +1,51 @@
 // Command cutroom is Cutroom on one machine, and its tools: `cutroom dev` serves
 // the whole service from one process and one folder, `cutroom keys` manages the
-// permanent keys of accounts.
+// permanent keys of accounts, `cutroom doctor` looks for what is missing, and the
+// other commands use a service that runs here or elsewhere.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"cutroom/cmd/cutroom/command"
 )
 
 // commandLine is what can be asked for.
 type commandLine struct {
-	Dev  devCommand  `cmd:"" help:"Serve everything from this machine."`
-	Keys keysCommand `cmd:"" help:"Manage the permanent keys of accounts."`
+	command.Flags
+	command.Commands
+	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
+	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
+	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check what Cutroom needs on this machine, and say how to mend it."`
+	Completion command.Completion `cmd:"" group:"Server" help:"Print what a shell needs to complete commands."`
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	// After the first signal the second one ends the program at once.
 	context.AfterFunc(ctx, stop)
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		if !errors.Is(err, errHelp) {
-			fmt.Fprintln(os.Stderr, "cutroom:", err)
-			os.Exit(1)
-		}
+	session := &command.Session{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version()}
+	err := run(ctx, os.Args[1:], session)
+	stop()
+	if err != nil && !errors.Is(err, errHelp) {
+		os.Exit(session.Report(err))
 	}
+}
+
+// version is what the program was built from, as far as its build tells.
+func version() string {
+	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" && build.Main.Version != "(devel)" {
+		return build.Main.Version
+	}
+	return "devel"
 }
 
 // errHelp means that help was asked for and shown.
@@ -39,30 +53,33 @@ var errHelp = errors.New("help was shown")
 
 // run parses the arguments and runs the command until it is done or the context
 // ends.
-func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, arguments []string, session *command.Session) error {
 	var line commandLine
 	helped := false
 	parser, err := kong.New(&line,
 		kong.Name("cutroom"),
-		kong.Description("A media editing API of your own."),
-		kong.Writers(stdout, stderr),
+		kong.Description("A media editing API and an inference gateway of your own."),
+		kong.Writers(session.Out, session.Err),
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
 		return err
 	}
-	command, err := parser.Parse(arguments)
+	if session.Complete(parser) {
+		return nil
+	}
+	// What cannot be parsed is told as it was asked for, too.
+	session.JSON = slices.Contains(arguments, "--json")
+	parsed, err := parser.Parse(arguments)
 	if helped {
 		return errHelp
 	}
 	if err != nil {
 		return err
 	}
-	command.BindTo(ctx, (*context.Context)(nil))
-	command.Bind(&streams{stdout, stderr})
-	return command.Run()
+	session.Flags = line.Flags
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	parsed.Bind(session)
+	return parsed.Run()
 }
-
-// streams is where a command writes.
-type streams struct{ stdout, stderr io.Writer }

@@ -1,0 +1,119 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"cutroom/shared/client"
+)
+
+// Quota shows the account's realtime sessions.
+type Quota struct{}
+
+// Run shows them.
+func (Quota) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		quota, err := service.Quota(ctx)
+		if err != nil {
+			return err
+		}
+		list := s.newList("ACTIVE", "REMAINING", "LIMIT")
+		if err := list.add(quota, fmt.Sprint(quota.Active), fmt.Sprint(quota.Remaining), fmt.Sprint(quota.Limit)); err != nil {
+			return err
+		}
+		return list.end()
+	})
+}
+
+// Usage shows what the account used.
+type Usage struct {
+	From string `placeholder:"DAY" help:"First day, such as 2026-01-31."`
+	To   string `placeholder:"DAY" help:"Last day."`
+}
+
+// Run shows it.
+func (c *Usage) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		used, err := service.Usage(ctx, c.From, c.To)
+		if err != nil {
+			return err
+		}
+		list := s.newList("DAY", "MODEL", "REQUESTS", "PROMPT TOKENS", "COMPLETION TOKENS", "SESSION SECONDS")
+		for _, u := range used {
+			if err := list.add(u, u.Day, u.Model, fmt.Sprint(u.Requests), fmt.Sprint(u.PromptTokens), fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.SessionSeconds)); err != nil {
+				return err
+			}
+		}
+		return list.end()
+	})
+}
+
+// Token makes a client token.
+type Token struct {
+	Expires int      `placeholder:"SECONDS" help:"How long it lives, 1 to 3600; without it, 60."`
+	Model   []string `short:"m" predictor:"model" placeholder:"MODEL" help:"A model that it may use, by id or alias; may be said again. Without it, all."`
+	Origin  []string `placeholder:"ORIGIN" help:"An origin that it may be used from, such as https://app.example.com; may be said again. Without it, any."`
+}
+
+// Run makes the token.
+func (c *Token) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		token, err := service.CreateToken(ctx, client.TokenRequest{ExpiresIn: c.Expires, AllowedModels: c.Model, AllowedOrigins: c.Origin})
+		if err != nil {
+			return err
+		}
+		if s.JSON {
+			return s.Print(token.Raw)
+		}
+		s.note("the token works until %s", local(&token.ExpiresAt))
+		return copyLine(s.Out, []byte(token.APIKey))
+	})
+}
+
+// Models lists the models of both services.
+type Models struct{}
+
+// modelView is a model as the command line shows it.
+type modelView struct {
+	ID string `json:"id"`
+	// Service is "media" or "inference".
+	Service         string   `json:"service"`
+	Aliases         []string `json:"aliases,omitempty"`
+	Description     string   `json:"description,omitempty"`
+	Capabilities    []string `json:"capabilities,omitempty"`
+	ContextLength   int      `json:"context_length,omitempty"`
+	MaxOutputLength int      `json:"max_output_length,omitempty"`
+}
+
+// Run lists the models.
+func (Models) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		media, err := service.MediaModels(ctx)
+		if err != nil {
+			return err
+		}
+		inference, err := service.InferenceModels(ctx)
+		if err != nil {
+			return err
+		}
+		list := s.newList("MODEL", "SERVICE", "ALIASES", "WHAT IT DOES")
+		for _, m := range media {
+			view := modelView{ID: m.ID, Service: "media", Aliases: m.Aliases, Description: m.Description}
+			if err := list.add(view, m.ID, view.Service, first(strings.Join(m.Aliases, ", "), "-"), m.Description); err != nil {
+				return err
+			}
+		}
+		for _, m := range inference {
+			view := modelView{
+				ID: m.ID, Service: "inference", Capabilities: m.Capabilities,
+				ContextLength: m.ContextLength, MaxOutputLength: m.MaxOutputLength,
+			}
+			what := fmt.Sprintf("%s; up to %d of %d tokens", strings.Join(m.Capabilities, ", "), m.MaxOutputLength, m.ContextLength)
+			if err := list.add(view, m.ID, view.Service, "-", what); err != nil {
+				return err
+			}
+		}
+		return list.end()
+	})
+}

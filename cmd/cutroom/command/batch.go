@@ -1,0 +1,146 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"cutroom/shared/client"
+)
+
+// skipped is the state of an item of a batch whose result was there.
+const skipped = "skipped"
+
+// batch edits inputs, some at once, and prints what came of each. It goes on after
+// a failure, but not where no other could succeed.
+//
+// Errors: [*BatchError]; what ended it early.
+func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, atOnce int) error {
+	if err := os.MkdirAll(e.order.Output, 0o777); err != nil {
+		return err
+	}
+	outputs, err := e.outputs(ctx, edit, inputs)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	display := e.session.newDisplay(false)
+	results := make([]result, len(inputs))
+	var printing sync.Mutex
+	var running errgroup.Group
+	running.SetLimit(atOnce)
+	for i, input := range inputs {
+		running.Go(func() error {
+			if ctx.Err() != nil {
+				results[i] = result{Input: input, Model: outputs[i].model, Status: skipped, Error: "not begun"}
+				return nil
+			}
+			tracker := display.track(filepath.Base(input))
+			done, err := e.item(ctx, edit, input, outputs[i], tracker)
+			tracker.end(err)
+			if err != nil {
+				done.Error = explain(err)
+			}
+			switch ExitCode(err) {
+			case denied, unreachable: // every other would fail likewise
+				stop(err)
+			}
+			printing.Lock()
+			defer printing.Unlock()
+			results[i] = done
+			if e.session.JSON {
+				return e.session.Print(done)
+			}
+			return nil
+		})
+	}
+	printed := running.Wait()
+	display.end()
+	if err := errors.Join(printed, e.summary(results)); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	failures := 0
+	for _, done := range results {
+		if done.Error != "" {
+			failures++
+		}
+	}
+	if failures > 0 {
+		return &BatchError{failures, len(results)}
+	}
+	return nil
+}
+
+// target is how an item of a batch is edited, and where its result goes.
+type target struct{ model, path string }
+
+// outputs are where the results go. Inputs that differ only in their folder or in
+// the end of their names get results that differ in more.
+func (e *editor) outputs(ctx context.Context, edit client.Edit, inputs []string) ([]target, error) {
+	models := map[bool]string{}
+	outputs := make([]target, len(inputs))
+	taken := map[string]bool{}
+	for i, input := range inputs {
+		image := isImage(input)
+		if models[image] == "" {
+			resolved, err := e.resolve(ctx, edit, input)
+			if err != nil {
+				return nil, err
+			}
+			models[image] = resolved.Model
+		}
+		name := resultName(filepath.Base(input), models[image])
+		if taken[name] {
+			ending := filepath.Ext(name)
+			whole := strings.TrimSuffix(resultName(filepath.Base(input)+ending, models[image]), ending)
+			for n := 1; taken[name]; n++ {
+				name = whole + ending
+				if n > 1 {
+					name = fmt.Sprintf("%s.%d%s", whole, n, ending)
+				}
+			}
+		}
+		taken[name] = true
+		outputs[i] = target{models[image], filepath.Join(e.order.Output, name)}
+	}
+	return outputs, nil
+}
+
+// item does one edit of a batch.
+func (e *editor) item(ctx context.Context, edit client.Edit, input string, to target, tracker *tracker) (result, error) {
+	done := result{Input: input, Model: to.model, Status: client.Failed}
+	if e.free(to.path) != nil {
+		done.Status, done.Output = skipped, to.path
+		return done, nil
+	}
+	data, err := source(input)
+	if err != nil {
+		return done, err
+	}
+	edit.Model, edit.Data = to.model, &data
+	return e.edit(ctx, edit, input, to.path, tracker)
+}
+
+// summary prints the table of a batch.
+func (e *editor) summary(results []result) error {
+	if e.session.JSON {
+		return nil // a line each was printed as they ended
+	}
+	list := e.session.newList("INPUT", "STATUS", "JOB", "RESULT")
+	for _, done := range results {
+		if err := list.add(done, done.Input, done.Status, first(done.JobID, "-"), first(done.Error, done.Output)); err != nil {
+			return err
+		}
+	}
+	return list.end()
+}

@@ -1,0 +1,108 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"cutroom/shared/client"
+)
+
+// Chat asks a model, once or in turns.
+type Chat struct {
+	Text        []string `arg:"" optional:"" help:"What to say. Without it stdin is read, and on a terminal the chat goes on in turns."`
+	Model       string   `short:"m" placeholder:"MODEL" help:"Model of the inference gateway; without it the first that chats."`
+	System      string   `placeholder:"TEXT" help:"What the model is told beforehand."`
+	MaxTokens   int      `placeholder:"N" help:"How long an answer may be, in tokens."`
+	Temperature *float64 `placeholder:"T" help:"How freely the model answers, 0 to 2."`
+}
+
+// maxPrompt bounds what is read from stdin, in bytes. It is more than any model
+// takes.
+const maxPrompt = 16 << 20
+
+// Run chats.
+func (c *Chat) Run(ctx context.Context, s *Session) error {
+	text := strings.Join(c.Text, " ")
+	if text == "" {
+		if s.isTerminal(s.In) && s.isTerminal(s.Out) && !s.JSON {
+			return c.converse(ctx, s)
+		}
+		read, err := io.ReadAll(io.LimitReader(s.In, maxPrompt))
+		if err != nil {
+			return err
+		}
+		if text = strings.TrimSpace(string(read)); text == "" {
+			return &UsageError{"there is nothing to say: give a text, or send one to stdin"}
+		}
+	}
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		chat, err := c.begin(ctx, service)
+		if err != nil {
+			return err
+		}
+		chat.Messages = append(chat.Messages, client.Message{Role: "user", Content: text})
+		if s.JSON {
+			answer, err := service.Complete(ctx, chat)
+			if err != nil {
+				return err
+			}
+			return s.Print(answer)
+		}
+		_, _, err = s.answer(ctx, service, chat)
+		return err
+	})
+}
+
+// begin makes a chat in which only the model was told something.
+func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, error) {
+	chat := client.Chat{Model: c.Model, MaxTokens: c.MaxTokens, Temperature: c.Temperature}
+	if c.System != "" {
+		chat.Messages = []client.Message{{Role: "system", Content: c.System}}
+	}
+	if chat.Model != "" {
+		return chat, nil
+	}
+	models, err := service.InferenceModels(ctx)
+	if err != nil {
+		return chat, err
+	}
+	for _, model := range models {
+		if model.Chats() {
+			chat.Model = model.ID
+			return chat, nil
+		}
+	}
+	return chat, errors.New("the gateway has no model that chats: add one to the catalog")
+}
+
+// answer prints an answer as it comes, and gives it with its tokens; also the
+// part of one that broke off.
+func (s *Session) answer(ctx context.Context, service *client.Client, chat client.Chat) (string, client.ChatUsage, error) {
+	var said strings.Builder
+	clean := func(text string) string { return text }
+	if s.isTerminal(s.Out) {
+		clean = harmless
+	}
+	usage, err := service.Stream(ctx, chat, func(text string) error {
+		said.WriteString(text)
+		_, err := io.WriteString(s.Out, clean(text))
+		return err
+	})
+	if said.Len() > 0 && !strings.HasSuffix(said.String(), "\n") {
+		fmt.Fprintln(s.Out)
+	}
+	return said.String(), usage, err
+}
+
+// harmless takes from a model's text what would act on a terminal.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+}

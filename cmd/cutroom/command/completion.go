@@ -1,0 +1,61 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
+	"github.com/posener/complete"
+
+	"cutroom/shared/model"
+)
+
+// Completion prints what a shell needs to complete commands.
+type Completion struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Help is what help says beyond the flags.
+func (Completion) Help() string {
+	return `Bash: echo 'source <(cutroom completion bash)' >> ~/.bashrc
+
+Zsh: echo 'source <(cutroom completion zsh)' >> ~/.zshrc
+
+Fish: cutroom completion fish > ~/.config/fish/completions/cutroom.fish`
+}
+
+// Run prints it.
+func (c *Completion) Run(ctx *kong.Context) error {
+	return (&kongcompletion.Completion{Shell: c.Shell, Code: true}).Run(ctx)
+}
+
+// Complete answers a shell that asks how a line could go on, and reports whether
+// one has asked. Models are those of the built-in catalog, as a server would be
+// asked too often.
+func (s *Session) Complete(parser *kong.Kong) bool {
+	if s.Getenv("COMP_LINE") == "" {
+		return false
+	}
+	kongcompletion.Register(parser, kongcompletion.WithPredictors(map[string]complete.Predictor{
+		"file":   complete.PredictFiles("*"),
+		"status": complete.PredictSet("pending", "processing", "completed", "failed"),
+		"model":  complete.PredictFunc(s.modelNames),
+	}))
+	return true
+}
+
+func (s *Session) modelNames(line complete.Args) []string {
+	catalog, err := model.Default(s.family())
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, m := range catalog.Models() {
+		for _, name := range append([]string{m.ID}, m.Aliases...) {
+			if strings.HasPrefix(name, line.Last) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,232 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cutroom/shared/client"
+)
+
+// order is what all edits can be told.
+type order struct {
+	Model   string `short:"m" predictor:"model" placeholder:"MODEL" help:"Model that edits, by id or alias; without it the latest of its kind."`
+	Seed    string `placeholder:"N" help:"Same request and same seed, same result: 0 to 4294967295. Without it one is drawn."`
+	Enhance bool   `default:"true" negatable:"" help:"Let the service enhance the prompt."`
+	Webhook string `placeholder:"URL" help:"Where the service tells of the job's end."`
+	Output  string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes; - is stdout. Without it, beside the input, as INPUT.MODEL.mp4 or .png."`
+	Force   bool   `short:"f" help:"Replace what is there."`
+	Detach  bool   `help:"Do not wait for the job: print its id."`
+}
+
+// fields are the form's fields that the order sets. Defaults are left to the
+// service.
+func (o order) fields(prompt string) (map[string]string, error) {
+	fields := map[string]string{}
+	if prompt != "" {
+		fields["prompt"] = prompt
+	}
+	if o.Seed != "" {
+		if _, err := strconv.ParseUint(o.Seed, 10, 32); err != nil {
+			return nil, &UsageError{fmt.Sprintf("--seed: %q is no whole number from 0 to 4294967295", o.Seed)}
+		}
+		fields["seed"] = o.Seed
+	}
+	if !o.Enhance {
+		fields["enhance_prompt"] = "false"
+	}
+	if o.Webhook != "" {
+		fields["webhook_url"] = o.Webhook
+	}
+	return fields, nil
+}
+
+// Edit edits videos, or images: one, or a folder of them.
+type Edit struct {
+	order
+	Inputs     []string `arg:"" predictor:"file" help:"Videos or images, a folder of them, or ids of stored files."`
+	Prompt     string   `short:"p" help:"What to change."`
+	Reference  string   `name:"ref" predictor:"file" placeholder:"IMAGE" help:"Reference image: a file, or the id of a stored one."`
+	Resolution string   `placeholder:"720p" help:"Size of the result, of those that the model has."`
+	SelfAnchor bool     `default:"true" negatable:"" help:"Let the first edited frame anchor the later ones, where the model can."`
+	Jobs       int      `default:"4" placeholder:"N" help:"How many of a batch are under way at once."`
+}
+
+// Help is what help says beyond the flags.
+func (Edit) Help() string {
+	return "Several inputs, or a folder, are a batch: -o names the folder of the results. A batch goes on after a failure, and skips results that are there, so that the same command again does the rest."
+}
+
+// Run edits.
+func (c *Edit) Run(ctx context.Context, s *Session) error {
+	return c.run(ctx, s, "")
+}
+
+// run edits by the model that is named, or by the one given, or by the latest for
+// the input.
+func (c *Edit) run(ctx context.Context, s *Session, model string) error {
+	fields, err := c.fields(c.Prompt)
+	if err != nil {
+		return err
+	}
+	if c.Resolution != "" {
+		fields["resolution"] = c.Resolution
+	}
+	if !c.SelfAnchor {
+		fields["self_anchor"] = "false"
+	}
+	edit := client.Edit{Model: first(c.Model, model), Fields: fields}
+	if c.Reference != "" {
+		reference, err := source(c.Reference)
+		if err != nil {
+			return err
+		}
+		edit.Reference = &reference
+	}
+	inputs, batch, err := c.inputs()
+	if err != nil {
+		return err
+	}
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		e := &editor{session: s, client: service, order: c.order, family: s.family()}
+		if batch {
+			return e.batch(ctx, edit, inputs, c.Jobs)
+		}
+		data, err := source(inputs[0])
+		if err != nil {
+			return err
+		}
+		edit.Data = &data
+		return e.single(ctx, edit, inputs[0])
+	})
+}
+
+// mediaKinds are the names' ends of the files that a folder is searched for.
+var (
+	videoKinds = []string{".mp4", ".m4v", ".mov", ".webm", ".mkv", ".avi"}
+	imageKinds = []string{".png", ".jpg", ".jpeg", ".webp"}
+)
+
+func isImage(name string) bool {
+	return slices.Contains(imageKinds, strings.ToLower(filepath.Ext(name)))
+}
+
+func isVideo(name string) bool {
+	return slices.Contains(videoKinds, strings.ToLower(filepath.Ext(name)))
+}
+
+// inputs are what is edited, folders replaced by the media in them, and whether
+// it is a batch.
+func (c *Edit) inputs() (inputs []string, batch bool, err error) {
+	batch = len(c.Inputs) > 1
+	for _, input := range c.Inputs {
+		info, err := os.Stat(input)
+		if err != nil || !info.IsDir() {
+			inputs = append(inputs, input) // what cannot be read is told at its turn
+			continue
+		}
+		batch = true
+		entries, err := os.ReadDir(input)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, entry := range entries {
+			if entry.Type().IsRegular() && (isImage(entry.Name()) || isVideo(entry.Name())) {
+				inputs = append(inputs, filepath.Join(input, entry.Name()))
+			}
+		}
+		if sameFolder(input, c.Output) {
+			return nil, false, &UsageError{fmt.Sprintf("-o: the results cannot go to %s itself, where the inputs are; name another folder", input)}
+		}
+	}
+	switch {
+	case !batch:
+	case c.Output == "" || c.Output == "-":
+		return nil, false, &UsageError{"-o: say which folder the results of a batch go to"}
+	case len(inputs) == 0:
+		return nil, false, &UsageError{fmt.Sprintf("there is no video or image in %s", strings.Join(c.Inputs, ", "))}
+	case c.Detach:
+		return nil, false, &UsageError{"--detach is for one input"}
+	case c.Jobs < 1:
+		return nil, false, &UsageError{"--jobs: at least one job is under way"}
+	}
+	return inputs, batch, nil
+}
+
+func sameFolder(a, b string) bool {
+	first, errA := os.Stat(a)
+	second, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(first, second)
+}
+
+// source is an input by its path, or by the id of a stored file.
+func source(input string) (client.Source, error) {
+	file, err := client.File(input)
+	if err != nil && isFileID(input) {
+		return client.Source{Reference: input}, nil
+	}
+	return file, err
+}
+
+// isFileID reports whether a text has the form of a stored file's id.
+func isFileID(text string) bool {
+	rest, found := strings.CutPrefix(text, "file_")
+	return found && rest != "" && !strings.ContainsAny(rest, `./\`)
+}
+
+// Image edits an image.
+type Image struct {
+	order
+	Input      string `arg:"" predictor:"file" help:"Image to edit, or the id of a stored one."`
+	Prompt     string `short:"p" required:"" help:"What to change."`
+	Reference  string `name:"ref" predictor:"file" placeholder:"IMAGE" help:"Reference image: a file, or the id of a stored one."`
+	Resolution string `placeholder:"720p" help:"Size of the result: 720p or 480p."`
+}
+
+// Run edits the image.
+func (c *Image) Run(ctx context.Context, s *Session) error {
+	edit := Edit{
+		order: c.order, Inputs: []string{c.Input}, Prompt: c.Prompt, Reference: c.Reference, Resolution: c.Resolution,
+		SelfAnchor: true, Jobs: 1,
+	}
+	if info, err := os.Stat(c.Input); err == nil && info.IsDir() {
+		return &UsageError{"image takes one image; \"cutroom edit\" takes a folder"}
+	}
+	return edit.run(ctx, s, s.family()+imageModel)
+}
+
+// T2V makes a video from a text.
+type T2V struct {
+	order
+	Prompt      string `arg:"" help:"What the video should show."`
+	Resolution  string `placeholder:"720p" help:"Size of the result: 720p or 480p."`
+	Orientation string `placeholder:"landscape" help:"Which side is the longer one: landscape or portrait."`
+}
+
+// Run makes the video.
+func (c *T2V) Run(ctx context.Context, s *Session) error {
+	fields, err := c.fields(c.Prompt)
+	if err != nil {
+		return err
+	}
+	for name, value := range map[string]string{"resolution": c.Resolution, "orientation": c.Orientation} {
+		if value != "" {
+			fields[name] = value
+		}
+	}
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		e := &editor{session: s, client: service, order: c.order, family: s.family()}
+		return e.single(ctx, client.Edit{Model: first(c.Model, s.family()+textModel), Fields: fields}, "")
+	})
+}
+
+// The models that edit where none is named, behind the family's name.
+const (
+	videoModel = "-latest"
+	imageModel = "-image-latest"
+	textModel  = "-pro-t2v"
+)

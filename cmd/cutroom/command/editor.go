@@ -1,0 +1,176 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cutroom/shared/client"
+)
+
+// editor does edits from the upload to the result on disk.
+type editor struct {
+	session *Session
+	client  *client.Client
+	order   order
+	family  string
+}
+
+// result is what came of an edit.
+type result struct {
+	Input string `json:"input,omitempty"`
+	// Output is where the result is, "" where there is none.
+	Output string `json:"output,omitempty"`
+	Status string `json:"status"`
+	JobID  string `json:"job_id,omitempty"`
+	Model  string `json:"model"`
+	Seed   uint32 `json:"seed"`
+	Error  string `json:"error,omitempty"`
+}
+
+// single does one edit and prints what came of it.
+func (e *editor) single(ctx context.Context, edit client.Edit, input string) error {
+	edit, err := e.resolve(ctx, edit, input)
+	if err != nil {
+		return err
+	}
+	output := e.order.Output
+	if info, err := os.Stat(output); err == nil && info.IsDir() {
+		output = filepath.Join(output, resultName(first(filepath.Base(input), edit.Model), edit.Model))
+	}
+	if output == "" {
+		output = e.beside(input, edit.Model)
+	}
+	if !e.order.Detach {
+		if err := e.free(output); err != nil {
+			return err
+		}
+	}
+	display := e.session.newDisplay(true)
+	tracker := display.track(first(filepath.Base(output), edit.Model))
+	done, err := e.edit(ctx, edit, input, output, tracker)
+	tracker.end(err)
+	display.end()
+	if err != nil {
+		return err
+	}
+	switch {
+	case e.session.JSON && output == "-" && !e.order.Detach:
+		return nil // stdout has the result
+	case e.session.JSON:
+		return e.session.Print(done)
+	case e.order.Detach:
+		return copyLine(e.session.Out, []byte(done.JobID))
+	case output != "-":
+		return copyLine(e.session.Out, []byte(output))
+	}
+	return nil
+}
+
+// resolve chooses the model where none is named, and gives its canonical id,
+// which results are named after.
+func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (client.Edit, error) {
+	if edit.Model == "" {
+		edit.Model = e.family + videoModel
+		if isImage(input) {
+			edit.Model = e.family + imageModel
+		}
+	}
+	id, err := e.client.ResolveModel(ctx, edit.Model)
+	if err != nil {
+		return edit, err
+	}
+	edit.Model = id
+	return edit, nil
+}
+
+// beside is where a result goes by itself.
+func (e *editor) beside(input, model string) string {
+	if isFileID(input) || input == "" {
+		return resultName(first(input, model), model) // nowhere is beside it
+	}
+	return filepath.Join(filepath.Dir(input), resultName(filepath.Base(input), model))
+}
+
+// resultName is what a result is called: by what was edited, and by the model.
+func resultName(input, model string) string {
+	kind := ".mp4"
+	if isImage(input) {
+		kind = ".png"
+	}
+	stem := strings.TrimSuffix(input, filepath.Ext(input))
+	if input == model || isFileID(input) {
+		stem = input // no file's name: a dot in it is part of it
+	}
+	if stem == model {
+		return stem + kind
+	}
+	return stem + "." + model + kind
+}
+
+// free reports a result that is there already, and must not be replaced.
+func (e *editor) free(output string) error {
+	if output == "-" || e.order.Force {
+		return nil
+	}
+	if _, err := os.Lstat(output); err == nil {
+		return fmt.Errorf("%s: %w", output, fs.ErrExist)
+	}
+	return nil
+}
+
+// edit does one edit.
+//
+// Errors: those of the client; [*JobError]; [*InterruptedError]; of the disk.
+func (e *editor) edit(ctx context.Context, edit client.Edit, input, output string, tracker *tracker) (result, error) {
+	done := result{Input: input, Model: edit.Model, Status: client.Failed}
+	job, err := e.client.CreateJob(ctx, edit, tracker.uploading)
+	if err != nil {
+		return done, err
+	}
+	done.JobID, done.Status = job.ID, job.Status
+	if e.order.Detach {
+		return done, nil
+	}
+	if !e.session.isTerminal(e.session.Err) && tracker.display.bars == nil {
+		e.session.note("%s is the job %s", printable(first(input, edit.Model)), job.ID)
+	}
+	return e.await(ctx, done, output, tracker)
+}
+
+// await waits for a job and fetches its result.
+func (e *editor) await(ctx context.Context, done result, output string, tracker *tracker) (result, error) {
+	job, err := e.client.AwaitJob(ctx, done.JobID, tracker.editing)
+	if errors.Is(err, context.Canceled) {
+		return done, &InterruptedError{done.JobID}
+	}
+	if err != nil {
+		return done, err
+	}
+	done.Status, done.Model, done.Seed = job.Status, job.Model, job.Seed
+	if job.Status == client.Failed {
+		return done, &JobError{job}
+	}
+	if output == "-" {
+		return done, e.client.CopyContent(ctx, job.ID, e.session.Out, tracker.downloading)
+	}
+	if err := e.client.Download(ctx, job.ID, output, tracker.downloading); err != nil {
+		return done, downloadError(job.ID, output, err)
+	}
+	done.Output = output
+	return done, nil
+}
+
+// downloadError says how to go on after a download that broke off.
+func downloadError(id, output string, err error) error {
+	var refusal *client.Error
+	var trouble *fs.PathError
+	if errors.As(err, &refusal) || errors.As(err, &trouble) {
+		return err
+	}
+	return fmt.Errorf("%w; \"cutroom jobs download %s -o %s\" goes on from there", err, id, output)
+}

@@ -1,0 +1,124 @@
+package command
+
+import (
+	"context"
+	"path/filepath"
+
+	"cutroom/shared/client"
+)
+
+// Files are the commands on stored files. Alone they list them.
+type Files struct {
+	List FilesList `cmd:"" name:"ls" default:"withargs" help:"List stored files, newest first."`
+	Put  FilesPut  `cmd:"" help:"Store files, and print their ids."`
+	Get  FilesGet  `cmd:"" help:"Show a stored file's reference."`
+	Rm   FilesRm   `cmd:"" help:"Delete stored files."`
+}
+
+// FilesList lists files.
+type FilesList struct {
+	Limit int `default:"100" placeholder:"N" help:"How many at most (${default})."`
+}
+
+// Run lists the files.
+func (c *FilesList) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		list := s.newList("FILE", "NAME", "TYPE", "SIZE", "EXPIRES")
+		for file, err := range service.Files(ctx, c.Limit) {
+			if err != nil {
+				return err
+			}
+			if err := list.add(file.Raw, file.ID, file.Filename, file.MIMEType, size(file.SizeBytes), local(file.ExpiresAt)); err != nil {
+				return err
+			}
+		}
+		return list.end()
+	})
+}
+
+// FilesPut stores files.
+type FilesPut struct {
+	Paths []string `arg:"" predictor:"file" help:"Files to store."`
+	TTL   string   `name:"ttl" placeholder:"SECONDS" help:"How long they are kept, 60 to 2592000, or persistent; without it a day."`
+}
+
+// Run stores the files.
+func (c *FilesPut) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		for _, path := range c.Paths {
+			if err := c.put(ctx, s, service, path); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *FilesPut) put(ctx context.Context, s *Session, service *client.Client, path string) error {
+	file, err := client.File(path)
+	if err != nil {
+		return err
+	}
+	display := s.newDisplay(true)
+	tracker := display.track(filepath.Base(path))
+	stored, err := service.PutFile(ctx, file, c.TTL, tracker.uploading)
+	tracker.end(err)
+	display.end()
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return s.Print(stored.Raw)
+	}
+	return copyLine(s.Out, []byte(stored.ID))
+}
+
+// FilesGet shows a file's reference.
+type FilesGet struct {
+	ID string `arg:"" help:"Id of the file."`
+}
+
+// Run shows the reference.
+func (c *FilesGet) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		file, err := service.File(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if s.JSON {
+			return s.Print(file.Raw)
+		}
+		list := s.newList("FILE", file.ID)
+		for _, row := range [][]string{
+			{"name", file.Filename}, {"type", file.MIMEType}, {"size", size(file.SizeBytes)}, {"md5", file.MD5},
+			{"created", local(&file.CreatedAt)}, {"expires", local(file.ExpiresAt)},
+		} {
+			if err := list.row(row); err != nil {
+				return err
+			}
+		}
+		return list.end()
+	})
+}
+
+// FilesRm deletes files.
+type FilesRm struct {
+	IDs []string `arg:"" name:"id" help:"Ids of the files."`
+}
+
+// Run deletes the files.
+func (c *FilesRm) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		for _, id := range c.IDs {
+			if err := service.DeleteFile(ctx, id); err != nil {
+				return err
+			}
+			if s.JSON {
+				if err := s.Print(map[string]string{"id": id, "status": "deleted"}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,166 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"cutroom/shared/client"
+)
+
+// Login keeps a key in a profile, once the server has taken it.
+type Login struct {
+	URL          string `name:"url" placeholder:"URL" help:"Base URL of the media service; without it, that of the profile or of this machine."`
+	InferenceURL string `name:"inference-url" placeholder:"URL" help:"Base URL of the inference gateway; without it, that of the profile, or the one of the media service."`
+}
+
+// Help is what help says beyond the flags.
+func (Login) Help() string {
+	return "The key is asked for without showing it, or read from stdin where that is no terminal. It is kept in ~/.config/cutroom/config.yaml, which you alone can read."
+}
+
+// Run asks for the key, tries it, and keeps it.
+func (c *Login) Run(ctx context.Context, s *Session) error {
+	path, err := s.ProfilesFile()
+	if err != nil {
+		return err
+	}
+	kept, err := readProfiles(path)
+	if err != nil {
+		return err
+	}
+	wanted := kept.Profiles[s.profileName()]
+	if c.URL != "" && c.URL != wanted.URL {
+		wanted.InferenceURL = "" // it was the other server's
+	}
+	wanted.URL, wanted.InferenceURL = first(c.URL, wanted.URL), first(c.InferenceURL, wanted.InferenceURL)
+	if wanted.Key, err = s.readKey(); err != nil {
+		return err
+	}
+	// What the environment says otherwise is not what is kept.
+	meant := Session{Flags: s.Flags, Getenv: func(string) string { return "" }, Version: s.Version, Err: s.Err}
+	meant.Profile = ""
+	server, err := meant.Server()
+	if err != nil {
+		return err
+	}
+	if wanted.URL != "" {
+		server.URL, server.InferenceURL = wanted.URL, first(wanted.InferenceURL, wanted.URL)
+	}
+	server.Key = wanted.Key
+	if err := check(ctx, s, server); err != nil {
+		return err
+	}
+	if kept.Profiles == nil {
+		kept.Profiles = map[string]profile{}
+	}
+	kept.Profiles[s.profileName()] = wanted
+	if err := writeProfiles(path, kept); err != nil {
+		return err
+	}
+	s.note("the key for %s is kept in %s (profile %s)", server.URL, path, s.profileName())
+	if s.JSON {
+		return s.Print(profileView{s.profileName(), server.URL, server.InferenceURL, true})
+	}
+	return nil
+}
+
+// check tries a key on a call that changes nothing.
+func check(ctx context.Context, s *Session, server Server) error {
+	c, err := s.clientOf(server)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err = c.Quota(ctx); client.IsStatus(err, 403) {
+		return &UsageError{"this is a client token, which ends soon: keep a permanent key instead, which begins with ck_"}
+	}
+	return err
+}
+
+// readKey reads a key from stdin; from a terminal without showing it.
+func (s *Session) readKey() (string, error) {
+	var key string
+	if file, ok := s.In.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprint(s.Err, "Key: ")
+		typed, err := term.ReadPassword(int(file.Fd()))
+		fmt.Fprintln(s.Err)
+		if err != nil {
+			return "", err
+		}
+		key = string(typed)
+	} else {
+		line, err := bufio.NewReader(io.LimitReader(s.In, 4<<10)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		key = line
+	}
+	if key = strings.TrimSpace(key); key == "" {
+		return "", &UsageError{"no key was given: type it, or send it to stdin"}
+	}
+	return key, nil
+}
+
+// Logout forgets a profile's key, and the profile with it.
+type Logout struct{}
+
+// Run forgets the key.
+func (Logout) Run(s *Session) error {
+	path, err := s.ProfilesFile()
+	if err != nil {
+		return err
+	}
+	kept, err := readProfiles(path)
+	if err != nil {
+		return err
+	}
+	if _, there := kept.Profiles[s.profileName()]; !there {
+		return &UsageError{fmt.Sprintf("there is no profile %q", s.profileName())}
+	}
+	delete(kept.Profiles, s.profileName())
+	if err := writeProfiles(path, kept); err != nil {
+		return err
+	}
+	s.note("the profile %s is forgotten; the key works on until it is revoked", s.profileName())
+	return nil
+}
+
+// Profiles lists the profiles, without their keys.
+type Profiles struct{}
+
+type profileView struct {
+	Name         string `json:"profile"`
+	URL          string `json:"url"`
+	InferenceURL string `json:"inference_url"`
+	HasKey       bool   `json:"has_key"`
+}
+
+// Run lists the profiles.
+func (Profiles) Run(s *Session) error {
+	path, err := s.ProfilesFile()
+	if err != nil {
+		return err
+	}
+	kept, err := readProfiles(path)
+	if err != nil {
+		return err
+	}
+	list := s.newList("PROFILE", "URL", "INFERENCE URL")
+	for _, name := range slices.Sorted(maps.Keys(kept.Profiles)) {
+		p := kept.Profiles[name]
+		view := profileView{name, first(p.URL, localURL), first(p.InferenceURL, p.URL, localInferenceURL), p.Key != ""}
+		if err := list.add(view, view.Name, view.URL, view.InferenceURL); err != nil {
+			return err
+		}
+	}
+	return list.end()
+}

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Print prints a value as JSON, in one line.
+func (s *Session) Print(value any) error {
+	encoder := json.NewEncoder(s.Out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// list prints items as rows of a table, or as lines of JSON.
+type list struct {
+	session *Session
+	table   *tabwriter.Writer
+}
+
+// newList begins a list. Its table has the head also where no row follows.
+func (s *Session) newList(columns ...string) *list {
+	l := &list{session: s, table: tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)}
+	if !s.JSON {
+		l.row(columns)
+	}
+	return l
+}
+
+// add prints an item: its value as JSON, or its cells.
+func (l *list) add(value any, cells ...string) error {
+	if l.session.JSON {
+		return l.session.Print(value)
+	}
+	return l.row(cells)
+}
+
+func (l *list) row(cells []string) error {
+	for i, cell := range cells {
+		cells[i] = printable(cell)
+	}
+	_, err := fmt.Fprintln(l.table, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	return err
+}
+
+// end prints what the table still holds.
+func (l *list) end() error { return l.table.Flush() }
+
+// printable takes from a text what would act on a terminal or break a table: file
+// names and messages come from elsewhere.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// local shows a time as a person reads it, "-" where there is none.
+func local(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// size shows a number of bytes.
+func size(bytes int64) string { return humanize.IBytes(uint64(max(bytes, 0))) }
+
+// copyLine prints a text of a service with one end of line.
+func copyLine(to io.Writer, text []byte) error {
+	_, err := fmt.Fprintln(to, strings.TrimRight(string(text), "\n"))
+	return err
+}

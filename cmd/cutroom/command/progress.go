@@ -1,0 +1,121 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"cutroom/shared/client"
+)
+
+// isTerminal reports whether a person sees what is written.
+func (s *Session) isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) && s.Getenv("TERM") != "dumb"
+}
+
+// display shows how far edits are: by bars on a terminal, else not at all.
+type display struct {
+	bars *mpb.Progress
+	// keep leaves the bars of ended phases where they are.
+	keep bool
+	// before is where notes went without bars.
+	session *Session
+	before  io.Writer
+}
+
+// newDisplay begins to show. The caller ends it.
+func (s *Session) newDisplay(keep bool) *display {
+	d := &display{keep: keep, session: s, before: s.Err}
+	if s.isTerminal(s.Err) && !s.JSON {
+		d.bars = mpb.New(mpb.WithOutput(s.Err), mpb.WithWidth(64))
+		s.Err = d.bars // writes above the bars
+	}
+	return d
+}
+
+// end waits until the last state is shown. The trackers have ended.
+func (d *display) end() {
+	if d.bars != nil {
+		d.bars.Wait()
+	}
+	d.session.Err = d.before
+}
+
+// tracker shows one edit: its upload, the job, and the download.
+type tracker struct {
+	display *display
+	name    string
+	phase   string
+	bar     *mpb.Bar
+}
+
+func (d *display) track(name string) *tracker { return &tracker{display: d, name: printable(name)} }
+
+// scale is the length of a bar whose progress is a fraction.
+const scale = 1000
+
+func (t *tracker) uploading(done, total int64) { t.show("upload", done, total) }
+
+func (t *tracker) editing(job client.Job) {
+	t.show(job.Status, int64(job.Progress*scale), scale)
+}
+
+func (t *tracker) downloading(done, total int64) { t.show("download", done, total) }
+
+// show moves the bar of a phase; the first time it ends the one before.
+func (t *tracker) show(phase string, done, total int64) {
+	if t.display.bars == nil {
+		return
+	}
+	switch phase {
+	case client.Pending:
+		phase, done = "queue", 0
+	case client.Processing, client.Completed, client.Failed:
+		phase = "edit"
+	}
+	if phase != t.phase {
+		t.complete()
+		t.phase, t.bar = phase, t.newBar(phase)
+	}
+	if total > 0 {
+		t.bar.SetTotal(total, false)
+	}
+	t.bar.SetCurrent(min(done, max(total-1, 0)))
+}
+
+func (t *tracker) newBar(phase string) *mpb.Bar {
+	appended := decor.NewPercentage("%d")
+	if phase == "upload" || phase == "download" {
+		appended = decor.CountersKibiByte("% .1f / % .1f")
+	}
+	options := []mpb.BarOption{
+		mpb.PrependDecorators(decor.Name(fmt.Sprintf("%s  %-8s", t.name, phase), decor.WCSyncSpaceR)),
+		mpb.AppendDecorators(appended),
+	}
+	if !t.display.keep || phase == "queue" {
+		options = append(options, mpb.BarRemoveOnComplete())
+	}
+	return t.display.bars.AddBar(1, options...)
+}
+
+// complete fills the bar.
+func (t *tracker) complete() {
+	if t.bar != nil {
+		t.bar.SetTotal(-1, true)
+		t.bar = nil
+	}
+}
+
+// end ends the showing, with the last bar as it is where the edit has failed.
+func (t *tracker) end(err error) {
+	if t.bar != nil && err != nil {
+		t.bar.Abort(false)
+		t.bar = nil
+	}
+	t.complete()
+}

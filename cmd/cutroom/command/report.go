@@ -1,0 +1,195 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"cutroom/shared/client"
+)
+
+// The exit codes (docs/cli.md, "Exit codes").
+const (
+	ok = iota
+	failed
+	usage
+	denied
+	notFound
+	limited
+	jobFailed
+	unreachable
+	interrupted = 130
+)
+
+// UsageError means that what was asked for makes no sense; it says what would.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+// KeyError means that no key is known for a server.
+type KeyError struct{ URL string }
+
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("no key is known for %s: run \"cutroom login\", or set CUTROOM_API_KEY", e.URL)
+}
+
+// JobError means that a job has failed.
+type JobError struct{ Job client.Job }
+
+func (e *JobError) Error() string {
+	if e.Job.Error == nil {
+		return fmt.Sprintf("the job %s has failed", e.Job.ID)
+	}
+	return fmt.Sprintf("the job %s has failed (%s): %s", e.Job.ID, e.Job.Error.Code, e.Job.Error.Message)
+}
+
+// InterruptedError means that a job was waited for when the command was ended.
+type InterruptedError struct{ JobID string }
+
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("the job goes on: \"cutroom jobs watch %[1]s\" comes back to it, \"cutroom jobs cancel %[1]s\" ends it", e.JobID)
+}
+
+// BatchError means that not all of a batch succeeded. Each item was told already.
+type BatchError struct{ Failed, All int }
+
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("%d of %d failed; the same command again does these, and skips what is there", e.Failed, e.All)
+}
+
+// ExitCode is what the program ends with after an error (docs/cli.md, "Exit
+// codes").
+func ExitCode(err error) int {
+	var (
+		misused     *UsageError
+		parse       *kong.ParseError
+		key         *KeyError
+		refusal     *client.Error
+		broken      *client.ConnectionError
+		job         *JobError
+		interrupt   *InterruptedError
+		isMisuse    = errors.As(err, &misused) || errors.As(err, &parse)
+		isInterrupt = errors.As(err, &interrupt) || errors.Is(err, context.Canceled)
+	)
+	switch {
+	case err == nil:
+		return ok
+	case isMisuse:
+		return usage
+	case isInterrupt:
+		return interrupted
+	case errors.As(err, &key):
+		return denied
+	case errors.As(err, &job):
+		return jobFailed
+	case errors.As(err, &refusal):
+		switch refusal.Status {
+		case http.StatusUnauthorized, http.StatusForbidden:
+			return denied
+		case http.StatusNotFound:
+			return notFound
+		case http.StatusTooManyRequests:
+			return limited
+		}
+	case errors.As(err, &broken):
+		return unreachable
+	}
+	return failed
+}
+
+// advice is what to do next after an error that does not say so itself.
+func advice(err error) string {
+	var refusal *client.Error
+	var broken *client.ConnectionError
+	var parse *kong.ParseError
+	switch {
+	case errors.As(err, &refusal):
+		switch {
+		case refusal.Status == http.StatusUnauthorized:
+			return "run \"cutroom login\" with a key that works, or set CUTROOM_API_KEY"
+		case refusal.Status == http.StatusForbidden:
+			return "use a permanent key that may do this"
+		case refusal.Status == http.StatusTooManyRequests && refusal.RetryAfter > 0:
+			return fmt.Sprintf("try again in %s", refusal.RetryAfter)
+		case refusal.Status == http.StatusTooManyRequests:
+			return "try again later"
+		case refusal.Status >= 500 && refusal.RequestID != "":
+			return "try again; the server's log has it as " + refusal.RequestID
+		}
+	case errors.As(err, &broken):
+		return "is the server running? Start one with \"cutroom dev\", or set CUTROOM_URL and CUTROOM_INFERENCE_URL; \"cutroom doctor\" looks for the cause"
+	case errors.As(err, &parse):
+		return "see \"" + commandOf(parse) + " --help\""
+	}
+	return ""
+}
+
+// commandOf is the command that was understood before the parser gave up.
+func commandOf(err *kong.ParseError) string {
+	for _, step := range slices.Backward(err.Context.Path) {
+		if step.Command != nil {
+			return step.Command.FullPath()
+		}
+	}
+	return err.Context.Model.Name
+}
+
+// errorView is an error as JSON.
+type errorView struct {
+	Message   string              `json:"message"`
+	ExitCode  int                 `json:"exit_code"`
+	Status    int                 `json:"status,omitempty"`
+	Code      string              `json:"code,omitempty"`
+	Fields    []client.FieldError `json:"fields,omitempty"`
+	RequestID string              `json:"request_id,omitempty"`
+	JobID     string              `json:"job_id,omitempty"`
+}
+
+// Report tells of an error on stderr, in one line, and gives the exit code.
+func (s *Session) Report(err error) int {
+	code := ExitCode(err)
+	message := printable(explain(err))
+	if next := advice(err); next != "" {
+		message = strings.TrimSuffix(message, ".") + "; " + next
+	}
+	if !s.JSON {
+		fmt.Fprintln(s.Err, "cutroom:", message)
+		return code
+	}
+	view := errorView{Message: message, ExitCode: code}
+	var refusal *client.Error
+	var job *JobError
+	var interrupt *InterruptedError
+	switch {
+	case errors.As(err, &refusal):
+		view.Status, view.Code, view.Fields, view.RequestID = refusal.Status, refusal.Code, refusal.Fields, refusal.RequestID
+	case errors.As(err, &job):
+		view.JobID = job.Job.ID
+		if job.Job.Error != nil {
+			view.Code = job.Job.Error.Code
+		}
+	case errors.As(err, &interrupt):
+		view.JobID = interrupt.JobID
+	}
+	_ = json.NewEncoder(s.Err).Encode(map[string]errorView{"error": view}) // there is nowhere else to say it
+	return code
+}
+
+// explain says what happened in the words of this program.
+func explain(err error) string {
+	var interrupt *InterruptedError
+	if errors.Is(err, context.Canceled) && !errors.As(err, &interrupt) {
+		return "interrupted"
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return err.Error() + " (--force replaces it)"
+	}
+	return err.Error()
+}

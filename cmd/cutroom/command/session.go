@@ -1,0 +1,181 @@
+// Package command is what the command line offers to users of the two services:
+// each command is a struct whose fields are its arguments and flags, and whose
+// method Run does it.
+//
+// Results go to stdout and nothing else does; what is said meanwhile goes to
+// stderr.
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cutroom/shared/client"
+)
+
+// Commands are the commands of a client.
+type Commands struct {
+	Edit     Edit     `cmd:"" group:"Media" help:"Edit videos or images."`
+	Image    Image    `cmd:"" group:"Media" help:"Edit an image."`
+	T2V      T2V      `cmd:"" name:"t2v" group:"Media" help:"Make a video from a text."`
+	Jobs     Jobs     `cmd:"" group:"Media" help:"List, watch, cancel and download jobs."`
+	Files    Files    `cmd:"" group:"Media" help:"Store files, to use them again."`
+	Chat     Chat     `cmd:"" group:"Text" help:"Chat with a model."`
+	Models   Models   `cmd:"" group:"Account" help:"List the models."`
+	Quota    Quota    `cmd:"" group:"Account" help:"Show the realtime sessions of the account."`
+	Usage    Usage    `cmd:"" group:"Account" help:"Show what the account used, by day and model."`
+	Token    Token    `cmd:"" group:"Account" help:"Make a client token, for a browser or an app."`
+	Login    Login    `cmd:"" group:"Account" help:"Keep a server's key."`
+	Logout   Logout   `cmd:"" group:"Account" help:"Forget a key that is kept."`
+	Profiles Profiles `cmd:"" group:"Account" help:"List the servers whose keys are kept."`
+}
+
+// Flags are those that every command has.
+type Flags struct {
+	JSON    bool   `name:"json" help:"Print JSON: one document, or a line an item of a list; errors too."`
+	Profile string `env:"CUTROOM_PROFILE" placeholder:"NAME" help:"Server to use, of those that login keeps (${env})."`
+}
+
+// Session is what a command works with.
+type Session struct {
+	Flags
+	In       io.Reader
+	Out, Err io.Writer
+	// Getenv reads a variable of the environment.
+	Getenv func(string) string
+	// Version names this program to the services.
+	Version string
+}
+
+const (
+	localURL          = "http://127.0.0.1:8080"
+	localInferenceURL = "http://127.0.0.1:8081"
+)
+
+// Server is where a command line finds the services, and the key for them.
+type Server struct {
+	URL          string `json:"url"`
+	InferenceURL string `json:"inference_url"`
+	Key          string `json:"-"`
+	// KeyFrom says where the key comes from, "" where there is none.
+	KeyFrom string `json:"key_from"`
+}
+
+// Server finds out which services are meant: the environment's word counts, then
+// the profile's, then this machine's own.
+//
+// A key goes only where it belongs: the profile's to the profile's servers, and
+// the one that `cutroom dev` keeps to this machine.
+//
+// Errors: that the profile does not exist or cannot be read.
+func (s *Session) Server() (Server, error) {
+	kept, err := s.profile()
+	if err != nil {
+		return Server{}, err
+	}
+	server := Server{
+		URL:          first(s.Getenv("CUTROOM_URL"), kept.URL, localURL),
+		InferenceURL: first(s.Getenv("CUTROOM_INFERENCE_URL"), kept.InferenceURL),
+	}
+	if server.InferenceURL == "" {
+		server.InferenceURL = localInferenceURL
+		if server.URL != localURL {
+			// One host for both, as a reverse proxy makes it.
+			server.InferenceURL = server.URL
+		}
+	}
+	switch key := s.Getenv("CUTROOM_API_KEY"); {
+	case key != "":
+		server.Key, server.KeyFrom = key, "CUTROOM_API_KEY"
+	case kept.Key != "" && server.URL == first(kept.URL, localURL) && (kept.InferenceURL == "" || server.InferenceURL == kept.InferenceURL):
+		server.Key, server.KeyFrom = kept.Key, "the profile "+s.profileName()
+	case IsLocal(server.URL) && IsLocal(server.InferenceURL):
+		path := filepath.Join(first(s.Getenv("CUTROOM_DATA"), ".cutroom"), "dev-key")
+		if key, err := os.ReadFile(path); err == nil {
+			server.Key, server.KeyFrom = strings.TrimSpace(string(key)), path
+		}
+	}
+	return server, nil
+}
+
+func first(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// IsLocal reports whether a URL is of this machine.
+func IsLocal(address string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(parsed.Hostname())
+	return parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// UsesThisMachine reports whether the services are this machine's because nothing
+// else was said.
+func (s *Session) UsesThisMachine() bool {
+	kept, err := s.profile()
+	return err == nil && s.Getenv("CUTROOM_URL") == "" && kept.URL == ""
+}
+
+// Client makes a client of the services that are meant. The caller closes it.
+//
+// Errors: those of Server; [*KeyError].
+func (s *Session) Client() (*client.Client, error) {
+	server, err := s.Server()
+	if err != nil {
+		return nil, err
+	}
+	if server.Key == "" {
+		return nil, &KeyError{server.URL}
+	}
+	return s.clientOf(server)
+}
+
+func (s *Session) clientOf(server Server) (*client.Client, error) {
+	c, err := client.New(client.Config{
+		URL: server.URL, InferenceURL: server.InferenceURL, Key: server.Key,
+		UserAgent: "cutroom/" + s.Version, NewID: rand.Text, Backoff: 500 * time.Millisecond,
+		Repeating: func(err error, pause time.Duration) {
+			s.note("%v; trying again in %s", err, pause.Round(100*time.Millisecond))
+		},
+	})
+	if err != nil {
+		return nil, &UsageError{err.Error()}
+	}
+	return c, nil
+}
+
+// with runs something that needs a client.
+func (s *Session) with(ctx context.Context, use func(context.Context, *client.Client) error) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return use(ctx, c)
+}
+
+// note says something to a person, beside the results.
+func (s *Session) note(format string, values ...any) {
+	if !s.JSON {
+		fmt.Fprintf(s.Err, "cutroom: "+format+"\n", values...)
+	}
+}
+
+// family is the name of the model family that default models are of.
+func (s *Session) family() string { return first(s.Getenv("CUTROOM_FAMILY"), "gen") }

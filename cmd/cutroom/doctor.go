@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"cutroom/cmd/cutroom/command"
+)
+
+// doctorCommand checks what Cutroom needs on this machine. Its flags are those of
+// dev, so that it looks at what dev would use.
+type doctorCommand struct {
+	Server devCommand `embed:""`
+}
+
+// Help is what help says beyond the flags.
+func (doctorCommand) Help() string {
+	return "Settings are those of \"cutroom dev\". It changes nothing, and ends with exit code 1 where something fails."
+}
+
+// The states of a finding. A warning is something that only some need.
+const (
+	fine    = "ok"
+	warning = "warn"
+	failing = "fail"
+)
+
+// finding is what a check found.
+type finding struct {
+	Check  string `json:"check"`
+	State  string `json:"state"`
+	Detail string `json:"detail"`
+	// Mend is what to do, "" where nothing is to be done.
+	Mend string `json:"mend,omitempty"`
+}
+
+// checkTime bounds a check.
+const checkTime = 10 * time.Second
+
+// examination is what the checks work with.
+type examination struct {
+	settings *devCommand
+	session  *command.Session
+}
+
+// check gives one finding or more about one thing.
+type check func(context.Context, examination) []finding
+
+// checks are in the order in which they are shown.
+var checks = []check{
+	checkFFmpeg, checkData, checkAddresses, checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,
+}
+
+// Run checks everything.
+func (c *doctorCommand) Run(ctx context.Context, s *command.Session) error {
+	failures, all := 0, 0
+	for _, check := range checks {
+		bounded, cancel := context.WithTimeout(ctx, checkTime)
+		findings := check(bounded, examination{&c.Server, s})
+		cancel()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for _, found := range findings {
+			all++
+			if found.State == failing {
+				failures++
+			}
+			if err := c.print(s, found); err != nil {
+				return err
+			}
+		}
+	}
+	if failures > 0 {
+		return fmt.Errorf("%d of %d checks have failed", failures, all)
+	}
+	return nil
+}
+
+func (c *doctorCommand) print(s *command.Session, found finding) error {
+	if s.JSON {
+		return s.Print(found)
+	}
+	line := fmt.Sprintf("%-4s  %-10s  %s", found.State, found.Check, found.Detail)
+	if found.Mend != "" {
+		line += "\n                  " + found.Mend
+	}
+	_, err := fmt.Fprintln(s.Out, strings.TrimRight(line, " "))
+	return err
+}

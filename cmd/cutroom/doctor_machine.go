@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/dustin/go-humanize"
+	"golang.org/x/sys/unix"
+
+	"cutroom/shared/ffmpeg"
+)
+
+// checkFFmpeg looks for the programs that edit.
+func checkFFmpeg(ctx context.Context, e examination) []finding {
+	catalog, err := e.settings.catalog()
+	if err != nil {
+		return []finding{{"catalog", failing, err.Error(), "Mend the file, or leave the variable out for the built-in catalog."}}
+	}
+	if _, err := ffmpeg.Find(ctx, catalog.Limits); err != nil {
+		return []finding{{"ffmpeg", failing, err.Error(), "Put ffmpeg and ffprobe into PATH; make run does it where there is apt-get, dnf, pacman, apk or brew."}}
+	}
+	return []finding{{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are there, and can do what the service needs"}}
+}
+
+const (
+	// littleRoom is a disk on which a large upload and its result soon find no
+	// place, noRoom one on which hardly anything does; in bytes.
+	littleRoom, noRoom = 5 << 30, 256 << 20
+)
+
+// checkData looks whether the data folder can be written, and has room.
+func checkData(_ context.Context, e examination) []finding {
+	folder := e.settings.Data
+	detail := folder + " can be written"
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		// The server makes it: what counts is where.
+		detail = folder + " will be made"
+		for errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(folder) {
+			folder = filepath.Dir(folder)
+			_, err = os.Stat(folder)
+		}
+	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return []finding{{"data", failing, fmt.Sprintf("%s is no folder", folder), "Set CUTROOM_DATA to a folder."}}
+	}
+	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
+		return []finding{{"data", failing, fmt.Sprintf("%s cannot be written: %v", folder, err), "Give it to this user, or set CUTROOM_DATA to another folder."}}
+	}
+	findings := []finding{{Check: "data", State: fine, Detail: detail}}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(folder, &disk); err != nil {
+		return append(findings, finding{"disk", warning, fmt.Sprintf("how much room there is cannot be told: %v", err), ""})
+	}
+	room := uint64(disk.Bavail) * uint64(disk.Bsize)
+	found := finding{Check: "disk", State: fine, Detail: humanize.IBytes(room) + " are free"}
+	if room < littleRoom {
+		found.State, found.Mend = warning, "Make room, or set CUTROOM_DATA to a folder on a larger disk."
+	}
+	if room < noRoom {
+		found.State = failing
+	}
+	return append(findings, found)
+}
+
+// checkAddresses looks whether a server could listen, or one does already.
+func checkAddresses(ctx context.Context, e examination) []finding {
+	var findings []finding
+	for _, address := range []struct{ setting, address string }{
+		{"CUTROOM_ADDR", e.settings.Addr}, {"CUTROOM_INFERENCE_ADDR", e.settings.InferenceAddr},
+	} {
+		found := finding{Check: "address", State: fine, Detail: address.address + " is free"}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address.address)
+		switch {
+		case err == nil:
+			listener.Close()
+		case errors.Is(err, unix.EADDRINUSE) && healthy(ctx, address.address):
+			found.Detail = "a Cutroom serves at " + address.address
+		case errors.Is(err, unix.EADDRINUSE):
+			found.State, found.Detail = failing, address.address+" is in use by another program"
+			found.Mend = "End that program, or set " + address.setting + " to another address."
+		default:
+			found.State, found.Detail = failing, err.Error()
+			found.Mend = "Set " + address.setting + " to an address of this machine, such as 127.0.0.1:8080."
+		}
+		findings = append(findings, found)
+	}
+	return findings
+}
+
+// healthy reports whether what listens at an address says that it is well, as
+// Cutroom does.
+func healthy(ctx context.Context, address string) bool {
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return false
+	}
+	answer, err := probe(ctx, "http://"+reachable(resolved)+"/healthz")
+	return err == nil && answer.status == 200
+}

@@ -1,0 +1,88 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Quota is how many realtime sessions the account has, may have at once, and may
+// open now.
+type Quota struct {
+	Limit     int `json:"limit"`
+	Active    int `json:"active"`
+	Remaining int `json:"remaining"`
+}
+
+// Quota reads the account's realtime sessions.
+func (c *Client) Quota(ctx context.Context) (Quota, error) {
+	var quota Quota
+	err := c.get(ctx, c.media(http.MethodGet, "/v1/realtime/quota", nil), &quota)
+	return quota, err
+}
+
+// TokenRequest is what a client token may do (decisions.md, "Authentication").
+type TokenRequest struct {
+	// ExpiresIn is its life in seconds, 0 for the service's default.
+	ExpiresIn int `json:"expiresIn,omitempty"`
+	// AllowedModels and AllowedOrigins restrict it, where they are given.
+	AllowedModels  []string `json:"allowedModels,omitempty"`
+	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
+}
+
+// Token is a client token.
+type Token struct {
+	APIKey    string    `json:"apiKey"`
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// Raw is the whole answer.
+	Raw json.RawMessage `json:"-"`
+}
+
+// CreateToken mints a client token.
+func (c *Client) CreateToken(ctx context.Context, wanted TokenRequest) (Token, error) {
+	encoded, err := jsonBody(wanted)
+	if err != nil {
+		return Token{}, err
+	}
+	answer, err := c.fetch(ctx, c.creating(c.media(http.MethodPost, "/v1/client/tokens", encoded)))
+	if err != nil {
+		return Token{}, err
+	}
+	token := Token{Raw: answer}
+	err = decode(answer, &token)
+	return token, err
+}
+
+// Usage is what the account used of a model on a day.
+type Usage struct {
+	Day              string `json:"day"`
+	Model            string `json:"model"`
+	Requests         int64  `json:"requests"`
+	PromptTokens     int64  `json:"prompt_tokens"`
+	CompletionTokens int64  `json:"completion_tokens"`
+	CachedTokens     int64  `json:"cached_tokens"`
+	ReasoningTokens  int64  `json:"reasoning_tokens"`
+	// Estimated counts the requests whose tokens no model server told.
+	Estimated int64 `json:"estimated"`
+	// SessionSeconds is the length of realtime sessions.
+	SessionSeconds int64 `json:"session_seconds,omitempty"`
+}
+
+// Usage reads what the account used, from the first day to the last, each like
+// 2026-01-31, or "" for the service's default.
+func (c *Client) Usage(ctx context.Context, from, to string) ([]Usage, error) {
+	query := url.Values{}
+	for name, day := range map[string]string{"from": from, "to": to} {
+		if day != "" {
+			query.Set(name, day)
+		}
+	}
+	var page struct {
+		Data []Usage `json:"data"`
+	}
+	err := c.get(ctx, c.inference(http.MethodGet, "/v1/usage?"+query.Encode(), nil), &page)
+	return page.Data, err
+}

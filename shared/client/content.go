@@ -1,0 +1,173 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// breaks is how often in a row a download may break without a new byte.
+const breaks = 4
+
+// Download writes a job's result to a path. Until all of it is there it stands
+// beside, under Partial's name: a download that breaks goes on from there, also
+// one of a later call, as the result of a job never changes.
+//
+// Errors: also those of the disk.
+func (c *Client) Download(ctx context.Context, id, path string, progress Progress) error {
+	partial := Partial(path, id)
+	file, err := os.OpenFile(partial, os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	offset, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if err := c.copyContent(ctx, id, file, offset, progress); err != nil {
+		var refusal *Error
+		if info, statErr := file.Stat(); statErr == nil && (info.Size() == 0 || errors.As(err, &refusal)) {
+			_ = os.Remove(partial) // nothing could go on from it
+		}
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(partial, path)
+}
+
+// Partial is where the part of a job's result is kept that is already there.
+func Partial(path, id string) string { return path + "." + id + ".part" }
+
+// CopyContent writes a job's result to a writer. A connection that breaks is made
+// again, and the rest follows.
+//
+// Errors: also those of the writer.
+func (c *Client) CopyContent(ctx context.Context, id string, to io.Writer, progress Progress) error {
+	return c.copyContent(ctx, id, to, 0, progress)
+}
+
+// copyContent writes a result from an offset on.
+func (c *Client) copyContent(ctx context.Context, id string, to io.Writer, offset int64, progress Progress) error {
+	if progress == nil {
+		progress = func(int64, int64) {}
+	}
+	d := &download{client: c, id: id, to: to, offset: offset, progress: progress}
+	for left := breaks; ; left-- {
+		before := d.offset
+		err := d.rest(ctx)
+		var broken *ConnectionError
+		if err == nil || !errors.As(err, &broken) || left == 0 {
+			return err
+		}
+		if d.offset > before {
+			left = breaks
+		}
+		if c.Repeating != nil {
+			c.Repeating(err, c.Backoff)
+		}
+		if err := sleep(ctx, c.Backoff); err != nil {
+			return err
+		}
+	}
+}
+
+// download is a result under way.
+type download struct {
+	client *Client
+	id     string
+	to     io.Writer
+	// offset is how many bytes have been written.
+	offset   int64
+	progress Progress
+}
+
+// rest asks for what is missing and writes it as it comes.
+func (d *download) rest(ctx context.Context) error {
+	request := d.client.media(http.MethodGet, jobPath(d.id)+"/content", nil)
+	if d.offset > 0 {
+		request.header.Set("Range", fmt.Sprintf("bytes=%d-", d.offset))
+	}
+	// What is packed on its way could not be gone on with.
+	request.header.Set("Accept-Encoding", "identity")
+	response, err := d.client.send(ctx, request)
+	var refusal *Error
+	if errors.As(err, &refusal) && refusal.Status == http.StatusRequestedRangeNotSatisfiable {
+		return d.complete(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	skip := int64(0)
+	if response.StatusCode == http.StatusOK {
+		skip = d.offset
+	} else if start, ok := rangeStart(response.Header.Get("Content-Range")); !ok || start != d.offset {
+		return fmt.Errorf("the server sent the range %q instead of one from %d on", response.Header.Get("Content-Range"), d.offset)
+	}
+	total := response.ContentLength
+	if total >= 0 && response.StatusCode == http.StatusPartialContent {
+		total += d.offset
+	}
+	if _, err := io.CopyN(io.Discard, response.Body, skip); err != nil {
+		return connectionError(ctx, request.url, err)
+	}
+	d.progress(d.offset, total)
+	return d.copy(ctx, request.url, response.Body, total)
+}
+
+// copy writes a body's bytes, and tells trouble of the connection from that of
+// the writer.
+func (d *download) copy(ctx context.Context, address string, body io.Reader, total int64) error {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, readErr := body.Read(buffer)
+		written, err := d.to.Write(buffer[:n])
+		d.offset += int64(written)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			d.progress(d.offset, total)
+		}
+		if readErr == io.EOF {
+			return nil
+		}
+		if readErr != nil {
+			return connectionError(ctx, address, readErr)
+		}
+	}
+}
+
+// complete reports, after the service had no byte behind the offset, whether all
+// is there.
+func (d *download) complete(ctx context.Context) error {
+	request := d.client.media(http.MethodHead, jobPath(d.id)+"/content", nil)
+	response, err := d.client.send(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.ContentLength != d.offset {
+		return fmt.Errorf("the part that is kept has %d bytes and the result %d; delete the part and try again", d.offset, response.ContentLength)
+	}
+	d.progress(d.offset, d.offset)
+	return nil
+}
+
+// rangeStart reads where a part begins, from "bytes 5-9/10".
+func rangeStart(header string) (start int64, ok bool) {
+	first, _, found := strings.Cut(strings.TrimPrefix(header, "bytes "), "-")
+	if !found {
+		return 0, false
+	}
+	start, err := strconv.ParseInt(first, 10, 64)
+	return start, err == nil
+}

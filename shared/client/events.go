@@ -1,0 +1,144 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// maxEvent bounds a line of an event stream, in bytes.
+const maxEvent = 1 << 20
+
+// event is one server-sent event.
+type event struct{ name, data string }
+
+// readEvents gives the events of a stream until its end. An error is the last
+// that it gives.
+func readEvents(stream io.Reader) iter.Seq2[event, error] {
+	return func(yield func(event, error) bool) {
+		lines := bufio.NewScanner(stream)
+		lines.Buffer(nil, maxEvent)
+		var name string
+		var data []string
+		for lines.Scan() {
+			field, value, _ := strings.Cut(lines.Text(), ":")
+			value = strings.TrimPrefix(value, " ")
+			switch {
+			case lines.Text() == "":
+				if data != nil && !yield(event{name, strings.Join(data, "\n")}, nil) {
+					return
+				}
+				name, data = "", nil
+			case field == "event":
+				name = value
+			case field == "data":
+				data = append(data, value)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(event{}, err)
+		}
+	}
+}
+
+const (
+	// followings is how often in a row an event stream may break that told
+	// nothing, before the job is read instead.
+	followings = 3
+	// reconnect is the pause between them.
+	reconnect = time.Second
+	// shortestPoll and longestPoll bound the pause between readings of a job.
+	shortestPoll, longestPoll = 500 * time.Millisecond, 3 * time.Second
+	// outage is how long a service may be away while a job is waited for.
+	outage = time.Minute
+)
+
+// AwaitJob waits until a job has ended, and tells seen of each change of it. It
+// listens to the job's events, over broken connections, and where there are none
+// it reads the job again and again.
+func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, error) {
+	for left := followings; left > 0; left-- {
+		told := false
+		job, err := c.follow(ctx, id, func(job Job) {
+			told = true
+			seen(job)
+		})
+		var broken *ConnectionError
+		switch {
+		case err == nil && job.Ended():
+			return job, nil
+		case ctx.Err() != nil:
+			return job, context.Cause(ctx)
+		case err != nil && !errors.As(err, &broken):
+			// A service that knows no events, or this job not: reading it tells.
+			return c.poll(ctx, id, seen)
+		case told:
+			left = followings + 1
+		}
+		if err := sleep(ctx, reconnect); err != nil {
+			return job, err
+		}
+	}
+	return c.poll(ctx, id, seen)
+}
+
+// follow listens to a job's events until the stream's end.
+func (c *Client) follow(ctx context.Context, id string, seen func(Job)) (Job, error) {
+	request := c.media(http.MethodGet, jobPath(id)+"/events", nil)
+	request.header.Set("Accept", "text/event-stream")
+	response, err := c.once(ctx, request)
+	if err != nil {
+		return Job{}, err
+	}
+	defer response.Body.Close()
+	if kind := response.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		return Job{}, fmt.Errorf("the answer is %q and no event stream", kind)
+	}
+	var job Job
+	for event, err := range readEvents(response.Body) {
+		if err != nil {
+			return job, connectionError(ctx, request.url, err)
+		}
+		if event.name != "job" {
+			continue
+		}
+		if job, err = parseJob(json.RawMessage(event.data)); err != nil {
+			return job, err
+		}
+		seen(job)
+		if job.Ended() {
+			return job, nil
+		}
+	}
+	return job, nil
+}
+
+// poll reads a job until it has ended.
+func (c *Client) poll(ctx context.Context, id string, seen func(Job)) (Job, error) {
+	pause, heard := shortestPoll, time.Now()
+	for {
+		job, err := c.Job(ctx, id)
+		var broken *ConnectionError
+		switch {
+		case err == nil:
+			heard = time.Now()
+			seen(job)
+			if job.Ended() {
+				return job, nil
+			}
+		case !errors.As(err, &broken) || time.Since(heard) > outage:
+			return job, err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return job, err
+		}
+		pause = min(pause*3/2, longestPoll)
+	}
+}

@@ -1,0 +1,148 @@
+package client
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"time"
+)
+
+// StoredFile is a file reference (interface.md, "File reference").
+type StoredFile struct {
+	ID        string    `json:"id"`
+	Filename  string    `json:"filename"`
+	MIMEType  string    `json:"mime_type"`
+	SizeBytes int64     `json:"size_bytes"`
+	MD5       string    `json:"md5"`
+	CreatedAt time.Time `json:"created_at"`
+	// ExpiresAt is nil for a file that does not expire.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Raw is the whole reference as it was sent.
+	Raw json.RawMessage `json:"-"`
+}
+
+func parseFile(raw json.RawMessage) (StoredFile, error) {
+	file := StoredFile{Raw: raw}
+	err := decode(raw, &file)
+	return file, err
+}
+
+// PutFile stores a file for a time, in seconds or "persistent", as the service
+// does by itself where it is "". What is too large for a request goes straight to
+// where files are kept. Sent is told of the upload; it may be nil.
+func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
+	var parts []part
+	if ttl != "" {
+		parts = append(parts, part{name: "ttl_seconds", text: ttl})
+	}
+	form, err := formBody(append(parts, part{name: "file", source: &source}), sent)
+	if err != nil {
+		return StoredFile{}, err
+	}
+	answer, err := c.fetch(ctx, c.creating(c.media(http.MethodPost, "/v1/files", form)))
+	if IsStatus(err, http.StatusRequestEntityTooLarge) {
+		return c.announce(ctx, source, ttl, sent)
+	}
+	if err != nil {
+		return StoredFile{}, err
+	}
+	return parseFile(answer)
+}
+
+// announce stores a file by a signed URL (decisions.md, "Files": Large uploads).
+func (c *Client) announce(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
+	digest, err := digestOf(source)
+	if err != nil {
+		return StoredFile{}, err
+	}
+	kind, _, err := mime.ParseMediaType(mime.TypeByExtension(filepath.Ext(source.Name)))
+	if err != nil {
+		kind = "application/octet-stream" // the service looks at the bytes
+	}
+	announced := map[string]any{"filename": source.Name, "mime_type": kind, "size_bytes": source.Size, "md5": digest}
+	if ttl != "" {
+		announced["ttl_seconds"] = ttl
+	}
+	encoded, err := jsonBody(announced)
+	if err != nil {
+		return StoredFile{}, err
+	}
+	var promised struct {
+		ID     string `json:"id"`
+		Upload struct {
+			Method  string            `json:"method"`
+			URL     string            `json:"url"`
+			Headers map[string]string `json:"headers"`
+		} `json:"upload"`
+	}
+	if err := c.get(ctx, c.creating(c.media(http.MethodPost, "/v1/files", encoded)), &promised); err != nil {
+		return StoredFile{}, err
+	}
+	// The URL carries its own right: the key stays here.
+	upload := call{
+		method: promised.Upload.Method, url: promised.Upload.URL, header: http.Header{}, repeatable: true,
+		body: &body{size: source.Size, open: source.Open, sent: sent},
+	}
+	for name, value := range promised.Upload.Headers {
+		upload.header.Set(name, value)
+	}
+	if _, err := c.fetch(ctx, upload); err != nil {
+		return StoredFile{}, err
+	}
+	return c.File(ctx, promised.ID)
+}
+
+// digestOf gives the MD5 of a source's bytes, in hex.
+func digestOf(source Source) (string, error) {
+	content, err := source.Open()
+	if err != nil {
+		return "", err
+	}
+	defer content.Close()
+	digest := md5.New()
+	if _, err := io.Copy(digest, content); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+func filePath(id string) string { return "/v1/files/" + url.PathEscape(id) }
+
+// File reads the reference of a stored file.
+func (c *Client) File(ctx context.Context, id string) (StoredFile, error) {
+	answer, err := c.fetch(ctx, c.media(http.MethodGet, filePath(id), nil))
+	if err != nil {
+		return StoredFile{}, err
+	}
+	return parseFile(answer)
+}
+
+// DeleteFile removes a stored file before its time.
+func (c *Client) DeleteFile(ctx context.Context, id string) error {
+	_, err := c.fetch(ctx, c.media(http.MethodDelete, filePath(id), nil))
+	return err
+}
+
+// Files gives the account's files, newest first, at most as many as the limit
+// says. It reads pages as they are needed. After an error there is nothing more.
+func (c *Client) Files(ctx context.Context, limit int) iter.Seq2[StoredFile, error] {
+	return func(yield func(StoredFile, error) bool) {
+		for raw, err := range c.list(ctx, "/v1/files", "files", url.Values{}, limit) {
+			var file StoredFile
+			if err == nil {
+				file, err = parseFile(raw)
+			}
+			if !yield(file, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Source is a file to send: bytes that can be read from the start more than once,
+// or the reference of a file that the service has stored.
+type Source struct {
+	// Name is the file's name.
+	Name string
+	// Size is its length in bytes.
+	Size int64
+	// Open begins to read it.
+	Open func() (io.ReadCloser, error)
+	// Reference is the id of a stored file; the rest is empty then.
+	Reference string
+}
+
+// File is a source on disk.
+//
+// Errors: that it cannot be read, or is not a file.
+func File(path string) (Source, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Source{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return Source{}, fmt.Errorf("%s is not a file", path)
+	}
+	return Source{Name: filepath.Base(path), Size: info.Size(), Open: func() (io.ReadCloser, error) {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		// The length was promised: a file that grows meanwhile is cut there, and
+		// one that shrinks is noticed by who sends it.
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(file, info.Size()), file}, nil
+	}}, nil
+}
+
+// part is one part of a form: a text, or a file where there is a source.
+type part struct {
+	name, text string
+	source     *Source
+}
+
+// formBody makes a form of the type multipart/form-data whose files are read as
+// they are sent. Each of its readings gives the same bytes, so that a repetition
+// is known as one.
+func formBody(parts []part, sent Progress) (*body, error) {
+	// The writer makes what stands between the files, which follow it by
+	// themselves.
+	var between bytes.Buffer
+	writer := multipart.NewWriter(&between)
+	var pieces []func() (io.ReadCloser, error)
+	size := int64(0)
+	cut := func() {
+		text := between.String()
+		between.Reset()
+		size += int64(len(text))
+		pieces = append(pieces, func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil })
+	}
+	for _, part := range parts {
+		if part.source == nil {
+			if err := writer.WriteField(part.name, part.text); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if part.source.Reference != "" {
+			if err := writeReference(writer, part); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if _, err := writer.CreateFormFile(part.name, part.source.Name); err != nil {
+			return nil, err
+		}
+		cut()
+		size += part.source.Size
+		pieces = append(pieces, part.source.Open)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	cut()
+	open := func() (io.ReadCloser, error) { return &chain{pieces: pieces}, nil }
+	return &body{contentType: writer.FormDataContentType(), size: size, open: open, sent: sent}, nil
+}
+
+// writeReference sends a stored file's id in the place of its bytes
+// (decisions.md, "Forms").
+func writeReference(writer *multipart.Writer, part part) error {
+	header := textproto.MIMEHeader{}
+	header.Set("Content-Disposition", multipart.FileContentDisposition(part.name, "reference"))
+	field, err := writer.CreatePart(header)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(field, part.source.Reference)
+	return err
+}
+
+// chain reads one piece after the other, each opened when it is its turn.
+type chain struct {
+	pieces  []func() (io.ReadCloser, error)
+	current io.ReadCloser
+}
+
+func (c *chain) Read(p []byte) (int, error) {
+	for {
+		if c.current == nil {
+			if len(c.pieces) == 0 {
+				return 0, io.EOF
+			}
+			opened, err := c.pieces[0]()
+			if err != nil {
+				return 0, err
+			}
+			c.current, c.pieces = opened, c.pieces[1:]
+		}
+		n, err := c.current.Read(p)
+		if errors.Is(err, io.EOF) {
+			err = c.Close()
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// Close closes the piece that is being read.
+func (c *chain) Close() error {
+	if c.current == nil {
+		return nil
+	}
+	defer func() { c.current = nil }()
+	return c.current.Close()
+}

@@ -1,0 +1,95 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// MediaModel is a model that edits media.
+type MediaModel struct {
+	ID string `json:"id"`
+	// Aliases are its other names, without those that are deprecated.
+	Aliases     []string `json:"aliases"`
+	Description string   `json:"description"`
+}
+
+// MediaModels reads which models edit media, from the service's OpenAPI document.
+func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
+	var document struct {
+		Paths map[string]struct {
+			Post *struct {
+				Summary    string `json:"summary"`
+				AliasOf    string `json:"x-alias-of"`
+				Deprecated bool   `json:"deprecated"`
+			} `json:"post"`
+		} `json:"paths"`
+	}
+	if err := c.get(ctx, c.media(http.MethodGet, "/openapi.json", nil), &document); err != nil {
+		return nil, err
+	}
+	models := map[string]*MediaModel{}
+	of := func(id string) *MediaModel {
+		if models[id] == nil {
+			models[id] = &MediaModel{ID: id, Aliases: []string{}}
+		}
+		return models[id]
+	}
+	for path, operations := range document.Paths {
+		name, found := strings.CutPrefix(path, "/v1/jobs/")
+		if !found || operations.Post == nil || strings.Contains(name, "{") {
+			continue
+		}
+		switch post := operations.Post; {
+		case post.AliasOf == "":
+			of(name).Description = post.Summary
+		case !post.Deprecated:
+			model := of(post.AliasOf)
+			model.Aliases = append(model.Aliases, name)
+		}
+	}
+	sorted := make([]MediaModel, 0, len(models))
+	for _, model := range models {
+		slices.Sort(model.Aliases)
+		sorted = append(sorted, *model)
+	}
+	slices.SortFunc(sorted, func(a, b MediaModel) int { return cmp.Compare(a.ID, b.ID) })
+	return sorted, nil
+}
+
+// ResolveModel gives the canonical id of a media model's name.
+func (c *Client) ResolveModel(ctx context.Context, name string) (string, error) {
+	encoded, err := jsonBody(map[string]string{"model": name})
+	if err != nil {
+		return "", err
+	}
+	request := c.media(http.MethodPost, "/v1/models/resolve", encoded)
+	request.repeatable = true // it changes nothing
+	var resolved struct {
+		ID string `json:"model_id"`
+	}
+	err = c.get(ctx, request, &resolved)
+	return resolved.ID, err
+}
+
+// InferenceModel is a model of the gateway. Its lengths count tokens.
+type InferenceModel struct {
+	ID              string   `json:"id"`
+	MaxOutputLength int      `json:"max_output_length"`
+	ContextLength   int      `json:"context_length"`
+	Capabilities    []string `json:"capabilities"`
+}
+
+// Chats reports whether the model answers chats.
+func (m InferenceModel) Chats() bool { return slices.Contains(m.Capabilities, "chat") }
+
+// InferenceModels reads which models the gateway has, in the catalog's order.
+func (c *Client) InferenceModels(ctx context.Context) ([]InferenceModel, error) {
+	var page struct {
+		Data []InferenceModel `json:"data"`
+	}
+	err := c.get(ctx, c.inference(http.MethodGet, "/v1/models", nil), &page)
+	return page.Data, err
+}
