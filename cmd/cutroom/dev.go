@@ -87,6 +87,7 @@ func (c *devCommand) welcome(out io.Writer, server *server) {
 	fmt.Fprintf(out, `
 Cutroom is ready. %[6]s
 
+  Console     %[1]s/console
   Media API   %[1]s
   Inference   %[5]s
   Realtime    %[1]s/realtime

@@ -165,14 +165,18 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		return s, err
 	}
 	s.gateway.metrics.WatchState(stateOf(s.db, s.sessions.records))
-	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), Failed: api.InternalError(c.Origins), Handler: s.sessions.beside(api.New(api.Config{
+	pages, err := newConsole(catalog, int64(c.MaxUpload), s.gateway.listener.Addr())
+	if err != nil {
+		return s, err
+	}
+	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), Failed: api.InternalError(c.Origins), Handler: pages.Beside(s.sessions.beside(api.New(api.Config{
 		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
 		Limiter: limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
 		Sessions: s.sessions.records, QuotaReads: limit.NewWindow(time.Now), Ready: s.sessions.ready, Logger: logger,
-	}))})
+	})))})
 	return s, nil
 }
 

@@ -9,9 +9,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"cutroom/shared/theme"
 )
 
-//go:embed theme.css docs realtime
+//go:embed docs realtime
 var pageSources embed.FS
 
 // page is a page for people: one text that asks for no other file.
@@ -25,7 +27,8 @@ var pagePart = regexp.MustCompile(`\{\{[a-z.]+\}\}`)
 // folder, and {{data}} is what it is given, as JSON.
 //
 // Its Content-Security-Policy lets it run the scripts and styles that it has, by
-// their hashes, and call this service; the directives say what more it may do.
+// their hashes, and call this service; the directives say what more it may do, and
+// who may frame it.
 func newPage(folder string, data any, directives ...string) (*page, error) {
 	source, err := pageSources.ReadFile(folder + "/page.html")
 	if err != nil {
@@ -41,14 +44,13 @@ func newPage(folder string, data any, directives ...string) (*page, error) {
 		if name == "data" {
 			return encoded // json.Marshal leaves no < that could end the element
 		}
-		at := folder + "/" + name
-		if name == "theme.css" {
-			at = name
-		}
-		content, failure := pageSources.ReadFile(at)
-		if failure != nil {
-			err = failure
-			return nil
+		content := []byte(theme.CSS())
+		if name != "theme.css" {
+			var failure error
+			if content, failure = pageSources.ReadFile(folder + "/" + name); failure != nil {
+				err = failure
+				return nil
+			}
 		}
 		directive := "script-src"
 		if strings.HasSuffix(name, ".css") {
@@ -59,7 +61,7 @@ func newPage(folder string, data any, directives ...string) (*page, error) {
 		return content
 	})
 	policy := append([]string{
-		"default-src 'none'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+		"default-src 'none'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'",
 		"style-src" + hashes["style-src"], "script-src" + hashes["script-src"],
 	}, directives...)
 	return &page{string(text), strings.Join(policy, "; ")}, err

@@ -36,5 +36,6 @@ func (s *service) newRealtimePage() (*page, error) {
 			models = append(models, pageModel{m.ID, m.Kind})
 		}
 	}
-	return newPage("realtime", models, "img-src data: blob:")
+	// The console frames it.
+	return newPage("realtime", models, "frame-ancestors 'self'", "img-src data: blob:")
 }

@@ -14,6 +14,18 @@ let camera; // the video element of the camera, undefined for the test pattern
 let image; // the stored reference image: its id and name
 let asked = ""; // the prompt that was applied last
 
+// Within the console, which has a head of its own, and a scheme to choose
+
+document.documentElement.classList.toggle("framed", window !== top);
+const schemeKey = "cutroom-scheme";
+const followScheme = () => {
+  const chosen = localStorage.getItem(schemeKey);
+  if (chosen) document.documentElement.dataset.theme = chosen;
+  else delete document.documentElement.dataset.theme;
+};
+addEventListener("storage", event => event.key === schemeKey && followScheme());
+followScheme();
+
 // Notices
 
 function complain(text) {

@@ -1,0 +1,180 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Path is where a Console is served.
+const Path = "/console"
+
+// Config is what a Console is made of.
+type Config struct {
+	Settings Settings
+	// InferencePort is where the gateway listens on the console's own host, as the
+	// browser names it; 0 takes Settings.InferenceURL as it is.
+	InferencePort int
+}
+
+// Console serves the console.
+type Console struct {
+	config Config
+	served map[string]*served
+}
+
+// served is a file as it is sent.
+type served struct {
+	File
+	zipped []byte
+	// tag is the ETag of the content, without its quotes.
+	tag string
+}
+
+// New makes the console: what it sends is compressed here, once.
+func New(c Config) (*Console, error) {
+	files, err := Files()
+	if err != nil {
+		return nil, err
+	}
+	console := &Console{c, map[string]*served{}}
+	for _, file := range files {
+		console.served[file.Name] = newServed(file)
+	}
+	return console, nil
+}
+
+func newServed(file File) *served {
+	sum := sha256.Sum256(file.Content)
+	s := &served{File: file, tag: hex.EncodeToString(sum[:16])}
+	// Neither can fail, as the level is known and a buffer takes everything.
+	var zipped bytes.Buffer
+	writer, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	_, _ = writer.Write(file.Content)
+	_ = writer.Close()
+	s.zipped = zipped.Bytes()
+	return s
+}
+
+// Beside serves the console on its path and everything else by the handler. A
+// browser that asks for the service's root is led to the console.
+func (c *Console) Beside(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		name, within := strings.CutPrefix(r.URL.Path, Path+"/")
+		switch {
+		case !reads:
+			handler.ServeHTTP(w, r)
+		case r.URL.Path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html"):
+			redirect(w, r, "console/")
+		case r.URL.Path == Path:
+			redirect(w, r, "console/")
+		case within && c.serve(w, r, name):
+		default:
+			handler.ServeHTTP(w, r)
+		}
+	})
+}
+
+// redirect leads to another path, relative to this one: before the service there
+// may be a proxy that serves it under a path of its own.
+func redirect(w http.ResponseWriter, r *http.Request, to string) {
+	r.Pattern = r.URL.Path // for the access log
+	w.Header().Set("Location", to)
+	w.Header().Set("Vary", "Accept")
+	w.WriteHeader(http.StatusTemporaryRedirect)
+}
+
+// serve answers with a file, or reports that there is none of the name.
+func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) bool {
+	if name == "" {
+		name = Index
+	}
+	settings := c.settings(r)
+	file := c.served[name]
+	if name == SettingsFile {
+		content, err := json.Marshal(settings)
+		if err != nil {
+			return false
+		}
+		file = newServed(File{name, "application/json", content})
+	}
+	if file == nil {
+		return false
+	}
+	r.Pattern = Path + "/" // for the access log
+	header := w.Header()
+	header.Set("Content-Type", file.ContentType)
+	header.Set("Content-Security-Policy", Policy(originsOf(settings)...))
+	header.Set("Permissions-Policy", "camera=(self), microphone=()")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	// Asked for again each time and mostly answered with 304, so that the files
+	// of two versions are never mixed.
+	header.Set("Cache-Control", "no-cache")
+	header.Set("Vary", "Accept-Encoding")
+	content, tag := file.Content, `"`+file.tag+`"`
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		content, tag = file.zipped, `"`+file.tag+`-gzip"`
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("ETag", tag)
+	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
+		header.Del("Content-Encoding")
+		w.WriteHeader(http.StatusNotModified)
+		return true
+	}
+	header.Set("Content-Length", strconv.Itoa(len(content)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(content) // fails when the client has gone
+	}
+	return true
+}
+
+// settings are those for the host by which the browser knows the service.
+func (c *Console) settings(r *http.Request) Settings {
+	settings := c.config.Settings
+	if c.config.InferencePort != 0 {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = strings.Trim(r.Host, "[]")
+		}
+		settings.InferenceURL = "http://" + net.JoinHostPort(host, strconv.Itoa(c.config.InferencePort))
+	}
+	return settings
+}
+
+// originsOf gives the origins of the absolute URLs that the page calls.
+func originsOf(settings Settings) []string {
+	var origins []string
+	for _, text := range []string{settings.BaseURL, settings.InferenceURL} {
+		if origin, ok := Origin(text); ok {
+			origins = append(origins, origin)
+		}
+	}
+	return origins
+}
+
+// Origin gives the origin of an absolute http or https URL. A host that could not
+// be one, and could end a directive of a policy, gives none.
+func Origin(text string) (origin string, ok bool) {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+		return "", false
+	}
+	for _, letter := range parsed.Host {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]", letter) {
+			return "", false
+		}
+	}
+	return parsed.Scheme + "://" + parsed.Host, true
+}

@@ -1,0 +1,84 @@
+// Before and after, one over the other, with a line between that is moved by
+// pointer or keyboard. Two videos play as one.
+
+import { icon, make, signButton } from "./dom.js";
+
+const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+// view makes the element that shows a picture or a video.
+export function view(kind, url, words) {
+  if (kind === "image") return make("img", { src: url, alt: words });
+  const video = make("video", { src: url, playsinline: true, preload: "auto", loop: true, "aria-label": words });
+  video.muted = true;
+  return video;
+}
+
+// compare gives the element that compares, and the bar that plays, if there is
+// one. before is undefined where there is nothing to compare with.
+export function compare(kind, before, after) {
+  const box = make("div", { class: "compare" });
+  const edited = view(kind, after, "The edited " + kind);
+  if (before === undefined) {
+    box.append(edited);
+  } else {
+    const original = view(kind, before, "The original " + kind);
+    const split = make("input", { type: "range", min: 0, max: 100, step: 0.5, value: 50, class: "split", "aria-label": "Where the original ends and the edited begins" });
+    const move = () => {
+      box.style.setProperty("--split", `${split.value}%`);
+      split.setAttribute("aria-valuetext", `${Math.round(split.value)} % original, ${Math.round(100 - split.value)} % edited`);
+    };
+    split.addEventListener("input", move);
+    edited.classList.add("over");
+    box.append(original, edited, make("span", { class: "tag before" }, "Before"), make("span", { class: "tag after" }, "After"), make("span", { class: "line" }), split);
+    move();
+  }
+  const videos = [...box.querySelectorAll("video")];
+  return { box, bar: videos.length ? player(edited, videos.find(video => video !== edited)) : undefined };
+}
+
+const clock = seconds => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
+
+// player is the bar that plays a video, and another in step with it.
+function player(lead, follower) {
+  const play = signButton("play", "Play", () => lead.paused ? start() : lead.pause());
+  const sound = signButton("mute", "Sound on", () => {
+    lead.muted = !lead.muted;
+    signs();
+  });
+  const seek = make("input", { type: "range", min: 0, max: 1, step: 0.001, value: 0, "aria-label": "Position" });
+  const time = make("span", { class: "time" }, "0:00");
+  const start = () => lead.play().catch(() => {}); // it left the page before it began
+  const show = (control, sign, words) => {
+    control.setAttribute("aria-label", words);
+    control.title = words;
+    control.replaceChildren(icon(sign));
+  };
+  const signs = () => {
+    show(play, lead.paused ? "play" : "pause", lead.paused ? "Play" : "Pause");
+    show(sound, lead.muted ? "mute" : "sound", lead.muted ? "Sound on" : "Sound off");
+  };
+  // The other is told where to be when it is off by more than a frame or two.
+  const step = () => {
+    if (follower && follower.readyState > 0 && Math.abs(follower.currentTime - lead.currentTime) > 0.08 && !follower.seeking) follower.currentTime = Math.min(lead.currentTime, follower.duration || 0);
+    if (document.activeElement !== seek || !lead.paused) seek.value = lead.duration ? lead.currentTime / lead.duration : 0;
+    time.textContent = `${clock(lead.currentTime)} / ${clock(lead.duration || 0)}`;
+    seek.setAttribute("aria-valuetext", time.textContent);
+    if (!lead.paused && lead.isConnected) requestAnimationFrame(step);
+  };
+  lead.addEventListener("play", () => {
+    if (follower) follower.play().catch(() => {});
+    signs();
+    step();
+  });
+  lead.addEventListener("pause", () => {
+    follower?.pause();
+    signs();
+    step();
+  });
+  for (const event of ["seeked", "loadedmetadata"]) lead.addEventListener(event, step);
+  seek.addEventListener("input", () => {
+    lead.currentTime = seek.value * (lead.duration || 0);
+  });
+  if (!still()) lead.addEventListener("canplay", start, { once: true });
+  return make("div", { class: "player" }, play, seek, time, sound);
+}

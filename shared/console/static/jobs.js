@@ -1,0 +1,98 @@
+// Jobs: submitting one, following it to its end, and fetching what it made.
+
+import { events, key, media, Refusal, settings } from "./service.js";
+import { send, store } from "./upload.js";
+
+// followed by polls, where the stream of events cannot be had
+const pollEvery = 700, retryAfter = 1500;
+
+export const ended = job => job.status === "completed" || job.status === "failed";
+
+// submit sends a form, given as its fields in order, and gives the new job's id.
+// A file that a form may not carry is stored first and named by its reference.
+export async function submit(model, fields, watch) {
+  const url = `${settings.base_url}/v1/jobs/${model.id}`, headers = { "x-api-key": key() };
+  if (model.urlencoded) {
+    const answer = await media("POST", `/v1/jobs/${model.id}`, { body: new URLSearchParams(fields), signal: watch.signal });
+    return (await answer.json()).job_id;
+  }
+  const form = new FormData();
+  for (const [name, value] of fields) {
+    if (value instanceof File && value.size > settings.max_upload) form.append(name, (await store(value, watch)).id);
+    else if (value instanceof File) form.append(name, value, value.name);
+    else form.append(name, value);
+  }
+  return (await send("POST", url, headers, form, watch)).job_id;
+}
+
+const pause = (time, signal) => new Promise((resolve, reject) => {
+  const timer = setTimeout(resolve, time);
+  signal?.addEventListener("abort", () => {
+    clearTimeout(timer);
+    reject(signal.reason);
+  }, { once: true });
+});
+
+// follow gives each state of a job to seen, and resolves to the last one. It
+// outlives a lost connection, of which lost(true) and lost(false) tell.
+export async function follow(id, { seen, lost, signal }) {
+  const read = async () => (await media("GET", `/v1/jobs/${id}`, { signal })).json();
+  let streams = true, gone = false;
+  for (;;) {
+    try {
+      if (streams) {
+        try {
+          const answer = await media("GET", `/v1/jobs/${id}/events`, { signal });
+          for await (const { event, data } of events(answer)) {
+            if (gone) lost(gone = false);
+            if (event !== "job") continue;
+            const job = JSON.parse(data);
+            seen(job);
+            if (ended(job)) return job;
+          }
+        } catch (refusal) {
+          // A server of an older version has no such route.
+          if (refusal.status !== 404 && refusal.status !== 405) throw refusal;
+          streams = false;
+        }
+      }
+      const job = await read();
+      if (gone) lost(gone = false);
+      seen(job);
+      if (ended(job)) return job;
+      await pause(pollEvery, signal);
+    } catch (failure) {
+      // A stream that breaks off is a TypeError or a NetworkError.
+      const answered = failure.status > 0 && failure.status < 500 && failure.status !== 429;
+      if (signal?.aborted || answered) throw failure;
+      if (!gone) lost(gone = true);
+      await pause(retryAfter, signal);
+    }
+  }
+}
+
+// cancel stops a job, and gives it as it is then: it may have ended before.
+export async function cancel(id) {
+  try {
+    return await (await media("DELETE", `/v1/jobs/${id}`)).json();
+  } catch (refusal) {
+    if (refusal.status !== 409) throw refusal;
+    return (await media("GET", `/v1/jobs/${id}`)).json();
+  }
+}
+
+// result fetches what a job made.
+export async function result(id, signal) {
+  const answer = await media("GET", `/v1/jobs/${id}/content`, { signal });
+  return answer.blob();
+}
+
+// list gives the account's latest jobs, undefined where the service keeps no list.
+export async function list(limit) {
+  try {
+    return (await (await media("GET", `/v1/jobs?limit=${limit}`)).json()).jobs;
+  } catch (refusal) {
+    if (refusal instanceof Refusal && (refusal.status === 404 || refusal.status === 405)) return undefined;
+    throw refusal;
+  }
+}

@@ -1,0 +1,28 @@
+// The page Realtime: the service's own page of realtime sessions, framed where it
+// has the console's origin, as it then finds the key of this tab.
+
+import { icon, make } from "./dom.js";
+import { settings } from "./service.js";
+
+export const realtimePage = { id: "realtime", title: "Realtime", sign: "realtime", quiet: true, open: section => new Realtime(section) };
+
+class Realtime {
+  constructor(section) {
+    this.place = make("div", { class: "live" });
+    section.append(this.place);
+    const words = settings.realtime_url
+      ? make("a", { class: "button primary", href: settings.realtime_url, target: "_blank", rel: "noopener" }, icon("realtime"), make("span", {}, "Open the live page"))
+      : make("p", {}, "This deploy has no realtime sessions.");
+    this.framed = settings.realtime_url && new URL(settings.realtime_url).origin === location.origin;
+    if (!this.framed) this.place.append(make("div", { class: "blankslate" }, icon("realtime"), make("h2", {}, "Live pictures"), make("p", {}, "Edit your camera as it runs."), words));
+  }
+
+  // A session lasts as long as its page is looked at.
+  shown() {
+    if (this.framed) this.place.replaceChildren(make("iframe", { src: settings.realtime_url, title: "Realtime session", allow: "camera" }));
+  }
+
+  left() {
+    if (this.framed) this.place.replaceChildren();
+  }
+}

@@ -1,0 +1,39 @@
+// Uploads: with progress, and by a signed URL where a form would be too large.
+
+import { digest } from "./md5.js";
+import { explain, key, media, Refusal, settings } from "./service.js";
+
+// send is a request whose upload is watched: progress(share) is called with 0 to
+// 1. It resolves to the JSON of the answer. fetch cannot tell the progress.
+export function send(method, url, headers, body, { progress, signal }) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const cut = () => reject(new Refusal(0, "The upload was interrupted. Nothing is lost on this page: try it again."));
+    request.open(method, url);
+    request.responseType = "json";
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.upload.onprogress = event => progress(event.total ? event.loaded / event.total : 0);
+    request.onerror = request.ontimeout = cut;
+    request.onabort = () => reject(new DOMException("The upload was cancelled.", "AbortError"));
+    request.onload = () => {
+      if (request.status >= 200 && request.status < 300) resolve(request.response);
+      else reject(new Refusal(request.status, explain(request.status, request.response)));
+    };
+    signal.addEventListener("abort", () => request.abort(), { once: true });
+    request.send(body);
+  });
+}
+
+// store keeps a file with the service and gives its reference.
+export async function store(file, watch) {
+  if (file.size <= settings.max_upload) {
+    const form = new FormData();
+    form.append("file", file, file.name);
+    return send("POST", `${settings.base_url}/v1/files`, { "x-api-key": key() }, form, watch);
+  }
+  const md5 = await digest(file, watch.signal);
+  const answer = await media("POST", "/v1/files", { body: { filename: file.name, mime_type: file.type || "application/octet-stream", size_bytes: file.size, md5 }, signal: watch.signal });
+  const { upload, ...reference } = await answer.json();
+  await send(upload.method, upload.url, upload.headers, file, watch);
+  return reference;
+}
