@@ -48,6 +48,7 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 			LoggingLevel:     awsapigateway.MethodLoggingLevel_OFF,
 			DataTraceEnabled: jsii.Bool(false),
 			MetricsEnabled:   jsii.Bool(false),
+			TracingEnabled:   jsii.Bool(s.Tracing),
 		},
 	}
 	if a.domain.set() && !(a.name == "media" && s.Ingest == "fargate") {

@@ -132,6 +132,9 @@ func (s *stack) variables(folder string, names []string) *map[string]*string {
 			variables[name] = value
 		}
 	}
+	if s.Tracing {
+		variables[tracingVariable] = jsii.String("xray")
+	}
 	if s.Catalog != "" {
 		variables["CUTROOM_CATALOG"] = jsii.String(folder + "/" + catalogFile)
 	}
@@ -176,12 +179,16 @@ func (s *stack) newFunctions() map[string]awslambda.Function {
 			Environment:  variables,
 			Role:         role,
 			LogGroup:     group,
+			Tracing:      s.functionTracing(),
 		}
 		if s.settings != nil {
 			props.Layers = &[]awslambda.ILayerVersion{s.settings}
 		}
 		if f.private && s.Network.set() {
 			s.placePrivately(props, role)
+		}
+		if s.Tracing {
+			suppress(role, "AwsSolutions-IAM5", whyAnyTrace, "Resource::*")
 		}
 		functions[f.name] = awslambda.NewFunction(s.Stack, jsii.String(title(f.name)+"Function"), props)
 	}

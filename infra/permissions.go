@@ -159,7 +159,7 @@ func (s *stack) wakeWorkers() []permission {
 
 // workJobs is for the workers.
 func (s *stack) workJobs() []permission {
-	return []permission{
+	return append(s.sendTraces(),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
 		s.onTable("jobs", "Query", "UpdateItem"),
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),

@@ -19,16 +19,19 @@ func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 	role := awsiam.NewRole(s.Stack, jsii.String("StateMachineRole"), &awsiam.RoleProps{
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("states.amazonaws.com"), nil),
 	})
-	allow(role, s.onQueues(queueARN, "SendMessage"), s.onTable("jobs", "UpdateItem"))
+	allow(role, append(s.traceExecutions(), s.onQueues(queueARN, "SendMessage"), s.onTable("jobs", "UpdateItem"))...)
 	machine := awsstepfunctions.NewCfnStateMachine(s.Stack, jsii.String("Jobs"), &awsstepfunctions.CfnStateMachineProps{
 		StateMachineName: jsii.String(s.name("jobs")),
 		StateMachineType: jsii.String("STANDARD"),
 		RoleArn:          role.RoleArn(),
 		DefinitionString: jsii.String(definition),
 	})
+	if s.Tracing {
+		machine.SetTracingConfiguration(&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
+	}
 	// Step Functions tries the role as it is set.
 	machine.Node().AddDependency(role)
 	suppress(machine, "AwsSolutions-SF1", "A log of every event would cost more than the executions, and repeat what the record of the job and the function's logs say.")
-	suppress(machine, "AwsSolutions-SF2", "A trace of four transitions says no more than the execution's own history, for a price.")
+	suppress(machine, "AwsSolutions-SF2", "Traces have a price, and are an option.")
 	return machine, nil
 }

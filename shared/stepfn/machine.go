@@ -63,7 +63,7 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
 	_, err = m.client.StartExecution(ctx, &sfn.StartExecutionInput{
-		StateMachineArn: &m.arn, Name: &j.ID, Input: aws.String(string(body)),
+		StateMachineArn: &m.arn, Name: &j.ID, Input: aws.String(string(body)), TraceHeader: traceHeader(ctx),
 	})
 	var exists *types.ExecutionAlreadyExists
 	switch {

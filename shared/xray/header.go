@@ -34,3 +34,13 @@ func WithParent(ctx context.Context, header string) context.Context {
 	}
 	return api.ContextWithRemoteSpanContext(ctx, parent)
 }
+
+// Header gives the tracing header by which AWS goes on with the trace of the
+// context's span; "" where it is not sampled, so that AWS decides nothing anew.
+func Header(ctx context.Context) string {
+	span := api.SpanContextFromContext(ctx)
+	if !span.IsValid() || !span.IsSampled() {
+		return ""
+	}
+	return "Root=" + traceID(span.TraceID()) + ";Parent=" + span.SpanID().String() + ";Sampled=1"
+}

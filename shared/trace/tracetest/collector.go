@@ -1,0 +1,154 @@
+// Package tracetest is a collector of traces for tests, as programs send them by
+// OTLP over HTTP.
+package tracetest
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Span is a span that was received. Ids are in hex.
+type Span struct {
+	Service, Name           string
+	TraceID, SpanID, Parent string
+	Start, End              time.Time
+	Failed                  bool
+	// Attributes and the names of the Events.
+	Attributes map[string]string
+	Events     []string
+}
+
+// Collector keeps the spans that it receives.
+type Collector struct {
+	URL string
+
+	mu    sync.Mutex
+	spans []Span
+	// raw is everything that was received, for what must not be in it.
+	raw  []byte
+	grew chan struct{}
+}
+
+// Start serves a collector until the test ends.
+func Start(t *testing.T) *Collector {
+	t.Helper()
+	c := &Collector{grew: make(chan struct{})}
+	server := httptest.NewServer(http.HandlerFunc(c.receive))
+	t.Cleanup(server.Close)
+	c.URL = server.URL
+	return c
+}
+
+// Settings are the variables of a program that sends its traces to the collector,
+// as soon as they are there.
+func (c *Collector) Settings() []string {
+	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_TRACES_SAMPLER=parentbased_always_on"}
+}
+
+func (c *Collector) receive(w http.ResponseWriter, r *http.Request) {
+	var body io.Reader = r.Body
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		unpacked, err := gzip.NewReader(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		body = unpacked
+	}
+	text, err := io.ReadAll(body)
+	var request collector.ExportTraceServiceRequest
+	if err == nil {
+		err = proto.Unmarshal(text, &request)
+	}
+	if err != nil || r.URL.Path != "/v1/traces" {
+		http.Error(w, fmt.Sprint(err), http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.raw = append(c.raw, text...)
+	for _, resource := range request.ResourceSpans {
+		service := attributes(resource.Resource.GetAttributes())["service.name"]
+		for _, scope := range resource.ScopeSpans {
+			for _, s := range scope.Spans {
+				span := Span{
+					Service: service, Name: s.Name, TraceID: hex.EncodeToString(s.TraceId), SpanID: hex.EncodeToString(s.SpanId),
+					Parent: hex.EncodeToString(s.ParentSpanId), Attributes: attributes(s.Attributes), Failed: s.Status.GetCode() == 2,
+					Start: time.Unix(0, int64(s.StartTimeUnixNano)), End: time.Unix(0, int64(s.EndTimeUnixNano)),
+				}
+				for _, event := range s.Events {
+					span.Events = append(span.Events, event.Name)
+				}
+				c.spans = append(c.spans, span)
+			}
+		}
+	}
+	close(c.grew)
+	c.grew = make(chan struct{})
+	w.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+func attributes(values []*common.KeyValue) map[string]string {
+	all := map[string]string{}
+	for _, value := range values {
+		switch v := value.Value.GetValue().(type) {
+		case *common.AnyValue_StringValue:
+			all[value.Key] = v.StringValue
+		case *common.AnyValue_IntValue:
+			all[value.Key] = fmt.Sprint(v.IntValue)
+		case *common.AnyValue_BoolValue:
+			all[value.Key] = fmt.Sprint(v.BoolValue)
+		case *common.AnyValue_DoubleValue:
+			all[value.Key] = fmt.Sprint(v.DoubleValue)
+		}
+	}
+	return all
+}
+
+// Trace waits until the collector has spans of all these names in a trace, and
+// gives the spans of it.
+func (c *Collector) Trace(ctx context.Context, t *testing.T, traceID string, names ...string) []Span {
+	t.Helper()
+	for {
+		c.mu.Lock()
+		var found []Span
+		for _, span := range c.spans {
+			if span.TraceID == traceID {
+				found = append(found, span)
+			}
+		}
+		grew := c.grew
+		c.mu.Unlock()
+		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return slices.ContainsFunc(found, func(s Span) bool { return s.Name == name })
+		})
+		if len(missing) == 0 {
+			return found
+		}
+		select {
+		case <-grew:
+		case <-ctx.Done():
+			t.Fatalf("the trace has no %q, only %+v", missing, found)
+		}
+	}
+}
+
+// Received gives all that was received, as it came.
+func (c *Collector) Received() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.raw)
+}
