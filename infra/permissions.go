@@ -165,7 +165,7 @@ func (s *stack) workJobs() []permission {
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.tellMissing(),
 		s.reportTasks(),
-	}
+	)
 }
 
 // arn gives the ARN of something of this account and region.
