@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what the engine server runs and is tested with in .tools/gpu, where it is
-# missing: PyTorch with CUDA, which takes some minutes and 6 GB.
+# missing: PyTorch with CUDA, which takes some minutes and 6 GB. What is there already
+# in the right version stays.
 set -eu
 cd "$(dirname "$0")"
 
@@ -11,7 +12,7 @@ if [ "$(cat "$environment/made-of" 2>/dev/null)" = "$wanted" ]; then
 fi
 python3 -c 'import ensurepip, venv' 2>/dev/null || ./install-package.sh python3-venv apt-get=python3-venv
 echo "Installing PyTorch and diffusers. This takes some minutes and 6 GB." >&2
-python3 -m venv --clear "$environment"
+python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet --disable-pip-version-check \
 	--requirement ../gpu/requirements.txt --requirement ../gpu/requirements-test.txt
 printf '%s\n' "$wanted" >"$environment/made-of"

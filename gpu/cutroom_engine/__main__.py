@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 import uvicorn
 
 from .logs import configure_logging
-from .model_map import ModelMapError, PipelineRow, read_model_map
+from .metrics import Metrics
+from .model_map import ModelMap, ModelMapError, PipelineRow, read_model_map
 from .pipeline import Pipeline
 from .residents import Residents
 from .runs import Runner
-from .server import create_app
+from .server import Server, create_app
 from .settings import SettingError, Settings, read_settings
-from .weights import local_folder
+from .weights import Weights
 
 # Share of the device's memory that pipelines may take: the rest is for what the
 # driver and fragments of memory take.
@@ -25,25 +27,31 @@ def main() -> int:
     """Serves until it is told to end."""
     try:
         settings = read_settings(os.environ)
-        runner = _runner(settings)
+        models = read_model_map(settings.models, settings.family)
     except (SettingError, ModelMapError) as error:
         print(error, file=sys.stderr)
         return 1
     configure_logging()
-    # A caller's run ends with its connection, so that there is little to wait for.
-    uvicorn.run(
-        create_app(runner),
-        host=settings.host,
-        port=settings.port,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=5,
-    )
+    metrics = Metrics()
+    weights = Weights(settings.weights)
+    try:
+        runner = _runner(settings, models, metrics, weights)
+        weights.start(row.weights for row in models.pipelines.values())
+        config = uvicorn.Config(
+            create_app(runner, metrics),
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=5,
+        )
+        Server(config, runner).run()
+    finally:
+        weights.close()
     return 0
 
 
-def _runner(settings: Settings) -> Runner:
-    models = read_model_map(settings.models, settings.family)
+def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights) -> Runner:
     # Late, as it takes seconds, which no wrong setting needs to wait for.
     from . import diffusion
 
@@ -54,9 +62,14 @@ def _runner(settings: Settings) -> Runner:
         memory = int(whole * _USABLE)
 
     def load(_: str, row: PipelineRow) -> Pipeline:
-        return diffusion.DiffusersPipeline(row, local_folder(row.weights, settings.weights), device)
+        return diffusion.DiffusersPipeline(row, weights.folder(row.weights), device)
 
-    return Runner(models, Residents(models.pipelines, memory, load), root=settings.scratch)
+    def prepare(row: PipelineRow, check: Callable[[], None]) -> None:
+        weights.wait(row.weights, check)
+
+    runner = Runner(models, Residents(models.pipelines, memory, load), metrics, root=settings.scratch, prepare=prepare)
+    metrics.read_off(unfinished=runner.unfinished, resident=runner.resident, memory=lambda: diffusion.memory_in_use(device))
+    return runner
 
 
 if __name__ == "__main__":

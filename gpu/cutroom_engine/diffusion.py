@@ -95,6 +95,19 @@ def device_memory(device: str) -> int | None:
     return int(torch.cuda.get_device_properties(device).total_memory)
 
 
+def memory_in_use(device: str) -> dict[str, int]:
+    """Bytes of the device by kind: what it has, what is reserved of it, what tensors
+    take, and the most that they took. Nothing for the processor."""
+    if not device.startswith("cuda"):
+        return {}
+    return {
+        "total": device_memory(device) or 0,
+        "reserved": torch.cuda.memory_reserved(device),
+        "allocated": torch.cuda.memory_allocated(device),
+        "allocated_peak": torch.cuda.max_memory_allocated(device),
+    }
+
+
 def default_device() -> str:
     """A GPU where there is one, else the processor."""
     return "cuda" if torch.cuda.is_available() else "cpu"

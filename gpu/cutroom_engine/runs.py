@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from .edits import Edit
-from .model_map import ModelMap
+from .metrics import Metrics
+from .model_map import ModelMap, PipelineRow
 from .pipeline import DeviceLost
 from .protocol import RunCancelled, RunError, RunRequest
 from .residents import Residents
 from .stages import Stages
 from .styles import STYLES
+from .weights import WeightsError
 
 _logger = logging.getLogger(__name__)
 
@@ -26,23 +29,40 @@ _logger = logging.getLogger(__name__)
 # more than one denoising step of a large model takes.
 STUCK_AFTER = 180.0
 
+# How long the end of the server waits for the run's next step, in seconds.
+_LAST_STEP = 3.0
+
+# W3C Trace Context: version, trace, parent, flags.
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+
 _NO_ROOM = RunError("engine_error", "There is no room left to store the result.")
 _TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engine has.")
 _BUSY = RunError("engine_error", "The engine has too many edits waiting.", retryable=True)
+_ENDING = RunError("engine_error", "The engine is about to end.", retryable=True)
+_CANCELLED = RunError("engine_error", "The edit was cancelled.", retryable=True)
 _BROKEN = RunError("engine_error", "The engine has lost its device.", retryable=True)
 _FAILED = RunError("engine_error", "The engine failed.", retryable=True)
 
 Tell = Callable[[dict[str, Any]], None]
 
+# Waits until a pipeline's weights are on the disk, and calls what it is given now and
+# then, which raises RunCancelled when nobody waits for the run any more.
+Prepare = Callable[[PipelineRow, Callable[[], None]], None]
+
 
 class Run:
     """A run from its acceptance to its end. tell gets the lines of the protocol, and
-    is called from the device's thread."""
+    is called from the device's thread, or from the one that ends the server."""
 
-    def __init__(self, request: RunRequest, tell: Tell) -> None:
+    def __init__(self, request: RunRequest, tell: Tell, traceparent: str = "") -> None:
         self.request = request
         self.stage = "wait"
-        self.tell = tell
+        self.accepted_at = time.monotonic()
+        self.log = {"job": request.job, "model": request.model}
+        if found := _TRACEPARENT.fullmatch(traceparent):
+            self.log["trace_id"] = found[1]
+        self._tell = tell
+        self._ended = threading.Lock()
         self._fraction = 0.0
         self._cancelled_at: float | None = None
 
@@ -51,6 +71,11 @@ class Run:
         if self._cancelled_at is None:
             self._cancelled_at = time.monotonic()
 
+    def end(self, line: dict[str, Any]) -> None:
+        """Tells how the run ended, unless that was told already."""
+        if self._ended.acquire(blocking=False):
+            self._tell(line)
+
     @property
     def cancelled_for(self) -> float:
         """How many seconds ago it was cancelled, 0 when it was not."""
@@ -58,12 +83,16 @@ class Run:
 
     def report(self, fraction: float, stage: str) -> None:
         """Tells how far the run is; raises RunCancelled when nobody waits for it."""
-        if self._cancelled_at is not None:
-            raise RunCancelled
+        self.check()
         self.stage = stage
         # A second attempt begins anew, and progress never falls.
         self._fraction = max(self._fraction, min(fraction, 1.0))
-        self.tell(self.line())
+        self._tell(self.line())
+
+    def check(self) -> None:
+        """Raises RunCancelled when nobody waits for the run."""
+        if self._cancelled_at is not None:
+            raise RunCancelled
 
     def line(self) -> dict[str, Any]:
         """The line of the protocol that tells how far the run is."""
@@ -73,87 +102,137 @@ class Run:
 class Runner:
     """Works on runs, one at a time, in a thread of its own."""
 
-    def __init__(self, models: ModelMap, residents: Residents, *, root: Path | None = None, waiting: int = 8) -> None:
+    def __init__(
+        self,
+        models: ModelMap,
+        residents: Residents,
+        metrics: Metrics,
+        *,
+        root: Path | None = None,
+        waiting: int = 8,
+        prepare: Prepare = lambda _row, _check: None,
+    ) -> None:
         self._models = models
         self._residents = residents
+        self._metrics = metrics
         self._root = root
-        self._queue: queue.Queue[Run | None] = queue.Queue(maxsize=waiting)
+        self._waiting = waiting
+        self._prepare = prepare
+        # Held while runs are accepted or the server begins to end.
+        self._lock = threading.Lock()
+        # Those that are accepted and not ended, the one in work first.
+        self._runs: list[Run] = []
+        self._queue: queue.Queue[Run | None] = queue.Queue()
         self._current: Run | None = None
         self._broken = False
+        self._draining = False
         self._thread = threading.Thread(target=self._work, name="device", daemon=True)
 
     def start(self) -> None:
         """Begins to work."""
         self._thread.start()
 
+    def drain(self) -> None:
+        """Takes no more runs, and ends those that there are at once: their callers hear
+        that another server may do them, and need not wait for the next step."""
+        with self._lock:
+            self._draining = True
+            runs = list(self._runs)
+        for run in runs:
+            run.cancel()
+            run.end(_ENDING.line())
+
     def stop(self) -> None:
-        """Cancels the run in work and waits for the thread's end."""
-        if (current := self._current) is not None:
-            current.cancel()
+        """Drains, and waits for the thread's end, if it comes with the next step."""
+        self.drain()
         self._queue.put(None)
-        self._thread.join()
-        self._residents.evict_all()
+        self._thread.join(_LAST_STEP)
+        if not self._thread.is_alive():
+            self._residents.evict_all()
 
     def health(self) -> str:
         """ "ok", or why no run can be done."""
         if self._broken:
             return "device lost"
+        if self._draining:
+            return "ending"
         if (current := self._current) is not None and current.cancelled_for > STUCK_AFTER:
             return "stuck"
         return "ok" if self._thread.is_alive() else "stopped"
+
+    def unfinished(self) -> int:
+        """How many runs are accepted and have not ended."""
+        with self._lock:
+            return len(self._runs)
 
     def resident(self) -> list[str]:
         """The pipelines in memory."""
         return self._residents.names()
 
-    def submit(self, request: RunRequest, tell: Tell) -> Run:
-        """Accepts a run. Raises RunError when it is refused."""
+    def submit(self, request: RunRequest, tell: Tell, traceparent: str = "") -> Run:
+        """Accepts a run. Raises RunError when it is refused. A traceparent as W3C Trace
+        Context says names the trace in the log; another is ignored."""
         self._pipeline_of(request)
         self._check_paths(request)
-        if self._broken:
-            raise _BROKEN
-        run = Run(request, tell)
-        try:
-            self._queue.put_nowait(run)
-        except queue.Full:
-            raise _BUSY from None
+        run = Run(request, tell, traceparent)
+        with self._lock:
+            if self._broken:
+                raise _BROKEN
+            if self._draining:
+                raise _ENDING
+            # One is in work, which is not one that waits.
+            if len(self._runs) > self._waiting:
+                raise _BUSY
+            self._runs.append(run)
+        self._queue.put(run)
         return run
 
     def _work(self) -> None:
         while (run := self._queue.get()) is not None:
             self._current = run
+            line, outcome = _BROKEN.line(), "engine_error"
+            stages = Stages()
             try:
-                run.tell(self._outcome(run))
+                if not self._broken:
+                    line, outcome = self._outcome(run, stages)
             finally:
                 self._current = None
+                with self._lock:
+                    self._runs.remove(run)
+                self._metrics.ended(run.request.model, outcome, time.monotonic() - run.accepted_at, stages.seconds())
+                run.end(line)
 
-    def _outcome(self, run: Run) -> dict[str, Any]:
-        """Does a run, and gives the line that tells of its end."""
-        stages = Stages()
-        log = {"job": run.request.job, "model": run.request.model}
+    def _outcome(self, run: Run, stages: Stages) -> tuple[dict[str, Any], str]:
+        """Does a run, and gives the line that tells of its end, and the end in a word."""
+        log = run.log
         try:
             self._attempt(run, stages)
             size = os.path.getsize(run.request.output)
             _logger.info("run ended", extra={**log, "bytes": size, "stages": stages.seconds()})
-            return {"result": {"bytes": size, "stages": stages.seconds()}}
+            return {"result": {"bytes": size, "stages": stages.seconds()}}, "completed"
         except RunCancelled:
             _logger.info("run cancelled", extra=log)
-            return RunError("engine_error", "The edit was cancelled.", retryable=True).line()
+            return _CANCELLED.line(), "cancelled"
         except RunError as error:
             _logger.warning("run failed", extra={**log, "code": error.code, "reason": error.message}, exc_info=error.__cause__)
-            return error.line()
+            return error.line(), error.code
         except DeviceLost:
             self._broken = True
             _logger.exception("the device is lost", extra=log)
-            return _BROKEN.line()
+            return _BROKEN.line(), "device_lost"
         except MemoryError:
             _logger.warning("the memory does not suffice", extra=log, exc_info=True)
-            return _TOO_LARGE.line()
+            return _TOO_LARGE.line(), "out_of_memory"
+        except WeightsError as error:
+            _logger.exception("the weights are not there", extra=log)
+            return RunError(
+                "engine_error", "The engine has not got its weights.", retryable=error.retryable
+            ).line(), "engine_error"
         except Exception as error:
             _logger.exception("run failed", extra=log)
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-                return _NO_ROOM.line()
-            return _FAILED.line()
+                return _NO_ROOM.line(), "engine_error"
+            return _FAILED.line(), "engine_error"
 
     def _attempt(self, run: Run, stages: Stages) -> None:
         name = self._pipeline_of(run.request)
@@ -161,7 +240,7 @@ class Runner:
             self._edit(run, name, stages)
             return
         except MemoryError:
-            _logger.warning("memory ran out; trying again with nothing else in it", extra={"job": run.request.job})
+            _logger.warning("memory ran out; trying again with nothing else in it", extra=run.log)
         # Outside of the handler, whose traceback would hold on to tensors.
         self._residents.evict_all()
         self._edit(run, name, stages)
@@ -169,6 +248,7 @@ class Runner:
     def _edit(self, run: Run, name: str, stages: Stages) -> None:
         run.report(0, "load")
         with stages("load"):
+            self._prepare(self._models.pipelines[name], run.check)
             pipeline = self._residents.get(name)
         run.report(0, "denoise")
         Edit(run.request, self._models.pipelines[name], pipeline, run.report, stages).run()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+import uvicorn
+from fastapi import FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from prometheus_client import CONTENT_TYPE_LATEST
 
+from .metrics import Metrics
 from .protocol import RunError, RunRequest
 from .runs import Run, Runner
 
@@ -21,7 +25,21 @@ _HEARTBEAT = 10.0
 _PATIENT_STAGES = ("wait", "load")
 
 
-def create_app(runner: Runner, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
+class Server(uvicorn.Server):
+    """Serves an application. When it is told to end, the runs end at once, so that
+    their callers can have them done elsewhere."""
+
+    def __init__(self, config: uvicorn.Config, runner: Runner) -> None:
+        super().__init__(config)
+        self._runner = runner
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn.Server, which waits here for the answers that are being sent."""
+        self._runner.drain()
+        await super().shutdown(sockets)
+
+
+def create_app(runner: Runner, metrics: Metrics, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
     """Makes the application. The runner works as long as it is up."""
 
     @asynccontextmanager
@@ -37,8 +55,12 @@ def create_app(runner: Runner, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
         status = runner.health()
         return JSONResponse({"status": status, "resident": runner.resident()}, 200 if status == "ok" else 503)
 
+    @app.get("/metrics")
+    async def scrape() -> Response:
+        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
     @app.post("/v1/runs")
-    async def runs(request: RunRequest) -> Response:
+    async def runs(request: RunRequest, traceparent: Annotated[str, Header()] = "") -> Response:
         lines: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -47,7 +69,7 @@ def create_app(runner: Runner, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
                 loop.call_soon_threadsafe(lines.put_nowait, line)
 
         try:
-            run = runner.submit(request, tell)
+            run = runner.submit(request, tell, traceparent)
         except RunError as error:
             return JSONResponse(error.line(), 503 if error.retryable else 422)
         return StreamingResponse(_answer(run, lines, heartbeat), media_type="application/x-ndjson")

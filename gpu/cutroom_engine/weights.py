@@ -2,51 +2,87 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+
+from .sync import Bucket, Cancelled, WeightsError, synchronize
+
+__all__ = ["Weights", "WeightsError"]
+
+_logger = logging.getLogger(__name__)
+
+# How often who waits for weights looks whether anybody waits for the run, in seconds.
+_LOOK = 0.5
 
 
-def local_folder(weights: str, cache: Path, client: Any = None) -> Path:
-    """The folder of the weights. What is in S3 is copied below the cache, file by
-    file, unless it is there already with the same size and ETag."""
-    if not weights.startswith("s3://"):
-        return Path(weights)
-    url = urlparse(weights)
-    prefix = url.path.strip("/") + "/"
-    folder = cache / hashlib.sha256(weights.encode()).hexdigest()[:16]
-    if client is None:
-        import boto3  # only who keeps weights in S3 needs it
+class Weights:
+    """The folders of weights. What is in S3 is copied below the cache in the
+    background, one prefix after the other."""
 
-        client = boto3.client("s3")
-    found = False
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket=url.netloc, Prefix=prefix):
-        for item in page.get("Contents", []):
-            name = item["Key"].removeprefix(prefix)
-            if not name or name.endswith("/"):
+    def __init__(self, cache: Path, bucket: Callable[[], Bucket] | None = None) -> None:
+        self._cache = cache
+        self._bucket = bucket or _bucket
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="weights")
+        self._lock = threading.Lock()
+        self._copies: dict[str, Future[Path]] = {}
+
+    def start(self, weights: Iterable[str]) -> None:
+        """Begins to copy all that is in S3, in this order."""
+        for one in weights:
+            if one.startswith("s3://"):
+                self._copy(one)
+
+    def wait(self, weights: str, check: Callable[[], None]) -> None:
+        """Waits until the weights are on the disk. Meanwhile check is called now and
+        then; what it raises ends the wait. Raises WeightsError when they cannot be had,
+        which the next call tries anew."""
+        if not weights.startswith("s3://"):
+            return
+        copy = self._copy(weights)
+        while True:
+            check()
+            try:
+                copy.result(_LOOK)
+                return
+            except NotYet:
                 continue
-            found = True
-            _fetch(client, url.netloc, item, _inside(folder, name))
-    if not found:
-        raise FileNotFoundError(f"there is nothing at {weights}")
-    return folder
+            except (Cancelled, CancelledError):
+                raise WeightsError("the server is about to end", retryable=True) from None
+
+    def folder(self, weights: str) -> Path:
+        """The folder of weights that were waited for."""
+        return self._copy(weights).result() if weights.startswith("s3://") else Path(weights)
+
+    def close(self) -> None:
+        """Ends the copying; what has come is kept, and the next start goes on from it."""
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def _copy(self, weights: str) -> Future[Path]:
+        with self._lock:
+            copy = self._copies.get(weights)
+            if copy is None or (copy.done() and (copy.cancelled() or copy.exception() is not None)):
+                copy = self._copies[weights] = self._pool.submit(self._synchronize, weights)
+            return copy
+
+    def _synchronize(self, weights: str) -> Path:
+        try:
+            return synchronize(self._bucket(), weights, self._cache, self._stop)
+        except WeightsError as error:
+            _logger.error("the weights cannot be had", extra={"weights": weights, "reason": str(error)})
+            raise
 
 
-def _inside(folder: Path, name: str) -> Path:
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"{name!r} leads out of its folder")
-    return path
+def _bucket() -> Any:
+    import boto3  # only who keeps weights in S3 needs it
+    from botocore.config import Config
 
-
-def _fetch(client: Any, bucket: str, item: dict[str, Any], path: Path) -> None:
-    mark = path.with_name(path.name + ".etag")
-    if path.exists() and path.stat().st_size == item["Size"] and mark.exists() and mark.read_text() == item["ETag"]:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    client.download_file(bucket, item["Key"], str(part))
-    os.replace(part, path)
-    mark.write_text(item["ETag"])
+    # As many connections as parts are fetched at once.
+    config = Config(max_pool_connections=16, retries={"mode": "standard", "total_max_attempts": 6}, read_timeout=60)
+    return boto3.client("s3", config=config)

@@ -15,12 +15,15 @@ from PIL import Image
 
 from cutroom_engine import runs
 from cutroom_engine.frames import Frame
+from cutroom_engine.metrics import Metrics
+from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.pipeline import DeviceLost, Pipeline
 from cutroom_engine.protocol import Input, RunError, RunRequest
 from cutroom_engine.read import video_frames
 from cutroom_engine.residents import Residents
-from cutroom_engine.runs import Run, Runner
+from cutroom_engine.runs import Prepare, Run, Runner
 from cutroom_engine.styles import Shot
+from cutroom_engine.weights import WeightsError
 
 from .conftest import Ask, Clip, Inverter, model_map
 from .test_media import difference, facts
@@ -31,7 +34,14 @@ MakeRunner = Callable[..., "World"]
 class World:
     """A runner, and the models that it loaded."""
 
-    def __init__(self, model: Callable[[], Pipeline], root: Path | None = None, waiting: int = 8, **pipeline: Any) -> None:
+    def __init__(
+        self,
+        model: Callable[[], Pipeline],
+        root: Path | None = None,
+        waiting: int = 8,
+        prepare: Prepare = lambda _row, _check: None,
+        **pipeline: Any,
+    ) -> None:
         models = model_map(**pipeline)
         self.loaded: list[Any] = []
 
@@ -39,7 +49,9 @@ class World:
             self.loaded.append(model())
             return self.loaded[-1]
 
-        self.runner = Runner(models, Residents(models.pipelines, None, load), root=root, waiting=waiting)
+        self.metrics = Metrics()
+        residents = Residents(models.pipelines, None, load)
+        self.runner = Runner(models, residents, self.metrics, root=root, waiting=waiting, prepare=prepare)
         self.runner.start()
 
     def begin(self, request: RunRequest) -> tuple[Run, queue.Queue[dict[str, Any]]]:
@@ -321,3 +333,90 @@ def test_more_runs_than_may_wait_are_refused(world: MakeRunner, ask: Ask, clip: 
         run.cancel()
     for _, lines in begun:
         until_the_end(lines)
+
+
+def test_a_server_that_ends_hands_its_runs_back_at_once(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+    stepped: queue.Queue[None] = queue.Queue()
+    last: queue.Queue[None] = queue.Queue()
+    place = world(lambda: Endless(stepped, last))
+    data = clip()
+    _, lines = place.begin(ask(data))
+    _, others = place.begin(ask(data))
+    stepped.get(timeout=60)
+    place.runner.drain()  # in the middle of a step
+    for each in (lines, others):
+        error = until_the_end(each)[-1]["error"]
+        assert ("about to end" in error["message"], error["retryable"]) == (True, True)
+    assert place.runner.health() == "ending"
+    with pytest.raises(RunError, match="about to end"):
+        place.begin(ask(data))
+    last.put(None)
+    place.runner.stop()
+    assert lines.empty(), "a run ended twice"
+    assert others.empty(), "a run ended twice"
+
+
+def test_a_run_waits_for_its_weights(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+    asked: queue.Queue[None] = queue.Queue()
+
+    def never(_: PipelineRow, check: Callable[[], None]) -> None:
+        while True:
+            asked.put(None)
+            time.sleep(0.001)
+            check()
+
+    place = world(prepare=never)
+    run, lines = place.begin(ask(clip()))
+    asked.get(timeout=60)
+    assert run.stage == "load"
+    run.cancel()
+    assert "cancelled" in until_the_end(lines)[-1]["error"]["message"]
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_weights_that_cannot_be_had(world: MakeRunner, ask: Ask, clip: Clip, retryable: bool) -> None:
+    def refuse(_: PipelineRow, __: Callable[[], None]) -> None:
+        raise WeightsError("/secret/path is full", retryable=retryable)
+
+    error = world(prepare=refuse).run(ask(clip()))[-1]["error"]
+    assert error == {"code": "engine_error", "message": "The engine has not got its weights.", "retryable": retryable}
+
+
+@pytest.mark.parametrize(
+    ("traceparent", "trace"),
+    [
+        ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "4bf92f3577b34da6a3ce929d0e0e4736"),
+        ("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later", "4bf92f3577b34da6a3ce929d0e0e4736"),
+        ("00-4BF9-00f067aa0ba902b7-01", None),
+        ("", None),
+    ],
+)
+def test_the_log_names_the_trace(
+    world: MakeRunner, ask: Ask, clip: Clip, caplog: pytest.LogCaptureFixture, traceparent: str, trace: str | None
+) -> None:
+    caplog.set_level("INFO")
+    lines: queue.Queue[dict[str, Any]] = queue.Queue()
+    world().runner.submit(ask(clip()), lines.put, traceparent)
+    until_the_end(lines)
+    ended = next(record for record in caplog.records if record.message == "run ended")
+    assert getattr(ended, "trace_id", None) == trace
+
+
+def test_runs_are_counted(world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path) -> None:
+    noise = tmp_path / "noise.mp4"
+    noise.write_bytes(bytes(range(256)) * 100)
+    place = world()
+    place.metrics.read_off(unfinished=place.runner.unfinished, resident=place.runner.resident, memory=lambda: {"total": 2**30})
+    place.run(ask(clip()))
+    place.run(ask(noise))
+    said = place.metrics.text().decode()
+    for line in (
+        'cutroom_engine_runs_total{model="gen-2.5",outcome="completed"} 1.0',
+        'cutroom_engine_runs_total{model="gen-2.5",outcome="invalid_input"} 1.0',
+        'cutroom_engine_run_seconds_count{model="gen-2.5"} 2.0',
+        "cutroom_engine_unfinished_runs 0.0",
+        'cutroom_engine_resident{pipeline="edit"} 1.0',
+        'cutroom_engine_memory_bytes{kind="total"} 1.073741824e+09',
+    ):
+        assert line in said.splitlines()
+    assert 'cutroom_engine_stage_seconds_total{model="gen-2.5",stage="denoise"}' in said

@@ -15,10 +15,11 @@ import httpx2
 import pytest
 import uvicorn
 
+from cutroom_engine.metrics import Metrics
 from cutroom_engine.pipeline import Pipeline
 from cutroom_engine.residents import Residents
 from cutroom_engine.runs import Runner
-from cutroom_engine.server import create_app
+from cutroom_engine.server import Server, create_app
 
 from .conftest import Ask, Clip, Inverter, model_map
 from .test_runs import Endless
@@ -27,16 +28,23 @@ Serve = Callable[..., httpx2.Client]
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
+def servers() -> list[Server]:
+    """The servers that were started."""
+    return []
+
+
+@pytest.fixture
+def serve(servers: list[Server]) -> Iterator[Serve]:
     """Starts servers, each on a port of its own."""
     ends: list[Callable[[], None]] = []
 
     def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float = 60) -> httpx2.Client:
         models = model_map()
-        runner = Runner(models, Residents(models.pipelines, None, lambda _, __: model()))
-        server = uvicorn.Server(
-            uvicorn.Config(create_app(runner, heartbeat=heartbeat), log_config=None, timeout_graceful_shutdown=1)
-        )
+        metrics = Metrics()
+        runner = Runner(models, Residents(models.pipelines, None, lambda _, __: model()), metrics)
+        app = create_app(runner, metrics, heartbeat=heartbeat)
+        server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), runner)
+        servers.append(server)
         listener = socket.create_server(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -143,3 +151,24 @@ def test_who_waits_hears_that_it_waits(serve: Serve, clip: Clip, ask: Ask) -> No
             lines = second.iter_lines()
             assert [json.loads(next(lines)) for _ in range(3)] == [{"progress": 0.0, "stage": "wait"}] * 3
         held.close()
+
+
+def test_a_server_that_is_told_to_end_answers_its_runs(serve: Serve, servers: list[Server], clip: Clip, ask: Ask) -> None:
+    stepped: queue.Queue[None] = queue.Queue()
+    client = serve(lambda: Endless(stepped))
+    with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        stepped.get(timeout=60)
+        servers[0].should_exit = True
+        *_, last = lines
+    error = json.loads(last)["error"]
+    assert ("about to end" in error["message"], error["retryable"]) == (True, True)
+
+
+def test_metrics(serve: Serve, clip: Clip, ask: Ask) -> None:
+    client = serve()
+    lines_of(client, ask(clip()).model_dump())
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert 'cutroom_engine_runs_total{model="gen-2.5",outcome="completed"} 1.0' in answer.text

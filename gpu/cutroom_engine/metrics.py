@@ -1,0 +1,69 @@
+"""Metrics, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+# Seconds from acceptance to end; a job has ten minutes.
+_RUN_SECONDS = (1, 2, 5, 10, 20, 40, 60, 120, 180, 240, 300, 420, 600)
+
+
+class Metrics:
+    """What the server counts of its runs, and what it reads off when it is asked."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._runs = Counter("cutroom_engine_runs", "Runs that ended.", ["model", "outcome"], registry=self._registry)
+        self._seconds = Histogram(
+            "cutroom_engine_run_seconds",
+            "From the acceptance of a run to its end, its wait included.",
+            ["model"],
+            buckets=_RUN_SECONDS,
+            registry=self._registry,
+        )
+        self._stages = Counter(
+            "cutroom_engine_stage_seconds",
+            "Time in the stages of runs. decode and encode overlap with denoise.",
+            ["model", "stage"],
+            registry=self._registry,
+        )
+
+    def ended(self, model: str, outcome: str, seconds: float, stages: Mapping[str, float]) -> None:
+        """Counts a run. The model is one of the map, so that there are few of them."""
+        self._runs.labels(model, outcome).inc()
+        self._seconds.labels(model).observe(seconds)
+        for stage, spent in stages.items():
+            self._stages.labels(model, stage).inc(spent)
+
+    def read_off(
+        self, *, unfinished: Callable[[], int], resident: Callable[[], list[str]], memory: Callable[[], Mapping[str, int]]
+    ) -> None:
+        """Shows how many runs are accepted and not ended, the pipelines in memory, and
+        the device's memory in bytes by kind."""
+        self._registry.register(_Gauges(unfinished, resident, memory))
+
+    def text(self) -> bytes:
+        """All of them, as of now."""
+        return generate_latest(self._registry)
+
+
+class _Gauges(Collector):
+    def __init__(
+        self, unfinished: Callable[[], int], resident: Callable[[], list[str]], memory: Callable[[], Mapping[str, int]]
+    ) -> None:
+        self._unfinished, self._resident, self._memory = unfinished, resident, memory
+
+    def collect(self) -> Iterable[Metric]:
+        yield GaugeMetricFamily("cutroom_engine_unfinished_runs", "Runs in work or in line.", value=self._unfinished())
+        resident = GaugeMetricFamily("cutroom_engine_resident", "Pipelines in memory.", labels=["pipeline"])
+        for name in self._resident():
+            resident.add_metric([name], 1)
+        yield resident
+        memory = GaugeMetricFamily("cutroom_engine_memory_bytes", "Memory of the device.", labels=["kind"])
+        for kind, size in self._memory().items():
+            memory.add_metric([kind], size)
+        yield memory

@@ -1,0 +1,268 @@
+"""Copies a prefix of S3 to a folder, so that the folder is either whole or not there.
+
+Files come in parts, several at once, and what has come stays when the copying ends
+early: the next one goes on from it. Each part is asked for by the ETag of the listing,
+so that a file cannot be made of two versions."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+from urllib.parse import urlparse
+
+_logger = logging.getLogger(__name__)
+
+# Bytes of a part, and of a read from the network.
+PART = 64 * 2**20
+_CHUNK = 2**20
+
+# Parts that are fetched at once; one connection to S3 gives about 100 MB/s.
+_PARALLEL = 12
+
+# How often a part is asked for when connections break.
+_ATTEMPTS = 4
+
+# Stands in a folder that is whole, and says of what it is.
+_MANIFEST = ".manifest.json"
+
+
+class WeightsError(Exception):
+    """Why weights cannot be had."""
+
+    def __init__(self, message: str, *, retryable: bool) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class Cancelled(Exception):
+    """Ends a copying that was told to stop."""
+
+
+class Bucket(Protocol):
+    """What is used of boto3's client for S3."""
+
+    def get_paginator(self, name: str) -> Any:
+        """The pages of a listing."""
+
+    def get_object(self, **arguments: Any) -> Any:
+        """An object, or a range of it."""
+
+
+@dataclass(frozen=True)
+class _File:
+    name: str
+    key: str
+    size: int
+    etag: str
+
+
+def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event) -> Path:
+    """The folder below the cache that holds what is at s3://bucket/prefix. Where S3
+    cannot be asked, what an earlier call left whole is taken as it is.
+
+    Raises WeightsError, or Cancelled once stop is set."""
+    url = urlparse(weights)
+    folder = cache / hashlib.sha256(weights.encode()).hexdigest()[:16]
+    try:
+        files = _listed(bucket, url.netloc, url.path.strip("/") + "/", weights)
+    except WeightsError:
+        raise
+    except Exception as error:  # boto3's errors have no base of their own
+        if not (folder / _MANIFEST).exists():
+            raise WeightsError(f"{weights}: {error}", retryable=True) from error
+        _logger.warning("S3 cannot be asked; the weights stay as they are", extra={"weights": weights, "reason": str(error)})
+        return folder
+    if _whole(folder, files):
+        return folder
+    partial = folder.with_name(folder.name + ".partial")
+    try:
+        _fetch_all(bucket, url.netloc, files, folder, partial, stop)
+        _publish(partial, folder, files)
+    except OSError as error:
+        raise _disk_error(cache, error) from error
+    return folder
+
+
+def _listed(bucket: Bucket, name: str, prefix: str, weights: str) -> list[_File]:
+    files = []
+    for page in bucket.get_paginator("list_objects_v2").paginate(Bucket=name, Prefix=prefix):
+        for item in page.get("Contents", []):
+            path = item["Key"].removeprefix(prefix)
+            if not path or path.endswith("/"):
+                continue
+            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+                raise WeightsError(f"{item['Key']!r} leads out of its folder", retryable=False)
+            files.append(_File(path, item["Key"], item["Size"], item["ETag"]))
+    if not files:
+        raise WeightsError(f"there is nothing at {weights}", retryable=False)
+    return sorted(files, key=lambda file: file.name)
+
+
+def _whole(folder: Path, files: list[_File]) -> bool:
+    """Whether the folder is what is listed. Sizes are compared too, in case that
+    somebody was at it."""
+    try:
+        if json.loads((folder / _MANIFEST).read_text()) != [asdict(file) for file in files]:
+            return False
+        return all((folder / file.name).stat().st_size == file.size for file in files)
+    except (OSError, ValueError):
+        return False
+
+
+def _fetch_all(bucket: Bucket, name: str, files: list[_File], folder: Path, partial: Path, stop: threading.Event) -> None:
+    partial.mkdir(parents=True, exist_ok=True)
+    _keep_what_is_the_same(folder, partial, files)
+    targets = [_Target(partial, file) for file in files]
+    missing = sum(min(PART, target.file.size - start) for target in targets for start in target.missing())
+    free = shutil.disk_usage(partial).free
+    if missing > free:
+        said = f"{missing / 2**30:.1f} GiB are to come, and {free / 2**30:.1f} GiB are free in {partial.parent}"
+        raise WeightsError(said, retryable=False)
+    _logger.info("copying weights", extra={"bytes": missing, "files": len(files)})
+    failed = threading.Event()
+
+    def fetch(target: _Target, start: int) -> None:
+        if stop.is_set():
+            raise Cancelled
+        if not failed.is_set():
+            try:
+                target.fetch(bucket, name, start, stop)
+            except BaseException:
+                failed.set()
+                raise
+
+    try:
+        with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="part") as pool:
+            parts = [pool.submit(fetch, target, start) for target in targets for start in target.missing()]
+            for part in as_completed(parts):
+                part.result()
+    finally:
+        for target in targets:
+            target.close()
+
+
+class _Target:
+    """A file that is being fetched. Beside it stands which of its parts have come."""
+
+    def __init__(self, folder: Path, file: _File) -> None:
+        self.file = file
+        self._path = folder / file.name
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._mark = self._path.with_name(self._path.name + ".parts")
+        self._lock = threading.Lock()
+        self._came: set[int] = set()
+        try:
+            etag, *starts = self._mark.read_text().split("\n")
+            if etag == file.etag and self._path.stat().st_size == file.size:
+                # Without the end of its line, a number may have been cut.
+                self._came = {int(start) for start in starts[:-1]}
+        except (OSError, ValueError):
+            pass
+        if not self._came:
+            # Not overwritten: it may be the file of the folder that stands, too.
+            self._path.unlink(missing_ok=True)
+            self._mark.write_text(file.etag + "\n")
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
+        os.ftruncate(self._descriptor, file.size)
+
+    def missing(self) -> list[int]:
+        """Where the parts begin that have not come."""
+        return [start for start in range(0, self.file.size, PART) if start not in self._came]
+
+    def fetch(self, bucket: Bucket, name: str, start: int, stop: threading.Event) -> None:
+        """Fetches a part, again where the connection breaks."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._fetch(bucket, name, start, stop)
+                break
+            except (WeightsError, Cancelled):
+                raise
+            except Exception as error:  # of boto3, or of what it is built on
+                if attempt + 1 == _ATTEMPTS:
+                    raise WeightsError(f"{self.file.key}: {error}", retryable=True) from error
+                stop.wait(2**attempt)
+        with self._lock:
+            self._came.add(start)
+            with self._mark.open("a") as mark:
+                mark.write(f"{start}\n")
+
+    def _fetch(self, bucket: Bucket, name: str, start: int, stop: threading.Event) -> None:
+        end = min(start + PART, self.file.size)
+        answer = bucket.get_object(Bucket=name, Key=self.file.key, Range=f"bytes={start}-{end - 1}", IfMatch=self.file.etag)
+        at = start
+        with closing(answer["Body"]) as body:
+            while at < end and (chunk := body.read(min(_CHUNK, end - at))):
+                if stop.is_set():
+                    raise Cancelled
+                try:
+                    _write(self._descriptor, chunk, at)
+                except OSError as error:
+                    raise _disk_error(self._path.parent, error) from error
+                at += len(chunk)
+        if at != end:
+            raise EOFError(f"{at - start} bytes came of {end - start}")
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        os.close(self._descriptor)
+
+
+def _write(descriptor: int, chunk: bytes, at: int) -> None:
+    """Writes all of the chunk: one call may write less, as where the disk fills."""
+    view = memoryview(chunk)
+    while view:
+        written = os.pwrite(descriptor, view, at)
+        view, at = view[written:], at + written
+
+
+def _keep_what_is_the_same(folder: Path, partial: Path, files: list[_File]) -> None:
+    """Takes over files of the folder that stands, so that a change of one file does not
+    fetch all."""
+    try:
+        kept = {_File(**row) for row in json.loads((folder / _MANIFEST).read_text())}
+    except (OSError, ValueError, TypeError):
+        return
+    for file in kept.intersection(files):
+        path = partial / file.name
+        if (folder / file.name).stat().st_size != file.size or path.exists():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.link(folder / file.name, path)
+        parts = "".join(f"{start}\n" for start in range(0, file.size, PART))
+        path.with_name(path.name + ".parts").write_text(file.etag + "\n" + parts)
+
+
+def _publish(partial: Path, folder: Path, files: list[_File]) -> None:
+    """Makes the whole folder visible by one rename."""
+    names = {file.name for file in files}
+    for path in sorted(partial.rglob("*"), reverse=True):
+        if path.is_dir():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif str(path.relative_to(partial)) not in names:
+            path.unlink()
+    (partial / _MANIFEST).write_text(json.dumps([asdict(file) for file in files]))
+    if folder.exists():
+        # Pipelines in memory may have mapped the old files, which stay until they go.
+        old = folder.with_name(folder.name + ".old")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+        partial.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        partial.rename(folder)
+
+
+def _disk_error(folder: Path, error: OSError) -> WeightsError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return WeightsError(f"{folder}: {error.strerror or error}", retryable=not full)

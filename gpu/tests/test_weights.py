@@ -1,0 +1,282 @@
+"""Weights in S3, by a client that answers as boto3's does."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cutroom_engine import sync
+from cutroom_engine.protocol import RunCancelled
+from cutroom_engine.sync import Cancelled, WeightsError, synchronize
+from cutroom_engine.weights import Weights
+
+MODEL = {"lucy/model_index.json": b"{}", "lucy/vae/": b"", "lucy/vae/a.safetensors": b"0123456789", "lucy2/x": b"no"}
+
+
+def ignore() -> None:
+    """Lets a wait go on."""
+
+
+def ignore_key(_: str) -> None:
+    """Lets an answer pass."""
+
+
+class Bucket:
+    """Objects in S3, and the ranges of them that were asked for."""
+
+    def __init__(self, objects: dict[str, bytes]) -> None:
+        self.objects = dict(objects)
+        self.asked: list[tuple[str, str]] = []
+        self.reachable = True
+        # Called before each answer; it may raise.
+        self.before: Callable[[str], None] = lambda _: None
+        # Answers are cut to so many bytes.
+        self.cut: int | None = None
+
+    def get_paginator(self, _: str) -> Bucket:
+        return self
+
+    def paginate(self, Bucket: str, Prefix: str) -> Iterator[dict[str, Any]]:  # as boto3 names them
+        if not self.reachable:
+            raise RuntimeError("Could not connect to the endpoint URL")
+        for name, content in sorted(self.objects.items()):
+            if name.startswith(Prefix):
+                yield {"Contents": [{"Key": name, "Size": len(content), "ETag": self.etag(name)}]}
+
+    def etag(self, name: str) -> str:
+        return f'"{hashlib.md5(self.objects[name]).hexdigest()}"'
+
+    def get_object(self, *, Bucket: str, Key: str, Range: str, IfMatch: str) -> dict[str, Any]:
+        self.asked.append((Key, Range))
+        self.before(Key)
+        if IfMatch != self.etag(Key):
+            raise RuntimeError("An error occurred (PreconditionFailed)")
+        first, last = Range.removeprefix("bytes=").split("-")
+        return {"Body": io.BytesIO(self.objects[Key][int(first) : int(last) + 1][: self.cut])}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of four bytes, one after the other, each asked for once."""
+    monkeypatch.setattr(sync, "PART", 4)
+    monkeypatch.setattr(sync, "_PARALLEL", 1)
+    monkeypatch.setattr(sync, "_ATTEMPTS", 1)
+
+
+def copied(bucket: Bucket, cache: Path) -> Path:
+    return synchronize(bucket, "s3://models/lucy", cache, threading.Event())
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".manifest.json"}
+
+
+WHOLE = {"model_index.json": b"{}", "vae/a.safetensors": b"0123456789"}
+
+
+def test_weights_are_copied_once(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL)
+    folder = copied(bucket, tmp_path)
+    assert content(folder) == WHOLE
+    assert bucket.asked == [
+        ("lucy/model_index.json", "bytes=0-1"),
+        ("lucy/vae/a.safetensors", "bytes=0-3"),
+        ("lucy/vae/a.safetensors", "bytes=4-7"),
+        ("lucy/vae/a.safetensors", "bytes=8-9"),
+    ]
+    assert copied(bucket, tmp_path) == folder
+    assert len(bucket.asked) == 4
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def test_many_parts_at_once_make_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "_PARALLEL", 8)
+    bucket = Bucket({f"lucy/{i}": bytes(range(i)) * 9 for i in range(30)})
+    assert content(copied(bucket, tmp_path)) == {str(i): bytes(range(i)) * 9 for i in range(30)}
+
+
+def test_what_changed_is_fetched_and_what_is_gone_goes(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL | {"lucy/old": b"old"})
+    copied(bucket, tmp_path)
+    bucket.asked.clear()
+    bucket.objects["lucy/model_index.json"] = b"[]"
+    del bucket.objects["lucy/old"]
+    assert content(copied(bucket, tmp_path)) == WHOLE | {"model_index.json": b"[]"}
+    assert bucket.asked == [("lucy/model_index.json", "bytes=0-1")]
+
+
+def test_a_folder_that_somebody_was_at_is_made_anew(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL)
+    folder = copied(bucket, tmp_path)
+    (folder / "vae" / "a.safetensors").write_bytes(b"cut")
+    assert content(copied(bucket, tmp_path)) == WHOLE
+
+
+@pytest.mark.parametrize("etag", ["same", "changed"])
+def test_what_broke_off_goes_on(tmp_path: Path, etag: str) -> None:
+    bucket = Bucket(MODEL)
+
+    def fail(_: str) -> None:
+        if len(bucket.asked) == 3:
+            raise RuntimeError("Connection was closed")
+
+    bucket.before = fail
+    with pytest.raises(WeightsError, match="Connection was closed") as failed:
+        copied(bucket, tmp_path)
+    assert failed.value.retryable
+    assert [path.suffix for path in tmp_path.iterdir()] == [".partial"], "a folder that is not whole was published"
+    bucket.asked.clear()
+    bucket.before = ignore_key
+    if etag == "changed":
+        bucket.objects["lucy/vae/a.safetensors"] = b"abcdefghij"
+    assert content(copied(bucket, tmp_path)) == WHOLE | {"vae/a.safetensors": bucket.objects["lucy/vae/a.safetensors"]}
+    assert [wanted for _, wanted in bucket.asked] == (["bytes=0-3"] if etag == "changed" else []) + ["bytes=4-7", "bytes=8-9"]
+
+
+def test_a_change_that_breaks_off_leaves_what_stands(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL)
+    folder = copied(bucket, tmp_path)
+    bucket.objects["lucy/model_index.json"] = b"[]"
+
+    def fail(_: str) -> None:
+        raise RuntimeError("Connection was closed")
+
+    bucket.before = fail
+    with pytest.raises(WeightsError):
+        copied(bucket, tmp_path)
+    # What was taken over is shared with the folder that stands; now it changes too.
+    bucket.objects["lucy/vae/a.safetensors"] = b"abcdefghij"
+    with pytest.raises(WeightsError):
+        copied(bucket, tmp_path)
+    assert content(folder) == WHOLE
+    bucket.before = ignore_key
+    assert content(copied(bucket, tmp_path)) == {"model_index.json": b"[]", "vae/a.safetensors": b"abcdefghij"}
+
+
+def test_a_broken_connection_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "_ATTEMPTS", 2)
+    bucket = Bucket(MODEL)
+
+    def fail(_: str) -> None:
+        if len(bucket.asked) == 1:
+            raise RuntimeError("Connection was closed")
+
+    bucket.before = fail
+    assert content(copied(bucket, tmp_path)) == WHOLE
+
+
+def test_an_object_that_changes_meanwhile_or_comes_short_is_no_weights(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL)
+    bucket.before = lambda key: bucket.objects.update({key: b"other"})
+    with pytest.raises(WeightsError, match="PreconditionFailed"):
+        copied(bucket, tmp_path)
+    bucket = Bucket(MODEL)
+    bucket.cut = 1
+    with pytest.raises(WeightsError, match="1 bytes came of 2"):
+        copied(bucket, tmp_path)
+
+
+def test_a_disk_that_is_too_small_is_told_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 89, 11))  # type: ignore[attr-defined]
+    bucket = Bucket(MODEL)
+    with pytest.raises(WeightsError, match="are to come") as failed:
+        copied(bucket, tmp_path)
+    assert (failed.value.retryable, bucket.asked) == (False, [])
+
+
+def test_a_disk_that_fills_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sync.os, "pwrite", full)
+    with pytest.raises(WeightsError, match="No space left on device") as failed:
+        copied(Bucket(MODEL), tmp_path)
+    assert not failed.value.retryable
+
+
+def test_without_s3_the_weights_stay_as_they_are(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL)
+    folder = copied(bucket, tmp_path)
+    bucket.reachable = False
+    assert copied(bucket, tmp_path) == folder
+    with pytest.raises(WeightsError, match="Could not connect") as failed:
+        copied(bucket, tmp_path / "empty")
+    assert failed.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("objects", "says"),
+    [
+        ({}, "nothing at s3://models/lucy"),
+        ({"lucy/../../evil": b"x"}, "leads out"),
+        ({"lucy//etc/x": b"x"}, "leads out"),
+    ],
+)
+def test_weights_that_are_not_there_or_lead_elsewhere(tmp_path: Path, objects: dict[str, bytes], says: str) -> None:
+    with pytest.raises(WeightsError, match=says) as failed:
+        copied(Bucket(objects), tmp_path)
+    assert not failed.value.retryable
+
+
+def test_a_copying_that_is_told_to_stop_stops(tmp_path: Path) -> None:
+    stop = threading.Event()
+    bucket = Bucket(MODEL)
+    bucket.before = lambda _: stop.set()
+    with pytest.raises(Cancelled):
+        synchronize(bucket, "s3://models/lucy", tmp_path, stop)
+    assert len(bucket.asked) == 1
+
+
+def test_weights_come_in_the_background(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def held(_: str) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    bucket.before = held
+    weights = Weights(tmp_path, lambda: bucket)
+    weights.start(["/models/a", "s3://models/lucy"])
+    assert begun.wait(60)
+
+    def leave() -> None:
+        raise RunCancelled
+
+    with pytest.raises(RunCancelled):
+        weights.wait("s3://models/lucy", leave)
+    weights.wait("/models/a", leave)
+    assert weights.folder("/models/a") == Path("/models/a")
+    go_on.set()
+    weights.wait("s3://models/lucy", ignore)
+    assert content(weights.folder("s3://models/lucy")) == WHOLE
+    weights.close()
+
+
+def test_weights_that_could_not_be_had_are_tried_again(tmp_path: Path) -> None:
+    bucket = Bucket({})
+    weights = Weights(tmp_path, lambda: bucket)
+    with pytest.raises(WeightsError, match="nothing at"):
+        weights.wait("s3://models/lucy", ignore)
+    bucket.objects.update(MODEL)
+    weights.wait("s3://models/lucy", ignore)
+    assert json.loads((weights.folder("s3://models/lucy") / "model_index.json").read_text()) == {}
+    weights.close()
+
+
+def test_a_server_that_ends_ends_the_wait(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL)
+    weights = Weights(tmp_path, lambda: bucket)
+    bucket.before = lambda _: weights._stop.set()
+    with pytest.raises(WeightsError, match="about to end") as failed:
+        weights.wait("s3://models/lucy", ignore)
+    assert failed.value.retryable
+    weights.close()
