@@ -1,4 +1,5 @@
-# The image of a container program of this repository, such as
+# The image of a container program of this repository, cmd/worker, cmd/realtime or
+# cmd/media, such as
 #   docker build --build-arg PROGRAM=cmd/worker .
 # The deploy builds it by itself.
 FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
@@ -13,7 +14,8 @@ FROM debian:bookworm-slim
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates ffmpeg \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --create-home --home-dir /var/lib/cutroom cutroom
+ && useradd --system --uid 10001 --create-home --home-dir /var/lib/cutroom cutroom \
+ && install -d -o cutroom -g cutroom /scratch
 # A deployer's files; without them these are the ones that are built in anyway.
 ARG CATALOG=shared/model/catalog.yaml
 ARG TIERS=shared/credential/tiers.yaml
@@ -22,4 +24,9 @@ COPY ${TIERS} /etc/cutroom/tiers.yaml
 COPY --from=build /program /usr/local/bin/program
 USER 10001
 WORKDIR /var/lib/cutroom
+EXPOSE 8080
+# All of them tell their health at the port of CUTROOM_ADDR, and bash can ask for it
+# by itself.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["bash", "-c", "address=${CUTROOM_ADDR:-:8080} && exec 3<>\"/dev/tcp/127.0.0.1/${address##*:}\" && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 ENTRYPOINT ["/usr/local/bin/program"]

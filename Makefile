@@ -66,6 +66,8 @@ bench: go ffmpeg ## Print the benchmarks, each beside its floor.
 CONTEXT ?=
 ARCHITECTURE = $(if $(findstring arch=x86_64,$(CONTEXT)),x86_64,arm64)
 CDK_OUTDIR ?= cdk.out
+# Stacks of the deploy: all, or such as STACKS=Cutroom-dev-gpu.
+STACKS ?= --all
 CDK = .tools/cdk/node_modules/.bin/cdk
 
 .PHONY: functions cdk
@@ -84,7 +86,7 @@ synth: functions cdk ## Write the templates of the deploy. CONTEXT="-c …" says
 
 .PHONY: deploy
 deploy: functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
-	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT)
+	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
 # A stage called prod is refused however the context is quoted: the shell reads it
 # here as it does for CDK.
@@ -92,7 +94,7 @@ deploy: functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
 not-prod:
 	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "prod is not destroyed by make." >&2; exit 1 ;; esac; done
 destroy: not-prod functions cdk ## Take a deploy away, with its data. Never prod.
-	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT)
+	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
 # SAM runs the functions in Docker, against a local AWS at ENDPOINT that has the
 # tables and the bucket.
