@@ -123,10 +123,7 @@ func (s *stack) queueURL(lane string) *string {
 // program of the service is given. The settings' files lie in folder.
 func (s *stack) variables(folder string, names []string) *map[string]*string {
 	all := s.environment()
-	variables := map[string]*string{
-		"CUTROOM_STAGE":  jsii.String(s.Stage),
-		"CUTROOM_FAMILY": jsii.String(s.Family),
-	}
+	variables := s.common(folder)
 	for _, name := range names {
 		if value, ok := all[name]; ok {
 			variables[name] = value
@@ -138,10 +135,19 @@ func (s *stack) variables(folder string, names []string) *map[string]*string {
 	if s.Catalog != "" {
 		variables["CUTROOM_CATALOG"] = jsii.String(folder + "/" + catalogFile)
 	}
+	return &variables
+}
+
+// common gives what every program of the service is given.
+func (s *stack) common(folder string) map[string]*string {
+	variables := map[string]*string{
+		"CUTROOM_STAGE":  jsii.String(s.Stage),
+		"CUTROOM_FAMILY": jsii.String(s.Family),
+	}
 	if s.Tiers != "" {
 		variables["CUTROOM_TIERS"] = jsii.String(folder + "/" + tiersFile)
 	}
-	return &variables
+	return variables
 }
 
 func (s *stack) newFunctions() map[string]awslambda.Function {

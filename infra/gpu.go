@@ -4,7 +4,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 
@@ -50,20 +49,15 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	return s
 }
 
-// findRecords finds what the service's stack has made, by its name.
+// findRecords finds what the service's stack has made and workers use, by its name.
 func (s *gpuStack) findRecords() {
-	s.tables = map[string]awsdynamodb.ITableV2{}
-	for _, table := range dynamo.Tables() {
-		s.tables[table.Name] = awsdynamodb.TableV2_FromTableName(s.Stack, jsii.String(title(table.Name)+"Table"), jsii.String(dynamo.TableName(s.Stage, table.Name)))
-	}
-	queue := func(name string) awssqs.IQueue {
-		return awssqs.Queue_FromQueueArn(s.Stack, jsii.String(title(name)+"Queue"), s.arn("sqs", s.name(name)))
+	s.tables = map[string]awsdynamodb.ITableV2{
+		"jobs": awsdynamodb.TableV2_FromTableName(s.Stack, jsii.String("JobsTable"), jsii.String(dynamo.TableName(s.Stage, "jobs"))),
 	}
 	s.lanes = map[string]lane{}
 	for _, name := range []string{"video", "image"} {
-		s.lanes[name] = lane{queue(name), queue(name + "-dead-letters")}
+		s.lanes[name] = lane{queue: awssqs.Queue_FromQueueArn(s.Stack, jsii.String(title(name)+"Queue"), s.arn("sqs", s.name(name)))}
 	}
-	s.secret = awssecretsmanager.Secret_FromSecretNameV2(s.Stack, jsii.String("Secret"), jsii.String(s.name("secret")))
 }
 
 // newGPUCluster makes the cluster. Container Insights counts the tasks that run,

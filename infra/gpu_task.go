@@ -89,7 +89,9 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefi
 }
 
 func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefinition {
-	variables := *s.variables("/etc/cutroom", []string{"CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE"})
+	variables := s.common("/etc/cutroom")
+	variables["CUTROOM_JOBS_TABLE"], variables["CUTROOM_BUCKET"] = s.tables["jobs"].TableName(), s.bucketName()
+	variables["CUTROOM_VIDEO_QUEUE"], variables["CUTROOM_IMAGE_QUEUE"] = s.queueURL("video"), s.queueURL("image")
 	variables["CUTROOM_ENGINE"] = jsii.String("http://127.0.0.1:" + strconv.Itoa(enginePort))
 	variables["CUTROOM_SCRATCH"] = jsii.String(scratchFolder)
 	worker := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
