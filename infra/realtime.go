@@ -15,7 +15,7 @@ func (s *stack) newRealtime() {
 			environment: []string{
 				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_BUCKET", "CUTROOM_CORS_ORIGINS",
 			},
-			may: append(append(s.authenticate(), s.sendTraces()...),
+			may: append(s.authenticate(),
 				s.onTable("sessions", "BatchGetItem", "UpdateItem", "ConditionCheckItem"),
 				s.onTable("files", "GetItem"), s.onBlobs("files/", "GetObject"), s.tellMissing()),
 		},

@@ -60,6 +60,15 @@ func Parent(ctx context.Context) string {
 	return carrier[parentField]
 }
 
+// ID gives the id of the context's trace, in hex, for the log; "" where there is
+// none.
+func ID(ctx context.Context) string {
+	if span := api.SpanContextFromContext(ctx); span.HasTraceID() {
+		return span.TraceID().String()
+	}
+	return ""
+}
+
 // Fail marks a span as failed by the error, which is not kept with it: its text
 // may hold a path or what a client sent. The reason is one of the service's own
 // codes, such as "engine_error". A nil error marks nothing.
@@ -78,8 +87,8 @@ func Logger(next slog.Handler) slog.Handler { return logHandler{next} }
 type logHandler struct{ slog.Handler }
 
 func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
-	if span := api.SpanContextFromContext(ctx); span.HasTraceID() {
-		record.AddAttrs(slog.String("trace_id", span.TraceID().String()))
+	if id := ID(ctx); id != "" {
+		record.AddAttrs(slog.String("trace_id", id))
 	}
 	return h.Handler.Handle(ctx, record)
 }
