@@ -21,12 +21,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"cutroom/shared/trace"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	err := run(ctx, slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	err := run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))
 	if err != nil && ctx.Err() == nil { // else it was told to end while it started
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

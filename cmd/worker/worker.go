@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
+	"cutroom/shared/awsclient"
 	"cutroom/shared/dynamo"
 	"cutroom/shared/enginechoice"
 	"cutroom/shared/ffmpeg"
@@ -22,6 +23,7 @@ import (
 	"cutroom/shared/setting"
 	"cutroom/shared/sqs"
 	"cutroom/shared/stepfn"
+	"cutroom/shared/tracechoice"
 	"cutroom/shared/worker"
 )
 
@@ -51,7 +53,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	edits, err := enginechoice.New(enginechoice.Config{Setting: engineName, Key: env.Optional("CUTROOM_ENGINE_KEY"), Tools: tools, Logger: logger})
+	edits, err := enginechoice.New(enginechoice.Config{Setting: engineName, Key: env.Optional("CUTROOM_ENGINE_KEY"), Tools: tools})
 	if err != nil {
 		return err
 	}
@@ -73,6 +75,12 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("the configuration of AWS: %w", err)
 	}
+	traces, err := tracechoice.New(ctx, os.Getenv, clients, "cutroom-worker", logger)
+	if err != nil {
+		return err
+	}
+	defer traces.Close()
+	clients = awsclient.Trace(clients, traces.Tracer())
 
 	client := dynamo.NewClient(clients)
 	runs := dynamo.NewRuns(client, table)
@@ -84,7 +92,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	w := worker.New(worker.Config{
 		Queue: queue, Runs: runs, Blobs: s3.New(clients, bucket), Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: lanes, Lease: lease, ProgressEvery: progressEvery,
-		Now: time.Now, Random: rand.Reader, Logger: logger,
+		Now: time.Now, Random: rand.Reader, Tracer: traces.Tracer(), Logger: logger,
 	})
 	var beats sync.WaitGroup
 	defer beats.Wait()

@@ -57,6 +57,9 @@ type Progress struct {
 	Fraction float64
 	// Stage names what the engine is doing, such as "denoise".
 	Stage string
+	// Took is how long the stage took, in a report that an engine that measures
+	// its stages makes of each of them at the end; else 0.
+	Took time.Duration
 }
 
 // Engine edits media. Run returns when Output is written whole, or with an

@@ -4,7 +4,6 @@ package enginechoice
 
 import (
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 
@@ -28,9 +27,8 @@ type Config struct {
 	// there may be another one, for images.
 	Setting string
 	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface.
-	Key    string
-	Tools  *ffmpeg.Tools
-	Logger *slog.Logger
+	Key   string
+	Tools *ffmpeg.Tools
 }
 
 // New makes the engine. It does not look whether a server is there.
@@ -54,7 +52,7 @@ func New(c Config) (engine.Engine, error) {
 		}
 		return servers, nil
 	}
-	server, err := remote.New(remote.Config{URL: c.Setting, Logger: c.Logger})
+	server, err := remote.New(remote.Config{URL: c.Setting})
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_ENGINE: %q is neither %s nor the URL of an engine server, such as http://127.0.0.1:8090, nor %sURL", c.Setting, Preview, openAI)
 	}

@@ -3,7 +3,9 @@ package remote
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
+	"time"
 	"unicode"
 
 	"cutroom/shared/engine"
@@ -55,9 +57,32 @@ type Line struct {
 type Result struct {
 	// Bytes is the size of the output.
 	Bytes int64 `json:"bytes"`
-	// Stages says how many seconds each stage took, for the log.
+	// Stages says how many seconds each stage took.
 	Stages map[string]float64 `json:"stages,omitempty"`
 }
+
+// stageName is what a stage may be called: names become those of metrics.
+var stageName = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
+
+// maxStages bounds the stages of a run.
+const maxStages = 16
+
+// stages gives the times, of a server that tells sensible ones.
+func (r Result) stages() map[string]time.Duration {
+	if len(r.Stages) > maxStages {
+		return nil
+	}
+	stages := map[string]time.Duration{}
+	for name, seconds := range r.Stages {
+		if stageName.MatchString(name) && seconds >= 0 && seconds < maxStageSeconds {
+			stages[name] = time.Duration(seconds * float64(time.Second))
+		}
+	}
+	return stages
+}
+
+// maxStageSeconds is a day, beyond which no run lasts.
+const maxStageSeconds = 24 * 60 * 60
 
 // Failure ends a run that wrote none. Its message is for the person who sent the
 // job.

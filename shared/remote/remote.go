@@ -136,8 +136,8 @@ func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine
 	if err := check(spec, result); err != nil {
 		return err
 	}
-	if stages := result.stages(); len(stages) > 0 {
-		progress(engine.Progress{Fraction: 1, Stage: "done", Stages: stages})
+	for stage, took := range result.stages() {
+		progress(engine.Progress{Fraction: 1, Stage: stage, Took: took})
 	}
 	return nil
 }

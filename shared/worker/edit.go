@@ -8,110 +8,116 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime/debug"
+	"time"
 
-	"cutroom/shared/blob"
 	"cutroom/shared/engine"
-	"cutroom/shared/fault"
 	"cutroom/shared/job"
 	"cutroom/shared/model"
 )
 
-// edit does the work of a run, in a scratch folder that is gone afterwards, and
-// gives the stored result. A panic, which a stranger's file may have set off,
-// costs the run, not the worker.
-func (w *Worker) edit(ctx context.Context, j job.Job, progress func(engine.Progress)) (result job.Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the run panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	m, ok := w.Catalog.Find(j.Model)
+// contain turns a panic, which a stranger's file may have set off, into an error:
+// it costs the run, not the worker.
+func contain(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the run panicked: %v\n%s", p, debug.Stack())
+	}
+}
+
+// edit does the work of a run and gives the stored result. It notes in stages how
+// long each took.
+func (l *lane) edit(ctx context.Context, h *held, j job.Job, turn turn, progress func(engine.Progress), stages map[string]time.Duration) (result job.Result, err error) {
+	defer contain(&err)
+	m, ok := l.Catalog.Find(j.Model)
 	if !ok {
 		return result, &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
 	}
-	folder, err := os.MkdirTemp(w.Folder, j.ID+"-")
+	inputs, err := l.inputs(ctx, h, j)
 	if err != nil {
-		return result, fmt.Errorf("make a scratch folder: %w", err)
+		return result, err
 	}
-	defer func() {
-		if gone := os.RemoveAll(folder); gone != nil {
-			w.Logger.Error("remove a scratch folder", "job", j.ID, "error", gone)
+	for stage, took := range inputs.stages {
+		stages[stage] = took
+	}
+	if err := l.runEngine(ctx, inputs.spec, turn, progress, stages); err != nil {
+		return result, err
+	}
+	if l.Prefetch {
+		select {
+		case turn.storing <- struct{}{}:
+			defer func() { <-turn.storing }()
+		case <-ctx.Done():
+			return result, ctx.Err()
 		}
-	}()
-	spec, err := w.spec(ctx, j, m, folder)
-	if err != nil {
-		return result, err
+		turn.leave()
 	}
-	enhanced := w.enhance(ctx, j, m)
-	if enhanced != "" {
-		spec.Prompt = enhanced
-	}
-	if err := w.Engine.Run(ctx, spec, progress); err != nil {
-		return result, err
-	}
-	result, err = w.store(ctx, j, m, spec.Output)
-	result.EnhancedPrompt = enhanced
+	begun := time.Now()
+	ctx, cancel := lingering(ctx)
+	defer cancel()
+	ctx, end := l.beginStage(ctx, stageStore)
+	result, err = l.store(ctx, j, m, inputs.spec.Output)
+	end(err)
+	stages[stageStore] = time.Since(begun)
+	result.EnhancedPrompt = inputs.enhanced
 	return result, err
 }
 
-// spec fetches and probes the inputs and says what the engine is to do.
-func (w *Worker) spec(ctx context.Context, j job.Job, m *model.Model, folder string) (engine.Spec, error) {
-	scratch := filepath.Join(folder, "engine")
-	if err := os.Mkdir(scratch, 0o700); err != nil {
-		return engine.Spec{}, fmt.Errorf("make a scratch folder: %w", err)
-	}
-	extension := ".mp4"
-	if m.Kind == model.Image {
-		extension = ".png"
-	}
-	spec := engine.Spec{
-		Job: j.ID, Model: m.ID, Kind: m.Kind, Prompt: j.Request.Prompt, Seed: j.Seed, Options: j.Request.Options,
-		Size: m.Sizes[j.Request.Option("resolution")], FPS: m.FPS, Duration: m.Duration,
-		Folder: scratch, Output: filepath.Join(scratch, "output"+extension),
-	}
-	var err error
-	if spec.Reference, err = w.input(ctx, j, "reference_image", model.ImageFile, folder); err != nil {
-		return spec, err
-	}
-	if spec.Data, err = w.input(ctx, j, "data", m.DataType(), folder); err != nil {
-		return spec, err
-	}
-	switch {
-	case spec.Data != nil:
-		spec.Size = spec.Size.Fit(model.Size{Width: spec.Data.Info.Width, Height: spec.Data.Info.Height})
-		if m.Kind != model.Image {
-			spec.Duration = spec.Data.Info.Duration
+// inputs gives the job's fetched inputs: those that were fetched ahead, where that
+// went well.
+func (l *lane) inputs(ctx context.Context, h *held, j job.Job) (*preparation, error) {
+	if h.prefetched != nil {
+		if h.prefetched.wait(ctx) == nil || ctx.Err() != nil {
+			return h.prefetched, ctx.Err()
 		}
-	case j.Request.Option("orientation") == "portrait":
-		spec.Size = spec.Size.Portrait()
+		h.prefetched.discard()
 	}
-	return spec, nil
+	h.prefetched = l.prepare(ctx, j)
+	return h.prefetched, h.prefetched.wait(ctx)
 }
 
-// input fetches and probes one input file; nil when the job has none.
-func (w *Worker) input(ctx context.Context, j job.Job, field string, want model.FieldType, folder string) (*engine.Input, error) {
-	stored, ok := j.Request.Inputs[field]
-	if !ok {
-		return nil, nil
-	}
-	path := filepath.Join(folder, field)
-	if err := blob.Fetch(ctx, w.Blobs, stored.Blob, path); err != nil {
-		if fault.Is(err, fault.NotFound) {
-			return nil, &engine.Error{Code: job.EngineError, Message: "An input of the job is gone.", Err: err}
+// runEngine lets the engine work.
+func (l *lane) runEngine(ctx context.Context, spec engine.Spec, turn turn, progress func(engine.Progress), stages map[string]time.Duration) (err error) {
+	ctx, end := l.beginStage(ctx, stageEngine)
+	defer func() { end(err) }()
+	report := progress
+	if l.Prefetch {
+		outlook := newOutlook(turn.ask)
+		defer outlook.stop()
+		report = func(p engine.Progress) {
+			outlook.report(p.Fraction)
+			progress(p)
 		}
-		return nil, fmt.Errorf("fetch %s: %w", field, err)
 	}
-	probe := w.Prober.ProbeVideo
-	if want == model.ImageFile {
-		probe = w.Prober.ProbeImage
+	begun := time.Now()
+	l.loads[l.name].begin(begun)
+	defer func() {
+		ended := time.Now()
+		l.loads[l.name].end(ended)
+		stages[stageEngine] = ended.Sub(begun)
+	}()
+	return l.Engine.Run(ctx, spec, func(p engine.Progress) {
+		if p.Took > 0 {
+			stages[stageEngine+"."+p.Stage] = p.Took
+		}
+		report(p)
+	})
+}
+
+// lingering gives a context that outlives a drain for a while: an engine's work of
+// minutes is not thrown away for the second that storing its result takes. A lost
+// lease and the deadline end it at once.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, errLost) && !errors.Is(cause, errOverdue) {
+			pause(longer, settleTime)
+		}
+		cancel()
+	})
+	return longer, func() {
+		stop()
+		cancel()
 	}
-	info, err := probe(ctx, path, stored.MIME)
-	if err != nil {
-		return nil, fmt.Errorf("probe %s: %w", field, err)
-	}
-	return &engine.Input{Path: path, MIME: stored.MIME, Info: info}, nil
 }
 
 // store puts the engine's output under the run's name.

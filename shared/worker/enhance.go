@@ -37,7 +37,9 @@ func (w *Worker) enhance(ctx context.Context, j job.Job, m *model.Model) string 
 	}
 	ctx, cancel := context.WithTimeout(ctx, enhanceTime)
 	defer cancel()
+	ctx, end := w.beginStage(ctx, stageEnhance)
 	prompt, err := w.Enhancer.Enhance(ctx, j.Request.Prompt, longest)
+	end(err)
 	if err != nil {
 		w.Logger.Warn("a prompt is used as it was sent", "job", j.ID, "error", err)
 		return ""

@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"math"
 	"sync"
@@ -14,8 +13,8 @@ import (
 	"cutroom/shared/job"
 )
 
-// pulse keeps a run alive and visible: it extends the lease, records progress,
-// and ends the run's context when the run is no longer the job's own.
+// pulse keeps a run visible: it records progress, and ends the run's context when
+// the run is no longer the job's own.
 type pulse struct {
 	mu       sync.Mutex
 	fraction float64
@@ -25,12 +24,12 @@ type pulse struct {
 }
 
 // startPulse begins to beat; the caller stops it.
-func (w *Worker) startPulse(ctx context.Context, stopRun context.CancelCauseFunc, logger *slog.Logger, delivery Delivery, j job.Job) *pulse {
+func (w *Worker) startPulse(ctx context.Context, stopRun context.CancelCauseFunc, logger *slog.Logger, j job.Job) *pulse {
 	ctx, end := context.WithCancel(ctx)
 	p := &pulse{fraction: j.Progress, end: end, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		p.beat(ctx, w, stopRun, logger, delivery, j)
+		p.beat(ctx, w, stopRun, logger, j)
 	}()
 	return p
 }
@@ -55,61 +54,38 @@ func (p *pulse) reported() float64 {
 	return p.fraction
 }
 
-func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCauseFunc, logger *slog.Logger, delivery Delivery, j job.Job) {
+func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCauseFunc, logger *slog.Logger, j job.Job) {
 	progress := time.NewTicker(w.ProgressEvery)
 	defer progress.Stop()
-	lease := time.NewTicker(w.Lease / 3)
-	defer lease.Stop()
 	checkEvery := cmp.Or(w.CheckEvery, w.Lease/3)
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
-	recorded := j.Progress
-	looked := time.Now()
-	leasedUntil := looked.Add(w.Lease)
+	recorded, looked := j.Progress, time.Now()
 	for {
-		renew, look := false, false
+		look := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-progress.C:
-		case <-lease.C:
-			renew = true
 		case <-check.C:
 			// A write of progress has looked already: each costs the same.
 			look = time.Since(looked) >= checkEvery/2
 		}
 		// The record is looked at also when there is nothing to write: so a run
 		// whose job was cancelled or taken over learns of it.
-		if fraction := p.reported(); fraction > recorded && !renew || look {
-			err := w.Runs.Progress(ctx, j.ID, j.Nonce, fraction)
-			switch {
-			case err == nil:
-				recorded, looked = fraction, time.Now()
-			case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
-				stopRun(lost(err))
-				return
-			case ctx.Err() == nil:
-				logger.Warn("record progress", "error", err)
-			}
-		}
-		if !renew {
+		fraction := p.reported()
+		if fraction <= recorded && !look {
 			continue
 		}
-		begun := time.Now()
-		err := delivery.Extend(ctx, w.Lease)
+		err := w.Runs.Progress(ctx, j.ID, j.Nonce, fraction)
 		switch {
 		case err == nil:
-			leasedUntil = begun.Add(w.Lease)
-		case ctx.Err() != nil:
-			return
-		case fault.Is(err, fault.Conflict):
+			recorded, looked = fraction, time.Now()
+		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
 			stopRun(lost(err))
 			return
-		case time.Now().After(leasedUntil):
-			stopRun(lost(errors.Join(errors.New("the lease ran out"), err)))
-			return
-		default:
-			logger.Warn("extend the lease", "error", err)
+		case ctx.Err() == nil:
+			logger.Warn("record progress", "error", err)
 		}
 	}
 }

@@ -57,6 +57,7 @@ func finish(t *testing.T, w http.ResponseWriter, asked remote.Request) {
 // TestEngineServersTrouble: a server that fails in any way costs the job a run,
 // and never the worker.
 func TestEngineServersTrouble(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		trouble func(w http.ResponseWriter, r *http.Request)
@@ -95,6 +96,7 @@ func TestEngineServersTrouble(t *testing.T) {
 // A server that fails each time ends the job, and the worker goes on with the
 // next.
 func TestAnEngineServerThatFailsEachTime(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	e := serve(t, time.Minute, func(n int64, w http.ResponseWriter, _ *http.Request, asked remote.Request) {
 		if n <= job.MaxRuns {
@@ -111,6 +113,7 @@ func TestAnEngineServerThatFailsEachTime(t *testing.T) {
 
 // What a server says of an input is what the person learns, after one run.
 func TestAnEngineServersRefusal(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	e := serve(t, time.Minute, func(_ int64, w http.ResponseWriter, _ *http.Request, _ remote.Request) {
 		say(w, `{"error":{"code":"invalid_input","message":"The video has no picture.","retryable":false}}`)
@@ -126,6 +129,7 @@ func TestAnEngineServersRefusal(t *testing.T) {
 // A drain closes the connection, by which the server stops, and hands the job
 // back as if it had not started.
 func TestADrainStopsTheEngineServer(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	running, left := make(chan struct{}), make(chan struct{})
 	e := serve(t, time.Minute, func(n int64, w http.ResponseWriter, r *http.Request, asked remote.Request) {
@@ -155,6 +159,7 @@ func TestADrainStopsTheEngineServer(t *testing.T) {
 // A worker that loses its lease stops its engine server; the job is the other
 // worker's.
 func TestALostLeaseStopsTheEngineServer(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	left := make(chan struct{})
 	e := serve(t, time.Minute, func(n int64, w http.ResponseWriter, r *http.Request, asked remote.Request) {
@@ -217,6 +222,7 @@ func (d countingDelivery) Extend(ctx context.Context, lease time.Duration) error
 // A result that takes longer to store than a lease lasts is stored by the run
 // that made it.
 func TestASlowUploadKeepsTheLease(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	store := slow{s.blobs, new(atomic.Int64), make(chan struct{})}
 	id := s.submit("clip", 0)

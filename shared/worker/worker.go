@@ -11,13 +11,12 @@ package worker
 import (
 	"context"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
-	"syscall"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"cutroom/shared/blob"
 	"cutroom/shared/engine"
@@ -26,6 +25,16 @@ import (
 	"cutroom/shared/media"
 	"cutroom/shared/model"
 )
+
+// Runs is what a worker does to the records of jobs.
+type Runs interface {
+	job.Runs
+	// Get gives the job. It is read before its run starts where its inputs are
+	// fetched ahead.
+	//
+	// Errors: fault.NotFound.
+	Get(ctx context.Context, id string) (job.Job, error)
+}
 
 // Prober looks into a media file.
 //
@@ -39,17 +48,26 @@ type Prober interface {
 // Config is what a [Worker] is made of.
 type Config struct {
 	Queue   Queue
-	Runs    job.Runs
+	Runs    Runs
 	Blobs   blob.Store
 	Engine  engine.Engine
 	Prober  Prober
 	Catalog *model.Catalog
 	// Enhancer expands the prompts of jobs that ask for it; nil expands none.
 	Enhancer Enhancer
+	// EngineHealth returns nil while the engine takes runs. A worker whose engine
+	// does not leaves jobs to others, and costs them no run. Nil takes the engine
+	// for healthy.
+	EngineHealth func(ctx context.Context) error
 	// Folder is where runs get their scratch folders.
 	Folder string
 	// Slots is how many jobs of a lane run at once.
 	Slots map[job.Lane]int
+	// Prefetch keeps engines at work where that is what costs: a slot's next job
+	// is received and its inputs are fetched shortly before the engine is done
+	// with the last one (see prefetchAhead), whose result is then stored while
+	// the engine works on the next.
+	Prefetch bool
 	// Lease is how long a job stays with a worker that has gone silent. It is
 	// extended three times as often.
 	Lease time.Duration
@@ -57,9 +75,18 @@ type Config struct {
 	ProgressEvery time.Duration
 	// CheckEvery is how often a run looks at its job's record when it has
 	// nothing to write, and so the longest that a cancelled one goes on; 0 looks
-	// with every extension of the lease.
+	// as often as the lease is extended.
 	CheckEvery time.Duration
-	Now        func() time.Time
+	// Guard keeps the platform from ending the worker while it has a job; nil
+	// where nothing would. GuardEvery is how often it is renewed.
+	Guard      Guard
+	GuardEvery time.Duration
+	// Tracer makes spans of runs, beneath those of the jobs' submissions; nil makes
+	// none.
+	Tracer trace.Tracer
+	// Observer is told of every run; nil tells nobody.
+	Observer Observer
+	Now      func() time.Time
 	// Random is read for the nonces of runs.
 	Random io.Reader
 	Logger *slog.Logger
@@ -76,140 +103,49 @@ const (
 )
 
 // Worker runs jobs. Make it with [New], run it with Run.
-type Worker struct{ Config }
+type Worker struct {
+	Config
+	hands *hands
+	loads map[job.Lane]*load
+}
 
 // New makes a worker.
-func New(c Config) *Worker { return &Worker{c} }
+func New(c Config) *Worker {
+	w := &Worker{Config: c, hands: newHands(), loads: map[job.Lane]*load{}}
+	for lane, n := range c.Slots {
+		w.loads[lane] = &load{slots: n}
+	}
+	return w
+}
 
 // Run works until the context ends. Then it drains: engines are stopped, and
 // the jobs in hand are handed back at once, which costs them none of their runs.
-// It returns when all is handed back.
+// A result that is being stored is stored, if that takes no longer than
+// settleTime. Run returns when all is settled.
 func (w *Worker) Run(ctx context.Context) {
-	var slots sync.WaitGroup
-	for lane, n := range w.Slots {
-		for range n {
-			slots.Go(func() { w.work(ctx, lane) })
+	gate := &gate{hands: w.hands}
+	var running sync.WaitGroup
+	defer running.Wait()
+	if w.Guard != nil {
+		running.Go(func() { gate.guard(ctx, w.Guard, w.GuardEvery, w.Logger) })
+	} else {
+		gate.open(ctx)
+	}
+	for name, slots := range w.Slots {
+		l := newLane(w, name, slots, gate)
+		for range slots {
+			running.Go(func() { l.receive(ctx) })
+			running.Go(func() { l.work(ctx) })
 		}
 	}
-	slots.Wait()
 }
 
-// work is the life of one slot.
-func (w *Worker) work(ctx context.Context, lane job.Lane) {
-	for ctx.Err() == nil {
-		delivery, err := w.Queue.Receive(ctx, lane, w.Lease)
-		if err != nil {
-			if ctx.Err() == nil {
-				w.Logger.Error("receive a job", "lane", lane, "error", err)
-				pause(ctx, troublePause)
-			}
-			continue
-		}
-		w.handle(ctx, delivery)
-	}
-}
-
-// handle takes one delivery to its settlement.
-func (w *Worker) handle(ctx context.Context, delivery Delivery) {
-	logger := w.Logger.With("job", delivery.JobID())
-	nonce, err := w.newNonce()
-	if err != nil {
-		logger.Error("draw a nonce", "error", err)
-		w.settle(ctx, logger, "return", func(ctx context.Context) error { return delivery.Return(ctx, troublePause) })
-		return
-	}
-	j, err := w.Runs.Start(ctx, delivery.JobID(), nonce, w.Now())
-	switch {
-	case err == nil:
-		w.run(ctx, logger.With("account", j.Account, "model", j.Model, "run", j.Runs), delivery, j)
-	case errors.Is(err, job.ErrNoRunsLeft):
-		logger.Warn("the job has no runs left")
-		w.settle(ctx, logger, "fail", func(ctx context.Context) error { return delivery.Fail(ctx, "", job.WorkerLostFailure()) })
-	case errors.Is(err, job.ErrOverdue):
-		w.settle(ctx, logger, "fail", func(ctx context.Context) error { return delivery.Fail(ctx, "", job.TimeoutFailure()) })
-	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
-		w.settle(ctx, logger, "drop", delivery.Drop)
-	case ctx.Err() != nil:
-		// The write may have been made before the drain broke it off.
-		w.handBack(ctx, logger, delivery, nonce, 0)
-	default:
-		logger.Error("start a run", "error", err)
-		w.handBack(ctx, logger, delivery, nonce, troublePause)
-	}
-}
-
-// run does one run of a job and settles its delivery.
-func (w *Worker) run(ctx context.Context, logger *slog.Logger, delivery Delivery, j job.Job) {
-	started := w.Now()
-	logger.Info("run started", "waited", started.Sub(j.CreatedAt))
-	runContext, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	// A timer and not a context's deadline, so that the cause tells it from a
-	// drain and from a lost lease.
-	overdue := time.AfterFunc(j.Deadline.Sub(started)-deadlineSlack, func() { stop(errOverdue) })
-	defer overdue.Stop()
-
-	pulse := w.startPulse(runContext, stop, logger, delivery, j)
-	result, err := w.edit(runContext, j, pulse.report)
-	pulse.stop()
-
-	logger = logger.With("took", w.Now().Sub(started))
-	cause := context.Cause(runContext)
-	switch {
-	case err == nil:
-		w.complete(ctx, logger, delivery, j, result)
-	case errors.Is(cause, errLost):
-		// Another worker has the job now, or it has ended. The delivery is left
-		// as it is: to settle it could take it from that worker.
-		logger.Warn("run lost", "cause", cause)
-	case errors.Is(cause, errOverdue):
-		logger.Warn("run stopped at the job's deadline")
-		w.fail(ctx, logger, delivery, j, job.TimeoutFailure())
-	case ctx.Err() != nil:
-		logger.Info("run handed back")
-		w.handBack(ctx, logger, delivery, j.Nonce, 0)
-	default:
-		w.failOrRepeat(ctx, logger, delivery, j, err)
-	}
-}
-
-func (w *Worker) complete(ctx context.Context, logger *slog.Logger, delivery Delivery, j job.Job, result job.Result) {
-	err := w.settle(ctx, logger, "complete", func(ctx context.Context) error {
-		return delivery.Complete(ctx, j.Nonce, result)
-	})
-	switch {
-	case err == nil:
-		logger.Info("job completed", "bytes", result.Size)
-	case fault.Is(err, fault.Conflict):
-		// The job ended otherwise, or is another run's: this result is nobody's.
-		w.settle(ctx, logger, "delete the result", func(ctx context.Context) error { return w.Blobs.Delete(ctx, result.Blob) })
-	}
-}
-
-func (w *Worker) fail(ctx context.Context, logger *slog.Logger, delivery Delivery, j job.Job, failure job.Failure) {
-	w.settle(ctx, logger, "fail", func(ctx context.Context) error { return delivery.Fail(ctx, j.Nonce, failure) })
-}
-
-// failOrRepeat settles a run that failed by itself: the job runs again when
-// another run may succeed and it has one left, else it fails.
-func (w *Worker) failOrRepeat(ctx context.Context, logger *slog.Logger, delivery Delivery, j job.Job, err error) {
-	reason := asFailure(err)
-	if reason.Retryable && j.Runs < job.MaxRuns {
-		logger.Warn("run failed, to be repeated", "code", reason.Code, "error", err)
-		delay := time.Second << (2 * (j.Runs - 1)) // 1 s, then 4 s
-		w.settle(ctx, logger, "return", func(ctx context.Context) error { return delivery.Return(ctx, delay) })
-		return
-	}
-	logger.Warn("job failed", "code", reason.Code, "error", err)
-	w.fail(ctx, logger, delivery, j, job.Failure{Code: reason.Code, Message: reason.Message})
-}
-
-// handBack takes a run back, as if it had not started, and returns the job.
-func (w *Worker) handBack(ctx context.Context, logger *slog.Logger, delivery Delivery, nonce string, delay time.Duration) {
-	w.settle(ctx, logger, "release", func(ctx context.Context) error {
-		return w.Runs.Release(ctx, delivery.JobID(), nonce)
-	})
-	w.settle(ctx, logger, "return", func(ctx context.Context) error { return delivery.Return(ctx, delay) })
+// Stuck reports whether a job is in hand that should have ended by its deadline
+// and a minute: its engine is deaf, or the worker has a fault. Whoever watches
+// the worker then starts another.
+func (w *Worker) Stuck() bool {
+	oldest, ok := w.hands.oldest()
+	return ok && w.Now().Sub(oldest) > job.MaxAge+time.Minute
 }
 
 // settle makes a report, also while draining, and repeats it while the store is
@@ -239,15 +175,6 @@ func (w *Worker) newNonce() (string, error) {
 	return hex.EncodeToString(bytes[:]), nil
 }
 
-// asFailure tells what a run's error means for its job.
-func asFailure(err error) *engine.Error {
-	// The engine's own files meet a full disk as the system's error.
-	if fault.Is(err, fault.StorageFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return &engine.Error{Code: job.EngineError, Message: "There is no room left to store the result.", Err: err}
-	}
-	return engine.AsError(err)
-}
-
 // pause waits, and reports whether it did so to the end.
 func pause(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
@@ -259,11 +186,3 @@ func pause(ctx context.Context, wait time.Duration) bool {
 		return false
 	}
 }
-
-// The causes for which a run's context ends, besides a drain.
-var (
-	errOverdue = errors.New("the job's deadline is near")
-	errLost    = errors.New("the run is no longer the job's own")
-)
-
-func lost(cause error) error { return fmt.Errorf("%w: %w", errLost, cause) }

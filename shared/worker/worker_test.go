@@ -193,6 +193,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 }
 
 func TestAJobIsCompleted(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	id := s.submit("a clip", 0)
 	var seen engine.Spec
@@ -229,6 +230,7 @@ func TestAJobIsCompleted(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		content string
@@ -266,6 +268,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestARunThatFailsIsRepeated(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	id := s.submit("clip", 0)
 	runs := 0
@@ -293,6 +296,7 @@ func TestARunThatFailsIsRepeated(t *testing.T) {
 
 // A drain hands the job back at once and costs it none of its runs.
 func TestADrainHandsTheJobBack(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	id := s.submit("clip", 0)
 	for range job.MaxRuns + 1 {
@@ -316,6 +320,7 @@ func TestADrainHandsTheJobBack(t *testing.T) {
 
 // A job that ends while it runs stays as it ended, and its engine is stopped.
 func TestACancelledJobStopsItsEngine(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	id := s.submit("clip", 0)
 	running, stopped := make(chan struct{}), make(chan struct{})
@@ -334,6 +339,7 @@ func TestACancelledJobStopsItsEngine(t *testing.T) {
 }
 
 func TestARunIsStoppedAtTheDeadline(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	id := s.submit("clip", job.MaxAge-4*time.Second)
 	stop := s.start(func(ctx context.Context, _ engine.Spec, _ func(engine.Progress)) error {
@@ -359,6 +365,7 @@ func (silentDelivery) Extend(context.Context, time.Duration) error { return erro
 // A worker that hangs loses its job to another, and changes nothing when it
 // wakes up.
 func TestAWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	id := s.submit("clip", 0)
 	hung, woken := make(chan struct{}), make(chan struct{})
@@ -383,6 +390,7 @@ func TestAWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
 // Three runs lost without a word end the job; the worker that would start a
 // fourth says so.
 func TestAJobWhoseRunsAreLostFails(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	id := s.submit("clip", 0)
 	for i := range job.MaxRuns {
@@ -405,6 +413,7 @@ func (full) Put(context.Context, string, io.Reader) (int64, error) {
 }
 
 func TestAFullDiskFailsTheJobAndNotTheWorker(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	id := s.submit("clip", 0)
 	stop := s.start(succeed, func(c *worker.Config) { c.Blobs = full{s.blobs} })
