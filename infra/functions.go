@@ -129,12 +129,6 @@ func (s *stack) variables(folder string, names []string) *map[string]*string {
 			variables[name] = value
 		}
 	}
-	if s.Tracing {
-		variables[tracingVariable] = jsii.String("xray")
-	}
-	if s.Catalog != "" {
-		variables["CUTROOM_CATALOG"] = jsii.String(folder + "/" + catalogFile)
-	}
 	return &variables
 }
 
@@ -143,6 +137,12 @@ func (s *stack) common(folder string) map[string]*string {
 	variables := map[string]*string{
 		"CUTROOM_STAGE":  jsii.String(s.Stage),
 		"CUTROOM_FAMILY": jsii.String(s.Family),
+	}
+	if s.Tracing {
+		variables[tracingVariable] = jsii.String("xray")
+	}
+	if s.Catalog != "" {
+		variables["CUTROOM_CATALOG"] = jsii.String(folder + "/" + catalogFile)
 	}
 	if s.Tiers != "" {
 		variables["CUTROOM_TIERS"] = jsii.String(folder + "/" + tiersFile)
