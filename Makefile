@@ -50,10 +50,15 @@ test-llm: go ffmpeg ## Test the gateway with a real model server, which is built
 	@$(GO) test -count=1 -tags llm -run 'TestLanguageModel' ./cmd/cutroom
 
 .PHONY: test-gpu
-test-gpu: go ffmpeg ## Test the engine server with tiny models, on the processor. PyTorch is installed first.
+test-gpu: build ffmpeg ## Test the engine server with tiny models, on the processor. PyTorch is installed first.
 	@scripts/install-gpu.sh
 	@scripts/test-engine.sh .tools/gpu
 	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/remote ./cmd/cutroom
+
+.PHONY: bench-gpu
+bench-gpu: build ffmpeg ## Print what the engine server reaches on this machine's GPU. PyTorch is installed first.
+	@scripts/install-gpu.sh
+	@cd gpu && ../.tools/gpu/bin/python -m bench $(BENCH)
 
 .PHONY: bench
 bench: go ffmpeg ## Print the benchmarks, each beside its floor.

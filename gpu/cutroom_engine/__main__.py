@@ -62,7 +62,7 @@ def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Wei
         memory = int(whole * _USABLE)
 
     def load(_: str, row: PipelineRow) -> Pipeline:
-        return diffusion.DiffusersPipeline(row, weights.folder(row.weights), device)
+        return diffusion.load(row, weights.folder(row.weights), device)
 
     def prepare(row: PipelineRow, check: Callable[[], None]) -> None:
         weights.wait(row.weights, check)

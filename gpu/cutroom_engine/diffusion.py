@@ -21,29 +21,12 @@ _PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.floa
 
 
 class DiffusersPipeline:
-    """A pipeline with its weights in memory, as the row of the model map says."""
+    """A pipeline with its weights in memory, run as the row of the model map says."""
 
-    def __init__(self, row: PipelineRow, folder: Path, device: str) -> None:
+    def __init__(self, row: PipelineRow, pipe: Any) -> None:
         self._row = row
-        self._device = device
         self._style = STYLES[row.class_name]
-        kind = getattr(diffusers, row.class_name)
-        precision = {"default": _PRECISIONS[row.precision]} | {part: _PRECISIONS[name] for part, name in row.parts.items()}
-        with _translated():
-            pipe = kind.from_pretrained(str(folder), dtype=precision, local_files_only=True, use_safetensors=True)
-            if row.scheduler is not None:
-                scheduler = getattr(diffusers, row.scheduler.class_name)
-                pipe.scheduler = scheduler.from_config(pipe.scheduler.config, **row.scheduler.options)
-            if row.vae_tiling:
-                pipe.vae.enable_tiling()
-            if row.offload == "model":
-                pipe.enable_model_cpu_offload(device=device)
-            elif row.offload == "sequential":
-                pipe.enable_sequential_cpu_offload(device=device)
-            else:
-                pipe.to(device)
-        pipe.set_progress_bar_config(disable=True)
-        self._pipe: Any = pipe
+        self._pipe = pipe
 
     def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
         """See pipeline.Pipeline."""
@@ -73,6 +56,27 @@ class DiffusersPipeline:
         self._pipe = None
         with _translated():
             release_memory()
+
+
+def load(row: PipelineRow, folder: Path, device: str) -> DiffusersPipeline:
+    """Loads the pipeline of the row from the folder."""
+    kind = getattr(diffusers, row.class_name)
+    precision = {"default": _PRECISIONS[row.precision]} | {part: _PRECISIONS[name] for part, name in row.parts.items()}
+    with _translated():
+        pipe = kind.from_pretrained(str(folder), dtype=precision, local_files_only=True, use_safetensors=True)
+        if row.scheduler is not None:
+            scheduler = getattr(diffusers, row.scheduler.class_name)
+            pipe.scheduler = scheduler.from_config(pipe.scheduler.config, **row.scheduler.options)
+        if row.vae_tiling:
+            pipe.vae.enable_tiling()
+        if row.offload == "model":
+            pipe.enable_model_cpu_offload(device=device)
+        elif row.offload == "sequential":
+            pipe.enable_sequential_cpu_offload(device=device)
+        else:
+            pipe.to(device)
+    pipe.set_progress_bar_config(disable=True)
+    return DiffusersPipeline(row, pipe)
 
 
 def hide_progress() -> None:

@@ -11,7 +11,7 @@ import torch
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus
 from PIL import Image
 
-from cutroom_engine.diffusion import DiffusersPipeline
+from cutroom_engine.diffusion import DiffusersPipeline, load
 from cutroom_engine.frames import Frame
 from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.pipeline import DeviceLost
@@ -32,7 +32,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pipeline(weights: Path, name: str, **changes: Any) -> DiffusersPipeline:
     folder = weights / name
     row = {"class": name, "weights": str(folder), "steps": 2, "precision": "fp32"} | changes
-    return DiffusersPipeline(PipelineRow.model_validate(row), folder, "cpu")
+    return load(PipelineRow.model_validate(row), folder, "cpu")
 
 
 def noise(count: int) -> list[Frame]:

@@ -1,0 +1,111 @@
+"""Wan 2.1 with random weights, without its text encoder."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import diffusers
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from cutroom_engine.model_map import PipelineRow
+
+# The configurations that Wan-AI/Wan2.1-T2V-1.3B-Diffusers and -14B-Diffusers have, and
+# one that a processor can bear.
+SIZES: dict[str, dict[str, Any]] = {
+    "1.3b": {"num_attention_heads": 12, "attention_head_dim": 128, "ffn_dim": 8960, "num_layers": 30},
+    "14b": {"num_attention_heads": 40, "attention_head_dim": 128, "ffn_dim": 13824, "num_layers": 40},
+    "tiny": {"num_attention_heads": 2, "attention_head_dim": 12, "ffn_dim": 32, "num_layers": 2},
+}
+_TEXT_WIDTH = 4096
+_TINY_VAE = {"base_dim": 3, "dim_mult": [1, 1, 1, 1], "num_res_blocks": 1}
+
+# Dense products in bf16 a second, as the makers' data sheets say.
+_SHEET = {"H200": 989e12, "H100 80GB HBM3": 989e12, "H100 PCIe": 756e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12}
+
+
+class WithoutText(diffusers.WanVideoToVideoPipeline):  # type: ignore[misc]  # it has no types
+    """The pipeline, with random vectors in place of encoded prompts."""
+
+    def encode_prompt(self, *_: Any, device: Any = None, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Gives a prompt and a negative prompt."""
+        drawn = torch.randn((2, 1, 512, _TEXT_WIDTH), generator=torch.Generator().manual_seed(0))
+        drawn = drawn.to(self.transformer.device, self.transformer.dtype)
+        return drawn[0], drawn[1]
+
+
+def build(size: str, device: str) -> WithoutText:
+    """The pipeline, with its transformer in bf16 and its VAE in fp32."""
+    torch.manual_seed(0)
+    with torch.device(device):
+        was = torch.get_default_dtype()
+        torch.set_default_dtype(torch.bfloat16)
+        try:
+            transformer = diffusers.WanTransformer3DModel(**SIZES[size], text_dim=_TEXT_WIDTH, qk_norm="rms_norm_across_heads")
+        finally:
+            torch.set_default_dtype(was)
+        vae = diffusers.AutoencoderKLWan(**(_TINY_VAE if size == "tiny" else {}))
+    # As they are when weights are loaded.
+    for name, parameter in transformer.named_parameters():
+        if set(name.split(".")) & set(transformer._keep_in_fp32_modules):
+            parameter.data = parameter.data.float()
+    scheduler = diffusers.UniPCMultistepScheduler(prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=5.0)
+    pipe = WithoutText(tokenizer=None, text_encoder=None, transformer=transformer.eval(), vae=vae.eval(), scheduler=scheduler)
+    pipe.set_progress_bar_config(disable=True)
+    return pipe
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """What one call of a transformer takes; a denoising step with guidance makes two."""
+
+    parameters: int
+    # Floating-point operations of a call, and seconds that it takes.
+    operations: float
+    seconds: float
+
+
+def measure_transformer(pipe: WithoutText, row: PipelineRow, width: int, height: int, calls: int = 3) -> Transformer:
+    """Counts and times calls with latents of the row's window at the size."""
+    model = pipe.transformer
+    frames = (row.window.frames - 1) // 4 + 1
+    inputs = {
+        "hidden_states": torch.randn((1, 16, frames, height // 8, width // 8), dtype=model.dtype, device=model.device),
+        "timestep": torch.tensor([500], device=model.device),
+        "encoder_hidden_states": pipe.encode_prompt()[0],
+    }
+    counter = FlopCounterMode(display=False)
+    with torch.inference_mode(), counter:
+        model(**inputs)
+    with torch.inference_mode():
+        seconds = _timed(lambda: model(**inputs), str(model.device), calls)
+    return Transformer(sum(p.numel() for p in model.parameters()), counter.get_total_flops(), seconds)
+
+
+def measured_peak(device: str, side: int) -> float:
+    """Operations a second that a product of two square matrices in bf16 reaches."""
+    a, b = (torch.randn((side, side), dtype=torch.bfloat16, device=device) for _ in range(2))
+    return 2 * side**3 / _timed(lambda: a @ b, device, 20)
+
+
+def sheet_peak(name: str) -> float | None:
+    """Operations a second of the card in bf16 by its data sheet, where it is known."""
+    return next((peak for known, peak in _SHEET.items() if known in name), None)
+
+
+def _timed(call: Any, device: str, calls: int) -> float:
+    """Seconds of a call, the first ones apart, which choose and build kernels."""
+    call()
+    _finish(device)
+    began = time.perf_counter()
+    for _ in range(calls):
+        call()
+    _finish(device)
+    return (time.perf_counter() - began) / calls
+
+
+def _finish(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
