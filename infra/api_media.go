@@ -8,7 +8,9 @@ func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 		name: "media", domain: s.Media, shape: mediaErrors, tooLarge: mediaTooLarge,
 		description: "Media editing service of Cutroom, stage " + s.Stage,
 		endpoints: []endpoint{
+			{path: "/v1/jobs", function: "jobs"},
 			{path: "/v1/jobs/{id}", function: "jobs"},
+			{path: "/v1/jobs/{id}/events", function: "content", streams: true},
 			{path: "/v1/jobs/{id}/content", function: "content", streams: true},
 			{path: "/v1/generate/{id}", function: "images", streams: true},
 			{path: "/v1/files", function: "files"},

@@ -61,7 +61,7 @@ func (s *stack) functionsOf() []function {
 		return f
 	}
 	functions := []function{
-		api(function{name: "jobs", memory: 512, timeout: bufferedTimeout, may: s.submitJobs(), environment: submits}),
+		api(function{name: "jobs", memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...), environment: submits}, "CUTROOM_SECRET_ARN"),
 		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readResults()}, "CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT"),
 		api(function{name: "images", memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.wakeUp()...), environment: submits}, "CUTROOM_WAKE_FUNCTION"),
 		api(function{name: "files", memory: 512, timeout: bufferedTimeout, may: s.keepFiles()},

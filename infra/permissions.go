@@ -81,9 +81,21 @@ func (s *stack) submitJobs() []permission {
 	return append(s.publishUploads(),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
+		permission{
+			actions: []string{"states:StopExecution"}, resources: []*string{s.arn("states", "execution:"+s.name("jobs")+":*")},
+			why: "Executions are named after the jobs.",
+		},
 		s.onQueues(queueARN, "GetQueueAttributes"),
 		s.onBlobs("jobs/", "PutObject", "GetObject", "DeleteObject", "AbortMultipartUpload"),
 	)
+}
+
+// listJobs is for the list of an account's jobs, and its cursors.
+func (s *stack) listJobs() []permission {
+	return []permission{
+		s.onIndexes("jobs"),
+		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
+	}
 }
 
 // wakeUp is for the synchronous routes: without warm workers a caller is sent

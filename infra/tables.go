@@ -34,12 +34,11 @@ func (s *stack) newTables() map[string]awsdynamodb.ITableV2 {
 		}
 		var indexes []*awsdynamodb.GlobalSecondaryIndexPropsV2
 		for _, index := range table.Indexes {
-			projection := awsdynamodb.ProjectionType_ALL
-			if index.KeysOnly {
-				projection = awsdynamodb.ProjectionType_KEYS_ONLY
-			}
 			global := &awsdynamodb.GlobalSecondaryIndexPropsV2{
-				IndexName: jsii.String(index.Name), PartitionKey: stringKey(index.PartitionKey), ProjectionType: projection,
+				IndexName: jsii.String(index.Name), PartitionKey: stringKey(index.PartitionKey), ProjectionType: awsdynamodb.ProjectionType_ALL,
+			}
+			if len(index.Includes) > 0 {
+				global.ProjectionType, global.NonKeyAttributes = awsdynamodb.ProjectionType_INCLUDE, jsii.Strings(index.Includes...)
 			}
 			if index.SortKey != "" {
 				global.SortKey = stringKey(index.SortKey)

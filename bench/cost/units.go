@@ -130,10 +130,15 @@ func projected(table dynamo.Table, index dynamo.Index, r record) record {
 		}
 		held[name] = value
 	}
-	if index.KeysOnly {
-		return held
+	if len(index.Includes) == 0 {
+		return r
 	}
-	return r
+	for _, name := range index.Includes {
+		if value, ok := r[name]; ok {
+			held[name] = value
+		}
+	}
+	return held
 }
 
 func sameKey(table dynamo.Table, index dynamo.Index, a, b record) bool {

@@ -70,8 +70,12 @@ func TestIndexWrites(t *testing.T) {
 			t.Errorf("%s: %g units, want %g", c.name, got, c.units)
 		}
 	}
-	table.Indexes[0].KeysOnly = true
+	table.Indexes[0].Includes = []string{"m"}
 	if got := indexWrites(table, in, changed); got != 0 {
 		t.Errorf("a change of what an index does not hold takes %g units", got)
+	}
+	included := record{"id": text("a"), "account": text("x"), "m": text("1")}
+	if got := indexWrites(table, in, included); got != 1 {
+		t.Errorf("a change of what an index includes takes %g units", got)
 	}
 }

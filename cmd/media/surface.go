@@ -10,6 +10,7 @@ import (
 	"cutroom/shared/dynamo"
 	"cutroom/shared/file"
 	"cutroom/shared/httpserver"
+	"cutroom/shared/job"
 	"cutroom/shared/lambda"
 	"cutroom/shared/s3"
 	"cutroom/shared/secretsmanager"
@@ -24,8 +25,8 @@ import (
 // Errors: the first setting that is missing or wrong.
 func newSurface(p *awsmedia.Parts) (httpserver.Config, error) {
 	bucket, queues := p.Bucket(), p.Queues()
-	p.AcceptJobs(stepfn.NewMachine(p.AWS, p.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(p.AWS, queues))
 	secret := secretsmanager.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
+	p.AcceptJobs(stepfn.NewMachine(p.AWS, p.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(p.AWS, queues), job.NewCursorsFrom(secret.Value))
 	signer := s3.NewSigner(bucket, time.Now)
 	p.Config.Blobs, p.Config.Signer = bucket, signer
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))

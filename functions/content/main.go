@@ -1,4 +1,5 @@
-// Function content sends the results of jobs: GET /v1/jobs/{id}/content.
+// Function content sends the results of jobs, and how they come to be: GET
+// /v1/jobs/{id}/content and GET /v1/jobs/{id}/events.
 package main
 
 import (
@@ -29,6 +30,7 @@ func content() (http.Handler, lambdahttp.Form, error) {
 	if f.Flag("CUTROOM_CONTENT_REDIRECT") {
 		f.Config.Downloads = s3.NewSigner(bucket, time.Now)
 	}
-	handler, err := f.Handler(api.Content)
+	f.Config.EventsOnce = form == lambdahttp.Buffered
+	handler, err := f.Handler(api.Content, api.Events)
 	return handler, form, err
 }

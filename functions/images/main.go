@@ -9,6 +9,7 @@ import (
 
 	"cutroom/shared/api"
 	"cutroom/shared/awsmedia"
+	"cutroom/shared/cursor"
 	"cutroom/shared/dynamo"
 	"cutroom/shared/file"
 	"cutroom/shared/lambda"
@@ -29,7 +30,7 @@ func images() (http.Handler, lambdahttp.Form, error) {
 		return nil, 0, err
 	}
 	bucket, queues := f.Bucket(), f.Queues()
-	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(f.AWS, queues))
+	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(f.AWS, queues), cursor.Cursors{})
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.VideoWait = awsmedia.VideoWait

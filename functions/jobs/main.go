@@ -1,4 +1,5 @@
-// Function jobs accepts jobs and tells how they are: POST and GET /v1/jobs/{id}.
+// Function jobs accepts jobs, tells how they are, cancels and lists them: POST,
+// GET and DELETE /v1/jobs/{id}, and GET /v1/jobs.
 package main
 
 import (
@@ -7,7 +8,9 @@ import (
 	"cutroom/shared/api"
 	"cutroom/shared/awsmedia"
 	"cutroom/shared/file"
+	"cutroom/shared/job"
 	"cutroom/shared/lambdahttp"
+	"cutroom/shared/secretsmanager"
 	"cutroom/shared/sqs"
 	"cutroom/shared/stepfn"
 )
@@ -20,7 +23,8 @@ func jobs() (http.Handler, lambdahttp.Form, error) {
 		return nil, 0, err
 	}
 	bucket, queues := f.Bucket(), f.Queues()
-	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(f.AWS, queues))
+	secret := secretsmanager.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
+	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(f.AWS, queues), job.NewCursorsFrom(secret.Value))
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	handler, err := f.Handler(api.Jobs)

@@ -86,6 +86,7 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 	done := w.submit(studio)
 	w.start(done)
 	w.complete(done, "the bytes", "video/mp4")
+	cancelled := w.submit(studio)
 	store := func() (id, md5 string) {
 		body, contentType := multiform(upload("file", "some bytes"))
 		a := w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: "+contentType)
@@ -110,6 +111,12 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 		{"POST /v1/jobs/{id}", "/v1/jobs/gen-pro-t2v", form, formType,
 			[]int{401, 401, 401, 401, 401, 401, 401, 200, 200, 403, 403, 200, 200}},
 		{"GET /v1/jobs/{id}", "/v1/jobs/" + done, "", "",
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
+		{"GET /v1/jobs", "/v1/jobs", "", "",
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
+		{"DELETE /v1/jobs/{id}", "/v1/jobs/" + cancelled, "", "",
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
+		{"GET /v1/jobs/{id}/events", "/v1/jobs/" + done + "/events", "", "",
 			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
 		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + done + "/content", "", "",
 			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},

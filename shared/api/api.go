@@ -64,6 +64,9 @@ type Config struct {
 	Signer Signer
 	// UploadURLs are the URLs that the group Uploads takes bytes by.
 	UploadURLs UploadURLs
+	// EventsOnce lets the events of a job be its present state alone, where
+	// answers do not stream; the client then asks again.
+	EventsOnce bool
 	// Sessions counts realtime sessions, and QuotaReads how often a key asks for
 	// their number (nil limits none), for the group Realtime.
 	Sessions   Sessions
@@ -91,7 +94,7 @@ type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Generate, Tokens, Models, Files, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Health}
+	return []Group{Jobs, Content, Events, Generate, Tokens, Models, Files, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Health}
 }
 
 // New makes the handler of the groups, of all of them when none is named.
@@ -136,11 +139,20 @@ func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
 	s.writeDetail(w, r, http.StatusNotFound, "Not Found")
 }
 
-// authenticate tells who is calling, by the header x-api-key.
+// authenticate tells who is calling, by the header x-api-key, or by a client
+// token in the query where the route takes one.
 //
 // Errors: fault.Unauthorized.
-func (s *service) authenticate(r *http.Request) (credential.Principal, error) {
-	who, err := s.Authenticator.Authenticate(r.Context(), r.Header.Get("x-api-key"))
+func (s *service) authenticate(r *http.Request, route *route) (credential.Principal, error) {
+	secret := r.Header.Get("x-api-key")
+	if secret == "" && route.queryToken {
+		secret = readQuery(r.URL.RawQuery)["api_key"]
+		if credential.CheckSecret(secret) == nil {
+			// A URL is kept in too many places for a key that does not expire.
+			return credential.Principal{}, fault.New(fault.Unauthorized, "The query takes a client token; a permanent key belongs in the header x-api-key.")
+		}
+	}
+	who, err := s.Authenticator.Authenticate(r.Context(), secret)
 	if err != nil {
 		return credential.Principal{}, err
 	}

@@ -130,6 +130,7 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.store != nil {
 		store = s.store(store)
 	}
+	secret := []byte("the secret of this test")
 	var blobs blob.Store = w.blobs
 	if s.blobs != nil {
 		blobs = s.blobs(blobs)
@@ -138,7 +139,7 @@ func newWorld(t *testing.T, s setup) *world {
 		s.workers = 100
 	}
 	w.jobs = job.NewService(job.Config{
-		Store: store, Now: w.now, Random: rand.Reader,
+		Store: store, Now: w.now, Random: rand.Reader, Watcher: w.records, Cursors: job.NewCursors(secret),
 		Workers: map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
@@ -151,7 +152,6 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.shelf != nil {
 		shelf = s.shelf(shelf)
 	}
-	secret := []byte("the secret of this test")
 	urls := api.NewUploadURLs(secret, w.now)
 	server := httpserver.New(httpserver.Config{
 		Logger: logger, Failed: api.InternalError(s.origins), Stall: s.stall,

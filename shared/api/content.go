@@ -25,11 +25,8 @@ func Content(s *service) []route {
 // showContent is GET /v1/jobs/{id of a job}/content (decisions.md, "Jobs":
 // Content).
 func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) error {
-	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))
+	j, err := s.namedJob(r, c)
 	if err != nil {
-		return err
-	}
-	if err := s.checkModel(c.who, j.Model); err != nil {
 		return err
 	}
 	if err := s.Jobs.CheckResult(j); err != nil {

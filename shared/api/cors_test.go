@@ -49,8 +49,11 @@ func TestPreflights(t *testing.T) {
 		return w.request(http.MethodOptions, path, "", nil, append(header, "Origin: https://app.example.com", "Access-Control-Request-Method: "+method)...)
 	}
 	for _, c := range []struct{ path, method, methods string }{
-		{"/v1/jobs/gen-2.5", "POST", "GET, HEAD, POST"},
-		{"/v1/jobs/gen-2.5", "DELETE", "GET, HEAD, POST"}, // which the browser then does not send
+		{"/v1/jobs/gen-2.5", "POST", "DELETE, GET, HEAD, POST"},
+		{"/v1/jobs/gen-2.5", "PUT", "DELETE, GET, HEAD, POST"}, // which the browser then does not send
+		{"/v1/jobs/job_x", "DELETE", "DELETE, GET, HEAD, POST"},
+		{"/v1/jobs", "GET", "GET, HEAD"},
+		{"/v1/jobs/job_x/events", "GET", "GET, HEAD"},
 		{"/v1/generate/gen-image-2", "POST", "POST"},
 		{"/v1/client/tokens", "POST", "POST"},
 		{"/v1/jobs/job_x/content", "GET", "GET, HEAD"},

@@ -17,11 +17,15 @@ import (
 const submitTime = 30 * time.Second
 
 // Jobs is the group of job creation and status (interface.md, "Job creation"
-// and "Job status"). One path serves both: a POST names a model, a GET a job.
+// and "Job status"), and of two extensions of this service: the list of an
+// account's jobs, and their cancellation. A POST names a model where the other
+// methods name a job.
 func Jobs(s *service) []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm, handle: s.createJob},
 		{method: http.MethodGet, path: "/v1/jobs/{id}", access: keyOrToken, unlimited: true, handle: s.showJob},
+		{method: http.MethodDelete, path: "/v1/jobs/{id}", access: keyOrToken, handle: s.cancelJob},
+		{method: http.MethodGet, path: "/v1/jobs", access: keyOnly, handle: s.listJobs},
 	}
 }
 
@@ -125,7 +129,7 @@ func (s *service) readForm(ctx context.Context, r *http.Request, form *model.For
 
 // showJob is GET /v1/jobs/{id of a job}.
 func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error {
-	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))
+	j, err := s.namedJob(r, c)
 	if err != nil {
 		return err
 	}

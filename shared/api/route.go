@@ -35,6 +35,9 @@ type route struct {
 	// path is a pattern of http.ServeMux.
 	path   string
 	access access
+	// queryToken routes take a client token as api_key in the query, too: for the
+	// clients of a browser that cannot set a header.
+	queryToken bool
 	// unlimited routes are outside the rates of tiers (decisions.md, "Limits by
 	// tier"); so are public ones, which have no account to count for.
 	unlimited bool
@@ -85,7 +88,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 		return c, nil
 	}
 	var err error
-	if c.who, err = s.authenticate(r); err != nil {
+	if c.who, err = s.authenticate(r, route); err != nil {
 		return c, err
 	}
 	if !route.unlimited {

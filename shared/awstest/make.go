@@ -76,14 +76,14 @@ func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 	}
 	attributes := map[string]bool{table.PartitionKey: true, table.SortKey: true}
 	for _, index := range table.Indexes {
-		projection := dynamotypes.ProjectionTypeAll
-		if index.KeysOnly {
-			projection = dynamotypes.ProjectionTypeKeysOnly
+		projection := &dynamotypes.Projection{ProjectionType: dynamotypes.ProjectionTypeAll}
+		if len(index.Includes) > 0 {
+			projection = &dynamotypes.Projection{ProjectionType: dynamotypes.ProjectionTypeInclude, NonKeyAttributes: index.Includes}
 		}
 		attributes[index.PartitionKey], attributes[index.SortKey] = true, true
 		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, dynamotypes.GlobalSecondaryIndex{
 			IndexName: aws.String(index.Name), KeySchema: keys(index.PartitionKey, index.SortKey),
-			Projection: &dynamotypes.Projection{ProjectionType: projection},
+			Projection: projection,
 		})
 	}
 	for attribute := range attributes {

@@ -58,6 +58,8 @@ func deployedThing(resource string) string {
 		return "queue"
 	case strings.Contains(resource, ":stateMachine:"):
 		return "state machine"
+	case strings.Contains(resource, ":execution:"):
+		return "execution"
 	case strings.Contains(resource, ":service/"):
 		return "service"
 	}
@@ -86,6 +88,9 @@ func (p *Proxy) need(r *http.Request, body []byte, status int) {
 		needed = []string{"sqs:" + operation + " on queue"}
 	case "StepFunctions":
 		needed = []string{"states:" + operation + " on state machine"}
+		if operation == "StopExecution" {
+			needed = []string{"states:" + operation + " on execution"}
+		}
 	case "AmazonEC2ContainerServiceV20141113":
 		needed = []string{"ecs:" + operation + " on service"}
 	default:

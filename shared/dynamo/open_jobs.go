@@ -81,36 +81,23 @@ func (s *Jobs) openJobs(ctx context.Context, account string) (open []openJob, fr
 // deadline has, whether or not that is recorded; so has one without a record,
 // which was withdrawn.
 func (s *Jobs) areOpen(ctx context.Context, elements []string) (map[string]bool, error) {
-	keys := make([]item, 0, len(elements))
+	ids := make([]string, 0, len(elements))
 	for _, element := range elements {
-		keys = append(keys, jobKey(readOpenJob(element).id, recordPart))
+		ids = append(ids, readOpenJob(element).id)
+	}
+	records, err := s.records(ctx, ids, "id", "status", "deadline")
+	if err != nil {
+		return nil, err
 	}
 	isOpen := map[string]bool{}
-	request := map[string]types.KeysAndAttributes{s.table: {
-		Keys: keys, ConsistentRead: aws.Bool(true),
-		ProjectionExpression:     aws.String("#id, #status, #deadline"),
-		ExpressionAttributeNames: named("id", "status", "deadline"),
-	}}
-	for len(request) > 0 {
-		answer, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: request})
+	for _, record := range records {
+		r := reader{item: record}
+		id, status := r.text("id"), job.Status(r.text("status"))
+		deadline, err := readTime(r.text("deadline"))
 		if err != nil {
 			return nil, err
 		}
-		for _, record := range answer.Responses[s.table] {
-			r := reader{item: record}
-			id, status := r.text("id"), job.Status(r.text("status"))
-			deadline, err := readTime(r.text("deadline"))
-			if err != nil {
-				return nil, err
-			}
-			isOpen[id] = !status.Terminal() && s.now().Before(deadline)
-		}
-		// What DynamoDB was too busy for is asked for again.
-		if request = answer.UnprocessedKeys; len(request) > 0 {
-			if err := pause(ctx, conflictWait); err != nil {
-				return nil, err
-			}
-		}
+		isOpen[id] = !status.Terminal() && s.now().Before(deadline)
 	}
 	return isOpen, nil
 }

@@ -27,8 +27,9 @@ type Table struct {
 type Index struct {
 	Name                  string
 	PartitionKey, SortKey string
-	// KeysOnly says that the index holds the keys alone, else whole items.
-	KeysOnly bool
+	// Includes are the attributes that the index holds beside the keys; without
+	// any it holds whole items.
+	Includes []string
 }
 
 // TableName gives what a table of the schema is called in a deploy, by the
@@ -43,7 +44,10 @@ func Tables() []Table {
 	return []Table{
 		// The request of a job has an item of its own, so that the writes of
 		// its progress stay small.
-		{Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute},
+		{
+			Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute,
+			Indexes: []Index{{Name: jobsByAccount, PartitionKey: "account", SortKey: "id", Includes: []string{"status", "model"}}},
+		},
 		{
 			Name: "files", PartitionKey: "account", SortKey: "id", TTL: ttlAttribute, StreamsOldImages: true,
 			Indexes: []Index{{Name: filesByEnd, PartitionKey: "account", SortKey: "ends_at"}},

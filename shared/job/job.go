@@ -48,6 +48,9 @@ func TimeoutFailure() Failure {
 	return Failure{TimedOut, "The job did not finish within 10 minutes of its creation."}
 }
 
+// CancelledFailure is how a job ends whose account cancels it.
+func CancelledFailure() Failure { return Failure{Cancelled, "The job was cancelled."} }
+
 // WorkerLostFailure is how a job ends whose every run was lost.
 func WorkerLostFailure() Failure {
 	return Failure{WorkerLost, "The job was lost three times while it was being processed."}
@@ -160,6 +163,17 @@ type Job struct {
 	// has failed.
 	Result  *Result
 	Failure *Failure
+}
+
+// At gives the job as it is at the time: one that has not ended by its deadline
+// has timed out then, whether or not that is recorded.
+func (j Job) At(now time.Time) Job {
+	if j.Status.Terminal() || now.Before(j.Deadline) {
+		return j
+	}
+	failure := TimeoutFailure()
+	j.Status, j.Nonce, j.CompletedAt, j.Failure = Failed, "", j.Deadline, &failure
+	return j
 }
 
 // Folder is the prefix of the names of a job's blobs.

@@ -56,7 +56,7 @@ func (o *Outcome) Stopped(ctx context.Context, id string, stop Stop) error {
 	case stop == Refused && j.Status == Processing:
 		return nil
 	case stop == Aborted:
-		return o.fail(ctx, id, Failure{Cancelled, "The job was cancelled."})
+		return o.fail(ctx, id, CancelledFailure())
 	case stop == Overran:
 		return o.fail(ctx, id, TimeoutFailure())
 	}

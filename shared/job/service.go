@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"cutroom/shared/cursor"
 	"cutroom/shared/fault"
 )
 
@@ -34,6 +36,14 @@ type Config struct {
 	// ResultAge is how long a result is kept after its job ended, RecordAge
 	// how long the record is.
 	ResultAge, RecordAge time.Duration
+	// Cursors are those of List.
+	Cursors cursor.Cursors
+	// Watcher tells of changes of jobs, which are polled for where it is nil.
+	Watcher Watcher
+	// Orchestrator is told of jobs that were ended from outside; nil where the
+	// store alone sees to a job.
+	Orchestrator Orchestrator
+	Logger       *slog.Logger
 }
 
 // The ages of decisions.md, "Jobs".
@@ -57,6 +67,9 @@ func NewService(c Config) *Service {
 	}
 	if c.RecordAge == 0 {
 		c.RecordAge = DefaultRecordAge
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Service{Config: c}
 }
@@ -142,16 +155,14 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 		return Job{}, fmt.Errorf("job: get %s: %w", id, err)
 	}
 	now := s.Now()
-	if j.Account != account || j.Status.Terminal() && now.Sub(j.CompletedAt) >= s.RecordAge {
+	if j.Account != account || s.forgotten(j, now) {
 		return Job{}, unknown
 	}
 	if !j.Status.Terminal() && !now.Before(j.Deadline) {
 		expired, err := s.Store.Expire(ctx, id, now)
 		if fault.Is(err, fault.StorageFull) {
 			// The end is certain, whether or not it can be written now.
-			failure := TimeoutFailure()
-			j.Status, j.Failure, j.CompletedAt = Failed, &failure, j.Deadline
-			return j, nil
+			return j.At(now), nil
 		}
 		if err != nil {
 			return Job{}, fmt.Errorf("job: expire %s: %w", id, err)

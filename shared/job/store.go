@@ -33,6 +33,15 @@ type Store interface {
 	// Errors: fault.NotFound.
 	Expire(ctx context.Context, id string, now time.Time) (Job, error)
 
+	// List gives an account's jobs that match the filter as they are at now (see
+	// Job.At), without their requests, in the descending order of their ids, at
+	// most limit, beginning below the id after; an empty one begins with the
+	// highest. No job with that id need exist. It may give fewer than limit jobs,
+	// and none, while more follow; next is then the id to go on from, and empty
+	// when nothing follows. A job that was accepted within the last second may be
+	// missing yet.
+	List(ctx context.Context, account string, filter Filter, after string, limit int, now time.Time) (jobs []Job, next string, err error)
+
 	// Backlog tells what stands before a new job on the lane.
 	Backlog(ctx context.Context, lane Lane, account string) (Backlog, error)
 

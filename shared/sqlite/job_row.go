@@ -12,12 +12,13 @@ import (
 	"cutroom/shared/job"
 )
 
-const jobColumns = `job.id, account, key, model, lane, seed, status, progress, runs, nonce,
-	created_at, deadline, started_at, completed_at, result, failure, webhook, trace, job_request.body`
+// recordColumns are those of a job without its request.
+const recordColumns = `job.id, account, key, model, lane, seed, status, progress, runs, nonce,
+	created_at, deadline, started_at, completed_at, result, failure, webhook, trace`
 
 // selectJob begins every query that gives whole jobs.
 const (
-	selectJob = "select " + jobColumns + " from job join job_request on job_request.job = job.id "
+	selectJob = "select " + recordColumns + ", job_request.body from job join job_request on job_request.job = job.id "
 	jobByID   = selectJob + "where job.id = ?"
 )
 
@@ -32,7 +33,7 @@ func find(ctx context.Context, q querier, id string) (job.Job, error) {
 	return j, err
 }
 
-// scanJob reads a row of jobColumns.
+// scanJob reads a row of recordColumns and the request.
 func scanJob(r row) (job.Job, error) {
 	var (
 		j                      job.Job

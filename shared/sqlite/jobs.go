@@ -26,7 +26,7 @@ var (
 )
 
 const (
-	openOfAccount = "select count(*) from job where account = ? and completed_at is null"
+	openOfAccount = "select count(*) from job indexed by job_open_by_account where account = ? and completed_at is null"
 
 	backlogOfLane = `select
 		(select count(*) from job where lane = ?1 and completed_at is null),
@@ -96,12 +96,11 @@ func (s *Jobs) Get(ctx context.Context, id string) (job.Job, error) {
 // Errors: fault.NotFound.
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
 	var j job.Job
-	err := s.db.write(ctx, "expire a job", func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.change(ctx, "expire a job", id, func(ctx context.Context, tx *sql.Tx) (err error) {
 		if j, err = find(ctx, tx, id); err != nil || j.Status.Terminal() || now.Before(j.Deadline) {
 			return err
 		}
-		failure := job.TimeoutFailure()
-		j.Status, j.Nonce, j.CompletedAt, j.Failure = job.Failed, "", j.Deadline, &failure
+		j = j.At(now)
 		return s.db.end(ctx, tx, j)
 	})
 	return j, err

@@ -175,6 +175,8 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		tokenByHash:   {"client_token USING PRIMARY KEY (hash=?)", "api_key USING PRIMARY KEY (hash=?)"},
 		filePage:      {"COVERING INDEX file_stored (account=? AND id<?)", "INTEGER PRIMARY KEY (rowid=?)"},
 		lastWalked:    {"COVERING INDEX file_stored (account=? AND id<?)"},
+		jobPage:       {"COVERING INDEX job_by_account (account=? AND id<?)", "PRIMARY KEY (id=?)"},
+		lastWalkedJob: {"COVERING INDEX job_by_account (account=? AND id<?)"},
 		fileByID:      {"(id=?)"},
 		fileByMD5:     {"file_stored_by_md5 (account=? AND md5=?)"},
 		promiseByID:   {"(id=?)"},
@@ -199,7 +201,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 // planOf gives SQLite's plan of a query.
 func planOf(t *testing.T, pool *sql.DB, query string) string {
 	t.Helper()
-	rows, err := pool.QueryContext(t.Context(), "explain query plan "+query, nil, nil, nil, nil, nil)
+	rows, err := pool.QueryContext(t.Context(), "explain query plan "+query, nil, nil, nil, nil, nil, nil, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}

@@ -19,7 +19,7 @@ func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 		return job.Job{}, fault.New(fault.Invalid, "A run has a nonce.")
 	}
 	var j job.Job
-	err := s.db.write(ctx, "start a run", func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.change(ctx, "start a run", id, func(ctx context.Context, tx *sql.Tx) (err error) {
 		if j, err = find(ctx, tx, id); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64)
 	if math.IsNaN(fraction) {
 		fraction = 0 // a part of nothing; SQLite would take it for null
 	}
-	return s.db.write(ctx, "record progress", func(ctx context.Context, tx *sql.Tx) error {
+	return s.change(ctx, "record progress", id, func(ctx context.Context, tx *sql.Tx) error {
 		return expectRow(tx.ExecContext(ctx, `update job set progress = max(progress, min(?, 1.0))
 			where id = ? and nonce = ? and nonce <> '' and status = 'processing'`, fraction, id, nonce))
 	})
@@ -64,7 +64,7 @@ func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64)
 // Release takes a run back as if it had not started. A run that is no longer
 // the job's own is left alone, without error.
 func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
-	return s.db.write(ctx, "release a run", func(ctx context.Context, tx *sql.Tx) error {
+	return s.change(ctx, "release a run", id, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `update job set runs = runs - 1, nonce = ''
 			where id = ? and nonce = ? and nonce <> '' and status = 'processing'`, id, nonce)
 		return err
@@ -77,7 +77,7 @@ func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
 // Errors: fault.Conflict when the run is no longer the job's own, or the
 // deadline is not ahead of now; nothing changes then.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
-	return s.db.write(ctx, "complete a job", func(ctx context.Context, tx *sql.Tx) error {
+	return s.change(ctx, "complete a job", id, func(ctx context.Context, tx *sql.Tx) error {
 		j, err := find(ctx, tx, id)
 		switch {
 		case fault.Is(err, fault.NotFound):
@@ -104,7 +104,7 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 // Errors: fault.NotFound; fault.Conflict when the job has ended, or the run is
 // no longer its own.
 func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
-	return s.db.write(ctx, "fail a job", func(ctx context.Context, tx *sql.Tx) error {
+	return s.change(ctx, "fail a job", id, func(ctx context.Context, tx *sql.Tx) error {
 		j, err := find(ctx, tx, id)
 		switch {
 		case err != nil:

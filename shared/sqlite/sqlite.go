@@ -50,7 +50,9 @@ type DB struct {
 	lookup *statements
 	now    func() time.Time
 	bell   *bell
-	tokens batches[credential.Token]
+	// watches are those of jobs.
+	watches watches
+	tokens  batches[credential.Token]
 }
 
 // Open opens the file, which is made if there is none, and brings its schema up

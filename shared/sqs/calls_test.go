@@ -20,7 +20,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	h := newHomeBehind(t, cloud, proxy.Config())
 	want := map[string]string{}
-	for _, kind := range []string{"Jobs", "Runs", "Queue", "Delivery", "Workers"} {
+	for _, kind := range []string{"Jobs", "Machine", "Runs", "Queue", "Delivery", "Workers"} {
 		for operation, calls := range awstest.Documented(t, kind) {
 			want[kind+"."+operation] = calls
 		}
@@ -95,6 +95,11 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	counted("Delivery.Drop", func() error { return d.Drop(ctx) })
 	counted("Jobs.Fail", func() error { return h.jobs.Fail(ctx, "job_3", "", job.WorkerLostFailure(), now) })
 	h.accept(t, "job_4")
+	counted("Machine.Stop", func() error { return stepfn.NewMachine(proxy.Config(), h.machine, h.urls).Stop(ctx, "job_3") })
+	counted("Jobs.List", func() error {
+		_, _, err := h.jobs.List(ctx, "acme", job.Filter{}, "", 2, now)
+		return err
+	})
 	counted("Jobs.Expire", func() error {
 		_, err := h.jobs.Expire(ctx, "job_4", now.Add(2*job.MaxAge))
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,7 +23,8 @@ import (
 // the timeout is written in time.
 const timeToEnd = 15 * time.Second
 
-// Machine starts an execution for each job.
+// Machine starts an execution for each job, and stops those of jobs that were
+// ended from outside.
 type Machine struct {
 	client *sfn.Client
 	arn    string
@@ -77,6 +79,22 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job) error {
 		return fault.Wrap(err, fault.Internal, "The job cannot be handed over.")
 	}
 	return fmt.Errorf("stepfn: start the execution of job %s: %w", j.ID, err)
+}
+
+// Stop stops the execution of a job that has ended, so that it does not wait for
+// its timeout. One that is not there, or has ended, needs nothing.
+func (m *Machine) Stop(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	execution := strings.Replace(m.arn, ":stateMachine:", ":execution:", 1) + ":" + id
+	_, err := m.client.StopExecution(ctx, &sfn.StopExecutionInput{
+		ExecutionArn: &execution, Error: aws.String(string(job.Cancelled)),
+	})
+	var unknown *types.ExecutionDoesNotExist
+	if err == nil || errors.As(err, &unknown) {
+		return nil
+	}
+	return fmt.Errorf("stepfn: stop the execution of job %s: %w", id, err)
 }
 
 // isThrottled reports whether a call was refused for coming too fast.

@@ -36,7 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
 	},
 		conformance.About("Accept", acceptTests), conformance.About("Get", getTests), conformance.About("Expire", expireTests), conformance.About("Backlog", backlogTests),
-		conformance.About("Start", startTests), conformance.About("Progress", progressTests), conformance.About("Release", releaseTests),
+		conformance.About("List", listTests), conformance.About("Start", startTests), conformance.About("Progress", progressTests), conformance.About("Release", releaseTests),
 		conformance.About("Complete", completeTests), conformance.About("Fail", failTests), conformance.About("Ended", terminalTests), conformance.About("Races", raceTests),
 		conformance.About("Archive", archiveTests),
 	)
