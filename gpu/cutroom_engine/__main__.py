@@ -27,7 +27,7 @@ def main() -> int:
     """Serves until it is told to end."""
     try:
         settings = read_settings(os.environ)
-        models = read_model_map(settings.models, settings.family)
+        models = read_model_map(settings.models, settings.family, settings.weights_source)
     except (SettingError, ModelMapError) as error:
         print(error, file=sys.stderr)
         return 1

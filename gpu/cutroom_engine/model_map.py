@@ -116,11 +116,16 @@ class ModelMapError(Exception):
     """One line that says what is wrong with the file."""
 
 
-def read_model_map(path: Path, family: str) -> ModelMap:
-    """Reads the file; $family in it stands for the model family's name."""
+# Where the weights of a map are that is for any machine.
+_FOLDER = "/models/"
+
+
+def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
+    """Reads the file; $family in it stands for the model family's name. Weights, where
+    given, is a folder or a prefix in S3 that stands in the place of /models."""
     try:
         source = yaml.safe_load(path.read_text(encoding="utf-8").replace("$family", family))
-        return ModelMap.model_validate(source)
+        models = ModelMap.model_validate(source)
     except OSError as error:
         raise ModelMapError(f"{path}: {error.strerror}") from error
     except yaml.YAMLError as error:
@@ -129,3 +134,11 @@ def read_model_map(path: Path, family: str) -> ModelMap:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ModelMapError(f"{path}: {where}: {first['msg']}") from error
+    rows = {name: _moved(row, weights) if weights else row for name, row in models.pipelines.items()}
+    return models.model_copy(update={"pipelines": rows})
+
+
+def _moved(row: PipelineRow, weights: str) -> PipelineRow:
+    if not row.weights.startswith(_FOLDER):
+        return row
+    return row.model_copy(update={"weights": f"{weights.rstrip('/')}/{row.weights.removeprefix(_FOLDER)}"})

@@ -28,6 +28,8 @@ class Settings:
     memory: int | None
     # Where weights from S3 are kept.
     weights: Path
+    # What stands in the place of the map's folder /models; "" is that folder.
+    weights_source: str
     # Where all files of runs are; None is anywhere.
     scratch: Path | None
 
@@ -35,7 +37,7 @@ class Settings:
 def read_settings(env: Mapping[str, str]) -> Settings:
     """Reads CUTROOM_ENGINE_ADDR (127.0.0.1:8090), CUTROOM_ENGINE_MODELS (models.yaml),
     CUTROOM_ENGINE_DEVICE, CUTROOM_ENGINE_MEMORY, CUTROOM_ENGINE_WEIGHTS,
-    CUTROOM_ENGINE_SCRATCH and CUTROOM_FAMILY (gen)."""
+    CUTROOM_ENGINE_WEIGHTS_SOURCE, CUTROOM_ENGINE_SCRATCH and CUTROOM_FAMILY (gen)."""
     address = env.get("CUTROOM_ENGINE_ADDR") or "127.0.0.1:8090"
     found = re.fullmatch(r"(.*):([0-9]{1,5})", address)
     if found is None or int(found[2]) > 65535:
@@ -49,6 +51,9 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     device = env.get("CUTROOM_ENGINE_DEVICE", "")
     if not re.fullmatch(r"|cpu|cuda(:[0-9]+)?", device):
         raise SettingError(f"CUTROOM_ENGINE_DEVICE: {device!r} is neither cpu nor cuda")
+    source = env.get("CUTROOM_ENGINE_WEIGHTS_SOURCE", "")
+    if not re.fullmatch(r"|/.*|s3://[^/]+(/.*)?", source):
+        raise SettingError(f"CUTROOM_ENGINE_WEIGHTS_SOURCE: {source!r} is neither a folder nor a prefix in S3")
     scratch = env.get("CUTROOM_ENGINE_SCRATCH")
     return Settings(
         host=found[1] or "0.0.0.0",
@@ -58,5 +63,6 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         device=device,
         memory=memory,
         weights=Path(env.get("CUTROOM_ENGINE_WEIGHTS") or Path.home() / ".cache" / "cutroom"),
+        weights_source=source,
         scratch=Path(scratch).resolve() if scratch else None,
     )

@@ -26,6 +26,17 @@ def test_the_family_is_a_setting(tmp_path: Path) -> None:
     assert models.pipelines["lucy"].memory == 30 * 2**30
 
 
+@pytest.mark.parametrize("source", ["s3://bucket/prefix", "s3://bucket/prefix/", "/mnt/prefix"])
+def test_weights_are_where_the_setting_says(tmp_path: Path, source: str) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text(GOOD.replace("/weights/lucy", "/models/lucy"))
+    rows = read_model_map(path, "gen", source).pipelines
+    assert rows["lucy"].weights == source.rstrip("/") + "/lucy"
+    assert rows["vace"].weights == "s3://bucket/vace"
+    assert read_model_map(path, "gen").pipelines["lucy"].weights == "/models/lucy"
+    assert read_settings({"CUTROOM_ENGINE_WEIGHTS_SOURCE": source}).weights_source == source
+
+
 def test_the_map_that_comes_with_it_serves_every_model_of_the_catalog() -> None:
     models = read_model_map(EXAMPLE, "gen").models
     assert set(models) == {
@@ -89,6 +100,7 @@ def test_settings_have_defaults() -> None:
         ("CUTROOM_ENGINE_ADDR", "localhost:99999"),
         ("CUTROOM_ENGINE_MEMORY", "lots"),
         ("CUTROOM_ENGINE_DEVICE", "abacus"),
+        ("CUTROOM_ENGINE_WEIGHTS_SOURCE", "bucket/prefix"),
     ],
 )
 def test_a_wrong_setting_is_named(name: str, value: str) -> None:
