@@ -50,7 +50,7 @@ func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesaw
 	var made []interfacesawscloudwatch.IAlarmRef
 	for _, a := range alarms {
 		alarm := awscloudwatch.NewAlarm(s.Stack, jsii.String(title(a.name)+"Alarm"), &awscloudwatch.AlarmProps{
-			AlarmName: jsii.String(s.name(a.name)), AlarmDescription: jsii.String(a.means),
+			AlarmName: jsii.String(s.name(a.name)), AlarmDescription: s.describeAlarm(a.name, a.means),
 			Metric: a.metric, Threshold: jsii.Number(a.above), EvaluationPeriods: jsii.Number(a.periods),
 			ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD,
 			TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
@@ -64,6 +64,11 @@ func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesaw
 }
 
 // sum adds metrics up.
+// describeAlarm says what an alarm means, and where it is written what to do.
+func (s *stack) describeAlarm(name, means string) *string {
+	return jsii.String(means + ` See "` + name + `" in docs/runbook.md.`)
+}
+
 func sum(label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.MathExpression {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Expression: jsii.String("SUM(METRICS())"), Label: jsii.String(label), UsingMetrics: &metrics, Period: period(),

@@ -75,7 +75,7 @@ func (s *stack) newWorker() {
 	more.AddAdjustment(&awsapplicationautoscaling.AdjustmentTier{LowerBound: jsii.Number(0), UpperBound: jsii.Number(9), Adjustment: jsii.Number(1)})
 	more.AddAdjustment(&awsapplicationautoscaling.AdjustmentTier{LowerBound: jsii.Number(9), Adjustment: jsii.Number(3)})
 	waiting := awscloudwatch.NewAlarm(s.Stack, jsii.String("JobsWait"), &awscloudwatch.AlarmProps{
-		AlarmName: jsii.String(s.name("jobs-wait")), AlarmDescription: jsii.String("Adds workers"),
+		AlarmName: jsii.String(s.name("jobs-wait")), AlarmDescription: s.describeAlarm("jobs-wait", "Adds workers."),
 		Metric: s.queued("Visible"), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(2),
 		ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
 		TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
@@ -93,7 +93,7 @@ func (s *stack) stopWhenIdle(target awsapplicationautoscaling.ScalableTarget, al
 	})
 	none.AddAdjustment(&awsapplicationautoscaling.AdjustmentTier{UpperBound: jsii.Number(0), Adjustment: jsii.Number(0)})
 	idle := awscloudwatch.NewAlarm(s.Stack, jsii.String("NothingToDo"), &awscloudwatch.AlarmProps{
-		AlarmName: jsii.String(s.name(alarm)), AlarmDescription: jsii.String("Stops all workers"),
+		AlarmName: jsii.String(s.name(alarm)), AlarmDescription: s.describeAlarm("nothing-to-do", "Stops all workers."),
 		Metric: s.queued("Visible", "NotVisible"), Threshold: jsii.Number(0), EvaluationPeriods: jsii.Number(minutes),
 		ComparisonOperator: awscloudwatch.ComparisonOperator_LESS_THAN_OR_EQUAL_TO_THRESHOLD,
 		// Queues that nobody used for hours have no metrics any more.

@@ -11,7 +11,8 @@
 // at once (half of the processors; with an engine server 1), CUTROOM_SCRATCH the
 // folder for its temporary files (one in the system's), CUTROOM_ADDR the address of
 // /healthz (:8080). CUTROOM_FAMILY, CUTROOM_CATALOG and CUTROOM_ENHANCE_… are as
-// for the one-machine server.
+// for the one-machine server. CUTROOM_TRACING=xray sends traces to X-Ray,
+// OTEL_EXPORTER_OTLP_ENDPOINT to a collector.
 package main
 
 import (

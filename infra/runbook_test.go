@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// docs/runbook.md says of every alarm what to do, and of no other; an alarm's
+// description leads there.
+func TestTheRunbookHasEveryAlarm(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "docs", "runbook.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n## Alarms\n")
+	section, _, ended := strings.Cut(section, "\n## ")
+	if !found || !ended {
+		t.Fatal("the runbook has no section of alarms")
+	}
+	var described []string
+	for _, heading := range regexp.MustCompile(`(?m)^### (.+)$`).FindAllStringSubmatch(section, -1) {
+		described = append(described, heading[1])
+	}
+	var made []string
+	for _, alarm := range synthesize(t, map[string]any{"workerImage": "worker"}).of(t, "AWS::CloudWatch::Alarm") {
+		name := strings.TrimPrefix(alarm.Properties["AlarmName"].(string), "cutroom-dev-")
+		made = append(made, name)
+		if !slices.Contains(described, name) {
+			t.Errorf("the runbook has no %s", name)
+		}
+		if description, _ := alarm.Properties["AlarmDescription"].(string); !strings.HasSuffix(description, ` See "`+name+`" in docs/runbook.md.`) {
+			t.Errorf("%s does not lead to the runbook: %q", name, description)
+		}
+	}
+	for _, name := range described {
+		if !slices.Contains(made, name) {
+			t.Errorf("the runbook has %s, which is no alarm", name)
+		}
+	}
+	for _, link := range regexp.MustCompile(`\]\(#([a-z-]+)\)`).FindAllStringSubmatch(string(text), -1) {
+		if !slices.Contains(described, link[1]) {
+			t.Errorf("the runbook leads to %s, which it has not", link[1])
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package prometheus
+
+import (
+	"regexp"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var descName = regexp.MustCompile(`fqName: "([^"]+)"`)
+
+// Names gives the names of all metrics, of which a reading leaves out those that
+// nothing was observed of.
+func (m *Metrics) Names() []string {
+	described := make(chan *prometheus.Desc)
+	go func() {
+		defer close(described)
+		m.registry.Describe(described)
+	}()
+	var names []string
+	for desc := range described {
+		names = append(names, descName.FindStringSubmatch(desc.String())[1])
+	}
+	return names
+}
