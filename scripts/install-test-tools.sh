@@ -2,8 +2,8 @@
 # Installs what only the tests need, where it is missing: a browser, the Python
 # programs of requirements.txt in .tools/python, of requirements-template.txt in
 # .tools/template and of gpu/requirements-test.txt in .tools/engine, the command line
-# of AWS CDK, and in .tools/node the client library for Node with a Node that it runs
-# on.
+# of AWS CDK, in .tools/node the client library for Node with a Node that it runs on,
+# and in .tools/console what drives the browser and checks its pages.
 set -eu
 cd "$(dirname "$0")"
 
@@ -31,15 +31,19 @@ installed ../.tools/engine ../gpu/requirements-test.txt
 
 ./install-cdk.sh
 
-node=../.tools/node
-packages=../cmd/cutroom/testdata/openai
-if ! cmp -s "$packages/package-lock.json" "$node/made-of"; then
+# packages FOLDER SOURCE: packages of npm, as a package.json and its lock say.
+packages() {
+	if cmp -s "$2/package-lock.json" "$1/made-of"; then
+		return
+	fi
 	if ! command -v npm >/dev/null 2>&1; then
 		./install-package.sh npm apt-get=npm dnf=npm pacman=npm apk=npm brew=node
 	fi
-	echo "Installing the client library for Node that the tests need." >&2
-	mkdir -p "$node"
-	cp "$packages/package.json" "$packages/package-lock.json" "$node"
-	npm ci --prefix "$node" --ignore-scripts --no-audit --no-fund --loglevel error >&2
-	cp "$packages/package-lock.json" "$node/made-of"
-fi
+	echo "Installing the packages of $2." >&2
+	mkdir -p "$1"
+	cp "$2/package.json" "$2/package-lock.json" "$1"
+	npm ci --prefix "$1" --ignore-scripts --no-audit --no-fund --loglevel error >&2
+	cp "$2/package-lock.json" "$1/made-of"
+}
+packages ../.tools/node ../cmd/cutroom/testdata/openai
+packages ../.tools/console ../cmd/cutroom/consoletest/testdata

@@ -12,7 +12,7 @@ const dataOf = model => model.fields.find(field => field.name === "data");
 const modes = [
   { id: "video", title: "Video", sign: "film", takes: model => dataOf(model)?.type === "video" },
   { id: "image", title: "Image", sign: "image", takes: model => dataOf(model)?.type === "image" },
-  { id: "text", title: "Text to video", sign: "words", takes: model => !dataOf(model) },
+  { id: "words", title: "Text to video", sign: "words", takes: model => !dataOf(model) },
 ];
 
 // preferred is the model that is chosen first: what edits, where there is one.
@@ -128,7 +128,7 @@ class Edit {
     this.terminal.replaceChildren();
     this.actions.replaceChildren();
     this.stage.dataset.state = source ? "ready" : "empty";
-    if (this.mode.id === "text") {
+    if (this.mode.id === "words") {
       this.stage.replaceChildren(make("div", { class: "empty" }, icon("words"), make("h2", {}, "A video from words"), make("p", {}, "Write what it should show, and run it.")));
     } else if (!source) {
       const kind = this.mode.id;
@@ -164,7 +164,7 @@ class Edit {
     }
     const work = this.begin();
     try {
-      work.show(mode.id === "text" ? "Sending" : "Uploading", 0);
+      work.show(mode.id === "words" ? "Sending" : "Uploading", 0);
       const id = await submit(model, fields, { progress: share => work.show("Uploading", share), signal: work.signal });
       this.known.set(id, { mode, model, fields, before: source?.url });
       await this.watch(work, id);
@@ -229,7 +229,7 @@ class Edit {
     const source = this.sources[this.mode.id];
     this.stage.dataset.state = "working";
     this.stage.replaceChildren(
-      this.mode.id === "text" || !source?.url ? make("div", { class: "blank" }) : this.shownSource(source),
+      this.mode.id === "words" || !source?.url ? make("div", { class: "blank" }) : this.shownSource(source),
       make("div", { class: "sheen" }),
       make("div", { class: "working" }, make("div", { class: "row" }, words, share, stop), bar));
     this.stage.querySelector("video")?.removeAttribute("controls");

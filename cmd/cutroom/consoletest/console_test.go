@@ -1,0 +1,161 @@
+// Package consoletest tests the console in a browser, against a server that runs
+// as its users run it.
+package consoletest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"cutroom/shared/programtest"
+	"cutroom/shared/servertest"
+)
+
+// program is the built command.
+var program string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program))
+}
+
+// patience bounds the whole test. It judges no speed.
+const patience = 5 * time.Minute
+
+// outcome is a flow as testdata/console.mjs prints it.
+type outcome struct{ Flow, Failure string }
+
+// People sign in, edit, chat, and look at files, sessions and usage; no page calls
+// anything but the service, breaks its policy, or has a serious fault for those
+// who use a keyboard or a screen reader.
+func TestConsole(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2", "CUTROOM_LOG_LEVEL=warn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Kill()
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal("chromium is missing: run scripts/install-test-tools.sh")
+	}
+	for _, flow := range play(ctx, t, map[string]string{
+		"URL": server.URL(), "INFERENCE_URL": server.InferenceURL(), "KEY": servertest.Key, "CHROMIUM": chromium, "SHOTS": t.ArtifactDir(),
+		"MEDIA": absolute(t, "../../../testdata"), "PACKAGES": absolute(t, "../../../.tools/console"),
+	}) {
+		t.Run(flow.Flow, func(t *testing.T) {
+			if flow.Failure != "" {
+				t.Error(flow.Failure)
+			}
+		})
+	}
+	if t.Failed() {
+		t.Logf("the server's log:\n%s", server.Log())
+	}
+}
+
+// play runs the flows and gives what became of each.
+func play(ctx context.Context, t *testing.T, variables map[string]string) []outcome {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(variables["PACKAGES"], "node_modules", "playwright-core")); err != nil {
+		t.Fatal("the library that drives browsers is missing: run scripts/install-test-tools.sh")
+	}
+	node := absolute(t, "../../../.tools/node/node_modules/.bin/node")
+	if _, err := os.Stat(node); err != nil {
+		node = "node" // there is no packaged one for this system
+	}
+	command := exec.CommandContext(ctx, node, filepath.Join("testdata", "console.mjs"))
+	command.Env = os.Environ()
+	for name, value := range variables {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	// The browser is of the same process group, and ends with it.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command.WaitDelay = 5 * time.Second
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	printed, err := command.Output()
+	if err != nil {
+		t.Errorf("the flows were broken off: %v\n%s", err, &stderr)
+	}
+	var outcomes []outcome
+	for lines := bufio.NewScanner(bytes.NewReader(printed)); lines.Scan(); {
+		var one outcome
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			t.Fatalf("%v in %s", err, lines.Bytes())
+		}
+		outcomes = append(outcomes, one)
+	}
+	if len(outcomes) == 0 {
+		t.Errorf("no flow was run\n%s", &stderr)
+	}
+	return outcomes
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// catalog is the built-in one with small results, but for gen-2.1, whose edits
+// take long enough to be cancelled, and with a chat model that never ends.
+func catalog(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile(absolute(t, "../../../shared/model/catalog.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []struct{ pattern, replacement string }{
+		{`(720p|480p): \d+x\d+`, "${1}: 320x180"}, {`duration: 5s`, "duration: 1s"}, {`720p: 320x180}(\s+fps: 20\s+description: Edit a video with an optional prompt and reference image\.\n)`, "720p: 4096x2304}${1}"},
+	} {
+		pattern := regexp.MustCompile(change.pattern)
+		if !pattern.Match(source) {
+			t.Fatalf("the catalog has no %s", change.pattern)
+		}
+		source = pattern.ReplaceAll(source, []byte(change.replacement))
+	}
+	endless := httptest.NewServer(http.HandlerFunc(talk))
+	t.Cleanup(endless.Close)
+	source = fmt.Appendf(source, `
+  - id: endless
+    routes: [chat]
+    context_length: 32768
+    max_output_length: 4096
+    upstreams:
+      - {url: "%s/v1"}
+`, endless.URL)
+	path := filepath.Join(t.TempDir(), "catalog.yaml")
+	if err := os.WriteFile(path, source, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// talk is a model server that writes a few words and then thinks until its caller
+// leaves.
+func talk(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, word := range []string{"It", " never", " ends"} {
+		fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"endless\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", word)
+	}
+	_ = http.NewResponseController(w).Flush() // fails when the caller has gone
+	<-r.Context().Done()
+}

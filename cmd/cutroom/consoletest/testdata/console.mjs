@@ -1,0 +1,36 @@
+// Runs every flow, a few at a time, and prints a line of JSON for each:
+// {flow, failure}.
+
+import { join } from "node:path";
+import { env, launch, Visit } from "./world.mjs";
+import * as edits from "./edits.mjs";
+import * as pages from "./pages.mjs";
+
+const flows = { ...edits, ...pages };
+const lanes = 3;
+
+const browser = await launch();
+const waiting = Object.keys(flows).filter(name => !process.argv[2] || name === process.argv[2]);
+
+async function run(name) {
+  let failure = "";
+  const visits = [];
+  const visit = async options => {
+    const one = await Visit.begin(browser, name, options);
+    visits.push(one);
+    return one;
+  };
+  try {
+    await flows[name](visit);
+  } catch (error) {
+    failure = String(error.stack || error);
+    for (const one of visits) await one.page.screenshot({ path: join(env.SHOTS, `failure-${name}.png`) }).catch(() => {});
+  }
+  for (const one of visits) await one.end().catch(error => { failure += `\n${error.message}`; });
+  console.log(JSON.stringify({ flow: name, failure }));
+}
+
+await Promise.all(Array.from({ length: lanes }, async () => {
+  while (waiting.length) await run(waiting.shift());
+}));
+await browser.close();

@@ -1,0 +1,181 @@
+// Flows of signing in and of the pages beside Edit.
+
+import { api, check, env, equal, media, until } from "./world.mjs";
+
+export async function signIn(visit) {
+  const person = await visit({ url: env.URL }), { page } = person;
+  await page.goto(env.URL + "/");
+  equal(new URL(page.url()).pathname, "/console/", "the root leads a browser to");
+  const alert = page.getByRole("alert");
+  for (const [key, words] of [["ck_no_such_key_here", "does not know this key"], ["ek_a_client_token", "client token"], ["hello", "keys begin with ck_"]]) {
+    await page.getByLabel("API key").fill(key);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await alert.filter({ hasText: words }).waitFor();
+  }
+  await person.accessible("a refused key");
+  await person.shot("sign-in");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await person.accessible("a refused key, dark");
+  await person.signIn();
+  await page.reload();
+  await page.locator(".page.edit").waitFor();
+  const kept = await page.evaluate(() => [JSON.stringify(localStorage), document.cookie, location.href].join());
+  check(!kept.includes(env.KEY), "the key is kept beyond the tab");
+  const other = await person.context.newPage();
+  await other.goto(env.URL + "/console/");
+  await other.getByLabel("API key").waitFor();
+  await other.close();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("API key").waitFor();
+  equal(await page.evaluate(() => sessionStorage.length), 0, "what is kept after signing out");
+}
+
+export async function chat(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn("chat");
+  await person.accessible("an empty chat");
+  await page.getByLabel("System prompt").fill("You are a film editor.");
+  await page.getByLabel("Message").fill("Hello, you!");
+  await page.keyboard.press("Enter");
+  const answer = page.getByRole("article", { name: "The model" });
+  await answer.filter({ hasText: /\d+ in · \d+ out/ }).waitFor();
+  check((await answer.textContent()).includes("Hello, you!"), "the demonstration answers with what it was told");
+  check(/^[\d,]+ tokens used/.test(await page.locator(".side .note").textContent()), "the tokens are counted");
+  await page.getByRole("button", { name: "Copy as curl" }).click();
+  const line = await page.evaluate(() => navigator.clipboard.readText());
+  check(line.includes("Bearer $CUTROOM_API_KEY") && line.includes("Hello, you!") && line.includes("film editor"), `the line asks the same: ${line}`);
+
+  await page.getByLabel("Model", { exact: true }).selectOption("endless");
+  await page.getByLabel("Message").fill("Go on.");
+  await page.keyboard.press("Enter");
+  await answer.nth(1).filter({ hasText: "It never ends" }).waitFor();
+  await person.shot("chat");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await answer.nth(1).filter({ hasText: "Stopped" }).waitFor();
+  await person.accessible("a conversation");
+
+  await page.getByLabel("Max tokens").fill("0");
+  await page.getByLabel("Message").fill("Once more.");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "max_tokens" }).waitFor();
+  await page.getByRole("button", { name: "New chat" }).click();
+  equal(await page.locator(".message").count(), 0, "messages of a new chat");
+
+  await person.go("Usage");
+  await page.locator("rect[data-color]").first().waitFor();
+  await page.getByRole("row").filter({ hasText: "cutroom-echo" }).waitFor();
+  await person.accessible("usage");
+  await person.shot("usage");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await person.accessible("usage, dark");
+  await page.getByText("Requests", { exact: true }).first().click();
+  await page.getByRole("img", { name: "Requests by day" }).waitFor();
+}
+
+export async function files(visit) {
+  for (let i = 0; i < 26; i++) {
+    const form = new FormData();
+    form.append("file", new File([`file ${i}`], `note-${i}.txt`));
+    equal((await api("POST", "/v1/files", form)).status, 200, "storing a file");
+  }
+  const person = await visit({}), { page } = person;
+  await person.signIn("files");
+  await page.getByText("note-25.txt").waitFor();
+  equal(await page.locator(".file").count(), 24, "files of a page");
+  await page.getByRole("button", { name: "More files" }).click();
+  await page.getByText("note-0.txt").waitFor();
+  for (const name of ["clip.mp4", "reference.jpg"]) {
+    const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload a file" }).click()]);
+    await chooser.setFiles(media(name));
+    await page.getByText(name, { exact: true }).waitFor();
+  }
+  await page.locator(".thumb img").waitFor();
+  await page.locator(".thumb video").waitFor();
+  const about = await page.locator(".file").filter({ hasText: "clip.mp4" }).textContent();
+  check(about.includes("expires tomorrow") && about.includes("235 kB"), `a file says what it is: ${about}`);
+  await person.accessible("files");
+  await person.shot("files");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await person.accessible("files, dark");
+
+  const gone = page.locator(".file").filter({ hasText: "note-25.txt" });
+  await gone.getByRole("button", { name: "Delete note-25.txt" }).click();
+  await person.accessible("a question");
+  await page.getByRole("button", { name: "Keep" }).click();
+  equal(await gone.count(), 1, "a file that is kept");
+  await gone.getByRole("button", { name: "Delete note-25.txt" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await gone.waitFor({ state: "detached" });
+  const { body } = await api("GET", "/v1/files?limit=1000");
+  check(!body.files.some(file => file.filename === "note-25.txt"), "the file is still there");
+
+  await page.getByRole("button", { name: "Use reference.jpg as a reference image" }).click();
+  await page.locator(".chosen").filter({ hasText: "reference.jpg" }).waitFor();
+  await person.go("Files");
+  await page.getByRole("button", { name: "Edit clip.mp4" }).click();
+  await page.getByRole("button", { name: "Run edit" }).click();
+  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByText("The same from a terminal").click();
+  const line = await page.getByLabel("Submit the same edit", { exact: true }).textContent();
+  check(/data=file_\w+/.test(line) && /reference_image=file_\w+/.test(line), `stored files go by their ids: ${line}`);
+}
+
+export async function realtime(visit) {
+  const person = await visit({}), { page } = person;
+  await person.context.grantPermissions(["camera"], { origin: env.URL });
+  await person.signIn("realtime");
+  const live = page.frameLocator("iframe");
+  await live.getByText("Camera", { exact: true }).click();
+  await live.getByRole("button", { name: "Connect" }).click();
+  await live.locator("body[data-state=open]").waitFor();
+  await until("edited pictures arrive", async () => +(await live.locator("#rate").textContent()) > 0);
+  await person.accessible("a session's frame");
+  await person.accessible("a session", page.frames()[1]);
+  await person.shot("realtime");
+  // The session ends with the visit of its page.
+  await person.go("Chat");
+  await until("the session is freed", async () => (await api("GET", "/v1/realtime/quota")).body.active === 0);
+}
+
+export async function screens(visit) {
+  const person = await visit({ width: 390, height: 844, hasTouch: true, isMobile: true }), { page } = person;
+  await person.signIn();
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+    for (const title of ["Edit", "Files", "Chat", "Realtime", "Usage"]) {
+      await person.go(title);
+      await page.getByRole("heading", { name: title, level: 1 }).waitFor({ state: "attached" });
+      await person.fits(`${title}, ${scheme}`);
+      await person.accessible(`${title}, ${scheme}`);
+      await person.shot(`phone-${title.toLowerCase()}-${scheme}`);
+    }
+  }
+  // The scheme that is chosen stays, and reaches the live page.
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const dark = await ground();
+  await page.getByRole("button", { name: "Scheme:" }).click();
+  check(await ground() !== dark, "the light scheme is not taken on");
+  await page.reload();
+  await page.locator(".page.usage").waitFor();
+  check(await ground() !== dark, "the light scheme is forgotten");
+  await person.go("Realtime");
+  await page.frameLocator("iframe").locator("html[data-theme=light]").waitFor();
+}
+
+// Everything can be reached by keyboard alone.
+export async function keyboard(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn();
+  await page.evaluate(() => document.activeElement.blur());
+  const reached = new Set();
+  for (let i = 0; i < 40; i++) {
+    await page.keyboard.press("Tab");
+    reached.add(await page.evaluate(() => {
+      const one = document.activeElement;
+      return one.className === "skip" ? "skip" : one.name || one.id || one.textContent;
+    }));
+  }
+  for (const name of ["skip", "Edit", "Files", "Chat", "Realtime", "Usage", "scheme", "sign-out", "mode", "choose", "prompt", "Reference image", "model", "seed", "Run edit"]) {
+    check(reached.has(name), `${name} is not reached by Tab, but ${[...reached].join(", ")}`);
+  }
+}

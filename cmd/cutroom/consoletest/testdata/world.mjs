@@ -1,0 +1,150 @@
+// What the flows share: the browser, a person's visit, and a wire that can be cut.
+
+import { createRequire } from "node:module";
+import net from "node:net";
+import { join } from "node:path";
+import { readFileSync } from "node:fs";
+
+export const env = process.env;
+const require = createRequire(join(env.PACKAGES, "/"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+export const media = name => join(env.MEDIA, name);
+export const patience = 60_000;
+
+export const launch = () => chromium.launch({
+  executablePath: env.CHROMIUM,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"],
+});
+
+export function check(condition, message) {
+  if (!condition) throw new Error(message);
+}
+
+export function equal(got, want, what) {
+  check(got === want, `${what}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
+}
+
+// until waits for a condition of the flow's own.
+export async function until(what, condition) {
+  for (const end = Date.now() + patience; Date.now() < end; await new Promise(resolve => setTimeout(resolve, 50))) {
+    if (await condition()) return;
+  }
+  throw new Error(`${what}: it did not come`);
+}
+
+// Visit is one person in one tab. All that the page does wrong by itself is kept
+// in faults.
+export class Visit {
+  static async begin(browser, flow, { width = 1360, height = 900, scheme = "light", url = env.URL, ...more } = {}) {
+    const visit = new Visit();
+    visit.flow = flow;
+    visit.faults = [];
+    visit.context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, ...more });
+    await visit.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
+    visit.context.setDefaultTimeout(patience);
+    await visit.context.addInitScript(() => addEventListener("securitypolicyviolation", event => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+    const page = visit.page = await visit.context.newPage();
+    visit.url = url;
+    const own = [url, env.INFERENCE_URL].map(one => new URL(one).origin);
+    page.on("request", request => {
+      const { protocol, origin } = new URL(request.url());
+      if (protocol !== "blob:" && protocol !== "data:" && !own.includes(origin)) visit.faults.push(`asked for ${request.url()}`);
+    });
+    page.on("pageerror", error => visit.faults.push(`an error on the page: ${error.stack}`));
+    page.on("console", message => {
+      // A browser reports refusals by itself, which flows look at where they matter.
+      if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) visit.faults.push(`on its console: ${message.text()}`);
+    });
+    return visit;
+  }
+
+  async signIn(page = "edit") {
+    await this.page.goto(`${this.url}/console/#${page}`);
+    await this.page.getByLabel("API key").fill(env.KEY);
+    await this.page.keyboard.press("Enter");
+    await this.page.locator(`.page.${page}`).waitFor();
+  }
+
+  go(title) {
+    return this.page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: title }).click();
+  }
+
+  shot(name) {
+    return this.page.screenshot({ path: join(env.SHOTS, `${name}.png`) });
+  }
+
+  // accessible has axe look at the page as it stands.
+  async accessible(what, frame = this.page) {
+    // Not while a color is on its way to another.
+    await frame.evaluate(() => Promise.allSettled(document.getAnimations().filter(one => one.effect.getTiming().iterations !== Infinity).map(one => one.finished)));
+    await frame.evaluate(axe);
+    const found = await frame.evaluate(async () => (await window.axe.run(document, { iframes: false, resultTypes: ["violations"] })).violations.filter(one => one.impact === "serious" || one.impact === "critical").map(one => `${one.id}: ${one.help}\n    ${one.nodes.map(node => `${node.html} ${node.any.map(part => part.message).join(" ")}`).join("\n    ")}`));
+    check(found.length === 0, `axe, ${what}:\n  ${found.join("\n  ")}`);
+  }
+
+  // fits checks that nothing is wider than the screen.
+  async fits(what) {
+    const beyond = await this.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    check(beyond <= 0, `${what} is ${beyond} pixels wider than the screen`);
+  }
+
+  async end() {
+    await this.context.close();
+    check(this.faults.length === 0, this.faults.join("\n"));
+  }
+}
+
+// api calls the media service as a program does.
+export async function api(method, path, body) {
+  const answer = await fetch(env.URL + path, { method, body, headers: { "x-api-key": env.KEY } });
+  return { status: answer.status, body: await answer.json().catch(() => undefined) };
+}
+
+// Wire stands between a browser and the service. While a wire is cut, nothing
+// passes; cutAfter lets so many bytes of each connection pass before that.
+export class Wire {
+  static async lay() {
+    const wire = new Wire();
+    const target = new URL(env.URL);
+    wire.cutAfter = Infinity;
+    wire.ends = new Set();
+    wire.server = net.createServer(near => {
+      if (wire.cutAfter === 0) return near.destroy();
+      const far = net.connect(target.port, target.hostname);
+      let sent = 0;
+      const both = [near, far];
+      const close = () => both.forEach(end => end.destroy());
+      both.forEach(end => {
+        wire.ends.add(end);
+        end.on("error", close).on("close", () => {
+          wire.ends.delete(end);
+          close();
+        });
+      });
+      near.on("data", data => {
+        sent += data.length;
+        if (sent > wire.cutAfter) return close();
+        if (!far.write(data)) near.pause();
+      });
+      far.on("drain", () => near.resume());
+      far.pipe(near);
+    });
+    await new Promise(resolve => wire.server.listen(0, "127.0.0.1", resolve));
+    wire.url = `http://127.0.0.1:${wire.server.address().port}`;
+    return wire;
+  }
+
+  cut() {
+    this.cutAfter = 0;
+    this.ends.forEach(end => end.destroy());
+  }
+
+  mend() { this.cutAfter = Infinity; }
+
+  close() {
+    this.cut();
+    this.server.close();
+  }
+}
