@@ -128,11 +128,6 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	service := job.NewService(job.Config{
 		Store: jobs, Now: time.Now, Random: rand.Reader, Workers: slots, Cursors: job.NewCursors(secret), Watcher: jobs, Logger: logger,
 	})
-	s.worker = worker.New(worker.Config{
-		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog,
-		Enhancer: enhancer, Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
-		Now: time.Now, Random: rand.Reader, Logger: logger,
-	})
 	s.sweeper = &job.Sweeper{
 		Store: jobs, Blobs: blobs, Now: time.Now, Logger: logger, ResultAge: service.ResultAge, RecordAge: service.RecordAge,
 	}
@@ -164,6 +159,14 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	}); err != nil {
 		return s, err
 	}
+	runs := s.gateway.metrics.Worker()
+	s.worker = worker.New(worker.Config{
+		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog,
+		Enhancer: enhancer, Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
+		EngineHealth: enginechoice.Health(edits), Prefetch: !enginechoice.IsPreview(c.Engine), Observer: runs,
+		Now: time.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: logger,
+	})
+	runs.Watch(s.worker.Loads)
 	s.gateway.metrics.WatchState(stateOf(s.db, s.sessions.records))
 	pages, err := newConsole(catalog, int64(c.MaxUpload), s.gateway.listener.Addr())
 	if err != nil {

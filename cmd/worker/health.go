@@ -7,38 +7,94 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"cutroom/shared/httpserver"
 )
 
-// shutdownTime is how long requests under way may take after a stop.
-const shutdownTime = 5 * time.Second
+const (
+	// defaultAddress is where /healthz and /metrics are.
+	defaultAddress = ":8080"
+	// shutdownTime is how long requests under way may take after a stop.
+	shutdownTime = 5 * time.Second
+	// lookEvery is how often the engine is looked at.
+	lookEvery = 15 * time.Second
+	// engineGone is how long an engine may take no runs before the worker is
+	// unhealthy: longer than one that crashed takes to be up again, and its
+	// weights to be there. Meanwhile the worker leaves jobs to others.
+	engineGone = 5 * time.Minute
+	// askTime bounds the question of `worker -health`.
+	askTime = 4 * time.Second
+)
 
-// health serves /healthz, for who watches the container.
+// health serves /healthz, for who watches the container, and /metrics.
+//
+// The worker is unhealthy when its engine takes no runs for engineGone, or a job
+// is in hand that should have ended. Both are for whoever starts containers anew;
+// neither stops the worker.
 type health struct {
 	server *httpserver.Server
 	served chan error
 	logger *slog.Logger
+	// engine returns nil while the engine takes runs; nil always does.
+	engine func(context.Context) error
+	stuck  atomic.Pointer[func() bool]
+	// seen is when the engine last took runs, in Unix nanoseconds.
+	seen atomic.Int64
 }
 
-func newHealth(address string, logger *slog.Logger) (*health, error) {
+// newHealth listens and serves.
+func newHealth(address string, engine func(context.Context) error, metrics http.Handler, logger *slog.Logger) (*health, error) {
 	if address == "" {
-		address = ":8080"
+		address = defaultAddress
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_ADDR: %w", err)
 	}
+	h := &health{served: make(chan error, 1), logger: logger, engine: engine}
+	h.seen.Store(time.Now().UnixNano())
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"status":"ok"}`)) // fails when the caller has gone
-	})
-	h := &health{server: httpserver.New(httpserver.Config{Handler: mux, Logger: slog.New(slog.DiscardHandler)}), served: make(chan error, 1), logger: logger}
+	mux.HandleFunc("GET /healthz", h.answer)
+	mux.Handle("GET /metrics", metrics)
+	h.server = httpserver.New(httpserver.Config{Handler: mux, Logger: slog.New(slog.DiscardHandler)})
 	go func() { h.served <- h.server.Serve(listener) }()
 	logger.Info("the worker tells its health", "address", listener.Addr().String())
 	return h, nil
+}
+
+// answer tells the health.
+func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	status, text := http.StatusOK, `{"status":"ok"}`
+	stuck := h.stuck.Load()
+	switch {
+	case stuck != nil && (*stuck)():
+		status, text = http.StatusServiceUnavailable, `{"status":"stuck"}`
+	case time.Since(time.Unix(0, h.seen.Load())) > engineGone:
+		status, text = http.StatusServiceUnavailable, `{"status":"no engine"}`
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text)) // fails when the caller has gone
+}
+
+// watch looks at the engine until the context ends, and asks whether the worker is
+// stuck from now on.
+func (h *health) watch(ctx context.Context, stuck func() bool) {
+	h.stuck.Store(&stuck)
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		if h.engine == nil || h.engine(ctx) == nil {
+			h.seen.Store(time.Now().UnixNano())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }
 
 func (h *health) stop() {
@@ -47,4 +103,29 @@ func (h *health) stop() {
 	if err := errors.Join(h.server.Shutdown(ctx), <-h.served); err != nil {
 		h.logger.Error("tell the health", "error", err)
 	}
+}
+
+// ask asks the worker that serves at an address whether it is healthy, for checks
+// of a container that has no other program.
+func ask(address string) error {
+	if address == "" {
+		address = defaultAddress
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("CUTROOM_ADDR: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	client := http.Client{Timeout: askTime, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
+	response, err := client.Get("http://" + net.JoinHostPort(host, port) + "/healthz")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the worker's health is status %d", response.StatusCode)
+	}
+	return nil
 }

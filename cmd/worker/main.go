@@ -7,16 +7,22 @@
 // Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_BUCKET,
 // CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required. CUTROOM_ENGINE
 // is what edits: preview, which it is when nothing is set, the URL of an engine
-// server that shares the disk, or openai:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is how many jobs of a lane it edits
-// at once (half of the processors; with an engine server 1), CUTROOM_SCRATCH the
-// folder for its temporary files (one in the system's), CUTROOM_ADDR the address of
-// /healthz (:8080). CUTROOM_FAMILY, CUTROOM_CATALOG and CUTROOM_ENHANCE_… are as
-// for the one-machine server. CUTROOM_TRACING=xray sends traces to X-Ray,
-// OTEL_EXPORTER_OTLP_ENDPOINT to a collector.
+// server that shares the disk, or openai:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS
+// is how many jobs of a lane it edits at once (half of the processors; with an engine
+// server 1), CUTROOM_SCRATCH the folder for its temporary files (one in the
+// system's), CUTROOM_ADDR the address of /healthz and /metrics (:8080),
+// CUTROOM_METRICS_KEY the key that reads /metrics from other machines.
+// CUTROOM_FAMILY, CUTROOM_CATALOG and CUTROOM_ENHANCE_… are as for the one-machine
+// server. With an engine server, in a task of an ECS service (which sets
+// ECS_AGENT_URI), it protects the task from scale-in while it has jobs.
+//
+// With -health it only asks the worker at CUTROOM_ADDR for its health, and exits
+// with 0 or 1: the check of a container that has no other program.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -27,6 +33,15 @@ import (
 )
 
 func main() {
+	health := flag.Bool("health", false, "ask the running worker for its health, and exit with 0 or 1")
+	flag.Parse()
+	if *health {
+		if err := ask(os.Getenv("CUTROOM_ADDR")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	err := run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))

@@ -14,11 +14,14 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"cutroom/shared/awsclient"
+	"cutroom/shared/cloudwatch"
 	"cutroom/shared/dynamo"
+	"cutroom/shared/ecs"
 	"cutroom/shared/enginechoice"
 	"cutroom/shared/ffmpeg"
 	"cutroom/shared/job"
 	"cutroom/shared/openai"
+	"cutroom/shared/prometheus"
 	"cutroom/shared/s3"
 	"cutroom/shared/setting"
 	"cutroom/shared/sqs"
@@ -34,6 +37,10 @@ const (
 	// progressEvery is how often progress is recorded; each record is a write
 	// that costs.
 	progressEvery = 5 * time.Second
+	// guardEvery is how often the task's protection is renewed.
+	guardEvery = 50 * time.Second
+	// shareEvery is how often the busy share is written.
+	shareEvery = time.Minute
 )
 
 // run works until the context ends, and then drains.
@@ -66,7 +73,8 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	health, err := newHealth(env.Optional("CUTROOM_ADDR"), logger)
+	metrics := prometheus.New()
+	health, err := newHealth(env.Optional("CUTROOM_ADDR"), enginechoice.Health(edits), metrics.Handler(env.Optional("CUTROOM_METRICS_KEY")), logger)
 	if err != nil {
 		return err
 	}
@@ -88,15 +96,24 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		AWS: clients, URLs: queues, Jobs: runs, Tasks: stepfn.NewTasks(clients), Now: time.Now, Logger: logger,
 	})
 	defer queue.Close()
+	guard, err := newGuard(os.Getenv("ECS_AGENT_URI"), engineName)
+	if err != nil {
+		return err
+	}
+	scraped, logged := metrics.Worker(), cloudwatch.New(os.Stdout, time.Now, logger).Worker()
 	lanes := map[job.Lane]int{job.VideoLane: slots, job.ImageLane: slots}
 	w := worker.New(worker.Config{
 		Queue: queue, Runs: runs, Blobs: s3.New(clients, bucket), Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: lanes, Lease: lease, ProgressEvery: progressEvery,
-		Now: time.Now, Random: rand.Reader, Tracer: traces.Tracer(), Logger: logger,
+		EngineHealth: enginechoice.Health(edits), Prefetch: !enginechoice.IsPreview(engineName), Guard: guard, GuardEvery: guardEvery,
+		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: traces.Tracer(), Logger: logger,
 	})
-	var beats sync.WaitGroup
-	defer beats.Wait()
-	beats.Go(func() { beat(ctx, dynamo.NewWorkers(client, table, time.Now), lanes, logger) })
+	scraped.Watch(w.Loads)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { beat(ctx, dynamo.NewWorkers(client, table, time.Now), lanes, logger) })
+	beside.Go(func() { health.watch(ctx, w.Stuck) })
+	beside.Go(func() { logged.Watch(ctx, shareEvery, w.Loads) })
 	logger.Info("the worker takes jobs", "slots", slots)
 	w.Run(ctx)
 	logger.Info("the worker has handed back its jobs")
@@ -119,6 +136,19 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 		case <-ticker.C:
 		}
 	}
+}
+
+// newGuard gives what protects the worker's task, nil where it is in none or is a
+// preview worker: those all end together, when nothing is to be done.
+func newGuard(agentURI, engineName string) (worker.Guard, error) {
+	if agentURI == "" || enginechoice.IsPreview(engineName) {
+		return nil, nil
+	}
+	protection, err := ecs.NewTaskProtection(agentURI, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ECS_AGENT_URI: %w", err)
+	}
+	return protection, nil
 }
 
 // newEnhancer gives what expands prompts, nil when nothing is set.

@@ -3,6 +3,7 @@
 package enginechoice
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -57,6 +58,15 @@ func New(c Config) (engine.Engine, error) {
 		return nil, fmt.Errorf("CUTROOM_ENGINE: %q is neither %s nor the URL of an engine server, such as http://127.0.0.1:8090, nor %sURL", c.Setting, Preview, openAI)
 	}
 	return server, nil
+}
+
+// Health gives what returns nil while the engine takes runs; nil for an engine that
+// always does, or of which nobody can tell.
+func Health(made engine.Engine) func(context.Context) error {
+	if watched, ok := made.(interface{ Health(context.Context) error }); ok {
+		return watched.Health
+	}
+	return nil
 }
 
 // IsPreview reports whether the setting names the preview engine.

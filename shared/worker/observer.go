@@ -14,6 +14,16 @@ type Observer interface {
 	Ran(Run)
 }
 
+// Observers tells each of them.
+type Observers []Observer
+
+// Ran tells of a run.
+func (o Observers) Ran(r Run) {
+	for _, each := range o {
+		each.Ran(r)
+	}
+}
+
 // Outcome is how a run ended.
 type Outcome string
 
