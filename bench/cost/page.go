@@ -157,6 +157,10 @@ func (p *page) stands(c Counts) {
 	p.items(c.Realtime, 1)
 	p.line("| **all** | | **%s** |", money(c.Realtime.Dollars()))
 	p.line("\nOne task runs, behind a balancer in two zones, each with an address. Its capacity units ($0.008 an hour each) come with traffic. `ingest=fargate` has the same task and balancer, and no lease.")
+	p.line(`
+### A month of gpu=true, in addition
+
+A NAT gateway ($0.045 an hour) with its address ($0.005) is $36.50 a month, and $0.045 for each GB through it; weights, blobs and the layers of images go past it. Container Insights counts a few metrics of the cluster ($0.30 each for a whole month). An hour of an instance is its price for its type, on demand or spot, and $0.0534 for its disk of 300 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above 125). Weights are $0.023 for each GB and month. None of it was counted: it is read off the description of the stack.`)
 }
 
 func (p *page) prices() {
