@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"cutroom/shared/httpserver"
 	"cutroom/shared/lambdahttp"
 	"cutroom/shared/lambdatest"
+	"cutroom/shared/trace"
 )
 
 // The test's own program is the function, too, when Lambda starts it.
@@ -394,5 +396,43 @@ func TestAWrongSettingStopsTheStart(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), `CUTROOM_RESPONSE: "whole"`) || strings.Count(err.Error(), "\n") > 1 {
 		t.Errorf("it says %v", err)
+	}
+}
+
+// Lambda says whether an invocation is traced; a client's own trace is carried on
+// where it is not.
+func TestARequestIsBeneathItsTrace(t *testing.T) {
+	const (
+		segment = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled="
+		lambda  = "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-0"
+		client  = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	)
+	for _, c := range []struct{ segment, header, want string }{
+		{segment + "1", "", lambda + "1"},
+		{segment + "1", client, lambda + "1"},
+		{segment + "0", client, client},
+		{segment + "0", "", lambda + "0"},
+		{"", client, client},
+		{"", "", ""},
+	} {
+		parents := make(chan string, 1)
+		handler := httpserver.Handler(httpserver.Config{Logger: slog.New(slog.DiscardHandler), Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			parents <- trace.Parent(r.Context())
+		})})
+		event := events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/", Headers: map[string]string{}}
+		if c.header != "" {
+			event.Headers["traceparent"] = c.header
+		}
+		ctx := context.WithValue(t.Context(), "x-amzn-trace-id", c.segment) // as aws-lambda-go has it
+		answer, err := lambdahttp.Stream(handler)(ctx, event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if closer, ok := answer.Body.(io.Closer); ok {
+			closer.Close()
+		}
+		if got := <-parents; got != c.want {
+			t.Errorf("with %q and %q: %q, want %q", c.segment, c.header, got, c.want)
+		}
 	}
 }

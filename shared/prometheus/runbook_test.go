@@ -14,11 +14,13 @@ import (
 	"cutroom/shared/httpserver"
 	"cutroom/shared/job"
 	"cutroom/shared/prometheus"
+	"cutroom/shared/worker"
 )
 
 // watched are metrics of a server, with all that it adds.
 func watched() *prometheus.Metrics {
 	m := prometheus.New()
+	m.Worker().Watch(func() []worker.Load { return nil })
 	m.Watch(func() []gateway.UpstreamHealth { return nil })
 	m.WatchState(func(context.Context) (prometheus.State, error) {
 		return prometheus.State{
