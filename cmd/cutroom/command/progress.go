@@ -85,7 +85,7 @@ func (t *tracker) show(phase string, done, total int64) {
 	if total > 0 {
 		t.bar.SetTotal(total, false)
 	}
-	t.bar.SetCurrent(min(done, max(total-1, 0)))
+	t.bar.SetCurrent(done)
 }
 
 func (t *tracker) newBar(phase string) *mpb.Bar {
@@ -100,7 +100,7 @@ func (t *tracker) newBar(phase string) *mpb.Bar {
 	if !t.display.keep || phase == "queue" {
 		options = append(options, mpb.BarRemoveOnComplete())
 	}
-	return t.display.bars.AddBar(1, options...)
+	return t.display.bars.AddBar(0, options...)
 }
 
 // complete fills the bar.
@@ -111,10 +111,10 @@ func (t *tracker) complete() {
 	}
 }
 
-// end ends the showing, with the last bar as it is where the edit has failed.
+// end ends the showing, with the last bar as it is where the edit has failed, unless others go on.
 func (t *tracker) end(err error) {
 	if t.bar != nil && err != nil {
-		t.bar.Abort(false)
+		t.bar.Abort(!t.display.keep)
 		t.bar = nil
 	}
 	t.complete()

@@ -1,0 +1,353 @@
+package client_test
+
+import (
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/client"
+)
+
+// seen is a request as the service saw it.
+type seen struct {
+	method, path string
+	header       http.Header
+	body         string
+}
+
+// service answers each request by the next of its answers, the last one again and
+// again.
+type service struct {
+	t       *testing.T
+	mu      sync.Mutex
+	answers []http.HandlerFunc
+	seen    []seen
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	s.mu.Lock()
+	s.seen = append(s.seen, seen{r.Method, r.URL.RequestURI(), r.Header.Clone(), string(body)})
+	answer := s.answers[0]
+	if len(s.answers) > 1 {
+		s.answers = s.answers[1:]
+	}
+	s.mu.Unlock()
+	answer(w, r)
+}
+
+// all are the requests so far.
+func (s *service) all() []seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.seen)
+}
+
+// requests are all of them, as "METHOD path".
+func (s *service) requests() []string {
+	var lines []string
+	for _, request := range s.all() {
+		lines = append(lines, request.method+" "+request.path)
+	}
+	return lines
+}
+
+func status(code int, body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// hangUp ends the connection without an answer.
+func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// serve gives a client of a service with the answers.
+func serve(t *testing.T, answers ...http.HandlerFunc) (*client.Client, *service) {
+	t.Helper()
+	s := &service{t: t, answers: answers}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return clientOf(t, server.URL), s
+}
+
+func clientOf(t *testing.T, url string) *client.Client {
+	t.Helper()
+	ids := 0
+	c, err := client.New(client.Config{
+		URL: url, InferenceURL: url + "/", Key: "ck_test_key", UserAgent: "cutroom/test", Backoff: time.Millisecond,
+		NewID: func() string { ids++; return fmt.Sprintf("id-%d", ids) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// text is a file with a content.
+func text(t *testing.T, name, content string) client.Source {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source, err := client.File(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
+// The two error shapes of the contract, and what a proxy makes of them.
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   client.Error
+		says   string
+	}{
+		"a detail": {
+			status(404, `{"detail":"Job not found."}`, "x-request-id", "req-1"),
+			client.Error{Status: 404, Message: "Job not found.", RequestID: "req-1"}, "Job not found.",
+		},
+		"a validation error": {
+			status(422, `{"detail":[{"loc":["body","seed"],"msg":"too small","type":"greater_than_equal","input":"-1","ctx":{}},{"loc":["body"],"msg":"Value error, bad","type":"value_error","input":null,"ctx":{}}]}`),
+			client.Error{Status: 422}, "seed: too small; bad",
+		},
+		"the gateway's": {
+			status(404, `{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`),
+			client.Error{Status: 404, Message: "no such model", Type: "invalid_request_error", Code: "model_not_found"}, "no such model",
+		},
+		"a proxy's": {status(405, `<html>`), client.Error{Status: 405}, "status 405"},
+		"too long a wait": {
+			status(429, `{"detail":"Too many."}`, "Retry-After", "3600"),
+			client.Error{Status: 429, Message: "Too many.", RetryAfter: time.Hour}, "Too many.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c2, s := serve(t, c.answer)
+			_, err := c2.Job(bounded(t), "job_1")
+			var refusal *client.Error
+			if !errors.As(err, &refusal) {
+				t.Fatalf("%v is no refusal", err)
+			}
+			if refusal.Status != c.want.Status || refusal.Message != c.want.Message || refusal.Code != c.want.Code ||
+				refusal.Type != c.want.Type || refusal.RequestID != c.want.RequestID || refusal.RetryAfter != c.want.RetryAfter {
+				t.Errorf("got %+v, want %+v", *refusal, c.want)
+			}
+			if !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%q does not say %q", err, c.says)
+			}
+			if len(s.requests()) != 1 {
+				t.Errorf("it was asked %d times", len(s.requests()))
+			}
+		})
+	}
+}
+
+const job = `{"job_id":"job_1","status":"pending"}`
+
+// What may be repeated is, and what may not is not.
+func TestRepetitions(t *testing.T) {
+	create := func(c *client.Client) error {
+		data := text(t, "clip.mp4", "some bytes")
+		_, err := c.CreateJob(bounded(t), client.Edit{Model: "gen-2.5", Data: &data, Fields: map[string]string{"prompt": "noir"}}, nil)
+		return err
+	}
+	read := func(c *client.Client) error { _, err := c.Job(bounded(t), "job_1"); return err }
+	chat := func(c *client.Client) error { _, err := c.Complete(bounded(t), client.Chat{}); return err }
+	for name, c := range map[string]struct {
+		call    func(*client.Client) error
+		answers []http.HandlerFunc
+		asked   int
+		works   bool
+	}{
+		"a read over a broken connection":     {read, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
+		"a read of a server that is busy":     {read, []http.HandlerFunc{status(503, ""), status(502, ""), status(200, job)}, 3, true},
+		"a read that is one of too many":      {read, []http.HandlerFunc{status(429, "", "Retry-After", "0"), status(200, job)}, 2, true},
+		"a read that never works":             {read, []http.HandlerFunc{status(503, "")}, 4, false},
+		"a job over a broken connection":      {create, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
+		"a job for a server that stops":       {create, []http.HandlerFunc{status(503, ""), status(200, job)}, 2, true},
+		"a job that is refused":               {create, []http.HandlerFunc{status(422, "")}, 1, false},
+		"a job for a server with a bug":       {create, []http.HandlerFunc{status(500, "")}, 1, false},
+		"a chat that is one of too many":      {chat, []http.HandlerFunc{status(429, ""), status(200, "{}")}, 2, true},
+		"a chat over a broken connection":     {chat, []http.HandlerFunc{hangUp}, 1, false},
+		"a chat with an upstream that is bad": {chat, []http.HandlerFunc{status(502, "")}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c2, s := serve(t, c.answers...)
+			if err := c.call(c2); (err == nil) != c.works {
+				t.Errorf("it gave %v", err)
+			}
+			if len(s.all()) != c.asked {
+				t.Fatalf("it was asked %d times, want %d", len(s.all()), c.asked)
+			}
+			first := s.all()[0]
+			for _, again := range s.all()[1:] {
+				if again.body != first.body || again.header.Get("Idempotency-Key") != first.header.Get("Idempotency-Key") {
+					t.Errorf("a repetition differs: %+v and %+v", first, again)
+				}
+			}
+			if first.method == http.MethodPost && strings.HasPrefix(first.path, "/v1/jobs") && first.header.Get("Idempotency-Key") == "" {
+				t.Error("a creation carries no Idempotency-Key")
+			}
+		})
+	}
+}
+
+// Where nobody is, that is said at once.
+func TestNobodyThere(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	var broken *client.ConnectionError
+	if _, err := clientOf(t, server.URL).Job(bounded(t), "job_1"); !errors.As(err, &broken) || broken.URL != server.URL {
+		t.Errorf("got %v", err)
+	}
+	if _, err := client.New(client.Config{URL: "media.example.com", InferenceURL: server.URL}); err == nil {
+		t.Error("a URL without a scheme is taken")
+	}
+}
+
+// A form has the fields first, then the files, each as they are.
+func TestForm(t *testing.T) {
+	c, s := serve(t, status(200, job))
+	data, reference := text(t, "clip.mp4", strings.Repeat("v", 100_000)), client.Source{Reference: "file_abc"}
+	var last, all int64
+	created, err := c.CreateJob(bounded(t), client.Edit{
+		Model: "gen-2.5", Data: &data, Reference: &reference, Fields: map[string]string{"prompt": "noir, \"grain\"", "seed": "7"},
+	}, func(done, total int64) { last, all = done, total })
+	if err != nil || created.ID != "job_1" || created.Status != client.Pending {
+		t.Fatalf("%+v, %v", created, err)
+	}
+	request, err := http.NewRequest(http.MethodPost, "/", strings.NewReader(s.all()[0].body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = s.all()[0].header
+	if err := request.ParseMultipartForm(1 << 20); err != nil {
+		t.Fatal(err)
+	}
+	form := request.MultipartForm
+	if form.Value["prompt"][0] != "noir, \"grain\"" || form.Value["seed"][0] != "7" {
+		t.Errorf("the fields are %v", form.Value)
+	}
+	if got := form.File["data"][0]; got.Size != 100_000 || got.Filename != "clip.mp4" {
+		t.Errorf("the video is %+v", got)
+	}
+	if got := form.File["reference_image"][0]; got.Size != int64(len("file_abc")) {
+		t.Errorf("the reference is %+v", got)
+	}
+	if last != all || all != int64(len(s.all()[0].body)) {
+		t.Errorf("the upload was told as %d of %d bytes, and had %d", last, all, len(s.all()[0].body))
+	}
+	if key := s.all()[0].header.Get("x-api-key"); key != "ck_test_key" {
+		t.Errorf("the key is %q", key)
+	}
+}
+
+// What a request cannot hold goes to where files are kept, without the key, and
+// the job gets its reference.
+func TestLargeInputs(t *testing.T) {
+	var c *client.Client
+	var s *service
+	announced := func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"id":"file_big","upload":{"method":"PUT","url":"http://%s/upload","headers":{"x-signed":"yes"}}}`, r.Host)
+	}
+	c, s = serve(t, status(413, `{"detail":"too large"}`), announced, status(200, ""), status(200, `{"id":"file_big"}`), status(200, job))
+	data := text(t, "clip.mp4", "some bytes")
+	if _, err := c.CreateJob(bounded(t), client.Edit{Model: "gen-2.5", Data: &data}, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"POST /v1/jobs/gen-2.5", "POST /v1/files", "PUT /upload", "GET /v1/files/file_big", "POST /v1/jobs/gen-2.5"}
+	if got := s.requests(); !slices.Equal(got, want) {
+		t.Fatalf("the requests were %v, want %v", got, want)
+	}
+	if said := s.all()[1].body; !strings.Contains(said, `"md5":"`+fmt.Sprintf("%x", md5.Sum([]byte("some bytes")))) || !strings.Contains(said, `"size_bytes":10`) {
+		t.Errorf("the announcement is %s", said)
+	}
+	if put := s.all()[2]; put.body != "some bytes" || put.header.Get("x-signed") != "yes" || put.header.Get("x-api-key") != "" {
+		t.Errorf("the upload is %+v", put)
+	}
+	if last := s.all()[4].body; !strings.Contains(last, "file_big") || strings.Contains(last, "some bytes") {
+		t.Errorf("the job's form is %s", last)
+	}
+}
+
+// Pages are read as far as they are needed.
+func TestPages(t *testing.T) {
+	c, s := serve(t,
+		status(200, `{"jobs":[{"job_id":"job_3"},{"job_id":"job_2"}],"next_cursor":"c/1"}`),
+		status(200, `{"jobs":[{"job_id":"job_1","error":{"code":"timeout","message":"m"}}],"next_cursor":null}`))
+	var ids []string
+	for job, err := range c.Jobs(bounded(t), client.JobFilter{Status: "failed", Model: "gen-2.5"}, 5) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, job.ID)
+	}
+	if !slices.Equal(ids, []string{"job_3", "job_2", "job_1"}) {
+		t.Errorf("got %v", ids)
+	}
+	want := []string{"GET /v1/jobs?limit=5&model=gen-2.5&status=failed", "GET /v1/jobs?cursor=c%2F1&limit=3&model=gen-2.5&status=failed"}
+	if got := s.requests(); !slices.Equal(got, want) {
+		t.Errorf("the requests were %v, want %v", got, want)
+	}
+}
+
+// A stream of an answer, one that breaks off, and one that ends with an error.
+func TestChatStream(t *testing.T) {
+	const piece = "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n"
+	for name, c := range map[string]struct {
+		stream, said string
+		tokens       int
+		fails        string
+	}{
+		"whole": {
+			": wait\n\n" + fmt.Sprintf(piece, "Hel") + fmt.Sprintf(piece, "lo") + "data: {\"choices\":[],\"usage\":{\"total_tokens\":5}}\n\ndata: [DONE]\n\n",
+			"Hello", 5, "",
+		},
+		"broken off": {fmt.Sprintf(piece, "Hel"), "Hel", 0, "no connection"},
+		"with an error": {
+			fmt.Sprintf(piece, "Hel") + "data: {\"error\":{\"message\":\"the model left\",\"type\":\"api_error\",\"code\":\"upstream_error\"}}\n\ndata: [DONE]\n\n",
+			"Hel", 0, "the model left",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c2, s := serve(t, status(200, c.stream, "Content-Type", "text/event-stream"))
+			var said strings.Builder
+			usage, err := c2.Stream(bounded(t), client.Chat{Model: "m"}, func(text string) error { said.WriteString(text); return nil })
+			if said.String() != c.said || usage.TotalTokens != c.tokens {
+				t.Errorf("it said %q with %d tokens", &said, usage.TotalTokens)
+			}
+			if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+				t.Errorf("it gave %v, want %q", err, c.fails)
+			}
+			if got := s.all()[0].header.Get("Authorization"); got != "Bearer ck_test_key" {
+				t.Errorf("the key is %q", got)
+			}
+		})
+	}
+}
