@@ -132,6 +132,8 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
 		{"GET /v1/files/{file_id}", "/v1/files/" + stored, "", "",
 			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 200, 403, 200, 200}},
+		{"GET /v1/uploads/{file_id}", "/v1/uploads/" + stored, "", "",
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 200, 403, 200, 200}},
 		{"DELETE /v1/files/{file_id}", "/v1/files/" + doomed, "", "",
 			[]int{401, 401, 401, 401, 401, 401, 401, 404, 403, 403, 403, 204, 403}},
 		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + md5, "", "",

@@ -94,7 +94,7 @@ type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Events, Generate, Tokens, Models, Files, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Health}
+	return []Group{Jobs, Content, Events, Generate, Tokens, Models, Files, FileContent, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Health}
 }
 
 // New makes the handler of the groups, of all of them when none is named.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"cutroom/shared/blob"
 	"cutroom/shared/fault"
@@ -32,9 +33,30 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}
+	return s.sendBlob(w, r, stored{
+		blob: j.Result.Blob, size: j.Result.Size, mime: j.Result.MIME, disposition: dispositionOf(j),
+		tag: j.Result.SHA256, modified: j.CompletedAt, gone: "The job's result has expired.",
+	})
+}
+
+// stored is a blob as it is sent.
+type stored struct {
+	blob string
+	// size is in bytes.
+	size              int64
+	mime, disposition string
+	// tag is the ETag without its quotes.
+	tag      string
+	modified time.Time
+	// gone tells a client that the blob was deleted a moment ago.
+	gone string
+}
+
+// sendBlob answers with a blob, or with a part of it, or with a URL for it.
+func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) error {
 	header := w.Header()
 	if s.Downloads != nil {
-		url, err := s.Downloads.SignDownload(r.Context(), j.Result.Blob, j.Result.MIME, dispositionOf(j))
+		url, err := s.Downloads.SignDownload(r.Context(), what.blob, what.mime, what.disposition)
 		if err != nil {
 			return fmt.Errorf("sign a download: %w", err)
 		}
@@ -43,7 +65,10 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 		w.WriteHeader(http.StatusTemporaryRedirect)
 		return nil
 	}
-	describeResult(header, j)
+	header.Set("Content-Type", what.mime)
+	header.Set("Content-Disposition", what.disposition)
+	header.Set("ETag", `"`+what.tag+`"`)
+	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "private, no-cache")
 	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
 		// Only single ranges of bytes are served; a request for another gets
@@ -53,12 +78,12 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
 		// The standard library would answer with a range that holds nothing.
 		r = r.Clone(r.Context())
-		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", j.Result.Size))
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", what.size))
 	}
-	content := &resultReader{ctx: r.Context(), blobs: s.Blobs, result: *j.Result}
+	content := &blobReader{ctx: r.Context(), blobs: s.Blobs, stored: what}
 	defer content.close()
 	answer := &contentWriter{ResponseWriter: w, service: s, request: r, content: content}
-	http.ServeContent(answer, r, "", j.CompletedAt, content)
+	http.ServeContent(answer, r, "", what.modified, content)
 	return nil
 }
 
@@ -86,25 +111,25 @@ func dispositionOf(j job.Job) string {
 	return fmt.Sprintf("inline; filename=%q", name)
 }
 
-// resultReader is a result for http.ServeContent. It opens the blob once it is
-// known which part is wanted.
-type resultReader struct {
+// blobReader is a blob for http.ServeContent. It opens the blob once it is known
+// which part is wanted.
+type blobReader struct {
+	stored
 	ctx    context.Context
 	blobs  blob.Store
-	result job.Result
 	offset int64
 	open   io.ReadCloser
 }
 
 // Seek sets the offset of what is read next. It is not called after a Read.
-func (c *resultReader) Seek(offset int64, whence int) (int64, error) {
+func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
 		c.offset = offset
 	case io.SeekCurrent:
 		c.offset += offset
 	case io.SeekEnd:
-		c.offset = c.result.Size + offset
+		c.offset = c.size + offset
 	}
 	if c.offset < 0 {
 		return 0, errors.New("seek to before the start")
@@ -115,36 +140,36 @@ func (c *resultReader) Seek(offset int64, whence int) (int64, error) {
 // begin opens the blob at the offset for so many bytes.
 //
 // Errors: fault.NotFound when it was deleted a moment ago.
-func (c *resultReader) begin(length int64) (err error) {
-	c.open, err = c.blobs.Open(c.ctx, c.result.Blob, c.offset, length)
+func (c *blobReader) begin(length int64) (err error) {
+	c.open, err = c.blobs.Open(c.ctx, c.blob, c.offset, length)
 	if fault.Is(err, fault.NotFound) {
-		return fault.Wrap(err, fault.NotFound, "The job's result has expired.")
+		return fault.Wrap(err, fault.NotFound, "%s", c.gone)
 	}
 	return err
 }
 
-func (c *resultReader) Read(p []byte) (int, error) {
+func (c *blobReader) Read(p []byte) (int, error) {
 	if c.open == nil {
-		return 0, errors.New("the result was not opened")
+		return 0, errors.New("the blob was not opened")
 	}
 	return c.open.Read(p)
 }
 
-func (c *resultReader) close() {
+func (c *blobReader) close() {
 	if c.open != nil {
 		c.open.Close()
 	}
 }
 
 // contentWriter stands between http.ServeContent and the answer. It opens the
-// result when the header is about to go out, so that one which cannot be opened
+// blob when the header is about to go out, so that one which cannot be opened
 // is an error and no broken 200, and HEAD opens nothing. And it gives errors the
 // shape that they have everywhere else.
 type contentWriter struct {
 	http.ResponseWriter
 	service *service
 	request *http.Request
-	content *resultReader
+	content *blobReader
 	// replaced means that another answer was given in place of ServeContent's.
 	replaced bool
 }
@@ -174,7 +199,7 @@ func (w *contentWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// clear removes the header of the result, but for some fields.
+// clear removes the header of the blob, but for some fields.
 func (w *contentWriter) clear(but ...string) {
 	for _, field := range []string{
 		"Accept-Ranges", "Content-Disposition", "Content-Range", "Etag", "Last-Modified", "X-Content-Type-Options",

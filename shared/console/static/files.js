@@ -78,7 +78,7 @@ class Files {
       if (!seen.isIntersecting) return;
       watcher.disconnect();
       try {
-        const blob = await (await media("GET", `/v1/files/${file.id}/content`)).blob();
+        const blob = await (await media("GET", `/v1/uploads/${file.id}`)).blob();
         file.url = URL.createObjectURL(blob);
         picture.replaceChildren(kind === "image" ? make("img", { src: file.url, alt: "" }) : make("video", { src: file.url, preload: "metadata", controls: true, playsinline: true, "aria-label": file.filename }));
       } catch {

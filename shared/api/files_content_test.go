@@ -1,0 +1,43 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// What was stored comes back as it was, and a page among it cannot act in the
+// service's name.
+func TestFileContent(t *testing.T) {
+	w := newWorld(t, setup{})
+	for _, c := range []struct{ name, bytes, mime, disposition string }{
+		{"page.html", "<!doctype html><script>alert(1)</script>", "text/html", "attachment; "},
+		{"dot.gif", "GIF89a\x01\x00\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;", "image/gif", "inline; "},
+	} {
+		body, contentType := multiform(part{"file", c.name, c.bytes})
+		stored := w.stored(w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: "+contentType))
+		path := "/v1/uploads/" + stored.ID
+		whole := w.get(path, studio)
+		if whole.status != 200 || whole.body != c.bytes || whole.header.Get("ETag") != `"`+stored.MD5+`"` {
+			t.Errorf("%s: %d with %q and %v", c.name, whole.status, whole.body, whole.header)
+		}
+		header := whole.header
+		if !strings.HasPrefix(header.Get("Content-Type"), c.mime) || !strings.HasPrefix(header.Get("Content-Disposition"), c.disposition) || header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s is sent as %v", c.name, header)
+		}
+		if some := w.get(path, studio, "Range: bytes=1-3"); some.status != 206 || some.body != c.bytes[1:4] {
+			t.Errorf("%s, a part: %d %q", c.name, some.status, some.body)
+		}
+		if same := w.get(path, studio, "If-None-Match: "+whole.header.Get("ETag")); same.status != 304 {
+			t.Errorf("%s, again: %d", c.name, same.status)
+		}
+		if other := w.get(path, rival); other.status != 404 {
+			t.Errorf("%s for another account: %d", c.name, other.status)
+		}
+		if a := w.request("DELETE", "/v1/files/"+stored.ID, studio, nil); a.status != 204 {
+			t.Fatal(a.body)
+		}
+		if gone := w.get(path, studio); gone.status != 404 {
+			t.Errorf("%s, deleted: %d", c.name, gone.status)
+		}
+	}
+}
