@@ -26,3 +26,19 @@ func TestMakeRefusesToDestroyProd(t *testing.T) {
 		}
 	}
 }
+
+// A stage may have several stacks, of which CDK by itself takes none.
+func TestMakeTakesEveryStack(t *testing.T) {
+	for target, arguments := range map[string][]string{
+		"deploy": nil, "destroy": {"STACKS=Cutroom-dev-gpu"},
+	} {
+		out, err := exec.CommandContext(t.Context(), "make", append([]string{"-n", "-C", "..", target, "CONTEXT=-c gpu=true"}, arguments...)...).CombinedOutput()
+		want := " -c gpu=true --all\n"
+		if arguments != nil {
+			want = " -c gpu=true Cutroom-dev-gpu\n"
+		}
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v %s, want%s", target, err, out, want)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	// is not pulled again: its tag is of its content.
 	data.AddCommands(*jsii.Strings(
 		"echo ECS_AWSVPC_BLOCK_IMDS=true >> /etc/ecs/ecs.config",
-		"echo ECS_IMAGE_PULL_BEHAVIOR=prefer-cached >> /etc/ecs/ecs.config",
+		"echo ECS_IMAGE_PULL_BEHAVIOR=once >> /etc/ecs/ecs.config",
 	)...)
 	if s.GPU.Spot {
 		// Tasks end as soon as an instance is told that it will be taken back.

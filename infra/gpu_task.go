@@ -79,6 +79,9 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefi
 			Interval: seconds(15), Timeout: seconds(5), Retries: jsii.Number(4), StartPeriod: seconds(300),
 		},
 		StartTimeout: seconds(engineStart), StopTimeout: seconds(stopTime),
+		// A crash costs the run, and not the task: the worker waits for the server to
+		// be back.
+		EnableRestartPolicy: jsii.Bool(true), RestartAttemptPeriod: seconds(60),
 		Logging: s.logsOf("engine"),
 	})
 	engine.AddMountPoints(
@@ -152,7 +155,11 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 		VpcSubnets:                 privateSubnets(),
 		SecurityGroups:             &[]awsec2.ISecurityGroup{s.newGPUSecurityGroup("TaskSecurityGroup", "Workers and engine servers of Cutroom")},
 		MinHealthyPercent:          jsii.Number(0), MaxHealthyPercent: jsii.Number(100),
-		CircuitBreaker: &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
-		PropagateTags:  awsecs.PropagatedTagSource_SERVICE,
+		// Moving tasks between zones would need more than there are at once.
+		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
+		// Instances with several GPUs are filled, so that others can go.
+		PlacementStrategies: &[]awsecs.PlacementStrategy{awsecs.PlacementStrategy_PackedByMemory()},
+		CircuitBreaker:      &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
+		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,
 	})
 }

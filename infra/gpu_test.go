@@ -233,6 +233,11 @@ func TestGPUsScaleByBacklogFromNone(t *testing.T) {
 	if service["DesiredCount"] != nil || service["LaunchType"] != nil || len(list(service["CapacityProviderStrategy"])) != 1 {
 		t.Errorf("the service has %v tasks, the launch type %v and the strategy %v", service["DesiredCount"], service["LaunchType"], service["CapacityProviderStrategy"])
 	}
+	// ECS takes no other: zones are not balanced where no task more may run.
+	deployment := service["DeploymentConfiguration"]
+	if at(deployment, "MinimumHealthyPercent") != 0.0 || at(deployment, "MaximumPercent") != 100.0 || service["AvailabilityZoneRebalancing"] != "DISABLED" {
+		t.Errorf("a deploy has %v, and zones are balanced: %v", deployment, service["AvailabilityZoneRebalancing"])
+	}
 	target := made.only(t, "AWS::ApplicationAutoScaling::ScalableTarget")
 	if target["MinCapacity"] != 0.0 || target["MaxCapacity"] != 5.0 {
 		t.Errorf("from %v to %v tasks", target["MinCapacity"], target["MaxCapacity"])
@@ -290,7 +295,6 @@ func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
 		script             string
 	}{
 		"by default": {nil, "g6e.2xlarge g6e.4xlarge", 0, 100, ""},
-		"on demand":  {map[string]any{"gpu.instances": "g5.xlarge"}, "g5.xlarge", 0, 100, ""},
 		"spot": {
 			map[string]any{"gpu.instances": "p4d.24xlarge,g6e.4xlarge", "gpu.spot": "true", "gpu.onDemand": "1"},
 			"p4d.24xlarge g6e.4xlarge", 1, 0, "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true",
@@ -370,7 +374,7 @@ func TestWeightsAreReadWhereTheyAre(t *testing.T) {
 
 func TestRulesOfAwsSolutionsOnGPUs(t *testing.T) {
 	for name, context := range map[string]map[string]any{
-		"spot": {"gpu.spot": "true", "gpu.onDemand": "1"},
+		"spot": {"gpu.spot": "true", "gpu.onDemand": "1", "tracing": "on"},
 		"warm": {
 			"stage": "prod", "gpu.instances": "g6e.2xlarge", "gpu.warmPool": "1", "gpu.min": "1",
 			"gpu.weights": "s3://models/cutroom", "gpu.engineImage": engineImageOfTests,
