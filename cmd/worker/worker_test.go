@@ -6,14 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"cutroom/shared/awstest"
 	"cutroom/shared/dynamo"
 	"cutroom/shared/job"
+	"cutroom/shared/programtest"
 	"cutroom/shared/s3"
 	"cutroom/shared/sqs"
 	"cutroom/shared/stepfn"
@@ -29,22 +29,7 @@ import (
 // program is the built command.
 var program string
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		folder, err := os.MkdirTemp("", "worker-*")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(folder)
-		program = filepath.Join(folder, "worker")
-		if out, err := exec.Command("go", "build", "-o", program, "cutroom/cmd/worker").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build the worker: %v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/worker", &program)) }
 
 // world is a local AWS as a worker needs it.
 type world struct {
@@ -75,7 +60,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // submit has a job accepted that edits the sample clip.
-func (w *world) submit(t *testing.T, id string) {
+func (w *world) submit(t *testing.T, id, prompt string) {
 	t.Helper()
 	clip, err := os.ReadFile(filepath.Join("..", "..", "testdata", "clip.mp4"))
 	if err != nil {
@@ -88,7 +73,7 @@ func (w *world) submit(t *testing.T, id string) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	if err := w.jobs.Accept(t.Context(), job.Job{
 		ID: id, Account: "acme", Key: "key", Model: "gen-2.1", Lane: job.VideoLane, Seed: 1, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
-		Request: job.Request{Prompt: "an oil painting", Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": input}},
+		Request: job.Request{Prompt: prompt, Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": input}},
 	}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -116,28 +101,15 @@ func (w *world) await(t *testing.T, id, what string, is func(job.Job) bool) job.
 // process is a running worker.
 type process struct {
 	*exec.Cmd
-	mu  sync.Mutex
-	log bytes.Buffer
-}
-
-func (p *process) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(text)
-}
-
-func (p *process) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
+	log programtest.Output
 }
 
 // start runs a worker with a scratch folder of its own until the test ends.
-func (w *world) start(t *testing.T, scratch string) *process {
+func (w *world) start(t *testing.T, scratch string, settings ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(program)}
-	p.Env = append(os.Environ(), append(w.settings, "CUTROOM_SCRATCH="+scratch)...)
-	p.Stdout, p.Stderr = p, p
+	p.Env = slices.Concat(os.Environ(), w.settings, []string{"CUTROOM_SCRATCH=" + scratch}, settings)
+	p.Stdout, p.Stderr = &p.log, &p.log
 	p.WaitDelay = 5 * time.Second
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -146,20 +118,20 @@ func (w *world) start(t *testing.T, scratch string) *process {
 		_ = p.Process.Kill() // fails when it has ended, as it mostly has
 		_ = p.Wait()
 		if t.Failed() {
-			t.Logf("what the worker wrote:\n%s", p.text())
+			t.Logf("what the worker wrote:\n%s", p.log.String())
 		}
 	})
 	return p
 }
 
-// health waits until a worker tells its health, and gives the URL where it does.
-func (p *process) health(t *testing.T) string {
+// address waits until a worker tells its health, and gives the address where it does.
+func (p *process) address(t *testing.T) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		for line := range strings.Lines(p.text()) {
+		for line := range strings.Lines(p.log.String()) {
 			var entry struct{ Address string }
 			if json.Unmarshal([]byte(line), &entry) == nil && entry.Address != "" {
-				return "http://" + entry.Address + "/healthz"
+				return entry.Address
 			}
 		}
 	}
@@ -170,16 +142,17 @@ func (p *process) health(t *testing.T) string {
 // A worker that is told to end hands its job back at once, which costs the job
 // no run, and any other worker goes on with it.
 func TestAWorkerThatEndsHandsItsJobBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first, second := t.TempDir(), t.TempDir()
 	leaving := w.start(t, first)
-	if response, err := http.Get(leaving.health(t)); err != nil || response.StatusCode != 200 {
+	if response, err := http.Get("http://" + leaving.address(t) + "/healthz"); err != nil || response.StatusCode != 200 {
 		t.Errorf("health: %v, %v", response, err)
 	} else {
 		response.Body.Close()
 	}
 	const id = "job_01K00000000000000000WRKERA"
-	w.submit(t, id)
+	w.submit(t, id, "an oil painting")
 	w.await(t, id, "processing", func(j job.Job) bool { return j.Status == job.Processing })
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
 		if warm, err := w.workers.Warm(t.Context(), lane); err != nil || !warm {
@@ -217,6 +190,7 @@ func TestAWorkerThatEndsHandsItsJobBack(t *testing.T) {
 
 // What is missing or wrong stops the start, with one line that names it.
 func TestSettings(t *testing.T) {
+	t.Parallel()
 	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a", "CUTROOM_ADDR=127.0.0.1:0"}
 	for _, c := range []struct {
 		settings []string
