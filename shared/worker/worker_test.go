@@ -66,6 +66,8 @@ type shop struct {
 	blobs   blob.Store
 	service *job.Service
 	scratch string
+	// worker is the one that was started last.
+	worker *worker.Worker
 }
 
 func newShop(t *testing.T) *shop {
@@ -104,9 +106,11 @@ func (s *shop) start(run script, change ...func(*worker.Config)) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
+	started := worker.New(config)
+	s.worker = started
 	go func() {
 		defer close(done)
-		worker.New(config).Run(ctx)
+		started.Run(ctx)
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
