@@ -4,7 +4,7 @@
 // whether it was met; it asserts nothing.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, image, burst, list, auth, gateway, realtime, start,
+// sections: upload, overhead, worker, image, burst, list, auth, gateway, realtime, start,
 // cost. It needs Linux, for a process's memory is read from /proc, the programs
 // ffmpeg, curl, tee, md5sum and nginx, for cost the tools of the tests, and 3 GiB
 // of room for temporary files.
@@ -40,6 +40,7 @@ type section struct {
 var sections = []section{
 	{"upload", (*bench).upload},
 	{"overhead", (*bench).overhead},
+	{"worker", (*bench).worker},
 	{"image", (*bench).image},
 	{"burst", (*bench).burst},
 	{"list", (*bench).list},

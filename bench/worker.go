@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"cutroom/shared/blob"
+	"cutroom/shared/engine"
+	"cutroom/shared/ffmpeg"
+	"cutroom/shared/folder"
+	"cutroom/shared/job"
+	"cutroom/shared/model"
+	"cutroom/shared/remote"
+	"cutroom/shared/sqlite"
+	"cutroom/shared/worker"
+)
+
+const (
+	// workerRuns jobs of workerEdit each are done: a short edit, as what the worker
+	// adds to each does not grow with it.
+	workerRuns = 8
+	workerEdit = time.Second
+	// The bar of what the worker adds to the time of its engine.
+	workerPart = 0.02
+	// slowStore is how long a store far away takes to begin to give or to take a
+	// blob.
+	slowStore = 150 * time.Millisecond
+)
+
+// worker has an engine server work through a queue, and compares the time from the
+// first edit's begin to the last one's end with that of the same edits asked for
+// one after the other, without queue, records and blobs. The engine server only
+// waits, so that all that is measured is how long it has nothing to do.
+func (b *bench) worker(ctx context.Context) error {
+	pipeline := &pipeline{}
+	server := httptest.NewServer(pipeline)
+	defer server.Close()
+	edits, err := remote.New(remote.Config{URL: server.URL})
+	if err != nil {
+		return err
+	}
+	bare, err := pipeline.bare(ctx, b, edits)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		what     string
+		prefetch bool
+		slow     bool
+		bar      bool
+	}{
+		{"worker, fetching ahead", true, false, true},
+		{"  and a store that takes 150 ms", true, true, true},
+		{"worker, fetching when the engine is free", false, false, false},
+		{"  and a store that takes 150 ms", false, true, false},
+	} {
+		took, err := pipeline.byWorker(ctx, b, edits, c.prefetch, c.slow)
+		if err != nil {
+			return err
+		}
+		part := took.Seconds()/bare.Seconds() - 1
+		r := row{
+			what: c.what, measured: short(took / workerRuns), floor: short(bare/workerRuns) + " engine alone",
+			ratio: fmt.Sprintf("%+.1f %%", 100*part), bar: "-", verdict: noBar,
+		}
+		if c.bar {
+			r.bar, r.verdict = "2 %", verdictOf(part <= workerPart)
+		}
+		b.table.add(r)
+	}
+	return nil
+}
+
+// pipeline is an engine server that waits for as long as an edit takes, and tells
+// of its progress.
+type pipeline struct {
+	mu          sync.Mutex
+	begun, done time.Time
+}
+
+func (p *pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begun := time.Now()
+	var asked remote.Request
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	p.mu.Lock()
+	if p.begun.IsZero() {
+		p.begun = begun
+	}
+	p.mu.Unlock()
+	const steps = 10
+	lines := json.NewEncoder(w)
+	for step := range steps {
+		fraction := float64(step) / steps
+		_ = lines.Encode(remote.Line{Progress: &fraction, Stage: "denoise"}) // fails when the caller has gone
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(workerEdit / steps)
+	}
+	const video = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"
+	if err := os.WriteFile(asked.Output, []byte(video), 0o600); err != nil {
+		_ = lines.Encode(remote.Line{Error: &remote.Failure{Code: job.EngineError, Message: err.Error()}})
+		return
+	}
+	p.mu.Lock()
+	p.done = time.Now()
+	p.mu.Unlock()
+	_ = lines.Encode(remote.Line{Result: &remote.Result{Bytes: int64(len(video))}})
+}
+
+// took is from the first edit's begin to the last one's end since the last call.
+func (p *pipeline) took() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	took := p.done.Sub(p.begun)
+	p.begun = time.Time{}
+	return took
+}
+
+// bare does the edits without a worker.
+func (p *pipeline) bare(ctx context.Context, b *bench, edits engine.Engine) (time.Duration, error) {
+	scratch, err := os.MkdirTemp(b.folder, "pipeline-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(scratch)
+	for range workerRuns {
+		spec := engine.Spec{Model: benchModel, Kind: model.Edit, Folder: scratch, Output: filepath.Join(scratch, "output.mp4")}
+		if err := edits.Run(ctx, spec, func(engine.Progress) {}); err != nil {
+			return 0, err
+		}
+	}
+	return p.took(), nil
+}
+
+// distant is a blob store that takes a while.
+type distant struct{ blob.Store }
+
+func (d distant) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	time.Sleep(slowStore)
+	return d.Store.Open(ctx, name, offset, length)
+}
+
+func (d distant) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
+	time.Sleep(slowStore)
+	return d.Store.Put(ctx, name, r)
+}
+
+// byWorker does the edits as jobs.
+func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *remote.Engine, prefetch, slow bool) (time.Duration, error) {
+	data, err := os.MkdirTemp(b.folder, "worker-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(data)
+	catalog, err := model.Default("gen")
+	if err != nil {
+		return 0, err
+	}
+	tools, err := ffmpeg.Find(ctx, catalog.Limits)
+	if err != nil {
+		return 0, err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(data, "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	var blobs blob.Store
+	if blobs, err = folder.Open(filepath.Join(data, "blobs")); err != nil {
+		return 0, err
+	}
+	service := job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader})
+	ids, err := b.submitClips(ctx, service, db.Jobs(), blobs)
+	if err != nil {
+		return 0, err
+	}
+	if slow {
+		blobs = distant{blobs}
+	}
+	w := worker.New(worker.Config{
+		Queue: db.Queue(), Runs: db.Jobs(), Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog, Folder: data,
+		Slots: map[job.Lane]int{job.VideoLane: 1}, Prefetch: prefetch, Lease: 30 * time.Second, ProgressEvery: time.Second,
+		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
+	})
+	working, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(working) })
+	defer running.Wait()
+	defer stop()
+	for _, id := range ids {
+		for {
+			j, err := db.Jobs().Get(ctx, id)
+			if err != nil {
+				return 0, err
+			}
+			if j.Status == job.Failed {
+				return 0, errors.New(j.Failure.Message)
+			}
+			if j.Status == job.Completed {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	return p.took(), nil
+}
+
+// submitClips has jobs accepted that edit the sample clip.
+func (b *bench) submitClips(ctx context.Context, service *job.Service, jobs *sqlite.Jobs, blobs blob.Store) (ids []string, err error) {
+	for range workerRuns {
+		id, err := service.NewID()
+		if err != nil {
+			return nil, err
+		}
+		clip, err := os.Open(b.clip)
+		if err != nil {
+			return nil, err
+		}
+		name := job.InputBlob(id, "data")
+		size, err := blobs.Put(ctx, name, clip)
+		clip.Close()
+		if err != nil {
+			return nil, err
+		}
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		if err := jobs.Accept(ctx, job.Job{
+			ID: id, Account: "bench", Model: benchModel, Lane: job.VideoLane, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
+			Request: job.Request{Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": {Blob: name, MIME: "video/mp4", Size: size}}},
+		}, 0); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
