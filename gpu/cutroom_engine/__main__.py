@@ -36,7 +36,7 @@ def main() -> int:
     weights = Weights(settings.weights)
     try:
         runner = _runner(settings, models, metrics, weights)
-        weights.start(row.weights for row in models.pipelines.values())
+        weights.start(one for row in models.pipelines.values() for one in row.all_weights)
         config = uvicorn.Config(
             create_app(runner, metrics),
             host=settings.host,
@@ -62,10 +62,11 @@ def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Wei
         memory = int(whole * _USABLE)
 
     def load(_: str, row: PipelineRow) -> Pipeline:
-        return diffusion.load(row, weights.folder(row.weights), device)
+        return diffusion.load(row, weights.folder, device)
 
     def prepare(row: PipelineRow, check: Callable[[], None]) -> None:
-        weights.wait(row.weights, check)
+        for one in row.all_weights:
+            weights.wait(one, check)
 
     runner = Runner(models, Residents(models.pipelines, memory, load), metrics, root=settings.scratch, prepare=prepare)
     metrics.read_off(unfinished=runner.unfinished, resident=runner.resident, memory=lambda: diffusion.memory_in_use(device))

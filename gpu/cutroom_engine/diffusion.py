@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import transformers
 from .frames import Frame
 from .model_map import PipelineRow
 from .pipeline import DeviceLost
+from .poses import Poses
 from .styles import STYLES, Shot
 
 _PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
@@ -23,8 +25,9 @@ _PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.floa
 class DiffusersPipeline:
     """A pipeline with its weights in memory, run as the row of the model map says."""
 
-    def __init__(self, row: PipelineRow, pipe: Any) -> None:
+    def __init__(self, row: PipelineRow, pipe: Any, poses: Poses | None = None) -> None:
         self._row = row
+        self._poses = poses
         self._style = STYLES[row.class_name]
         self._pipe = pipe
 
@@ -38,6 +41,9 @@ class DiffusersPipeline:
             on_step(min((step + 1) / total, 1.0))
             return tensors
 
+        if self._poses is not None:
+            with _translated():
+                shot = replace(shot, people=self._poses.people(shot.frames))
         arguments = self._style.arguments(shot) | {
             "num_inference_steps": self._row.steps,
             # Drawn on the processor, so that a seed means the same on every device.
@@ -53,17 +59,17 @@ class DiffusersPipeline:
 
     def close(self) -> None:
         """Gives its memory back."""
-        self._pipe = None
+        self._pipe = self._poses = None
         with _translated():
             release_memory()
 
 
-def load(row: PipelineRow, folder: Path, device: str) -> DiffusersPipeline:
-    """Loads the pipeline of the row from the folder."""
+def load(row: PipelineRow, folder: Callable[[str], Path], device: str) -> DiffusersPipeline:
+    """Loads the pipeline of the row. folder gives the one of its weights."""
     kind = getattr(diffusers, row.class_name)
     precision = {"default": _PRECISIONS[row.precision]} | {part: _PRECISIONS[name] for part, name in row.parts.items()}
     with _translated():
-        pipe = kind.from_pretrained(str(folder), dtype=precision, local_files_only=True, use_safetensors=True)
+        pipe = kind.from_pretrained(str(folder(row.weights)), dtype=precision, local_files_only=True, use_safetensors=True)
         if row.scheduler is not None:
             scheduler = getattr(diffusers, row.scheduler.class_name)
             pipe.scheduler = scheduler.from_config(pipe.scheduler.config, **row.scheduler.options)
@@ -75,8 +81,11 @@ def load(row: PipelineRow, folder: Path, device: str) -> DiffusersPipeline:
             pipe.enable_sequential_cpu_offload(device=device)
         else:
             pipe.to(device)
+        poses = None
+        if row.poses is not None:
+            poses = Poses(folder(row.poses.detector), folder(row.poses.estimator), device)
     pipe.set_progress_bar_config(disable=True)
-    return DiffusersPipeline(row, pipe)
+    return DiffusersPipeline(row, pipe, poses)
 
 
 def hide_progress() -> None:

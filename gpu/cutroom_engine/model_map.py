@@ -51,12 +51,22 @@ class SchedulerRow(_Row):
     options: dict[str, Any] = {}
 
 
+class PosesRow(_Row):
+    """Models of transformers that find the person in a picture: a detector of objects
+    such as RT-DETR, and a ViTPose. Each is a folder, or s3://bucket/prefix of one."""
+
+    detector: str
+    estimator: str
+
+
 class PipelineRow(_Row):
     """A pipeline of diffusers with its weights, and how it is run."""
 
     class_name: str = Field(alias="class")
     # A folder in the layout of diffusers, or s3://bucket/prefix of one.
     weights: str
+    # For classes that are told how people move.
+    poses: PosesRow | None = None
     precision: Precision = "bf16"
     # Precision of single parts of the pipeline, such as {vae: fp32}.
     parts: dict[str, Precision] = {}
@@ -83,8 +93,15 @@ class PipelineRow(_Row):
     def _check(self) -> PipelineRow:
         if self.class_name not in STYLES:
             raise ValueError(f"class: {self.class_name} is none of {', '.join(sorted(STYLES))}")
+        if STYLES[self.class_name].people != (self.poses is not None):
+            raise ValueError(f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} models of poses")
         self.window.window()
         return self
+
+    @property
+    def all_weights(self) -> list[str]:
+        """Every folder or prefix that it is loaded from."""
+        return [self.weights] + ([self.poses.detector, self.poses.estimator] if self.poses else [])
 
 
 class ModelRow(_Row):

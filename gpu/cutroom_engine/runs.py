@@ -267,6 +267,8 @@ class Runner:
             raise RunError("engine_error", f"The engine's pipeline for {request.model} does no {request.kind}.")
         if request.reference is not None and not style.references:
             raise RunError("invalid_input", f"The engine takes no reference image for {request.model}.")
+        if request.reference is None and style.needs_reference:
+            raise RunError("invalid_input", f"The engine needs a reference image for {request.model}.")
         return name
 
     def _check_paths(self, request: RunRequest) -> None:

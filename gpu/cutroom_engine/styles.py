@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from .frames import Frame
+from .motion import Person, face, region, skeleton
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Shot:
     references: list[Image.Image] = field(default_factory=list)
     # What the first frames of the result are to be, as the window before made them.
     before: list[Frame] = field(default_factory=list)
+    # Whom each of the frames shows, for classes that ask for it.
+    people: list[Person | None] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,11 @@ class Style:
 
     takes: Literal["video", "text", "image"]
     arguments: Callable[[Shot], dict[str, Any]]
-    # Whether it takes reference images.
+    # Whether it takes reference images, and whether it does nothing without one.
     references: bool = False
+    needs_reference: bool = False
+    # Whether it is told who is seen, and how they move.
+    people: bool = False
 
 
 def _pictures(frames: list[Frame]) -> list[Image.Image]:
@@ -78,6 +84,29 @@ def _vace(shot: Shot) -> dict[str, Any]:
     }
 
 
+# Pixels of the side of the face that the pipeline's motion encoder sees.
+_FACE = 512
+
+
+def _animate(shot: Shot) -> dict[str, Any]:
+    """Puts the person of the reference image in the place of the one in the clip."""
+    size = shot.width, shot.height
+    regions = [region(person, *size) for person in shot.people]
+    kept = [np.where(where[..., None], 0, frame).astype(np.uint8) for where, frame in zip(regions, shot.frames, strict=True)]
+    return {
+        **_sized(shot),
+        "image": shot.references[0],
+        "pose_video": [skeleton(person, *size) for person in shot.people],
+        "face_video": [face(frame, person, _FACE) for frame, person in zip(shot.frames, shot.people, strict=True)],
+        "background_video": _pictures(kept),
+        "mask_video": [Image.fromarray(np.where(where, 255, 0).astype(np.uint8)).convert("RGB") for where in regions],
+        "mode": "replace",
+        # All of the shot at once.
+        "segment_frame_length": shot.length,
+        "prev_segment_conditioning_frames": 1,
+    }
+
+
 def _image_edit(shot: Shot) -> dict[str, Any]:
     return {**_sized(shot), "image": Image.fromarray(shot.frames[0])}
 
@@ -95,6 +124,7 @@ STYLES = {
     "WanPipeline": Style("text", _text_to_video),
     "WanVideoToVideoPipeline": Style("video", _video_to_video),
     "WanVACEPipeline": Style("video", _vace, references=True),
+    "WanAnimatePipeline": Style("video", _animate, references=True, needs_reference=True, people=True),
     "LucyEditPipeline": Style("video", _lucy_edit),
     "QwenImageEditPipeline": Style("image", _image_edit),
     "QwenImageEditPlusPipeline": Style("image", _image_edit_by_references, references=True),

@@ -89,6 +89,7 @@ def model_map(**pipeline: Any) -> ModelMap:
             "pipelines": {
                 "edit": {"class": "LucyEditPipeline", **row},
                 "vace": {"class": "WanVACEPipeline", **row},
+                "animate": {"class": "WanAnimatePipeline", "poses": {"detector": "/detector", "estimator": "/estimator"}, **row},
                 "text": {"class": "WanPipeline", **row},
                 "image": {"class": "QwenImageEditPlusPipeline", **row},
             },
@@ -96,6 +97,7 @@ def model_map(**pipeline: Any) -> ModelMap:
                 "gen-2.5": {"pipeline": "edit", "with_reference": "vace"},
                 "gen-2.1": {"pipeline": "edit"},
                 "gen-vton-3.6": {"pipeline": "vace"},
+                "gen-vton-3.5": {"pipeline": "animate"},
                 "gen-pro-t2v": {"pipeline": "text"},
                 "gen-image-2": {"pipeline": "image"},
             },

@@ -14,11 +14,13 @@ from PIL import Image
 from cutroom_engine.diffusion import DiffusersPipeline, load
 from cutroom_engine.frames import Frame
 from cutroom_engine.model_map import PipelineRow
+from cutroom_engine.motion import Person
 from cutroom_engine.pipeline import DeviceLost
+from cutroom_engine.poses import Poses
 from cutroom_engine.protocol import RunCancelled
 from cutroom_engine.styles import STYLES, Shot
 
-from .tiny import MAKERS, make
+from .tiny import MAKERS, make, make_poses
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +28,15 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
     for name in MAKERS:
         make(name, folder)
+    make_poses(folder)
     return folder
 
 
 def pipeline(weights: Path, name: str, **changes: Any) -> DiffusersPipeline:
-    folder = weights / name
-    row = {"class": name, "weights": str(folder), "steps": 2, "precision": "fp32"} | changes
-    return load(PipelineRow.model_validate(row), folder, "cpu")
+    row = {"class": name, "weights": str(weights / name), "steps": 2, "precision": "fp32"} | changes
+    if STYLES[name].people:
+        row["poses"] = {"detector": str(weights / "detector"), "estimator": str(weights / "estimator")}
+    return load(PipelineRow.model_validate(row), Path, "cpu")
 
 
 def noise(count: int) -> list[Frame]:
@@ -154,3 +158,20 @@ def test_errors_of_the_device_are_told_apart(weights: Path, monkeypatch: pytest.
 def test_weights_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"(?i)nothing|not|no "):
         pipeline(tmp_path, "WanPipeline")
+
+
+def test_people_are_looked_for_in_every_frame(weights: Path) -> None:
+    poses = Poses(weights / "detector", weights / "estimator", "cpu")
+    assert len(poses.people(noise(9))) == 9
+    picture = Image.fromarray(noise(1)[0])
+    person = poses._person(picture, (10.0, 5.0, 60.0, 60.0))
+    assert (person.points.shape, person.box) == ((17, 3), (10.0, 5.0, 60.0, 60.0))
+    assert np.isfinite(person.points).all()
+
+
+def test_whom_the_clip_shows_is_who_is_replaced(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = pipeline(weights, "WanAnimatePipeline")
+    nobody = model.run(shot("WanAnimatePipeline", people=[None] * 9), lambda _: None)
+    points = np.array([[48 + i, 10 + 2 * i, 0.9] for i in range(17)], dtype=np.float32)
+    monkeypatch.setattr(model._poses, "people", lambda frames: [Person(points, (30, 5, 70, 60))] * len(frames))
+    assert not same(nobody, model.run(shot("WanAnimatePipeline"), lambda _: None))

@@ -12,8 +12,11 @@ import torch
 import yaml
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
+    CLIPImageProcessorPil,
     CLIPTextConfig,
     CLIPTextModel,
+    CLIPVisionConfig,
+    CLIPVisionModel,
     PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
@@ -21,10 +24,18 @@ from transformers import (
     Qwen2VLImageProcessorPil,
     Qwen2VLProcessor,
     Qwen2VLVideoProcessor,
+    RTDetrConfig,
+    RTDetrForObjectDetection,
+    RTDetrImageProcessorPil,
+    RTDetrResNetConfig,
     T5Config,
     T5EncoderModel,
     UMT5Config,
     UMT5EncoderModel,
+    VitPoseBackboneConfig,
+    VitPoseConfig,
+    VitPoseForPoseEstimation,
+    VitPoseImageProcessorPil,
 )
 
 _WORDS = ["<pad>", "</s>", "<unk>", "a", "quiet", "winter", "evening", "summer", "morning", "."]
@@ -89,6 +100,35 @@ def _lucy_edit() -> Any:
 def _vace() -> Any:
     parts = _wan_parts(kind=diffusers.WanVACETransformer3DModel, vace_layers=[0, 2], vace_in_channels=96)
     return diffusers.WanVACEPipeline(**parts)
+
+
+def _animate() -> Any:
+    parts = _wan_parts(
+        kind=diffusers.WanAnimateTransformer3DModel,
+        in_channels=36,
+        latent_channels=16,
+        image_dim=4,
+        motion_encoder_channel_sizes={"4": 16, "8": 16, "16": 16},
+        motion_encoder_size=16,
+        motion_style_dim=8,
+        motion_dim=4,
+        motion_encoder_dim=16,
+        face_encoder_hidden_dim=16,
+        face_encoder_num_heads=2,
+        inject_face_latents_blocks=3,
+    )
+    vision = CLIPVisionConfig(
+        hidden_size=4,
+        projection_dim=4,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=4,
+        intermediate_size=16,
+        patch_size=1,
+    )
+    return diffusers.WanAnimatePipeline(
+        **parts, image_encoder=CLIPVisionModel(vision), image_processor=CLIPImageProcessorPil(crop_size=4, size=4)
+    )
 
 
 def _flux_kontext() -> Any:
@@ -203,6 +243,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "WanPipeline": _wan,
     "WanVideoToVideoPipeline": _video_to_video,
     "WanVACEPipeline": _vace,
+    "WanAnimatePipeline": _animate,
     "LucyEditPipeline": _lucy_edit,
     "FluxKontextPipeline": _flux_kontext,
     "QwenImageEditPlusPipeline": _qwen_image_edit,
@@ -216,11 +257,51 @@ def make(class_name: str, folder: Path) -> Path:
     return path
 
 
+def make_poses(folder: Path) -> dict[str, str]:
+    """Writes a detector and an estimator of poses, and gives their folders."""
+    torch.manual_seed(0)
+    backbone = RTDetrResNetConfig(
+        embedding_size=8,
+        hidden_sizes=[8, 8, 16, 16],
+        depths=[1, 1, 1, 1],
+        layer_type="basic",
+        out_features=["stage2", "stage3", "stage4"],
+    )
+    detector = RTDetrForObjectDetection(
+        RTDetrConfig(
+            backbone_config=backbone,
+            encoder_hidden_dim=16,
+            encoder_in_channels=[8, 16, 16],
+            encoder_ffn_dim=16,
+            encoder_attention_heads=2,
+            d_model=16,
+            num_queries=5,
+            decoder_in_channels=[16, 16, 16],
+            decoder_ffn_dim=16,
+            decoder_layers=1,
+            decoder_attention_heads=2,
+            num_denoising=0,
+        )
+    )
+    seen = VitPoseBackboneConfig(
+        image_size=[32, 24], patch_size=[8, 8], hidden_size=16, num_hidden_layers=2, num_attention_heads=2
+    )
+    estimator = VitPoseForPoseEstimation(VitPoseConfig(backbone_config=seen, use_simple_decoder=True, num_labels=17))
+    for name, model, processor in (
+        ("detector", detector, RTDetrImageProcessorPil(size={"height": 64, "width": 64})),
+        ("estimator", estimator, VitPoseImageProcessorPil(size={"height": 32, "width": 24})),
+    ):
+        model.save_pretrained(folder / name)
+        processor.save_pretrained(folder / name)
+    return {name: str(folder / name) for name in ("detector", "estimator")}
+
+
 def make_all(folder: Path) -> Path:
     """Writes all pipelines and a model map with which they serve every model of the
     catalog, and gives the map's path."""
     row = {"steps": 2, "precision": "fp32", "window": {"frames": 9, "overlap": 1, "step": 4}, "memory": "1GiB"}
     pipelines = {name: row | {"class": name, "weights": str(make(name, folder))} for name in MAKERS}
+    pipelines["WanAnimatePipeline"]["poses"] = make_poses(folder)
     pipelines["QwenImageEditPlusPipeline"]["call"] = {"true_cfg_scale": 1.0}
     edit = {"pipeline": "LucyEditPipeline", "with_reference": "WanVACEPipeline"}
     served: dict[str, Any] = {
@@ -228,7 +309,7 @@ def make_all(folder: Path) -> Path:
         "2.5": edit,
         "2.1": edit,
         "vton-3.6": {"pipeline": "WanVACEPipeline"},
-        "vton-3.5": {"pipeline": "WanVACEPipeline"},
+        "vton-3.5": {"pipeline": "WanVACEPipeline", "with_reference": "WanAnimatePipeline"},
         "clip": edit,
         "pro-t2v": {"pipeline": "WanPipeline"},
         "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "QwenImageEditPlusPipeline"},

@@ -1,0 +1,118 @@
+"""How a person in a clip moves, as pictures that a pipeline is told it by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from .frames import Frame
+
+# The order of COCO's keypoints.
+_NOSE, _EYES, _EARS, _SHOULDERS = 0, (1, 2), (3, 4), (5, 6)
+_NECK = 17
+
+# Keypoints that are joined, in the order and by the colours of OpenPose, which is what
+# such pipelines are trained on.
+_LIMBS = (
+    (_NECK, 6),
+    (_NECK, 5),
+    (6, 8),
+    (8, 10),
+    (5, 7),
+    (7, 9),
+    (_NECK, 12),
+    (12, 14),
+    (14, 16),
+    (_NECK, 11),
+    (11, 13),
+    (13, 15),
+    (_NECK, 0),
+    (0, 2),
+    (2, 4),
+    (0, 1),
+    (1, 3),
+)
+_HUES = len(_LIMBS) + 1
+
+# Keypoints that are less certain are not drawn.
+_CERTAIN = 0.3
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person in a picture: x, y and certainty (0 to 1) of COCO's 17 keypoints, and
+    the box around, as left, top, right and bottom; all in pixels."""
+
+    points: NDArray[np.float32]
+    box: tuple[float, float, float, float]
+
+
+def skeleton(person: Person | None, width: int, height: int) -> Image.Image:
+    """The person's limbs on black."""
+    picture = Image.new("RGB", (width, height))
+    if person is None:
+        return picture
+    draw = ImageDraw.Draw(picture)
+    thick = max(2, min(width, height) // 120)
+    points = _with_neck(person.points)
+    for i, (a, b) in enumerate(_LIMBS):
+        if min(points[a, 2], points[b, 2]) >= _CERTAIN:
+            draw.line([*points[a, :2], *points[b, :2]], fill=_colour(i), width=thick)
+    for i, (x, y, certainty) in enumerate(points):
+        if certainty >= _CERTAIN:
+            draw.ellipse([x - thick, y - thick, x + thick, y + thick], fill=_colour(i))
+    return picture
+
+
+def face(frame: Frame, person: Person | None, side: int) -> Image.Image:
+    """The person's face as a square, black where there is none to be seen."""
+    if person is None:
+        return Image.new("RGB", (side, side))
+    head = person.points[[_NOSE, *_EYES, *_EARS]]
+    head = head[head[:, 2] >= _CERTAIN]
+    if len(head) < 2:
+        return Image.new("RGB", (side, side))
+    middle = head[:, :2].mean(axis=0)
+    # From ear to ear is about half of a head's height, hair and chin included.
+    half = max(float(np.ptp(head[:, 0])), float(np.ptp(head[:, 1])), 4.0)
+    box = (middle[0] - half, middle[1] - half, middle[0] + half, middle[1] + half)
+    return Image.fromarray(frame).transform((side, side), Image.Transform.EXTENT, box, Image.Resampling.BILINEAR)
+
+
+def region(person: Person | None, width: int, height: int) -> NDArray[np.bool_]:
+    """Where the person is, with room around: what is to be made anew. Its edges are
+    those of blocks, as the pipeline is trained on."""
+    where = np.zeros((height, width), dtype=np.bool_)
+    if person is None:
+        return where
+    left, top, right, bottom = person.box
+    room = 0.06 * max(right - left, bottom - top)
+    block = max(1, min(width, height) // 20)
+
+    def down(edge: float) -> int:
+        return max(0, math.floor(edge / block) * block)
+
+    def up(edge: float) -> int:
+        return max(0, math.ceil(edge / block) * block)
+
+    where[down(top - room) : up(bottom + room), down(left - room) : up(right + room)] = True
+    return where
+
+
+def _with_neck(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    left, right = points[_SHOULDERS[0]], points[_SHOULDERS[1]]
+    neck = (left + right) / 2
+    neck[2] = min(left[2], right[2])
+    return np.vstack([points, neck])
+
+
+def _colour(number: int) -> tuple[int, int, int]:
+    """Evenly spread hues, from red on."""
+    hue = number * 6 / _HUES
+    rise = round(255 * (hue % 1))
+    sixth = ((255, rise, 0), (255 - rise, 255, 0), (0, 255, rise), (0, 255 - rise, 255), (rise, 0, 255), (255, 0, 255 - rise))
+    return sixth[int(hue)]

@@ -1,0 +1,71 @@
+"""Finds the person in each picture, by models of transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from PIL import Image
+
+from .frames import Frame
+from .motion import Person
+
+# Pictures that are looked at together.
+_BATCH = 8
+
+_CERTAIN = 0.3
+
+# COCO's number of persons, and of its data set among those of ViTPose+.
+_PERSON, _COCO = 0, 0
+
+
+class Poses:
+    """A detector of persons, such as RT-DETR, and an estimator of poses, ViTPose."""
+
+    def __init__(self, detector: Path, estimator: Path, device: str) -> None:
+        options: dict[str, Any] = {"local_files_only": True}
+        self._device = device
+        self._look = transformers.AutoImageProcessor.from_pretrained(str(detector), **options)
+        self._detector = transformers.AutoModelForObjectDetection.from_pretrained(str(detector), **options).to(device).eval()
+        self._crop = transformers.AutoImageProcessor.from_pretrained(str(estimator), **options)
+        self._estimator = transformers.VitPoseForPoseEstimation.from_pretrained(str(estimator), **options).to(device).eval()
+
+    def people(self, frames: list[Frame]) -> list[Person | None]:
+        """The largest person of each picture."""
+        found: list[Person | None] = []
+        for start in range(0, len(frames), _BATCH):
+            pictures = [Image.fromarray(frame) for frame in frames[start : start + _BATCH]]
+            boxes = self._boxes(pictures)
+            found += [None if box is None else self._person(picture, box) for picture, box in zip(pictures, boxes, strict=True)]
+        return found
+
+    def _boxes(self, pictures: list[Image.Image]) -> list[tuple[float, float, float, float] | None]:
+        inputs = self._look(images=pictures, return_tensors="pt").to(self._device)
+        with torch.inference_mode():
+            output = self._detector(**inputs)
+        sizes = [(picture.height, picture.width) for picture in pictures]
+        results = self._look.post_process_object_detection(output, threshold=_CERTAIN, target_sizes=sizes)
+        return [_largest(result["boxes"][result["labels"] == _PERSON].float().cpu().numpy()) for result in results]
+
+    def _person(self, picture: Image.Image, box: tuple[float, float, float, float]) -> Person:
+        left, top, right, bottom = box
+        boxes = [[[left, top, max(right - left, 1.0), max(bottom - top, 1.0)]]]
+        inputs = self._crop(picture, boxes=boxes, return_tensors="pt").to(self._device)
+        if self._estimator.config.backbone_config.num_experts > 1:
+            inputs["dataset_index"] = torch.tensor([_COCO], device=self._device)
+        with torch.inference_mode():
+            output = self._estimator(**inputs)
+        pose = self._crop.post_process_pose_estimation(output, boxes=boxes)[0][0]
+        points = torch.cat([pose["keypoints"], pose["scores"].reshape(-1, 1)], dim=1)
+        return Person(points.float().cpu().numpy()[:17], box)
+
+
+def _largest(boxes: Any) -> tuple[float, float, float, float] | None:
+    if len(boxes) == 0:
+        return None
+    areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
+    left, top, right, bottom = (float(edge) for edge in boxes[int(np.argmax(areas))])
+    return left, top, right, bottom
