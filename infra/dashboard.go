@@ -43,7 +43,12 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		}
 		return metrics
 	}
+	help := "What an alarm means and what to do: `docs/runbook.md`. One request: its `request_id` in the logs."
+	if s.Tracing {
+		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
+	}
 	rows := [][]awscloudwatch.IWidget{
+		{awscloudwatch.NewTextWidget(&awscloudwatch.TextWidgetProps{Markdown: jsii.String(help), Width: jsii.Number(24), Height: jsii.Number(1)})},
 		{awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{Title: jsii.String("Alarms"), Alarms: &alarms, Width: jsii.Number(24), Height: jsii.Number(3)})},
 		{
 			graph("Requests", apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricCount(metricOptions("Sum")) })),
