@@ -64,8 +64,10 @@ type setup struct {
 	store  func(job.Store) job.Store
 	shelf  func(file.Store) file.Store
 	groups []api.Group
-	warm   func(context.Context, job.Lane) (bool, error)
-	signs  api.DownloadSigner
+	// eventsOnce is where answers do not stream.
+	eventsOnce bool
+	warm       func(context.Context, job.Lane) (bool, error)
+	signs      api.DownloadSigner
 }
 
 // world is a media service on real stores and a real port.
@@ -164,7 +166,7 @@ func newWorld(t *testing.T, s setup) *world {
 			}),
 			Sessions: w.live, QuotaReads: limit.NewWindow(w.ownTime),
 			Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
-			Warm: s.warm, Downloads: s.signs,
+			Warm: s.warm, Downloads: s.signs, EventsOnce: s.eventsOnce,
 			WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret),
 		}, s.groups...),
 	})
