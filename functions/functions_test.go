@@ -21,7 +21,7 @@ import (
 )
 
 // names are all functions.
-var names = []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "outcome", "arrived", "expiry", "wake"}
+var names = []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "outcome", "arrived", "expiry", "webhooks", "wake"}
 
 // built is the folder of the built functions, and of the container programs.
 var built string
@@ -57,6 +57,7 @@ const (
 	samplePromise = "file_0BxSampleSigned00000000000"
 	sampleDone    = "job_01K00000000000000000000D0E"
 	samplePending = "job_01K00000000000000000000PEN"
+	sampleHooked  = "job_01K0000000000000000000H00K"
 )
 
 // world is a local AWS with what the events speak of in it.
@@ -71,6 +72,9 @@ type world struct {
 	workers *dynamo.Workers
 	bucket  *s3.Store
 	usage   *dynamo.Usage
+	// receiver is the webhook of a job, turns the queue of the attempts at it.
+	receiver *receiver
+	turns    awstest.Queue
 	// settings are the environment of the functions, and of the worker.
 	settings []string
 	// faults are what calls of AWS meet of what is started from now on.
@@ -90,10 +94,11 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	machine := cloud.MakeStateMachine(t, definition)
+	machine, turns := cloud.MakeStateMachine(t, definition), cloud.MakeQueue(t, 10)
 	settings := []string{
 		"CUTROOM_BUCKET=" + bucket, "CUTROOM_STATE_MACHINE=" + machine, "CUTROOM_SECRET_ARN=" + makeSecret(t, cloud),
 		"CUTROOM_VIDEO_QUEUE=" + cloud.MakeQueue(t, 10).URL, "CUTROOM_IMAGE_QUEUE=" + cloud.MakeQueue(t, 10).URL,
+		"CUTROOM_WEBHOOK_QUEUE=" + turns.URL, "CUTROOM_WEBHOOK_ALLOW=127.0.0.1",
 	}
 	for name, variable := range map[string]string{
 		"jobs": "CUTROOM_JOBS_TABLE", "files": "CUTROOM_FILES_TABLE", "credentials": "CUTROOM_CREDENTIALS_TABLE", "usage": "CUTROOM_USAGE_TABLE",
@@ -107,6 +112,7 @@ func newWorld(t *testing.T) *world {
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
 		bucket:  s3.New(cloud.Config(), bucket), settings: append(settings, cloud.Environment()...),
+		receiver: newReceiver(t), turns: turns,
 	}
 	w.fill(t)
 	return w
@@ -155,6 +161,12 @@ func (w *world) fill(t *testing.T) {
 			ID: id, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
 		}, 0))
 	}
+	hooked := job.Job{
+		ID: sampleHooked, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending, Webhook: w.receiver.url,
+		CreatedAt: now, Deadline: now.Add(job.MaxAge),
+	}
+	must(w.jobs.Accept(ctx, hooked, 0))
+	must(w.jobs.Fail(ctx, hooked.ID, "", job.WorkerLostFailure(), now))
 	result := job.Result{Blob: job.ResultBlob(sampleDone, "run"), MIME: "video/mp4", Size: 10, SHA256: "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"}
 	w.store(t, result.Blob, []byte("0123456789"))
 	_, err = w.jobs.Start(ctx, sampleDone, "run", now)

@@ -91,6 +91,7 @@ func (w *world) happened(t *testing.T) {
 	if _, err := w.files.Get(ctx, "acme", sampleOld, now); !fault.Is(err, fault.NotFound) || w.stored(t, "files/"+sampleOld) != nil {
 		t.Errorf("the file that was deleted: %v", err)
 	}
+	w.told(t)
 }
 
 // Three completions, in two forms each, are metered when their answers have ended.

@@ -12,6 +12,8 @@ func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/jobs/{id}", function: "jobs"},
 			{path: "/v1/jobs/{id}/events", function: "content", streams: true},
 			{path: "/v1/jobs/{id}/content", function: "content", streams: true},
+			{path: "/v1/jobs/{id}/deliveries", function: "jobs"},
+			{path: "/v1/webhooks/secret", function: "jobs"},
 			{path: "/v1/generate/{id}", function: "images", streams: true},
 			{path: "/v1/files", function: "files"},
 			{path: "/v1/files/{file_id}", function: "files"},

@@ -45,7 +45,11 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 	}
 	streamed := map[string]way{
 		"media ANY /v1/jobs/{id}":            {"", 29000},
+		"media ANY /v1/jobs":                 {"", 29000},
+		"media ANY /v1/jobs/{id}/events":     {"STREAM", 900000},
 		"media ANY /v1/jobs/{id}/content":    {"STREAM", 900000},
+		"media ANY /v1/jobs/{id}/deliveries": {"", 29000},
+		"media ANY /v1/webhooks/secret":      {"", 29000},
 		"media ANY /v1/generate/{id}":        {"STREAM", 290000},
 		"media ANY /v1/files":                {"", 29000},
 		"media ANY /v1/files/{file_id}":      {"", 29000},

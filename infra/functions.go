@@ -61,7 +61,7 @@ func (s *stack) functionsOf() []function {
 		return f
 	}
 	functions := []function{
-		api(function{name: "jobs", memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...), environment: submits}, "CUTROOM_SECRET_ARN"),
+		api(function{name: "jobs", memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...), environment: submits}, "CUTROOM_SECRET_ARN", "CUTROOM_WEBHOOK_ALLOW"),
 		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readResults()}, "CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT"),
 		api(function{name: "images", memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.wakeUp()...), environment: submits}, "CUTROOM_WAKE_FUNCTION"),
 		api(function{name: "files", memory: 512, timeout: bufferedTimeout, may: s.keepFiles()},
@@ -72,6 +72,8 @@ func (s *stack) functionsOf() []function {
 		api(function{name: "inference", memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}),
 		{name: "outcome", memory: 256, timeout: internalTimeout, may: s.endJobs(), environment: []string{"CUTROOM_JOBS_TABLE"}},
 		{name: "arrived", memory: 256, timeout: internalTimeout, may: s.publishUploads(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
+		{name: "webhooks", memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0,
+			environment: []string{"CUTROOM_JOBS_TABLE", "CUTROOM_WEBHOOK_QUEUE", "CUTROOM_WEBHOOK_ALLOW", "CUTROOM_SECRET_ARN"}},
 		{name: "expiry", memory: 256, timeout: internalTimeout, may: s.deleteFiles(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
 	}
 	if s.hasWorker() {
@@ -88,6 +90,7 @@ func (s *stack) environment() map[string]*string {
 		"CUTROOM_STATE_MACHINE": s.stateMachineARN(),
 		"CUTROOM_VIDEO_QUEUE":   s.queueURL("video"),
 		"CUTROOM_IMAGE_QUEUE":   s.queueURL("image"),
+		"CUTROOM_WEBHOOK_QUEUE": s.webhookQueueURL(),
 		"CUTROOM_SECRET_ARN":    s.secretName(),
 		"CUTROOM_CORS_ORIGINS":  jsii.String(strings.Join(s.Origins, ",")),
 		"CUTROOM_MAX_UPLOAD":    jsii.String(strconv.Itoa(s.MaxUpload)),
@@ -105,6 +108,9 @@ func (s *stack) environment() map[string]*string {
 		values["CUTROOM_CLUSTER"] = jsii.String(s.workerCluster())
 		values["CUTROOM_WORKER_SERVICE"] = jsii.String(s.workerService())
 		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
+	}
+	if allow := s.webhookAllow(); allow != nil {
+		values["CUTROOM_WEBHOOK_ALLOW"] = allow
 	}
 	if s.ContentRedirect {
 		values["CUTROOM_CONTENT_REDIRECT"] = jsii.String("true")
@@ -191,7 +197,7 @@ func (s *stack) newFunctions() map[string]awslambda.Function {
 			props.Layers = &[]awslambda.ILayerVersion{s.settings}
 		}
 		if f.private && s.Network.set() {
-			s.placePrivately(props, role)
+			s.placePrivately(f.name, props, role)
 		}
 		if s.Tracing {
 			suppress(role, "AwsSolutions-IAM5", whyAnyTrace, "Resource::*")
@@ -202,18 +208,18 @@ func (s *stack) newFunctions() map[string]awslambda.Function {
 }
 
 // placePrivately puts a function into the network of the options, from where it
-// reaches private upstreams. The tables must be within its reach there as well,
-// by endpoints or a NAT gateway.
-func (s *stack) placePrivately(props *awslambda.FunctionProps, role awsiam.Role) {
+// reaches private upstreams, and receivers of webhooks. The tables must be within
+// its reach there as well, by endpoints or a NAT gateway.
+func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role awsiam.Role) {
 	role.AddManagedPolicy(awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))
 	suppress(role, "AwsSolutions-IAM4", "Lambda asks for exactly this policy to put a function into a network.",
 		"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole")
-	vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String("UpstreamNetwork"), &awsec2.VpcAttributes{
+	vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String(title(name)+"Network"), &awsec2.VpcAttributes{
 		VpcId: jsii.String(s.Network.VPC), AvailabilityZones: jsii.Strings(s.Network.Zones...), PrivateSubnetIds: jsii.Strings(s.Network.Subnets...),
 	})
 	var groups []awsec2.ISecurityGroup
 	for i, id := range s.Network.SecurityGroups {
-		groups = append(groups, awsec2.SecurityGroup_FromSecurityGroupId(s.Stack, jsii.String(fmt.Sprintf("UpstreamSecurityGroup%d", i)), jsii.String(id), nil))
+		groups = append(groups, awsec2.SecurityGroup_FromSecurityGroupId(s.Stack, jsii.String(fmt.Sprintf("%sSecurityGroup%d", title(name), i)), jsii.String(id), nil))
 	}
 	props.Vpc, props.SecurityGroups = vpc, &groups
 	props.VpcSubnets = &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}
@@ -228,7 +234,7 @@ func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 
 // functionNames are the functions that a deploy needs built.
 func functionNames() []string {
-	return []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "outcome", "arrived", "expiry", "wake"}
+	return []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "outcome", "arrived", "expiry", "webhooks", "wake"}
 }
 
 // built checks that the functions are there, as CDK's own error would not say

@@ -38,6 +38,9 @@ type options struct {
 	Family string
 	// Origins are those that browsers may call from.
 	Origins []string
+	// WebhookAllow are hosts and blocks of addresses that webhooks may go to though
+	// they are not of the public internet.
+	WebhookAllow []string
 	// MaxUpload is how large a file in a form may be, in bytes.
 	MaxUpload int
 	// ContentRedirect sends callers of content to signed URLs.
@@ -53,13 +56,15 @@ type options struct {
 	// Realtime adds the realtime sessions' container service.
 	Realtime      bool
 	RealtimeImage string
+	// Console serves the console from a bucket through CloudFront.
+	Console bool
 	// Ingest says what serves the media service: "lambda", or "fargate" for
 	// bodies of any allowed size.
 	Ingest      string
 	IngestImage string
-	// Media, Inference and RealtimeDomain are names of our own, where there are
-	// any.
-	Media, Inference, RealtimeDomain domain
+	// Media, Inference, RealtimeDomain and ConsoleDomain are names of our own,
+	// where there are any. CloudFront takes certificates of us-east-1 alone.
+	Media, Inference, RealtimeDomain, ConsoleDomain domain
 	// Network is where the inference function reaches private upstreams; empty
 	// is the Internet.
 	Network network
@@ -126,6 +131,7 @@ func readOptions(values map[string]any) (options, error) {
 		Origins:   r.list("origins", "*"),
 		MaxUpload: r.number("maxUpload", 512<<20, 1, 5<<30),
 
+		WebhookAllow:    r.list("webhookAllow", ""),
 		ContentRedirect: r.oneOf("contentRedirect", "false", "false", "true") == "true",
 
 		Worker:      r.oneOf("worker", "preview", "preview", "none"),
@@ -135,12 +141,14 @@ func readOptions(values map[string]any) (options, error) {
 
 		Realtime:      r.oneOf("realtime", "false", "false", "true") == "true",
 		RealtimeImage: r.text("realtimeImage"),
+		Console:       r.oneOf("console", "false", "false", "true") == "true",
 		Ingest:        r.oneOf("ingest", "lambda", "lambda", "fargate"),
 		IngestImage:   r.text("ingestImage"),
 
 		Media:           r.domain("media"),
 		Inference:       r.domain("inference"),
 		RealtimeDomain:  r.domain("realtime"),
+		ConsoleDomain:   r.domain("console"),
 		UpstreamSecrets: r.list("upstreamSecrets", ""),
 		Network: network{
 			VPC:            r.pattern("vpc", "", `^$|^vpc-`, "the id of a VPC"),
@@ -210,6 +218,9 @@ func (r *reader) relations(o options) {
 	// its own as API Gateway has.
 	if o.Realtime && !o.RealtimeDomain.set() {
 		r.fail("realtimeDomain", "set, with realtimeCertificate, where realtime is true")
+	}
+	if o.ConsoleDomain.set() && !o.Console {
+		r.fail("consoleDomain", "left out where console is false")
 	}
 	if o.Ingest == "fargate" && !o.Media.set() {
 		r.fail("mediaDomain", "set, with mediaCertificate, where ingest is fargate")

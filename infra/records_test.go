@@ -34,6 +34,9 @@ func TestTablesKeepRecordsAsTheSchemaSays(t *testing.T) {
 			if want.StreamsOldImages {
 				properties["StreamSpecification"] = map[string]any{"StreamViewType": "OLD_IMAGE"}
 			}
+			if want.StreamsNewImages {
+				properties["StreamSpecification"] = map[string]any{"StreamViewType": "NEW_IMAGE"}
+			}
 			if len(want.Indexes) > 0 {
 				var indexes []any
 				for _, index := range want.Indexes {
@@ -77,7 +80,7 @@ func TestBlobsArePrivate(t *testing.T) {
 
 func TestQueuesGiveUpAfterTenReceives(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
-	made.ResourceCountIs(jsii.String("AWS::SQS::Queue"), jsii.Number(4))
+	made.ResourceCountIs(jsii.String("AWS::SQS::Queue"), jsii.Number(6))
 	made.AllResourcesProperties(jsii.String("AWS::SQS::Queue"), map[string]any{"SqsManagedSseEnabled": true})
 	for _, lane := range []string{"video", "image"} {
 		made.HasResourceProperties(jsii.String("AWS::SQS::Queue"), map[string]any{

@@ -20,7 +20,8 @@ type stack struct {
 
 	tables       map[string]awsdynamodb.ITableV2
 	lanes        map[string]lane
-	secret       awssecretsmanager.ISecret
+	webhooks     lane
+	secret       awssecretsmanager.Secret
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
 	functions    map[string]awslambda.Function
@@ -43,6 +44,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 
 	s.tables = s.newTables()
 	s.lanes = s.newLanes()
+	s.webhooks = s.newWebhookQueue()
 	s.secret = s.newSecret()
 	var err error
 	if s.stateMachine, err = s.newStateMachine(); err != nil {
@@ -55,6 +57,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	s.newBucket(s.functions["arrived"])
 	s.newWorker()
 	s.newReactions()
+	s.newWebhooks()
 
 	logging := s.newAPILogging()
 	media := s.newMediaAPI(logging)
@@ -62,6 +65,9 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	s.newSamplingRules()
 	s.newRealtime()
 	s.newIngest()
+	if err := s.newConsole(media, inference); err != nil {
+		return nil, err
+	}
 	if s.Watch {
 		s.newDashboard(s.newAlarms(media, inference), media, inference)
 	}

@@ -32,6 +32,9 @@ func (s *stack) newTables() map[string]awsdynamodb.ITableV2 {
 		if table.StreamsOldImages {
 			props.DynamoStream = awsdynamodb.StreamViewType_OLD_IMAGE
 		}
+		if table.StreamsNewImages {
+			props.DynamoStream = awsdynamodb.StreamViewType_NEW_IMAGE
+		}
 		var indexes []*awsdynamodb.GlobalSecondaryIndexPropsV2
 		for _, index := range table.Indexes {
 			global := &awsdynamodb.GlobalSecondaryIndexPropsV2{

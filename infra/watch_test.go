@@ -26,7 +26,7 @@ func TestWatchingCostsLittle(t *testing.T) {
 			}
 		}
 	}
-	if metrics > 22 {
+	if metrics > 23 {
 		t.Errorf("the alarms look at %d metrics", metrics)
 	}
 	for _, dashboard := range made.of(t, "AWS::CloudWatch::Dashboard") {

@@ -147,7 +147,7 @@ func (p *page) stands(c Counts) {
 		p.line("| %s | %s | %s | %s |", item, amount(n), money(dollars(item, n)), money(Quantities{item: n}.DollarsAboveFree()))
 	}
 	p.line("| **all** | | **%s** | **%s** |\n", money(c.Idle.Dollars()), money(c.Idle.DollarsAboveFree()))
-	p.line("The %d alarms have %s metrics, by which they are billed: an alarm on an expression counts each metric in it. `-c watch=off` leaves the alarms and the dashboard out, but for those that scale the workers. SQS is asked by Lambda, for the dead-letter queues: five pollers each, 20 s at a time. There is no NAT gateway and no key of one's own, endpoints of the network are free, and no container runs. Not counted is what depends on what was stored: the worker's image in ECR ($0.10 for each GB), records ($0.25 for each GB, and $0.20 for their point-in-time recovery), logs ($0.03).",
+	p.line("The %d alarms have %s metrics, by which they are billed: an alarm on an expression counts each metric in it. `-c watch=off` leaves the alarms and the dashboard out, but for those that scale the workers. SQS is asked by Lambda, for the dead-letter queues of jobs and the queue of webhooks: five pollers each, 20 s at a time. There is no NAT gateway and no key of one's own, endpoints of the network are free, and no container runs. Not counted is what depends on what was stored: the worker's image in ECR ($0.10 for each GB), records ($0.25 for each GB, and $0.20 for their point-in-time recovery), logs ($0.03).",
 		c.Alarms, amount(c.Idle[AlarmMetric]))
 	p.line(`
 ### A month of realtime=true, in addition
@@ -160,7 +160,7 @@ func (p *page) stands(c Counts) {
 	p.line(`
 ### A month of gpu=true, in addition
 
-A NAT gateway ($0.045 an hour) with its address ($0.005) is $36.50 a month, and $0.045 for each GB through it; weights, blobs and the layers of images go past it. Container Insights counts a few metrics of the cluster ($0.30 each for a whole month). An hour of an instance is its price for its type, on demand or spot, and $0.0534 for its disk of 300 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above 125). Weights are $0.023 for each GB and month. None of it was counted: it is read off the description of the stack.`)
+A NAT gateway ($0.045 an hour) with its address ($0.005) is $36.50 a month, and $0.045 for each GB through it; weights, blobs and the layers of images go past it. Container Insights counts a few metrics of the cluster ($0.30 each for a whole month). An hour of an instance is its price for its type, on demand or spot, and $0.0753 for its disk of 500 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above 125). Weights are $0.023 for each GB and month. None of it was counted: it is read off the description of the stack.`)
 }
 
 func (p *page) prices() {

@@ -24,7 +24,7 @@ type devCommand struct {
 	inferenceFlags
 	Addr         string       `env:"CUTROOM_ADDR" default:":8080" help:"Address of the media API (${env})."`
 	DevKey       string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
-	Secret       string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, 16 bytes or more; made and kept in the data folder if absent (${env})."`
+	Secret       string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
 	MaxUpload    setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
 	Workers      int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
 	Origins      []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
 
 	"cutroom/shared/api"
+	"cutroom/shared/setting"
 	"cutroom/shared/sqlite"
 	"cutroom/shared/webhook"
 	"cutroom/shared/webhookhttp"
@@ -21,9 +21,9 @@ type webhooks struct {
 }
 
 func newWebhooks(c *devCommand, db *sqlite.DB, secret []byte, logger *slog.Logger) (webhooks, error) {
-	targets, err := webhook.ParseTargets(c.WebhookAllow)
+	targets, err := setting.WebhookTargets(c.WebhookAllow)
 	if err != nil {
-		return webhooks{}, fmt.Errorf("CUTROOM_WEBHOOK_ALLOW: %w", err)
+		return webhooks{}, err
 	}
 	w := webhooks{targets: targets, secrets: webhook.NewSecrets(secret), log: db.Webhooks()}
 	w.loop = &webhook.Loop{Queue: w.log, Now: time.Now, Logger: logger, Deliverer: &webhook.Deliverer{

@@ -1,5 +1,6 @@
 // Function jobs accepts jobs, tells how they are, cancels and lists them: POST,
-// GET and DELETE /v1/jobs/{id}, and GET /v1/jobs.
+// GET and DELETE /v1/jobs/{id}, and GET /v1/jobs. It shows what accounts need of
+// their webhooks: GET /v1/jobs/{id}/deliveries and /v1/webhooks/secret.
 package main
 
 import (
@@ -7,12 +8,14 @@ import (
 
 	"cutroom/shared/api"
 	"cutroom/shared/awsmedia"
+	"cutroom/shared/dynamo"
 	"cutroom/shared/file"
 	"cutroom/shared/job"
 	"cutroom/shared/lambdahttp"
 	"cutroom/shared/secretsmanager"
 	"cutroom/shared/sqs"
 	"cutroom/shared/stepfn"
+	"cutroom/shared/webhook"
 )
 
 func main() { lambdahttp.Main(jobs) }
@@ -27,6 +30,9 @@ func jobs() (http.Handler, lambdahttp.Form, error) {
 	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(f.AWS, queues), job.NewCursorsFrom(secret.Value))
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
-	handler, err := f.Handler(api.Jobs)
+	f.Config.WebhookTargets = f.WebhookTargets()
+	f.Config.WebhookLog = dynamo.NewWebhooks(f.Records, f.Required("CUTROOM_JOBS_TABLE"))
+	f.Config.WebhookSecrets = webhook.NewSecretsFrom(secret.Value)
+	handler, err := f.Handler(api.Jobs, api.Webhooks)
 	return handler, lambdahttp.Buffered, err
 }

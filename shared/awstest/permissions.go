@@ -54,7 +54,7 @@ func deployedThing(resource string) string {
 	switch {
 	case strings.Contains(resource, ":s3:::"):
 		return blobs(name)
-	case resource == "VideoQueue" || resource == "ImageQueue":
+	case resource == "VideoQueue" || resource == "ImageQueue" || resource == "WebhookQueue":
 		return "queue"
 	case strings.Contains(resource, ":stateMachine:"):
 		return "state machine"

@@ -137,5 +137,5 @@ func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.T
 		return webhook.Turn{}, false
 	}
 	ended, err := readTime(text("completed_at"))
-	return webhook.First(text("id"), ended), err == nil
+	return webhook.First(text("id"), text("account"), ended), err == nil
 }

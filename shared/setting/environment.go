@@ -7,6 +7,7 @@ import (
 
 	"cutroom/shared/credential"
 	"cutroom/shared/model"
+	"cutroom/shared/webhook"
 )
 
 // Environment reads the settings of a program that a deploy starts, each when the
@@ -113,4 +114,18 @@ func (e *Environment) Origins() []string {
 		e.fail(err)
 	}
 	return origins
+}
+
+// WebhookTargets gives where webhooks may go, by CUTROOM_WEBHOOK_ALLOW: to the
+// public internet alone where it is not set.
+func (e *Environment) WebhookTargets() webhook.Targets {
+	value := e.getenv("CUTROOM_WEBHOOK_ALLOW")
+	if value == "" {
+		return webhook.Targets{}
+	}
+	targets, err := WebhookTargets(strings.Split(value, ","))
+	if err != nil {
+		e.fail(err)
+	}
+	return targets
 }

@@ -11,6 +11,7 @@ import (
 
 	"cutroom/shared/credential"
 	"cutroom/shared/model"
+	"cutroom/shared/webhook"
 )
 
 // Tiers reads the table of tiers (CUTROOM_TIERS); without a file it is the
@@ -86,4 +87,14 @@ func (s *Size) UnmarshalText(text []byte) error {
 	}
 	*s = Size(int64(n) * unit)
 	return nil
+}
+
+// WebhookTargets gives where webhooks may go besides the public internet
+// (CUTROOM_WEBHOOK_ALLOW): names of hosts, and blocks of addresses.
+func WebhookTargets(list []string) (webhook.Targets, error) {
+	targets, err := webhook.ParseTargets(list)
+	if err != nil {
+		return webhook.Targets{}, fmt.Errorf("CUTROOM_WEBHOOK_ALLOW: %w", err)
+	}
+	return targets, nil
 }

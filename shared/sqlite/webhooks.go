@@ -39,8 +39,8 @@ const (
 	attemptsOfJob = "select number, at, duration, status, error, next from webhook_attempt where job = ? order by number"
 
 	// Among the accounts each has its turn: all first ones go before all second ones.
-	dueWebhooks = `select job, made + 1, due from (
-			select job, due, row_number() over (partition by account order by due, job) as turn,
+	dueWebhooks = `select job, account, made + 1, due from (
+			select job, account, due, row_number() over (partition by account order by due, job) as turn,
 				(select count(*) from webhook_attempt where webhook_attempt.job = webhook.job) as made
 			from webhook where due <= ?1)
 		where turn <= ?2 order by turn, due, job limit ?3`
@@ -131,7 +131,7 @@ func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int)
 			turn webhook.Turn
 			due  int64
 		)
-		if err := rows.Scan(&turn.Job, &turn.Number, &due); err != nil {
+		if err := rows.Scan(&turn.Job, &turn.Account, &turn.Number, &due); err != nil {
 			return nil, storeError("find webhooks that are due", err)
 		}
 		turn.At = time.UnixMilli(due).UTC()

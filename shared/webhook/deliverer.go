@@ -80,7 +80,27 @@ func (d *Deliverer) Deliver(ctx context.Context, turn Turn) (next Turn, follows 
 		return Turn{}, false, fmt.Errorf("webhook: %w", err)
 	}
 	d.tell(ctx, j.ID, a)
-	return Turn{Job: j.ID, Number: a.Number + 1, At: a.Next}, !a.Next.IsZero(), nil
+	return after(j.ID, j.Account, a), !a.Next.IsZero(), nil
+}
+
+// Follow gives the turn after one that was made, by Deliver or by somebody who may
+// not have come to hand the next one on. It gives false where none follows, or it
+// was made as well.
+func (d *Deliverer) Follow(ctx context.Context, turn Turn) (next Turn, follows bool, err error) {
+	made, err := d.Store.Attempts(ctx, turn.Job)
+	if err != nil {
+		return Turn{}, false, fmt.Errorf("webhook: %w", err)
+	}
+	if len(made) != turn.Number {
+		return Turn{}, false, nil
+	}
+	last := made[turn.Number-1]
+	return after(turn.Job, turn.Account, last), !last.Next.IsZero(), nil
+}
+
+// after gives the turn that follows an attempt.
+func after(jobID, account string, a Attempt) Turn {
+	return Turn{Job: jobID, Account: account, Number: a.Number + 1, At: a.Next}
 }
 
 // attempt sends the message about a job.

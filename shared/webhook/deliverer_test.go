@@ -103,7 +103,7 @@ func (w *world) ended() job.Job {
 // run makes every attempt at its time and gives the times, since the end.
 func (w *world) run() (at []time.Duration) {
 	w.Helper()
-	turn, follows := webhook.First("job_1", w.now), true
+	turn, follows := webhook.First("job_1", "acme", w.now), true
 	for follows {
 		w.now = turn.At
 		at = append(at, w.now.Sub(w.begun))
@@ -215,11 +215,19 @@ func TestTurnsThatAreNobodysAnyMore(t *testing.T) {
 		}
 		w.receiver.got = nil
 	}
-	deliver(webhook.First("job_1", w.now), 0)
+	deliver(webhook.First("job_1", "acme", w.now), 0)
 	j := w.ended()
 	deliver(webhook.Turn{Job: j.ID, Number: 2}, 0)
-	deliver(webhook.First(j.ID, w.now), 1)
-	deliver(webhook.First(j.ID, w.now), 0)
+	deliver(webhook.First(j.ID, "acme", w.now), 1)
+	deliver(webhook.First(j.ID, "acme", w.now), 0)
+	// Who cannot know whether the next turn was handed on is told of it.
+	want := webhook.Turn{Job: j.ID, Account: "acme", Number: 2, At: w.now.Add(5 * time.Second)}
+	if next, follows, err := w.Follow(t.Context(), webhook.First(j.ID, "acme", w.now)); err != nil || !follows || next != want {
+		t.Errorf("after the first comes %+v, %t, %v", next, follows, err)
+	}
+	if next, follows, err := w.Follow(t.Context(), want); err != nil || follows {
+		t.Errorf("after one that was not made comes %+v, %v", next, err)
+	}
 	if err := w.db.Jobs().Forget(t.Context(), j.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +243,7 @@ func TestAnAttemptThatIsBrokenOffIsMadeAgain(t *testing.T) {
 		return webhook.Answer{}, webhook.NoAnswer("The connection broke.")
 	})
 	j := w.ended()
-	if _, follows, err := w.Deliver(ctx, webhook.First(j.ID, w.now)); !errors.Is(err, context.Canceled) || follows {
+	if _, follows, err := w.Deliver(ctx, webhook.First(j.ID, "acme", w.now)); !errors.Is(err, context.Canceled) || follows {
 		t.Errorf("the attempt gave %t, %v", follows, err)
 	}
 	w.receiver.answers = status(200)

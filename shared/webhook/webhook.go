@@ -84,14 +84,17 @@ type Attempt struct {
 
 // Turn is an attempt that is to be made.
 type Turn struct {
-	Job string `json:"job"`
+	Job     string `json:"job"`
+	Account string `json:"account"`
 	// Number is the attempt's, At when it is due.
 	Number int       `json:"attempt"`
 	At     time.Time `json:"at"`
 }
 
-// First gives the first turn of a job that ended at the time.
-func First(jobID string, ended time.Time) Turn { return Turn{Job: jobID, Number: 1, At: ended} }
+// First gives the first turn of an account's job that ended at the time.
+func First(jobID, account string, ended time.Time) Turn {
+	return Turn{Job: jobID, Account: account, Number: 1, At: ended}
+}
 
 // Log tells of the attempts that were made.
 type Log interface {

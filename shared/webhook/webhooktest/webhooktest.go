@@ -174,19 +174,19 @@ var queueTests = []test{
 		s.due(after(time.Hour), 10, 10)
 		conformance.OK(s, s.Jobs.Fail(s.ctx, open.ID, "", job.TimeoutFailure(), after(time.Second)))
 		s.due(after(time.Second-time.Millisecond), 10, 10)
-		s.due(after(time.Second), 10, 10, webhook.First(open.ID, after(time.Second)))
+		s.due(after(time.Second), 10, 10, webhook.First(open.ID, "acme", after(time.Second)))
 	}},
 	{"a job that its deadline ends has its attempt due", func(s *suite) {
 		j := s.accept("acme", "1", "https://example.com/hook")
 		_, err := s.Jobs.Expire(s.ctx, j.ID, after(time.Hour))
 		conformance.OK(s, err)
-		s.due(after(time.Hour), 10, 10, webhook.First(j.ID, j.Deadline))
+		s.due(after(time.Hour), 10, 10, webhook.First(j.ID, "acme", j.Deadline))
 	}},
 	{"an attempt makes the next one due at its time, and the last none", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
 		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
 		s.due(failed(1).Next.Add(-time.Millisecond), 10, 10)
-		s.due(failed(1).Next, 10, 10, webhook.Turn{Job: j.ID, Number: 2, At: failed(1).Next})
+		s.due(failed(1).Next, 10, 10, webhook.Turn{Job: j.ID, Account: "acme", Number: 2, At: failed(1).Next})
 		conformance.OK(s, s.Store.Record(s.ctx, j, webhook.Attempt{Number: 2, At: after(time.Hour), Status: 200}))
 		s.due(after(24*time.Hour), 10, 10)
 	}},
@@ -194,9 +194,9 @@ var queueTests = []test{
 		var turns []webhook.Turn
 		for i := range 5 {
 			at := after(time.Duration(i) * time.Second)
-			turns = append(turns, webhook.First(s.ended("many", fmt.Sprint(i), at).ID, at))
+			turns = append(turns, webhook.First(s.ended("many", fmt.Sprint(i), at).ID, "many", at))
 		}
-		few := webhook.First(s.ended("few", "1", after(time.Minute)).ID, after(time.Minute))
+		few := webhook.First(s.ended("few", "1", after(time.Minute)).ID, "few", after(time.Minute))
 		s.due(after(time.Hour), 2, 10, turns[0], few, turns[1])
 		s.due(after(time.Hour), 10, 3, turns[0], few, turns[1])
 		s.due(after(time.Hour), 10, 10, turns[0], few, turns[1], turns[2], turns[3], turns[4])

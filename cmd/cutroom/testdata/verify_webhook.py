@@ -1,0 +1,9 @@
+"""Verifies a webhook, read as JSON, as a receiver does, and prints its type."""
+
+import json
+import sys
+
+from standardwebhooks.webhooks import Webhook
+
+told = json.load(sys.stdin)
+print(Webhook(told["secret"]).verify(told["body"], told["headers"])["type"])

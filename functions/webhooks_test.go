@@ -1,0 +1,133 @@
+package functions_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"cutroom/shared/webhook"
+)
+
+// receiver is the webhook of a job: it keeps what it is told, and answers with a
+// status, 204 unless the test says another.
+type receiver struct {
+	url string
+
+	mu     sync.Mutex
+	status int
+	told   []*http.Request
+	bodies []string
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{status: http.StatusNoContent}
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	r.url = server.URL + "/hook"
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, _ := io.ReadAll(request.Body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told, r.bodies = append(r.told, request), append(r.bodies, string(body))
+	w.WriteHeader(r.status)
+}
+
+// queued takes the turns from the queue that can be taken now, and tells how many
+// wait for their time.
+func (w *world) queued(t *testing.T) (turns []webhook.Turn, delayed int) {
+	t.Helper()
+	client := sqs.NewFromConfig(w.cloud.Config())
+	received, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &w.turns.URL, MaxNumberOfMessages: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, message := range received.Messages {
+		var turn webhook.Turn
+		if err := json.Unmarshal([]byte(*message.Body), &turn); err != nil {
+			t.Fatal(err)
+		}
+		turns = append(turns, turn)
+	}
+	name := types.QueueAttributeNameApproximateNumberOfMessagesDelayed
+	found, err := client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &w.turns.URL, AttributeNames: []types.QueueAttributeName{name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	delayed, err = strconv.Atoi(found.Attributes[string(name)])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return turns, delayed
+}
+
+// told judges what the sample events have told the webhook: the job's end, once,
+// with a signature; and what they have queued: a first attempt, and one that is not
+// due yet.
+func (w *world) told(t *testing.T) {
+	t.Helper()
+	r := w.receiver
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.told) != 1 {
+		t.Fatalf("the webhook was told %d times", len(r.told))
+	}
+	var body struct {
+		Type string
+		Data struct {
+			ID     string `json:"job_id"`
+			Status string
+		}
+	}
+	if err := json.Unmarshal([]byte(r.bodies[0]), &body); err != nil || body.Type != "job.failed" || body.Data.ID != sampleHooked || body.Data.Status != "failed" {
+		t.Errorf("the webhook was told %s, %v", r.bodies[0], err)
+	}
+	if header := r.told[0].Header; header.Get("Webhook-Id") != "msg_01K0000000000000000000H00K" || header.Get("Webhook-Signature") == "" {
+		t.Errorf("with the header %v", header)
+	}
+	turns, delayed := w.queued(t)
+	want := webhook.First(sampleHooked, "acme", time.Date(2026, 11, 20, 12, 0, 9, 0, time.UTC))
+	if len(turns) != 1 || turns[0] != want || delayed != 1 {
+		t.Errorf("queued are %v, and %d for later; want %v", turns, delayed, want)
+	}
+}
+
+// A receiver that fails is tried again when the next attempt is due, also when the
+// function dies before it could queue that.
+func TestAWebhookThatFailsIsTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.receiver.status = http.StatusInternalServerError
+	f := w.start(t, "webhooks")
+	for _, c := range []struct {
+		event         string
+		told, delayed int
+	}{
+		{"due", 1, 1},
+		// It may have died after it recorded the attempt.
+		{"repeated", 1, 2},
+	} {
+		event, err := os.ReadFile(filepath.Join("..", "events", "webhooks", c.event+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Invoke(t.Context(), event); err != nil {
+			t.Fatal(err)
+		}
+		if turns, delayed := w.queued(t); len(w.receiver.told) != c.told || len(turns) != 0 || delayed != c.delayed {
+			t.Errorf("%s: told %d times, queued are %v, and %d for later", c.event, len(w.receiver.told), turns, delayed)
+		}
+	}
+}

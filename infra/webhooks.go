@@ -1,0 +1,97 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdaeventsources"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/job"
+)
+
+// webhooksAtOnce is how many functions send webhooks at once at most, so that
+// receivers that are slow leave the account's functions to its callers. Each sends
+// up to ten.
+const webhooksAtOnce = 10
+
+// newWebhookQueue makes the queue that holds each next attempt of a webhook until
+// it is due. It is a standard queue with the account as message group, which SQS
+// serves fairly.
+func (s *stack) newWebhookQueue() lane {
+	dead := awssqs.NewQueue(s.Stack, jsii.String("WebhookDeadLetters"), &awssqs.QueueProps{
+		QueueName:       jsii.String(s.name("webhook-dead-letters")),
+		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
+		EnforceSSL:      jsii.Bool(true),
+		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
+	})
+	queue := awssqs.NewQueue(s.Stack, jsii.String("WebhookQueue"), &awssqs.QueueProps{
+		QueueName:  jsii.String(s.name("webhooks")),
+		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
+		EnforceSSL: jsii.Bool(true),
+		// Each wait is a message of its own; this is for what a stop of the function
+		// leaves behind.
+		RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
+		// The function has a minute, six times of which Lambda asks for.
+		VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
+		DeadLetterQueue:   &awssqs.DeadLetterQueue{MaxReceiveCount: jsii.Number(maxReceives), Queue: dead},
+	})
+	return lane{queue, dead}
+}
+
+// newWebhooks starts the function webhooks by jobs that have ended and have one,
+// and by attempts that are due.
+func (s *stack) newWebhooks() {
+	webhooks := s.functions["webhooks"]
+	webhooks.AddEventSource(awslambdaeventsources.NewSqsEventSource(s.webhooks.queue, &awslambdaeventsources.SqsEventSourceProps{
+		BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true), MaxConcurrency: jsii.Number(webhooksAtOnce),
+	}))
+	// Jobs without a webhook, and all that happens before their end, neither start
+	// the function nor cost anything.
+	text := func(rule any) map[string]any { return map[string]any{"S": rule} }
+	webhooks.AddEventSource(awslambdaeventsources.NewDynamoEventSource(s.tables["jobs"], &awslambdaeventsources.DynamoEventSourceProps{
+		StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
+		BatchSize:        jsii.Number(100), BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true),
+		Filters: &[]*map[string]any{awslambda.FilterCriteria_Filter(&map[string]any{
+			"dynamodb": map[string]any{"NewImage": map[string]any{
+				"part":    text(awslambda.FilterRule_IsEqual(jsii.String("record"))),
+				"webhook": text(awslambda.FilterRule_Exists()),
+				"status":  text(awslambda.FilterRule_Or(jsii.String(string(job.Completed)), jsii.String(string(job.Failed)))),
+			}},
+		})},
+	}))
+}
+
+func (s *stack) webhookQueueURL() *string {
+	if s.Endpoint != "" {
+		return jsii.String(s.Endpoint + "/" + localAccount + "/" + s.name("webhooks"))
+	}
+	return s.webhooks.queue.QueueUrl()
+}
+
+// webhookAllow gives the setting of the same name, nil where there is none.
+func (s *stack) webhookAllow() *string {
+	if len(s.WebhookAllow) == 0 {
+		return nil
+	}
+	return jsii.String(strings.Join(s.WebhookAllow, ","))
+}
+
+// sendWebhooks is for the function that sends webhooks: it reads jobs, keeps the
+// log, queues the next attempts, and derives the secrets of accounts from the
+// service's own.
+func (s *stack) sendWebhooks() []permission {
+	return []permission{
+		s.onTable("jobs", "Query", "GetItem", "UpdateItem"),
+		{actions: []string{"sqs:SendMessage"}, resources: []*string{s.webhooks.queue.QueueArn()}},
+		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
+	}
+}
+
+// lostWebhooks counts the messages that wait for a person.
+func (s *stack) lostWebhooks() awscloudwatch.IMetric {
+	return s.webhooks.dead.MetricApproximateNumberOfMessagesVisible(metricOptions("Maximum"))
+}

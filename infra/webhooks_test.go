@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// The function is started by jobs that have ended and have a webhook, and by
+// nothing else that happens to jobs.
+func TestWebhooksAreStartedByEndedJobs(t *testing.T) {
+	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
+	found := false
+	for _, mapping := range made.of(t, "AWS::Lambda::EventSourceMapping") {
+		filters := list(at(mapping.Properties, "FilterCriteria", "Filters"))
+		pattern, _ := at(filters[0], "Pattern").(string)
+		if !strings.Contains(pattern, "webhook") {
+			continue
+		}
+		found = true
+		var got any
+		if err := json.Unmarshal([]byte(pattern), &got); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := json.Marshal(got)
+		if want := `{"dynamodb":{"NewImage":{"part":{"S":["record"]},"status":{"S":["completed","failed"]},"webhook":{"S":[{"exists":true}]}}}}`; string(text) != want {
+			t.Errorf("the filter is %s, want %s", text, want)
+		}
+	}
+	if !found {
+		t.Error("the stream of jobs starts nothing")
+	}
+	made.HasResourceProperties(jsii.String("AWS::SQS::Queue"), map[string]any{
+		"QueueName": "cutroom-dev-webhooks", "VisibilityTimeout": 360, "FifoQueue": assertions.Match_Absent(),
+		"RedrivePolicy": assertions.Match_ObjectLike(&map[string]any{"maxReceiveCount": 10}),
+	})
+}
+
+// A list of private receivers is told to what checks URLs and to what calls them,
+// which then runs in the network that reaches them.
+func TestPrivateReceiversOfWebhooks(t *testing.T) {
+	made := synthesize(t, map[string]any{
+		"worker": "none", "watch": "off", "webhookAllow": "10.1.0.0/16,hooks.corp.example",
+		"vpc": "vpc-1", "zones": "eu-central-1a", "subnets": "subnet-1", "securityGroups": "sg-1",
+	})
+	for _, f := range made.of(t, "AWS::Lambda::Function") {
+		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
+		allowed := at(f.Properties, "Environment", "Variables", "CUTROOM_WEBHOOK_ALLOW")
+		if told := allowed == "10.1.0.0/16,hooks.corp.example"; told != (name == "jobs" || name == "webhooks") {
+			t.Errorf("%s is told of %v", name, allowed)
+		}
+		if private := f.Properties["VpcConfig"] != nil; private != (name == "inference" || name == "webhooks") {
+			t.Errorf("%s is in the network: %t", name, private)
+		}
+	}
+}
