@@ -56,7 +56,7 @@ func (r *reader) gpu() gpu {
 		Max:         r.number("gpu.max", 2, 1, 100),
 		Backlog:     r.number("gpu.backlog", 2, 1, 100),
 		Idle:        r.number("gpu.idle", 15, 5, 24*60),
-		Disk:        r.number("gpu.disk", 300, 60, 16<<10),
+		Disk:        r.number("gpu.disk", 500, 60, 16<<10),
 		WarmPool:    r.number("gpu.warmPool", 0, 0, 100),
 		Models:      r.file("gpu.models"),
 		EngineImage: r.pattern("gpu.engineImage", "", `^$|`+ecrImage.String(), "an image in ECR"),

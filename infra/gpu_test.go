@@ -161,13 +161,13 @@ func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 // Instances have no public address, an encrypted disk, and metadata that tasks
 // cannot reach; nothing connects to them.
 func TestInstancesAreOutOfReach(t *testing.T) {
-	made := synthesizeGPU(t, map[string]any{"gpu.disk": "500"})
+	made := synthesizeGPU(t, map[string]any{"gpu.disk": "700"})
 	data := at(made.only(t, "AWS::EC2::LaunchTemplate"), "LaunchTemplateData")
 	if at(data, "MetadataOptions", "HttpTokens") != "required" || at(data, "MetadataOptions", "HttpPutResponseHopLimit") != 1.0 {
 		t.Errorf("metadata: %v", at(data, "MetadataOptions"))
 	}
 	disk := at(list(at(data, "BlockDeviceMappings"))[0], "Ebs")
-	if at(disk, "Encrypted") != true || at(disk, "VolumeSize") != 500.0 || at(disk, "VolumeType") != "gp3" {
+	if at(disk, "Encrypted") != true || at(disk, "VolumeSize") != 700.0 || at(disk, "VolumeType") != "gp3" {
 		t.Errorf("the disk is %v", disk)
 	}
 	if fmt.Sprint(at(list(at(data, "NetworkInterfaces"))[0], "AssociatePublicIpAddress")) != "false" {
