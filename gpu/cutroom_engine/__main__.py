@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 
@@ -45,7 +46,9 @@ def main() -> int:
             access_log=False,
             timeout_graceful_shutdown=5,
         )
-        Server(config, runner).run()
+        # It raises the signal anew once it has ended; of Ctrl-C nobody needs a trace.
+        with suppress(KeyboardInterrupt):
+            Server(config, runner).run()
     finally:
         weights.close()
     return 0

@@ -83,6 +83,7 @@ def _bucket() -> Any:
     import boto3  # only who keeps weights in S3 needs it
     from botocore.config import Config
 
-    # As many connections as parts are fetched at once.
-    config = Config(max_pool_connections=16, retries={"mode": "standard", "total_max_attempts": 6}, read_timeout=60)
+    # At least as many connections as parts are fetched at once. The server ends no
+    # sooner than a read that hangs.
+    config = Config(max_pool_connections=16, retries={"mode": "standard", "total_max_attempts": 6}, read_timeout=20)
     return boto3.client("s3", config=config)
