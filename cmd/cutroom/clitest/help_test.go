@@ -1,0 +1,74 @@
+package clitest
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden help texts anew")
+
+// What each command says of itself is what it said before. The commands of a
+// server are left out: their flags are the settings, which have tests of their own.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{
+		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs get", "jobs watch", "jobs cancel", "jobs download",
+		"files", "files ls", "files put", "files get", "files rm", "chat", "models", "quota", "usage", "token",
+		"login", "logout", "profiles", "completion",
+	} {
+		name := "cutroom"
+		if command != "" {
+			name = strings.ReplaceAll(command, " ", "-")
+		}
+		t.Run(name, func(t *testing.T) {
+			got := newShell(t, "COLUMNS=80").works(append(strings.Fields(command), "--help")...) + "\n"
+			path := filepath.Join("testdata", "help", name+".txt")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("the help is now\n%s\nand was\n%s", got, want)
+			}
+		})
+	}
+}
+
+// The scripts are what shells can read, and models are completed.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, name := range []string{"bash", "zsh", "fish"} {
+		if script := s.works("completion", name); !strings.Contains(script, program) {
+			t.Errorf("%s is given %q", name, script)
+		}
+	}
+	bash := exec.CommandContext(bounded(t), "bash", "-c", `eval "$1" && complete -p cutroom`, "bash", s.works("completion", "bash"))
+	if out, err := bash.CombinedOutput(); err != nil || !strings.Contains(string(out), program) {
+		t.Errorf("bash: %v, %s", err, out)
+	}
+	for line, want := range map[string][]string{
+		"cutroom ed":                      {"edit"},
+		"cutroom jobs d":                  {"download"},
+		"cutroom edit -m gen-im":          {"gen-image-2", "gen-image-latest"},
+		"cutroom jobs list --status comp": {"completed"},
+		"cutroom completion z":            {"zsh"},
+	} {
+		asked := newShell(t, "COMP_LINE="+line)
+		got := strings.Fields(asked.works())
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q is completed by %q, want %q", line, got, want)
+		}
+	}
+}

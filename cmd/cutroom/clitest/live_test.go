@@ -1,0 +1,377 @@
+package clitest
+
+import (
+	"bytes"
+	"errors"
+	"image/png"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"cutroom/shared/servertest"
+)
+
+// start starts a server that ends with the test.
+func start(t *testing.T) *servertest.Server {
+	t.Helper()
+	server, err := servertest.Program(program).Start(bounded(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		server.Kill()
+		if t.Failed() {
+			t.Logf("the end of the server's log:\n%s", server.Log()[max(0, len(server.Log())-4000):])
+		}
+	})
+	return server
+}
+
+// TestCommands runs every command against a server, with one group beside the
+// other.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	server := start(t)
+	here := func(t *testing.T) shell { return at(t, server.URL(), server.InferenceURL()) }
+	for name, test := range map[string]func(*testing.T, shell){
+		"image": images, "videos": videos, "batch": batch, "jobs": jobs, "files": files, "account": account, "chat": chat,
+		"terminal": bars, "login": login, "doctor": doctor,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, here(t))
+		})
+	}
+	t.Run("cut downloads", func(t *testing.T) {
+		t.Parallel()
+		cutDownload(t, server)
+	})
+}
+
+// images edits an image to each of the places that a result can go to.
+func images(t *testing.T, s shell) {
+	s.save("look.png", picture(t))
+	if path := s.works("image", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref", "look.png"); path != "look.gen-image-2.png" {
+		t.Errorf("the result is said to be at %q", path)
+	}
+	first := s.read("look.gen-image-2.png")
+	if _, err := png.Decode(bytes.NewReader(first)); err != nil {
+		t.Error(err)
+	}
+	// What is there is not replaced unasked.
+	if got := s.run("image", "look.png", "-p", "winter"); got.code != 1 || !strings.Contains(got.stderr, "--force") || strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("a result that is there: %+v", got)
+	}
+	documents := s.documents("edit", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref", "look.png", "-o", "again.png")
+	if len(documents) != 1 || documents[0]["model"] != "gen-image-2" || documents[0]["seed"] != 7.0 || documents[0]["output"] != "again.png" {
+		t.Errorf("printed %v", documents)
+	}
+	if !bytes.Equal(s.read("again.png"), first) {
+		t.Error("the same request with the same seed gave another result")
+	}
+	if out := s.works("jobs", "download", documents[0]["job_id"].(string), "-o", "-"); out != strings.TrimSuffix(string(first), "\n") {
+		t.Errorf("stdout has %d bytes, and the file %d", len(out), len(first))
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.folder, "*.part")); left != nil {
+		t.Errorf("%v is left", left)
+	}
+}
+
+func videos(t *testing.T, s shell) {
+	s.save("clips/day.mp4", clip(t, "0.4"))
+	if path := s.works("edit", "clips/day.mp4", "-m", "gen-2.1", "-p", "film noir", "--no-enhance"); path != "clips/day.gen-2.1.mp4" {
+		t.Errorf("the result is said to be at %q", path)
+	}
+	if video := s.read("clips/day.gen-2.1.mp4"); !bytes.Contains(video[:16], []byte("ftyp")) {
+		t.Errorf("the result begins with %q", video[:16])
+	}
+	made := s.run("t2v", "a storm at sea", "--resolution", "480p", "--orientation", "portrait", "--detach")
+	if made.code != 0 || !strings.HasPrefix(made.stdout, "job_") {
+		t.Fatalf("%+v", made)
+	}
+	s.works("jobs", "cancel", strings.TrimSpace(made.stdout))
+}
+
+// batch edits a folder in which one file is none of the kind.
+func batch(t *testing.T, s shell) {
+	s.save("in/a.png", picture(t))
+	s.save("in/a.jpg", picture(t))
+	s.save("in/bad.png", []byte("no picture"))
+	s.save("in/notes.txt", []byte("not media"))
+	if got := s.run("edit", "in", "-p", "anime", "--resolution", "480p"); got.code != 2 || !strings.Contains(got.stderr, "-o") {
+		t.Errorf("a folder without -o: %+v", got)
+	}
+	if got := s.run("edit", "in", "-p", "anime", "--resolution", "480p", "-o", "in"); got.code != 2 {
+		t.Errorf("results among the inputs: %+v", got)
+	}
+	got := s.run("edit", "in", "-p", "anime", "--resolution", "480p", "--jobs", "2", "-o", "out")
+	if got.code != 1 || !strings.Contains(got.stderr, "1 of 3 failed") {
+		t.Errorf("%+v", got)
+	}
+	rows := strings.Split(strings.TrimSpace(got.stdout), "\n")
+	if len(rows) != 4 || !strings.HasPrefix(rows[0], "INPUT") || !strings.Contains(rows[3], "failed") {
+		t.Errorf("the summary is\n%s", got.stdout)
+	}
+	for _, name := range []string{"out/a.gen-image-2.png", "out/a.png.gen-image-2.png"} {
+		if _, err := png.Decode(bytes.NewReader(s.read(name))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	again := s.run("edit", "in", "-p", "anime", "--resolution", "480p", "-o", "out")
+	if again.code != 1 || strings.Count(again.stdout, "skipped") != 2 {
+		t.Errorf("the same again: %+v", again)
+	}
+	if documents := s.documents("edit", "in/a.png", "in/a.jpg", "-p", "anime", "--resolution", "480p", "-o", "out"); len(documents) != 2 || documents[0]["status"] != "skipped" {
+		t.Errorf("printed %v", documents)
+	}
+}
+
+func jobs(t *testing.T, s shell) {
+	s.save("look.png", picture(t))
+	s.save("long.mp4", clip(t, "60"))
+	// The long one is cancelled while it is edited or waits.
+	long := s.works("edit", "long.mp4", "-m", "gen-vton-3.5", "--detach")
+	if cancelled := s.documents("jobs", "cancel", long)[0]; cancelled["status"] != "failed" || cancelled["error"].(map[string]any)["code"] != "cancelled" {
+		t.Errorf("the cancelled job is %v", cancelled)
+	}
+	if got := s.run("jobs", "watch", long); got.code != 6 || !strings.Contains(got.stderr, "cancelled") {
+		t.Errorf("watching a job that failed: %+v", got)
+	}
+	if got := s.run("jobs", "download", long, "-o", "x.mp4"); got.code != 1 || strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("the result of a job that failed: %+v", got)
+	}
+
+	id := s.works("image", "look.png", "-p", "winter", "--resolution", "480p", "--detach")
+	if got := s.run("jobs", "watch", id, "-o", "out.png"); got.code != 0 || got.stdout != "out.png\n" {
+		t.Errorf("%+v", got)
+	}
+	if states := s.documents("jobs", "watch", id); len(states) != 1 || states[0]["status"] != "completed" {
+		t.Errorf("watching what is done printed %v", states)
+	}
+	s.works("jobs", "download", id, "-o", "same.png")
+	if !bytes.Equal(s.read("out.png"), s.read("same.png")) {
+		t.Error("two downloads differ")
+	}
+	if shown := s.works("jobs", "get", id); !strings.Contains(shown, id) || !strings.Contains(shown, "completed") {
+		t.Errorf("jobs get printed %s", shown)
+	}
+	if cancelled := s.run("jobs", "cancel", id); cancelled.code != 1 {
+		t.Errorf("cancelling what is done: %+v", cancelled)
+	}
+	if list := s.documents("jobs", "--status", "failed", "-m", "gen-vton-3.5"); len(list) != 1 || list[0]["job_id"] != long {
+		t.Errorf("the failed jobs are %v", list)
+	}
+	if table := s.works("jobs", "--limit", "1000"); !strings.Contains(table, id) || !strings.Contains(table, long) {
+		t.Errorf("the jobs are\n%s", table)
+	}
+}
+
+func files(t *testing.T, s shell) {
+	s.save("look.png", picture(t))
+	ids := strings.Fields(s.works("files", "put", "look.png", "look.png", "--ttl", "3600"))
+	if len(ids) != 2 {
+		t.Fatalf("two files gave %q", ids)
+	}
+	if file := s.documents("files", "get", ids[0])[0]; file["filename"] != "look.png" || file["size_bytes"] != float64(len(picture(t))) {
+		t.Errorf("the reference is %v", file)
+	}
+	// An input may be a stored file; the result is named after it.
+	if path := s.works("edit", ids[0], "-m", "gen-image-2", "-p", "winter", "--resolution", "480p", "-o", "stored.png"); path != "stored.png" {
+		t.Errorf("the result is said to be at %q", path)
+	}
+	if table := s.works("files"); !strings.Contains(table, ids[0]) || !strings.Contains(table, "image/png") {
+		t.Errorf("the files are\n%s", table)
+	}
+	if list := s.documents("files", "ls", "--limit", "1"); len(list) != 1 || list[0]["id"] != ids[1] {
+		t.Errorf("the newest file is %v", list)
+	}
+	s.works(append([]string{"files", "rm"}, ids...)...)
+	if got := s.run("files", "get", ids[0]); got.code != 4 {
+		t.Errorf("a deleted file: %+v", got)
+	}
+}
+
+func account(t *testing.T, s shell) {
+	if quota := s.documents("quota")[0]; quota["limit"] != 5.0 || quota["active"] != 0.0 {
+		t.Errorf("the quota is %v", quota)
+	}
+	made := s.run("token", "--expires", "120", "-m", "gen-2.5")
+	if made.code != 0 || !strings.HasPrefix(made.stdout, "ek_") || strings.Count(made.stdout, "\n") != 1 {
+		t.Fatalf("%+v", made)
+	}
+	// A client token may not do everything.
+	if got := s.with("CUTROOM_API_KEY=" + strings.TrimSpace(made.stdout)).run("token"); got.code != 3 {
+		t.Errorf("a token by a token: %+v", got)
+	}
+	names := map[any]any{}
+	for _, model := range s.documents("models") {
+		names[model["id"]] = model["service"]
+	}
+	if names["gen-2.5"] != "media" || names["cutroom-echo"] != "inference" {
+		t.Errorf("the models are %v", names)
+	}
+	if table := s.works("models"); !strings.Contains(table, "gen-latest") {
+		t.Errorf("the models are\n%s", table)
+	}
+}
+
+func chat(t *testing.T, s shell) {
+	if said := s.works("chat", "hello", "there"); !strings.Contains(said, "“hello there”") {
+		t.Errorf("it said %q", said)
+	}
+	if piped := s.feed("from a pipe\n", "chat", "-m", "cutroom-echo"); piped.code != 0 || !strings.Contains(piped.stdout, "“from a pipe”") {
+		t.Errorf("%+v", piped)
+	}
+	if answer := s.documents("chat", "hello")[0]; answer["object"] != "chat.completion" {
+		t.Errorf("the answer is %v", answer)
+	}
+	if got := s.run("chat", "hello", "-m", "nobody", "--json"); got.code != 4 || !strings.Contains(got.stderr, `"code":"model_not_found"`) {
+		t.Errorf("an unknown model: %+v", got)
+	}
+	if used := s.documents("usage"); len(used) != 1 || used[0]["model"] != "cutroom-echo" {
+		t.Errorf("the usage is %v", used)
+	}
+}
+
+// bars are shown on a terminal, each of the three.
+func bars(t *testing.T, s shell) {
+	s.save("look.png", picture(t))
+	opened := s.open("image", "look.png", "-p", "winter", "--resolution", "480p")
+	if code := opened.wait(); code != 0 {
+		t.Fatalf("exit code %d: %q", code, opened.screen)
+	}
+	for _, shown := range []string{"upload", "edit", "100%", "download", "\x1b[", "look.gen-image-2.png\r\n"} {
+		if !strings.Contains(opened.screen.String(), shown) {
+			t.Errorf("the screen never showed %q: %q", shown, opened.screen)
+		}
+	}
+	quiet := s.open("files", "put", "look.png", "--json")
+	if code := quiet.wait(); code != 0 || strings.Contains(quiet.screen.String(), "\x1b") {
+		t.Errorf("with --json: exit code %d, %q", code, quiet.screen)
+	}
+}
+
+// login keeps a key in a profile, for its owner alone, and only one that works.
+func login(t *testing.T, s shell) {
+	target, gateway := s.setting("CUTROOM_URL"), s.setting("CUTROOM_INFERENCE_URL")
+	user := newShell(t)
+	kept := filepath.Join(user.folder, ".config", "cutroom", "config.yaml")
+	args := []string{"login", "--profile", "work", "--url", target, "--inference-url", gateway}
+	if got := user.feed("ck_not_this_one\n", args...); got.code != 3 {
+		t.Errorf("a key that does not work: %+v", got)
+	}
+	if _, err := os.Stat(kept); !os.IsNotExist(err) {
+		t.Error("it was kept")
+	}
+	if got := user.feed("", args...); got.code != 2 {
+		t.Errorf("no key: %+v", got)
+	}
+	typed := user.open(args...)
+	typed.waitFor("Key: ", 1)
+	typed.press(servertest.Key + "\r")
+	if code := typed.wait(); code != 0 || strings.Contains(typed.screen.String(), servertest.Key) {
+		t.Errorf("exit code %d: %q", code, typed.screen)
+	}
+	if info, err := os.Stat(kept); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	user.works("quota", "--profile", "work")
+	user = user.with("CUTROOM_PROFILE=work")
+	user.works("quota")
+	if got := user.works("profiles"); !strings.Contains(got, target) || strings.Contains(got, servertest.Key) {
+		t.Errorf("the profiles are %s", got)
+	}
+	// The key is for the profile's server alone.
+	if got := user.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 || !strings.Contains(got.stderr, "no key is known") {
+		t.Errorf("another server: %+v", got)
+	}
+	user.works("logout")
+	if got := user.run("quota"); got.code != 2 {
+		t.Errorf("a profile that is forgotten: %+v", got)
+	}
+}
+
+func doctor(t *testing.T, s shell) {
+	s = s.with("AWS_EC2_METADATA_DISABLED=true", "AWS_REGION=", "AWS_DEFAULT_REGION=", "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
+	states := map[any]any{}
+	for _, found := range s.documents("doctor") {
+		states[found["check"]] = found["state"]
+	}
+	for check, want := range map[string]string{
+		"ffmpeg": "ok", "data": "ok", "address": "ok", "engine": "ok", "upstream": "ok", "aws": "warn", "server": "ok", "key": "ok",
+	} {
+		if states[check] != want {
+			t.Errorf("%s is %v, want %s", check, states[check], want)
+		}
+	}
+	s = s.with("PATH="+t.TempDir(), "CUTROOM_ENGINE=http://127.0.0.1:1", "CUTROOM_ADDR="+strings.TrimPrefix(s.setting("CUTROOM_INFERENCE_URL"), "http://"), "CUTROOM_API_KEY=ck_not_this_one")
+	got := s.run("doctor")
+	if got.code != 1 || !strings.Contains(got.stderr, "3 of") {
+		t.Errorf("%+v", got)
+	}
+	for _, line := range []string{"fail  ffmpeg", "fail  engine", "a Cutroom serves at", "fail  key", "cutroom login"} {
+		if !strings.Contains(got.stdout, line) {
+			t.Errorf("it does not say %q:\n%s", line, got.stdout)
+		}
+	}
+}
+
+// setting is the value of one of the shell's settings.
+func (s shell) setting(name string) string {
+	value := ""
+	for _, setting := range s.settings {
+		if found, is := strings.CutPrefix(setting, name+"="); is {
+			value = found
+		}
+	}
+	return value
+}
+
+// cutDownload has the network break in the middle of a result.
+func cutDownload(t *testing.T, server *servertest.Server) {
+	target, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	var cuts atomic.Int32
+	proxy.ModifyResponse = func(response *http.Response) error {
+		if strings.HasSuffix(response.Request.URL.Path, "/content") && cuts.Add(1) == 1 {
+			response.Body = &brokenBody{response.Body, 1000}
+		}
+		return nil
+	}
+	through := httptest.NewServer(proxy)
+	defer through.Close()
+	s := at(t, through.URL, server.InferenceURL())
+	s.save("look.png", picture(t))
+	done := s.documents("image", "look.png", "-p", "winter", "--resolution", "480p")[0]
+	s.with("CUTROOM_URL="+server.URL()).works("jobs", "download", done["job_id"].(string), "-o", "uncut.png")
+	if !bytes.Equal(s.read("look.gen-image-2.png"), s.read("uncut.png")) || cuts.Load() != 2 {
+		t.Errorf("what was put together is not what was sent, in %d parts", cuts.Load())
+	}
+}
+
+// brokenBody breaks after some bytes.
+type brokenBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *brokenBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, errors.New("the network broke")
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}

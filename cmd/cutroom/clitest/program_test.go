@@ -1,0 +1,254 @@
+// Package clitest runs the command line as people and scripts do: through pipes
+// and through a terminal, against a server on this machine.
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"image"
+	"image/png"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"cutroom/shared/programtest"
+	"cutroom/shared/servertest"
+)
+
+var program string
+
+func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program)) }
+
+// patience bounds every wait of a test. It is there for a test that would never
+// end, and judges no speed.
+const patience = 2 * time.Minute
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// shell is where commands are typed: a folder, and settings.
+type shell struct {
+	t        *testing.T
+	folder   string
+	settings []string
+}
+
+// newShell is a shell in an empty folder, of a user without a profile.
+func newShell(t *testing.T, settings ...string) shell {
+	t.Helper()
+	folder := t.TempDir()
+	return shell{t, folder, append([]string{"HOME=" + folder, "XDG_CONFIG_HOME=", "TERM=xterm", "TZ=UTC"}, settings...)}
+}
+
+// at is a shell that calls the services at the URLs.
+func at(t *testing.T, url, inferenceURL string) shell {
+	t.Helper()
+	return newShell(t, "CUTROOM_URL="+url, "CUTROOM_INFERENCE_URL="+inferenceURL, "CUTROOM_API_KEY="+servertest.Key)
+}
+
+// with is the shell with more settings; of a variable that is named twice the last
+// one counts.
+func (s shell) with(settings ...string) shell {
+	s.settings = slices.Concat(s.settings, settings)
+	return s
+}
+
+func (s shell) command(args []string) *exec.Cmd {
+	command := exec.CommandContext(bounded(s.t), program, args...)
+	command.Dir = s.folder
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "CUTROOM_") && !strings.HasPrefix(variable, "COMP_") {
+			command.Env = append(command.Env, variable)
+		}
+	}
+	command.Env = append(command.Env, s.settings...)
+	command.WaitDelay = 5 * time.Second
+	return command
+}
+
+// ended is how a command ended.
+type ended struct {
+	stdout, stderr string
+	code           int
+}
+
+// run runs a command through pipes, to its end.
+func (s shell) run(args ...string) ended { s.t.Helper(); return s.feed("", args...) }
+
+// feed is run with something to read.
+func (s shell) feed(stdin string, args ...string) ended {
+	s.t.Helper()
+	var stdout, stderr bytes.Buffer
+	command := s.command(args)
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.t.Fatalf("cutroom %s: %v", strings.Join(args, " "), err)
+	}
+	written := stderr.String()
+	if !slices.Contains(args, "-") { // where stdout is no picture
+		written += stdout.String()
+	}
+	if strings.Contains(written, "\x1b") {
+		s.t.Errorf("cutroom %s wrote for a terminal: %q %q", strings.Join(args, " "), &stdout, &stderr)
+	}
+	return ended{stdout.String(), stderr.String(), command.ProcessState.ExitCode()}
+}
+
+// works is run for a command that succeeds; it gives stdout without its last end
+// of line.
+func (s shell) works(args ...string) string {
+	s.t.Helper()
+	got := s.run(args...)
+	if got.code != 0 {
+		s.t.Fatalf("cutroom %s: %+v", strings.Join(args, " "), got)
+	}
+	return strings.TrimSuffix(got.stdout, "\n")
+}
+
+// documents is works with --json; it gives the documents of stdout.
+func (s shell) documents(args ...string) []map[string]any {
+	s.t.Helper()
+	var documents []map[string]any
+	for line := range strings.Lines(s.works(append(args, "--json")...)) {
+		var document map[string]any
+		if err := json.Unmarshal([]byte(line), &document); err != nil {
+			s.t.Fatalf("cutroom %s --json printed %q: %v", strings.Join(args, " "), line, err)
+		}
+		documents = append(documents, document)
+	}
+	return documents
+}
+
+// save writes a file in the shell's folder.
+func (s shell) save(name string, content []byte) {
+	s.t.Helper()
+	path := filepath.Join(s.folder, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s shell) read(name string) []byte {
+	s.t.Helper()
+	content, err := os.ReadFile(filepath.Join(s.folder, name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return content
+}
+
+// terminal is a command that runs on a terminal.
+type terminal struct {
+	t       *testing.T
+	command *exec.Cmd
+	keys    *os.File
+	screen  *programtest.Output
+	// read is closed once all of the screen was read.
+	read chan struct{}
+}
+
+// open runs a command on a terminal of 100 columns.
+func (s shell) open(args ...string) *terminal {
+	s.t.Helper()
+	command := s.command(args)
+	keys, err := pty.StartWithSize(command, &pty.Winsize{Rows: 30, Cols: 100})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	opened := &terminal{s.t, command, keys, &programtest.Output{}, make(chan struct{})}
+	go func() {
+		defer close(opened.read)
+		_, _ = io.Copy(opened.screen, keys) // ends with the program, by an error on Linux
+	}()
+	s.t.Cleanup(func() {
+		_ = command.Process.Kill() // it may have ended
+		keys.Close()
+		<-opened.read
+	})
+	return opened
+}
+
+// waitFor waits until the screen shows a text, as often as it is said.
+func (o *terminal) waitFor(text string, times int) {
+	o.t.Helper()
+	ctx := bounded(o.t)
+	for {
+		more := o.screen.More()
+		if strings.Count(o.screen.String(), text) >= times {
+			return
+		}
+		select {
+		case <-more:
+		case <-o.read:
+			if strings.Count(o.screen.String(), text) < times {
+				o.t.Fatalf("the program ended without %q: %q", text, o.screen)
+			}
+		case <-ctx.Done():
+			o.t.Fatalf("the screen never showed %q: %q", text, o.screen)
+		}
+	}
+}
+
+// press types keys.
+func (o *terminal) press(keys string) {
+	o.t.Helper()
+	if _, err := io.WriteString(o.keys, keys); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// wait waits for the program's end, and gives its exit code.
+func (o *terminal) wait() int {
+	o.t.Helper()
+	_ = o.command.Wait() // how it ended is in ProcessState
+	select {
+	case <-o.read:
+	case <-bounded(o.t).Done():
+		o.t.Fatal("the terminal stays open")
+	}
+	return o.command.ProcessState.ExitCode()
+}
+
+// picture is a small PNG.
+func picture(t *testing.T) []byte {
+	t.Helper()
+	var encoded bytes.Buffer
+	if err := png.Encode(&encoded, image.NewGray(image.Rect(0, 0, 64, 36))); err != nil {
+		t.Fatal(err)
+	}
+	return encoded.Bytes()
+}
+
+// clip is a video of some frames.
+func clip(t *testing.T, seconds string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "clip.mp4")
+	out, err := exec.CommandContext(bounded(t), "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=64x36:rate=10:duration="+seconds,
+		"-pix_fmt", "yuv420p", path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("ffmpeg: %v\n%s", err, out)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
