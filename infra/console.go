@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudfront"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudfrontorigins"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3deployment"
+	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/console"
+	"cutroom/shared/model"
+)
+
+// formOfFunction is how large a file may be in a form that a function takes, in
+// bytes: what API Gateway and Lambda carry is 6 MB, in which it is base64. Larger
+// ones go from the console by a signed URL.
+const formOfFunction = 4 << 20
+
+// newConsole serves the console from a private bucket through CloudFront, where
+// the options ask for it.
+func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
+	if !s.Console {
+		return nil
+	}
+	bucket := awss3.NewBucket(s.Stack, jsii.String("ConsoleFiles"), &awss3.BucketProps{
+		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
+		Encryption:        awss3.BucketEncryption_S3_MANAGED,
+		EnforceSSL:        jsii.Bool(true),
+		MinimumTLSVersion: jsii.Number(1.2),
+		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
+		RemovalPolicy:     awscdk.RemovalPolicy_DESTROY, // the deploy writes it anew
+	})
+	suppress(bucket, "AwsSolutions-S1", "What the bucket holds is public: the same page for everyone, without any data.")
+
+	properties := &awscloudfront.DistributionProps{
+		Comment:           jsii.String("Console of Cutroom, stage " + s.Stage),
+		DefaultRootObject: jsii.String(console.Index),
+		DefaultBehavior: &awscloudfront.BehaviorOptions{
+			Origin:                awscloudfrontorigins.S3BucketOrigin_WithOriginAccessControl(bucket, nil),
+			ViewerProtocolPolicy:  awscloudfront.ViewerProtocolPolicy_REDIRECT_TO_HTTPS,
+			CachePolicy:           awscloudfront.CachePolicy_CACHING_OPTIMIZED(),
+			ResponseHeadersPolicy: s.consoleHeaders(s.originOf(media, s.Media), s.originOf(inference, s.Inference)),
+			Compress:              jsii.Bool(true),
+		},
+		HttpVersion:            awscloudfront.HttpVersion_HTTP2_AND_3,
+		MinimumProtocolVersion: awscloudfront.SecurityPolicyProtocol_TLS_V1_2_2021,
+		PriceClass:             awscloudfront.PriceClass_PRICE_CLASS_100,
+	}
+	if s.ConsoleDomain.set() {
+		properties.DomainNames = jsii.Strings(s.ConsoleDomain.Name)
+		properties.Certificate = awscertificatemanager.Certificate_FromCertificateArn(s.Stack, jsii.String("ConsoleCertificate"), jsii.String(s.ConsoleDomain.Certificate))
+	}
+	distribution := awscloudfront.NewDistribution(s.Stack, jsii.String("Console"), properties)
+	suppress(distribution, "AwsSolutions-CFR1", "Where people may use the console from is the deployer's to say; the APIs ask for a key wherever a call comes from.")
+	suppress(distribution, "AwsSolutions-CFR2", "The page is static and the same for everyone; what it calls has limits of its own.")
+	suppress(distribution, "AwsSolutions-CFR3", "Access logs of the page would tell who has read it and nothing else; calls are logged by the APIs.")
+	if !s.ConsoleDomain.set() {
+		suppress(distribution, "AwsSolutions-CFR4", "CloudFront's own name comes with CloudFront's own choice of TLS; with consoleDomain it is 1.2 at least.")
+	}
+	if err := s.fillConsole(bucket, *s.urlOf(media, s.Media), *s.urlOf(inference, s.Inference)); err != nil {
+		return err
+	}
+	address := distribution.DistributionDomainName()
+	if s.ConsoleDomain.set() {
+		s.output("ConsoleDomainTarget", "What the name of Console has to be an alias of", address)
+		address = jsii.String(s.ConsoleDomain.Name)
+	}
+	s.output("ConsoleUrl", "URL of the console", join("https://", address))
+	return nil
+}
+
+// consoleHeaders are the header fields of the page, which may call the two APIs
+// and send large files to the bucket of blobs.
+func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHeadersPolicy {
+	blobs := join("https://", s.bucketName(), jsii.String(".s3."), s.Region(), jsii.String("."), s.UrlSuffix())
+	return awscloudfront.NewResponseHeadersPolicy(s.Stack, jsii.String("ConsoleHeaders"), &awscloudfront.ResponseHeadersPolicyProps{
+		Comment: jsii.String("Console of Cutroom, stage " + s.Stage),
+		SecurityHeadersBehavior: &awscloudfront.ResponseSecurityHeadersBehavior{
+			ContentSecurityPolicy: &awscloudfront.ResponseHeadersContentSecurityPolicy{
+				ContentSecurityPolicy: jsii.String(console.Policy(media, inference, *blobs)), Override: jsii.Bool(true),
+			},
+			ContentTypeOptions: &awscloudfront.ResponseHeadersContentTypeOptions{Override: jsii.Bool(true)},
+			FrameOptions:       &awscloudfront.ResponseHeadersFrameOptions{FrameOption: awscloudfront.HeadersFrameOption_DENY, Override: jsii.Bool(true)},
+			ReferrerPolicy:     &awscloudfront.ResponseHeadersReferrerPolicy{ReferrerPolicy: awscloudfront.HeadersReferrerPolicy_NO_REFERRER, Override: jsii.Bool(true)},
+			StrictTransportSecurity: &awscloudfront.ResponseHeadersStrictTransportSecurity{
+				AccessControlMaxAge: awscdk.Duration_Days(jsii.Number(365)), Override: jsii.Bool(true),
+			},
+		},
+	})
+}
+
+// originOf gives the origin of an API, whose URL has a path where it has no name
+// of its own.
+func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
+	if d.set() {
+		return "https://" + d.Name
+	}
+	return *join("https://", rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix())
+}
+
+// fillConsole puts the page's files and its settings into the bucket.
+func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error {
+	catalog, err := s.catalog()
+	if err != nil {
+		return err
+	}
+	settings := console.Settings{
+		BaseURL: media, InferenceURL: inference, DocsURL: media + "/docs",
+		MaxUpload: formOfFunction, Models: console.Models(catalog),
+	}
+	if s.Ingest == "fargate" {
+		settings.MaxUpload = int64(s.MaxUpload)
+	}
+	if s.Realtime {
+		settings.RealtimeURL = "https://" + s.RealtimeDomain.Name + "/realtime"
+	}
+	// As text, in which CDK leaves room for what is known only once it is deployed.
+	described, err := json.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "console-*")
+	if err != nil {
+		return err
+	}
+	// CDK has copied it when the deployment is made.
+	defer os.RemoveAll(folder)
+	files, err := console.Files()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := os.WriteFile(filepath.Join(folder, file.Name), file.Content, 0o644); err != nil {
+			return fmt.Errorf("copy the console: %w", err)
+		}
+	}
+	awss3deployment.NewBucketDeployment(s.Stack, jsii.String("ConsoleDeployment"), &awss3deployment.BucketDeploymentProps{
+		Sources: &[]awss3deployment.ISource{
+			awss3deployment.Source_Asset(jsii.String(folder), nil),
+			awss3deployment.Source_Data(jsii.String(console.SettingsFile), jsii.String(string(described)), nil),
+		},
+		DestinationBucket: bucket,
+		// Asked for again each time, so that the files of two versions are never
+		// mixed.
+		CacheControl:   &[]awss3deployment.CacheControl{awss3deployment.CacheControl_NoCache()},
+		RetainOnDelete: jsii.Bool(false),
+		MemoryLimit:    jsii.Number(256),
+		LogGroup: awslogs.NewLogGroup(s.Stack, jsii.String("ConsoleDeploymentLogs"), &awslogs.LogGroupProps{
+			Retention: awslogs.RetentionDays_ONE_MONTH, RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+		}),
+	})
+	for _, child := range *s.Stack.Node().Children() {
+		if strings.HasPrefix(*child.Node().Id(), "Custom::CDKBucketDeployment") {
+			const why = "The function is CDK's own, which copies the page's files when a deploy changes them."
+			for _, rule := range []string{"AwsSolutions-IAM4", "AwsSolutions-IAM5", "AwsSolutions-L1"} {
+				suppress(child, rule, why)
+			}
+		}
+	}
+	return nil
+}
+
+// catalog is the one that the deploy has.
+func (s *stack) catalog() (*model.Catalog, error) {
+	if s.Catalog == "" {
+		return model.Default(s.Family)
+	}
+	source, err := os.ReadFile(s.Catalog)
+	if err != nil {
+		return nil, fmt.Errorf("read the catalog: %w", err)
+	}
+	return model.Parse(source, s.Family)
+}
+
+// join gives a text of parts that are known only once it is deployed.
+func join(first string, parts ...*string) *string {
+	all := append([]*string{jsii.String(first)}, parts...)
+	return awscdk.Fn_Join(jsii.String(""), &all)
+}
