@@ -49,15 +49,16 @@ func TestMain(m *testing.M) {
 
 // What the events in events/ speak of.
 const (
-	sampleKey     = "ck_sample_events"
-	sampleClip    = "file_0BxSampleClip0000000000000"
-	sampleOld     = "file_0BxSampleOld00000000000000"
-	sampleEnded   = "file_0BxSampleEnded0000000000000"
-	sampleGone    = "file_0BxSampleGone0000000000000"
-	samplePromise = "file_0BxSampleSigned00000000000"
-	sampleDone    = "job_01K00000000000000000000D0E"
-	samplePending = "job_01K00000000000000000000PEN"
-	sampleHooked  = "job_01K0000000000000000000H00K"
+	sampleKey       = "ck_sample_events"
+	sampleClip      = "file_0BxSampleClip0000000000000"
+	sampleOld       = "file_0BxSampleOld00000000000000"
+	sampleEnded     = "file_0BxSampleEnded0000000000000"
+	sampleGone      = "file_0BxSampleGone0000000000000"
+	samplePromise   = "file_0BxSampleSigned00000000000"
+	sampleDone      = "job_01K00000000000000000000D0E"
+	samplePending   = "job_01K00000000000000000000PEN"
+	sampleCancelled = "job_01K000000000000000000CANCE"
+	sampleHooked    = "job_01K0000000000000000000H00K"
 )
 
 // world is a local AWS with what the events speak of in it.
@@ -155,7 +156,7 @@ func (w *world) fill(t *testing.T) {
 		must(w.files.Create(ctx, f, 0))
 	}
 	for _, id := range []string{
-		sampleDone, samplePending, "job_01K0000000000000000000L0ST", "job_01K000000000000000000AB0RT", "job_01K000000000000000000FA11D", "job_01K000000000000000000T1MED",
+		sampleDone, samplePending, sampleCancelled, "job_01K0000000000000000000L0ST", "job_01K000000000000000000AB0RT", "job_01K000000000000000000FA11D", "job_01K000000000000000000T1MED",
 	} {
 		must(w.jobs.Accept(ctx, job.Job{
 			ID: id, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
