@@ -90,8 +90,12 @@ func (m *Machine) Stop(ctx context.Context, id string) error {
 	_, err := m.client.StopExecution(ctx, &sfn.StopExecutionInput{
 		ExecutionArn: &execution, Error: aws.String(string(job.Cancelled)),
 	})
-	var unknown *types.ExecutionDoesNotExist
-	if err == nil || errors.As(err, &unknown) {
+	var (
+		unknown *types.ExecutionDoesNotExist
+		// The local AWS answers so about an execution that does not run.
+		ended *types.ValidationException
+	)
+	if err == nil || errors.As(err, &unknown) || errors.As(err, &ended) {
 		return nil
 	}
 	return fmt.Errorf("stepfn: stop the execution of job %s: %w", id, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -86,6 +87,41 @@ func TestDispatch(t *testing.T) {
 			t.Errorf("the timeout is %d s, want 585", input.Timeout)
 		}
 	})
+}
+
+// A job that was cancelled is not waited for any more, however often that is
+// asked for; a task of its execution is nobody's then.
+func TestStop(t *testing.T) {
+	cloud := awstest.Start(t)
+	arn, queue := newMachine(t, cloud)
+	machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
+	if err := machine.Dispatch(t.Context(), newJob()); err != nil {
+		t.Fatal(err)
+	}
+	var message struct{ Token string }
+	if err := json.Unmarshal([]byte(*receive(t, cloud, queue).Body), &message); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := machine.Stop(t.Context(), "job_1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execution := strings.Replace(arn, ":stateMachine:", ":execution:", 1) + ":job_1"
+	stopped, err := sfn.NewFromConfig(cloud.Config()).DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+	if err != nil || stopped.Status != sfntypes.ExecutionStatusAborted {
+		t.Errorf("the execution is %+v, %v", stopped, err)
+	}
+	err = stepfn.NewTasks(cloud.Config()).Succeed(t.Context(), message.Token, "n1", job.Result{})
+	if !fault.Is(err, fault.Conflict) {
+		t.Errorf("the result of its task: %v, want a conflict", err)
+	}
+	if err := machine.Stop(t.Context(), "job_that_never_was"); err != nil {
+		t.Errorf("an execution that is not there: %v", err)
+	}
+	if err := stepfn.NewMachine(cloud.Proxy(t, 1, awstest.Faults{Failed: 1}).Config(), arn, nil).Stop(t.Context(), "job_1"); err == nil {
+		t.Error("errors inside AWS went unseen")
+	}
 }
 
 // Only what says for certain that no execution was started is a fault.
