@@ -37,7 +37,9 @@ func (c *Client) Complete(ctx context.Context, chat Chat) (json.RawMessage, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.fetch(ctx, c.inference(http.MethodPost, "/v1/chat/completions", encoded))
+	request := c.inference(http.MethodPost, "/v1/chat/completions", encoded)
+	request.silence = longSilence
+	return c.fetch(ctx, request)
 }
 
 // streamedChat is a Chat whose answer comes in pieces.

@@ -22,10 +22,11 @@ import (
 )
 
 const (
-	// idle is how long a connection may show no byte in either direction. The
-	// longest silence of the service is that of an image edit, which is waited for
-	// for 60 s (decisions.md, "Jobs").
-	idle = 2 * time.Minute
+	// silence is how long a connection may show no byte in either direction: the
+	// services keep their streams alive in less, and answer other calls sooner.
+	silence = 2 * time.Minute
+	// longSilence is the same for an answer of a model that comes whole.
+	longSilence = 15 * time.Minute
 	// maxAnswer bounds an answer that is read whole, in bytes. A page of 1,000 jobs
 	// is far smaller.
 	maxAnswer = 32 << 20
@@ -108,6 +109,10 @@ func keepKey(request *http.Request, via []*http.Request) error {
 // "Authentication").
 const keyHeader = "x-api-key"
 
+// idempotencyHeader names a call that creates something, so that the service knows
+// its repetition.
+const idempotencyHeader = "Idempotency-Key"
+
 // call is one request.
 type call struct {
 	method, url string
@@ -116,6 +121,8 @@ type call struct {
 	body *body
 	// repeatable says that the call may reach the service twice and counts once.
 	repeatable bool
+	// silence is how long the service may say nothing, where it is not the usual.
+	silence time.Duration
 }
 
 // media is a call of the media service.
@@ -130,7 +137,7 @@ func (c *Client) media(method, path string, b *body) call {
 
 // creating marks a call as one that the service can tell from its repetition.
 func (c *Client) creating(request call) call {
-	request.header.Set("Idempotency-Key", c.NewID())
+	request.header.Set(idempotencyHeader, c.NewID())
 	request.repeatable = true
 	return request
 }

@@ -191,6 +191,8 @@ func TestRepetitions(t *testing.T) {
 		"a read that never works":             {read, []http.HandlerFunc{status(503, "")}, 4, false},
 		"a job over a broken connection":      {create, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
 		"a job for a server that stops":       {create, []http.HandlerFunc{status(503, ""), status(200, job)}, 2, true},
+		"a job whose earlier try goes on":     {create, []http.HandlerFunc{hangUp, status(409, "", "Retry-After", "1"), status(200, job)}, 3, true},
+		"a job whose key was used":            {create, []http.HandlerFunc{status(409, "")}, 1, false},
 		"a job that is refused":               {create, []http.HandlerFunc{status(422, "")}, 1, false},
 		"a job for a server with a bug":       {create, []http.HandlerFunc{status(500, "")}, 1, false},
 		"a chat that is one of too many":      {chat, []http.HandlerFunc{status(429, ""), status(200, "{}")}, 2, true},

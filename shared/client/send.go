@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -47,6 +48,11 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 		switch refusal.Status {
 		case http.StatusTooManyRequests:
 			// Nothing was done: any call may follow.
+		case http.StatusConflict:
+			// An earlier try of this very call is still under way.
+			if request.header.Get(idempotencyHeader) == "" || refusal.RetryAfter == 0 {
+				return 0, false
+			}
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			if !request.repeatable {
 				return 0, false
@@ -71,7 +77,7 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 
 // once sends a call one time.
 func (c *Client) once(ctx context.Context, request call) (*http.Response, error) {
-	guarded, guard := watch(ctx)
+	guarded, guard := watch(ctx, cmp.Or(request.silence, silence))
 	response, err := c.exchange(guarded, guard, request)
 	if err != nil {
 		guard.end()
@@ -133,21 +139,22 @@ func sleep(ctx context.Context, pause time.Duration) error {
 }
 
 // errSilent ends a call whose connection moves nothing any more.
-var errSilent = errors.New("nothing was heard for " + idle.String())
+var errSilent = errors.New("the server has said nothing for too long")
 
 // guard ends a call when its connection has been silent for too long.
 type guard struct {
+	limit  time.Duration
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 }
 
-func watch(ctx context.Context) (context.Context, *guard) {
+func watch(ctx context.Context, limit time.Duration) (context.Context, *guard) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return ctx, &guard{time.AfterFunc(idle, func() { cancel(errSilent) }), cancel}
+	return ctx, &guard{limit, time.AfterFunc(limit, func() { cancel(errSilent) }), cancel}
 }
 
 // alive tells that something was heard.
-func (g *guard) alive() { g.timer.Reset(idle) }
+func (g *guard) alive() { g.timer.Reset(g.limit) }
 
 func (g *guard) end() {
 	g.timer.Stop()

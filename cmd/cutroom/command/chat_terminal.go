@@ -160,10 +160,7 @@ type lineReader struct {
 }
 
 func newLineReader(input *os.File, output io.Writer) *lineReader {
-	return &lineReader{input, term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{input, output}, "> ")}
+	return &lineReader{input, term.NewTerminal(readWriter{input, output}, "> ")}
 }
 
 // read gives the next line; several that are pasted at once are one. Until it

@@ -136,7 +136,7 @@ func (e *editor) edit(ctx context.Context, edit client.Edit, input, output strin
 	if e.order.Detach {
 		return done, nil
 	}
-	if !e.session.isTerminal(e.session.Err) && tracker.display.bars == nil {
+	if tracker.display.bars == nil {
 		e.session.note("%s is the job %s", printable(first(input, edit.Model)), job.ID)
 	}
 	return e.await(ctx, done, output, tracker)
@@ -146,7 +146,7 @@ func (e *editor) edit(ctx context.Context, edit client.Edit, input, output strin
 func (e *editor) await(ctx context.Context, done result, output string, tracker *tracker) (result, error) {
 	job, err := e.client.AwaitJob(ctx, done.JobID, tracker.editing)
 	if errors.Is(err, context.Canceled) {
-		return done, &InterruptedError{done.JobID}
+		return done, &InterruptedError{JobID: done.JobID}
 	}
 	if err != nil {
 		return done, err
@@ -169,7 +169,10 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 func downloadError(id, output string, err error) error {
 	var refusal *client.Error
 	var trouble *fs.PathError
-	if errors.As(err, &refusal) || errors.As(err, &trouble) {
+	if errors.Is(err, context.Canceled) {
+		return &InterruptedError{id, output}
+	}
+	if err == nil || errors.As(err, &refusal) || errors.As(err, &trouble) {
 		return err
 	}
 	return fmt.Errorf("%w; \"cutroom jobs download %s -o %s\" goes on from there", err, id, output)

@@ -145,7 +145,7 @@ func (c *JobsWatch) watch(ctx context.Context, e *editor, tracker *tracker) (cli
 	case printed != nil:
 		return job, printed
 	case ctx.Err() != nil:
-		return job, &InterruptedError{c.ID}
+		return job, &InterruptedError{JobID: c.ID}
 	case err != nil:
 		return job, err
 	case job.Status == client.Failed:
@@ -197,13 +197,13 @@ func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
 		if c.Output == "-" {
 			err = service.CopyContent(ctx, c.ID, s.Out, tracker.downloading)
 		} else {
-			err = service.Download(ctx, c.ID, c.Output, tracker.downloading)
+			err = downloadError(c.ID, c.Output, service.Download(ctx, c.ID, c.Output, tracker.downloading))
 		}
 		tracker.end(err)
 		display.end()
 		switch {
 		case err != nil:
-			return downloadError(c.ID, c.Output, err)
+			return err
 		case c.Output == "-":
 			return nil
 		case s.JSON:

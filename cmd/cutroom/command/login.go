@@ -45,16 +45,7 @@ func (c *Login) Run(ctx context.Context, s *Session) error {
 	if wanted.Key, err = s.readKey(); err != nil {
 		return err
 	}
-	// What the environment says otherwise is not what is kept.
-	meant := Session{Flags: s.Flags, Getenv: func(string) string { return "" }, Version: s.Version, Err: s.Err}
-	meant.Profile = ""
-	server, err := meant.Server()
-	if err != nil {
-		return err
-	}
-	if wanted.URL != "" {
-		server.URL, server.InferenceURL = wanted.URL, first(wanted.InferenceURL, wanted.URL)
-	}
+	server := wanted.server()
 	server.Key = wanted.Key
 	if err := check(ctx, s, server); err != nil {
 		return err
@@ -90,13 +81,11 @@ func check(ctx context.Context, s *Session, server Server) error {
 func (s *Session) readKey() (string, error) {
 	var key string
 	if file, ok := s.In.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		fmt.Fprint(s.Err, "Key: ")
-		typed, err := term.ReadPassword(int(file.Fd()))
-		fmt.Fprintln(s.Err)
+		typed, err := s.readHidden(file)
 		if err != nil {
 			return "", err
 		}
-		key = string(typed)
+		key = typed
 	} else {
 		line, err := bufio.NewReader(io.LimitReader(s.In, 4<<10)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -108,6 +97,28 @@ func (s *Session) readKey() (string, error) {
 		return "", &UsageError{"no key was given: type it, or send it to stdin"}
 	}
 	return key, nil
+}
+
+// readHidden asks for a line whose keys are not shown, from before it asks on.
+//
+// Errors: context.Canceled for Ctrl-C.
+func (s *Session) readHidden(input *os.File) (string, error) {
+	state, err := term.MakeRaw(int(input.Fd()))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = term.Restore(int(input.Fd()), state) }() // it is the terminal's own state
+	typed, err := term.NewTerminal(readWriter{input, s.Err}, "").ReadPassword("Key: ")
+	if errors.Is(err, io.EOF) {
+		return "", context.Canceled
+	}
+	return typed, err
+}
+
+// readWriter is a terminal's two directions.
+type readWriter struct {
+	io.Reader
+	io.Writer
 }
 
 // Logout forgets a profile's key, and the profile with it.
@@ -157,7 +168,8 @@ func (Profiles) Run(s *Session) error {
 	list := s.newList("PROFILE", "URL", "INFERENCE URL")
 	for _, name := range slices.Sorted(maps.Keys(kept.Profiles)) {
 		p := kept.Profiles[name]
-		view := profileView{name, first(p.URL, localURL), first(p.InferenceURL, p.URL, localInferenceURL), p.Key != ""}
+		server := p.server()
+		view := profileView{name, server.URL, server.InferenceURL, p.Key != ""}
 		if err := list.add(view, view.Name, view.URL, view.InferenceURL); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 )
@@ -18,6 +19,22 @@ type profile struct {
 	URL          string `yaml:"url,omitempty"`
 	InferenceURL string `yaml:"inference_url,omitempty"`
 	Key          string `yaml:"key,omitempty"`
+}
+
+// Where `cutroom dev` listens by itself.
+const (
+	localURL          = "http://127.0.0.1:8080"
+	localInferenceURL = "http://127.0.0.1:8081"
+)
+
+// server is where a profile's services are, without the key. A URL for one of
+// them is that of both, as a reverse proxy makes it.
+func (p profile) server() Server {
+	if p.URL == "" && p.InferenceURL == "" {
+		return Server{URL: localURL, InferenceURL: localInferenceURL}
+	}
+	url := strings.TrimRight(first(p.URL, localURL), "/")
+	return Server{URL: url, InferenceURL: strings.TrimRight(first(p.InferenceURL, url), "/")}
 }
 
 // profiles is the file that keeps them.

@@ -50,10 +50,14 @@ func (e *JobError) Error() string {
 	return fmt.Sprintf("the job %s has failed (%s): %s", e.Job.ID, e.Job.Error.Code, e.Job.Error.Message)
 }
 
-// InterruptedError means that a job was waited for when the command was ended.
-type InterruptedError struct{ JobID string }
+// InterruptedError means that the command was ended while it waited for a job, or
+// fetched its result to Output.
+type InterruptedError struct{ JobID, Output string }
 
 func (e *InterruptedError) Error() string {
+	if e.Output != "" {
+		return fmt.Sprintf("the result stays: \"cutroom jobs download %s -o %s\" goes on with it", e.JobID, e.Output)
+	}
 	return fmt.Sprintf("the job goes on: \"cutroom jobs watch %[1]s\" comes back to it, \"cutroom jobs cancel %[1]s\" ends it", e.JobID)
 }
 
@@ -184,8 +188,7 @@ func (s *Session) Report(err error) int {
 
 // explain says what happened in the words of this program.
 func explain(err error) string {
-	var interrupt *InterruptedError
-	if errors.Is(err, context.Canceled) && !errors.As(err, &interrupt) {
+	if errors.Is(err, context.Canceled) {
 		return "interrupted"
 	}
 	if errors.Is(err, fs.ErrExist) {

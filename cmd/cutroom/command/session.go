@@ -55,11 +55,6 @@ type Session struct {
 	Version string
 }
 
-const (
-	localURL          = "http://127.0.0.1:8080"
-	localInferenceURL = "http://127.0.0.1:8081"
-)
-
 // Server is where a command line finds the services, and the key for them.
 type Server struct {
 	URL          string `json:"url"`
@@ -81,21 +76,18 @@ func (s *Session) Server() (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	server := Server{
-		URL:          first(s.Getenv("CUTROOM_URL"), kept.URL, localURL),
-		InferenceURL: first(s.Getenv("CUTROOM_INFERENCE_URL"), kept.InferenceURL),
+	own := kept.server()
+	server := own
+	if url := s.Getenv("CUTROOM_URL"); url != "" {
+		server = profile{URL: url}.server()
 	}
-	if server.InferenceURL == "" {
-		server.InferenceURL = localInferenceURL
-		if server.URL != localURL {
-			// One host for both, as a reverse proxy makes it.
-			server.InferenceURL = server.URL
-		}
+	if url := s.Getenv("CUTROOM_INFERENCE_URL"); url != "" {
+		server.InferenceURL = strings.TrimRight(url, "/")
 	}
 	switch key := s.Getenv("CUTROOM_API_KEY"); {
 	case key != "":
 		server.Key, server.KeyFrom = key, "CUTROOM_API_KEY"
-	case kept.Key != "" && server.URL == first(kept.URL, localURL) && (kept.InferenceURL == "" || server.InferenceURL == kept.InferenceURL):
+	case kept.Key != "" && server == own:
 		server.Key, server.KeyFrom = kept.Key, "the profile "+s.profileName()
 	case IsLocal(server.URL) && IsLocal(server.InferenceURL):
 		path := filepath.Join(first(s.Getenv("CUTROOM_DATA"), ".cutroom"), "dev-key")
