@@ -53,7 +53,7 @@ func (g *gate) enter(ctx context.Context) (round context.Context, leave func(), 
 			g.inside++
 			round = g.round
 			g.mu.Unlock()
-			return round, g.leave, ctx.Err()
+			return round, g.leave, nil
 		}
 		if g.opened == nil {
 			g.opened = make(chan struct{})

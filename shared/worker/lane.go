@@ -108,7 +108,7 @@ func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 			l.hands.remove(h)
 		}
 	}()
-	if err := l.engineHealth(ctx); err != nil {
+	if err := l.engineHealth(h.ctx); err != nil && h.ctx.Err() == nil {
 		h.logger.Warn("the engine takes no runs: the job is left to others", "error", err)
 		l.giveBack(h, troublePause)
 		l.awaitEngine(ctx)
