@@ -47,6 +47,7 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 		"media ANY /v1/jobs/{id}":            {"", 29000},
 		"media ANY /v1/jobs":                 {"", 29000},
 		"media ANY /v1/jobs/{id}/events":     {"STREAM", 900000},
+		"media ANY /v1/uploads/{file_id}":    {"STREAM", 900000},
 		"media ANY /v1/jobs/{id}/content":    {"STREAM", 900000},
 		"media ANY /v1/jobs/{id}/deliveries": {"", 29000},
 		"media ANY /v1/webhooks/secret":      {"", 29000},

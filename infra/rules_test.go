@@ -25,7 +25,7 @@ func TestRulesOfAwsSolutions(t *testing.T) {
 			"stage": "prod", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime", "ingest": "fargate", "ingestImage": "media",
 			"realtimeDomain": "realtime.example.com", "realtimeCertificate": certificate, "mediaDomain": "media.example.com", "mediaCertificate": certificate,
 			"inferenceDomain": "inference.example.com", "inferenceCertificate": certificate,
-			"alarmEmail": "ops@example.com", "tracing": "on", "upstreamSecrets": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a",
+			"console": "true", "alarmEmail": "ops@example.com", "tracing": "on", "upstreamSecrets": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a",
 			"vpc": "vpc-0a1b2c3d", "subnets": "subnet-0a1b2c3d,subnet-1a1b2c3d", "zones": "eu-central-1a,eu-central-1b", "securityGroups": "sg-0a1b2c3d",
 		},
 		"least": {"worker": "none", "streaming": "off", "watch": "off", "apiLogRole": "keep"},

@@ -1,5 +1,6 @@
-// Function content sends the results of jobs, and how they come to be: GET
-// /v1/jobs/{id}/content and GET /v1/jobs/{id}/events.
+// Function content sends the results of jobs, how they come to be, and the bytes
+// of stored files: GET /v1/jobs/{id}/content, GET /v1/jobs/{id}/events and GET
+// /v1/uploads/{file_id}.
 package main
 
 import (
@@ -25,12 +26,13 @@ func content() (http.Handler, lambdahttp.Form, error) {
 		return nil, 0, err
 	}
 	f.ReadJobs()
+	f.ReadFiles()
 	bucket := f.Bucket()
 	f.Config.Blobs = bucket
 	if f.Flag("CUTROOM_CONTENT_REDIRECT") {
 		f.Config.Downloads = s3.NewSigner(bucket, time.Now)
 	}
 	f.Config.EventsOnce = form == lambdahttp.Buffered
-	handler, err := f.Handler(api.Content, api.Events)
+	handler, err := f.Handler(api.Content, api.Events, api.FileContent)
 	return handler, form, err
 }

@@ -22,6 +22,7 @@ import (
 	"cutroom/shared/dynamo"
 	"cutroom/shared/file"
 	"cutroom/shared/httpserver"
+	"cutroom/shared/idempotency"
 	"cutroom/shared/job"
 	"cutroom/shared/lambdahttp"
 	"cutroom/shared/s3"
@@ -60,10 +61,12 @@ func NewFunction() (*Parts, error) {
 func New(config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	p := &Parts{Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config), Tracer: tracer}
 	p.Keys = dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"))
+	usage := p.Required("CUTROOM_USAGE_TABLE")
 	p.Config = api.Config{
 		Catalog: p.Catalog(), Origins: p.Origins(), MaxUpload: p.Size("CUTROOM_MAX_UPLOAD"), Logger: logger,
 		Authenticator: credential.NewAuthenticator(p.Keys, p.Tiers(), time.Now),
-		Limiter:       dynamo.NewRates(p.Records, p.Required("CUTROOM_USAGE_TABLE"), time.Now, rand.Text),
+		Limiter:       dynamo.NewRates(p.Records, usage, time.Now, rand.Text),
+		Idempotency:   &idempotency.Service{Store: dynamo.NewIdempotencyKeys(p.Records, usage), Now: time.Now},
 	}
 	return p
 }
@@ -83,6 +86,11 @@ func (p *Parts) Files(bucket *s3.Store, cursors file.Cursors) *file.Service {
 		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
 		IDs: file.NewIDs(time.Now, rand.Reader), Cursors: cursors, Now: time.Now,
 	})
+}
+
+// ReadFiles lets the program read files; it can store none.
+func (p *Parts) ReadFiles() {
+	p.Config.Files = file.NewService(file.Config{Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Now: time.Now})
 }
 
 // ReadJobs lets the program read jobs; it can accept none.
