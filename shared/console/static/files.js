@@ -58,7 +58,7 @@ class Files {
 
   card(file) {
     const kind = file.mime_type.split("/")[0];
-    const picture = make("div", { class: "thumb" }, icon(kind === "image" ? "image" : kind === "video" ? "film" : "files"));
+    const picture = make("div", { class: "thumb" }, icon(kind === "image" ? "image" : kind === "video" ? "film" : "docs"));
     const expiry = file.expires_at ? `expires ${ago(file.expires_at)}` : "kept until deleted";
     const card = make("li", { class: "file" }, picture,
       make("div", { class: "about" }, make("strong", { class: "file-name", title: file.filename }, file.filename),

@@ -76,7 +76,7 @@ class Usage {
 
   // bars draws a bar for each day, of the models one on another.
   bars(models, of) {
-    const width = 720, height = 220, foot = 22, side = 46;
+    const width = Math.max(300, this.chart.clientWidth - 40), height = 220, foot = 22, side = 46;
     const sums = this.dates.map(day => models.map(model => this.rows.filter(row => row.day === day && row.model === model).reduce((sum, row) => sum + of(row), 0)));
     const top = ceiling(Math.max(1, ...sums.map(values => values.reduce((a, b) => a + b, 0))));
     const step = (width - side) / this.dates.length, y = value => (height - foot) * (1 - value / top) + 8;
@@ -86,7 +86,7 @@ class Usage {
       text.textContent = short(top * part);
       svg.append(draw("line", { x1: side, x2: width, y1: y(top * part), y2: y(top * part), class: "rule" }), text);
     }
-    const labelEvery = Math.ceil(this.dates.length / 8);
+    const labelEvery = Math.ceil(this.dates.length / (width / 80));
     this.dates.forEach((day, i) => {
       let base = 0;
       const group = draw("g", {}), title = draw("title");
