@@ -181,20 +181,26 @@ func TestChatInTurns(t *testing.T) {
 		},
 	})
 	opened := s.open("chat", "--system", "Be brief.")
-	opened.waitFor("> ", 1)
-	opened.press("endless\r")
+	// The terminal asks for pastes in brackets once it reads keys one by one.
+	turns := 0
+	say := func(keys string) {
+		turns++
+		opened.waitFor("\x1b[?2004h", turns)
+		opened.press(keys)
+	}
+	say("endless\r")
 	opened.waitFor("then", 1)
 	opened.press("\x03")
 	opened.waitFor("(stopped)", 1)
-	opened.press("again\r")
+	say("again\r")
 	opened.waitFor("(12 tokens)", 1)
-	opened.press("/model other\r")
+	say("/model other\r")
 	opened.waitFor("Chat with other", 1)
-	opened.press("/reset\r")
+	say("/reset\r")
 	opened.waitFor("Forgotten.", 1)
-	opened.press("anew\r")
+	say("anew\r")
 	opened.waitFor("(12 tokens)", 2)
-	opened.press("\x04")
+	say("\x04")
 	if code := opened.wait(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
