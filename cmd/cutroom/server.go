@@ -22,6 +22,7 @@ import (
 	"cutroom/shared/file"
 	"cutroom/shared/folder"
 	"cutroom/shared/httpserver"
+	"cutroom/shared/idempotency"
 	"cutroom/shared/job"
 	"cutroom/shared/limit"
 	"cutroom/shared/opentelemetry"
@@ -174,7 +175,8 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	}
 	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), Failed: api.InternalError(c.Origins), Handler: pages.Beside(s.sessions.beside(api.New(api.Config{
 		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
-		Limiter: limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
+		Idempotency: &idempotency.Service{Store: s.db.IdempotencyKeys(), Now: time.Now},
+		Limiter:     limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,

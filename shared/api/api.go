@@ -19,6 +19,7 @@ import (
 	"cutroom/shared/fault"
 	"cutroom/shared/file"
 	"cutroom/shared/httpserver"
+	"cutroom/shared/idempotency"
 	"cutroom/shared/job"
 	"cutroom/shared/model"
 	"cutroom/shared/webhook"
@@ -38,6 +39,8 @@ type Config struct {
 	Authenticator *credential.Authenticator
 	// Limiter counts requests against the rates of tiers; nil limits none.
 	Limiter Limiter
+	// Idempotency gives each Idempotency-Key to one request; nil ignores them.
+	Idempotency *idempotency.Service
 	// Minter makes client tokens, for the group Tokens.
 	Minter *credential.Minter
 	// Origins are those that browsers may call from.

@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/file"
 	"cutroom/shared/folder"
 	"cutroom/shared/httpserver"
+	"cutroom/shared/idempotency"
 	"cutroom/shared/job"
 	"cutroom/shared/limit"
 	"cutroom/shared/media/mediatest"
@@ -76,18 +77,21 @@ type world struct {
 	address string
 	url     string
 	root    string // of the blobs
-	blobs   *folder.Store
-	records *sqlite.Jobs
-	keys    *sqlite.Keys
-	queue   *sqlite.Queue
-	hooks   *sqlite.Webhooks
-	jobs    *job.Service
-	shelf   *sqlite.Files // records of files
-	live    *sqlite.Sessions
-	sweeper *file.Sweeper
-	catalog *model.Catalog
-	later   atomic.Int64 // by how much the clock is ahead, in ns
-	log     *programtest.Output
+	// database is the path of the file of records.
+	database string
+	blobs    *folder.Store
+	records  *sqlite.Jobs
+	keys     *sqlite.Keys
+	queue    *sqlite.Queue
+	hooks    *sqlite.Webhooks
+	claims   *sqlite.IdempotencyKeys
+	jobs     *job.Service
+	shelf    *sqlite.Files // records of files
+	live     *sqlite.Sessions
+	sweeper  *file.Sweeper
+	catalog  *model.Catalog
+	later    atomic.Int64 // by how much the clock is ahead, in ns
+	log      *programtest.Output
 }
 
 // ownTime passes only as the test lets it.
@@ -114,10 +118,12 @@ func newWorld(t *testing.T, s setup) *world {
 		w.catalog, err = model.Parse(s.catalog, s.family)
 	}
 	must(err)
-	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: w.now})
+	w.database = filepath.Join(t.TempDir(), "cutroom.db")
+	db, err := sqlite.Open(ctx, w.database, sqlite.Options{Now: w.now})
 	must(err)
 	t.Cleanup(func() { db.Close() })
 	w.records, w.keys, w.queue, w.hooks = db.Jobs(), db.Keys(), db.Queue(), db.Webhooks()
+	w.claims = db.IdempotencyKeys()
 	w.blobs, err = folder.Open(w.root)
 	must(err)
 	tiers := credential.Tiers{credential.DefaultTier: {
@@ -159,7 +165,8 @@ func newWorld(t *testing.T, s setup) *world {
 		Logger: logger, Failed: api.InternalError(s.origins), Stall: s.stall,
 		Handler: api.New(api.Config{
 			Catalog: w.catalog, Jobs: w.jobs, Authenticator: credential.NewAuthenticator(db.Keys(), tiers, w.now),
-			Limiter: limit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
+			Idempotency: &idempotency.Service{Store: w.claims, Now: w.now},
+			Limiter:     limit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Origins: s.origins, Stopping: s.stopping, ImageWait: s.imageWait, VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{
 				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,

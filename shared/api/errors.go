@@ -109,15 +109,22 @@ func (s *service) writeDetail(w http.ResponseWriter, r *http.Request, status int
 }
 
 func (s *service) writeJSON(w http.ResponseWriter, r *http.Request, status int, value any) {
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	body, err := encodeJSON(value)
+	if err != nil {
 		s.log(r, err)
 		writeInternalError(w)
 		return
 	}
-	writeBody(w, status, bytes.TrimSuffix(body.Bytes(), []byte("\n")))
+	writeBody(w, status, body)
+}
+
+// encodeJSON gives a value as the JSON of answers.
+func encodeJSON(value any) ([]byte, error) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
 // writeBody answers with a text of JSON. Its length is declared, so that the

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"cutroom/shared/fault"
 	"cutroom/shared/file"
 )
 
@@ -44,7 +45,7 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 		return found
 	}
 	f.Account, f.Key = c.who.Account(), c.who.Key.ID
-	if f, err = s.Files.Announce(r.Context(), f, c.who.Tier.StoredBytes); err != nil {
+	if f, err = s.announce(w, r, c, f); err != nil {
 		return err
 	}
 	signed, err := s.Signer.Sign(r.Context(), f)
@@ -63,6 +64,44 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 		newFileBody(f), uploadBody{http.MethodPut, url, headers, timestamp(signed.ExpiresAt)},
 	})
 	return nil
+}
+
+// announce records the promise of a file. A request that was sent before under the
+// same Idempotency-Key gets that one's file, as long as its bytes have not come.
+//
+// Errors: those of once and file.Service.
+func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
+	asked := []any{f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
+	f, err := s.Files.Name(f)
+	if err != nil {
+		return file.File{}, err
+	}
+	earlier, err := s.once(r.Context(), w, r, c, creation{
+		asked: asked, resource: f.ID,
+		made: func(ctx context.Context, id string) ([]byte, bool, error) {
+			_, err := s.Files.Promised(ctx, id)
+			if fault.Is(err, fault.NotFound) {
+				return nil, false, nil
+			}
+			return nil, err == nil || fault.Is(err, fault.Conflict), known(err)
+		},
+		create: func() (answer []byte, err error) {
+			f, err = s.Files.Announce(r.Context(), f, c.who.Tier.StoredBytes)
+			return nil, err
+		},
+	})
+	if earlier != nil {
+		return s.Files.Promised(r.Context(), earlier.Resource)
+	}
+	return f, err
+}
+
+// known drops the error that says that what was announced has come.
+func known(err error) error {
+	if fault.Is(err, fault.Conflict) {
+		return nil
+	}
+	return err
 }
 
 // origin is where the client reaches this service, as far as the request tells.

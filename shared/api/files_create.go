@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"time"
 
+	"cutroom/shared/fault"
 	"cutroom/shared/file"
+	"cutroom/shared/idempotency"
 	"cutroom/shared/job"
 	"cutroom/shared/media"
 	"cutroom/shared/model"
@@ -49,21 +51,23 @@ func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) err
 	case err == nil && kind == "application/json":
 		return s.announceFile(w, r, c)
 	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
-		f, err := s.upload(r, c, parameters["boundary"])
+		answer, err := s.upload(w, r, c, parameters["boundary"])
 		if err != nil {
 			return err
 		}
-		s.writeJSON(w, r, http.StatusOK, newFileBody(f))
+		writeBody(w, http.StatusOK, answer)
 		return nil
 	}
 	return problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json to announce a large file.")}
 }
 
-// upload stores the file of a form and has it recorded. When it fails, nothing
-// that it stored stays, unless the file may have been recorded all the same.
+// upload stores the file of a form and has it recorded, and gives the answer. When
+// it fails, nothing that it stored stays, unless the file may have been recorded
+// all the same. A request that was sent before under the same Idempotency-Key gets
+// that one's answer, whatever has become of its file.
 //
-// Errors: problems; those of the body, the stores and file.Service.
-func (s *service) upload(r *http.Request, c call, boundary string) (file.File, error) {
+// Errors: problems; those of the body, the stores, once and file.Service.
+func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
 	ctx := r.Context()
 	blobs := &storedBlobs{service: s}
 	defer blobs.discard(ctx)
@@ -76,7 +80,7 @@ func (s *service) upload(r *http.Request, c call, boundary string) (file.File, e
 		return nil, wrong, err
 	})
 	if err != nil {
-		return file.File{}, err
+		return nil, err
 	}
 	var found problems
 	if carried := sub[fileField]; carried == nil {
@@ -93,18 +97,50 @@ func (s *service) upload(r *http.Request, c call, boundary string) (file.File, e
 		}
 	}
 	if len(found) > 0 {
-		return file.File{}, found
+		return nil, found
 	}
 	if err := ctx.Err(); err != nil {
-		return file.File{}, err
+		return nil, err
 	}
 	// From here on it changes nothing that the client leaves; see submit.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	blobs.kept = true
-	f, err = s.Files.Create(ctx, f, c.who.Tier.StoredBytes)
-	blobs.kept = !refused(err)
-	return f, err
+	if f, err = s.Files.Name(f); err != nil {
+		return nil, err
+	}
+	earlier, err := s.once(ctx, w, r, c, creation{
+		asked:    []any{f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime},
+		resource: f.ID, made: s.madeFile(f.Account),
+		create: func() ([]byte, error) {
+			blobs.kept = true
+			created, err := s.Files.Create(ctx, f, c.who.Tier.StoredBytes)
+			blobs.kept = !refused(err)
+			if err != nil {
+				return nil, err
+			}
+			answer, err = encodeJSON(newFileBody(created))
+			return answer, err
+		},
+	})
+	if earlier != nil {
+		return earlier.Answer, nil
+	}
+	return answer, err
+}
+
+// madeFile is whether a file of the account was stored.
+func (s *service) madeFile(account string) idempotency.Made {
+	return func(ctx context.Context, id string) ([]byte, bool, error) {
+		f, err := s.Files.Get(ctx, account, id)
+		if fault.Is(err, fault.NotFound) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		answer, err := encodeJSON(newFileBody(f))
+		return answer, err == nil, err
+	}
 }
 
 // takeUpload stores a file of any kind and fills in what is known of it then.

@@ -74,6 +74,16 @@ type order struct {
 	webhook string
 }
 
+// asked is what the form asks for, whatever names it has and in whatever parts it
+// came: files by their content, and no seed where none was sent.
+func (o order) asked() any {
+	files := map[string]string{}
+	for name, input := range o.request.Inputs {
+		files[name] = fmt.Sprint(input.MD5, " ", input.Size)
+	}
+	return []any{o.request.Prompt, o.request.Options, files, o.seed, o.webhook}
+}
+
 // interpret reads what was sent by the rules of the form (decisions.md,
 // "Forms"). All problems are given at once, in the order of the fields; those
 // of the form as a whole come last.

@@ -47,12 +47,12 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	if err := s.checkWarm(r.Context(), c.model); err != nil {
 		return err
 	}
-	accepted, err := s.submit(r, c, c.model.Form)
+	accepted, err := s.submit(w, r, c, c.model.Form)
 	if err != nil {
 		return err
 	}
 	header.Set("X-Job-Id", accepted.ID)
-	j, err := s.await(r.Context(), accepted, c.model)
+	j, err := s.await(r.Context(), accepted, c.model, s.repeatable(r))
 	if errors.Is(err, errWaitOver) {
 		header.Add("Link", linkToJobs(accepted.ID, "status"))
 		return fault.New(fault.Timeout, "The video is not ready; the job goes on.")
@@ -98,9 +98,9 @@ func (s *service) checkWarm(ctx context.Context, m *model.Model) error {
 }
 
 // await waits for a job that has just been accepted to end. A job that nobody
-// waits for any more is cancelled, and so is an image that is late; a video goes
-// on after its wait, and errWaitOver says so.
-func (s *service) await(ctx context.Context, accepted job.Job, m *model.Model) (job.Job, error) {
+// waits for any more is cancelled, unless its caller can come back for it, and so
+// is an image that is late; a video goes on after its wait, and errWaitOver says so.
+func (s *service) await(ctx context.Context, accepted job.Job, m *model.Model, repeatable bool) (job.Job, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(s.Stopping, func() { stop(errStopping) })()
@@ -118,8 +118,12 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *model.Model) (
 	}
 	var reason job.Failure
 	switch cause := context.Cause(waiting); {
+	case errors.Is(cause, errStopping) && repeatable:
+		return job.Job{}, fault.New(fault.Unavailable, "The service is stopping. Send the request again.")
 	case errors.Is(cause, errStopping):
 		reason = job.Failure{Code: job.Cancelled, Message: "The service was stopped."}
+	case !errors.Is(cause, errWaitOver) && repeatable:
+		return j, ctx.Err()
 	case !errors.Is(cause, errWaitOver):
 		reason = job.Failure{Code: job.Cancelled, Message: "The caller did not wait for the result."}
 	case m.Kind == model.Image:

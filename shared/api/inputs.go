@@ -89,7 +89,7 @@ func (in *inputs) refer(ctx context.Context, field *model.Field, name, reference
 		wrong.Input = reference
 		return nil, &wrong, nil
 	}
-	input := &job.Input{Blob: job.InputBlob(in.jobID, field.Name), MIME: kind.MIME, Size: stored.Size}
+	input := &job.Input{Blob: job.InputBlob(in.jobID, field.Name), MIME: kind.MIME, Size: stored.Size, MD5: stored.MD5}
 	in.names = append(in.names, input.Blob)
 	if err := in.service.Blobs.Copy(ctx, stored.Blob, input.Blob); fault.Is(err, fault.NotFound) {
 		return nil, &unknown, nil

@@ -33,7 +33,7 @@ func everyModel(*model.Model) bool { return true }
 
 // createJob is POST /v1/jobs/{id or alias of a model}.
 func (s *service) createJob(w http.ResponseWriter, r *http.Request, c call) error {
-	accepted, err := s.submit(r, c, jobForm(c.model))
+	accepted, err := s.submit(w, r, c, jobForm(c.model))
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,11 @@ type createdBody struct {
 
 // submit reads a request by the form, stores its files and has the job accepted.
 // When it fails, nothing that it stored stays, unless the job may have been
-// accepted all the same: the answer of a store can be lost.
+// accepted all the same: the answer of a store can be lost. A request that was
+// sent before under the same Idempotency-Key gets that one's job, as it was then.
 //
-// Errors: problems; those of the body, the stores and job.Service.
-func (s *service) submit(r *http.Request, c call, form *model.Form) (job.Job, error) {
+// Errors: problems; those of the body, the stores, once and job.Service.
+func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *model.Form) (job.Job, error) {
 	ctx, who, m := r.Context(), c.who, c.model
 	if r.ContentLength > s.maxBody() {
 		return job.Job{}, s.errBodyTooLarge()
@@ -72,6 +73,7 @@ func (s *service) submit(r *http.Request, c call, form *model.Form) (job.Job, er
 	if len(found) > 0 {
 		return job.Job{}, found
 	}
+	asked := order.asked()
 	if order.seed == nil {
 		seed, err := s.Jobs.NewSeed()
 		if err != nil {
@@ -86,13 +88,32 @@ func (s *service) submit(r *http.Request, c call, form *model.Form) (job.Job, er
 	// that breaks off is the one state that cannot be cleaned up after.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	in.kept = true
-	accepted, err := s.Jobs.Submit(ctx, job.Job{
+	accepted := job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
 		Seed: *order.seed, Request: order.request, Webhook: order.webhook, Trace: trace.Parent(ctx),
-	}, who.Tier.PendingJobs)
-	in.kept = !refused(err)
+	}
+	earlier, err := s.once(ctx, w, r, c, creation{
+		asked: asked, resource: id, made: s.madeJob,
+		create: func() (answer []byte, err error) {
+			in.kept = true
+			accepted, err = s.Jobs.Submit(ctx, accepted, who.Tier.PendingJobs)
+			in.kept = !refused(err)
+			return nil, err
+		},
+	})
+	if earlier != nil {
+		return job.Job{ID: earlier.Resource, Account: who.Account(), Status: job.Pending}, nil
+	}
 	return accepted, err
+}
+
+// madeJob is whether a job was accepted.
+func (s *service) madeJob(ctx context.Context, id string) (answer []byte, made bool, err error) {
+	_, err = s.Jobs.Store.Get(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return nil, false, nil
+	}
+	return nil, err == nil, err
 }
 
 // refused reports whether an error of Submit says for certain that the job was

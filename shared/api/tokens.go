@@ -2,6 +2,8 @@ package api
 
 import (
 	"bytes"
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -30,12 +32,40 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 	if len(found) > 0 {
 		return found
 	}
-	secret, token, err := s.Minter.Mint(r.Context(), c.who.Key, request)
+	answer, err := s.mint(w, r, c, request)
 	if err != nil {
-		return fmt.Errorf("mint a token: %w", err)
+		return err
 	}
-	s.writeJSON(w, r, http.StatusOK, newTokenBody(secret, token))
+	writeBody(w, http.StatusOK, answer)
 	return nil
+}
+
+// mint makes a token and gives the answer. A request that was sent before under
+// the same Idempotency-Key gets that one's token, which nobody but who has the
+// request's API key can read meanwhile.
+//
+// Errors: those of once and the store.
+func (s *service) mint(w http.ResponseWriter, r *http.Request, c call, request credential.TokenRequest) (answer []byte, err error) {
+	earlier, err := s.once(r.Context(), w, r, c, creation{
+		asked: request, resource: rand.Text(),
+		// A token whose secret nobody was told cannot be used: it is as if it
+		// had not been made.
+		made: func(context.Context, string) ([]byte, bool, error) { return nil, false, nil },
+		create: func() ([]byte, error) {
+			secret, token, err := s.Minter.Mint(r.Context(), c.who.Key, request)
+			if err != nil {
+				return nil, fmt.Errorf("mint a token: %w", err)
+			}
+			if answer, err = encodeJSON(newTokenBody(secret, token)); err != nil || !s.repeatable(r) {
+				return nil, err
+			}
+			return seal(r, answer)
+		},
+	})
+	if err != nil || earlier == nil {
+		return answer, err
+	}
+	return unseal(r, earlier.Answer)
 }
 
 // tokenRequest reads what a token shall be. All problems are given at once, in

@@ -98,3 +98,5 @@ func (r *reader) fail(name string) {
 		r.err = fmt.Errorf("dynamo: the attribute %s is not what it should be", name)
 	}
 }
+
+func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }

@@ -58,8 +58,15 @@ func (s *Service) NewBlob() (string, error) {
 	return "files/" + id, err
 }
 
-// Create records a file whose bytes are in its blob, gives it its id and times,
-// and returns it. The caller fills Account, Key, Filename, MIME, Size, MD5, Blob
+// Name gives a file that is to be created or announced its id and times, for a
+// caller who has to know them before.
+func (s *Service) Name(f File) (File, error) {
+	err := s.name(&f)
+	return f, err
+}
+
+// Create records a file whose bytes are in its blob, gives it its id and times
+// where Name has not, and returns it. The caller fills Account, Key, Filename, MIME, Size, MD5, Blob
 // and Lifetime; limit is the number of bytes that the account may store, 0 for
 // any. On a definite refusal the blob is the caller's to delete.
 //
@@ -94,8 +101,11 @@ func (s *Service) create(ctx context.Context, f File, limit int64) error {
 	return err
 }
 
-// name draws a file's id and sets its times.
+// name draws a file's id and sets its times, unless it has them.
 func (s *Service) name(f *File) error {
+	if f.ID != "" {
+		return nil
+	}
 	id, created, err := s.IDs.New()
 	if err != nil {
 		return err

@@ -88,7 +88,7 @@ type Input struct {
 	MIME string `json:"mime"`
 	// Size is in bytes.
 	Size int64 `json:"size"`
-	// MD5 of the bytes, in hex; empty where they came by reference.
+	// MD5 of the bytes, in hex.
 	MD5 string `json:"md5,omitempty"`
 }
 

@@ -1,0 +1,78 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"cutroom/shared/idempotency"
+)
+
+// IdempotencyKeys is an idempotency.Store.
+type IdempotencyKeys struct{ db *DB }
+
+var _ idempotency.Store = (*IdempotencyKeys)(nil)
+
+// IdempotencyKeys gives the claims of idempotency keys.
+func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
+
+const (
+	// Each claim takes away some that are old, so that nothing else has to: more
+	// than one, so that their number falls.
+	forgetOldClaims = `delete from idempotency where (account, key) in
+		(select account, key from idempotency where claimed_at <= ? order by claimed_at limit 10)`
+	replaceClaim = `delete from idempotency where account = ? and key = ?
+		and (claimed_at <= ? or resource = ? and settled = 0)`
+	insertClaim = `insert into idempotency (account, key, fingerprint, resource, claimed_at) values (?, ?, ?, ?, ?)
+		on conflict (account, key) do nothing`
+	claimOfKey  = "select fingerprint, resource, settled, answer, claimed_at from idempotency where account = ? and key = ?"
+	settleClaim = `update idempotency set settled = 1, answer = ?
+		where account = ? and key = ? and resource = ? and settled = 0`
+	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
+)
+
+// Claim records the claim where its key has no record, or one that may be
+// replaced, and gives the record of the key.
+//
+// Errors: fault.StorageFull.
+func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string, now time.Time) (idempotency.Record, error) {
+	var record idempotency.Record
+	err := k.db.write(ctx, "claim an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+		old := millis(now.Add(-idempotency.Age))
+		if _, err := tx.ExecContext(ctx, forgetOldClaims, old); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, replaceClaim, c.Account, c.Key, old, instead); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, insertClaim, c.Account, c.Key, c.Fingerprint, c.Resource, millis(now)); err != nil {
+			return err
+		}
+		var claimedAt int64
+		err := tx.QueryRowContext(ctx, claimOfKey, c.Account, c.Key).
+			Scan(&record.Fingerprint, &record.Resource, &record.Settled, &record.Answer, &claimedAt)
+		record.ClaimedAt = time.UnixMilli(claimedAt).UTC()
+		return err
+	})
+	return record, err
+}
+
+// Settle says that the claim's resource was made.
+//
+// Errors: fault.StorageFull.
+func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answer []byte) error {
+	return k.db.write(ctx, "settle an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, settleClaim, answer, c.Account, c.Key, c.Resource)
+		return err
+	})
+}
+
+// Withdraw takes an unsettled claim back.
+//
+// Errors: fault.StorageFull.
+func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
+	return k.db.write(ctx, "withdraw an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, withdrawClaim, c.Account, c.Key, c.Resource)
+		return err
+	})
+}
