@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsxray "github.com/aws/aws-sdk-go-v2/service/xray"
+	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
 	"cutroom/shared/awsclient"
@@ -53,7 +54,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 		n := min(len(spans), maxDocuments)
 		documents := make([]string, 0, n)
 		for _, span := range spans[:n] {
-			text, err := xray.Segment(span, e.service)
+			text, err := xray.Segment(spanOf(span), e.service)
 			if err != nil {
 				return err
 			}
@@ -69,6 +70,18 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 		spans = spans[n:]
 	}
 	return nil
+}
+
+// spanOf gives what X-Ray's documents are made of.
+func spanOf(span sdk.ReadOnlySpan) xray.Span {
+	converted := xray.Span{
+		Name: span.Name(), Context: span.SpanContext(), Parent: span.Parent(), Kind: span.SpanKind(),
+		Start: span.StartTime(), End: span.EndTime(), Attributes: span.Attributes(), Failed: span.Status().Code == codes.Error,
+	}
+	for _, event := range span.Events() {
+		converted.Events = append(converted.Events, xray.Event{Name: event.Name, Time: event.Time})
+	}
+	return converted
 }
 
 // Shutdown has nothing to end.

@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode"
 
-	"go.opentelemetry.io/otel/codes"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
 	api "go.opentelemetry.io/otel/trace"
 )
 
@@ -70,9 +68,9 @@ type call struct {
 // Segment gives the document of a span in a program of its own: what the program
 // was asked for from elsewhere is a segment named after the program, and all
 // beneath it are subsegments.
-func Segment(span sdk.ReadOnlySpan, program string) ([]byte, error) {
+func Segment(span Span, program string) ([]byte, error) {
 	d := documentOf(span)
-	if parent := span.Parent(); parent.IsValid() && !parent.IsRemote() {
+	if span.Parent.IsValid() && !span.Parent.IsRemote() {
 		d.Type = "subsegment"
 	} else {
 		d.Annotations["operation"] = d.Name
@@ -81,8 +79,8 @@ func Segment(span sdk.ReadOnlySpan, program string) ([]byte, error) {
 	return encode(d)
 }
 
-// Subsegment gives the document of a span in a function, whose segment is Lambda's.
-func Subsegment(span sdk.ReadOnlySpan) ([]byte, error) {
+// subsegment gives the document of a span in a function, whose segment is Lambda's.
+func subsegment(span Span) ([]byte, error) {
 	d := documentOf(span)
 	d.Type = "subsegment"
 	return encode(d)
@@ -96,21 +94,20 @@ func encode(d document) ([]byte, error) {
 	return text, nil
 }
 
-func documentOf(span sdk.ReadOnlySpan) document {
-	context := span.SpanContext()
+func documentOf(span Span) document {
 	d := document{
-		Name: nameOf(span.Name()), ID: context.SpanID().String(), TraceID: traceID(context.TraceID()),
-		Start: seconds(span.StartTime()), End: seconds(span.EndTime()),
-		Fault: span.Status().Code == codes.Error, Annotations: map[string]any{},
+		Name: nameOf(span.Name), ID: span.Context.SpanID().String(), TraceID: traceID(span.Context.TraceID()),
+		Start: seconds(span.Start), End: seconds(span.End),
+		Fault: span.Failed, Annotations: map[string]any{},
 	}
-	if parent := span.Parent(); parent.HasSpanID() {
-		d.ParentID = parent.SpanID().String()
+	if span.Parent.HasSpanID() {
+		d.ParentID = span.Parent.SpanID().String()
 	}
-	if span.SpanKind() == api.SpanKindClient {
+	if span.Kind == api.SpanKindClient {
 		d.Namespace = "remote"
 	}
 	d.describe(span)
-	for _, event := range span.Events() {
+	for _, event := range span.Events {
 		if d.Metadata == nil {
 			d.Metadata = map[string]any{}
 		}
@@ -121,9 +118,9 @@ func documentOf(span sdk.ReadOnlySpan) document {
 
 // describe takes the attributes over: what no field stands for is an annotation,
 // by which X-Ray finds traces.
-func (d *document) describe(span sdk.ReadOnlySpan) {
+func (d *document) describe(span Span) {
 	var http exchange
-	for _, attribute := range span.Attributes() {
+	for _, attribute := range span.Attributes {
 		switch value := attribute.Value; string(attribute.Key) {
 		case methodAttribute:
 			http.Request.Method = value.AsString()

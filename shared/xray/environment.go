@@ -2,6 +2,8 @@ package xray
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	api "go.opentelemetry.io/otel/trace"
 )
@@ -33,5 +35,5 @@ func FunctionFromEnvironment(getenv func(string) string) (api.Tracer, error) {
 	if err != nil || !asked || daemon == "" {
 		return nil, err
 	}
-	return NewFunction(daemon)
+	return NewFunction(daemon, time.Now, rand.Uint64)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +60,7 @@ func (d daemon) document(t *testing.T) map[string]any {
 // What a function does is sent as subsegments of the segment that Lambda makes.
 func TestAFunctionSendsSubsegments(t *testing.T) {
 	daemon := newDaemon(t)
-	tracer, err := xray.NewFunction(daemon.LocalAddr().String())
+	tracer, err := xray.NewFunction(daemon.LocalAddr().String(), time.Now, rand.Uint64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +146,7 @@ func TestCallsOfAWSAreSubsegments(t *testing.T) {
 // Lambda decides what is traced; what it does not trace sends nothing.
 func TestWhatIsNotSampledIsNotSent(t *testing.T) {
 	daemon := newDaemon(t)
-	tracer, err := xray.NewFunction(daemon.LocalAddr().String())
+	tracer, err := xray.NewFunction(daemon.LocalAddr().String(), time.Now, rand.Uint64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,6 +164,45 @@ func TestWhatIsNotSampledIsNotSent(t *testing.T) {
 	span.End()
 	if first := daemon.document(t); first["name"] != "sampled" {
 		t.Errorf("got %v", first)
+	}
+}
+
+// What describes a span is bounded, and nothing changes once it has ended.
+func TestASpanIsBoundedAndEndsOnce(t *testing.T) {
+	daemon := newDaemon(t)
+	tracer, err := xray.NewFunction(daemon.LocalAddr().String(), time.Now, rand.Uint64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Unix(1_800_000_000, 250_000_000)
+	ctx, span := tracer.Start(xray.WithParent(t.Context(), segment), "work", api.WithTimestamp(start))
+	span.SetAttributes(attribute.String("long", strings.Repeat("é", 1000)))
+	for i := range 100 {
+		span.SetAttributes(attribute.Int("n"+strconv.Itoa(i), i))
+		span.AddEvent("e" + strconv.Itoa(i))
+	}
+	if !span.IsRecording() {
+		t.Error("it does not record")
+	}
+	span.End(api.WithTimestamp(start.Add(time.Second)))
+	span.SetName("late")
+	span.End()
+	if span.IsRecording() {
+		t.Error("it records what comes after its end")
+	}
+	_, next := span.TracerProvider().Tracer("other").Start(ctx, "next")
+	next.End()
+
+	document := daemon.document(t)
+	if document["name"] != "work" || document["start_time"] != 1_800_000_000.25 || document["end_time"] != 1_800_000_001.25 {
+		t.Errorf("got %v", document)
+	}
+	annotations, events := document["annotations"].(map[string]any), document["metadata"].(map[string]any)
+	if len(annotations) != 32 || len(events) != 32 || annotations["long"] != strings.Repeat("é", 256) {
+		t.Errorf("it is described by %v, %v", annotations, events)
+	}
+	if beneath := daemon.document(t); beneath["name"] != "next" || beneath["parent_id"] != document["id"] {
+		t.Errorf("after its end came %v", beneath)
 	}
 }
 
