@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -20,7 +21,16 @@ const breaks = 4
 //
 // Errors: also those of the disk.
 func (c *Client) Download(ctx context.Context, id, path string, progress Progress) error {
-	partial := Partial(path, id)
+	return c.download(ctx, resultPath(id), Partial(path, id), path, progress)
+}
+
+// DownloadFile writes a stored file's bytes to a path, as Download does a job's
+// result.
+func (c *Client) DownloadFile(ctx context.Context, id, path string, progress Progress) error {
+	return c.download(ctx, bytesPath(id), Partial(path, id), path, progress)
+}
+
+func (c *Client) download(ctx context.Context, resource, partial, path string, progress Progress) error {
 	file, err := os.OpenFile(partial, os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
@@ -30,7 +40,7 @@ func (c *Client) Download(ctx context.Context, id, path string, progress Progres
 	if err != nil {
 		return err
 	}
-	if err := c.copyContent(ctx, id, file, offset, progress); err != nil {
+	if err := c.copyContent(ctx, resource, file, offset, progress); err != nil {
 		var refusal *Error
 		if info, statErr := file.Stat(); statErr == nil && (info.Size() == 0 || errors.As(err, &refusal)) {
 			_ = os.Remove(partial) // nothing could go on from it
@@ -43,7 +53,13 @@ func (c *Client) Download(ctx context.Context, id, path string, progress Progres
 	return os.Rename(partial, path)
 }
 
-// Partial is where the part of a job's result is kept that is already there.
+// resultPath and bytesPath are where the service has a job's result and a stored
+// file's bytes.
+func resultPath(id string) string { return jobPath(id) + "/content" }
+func bytesPath(id string) string  { return "/v1/uploads/" + url.PathEscape(id) }
+
+// Partial is where the part of a job's result, or of a file, is kept that is
+// already there.
 func Partial(path, id string) string { return path + "." + id + ".part" }
 
 // CopyContent writes a job's result to a writer. A connection that breaks is made
@@ -51,15 +67,21 @@ func Partial(path, id string) string { return path + "." + id + ".part" }
 //
 // Errors: also those of the writer.
 func (c *Client) CopyContent(ctx context.Context, id string, to io.Writer, progress Progress) error {
-	return c.copyContent(ctx, id, to, 0, progress)
+	return c.copyContent(ctx, resultPath(id), to, 0, progress)
 }
 
-// copyContent writes a result from an offset on.
-func (c *Client) copyContent(ctx context.Context, id string, to io.Writer, offset int64, progress Progress) error {
+// CopyFile writes a stored file's bytes to a writer, as CopyContent does a job's
+// result.
+func (c *Client) CopyFile(ctx context.Context, id string, to io.Writer, progress Progress) error {
+	return c.copyContent(ctx, bytesPath(id), to, 0, progress)
+}
+
+// copyContent writes the content of a job or a file from an offset on.
+func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer, offset int64, progress Progress) error {
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
-	d := &download{client: c, id: id, to: to, offset: offset, progress: progress}
+	d := &download{client: c, path: resource, to: to, offset: offset, progress: progress}
 	for left := breaks; ; left-- {
 		before := d.offset
 		err := d.rest(ctx)
@@ -79,11 +101,12 @@ func (c *Client) copyContent(ctx context.Context, id string, to io.Writer, offse
 	}
 }
 
-// download is a result under way.
+// download is a content under way.
 type download struct {
 	client *Client
-	id     string
-	to     io.Writer
+	// path is the content's at the service.
+	path string
+	to   io.Writer
 	// offset is how many bytes have been written.
 	offset   int64
 	progress Progress
@@ -91,7 +114,7 @@ type download struct {
 
 // rest asks for what is missing and writes it as it comes.
 func (d *download) rest(ctx context.Context) error {
-	request := d.client.media(http.MethodGet, jobPath(d.id)+"/content", nil)
+	request := d.client.media(http.MethodGet, d.path, nil)
 	if d.offset > 0 {
 		request.header.Set("Range", fmt.Sprintf("bytes=%d-", d.offset))
 	}
@@ -149,14 +172,14 @@ func (d *download) copy(ctx context.Context, address string, body io.Reader, tot
 // complete reports, after the service had no byte behind the offset, whether all
 // is there.
 func (d *download) complete(ctx context.Context) error {
-	request := d.client.media(http.MethodHead, jobPath(d.id)+"/content", nil)
+	request := d.client.media(http.MethodHead, d.path, nil)
 	response, err := d.client.send(ctx, request)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
 	if response.ContentLength != d.offset {
-		return fmt.Errorf("the part that is kept has %d bytes and the result %d; delete the part and try again", d.offset, response.ContentLength)
+		return fmt.Errorf("the part that is kept has %d bytes and the whole %d; delete the part and try again", d.offset, response.ContentLength)
 	}
 	d.progress(d.offset, d.offset)
 	return nil

@@ -139,6 +139,47 @@ func (c *Client) CancelJob(ctx context.Context, id string) (Job, error) {
 	return parseJob(answer)
 }
 
+// Delivery is a try to tell a job's webhook of its end.
+type Delivery struct {
+	Attempt int        `json:"attempt"`
+	At      *time.Time `json:"at"`
+	// Status is the receiver's answer, nil where there was none; Error says why.
+	Status *int    `json:"status"`
+	Error  *string `json:"error"`
+	// NextAttemptAt is nil after the last try.
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+
+	// Raw is the whole record as it was sent.
+	Raw json.RawMessage `json:"-"`
+}
+
+// Deliveries reads the tries to tell a job's webhook.
+func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
+	var log struct {
+		Deliveries []json.RawMessage `json:"deliveries"`
+	}
+	if err := c.get(ctx, c.media(http.MethodGet, jobPath(id)+"/deliveries", nil), &log); err != nil {
+		return nil, err
+	}
+	deliveries := make([]Delivery, len(log.Deliveries))
+	for i, raw := range log.Deliveries {
+		deliveries[i].Raw = raw
+		if err := decode(raw, &deliveries[i]); err != nil {
+			return nil, err
+		}
+	}
+	return deliveries, nil
+}
+
+// WebhookSecret reads what the account's webhooks are signed with.
+func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
+	var answer struct {
+		Secret string `json:"secret"`
+	}
+	err := c.get(ctx, c.media(http.MethodGet, "/v1/webhooks/secret", nil), &answer)
+	return answer.Secret, err
+}
+
 // JobFilter chooses jobs of a list. The zero JobFilter chooses all.
 type JobFilter struct{ Status, Model string }
 

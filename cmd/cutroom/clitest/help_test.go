@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write the golden help texts anew")
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
-		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs get", "jobs watch", "jobs cancel", "jobs download",
-		"files", "files ls", "files put", "files get", "files rm", "chat", "models", "quota", "usage", "token",
+		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs get", "jobs watch", "jobs cancel", "jobs download", "jobs deliveries",
+		"files", "files ls", "files put", "files get", "files rm", "chat", "models", "quota", "usage", "token", "webhook-secret",
 		"login", "logout", "profiles", "completion",
 	} {
 		name := "cutroom"
@@ -59,7 +59,7 @@ func TestCompletion(t *testing.T) {
 	}
 	for line, want := range map[string][]string{
 		"cutroom ed":                      {"edit"},
-		"cutroom jobs d":                  {"download"},
+		"cutroom jobs do":                 {"download"},
 		"cutroom edit -m gen-im":          {"gen-image-2", "gen-image-latest"},
 		"cutroom jobs list --status comp": {"completed"},
 		"cutroom completion z":            {"zsh"},

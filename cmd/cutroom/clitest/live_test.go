@@ -169,6 +169,9 @@ func jobs(t *testing.T, s shell) {
 	if list := s.documents("jobs", "--status", "failed", "-m", "gen-vton-3.5"); len(list) != 1 || list[0]["job_id"] != long {
 		t.Errorf("the failed jobs are %v", list)
 	}
+	if tries := s.works("jobs", "deliveries", id); !strings.HasPrefix(tries, "TRY") || strings.Contains(tries, "\n") {
+		t.Errorf("a job without a webhook was told of:\n%s", tries)
+	}
 	if table := s.works("jobs", "--limit", "1000"); !strings.Contains(table, id) || !strings.Contains(table, long) {
 		t.Errorf("the jobs are\n%s", table)
 	}
@@ -198,6 +201,12 @@ func files(t *testing.T, s shell) {
 	if at[ids[1]] == 0 || at[ids[0]] <= at[ids[1]] {
 		t.Errorf("the files are at %v", at)
 	}
+	if path := s.works("files", "get", ids[0], "-o", "back.png"); path != "back.png" || !bytes.Equal(s.read("back.png"), picture(t)) {
+		t.Errorf("the bytes are said to be at %q, and are not those that were sent", path)
+	}
+	if out := s.works("files", "get", ids[0], "-o", "-"); out+"\n" != string(picture(t)) && out != string(picture(t)) {
+		t.Errorf("stdout has %d bytes", len(out))
+	}
 	s.works(append([]string{"files", "rm"}, ids...)...)
 	if got := s.run("files", "get", ids[0]); got.code != 4 {
 		t.Errorf("a deleted file: %+v", got)
@@ -215,6 +224,9 @@ func account(t *testing.T, s shell) {
 	// A client token may not do everything.
 	if got := s.with("CUTROOM_API_KEY=" + strings.TrimSpace(made.stdout)).run("token"); got.code != 3 {
 		t.Errorf("a token by a token: %+v", got)
+	}
+	if secret := s.works("webhook-secret"); !strings.HasPrefix(secret, "whsec_") {
+		t.Errorf("the secret is %q", secret)
 	}
 	names := map[any]any{}
 	for _, model := range s.documents("models") {

@@ -11,7 +11,7 @@ import (
 type Files struct {
 	List FilesList `cmd:"" name:"ls" default:"withargs" help:"List stored files, newest first."`
 	Put  FilesPut  `cmd:"" help:"Store files, and print their ids."`
-	Get  FilesGet  `cmd:"" help:"Show a stored file's reference."`
+	Get  FilesGet  `cmd:"" help:"Show a stored file's reference, or fetch its bytes."`
 	Rm   FilesRm   `cmd:"" help:"Delete stored files."`
 }
 
@@ -73,14 +73,19 @@ func (c *FilesPut) put(ctx context.Context, s *Session, service *client.Client, 
 	return copyLine(s.Out, []byte(stored.ID))
 }
 
-// FilesGet shows a file's reference.
+// FilesGet shows a file's reference, or fetches its bytes.
 type FilesGet struct {
-	ID string `arg:"" help:"Id of the file."`
+	ID     string `arg:"" help:"Id of the file."`
+	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where its bytes go; - is stdout."`
+	Force  bool   `short:"f" help:"Replace what is there."`
 }
 
-// Run shows the reference.
+// Run shows the reference, or fetches the bytes.
 func (c *FilesGet) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		if c.Output != "" {
+			return c.fetch(ctx, s, service)
+		}
 		file, err := service.File(ctx, c.ID)
 		if err != nil {
 			return err
@@ -99,6 +104,30 @@ func (c *FilesGet) Run(ctx context.Context, s *Session) error {
 		}
 		return list.end()
 	})
+}
+
+func (c *FilesGet) fetch(ctx context.Context, s *Session, service *client.Client) error {
+	e := &editor{session: s, client: service, order: order{Output: c.Output, Force: c.Force}}
+	if err := e.free(c.Output); err != nil {
+		return err
+	}
+	display := s.newDisplay(true)
+	tracker := display.track(filepath.Base(c.Output))
+	var err error
+	if c.Output == "-" {
+		err = service.CopyFile(ctx, c.ID, s.Out, tracker.downloading)
+	} else {
+		err = service.DownloadFile(ctx, c.ID, c.Output, tracker.downloading)
+	}
+	tracker.end(err)
+	display.end()
+	switch {
+	case err != nil || c.Output == "-":
+		return err
+	case s.JSON:
+		return s.Print(map[string]string{"id": c.ID, "output": c.Output})
+	}
+	return copyLine(s.Out, []byte(c.Output))
 }
 
 // FilesRm deletes files.

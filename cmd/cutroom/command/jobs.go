@@ -15,6 +15,8 @@ type Jobs struct {
 	Watch    JobsWatch    `cmd:"" help:"Wait for a job's end, and fetch the result."`
 	Cancel   JobsCancel   `cmd:"" help:"Cancel a job that has not ended."`
 	Download JobsDownload `cmd:"" help:"Fetch the result of a completed job; goes on where an earlier try broke off."`
+
+	Deliveries JobsDeliveries `cmd:"" help:"List the tries to tell a job's webhook."`
 }
 
 // JobsList lists jobs.

@@ -23,19 +23,20 @@ import (
 
 // Commands are the commands of a client.
 type Commands struct {
-	Edit     Edit     `cmd:"" group:"Media" help:"Edit videos or images."`
-	Image    Image    `cmd:"" group:"Media" help:"Edit an image."`
-	T2V      T2V      `cmd:"" name:"t2v" group:"Media" help:"Make a video from a text."`
-	Jobs     Jobs     `cmd:"" group:"Media" help:"List, watch, cancel and download jobs."`
-	Files    Files    `cmd:"" group:"Media" help:"Store files, to use them again."`
-	Chat     Chat     `cmd:"" group:"Text" help:"Chat with a model."`
-	Models   Models   `cmd:"" group:"Account" help:"List the models."`
-	Quota    Quota    `cmd:"" group:"Account" help:"Show the realtime sessions of the account."`
-	Usage    Usage    `cmd:"" group:"Account" help:"Show what the account used, by day and model."`
-	Token    Token    `cmd:"" group:"Account" help:"Make a client token, for a browser or an app."`
-	Login    Login    `cmd:"" group:"Account" help:"Keep a server's key."`
-	Logout   Logout   `cmd:"" group:"Account" help:"Forget a key that is kept."`
-	Profiles Profiles `cmd:"" group:"Account" help:"List the servers whose keys are kept."`
+	Edit     Edit          `cmd:"" group:"Media" help:"Edit videos or images."`
+	Image    Image         `cmd:"" group:"Media" help:"Edit an image."`
+	T2V      T2V           `cmd:"" name:"t2v" group:"Media" help:"Make a video from a text."`
+	Jobs     Jobs          `cmd:"" group:"Media" help:"List, watch, cancel and download jobs."`
+	Files    Files         `cmd:"" group:"Media" help:"Store files, to use them again."`
+	Chat     Chat          `cmd:"" group:"Text" help:"Chat with a model."`
+	Models   Models        `cmd:"" group:"Account" help:"List the models."`
+	Quota    Quota         `cmd:"" group:"Account" help:"Show the realtime sessions of the account."`
+	Usage    Usage         `cmd:"" group:"Account" help:"Show what the account used, by day and model."`
+	Token    Token         `cmd:"" group:"Account" help:"Make a client token, for a browser or an app."`
+	Secret   WebhookSecret `cmd:"" name:"webhook-secret" group:"Account" help:"Show the secret that webhooks are signed with."`
+	Login    Login         `cmd:"" group:"Account" help:"Keep a server's key."`
+	Logout   Logout        `cmd:"" group:"Account" help:"Forget a key that is kept."`
+	Profiles Profiles      `cmd:"" group:"Account" help:"List the servers whose keys are kept."`
 }
 
 // Flags are those that every command has.

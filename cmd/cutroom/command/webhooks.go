@@ -1,0 +1,54 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"cutroom/shared/client"
+)
+
+// JobsDeliveries lists the tries to tell a job's webhook of its end.
+type JobsDeliveries struct {
+	ID string `arg:"" help:"Id of the job."`
+}
+
+// Run lists the tries.
+func (c *JobsDeliveries) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		deliveries, err := service.Deliveries(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		list := s.newList("TRY", "AT", "STATUS", "NEXT TRY", "ERROR")
+		for _, d := range deliveries {
+			status, why := "-", ""
+			if d.Status != nil {
+				status = fmt.Sprint(*d.Status)
+			}
+			if d.Error != nil {
+				why = *d.Error
+			}
+			if err := list.add(d.Raw, fmt.Sprint(d.Attempt), local(d.At), status, local(d.NextAttemptAt), why); err != nil {
+				return err
+			}
+		}
+		return list.end()
+	})
+}
+
+// WebhookSecret shows what webhooks are signed with.
+type WebhookSecret struct{}
+
+// Run shows it.
+func (WebhookSecret) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		secret, err := service.WebhookSecret(ctx)
+		if err != nil {
+			return err
+		}
+		if s.JSON {
+			return s.Print(map[string]string{"secret": secret})
+		}
+		return copyLine(s.Out, []byte(secret))
+	})
+}
