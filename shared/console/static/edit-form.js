@@ -1,6 +1,7 @@
 // The form of an edit: what the chosen model takes beside the media.
 
 import { button, icon, make, signButton } from "./dom.js";
+import { urlOf } from "./stored.js";
 
 const examples = ["a watercolor painting", "cyberpunk neon city", "film noir", "anime", "pencil sketch", "golden hour", "pop art", "snowy winter"];
 const greatestSeed = 4294967295;
@@ -103,11 +104,13 @@ export class Form {
       this.referenceBox.replaceChildren(button("image", "Reference image", () => this.picker.click(), { title: this.takesReference?.description }));
       return;
     }
-    const local = this.reference instanceof File;
-    if (local) this.shown = URL.createObjectURL(this.reference);
+    const local = this.reference instanceof File, image = this.reference;
+    const sign = icon("image");
+    if (local) this.shown = URL.createObjectURL(image);
+    else urlOf(image).then(url => url && sign.replaceWith(make("img", { src: url, alt: "The reference image" })));
     this.referenceBox.replaceChildren(
       make("span", { class: "chosen" },
-        local ? make("img", { src: this.shown, alt: "The reference image" }) : icon("image"),
+        local ? make("img", { src: this.shown, alt: "The reference image" }) : sign,
         make("span", { class: "file-name" }, local ? this.reference.name : this.reference.filename),
         signButton("close", "Remove the reference image", () => {
           this.refer(undefined);

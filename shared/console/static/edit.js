@@ -7,6 +7,7 @@ import { drawSeed, Form, Missing } from "./edit-form.js";
 import { cancel, ended, follow, result, submit } from "./jobs.js";
 import { Recent } from "./recent.js";
 import { settings } from "./service.js";
+import { urlOf } from "./stored.js";
 
 const dataOf = model => model.fields.find(field => field.name === "data");
 const modes = [
@@ -33,7 +34,7 @@ class Edit {
   constructor(section) {
     this.sources = {}; // by mode: {value: File or reference, url, name, size}
     this.models = {}; // by mode, the one that was chosen last
-    this.known = new Map(); // what this tab knows of jobs: {mode, before, prompt, fields, model}
+    this.known = new Map(); // what this tab knows of jobs: {mode, model, fields, source}
     this.form = new Form(() => this.run());
     this.form.onmodel = id => this.choose(id);
     this.modes = modes.map(mode => ({ ...mode, models: settings.models.filter(mode.takes) })).filter(mode => mode.models.length);
@@ -109,9 +110,13 @@ class Edit {
     this.setSource(mode, { value: file, name: file.name, size: file.size, url: URL.createObjectURL(file) });
   }
 
-  takeStored(file) {
+  async takeStored(file) {
     const mode = this.modes.find(mode => file.mime_type.startsWith(`${mode.id}/`));
-    if (mode) this.setSource(mode, { value: file, name: file.filename, size: file.size_bytes, url: file.url });
+    if (!mode) return;
+    const source = { value: file, name: file.filename, size: file.size_bytes };
+    this.setSource(mode, source);
+    source.url = await urlOf(file);
+    if (source.url && this.sources[this.mode.id] === source && this.stage.dataset.state === "ready") this.reset();
   }
 
   setSource(mode, source) {
@@ -166,7 +171,7 @@ class Edit {
     try {
       work.show(mode.id === "words" ? "Sending" : "Uploading", 0);
       const id = await submit(model, fields, { progress: share => work.show("Uploading", share), signal: work.signal });
-      this.known.set(id, { mode, model, fields, before: source?.url });
+      this.known.set(id, { mode, model, fields, source });
       await this.watch(work, id);
     } catch (failure) {
       if (failure.name === "AbortError") this.reset();
@@ -260,7 +265,7 @@ class Edit {
     const url = this.made = URL.createObjectURL(blob);
     const known = this.known.get(job.job_id), kind = blob.type.startsWith("image/") ? "image" : "video";
     const name = `${job.job_id}.${kind === "image" ? "png" : "mp4"}`;
-    const { box, bar } = compare(kind, known?.before, url);
+    const { box, bar } = compare(kind, known?.source?.url, url);
     this.stage.dataset.state = "done";
     this.stage.replaceChildren(box, ...(bar ? [bar] : []));
     this.actions.replaceChildren(

@@ -3,6 +3,7 @@
 import { ago, button, bytes, confirm, icon, make, say, signButton, toast } from "./dom.js";
 import { useStored } from "./edit.js";
 import { media } from "./service.js";
+import { forgetURL, urlOf } from "./stored.js";
 import { store } from "./upload.js";
 
 const pageSize = 24;
@@ -77,13 +78,9 @@ class Files {
     const watcher = new IntersectionObserver(async ([seen]) => {
       if (!seen.isIntersecting) return;
       watcher.disconnect();
-      try {
-        const blob = await (await media("GET", `/v1/uploads/${file.id}`)).blob();
-        file.url = URL.createObjectURL(blob);
-        picture.replaceChildren(kind === "image" ? make("img", { src: file.url, alt: "" }) : make("video", { src: file.url, preload: "metadata", controls: true, playsinline: true, "aria-label": file.filename }));
-      } catch {
-        // The sign of its kind stays.
-      }
+      const url = await urlOf(file);
+      if (!url) return; // the sign of its kind stays
+      picture.replaceChildren(kind === "image" ? make("img", { src: url, alt: "" }) : make("video", { src: url, preload: "metadata", controls: true, playsinline: true, "aria-label": file.filename }));
     }, { rootMargin: "200px" });
     watcher.observe(picture);
   }
@@ -95,7 +92,7 @@ class Files {
     } catch (refusal) {
       if (refusal.status !== 404) return this.complain(refusal);
     }
-    if (file.url) URL.revokeObjectURL(file.url);
+    forgetURL(file);
     (card.nextElementSibling || card.previousElementSibling)?.querySelector("button")?.focus();
     card.remove();
     this.none.hidden = this.grid.children.length > 0;
