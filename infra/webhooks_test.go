@@ -21,6 +21,9 @@ func TestWebhooksAreStartedByEndedJobs(t *testing.T) {
 			continue
 		}
 		found = true
+		if source := at(mapping.Properties, "EventSourceArn", "Fn::GetAtt"); source == nil || list(source)[1] != "StreamArn" {
+			t.Errorf("the source is %v", mapping.Properties["EventSourceArn"])
+		}
 		var got any
 		if err := json.Unmarshal([]byte(pattern), &got); err != nil {
 			t.Fatal(err)

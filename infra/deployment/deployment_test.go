@@ -52,6 +52,7 @@ func TestDeployment(t *testing.T) {
 		{"Media", testMedia},
 		{"Inference", testInference},
 		{"Uploads", testUploads},
+		{"Webhooks", testWebhooks},
 		{"SleepingWorkers", testSleepingWorkers},
 		{"GivenUp", testGivenUp},
 		{"Aborted", testAborted},
@@ -100,6 +101,8 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 		// The local AWS buffers all answers, runs no containers and has no alarms
 		// on more than one metric.
 		"-c", "streaming=off", "-c", "worker=none", "-c", "watch=off",
+		// Receivers of webhooks are the tests' own.
+		"-c", "webhookAllow=127.0.0.1",
 	}
 	for _, value := range context {
 		arguments = append(arguments, "-c", value)

@@ -45,7 +45,7 @@ func Tables() []Table {
 		// The request of a job has an item of its own, so that the writes of
 		// its progress stay small.
 		{
-			Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute,
+			Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute, StreamsNewImages: true,
 			Indexes: []Index{{Name: jobsByAccount, PartitionKey: "account", SortKey: "id", Includes: []string{"status", "model"}}},
 		},
 		{

@@ -1,0 +1,65 @@
+package deployment
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/servertest"
+)
+
+// testWebhooks: the stream of the jobs' table tells of a job's end, the queue brings
+// the attempt, and a receiver that fails is told again.
+func testWebhooks(t *testing.T, d *deployed) {
+	ctx := bounded(t)
+	client := d.client(t, "webhooks")
+	type message struct{ id, body string }
+	told := make(chan message, 10)
+	answers := make(chan int, 2)
+	answers <- http.StatusServiceUnavailable
+	answers <- http.StatusNoContent
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		told <- message{r.Header.Get("Webhook-Id"), string(body)}
+		w.WriteHeader(<-answers)
+	}))
+	defer receiver.Close()
+	job, err := client.Submit(ctx, "gen-pro-t2v", servertest.Form{servertest.Text("prompt", "waves"), servertest.Text("webhook_url", receiver.URL)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := client.Call(ctx, http.MethodDelete, "/v1/jobs/"+job.ID, nil, 0); err != nil || answer.Status != http.StatusOK {
+		t.Fatalf("the cancellation: %v %d %s", err, answer.Status, answer.Body)
+	}
+	for range 2 {
+		select {
+		case m := <-told:
+			if m.id != strings.Replace(job.ID, "job_", "msg_", 1) || !strings.Contains(m.body, `"type":"job.failed"`) || !strings.Contains(m.body, job.ID) {
+				t.Errorf("told %+v", m)
+			}
+		case <-ctx.Done():
+			t.Fatal("the receiver was not told")
+		}
+	}
+	var log struct {
+		Deliveries []struct{ Status int }
+	}
+	for len(log.Deliveries) < 2 {
+		answer, err := client.Get(ctx, "/v1/jobs/"+job.ID+"/deliveries")
+		if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &log) != nil {
+			t.Fatalf("the log: %v %d %s", err, answer.Status, answer.Body)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if log.Deliveries[0].Status != http.StatusServiceUnavailable || log.Deliveries[1].Status != http.StatusNoContent {
+		t.Errorf("the log is %+v", log)
+	}
+	secret, err := client.Get(ctx, "/v1/webhooks/secret")
+	if err != nil || !strings.Contains(string(secret.Body), "whsec_") {
+		t.Errorf("the secret: %v %s", err, secret.Body)
+	}
+}
