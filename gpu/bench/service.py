@@ -21,6 +21,7 @@ from cutroom_engine.pipeline import Pipeline
 from cutroom_engine.residents import Residents
 from cutroom_engine.runs import Runner
 from cutroom_engine.server import Server, create_app
+from cutroom_engine.weights import Weights
 
 # The model of the catalog that the job asks for.
 MODEL = "gen-2.1"
@@ -28,7 +29,7 @@ MODEL = "gen-2.1"
 
 def job_seconds(program: Path, clip: Path, models: ModelMap, pipeline: Pipeline, folder: Path) -> float:
     """From the submission of the clip to the last byte of the result."""
-    with _engine(models, pipeline) as engine, _service(program, engine, folder) as client:
+    with _engine(models, pipeline, folder) as engine, _service(program, engine, folder) as client:
         began = time.perf_counter()
         with clip.open("rb") as data:
             answer = client.post(f"/v1/jobs/{MODEL}", files={"data": data}, data={"prompt": "winter", "seed": "7"})
@@ -43,9 +44,9 @@ def job_seconds(program: Path, clip: Path, models: ModelMap, pipeline: Pipeline,
 
 
 @contextmanager
-def _engine(models: ModelMap, pipeline: Pipeline) -> Iterator[str]:
-    metrics = Metrics()
-    runner = Runner(models, Residents(models.pipelines, None, lambda _, __: pipeline), metrics)
+def _engine(models: ModelMap, pipeline: Pipeline, folder: Path) -> Iterator[str]:
+    metrics, weights = Metrics(), Weights(folder / "weights")
+    runner = Runner(models, Residents(models.pipelines, None, lambda _, __: pipeline), metrics, weights=weights)
     listener = socket.create_server(("127.0.0.1", 0))
     server = Server(uvicorn.Config(create_app(runner, metrics), log_config=None, timeout_graceful_shutdown=5), runner)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -55,6 +56,7 @@ def _engine(models: ModelMap, pipeline: Pipeline) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
+        weights.close()
 
 
 @contextmanager

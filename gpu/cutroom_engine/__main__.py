@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 
 import uvicorn
@@ -67,11 +66,7 @@ def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Wei
     def load(_: str, row: PipelineRow) -> Pipeline:
         return diffusion.load(row, weights.folder, device)
 
-    def prepare(row: PipelineRow, check: Callable[[], None]) -> None:
-        for one in row.all_weights:
-            weights.wait(one, check)
-
-    runner = Runner(models, Residents(models.pipelines, memory, load), metrics, root=settings.scratch, prepare=prepare)
+    runner = Runner(models, Residents(models.pipelines, memory, load), metrics, root=settings.scratch, weights=weights)
     metrics.read_off(unfinished=runner.unfinished, resident=runner.resident, memory=lambda: diffusion.memory_in_use(device))
     return runner
 

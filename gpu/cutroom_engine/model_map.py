@@ -156,6 +156,8 @@ def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
 
 
 def _moved(row: PipelineRow, weights: str) -> PipelineRow:
-    if not row.weights.startswith(_FOLDER):
-        return row
-    return row.model_copy(update={"weights": f"{weights.rstrip('/')}/{row.weights.removeprefix(_FOLDER)}"})
+    def moved(folder: str) -> str:
+        return f"{weights.rstrip('/')}/{folder.removeprefix(_FOLDER)}" if folder.startswith(_FOLDER) else folder
+
+    poses = row.poses and PosesRow(detector=moved(row.poses.detector), estimator=moved(row.poses.estimator))
+    return row.model_copy(update={"weights": moved(row.weights), "poses": poses})

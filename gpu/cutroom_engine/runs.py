@@ -1,21 +1,20 @@
-"""Runs: one after the other on the device, each with its end told to its caller."""
+"""Runs: one at a time on the device, each with its end told to its caller."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import os
-import queue
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from .edits import Edit
 from .metrics import Metrics
-from .model_map import ModelMap, PipelineRow
+from .model_map import ModelMap
 from .pipeline import DeviceLost
 from .protocol import RunCancelled, RunError, RunRequest
 from .residents import Residents
@@ -32,6 +31,9 @@ STUCK_AFTER = 180.0
 # How long the end of the server waits for the run's next step, in seconds.
 _LAST_STEP = 3.0
 
+# How often runs that wait for weights are looked at, in seconds.
+_LOOK = 0.5
+
 # W3C Trace Context: version, trace, parent, flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
@@ -45,9 +47,15 @@ _FAILED = RunError("engine_error", "The engine failed.", retryable=True)
 
 Tell = Callable[[dict[str, Any]], None]
 
-# Waits until a pipeline's weights are on the disk, and calls what it is given now and
-# then, which raises RunCancelled when nobody waits for the run any more.
-Prepare = Callable[[PipelineRow, Callable[[], None]], None]
+
+class Supply(Protocol):
+    """Brings weights to the disk: see weights.Weights."""
+
+    def want(self, weights: Iterable[str]) -> None:
+        """Says that a run needs them."""
+
+    def ready(self, weights: Iterable[str]) -> bool:
+        """Whether the run need not wait for them any longer."""
 
 
 class Run:
@@ -77,6 +85,11 @@ class Run:
             self._tell(line)
 
     @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._cancelled_at is not None
+
+    @property
     def cancelled_for(self) -> float:
         """How many seconds ago it was cancelled, 0 when it was not."""
         return 0.0 if self._cancelled_at is None else time.monotonic() - self._cancelled_at
@@ -91,7 +104,7 @@ class Run:
 
     def check(self) -> None:
         """Raises RunCancelled when nobody waits for the run."""
-        if self._cancelled_at is not None:
+        if self.cancelled:
             raise RunCancelled
 
     def line(self) -> dict[str, Any]:
@@ -100,7 +113,12 @@ class Run:
 
 
 class Runner:
-    """Works on runs, one at a time, in a thread of its own."""
+    """Works on runs, one at a time, in a thread of its own.
+
+    Images and videos take turns where both wait, as who sends an image waits for it: it
+    is passed by no more than the video in work. Of a kind, and where one kind waits, the
+    first that came is the next. A run whose weights are not on the disk yet keeps no
+    other one waiting."""
 
     def __init__(
         self,
@@ -110,20 +128,21 @@ class Runner:
         *,
         root: Path | None = None,
         waiting: int = 8,
-        prepare: Prepare = lambda _row, _check: None,
+        weights: Supply,
     ) -> None:
         self._models = models
         self._residents = residents
         self._metrics = metrics
         self._root = root
         self._waiting = waiting
-        self._prepare = prepare
-        # Held while runs are accepted or the server begins to end.
-        self._lock = threading.Lock()
-        # Those that are accepted and not ended, the one in work first.
+        self._weights = weights
+        # Held while runs come or go or the server begins to end, which it tells of.
+        self._changed = threading.Condition()
+        # Those that are accepted and not ended, as they came.
         self._runs: list[Run] = []
-        self._queue: queue.Queue[Run | None] = queue.Queue()
         self._current: Run | None = None
+        self._last_was_image = False
+        self._stopped = False
         self._broken = False
         self._draining = False
         self._thread = threading.Thread(target=self._work, name="device", daemon=True)
@@ -135,7 +154,7 @@ class Runner:
     def drain(self) -> None:
         """Takes no more runs, and ends those that there are at once: their callers hear
         that another server may do them, and need not wait for the next step."""
-        with self._lock:
+        with self._changed:
             self._draining = True
             runs = list(self._runs)
         for run in runs:
@@ -145,7 +164,9 @@ class Runner:
     def stop(self) -> None:
         """Drains, and waits for the thread's end, if it comes with the next step."""
         self.drain()
-        self._queue.put(None)
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
         self._thread.join(_LAST_STEP)
         if not self._thread.is_alive():
             self._residents.evict_all()
@@ -162,7 +183,7 @@ class Runner:
 
     def unfinished(self) -> int:
         """How many runs are accepted and have not ended."""
-        with self._lock:
+        with self._changed:
             return len(self._runs)
 
     def resident(self) -> list[str]:
@@ -172,10 +193,10 @@ class Runner:
     def submit(self, request: RunRequest, tell: Tell, traceparent: str = "") -> Run:
         """Accepts a run. Raises RunError when it is refused. A traceparent as W3C Trace
         Context says names the trace in the log; another is ignored."""
-        self._pipeline_of(request)
+        needed = self._weights_of(request)
         self._check_paths(request)
         run = Run(request, tell, traceparent)
-        with self._lock:
+        with self._changed:
             if self._broken:
                 raise _BROKEN
             if self._draining:
@@ -184,12 +205,24 @@ class Runner:
             if len(self._runs) > self._waiting:
                 raise _BUSY
             self._runs.append(run)
-        self._queue.put(run)
+            self._weights.want(needed)
+            self._changed.notify()
         return run
 
+    def _next(self) -> Run | None:
+        """Waits for the run that is to be done next; None when no more come."""
+        with self._changed:
+            while self._runs or not self._stopped:
+                for run in sorted(self._runs, key=lambda run: _is_image(run) == self._last_was_image):
+                    if run.cancelled or self._broken or self._weights.ready(self._weights_of(run.request)):
+                        self._last_was_image = _is_image(run)
+                        self._current = run
+                        return run
+                self._changed.wait(_LOOK if self._runs else None)
+            return None
+
     def _work(self) -> None:
-        while (run := self._queue.get()) is not None:
-            self._current = run
+        while (run := self._next()) is not None:
             line, outcome = _BROKEN.line(), "engine_error"
             stages = Stages()
             try:
@@ -197,7 +230,7 @@ class Runner:
                     line, outcome = self._outcome(run, stages)
             finally:
                 self._current = None
-                with self._lock:
+                with self._changed:
                     self._runs.remove(run)
                 self._metrics.ended(run.request.model, outcome, time.monotonic() - run.accepted_at, stages.seconds())
                 run.end(line)
@@ -248,7 +281,6 @@ class Runner:
     def _edit(self, run: Run, name: str, stages: Stages) -> None:
         run.report(0, "load")
         with stages("load"):
-            self._prepare(self._models.pipelines[name], run.check)
             pipeline = self._residents.get(name)
         run.report(0, "denoise")
         Edit(run.request, self._models.pipelines[name], pipeline, run.report, stages).run()
@@ -271,6 +303,9 @@ class Runner:
             raise RunError("invalid_input", f"The engine needs a reference image for {request.model}.")
         return name
 
+    def _weights_of(self, request: RunRequest) -> list[str]:
+        return self._models.pipelines[self._pipeline_of(request)].all_weights
+
     def _check_paths(self, request: RunRequest) -> None:
         """Refuses paths that are not where runs have theirs."""
         folder = Path(request.folder)
@@ -282,3 +317,7 @@ class Runner:
         for path in (request.folder, *inputs):
             if not Path(path).resolve().is_relative_to(self._root):
                 raise RunError("engine_error", "The engine may not use the folder of the edit.")
+
+
+def _is_image(run: Run) -> bool:
+    return run.request.kind == "image"

@@ -7,14 +7,16 @@ so that a file cannot be made of two versions."""
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import logging
 import os
 import shutil
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
@@ -31,6 +33,9 @@ _PARALLEL = 12
 
 # How often a part is asked for when connections break.
 _ATTEMPTS = 4
+
+# How often who waits for another server's copying looks at it, in seconds.
+_LOOK = 0.5
 
 # Stands in a folder that is whole, and says of what it is.
 _MANIFEST = ".manifest.json"
@@ -82,15 +87,31 @@ def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event
             raise WeightsError(f"{weights}: {error}", retryable=True) from error
         _logger.warning("S3 cannot be asked; the weights stay as they are", extra={"weights": weights, "reason": str(error)})
         return folder
-    if _whole(folder, files):
-        return folder
-    partial = folder.with_name(folder.name + ".partial")
     try:
-        _fetch_all(bucket, url.netloc, files, folder, partial, stop)
-        _publish(partial, folder, files)
+        cache.mkdir(parents=True, exist_ok=True)
+        with _alone(folder.with_name(folder.name + ".lock"), stop):
+            if not _whole(folder, files):
+                partial = folder.with_name(folder.name + ".partial")
+                _fetch_all(bucket, url.netloc, files, folder, partial, stop)
+                _publish(partial, folder, files)
     except OSError as error:
         raise _disk_error(cache, error) from error
     return folder
+
+
+@contextmanager
+def _alone(lock: Path, stop: threading.Event) -> Iterator[None]:
+    """Keeps other servers with the same cache out, as those of one machine with several
+    GPUs have. The system unlocks it where the server dies."""
+    with lock.open("w") as held:
+        while True:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if stop.wait(_LOOK):
+                    raise Cancelled from None
+        yield
 
 
 def _listed(bucket: Bucket, name: str, prefix: str, weights: str) -> list[_File]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
 from typing import Any
 
@@ -16,67 +14,121 @@ __all__ = ["Weights", "WeightsError"]
 
 _logger = logging.getLogger(__name__)
 
-# How often who waits for weights looks whether anybody waits for the run, in seconds.
-_LOOK = 0.5
+
+class _Copy:
+    """The copying of a prefix. It has ended once folder or error is set."""
+
+    def __init__(self, weights: str) -> None:
+        self.weights = weights
+        self.wanted = False
+        self.folder: Path | None = None
+        self.error: WeightsError | None = None
+        # Set to have another copied first.
+        self.stop = threading.Event()
+
+    @property
+    def ended(self) -> bool:
+        return self.folder is not None or self.error is not None
 
 
 class Weights:
     """The folders of weights. What is in S3 is copied below the cache in the
-    background, one prefix after the other."""
+    background, one prefix after the other: those first that a run wants."""
 
     def __init__(self, cache: Path, bucket: Callable[[], Bucket] | None = None) -> None:
         self._cache = cache
         self._bucket = bucket or _bucket
-        self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="weights")
-        self._lock = threading.Lock()
-        self._copies: dict[str, Future[Path]] = {}
+        # Held for all that follows, and notified of a copy that is to be made.
+        self._asked = threading.Condition()
+        self._copies: dict[str, _Copy] = {}
+        self._current: _Copy | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="weights", daemon=True)
+        self._thread.start()
 
     def start(self, weights: Iterable[str]) -> None:
         """Begins to copy all that is in S3, in this order."""
-        for one in weights:
-            if one.startswith("s3://"):
+        with self._asked:
+            for one in weights:
                 self._copy(one)
 
-    def wait(self, weights: str, check: Callable[[], None]) -> None:
-        """Waits until the weights are on the disk. Meanwhile check is called now and
-        then; what it raises ends the wait. Raises WeightsError when they cannot be had,
-        which the next call tries anew."""
-        if not weights.startswith("s3://"):
-            return
-        copy = self._copy(weights)
-        while True:
-            check()
-            try:
-                copy.result(_LOOK)
-                return
-            except NotYet:
-                continue
-            except (Cancelled, CancelledError):
-                raise WeightsError("the server is about to end", retryable=True) from None
+    def want(self, weights: Iterable[str]) -> None:
+        """Has these copied before those that nobody wants, of which the one that is
+        being copied is left for later. What could not be had is tried anew."""
+        with self._asked:
+            wanted = [copy for one in weights if (copy := self._copy(one)) is not None and copy.folder is None]
+            for copy in wanted:
+                copy.wanted, copy.error = True, None
+            if wanted and self._current is not None and not self._current.wanted:
+                self._current.stop.set()
+            self._asked.notify()
+
+    def ready(self, weights: Iterable[str]) -> bool:
+        """Whether nothing of these is to be waited for: all are on the disk, or it is
+        known that they cannot be had."""
+        with self._asked:
+            copies = [self._copy(one) for one in weights]
+            return all(copy is None or copy.ended for copy in copies)
 
     def folder(self, weights: str) -> Path:
-        """The folder of weights that were waited for."""
-        return self._copy(weights).result() if weights.startswith("s3://") else Path(weights)
+        """The folder of weights that are ready. Raises WeightsError when they cannot be
+        had."""
+        with self._asked:
+            copy = self._copy(weights)
+        if copy is None:
+            return Path(weights)
+        if copy.error is not None:
+            raise copy.error
+        if copy.folder is None:
+            raise WeightsError(f"{weights}: they are still being copied", retryable=True)
+        return copy.folder
 
     def close(self) -> None:
         """Ends the copying; what has come is kept, and the next start goes on from it."""
-        self._stop.set()
-        self._pool.shutdown(cancel_futures=True)
+        with self._asked:
+            self._closed = True
+            if self._current is not None:
+                self._current.stop.set()
+            self._asked.notify()
+        self._thread.join()
 
-    def _copy(self, weights: str) -> Future[Path]:
-        with self._lock:
-            copy = self._copies.get(weights)
-            if copy is None or (copy.done() and (copy.cancelled() or copy.exception() is not None)):
-                copy = self._copies[weights] = self._pool.submit(self._synchronize, weights)
-            return copy
+    def _copy(self, weights: str) -> _Copy | None:
+        """The copy of a prefix, None for a folder. The caller holds the lock."""
+        if not weights.startswith("s3://"):
+            return None
+        if weights not in self._copies:
+            self._copies[weights] = _Copy(weights)
+            self._asked.notify()
+        return self._copies[weights]
 
-    def _synchronize(self, weights: str) -> Path:
-        try:
-            return synchronize(self._bucket(), weights, self._cache, self._stop)
-        except WeightsError as error:
-            _logger.error("the weights cannot be had", extra={"weights": weights, "reason": str(error)})
-            raise
+    def _work(self) -> None:
+        while (copy := self._next()) is not None:
+            folder, failure = None, None
+            try:
+                folder = synchronize(self._bucket(), copy.weights, self._cache, copy.stop)
+            except Cancelled:
+                pass  # it goes on when it is its turn again
+            except WeightsError as error:
+                failure = error
+            except Exception as error:  # of boto3, which looks for credentials
+                failure = WeightsError(f"{copy.weights}: {error}", retryable=True)
+            if failure is not None:
+                _logger.error("the weights cannot be had", extra={"weights": copy.weights, "reason": str(failure)})
+            with self._asked:
+                self._current = None
+                copy.stop.clear()
+                copy.folder, copy.error = folder, failure
+
+    def _next(self) -> _Copy | None:
+        """Waits for the copy to be made next; None when no more are to be."""
+        with self._asked:
+            while not self._closed:
+                waiting = [copy for copy in self._copies.values() if not copy.ended]
+                if waiting:
+                    self._current = next((copy for copy in waiting if copy.wanted), waiting[0])
+                    return self._current
+                self._asked.wait()
+            return None
 
 
 def _bucket() -> Any:

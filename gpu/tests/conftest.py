@@ -83,15 +83,20 @@ def picture(tmp_path: Path) -> Path:
 
 def model_map(**pipeline: Any) -> ModelMap:
     """A model for each kind, by pipelines of small windows."""
-    row = {"weights": "/weights", "steps": 2, "window": {"frames": 9, "overlap": 3, "step": 4}} | pipeline
+    row = {"steps": 2, "window": {"frames": 9, "overlap": 3, "step": 4}} | pipeline
     return ModelMap.model_validate(
         {
             "pipelines": {
-                "edit": {"class": "LucyEditPipeline", **row},
-                "vace": {"class": "WanVACEPipeline", **row},
-                "animate": {"class": "WanAnimatePipeline", "poses": {"detector": "/detector", "estimator": "/estimator"}, **row},
-                "text": {"class": "WanPipeline", **row},
-                "image": {"class": "QwenImageEditPlusPipeline", **row},
+                "edit": {"class": "LucyEditPipeline", "weights": "/edit", **row},
+                "vace": {"class": "WanVACEPipeline", "weights": "/vace", **row},
+                "animate": {
+                    "class": "WanAnimatePipeline",
+                    "weights": "/animate",
+                    "poses": {"detector": "/detector", "estimator": "/estimator"},
+                    **row,
+                },
+                "text": {"class": "WanPipeline", "weights": "/text", **row},
+                "image": {"class": "QwenImageEditPlusPipeline", "weights": "/image", **row},
             },
             "models": {
                 "gen-2.5": {"pipeline": "edit", "with_reference": "vace"},

@@ -37,6 +37,16 @@ def test_weights_are_where_the_setting_says(tmp_path: Path, source: str) -> None
     assert read_settings({"CUTROOM_ENGINE_WEIGHTS_SOURCE": source}).weights_source == source
 
 
+def test_models_of_poses_are_where_the_setting_says(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    poses = "poses: {detector: /models/detector, estimator: s3://bucket/estimator}"
+    path.write_text(
+        GOOD.replace("class: LucyEditPipeline, weights: /weights/lucy", f"class: WanAnimatePipeline, weights: /models/a, {poses}")
+    )
+    row = read_model_map(path, "gen", "s3://other").pipelines["lucy"]
+    assert row.all_weights == ["s3://other/a", "s3://other/detector", "s3://bucket/estimator"]
+
+
 def test_the_map_that_comes_with_it_serves_every_model_of_the_catalog() -> None:
     models = read_model_map(EXAMPLE, "gen").models
     assert set(models) == {

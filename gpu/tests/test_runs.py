@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import queue
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from PIL import Image
 from cutroom_engine import runs
 from cutroom_engine.frames import Frame
 from cutroom_engine.metrics import Metrics
-from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.pipeline import DeviceLost, Pipeline
 from cutroom_engine.protocol import Input, RunError, RunRequest
 from cutroom_engine.read import video_frames
 from cutroom_engine.residents import Residents
-from cutroom_engine.runs import Prepare, Run, Runner
+from cutroom_engine.runs import Run, Runner
 from cutroom_engine.styles import Shot
 from cutroom_engine.weights import WeightsError
 
@@ -29,6 +28,25 @@ from .conftest import Ask, Clip, Inverter, model_map
 from .test_media import difference, facts
 
 MakeRunner = Callable[..., "World"]
+
+
+class Shelf:
+    """Weights of which those that are away are not on the disk."""
+
+    def __init__(self) -> None:
+        self.away: set[str] = set()
+        self.wanted: list[str] = []
+        # Told whenever a run looks for weights that are away.
+        self.missed: queue.Queue[None] = queue.Queue()
+
+    def want(self, weights: Iterable[str]) -> None:
+        self.wanted += weights
+
+    def ready(self, weights: Iterable[str]) -> bool:
+        if self.away.isdisjoint(weights):
+            return True
+        self.missed.put(None)
+        return False
 
 
 class World:
@@ -39,19 +57,20 @@ class World:
         model: Callable[[], Pipeline],
         root: Path | None = None,
         waiting: int = 8,
-        prepare: Prepare = lambda _row, _check: None,
+        load: Callable[[], None] = lambda: None,
         **pipeline: Any,
     ) -> None:
         models = model_map(**pipeline)
         self.loaded: list[Any] = []
 
-        def load(_: str, __: object) -> Pipeline:
+        def load_one(_: str, __: object) -> Pipeline:
+            load()
             self.loaded.append(model())
             return self.loaded[-1]
 
-        self.metrics = Metrics()
-        residents = Residents(models.pipelines, None, load)
-        self.runner = Runner(models, residents, self.metrics, root=root, waiting=waiting, prepare=prepare)
+        self.metrics, self.shelf = Metrics(), Shelf()
+        residents = Residents(models.pipelines, None, load_one)
+        self.runner = Runner(models, residents, self.metrics, root=root, waiting=waiting, weights=self.shelf)
         self.runner.start()
 
     def begin(self, request: RunRequest) -> tuple[Run, queue.Queue[dict[str, Any]]]:
@@ -357,29 +376,64 @@ def test_a_server_that_ends_hands_its_runs_back_at_once(world: MakeRunner, ask: 
     assert others.empty(), "a run ended twice"
 
 
-def test_a_run_waits_for_its_weights(world: MakeRunner, ask: Ask, clip: Clip) -> None:
-    asked: queue.Queue[None] = queue.Queue()
+def test_a_run_waits_for_its_weights_and_keeps_no_other_waiting(
+    world: MakeRunner, ask: Ask, clip: Clip, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_LOOK", 0.001)
+    place = world()
+    place.shelf.away = {"/vace"}
+    data = clip()
+    run, lines = place.begin(ask(data, reference=picture))
+    gone, nothing = place.begin(ask(data, reference=picture))
+    place.shelf.missed.get(timeout=60)
+    assert run.stage == "wait"
+    assert "result" in place.run(ask(data))[-1]
+    gone.cancel()
+    assert "cancelled" in until_the_end(nothing)[-1]["error"]["message"]
+    assert place.shelf.wanted == ["/vace", "/vace", "/edit"]
+    place.shelf.away = set()
+    assert "result" in until_the_end(lines)[-1]
 
-    def never(_: PipelineRow, check: Callable[[], None]) -> None:
-        while True:
-            asked.put(None)
-            time.sleep(0.001)
-            check()
 
-    place = world(prepare=never)
-    run, lines = place.begin(ask(clip()))
-    asked.get(timeout=60)
-    assert run.stage == "load"
-    run.cancel()
-    assert "cancelled" in until_the_end(lines)[-1]["error"]["message"]
+def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
+    """One run of each kind is the most that a run waits for, however many there are."""
+    begun, go_on = queue.Queue[str](), queue.Queue[None]()
+
+    class Turn(Inverter):
+        def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+            begun.put(shot.prompt)
+            go_on.get(timeout=60)
+            return super().run(shot, on_step)
+
+    place = world(Turn)
+    data = clip()
+
+    def video(name: str) -> RunRequest:
+        return ask(data, prompt=name)
+
+    def still(name: str) -> RunRequest:
+        request = ask(picture, mime="image/png", model="gen-image-2", kind="image", prompt=name)
+        return request.model_copy(update={"output": request.folder + "/output.png"})
+
+    asked = [video("video 1"), video("video 2"), video("video 3"), still("image 1"), still("image 2")]
+    first = [place.begin(asked[0])[1]]
+    order = [begun.get(timeout=60)]
+    rest = [place.begin(request)[1] for request in asked[1:]]
+    for _ in rest:
+        go_on.put(None)
+        order.append(begun.get(timeout=60))
+    go_on.put(None)
+    for lines in first + rest:
+        assert "result" in until_the_end(lines)[-1]
+    assert order == ["video 1", "image 1", "video 2", "image 2", "video 3"]
 
 
 @pytest.mark.parametrize("retryable", [True, False])
 def test_weights_that_cannot_be_had(world: MakeRunner, ask: Ask, clip: Clip, retryable: bool) -> None:
-    def refuse(_: PipelineRow, __: Callable[[], None]) -> None:
+    def refuse() -> None:
         raise WeightsError("/secret/path is full", retryable=retryable)
 
-    error = world(prepare=refuse).run(ask(clip()))[-1]["error"]
+    error = world(load=refuse).run(ask(clip()))[-1]["error"]
     assert error == {"code": "engine_error", "message": "The engine has not got its weights.", "retryable": retryable}
 
 

@@ -7,22 +7,19 @@ import io
 import json
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cutroom_engine import sync
-from cutroom_engine.protocol import RunCancelled
 from cutroom_engine.sync import Cancelled, WeightsError, synchronize
 from cutroom_engine.weights import Weights
 
 MODEL = {"lucy/model_index.json": b"{}", "lucy/vae/": b"", "lucy/vae/a.safetensors": b"0123456789", "lucy2/x": b"no"}
-
-
-def ignore() -> None:
-    """Lets a wait go on."""
 
 
 def ignore_key(_: str) -> None:
@@ -36,6 +33,7 @@ class Bucket:
         self.objects = dict(objects)
         self.asked: list[tuple[str, str]] = []
         self.reachable = True
+        self.listed = False
         # Called before each answer; it may raise.
         self.before: Callable[[str], None] = lambda _: None
         # Answers are cut to so many bytes.
@@ -47,6 +45,7 @@ class Bucket:
     def paginate(self, Bucket: str, Prefix: str) -> Iterator[dict[str, Any]]:  # as boto3 names them
         if not self.reachable:
             raise RuntimeError("Could not connect to the endpoint URL")
+        self.listed = True
         for name, content in sorted(self.objects.items()):
             if name.startswith(Prefix):
                 yield {"Contents": [{"Key": name, "Size": len(content), "ETag": self.etag(name)}]}
@@ -79,6 +78,10 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".manifest.json"}
 
 
+def folders(cache: Path) -> list[str]:
+    return [path.name for path in cache.iterdir() if path.is_dir()]
+
+
 WHOLE = {"model_index.json": b"{}", "vae/a.safetensors": b"0123456789"}
 
 
@@ -94,7 +97,7 @@ def test_weights_are_copied_once(tmp_path: Path) -> None:
     ]
     assert copied(bucket, tmp_path) == folder
     assert len(bucket.asked) == 4
-    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert folders(tmp_path) == [folder.name]
 
 
 def test_many_parts_at_once_make_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +135,7 @@ def test_what_broke_off_goes_on(tmp_path: Path, etag: str) -> None:
     with pytest.raises(WeightsError, match="Connection was closed") as failed:
         copied(bucket, tmp_path)
     assert failed.value.retryable
-    assert [path.suffix for path in tmp_path.iterdir()] == [".partial"], "a folder that is not whole was published"
+    assert [Path(name).suffix for name in folders(tmp_path)] == [".partial"], "a folder that is not whole was published"
     bucket.asked.clear()
     bucket.before = ignore_key
     if etag == "changed":
@@ -235,6 +238,40 @@ def test_a_copying_that_is_told_to_stop_stops(tmp_path: Path) -> None:
     assert len(bucket.asked) == 1
 
 
+def test_servers_with_one_cache_copy_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "_LOOK", 0.001)
+    bucket, other = Bucket(MODEL), Bucket(MODEL)
+    looked = threading.Event()
+    other.before = lambda _: pytest.fail("both copy")
+    bucket.before = lambda _: looked.wait(60) and None
+    with ThreadPoolExecutor(2) as servers:
+        first = servers.submit(copied, bucket, tmp_path)
+        await_true(lambda: bool(bucket.asked))
+        second = servers.submit(copied, other, tmp_path)
+        await_true(lambda: other.listed)
+        stop = threading.Event()
+        stop.set()
+        with pytest.raises(Cancelled):
+            synchronize(Bucket(MODEL), "s3://models/lucy", tmp_path, stop)
+        looked.set()
+        assert content(first.result(60)) == content(second.result(60)) == WHOLE
+
+
+def await_true(check: Callable[[], bool]) -> None:
+    for _ in range(60_000):
+        if check():
+            return
+        time.sleep(0.001)
+    raise AssertionError("it did not come to pass")
+
+
+def folder_of(weights: Weights, *wanted: str) -> Path:
+    """Waits for what is wanted, and gives the folder of the first."""
+    weights.want(wanted)
+    await_true(lambda: weights.ready(wanted))
+    return weights.folder(wanted[0])
+
+
 def test_weights_come_in_the_background(tmp_path: Path) -> None:
     bucket = Bucket(MODEL)
     begun, go_on = threading.Event(), threading.Event()
@@ -247,17 +284,36 @@ def test_weights_come_in_the_background(tmp_path: Path) -> None:
     weights = Weights(tmp_path, lambda: bucket)
     weights.start(["/models/a", "s3://models/lucy"])
     assert begun.wait(60)
-
-    def leave() -> None:
-        raise RunCancelled
-
-    with pytest.raises(RunCancelled):
-        weights.wait("s3://models/lucy", leave)
-    weights.wait("/models/a", leave)
+    assert not weights.ready(["/models/a", "s3://models/lucy"])
+    with pytest.raises(WeightsError, match="still being copied"):
+        weights.folder("s3://models/lucy")
+    assert weights.ready(["/models/a"])
     assert weights.folder("/models/a") == Path("/models/a")
     go_on.set()
-    weights.wait("s3://models/lucy", ignore)
-    assert content(weights.folder("s3://models/lucy")) == WHOLE
+    assert content(folder_of(weights, "s3://models/lucy", "/models/a")) == WHOLE
+    weights.close()
+
+
+def test_what_a_run_wants_comes_first(tmp_path: Path) -> None:
+    bucket = Bucket({f"{name}/{part}": b"0123" for name in "abc" for part in "12"})
+    begun, go_on = threading.Event(), threading.Event()
+
+    def held(_: str) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    bucket.before = held
+    weights = Weights(tmp_path, lambda: bucket)
+    weights.start([f"s3://models/{name}" for name in "abc"])
+    assert begun.wait(60)
+    weights.want(["s3://models/c"])
+    weights.want(["s3://models/c"])
+    go_on.set()
+    await_true(lambda: weights.ready([f"s3://models/{name}" for name in "abc"]))
+    keys = [key for key, _ in bucket.asked]
+    assert keys[0] == "a/1"
+    assert keys[1:3] == ["c/1", "c/2"], "what is wanted waits for what is not"
+    assert content(weights.folder("s3://models/a")) == {"1": b"0123", "2": b"0123"}
     weights.close()
 
 
@@ -265,18 +321,39 @@ def test_weights_that_could_not_be_had_are_tried_again(tmp_path: Path) -> None:
     bucket = Bucket({})
     weights = Weights(tmp_path, lambda: bucket)
     with pytest.raises(WeightsError, match="nothing at"):
-        weights.wait("s3://models/lucy", ignore)
+        folder_of(weights, "s3://models/lucy")
     bucket.objects.update(MODEL)
-    weights.wait("s3://models/lucy", ignore)
-    assert json.loads((weights.folder("s3://models/lucy") / "model_index.json").read_text()) == {}
+    assert json.loads((folder_of(weights, "s3://models/lucy") / "model_index.json").read_text()) == {}
     weights.close()
 
 
-def test_a_server_that_ends_ends_the_wait(tmp_path: Path) -> None:
-    bucket = Bucket(MODEL)
-    weights = Weights(tmp_path, lambda: bucket)
-    bucket.before = lambda _: weights._stop.set()
-    with pytest.raises(WeightsError, match="about to end") as failed:
-        weights.wait("s3://models/lucy", ignore)
+def test_without_credentials_the_weights_cannot_be_had(tmp_path: Path) -> None:
+    def none() -> Bucket:
+        raise RuntimeError("Unable to locate credentials")
+
+    weights = Weights(tmp_path, none)
+    with pytest.raises(WeightsError, match="locate credentials") as failed:
+        folder_of(weights, "s3://models/lucy")
     assert failed.value.retryable
     weights.close()
+
+
+def test_a_server_that_ends_ends_the_copying(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def held(_: str) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    bucket.before = held
+    weights = Weights(tmp_path, lambda: bucket)
+    weights.start(["s3://models/lucy"])
+    assert begun.wait(60)
+    with ThreadPoolExecutor(1) as ending:
+        closed = ending.submit(weights.close)
+        await_true(lambda: weights._closed)
+        go_on.set()
+        closed.result(60)
+    assert len(bucket.asked) == 1
+    assert [Path(name).suffix for name in folders(tmp_path)] == [".partial"]
