@@ -14,7 +14,7 @@ func FileContent(s *service) []route {
 	return []route{{method: http.MethodGet, path: "/v1/uploads/{file_id}", access: keyOrToken, handle: s.showFileContent}}
 }
 
-// showFileContent is GET /v1/uploads/{file_id} (decisions.md, "Files": Content).
+// showFileContent is GET /v1/uploads/{file_id} (docs/extensions.md, "Stored files").
 func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err != nil {
