@@ -186,9 +186,13 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 }
 
 // recover mends what a crash left behind: this process holds the folder's lock,
-// so that every lease is a dead worker's and every unknown blob a broken upload's.
+// so that every lease is a dead worker's, every unsettled claim a dead request's,
+// and every unknown blob a broken upload's.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.db.Queue().RecoverLeases(ctx); err != nil {
+		return err
+	}
+	if err := s.db.IdempotencyKeys().Abandon(ctx, time.Now()); err != nil {
 		return err
 	}
 	if err := s.sweeper.Expire(ctx); err != nil {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -67,41 +68,46 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 }
 
 // announce records the promise of a file. A request that was sent before under the
-// same Idempotency-Key gets that one's file, as long as its bytes have not come.
+// same Idempotency-Key gets that one's file as it was then; its URL is signed anew,
+// and takes bytes no longer and no more often than the first one does.
 //
-// Errors: those of once and file.Service.
+// Errors: those of once and file.Service; fault.Conflict when the time for the
+// bytes is over.
 func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
-	asked := []any{f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
 	f, err := s.Files.Name(f)
 	if err != nil {
 		return file.File{}, err
 	}
-	earlier, err := s.once(r.Context(), w, r, c, creation{
-		asked: asked, resource: f.ID,
+	earlier, err := s.once(w, r, c, creation{
+		asked: askedOf("announce", f), resource: f.ID,
 		made: func(ctx context.Context, id string) ([]byte, bool, error) {
-			_, err := s.Files.Promised(ctx, id)
+			promise, err := s.Files.Store.Promise(ctx, id)
 			if fault.Is(err, fault.NotFound) {
 				return nil, false, nil
 			}
-			return nil, err == nil || fault.Is(err, fault.Conflict), known(err)
+			if err != nil {
+				return nil, false, err
+			}
+			answer, err := json.Marshal(promise)
+			return answer, err == nil, err
 		},
-		create: func() (answer []byte, err error) {
-			f, err = s.Files.Announce(r.Context(), f, c.who.Tier.StoredBytes)
-			return nil, err
+		create: func(ctx context.Context) ([]byte, error) {
+			if f, err = s.Files.Announce(ctx, f, c.who.Tier.StoredBytes); err != nil {
+				return nil, err
+			}
+			return json.Marshal(f)
 		},
 	})
-	if earlier != nil {
-		return s.Files.Promised(r.Context(), earlier.Resource)
+	if err != nil || earlier == nil {
+		return f, err
 	}
-	return f, err
-}
-
-// known drops the error that says that what was announced has come.
-func known(err error) error {
-	if fault.Is(err, fault.Conflict) {
-		return nil
+	if err := json.Unmarshal(earlier.Answer, &f); err != nil {
+		return file.File{}, fmt.Errorf("the answer to an earlier announcement: %w", err)
 	}
-	return err
+	if !s.Files.Now().Before(f.UploadUntil) {
+		return file.File{}, fault.New(fault.Conflict, "The time for the bytes of %s is over. Announce the file under another Idempotency-Key.", f.ID)
+	}
+	return f, nil
 }
 
 // origin is where the client reaches this service, as far as the request tells.

@@ -99,19 +99,13 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 	if len(found) > 0 {
 		return nil, found
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	// From here on it changes nothing that the client leaves; see submit.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
-	defer cancel()
 	if f, err = s.Files.Name(f); err != nil {
 		return nil, err
 	}
-	earlier, err := s.once(ctx, w, r, c, creation{
-		asked:    []any{f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime},
+	earlier, err := s.once(w, r, c, creation{
+		asked:    askedOf("upload", f),
 		resource: f.ID, made: s.madeFile(f.Account),
-		create: func() ([]byte, error) {
+		create: func(ctx context.Context) ([]byte, error) {
 			blobs.kept = true
 			created, err := s.Files.Create(ctx, f, c.who.Tier.StoredBytes)
 			blobs.kept = !refused(err)
@@ -126,6 +120,11 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 		return earlier.Answer, nil
 	}
 	return answer, err
+}
+
+// askedOf is what a request asks for that sends a file, or announces one.
+func askedOf(way string, f file.File) any {
+	return []any{way, f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
 }
 
 // madeFile is whether a file of the account was stored.

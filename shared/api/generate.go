@@ -44,7 +44,7 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 		header.Set("Deprecation", "true")
 		header.Set("Link", linkToJobs(r.PathValue("id"), "successor-version"))
 	}
-	if err := s.checkWarm(r.Context(), c.model); err != nil {
+	if err := s.unlessKnown(r, c, s.checkWarm(r.Context(), c.model)); err != nil {
 		return err
 	}
 	accepted, err := s.submit(w, r, c, c.model.Form)
@@ -62,6 +62,10 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	}
 	if j.Status == job.Failed {
 		return failureOf(j)
+	}
+	// A job of an earlier request may have ended long ago.
+	if err := s.Jobs.CheckResult(j); err != nil {
+		return err
 	}
 	return s.sendResult(w, r, j)
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"cutroom/shared/fault"
 	"cutroom/shared/idempotency"
@@ -56,22 +57,33 @@ type creation struct {
 	made idempotency.Made
 	// create makes it, and gives what is to be answered to later requests
 	// beyond the id, if anything is.
-	create func() (answer []byte, err error)
+	create func(ctx context.Context) (answer []byte, err error)
 }
+
+// createTime is how long a creation may take, the wait for another request with
+// its Idempotency-Key included.
+const createTime = 30 * time.Second
 
 // once makes what a request asks for, and makes it once for all requests of the
 // account that carry the same Idempotency-Key. It gives nil when this request has
 // made it, else what an earlier one made, which the answer's header then says.
+// From here on it changes nothing that the client leaves: a creation that breaks
+// off is the one state that cannot be cleaned up after.
 //
 // Errors: those of create; problems of the key; fault.Conflict when the key was
 // used for another request, or is in use.
-func (s *service) once(ctx context.Context, w http.ResponseWriter, r *http.Request, c call, new creation) (*idempotency.Record, error) {
+func (s *service) once(w http.ResponseWriter, r *http.Request, c call, new creation) (*idempotency.Record, error) {
 	key, err := idempotencyKey(r)
 	if err != nil {
 		return nil, err
 	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), createTime)
+	defer cancel()
 	if key == "" || s.Idempotency == nil {
-		_, err := new.create()
+		_, err := new.create(ctx)
 		return nil, err
 	}
 	// Aliases of a model are one model, and so are both homes' names of a route.
@@ -85,7 +97,7 @@ func (s *service) once(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	}
 	sum := sha256.Sum256(text)
 	claim := idempotency.Claim{
-		Account: c.who.Account(), Key: key, Fingerprint: hex.EncodeToString(sum[:]), Resource: new.resource,
+		Account: c.who.Account(), Key: keyOf(c, key), Fingerprint: hex.EncodeToString(sum[:]), Resource: new.resource,
 	}
 	earlier, err := s.Idempotency.Begin(ctx, claim, new.made)
 	if err != nil {
@@ -95,7 +107,9 @@ func (s *service) once(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		w.Header().Set(replayedHeader, "true")
 		return earlier, nil
 	}
-	answer, err := new.create()
+	making, cancel := context.WithTimeout(ctx, idempotency.MakeTime)
+	defer cancel()
+	answer, err := new.create(making)
 	switch {
 	case err == nil:
 		err := s.Idempotency.Settle(ctx, claim, answer)
@@ -106,10 +120,38 @@ func (s *service) once(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		return nil, nil
 	case refused(err):
 		if err := s.Idempotency.Withdraw(ctx, claim); err != nil {
-			s.log(r, err) // the key is free again in a minute
+			s.log(r, err) // the key is free again once the claim is abandoned
 		}
 	}
 	return nil, err
+}
+
+// keyOf is the key of a claim. Client tokens are in other hands than permanent
+// keys: they cannot take those's keys, nor learn of what was made under them. A
+// token is short-lived, so all of an account's have the same keys.
+func keyOf(c call, key string) string {
+	if c.who.Token != nil {
+		return "token/" + key
+	}
+	return "key/" + key
+}
+
+// unlessKnown drops a refusal for want of room: a request that was accepted before
+// makes nothing that takes any.
+//
+// Errors: the refusal.
+func (s *service) unlessKnown(r *http.Request, c call, refusal error) error {
+	if !s.repeatable(r) || !fault.Is(refusal, fault.Limited) && !fault.Is(refusal, fault.Unavailable) {
+		return refusal
+	}
+	known, err := s.Idempotency.Known(r.Context(), c.who.Account(), keyOf(c, r.Header.Get(idempotencyHeader)))
+	if err != nil {
+		s.log(r, err) // it is refused, and may come again
+	}
+	if known {
+		return nil
+	}
+	return refusal
 }
 
 // repeatable reports whether the caller can ask again for what the request makes.

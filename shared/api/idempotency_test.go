@@ -12,6 +12,7 @@ import (
 
 	"cutroom/shared/credential"
 	"cutroom/shared/engine"
+	"cutroom/shared/file"
 	"cutroom/shared/idempotency"
 	"cutroom/shared/job"
 )
@@ -204,7 +205,7 @@ func TestARequestThatDied(t *testing.T) {
 			// What it had claimed and not settled is made by hand, with the
 			// fingerprint that it had.
 			claims := w.claims
-			known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "a", Fingerprint: "?", Resource: "?"}, "", w.now())
+			known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?", Resource: "?"}, "", w.now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,11 +213,11 @@ func TestARequestThatDied(t *testing.T) {
 			if !c.made {
 				claimed = "job_" + strings.Repeat("0", 26)
 			}
-			_, err = claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "b", Fingerprint: known.Fingerprint, Resource: claimed}, "", w.now())
+			_, err = claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/b", Fingerprint: known.Fingerprint, Resource: claimed}, "", w.now())
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.later.Add(int64(time.Minute))
+			w.later.Add(int64(idempotency.Abandoned))
 			a := w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip))
 			if again := w.accepted(a); (again == first) != c.made || (a.header.Get("Idempotent-Replayed") == "true") != c.made {
 				t.Errorf("the job is %s, the first one was %s; replayed %q", again, first, a.header.Get("Idempotent-Replayed"))
@@ -232,15 +233,15 @@ func TestARequestWhileAnotherIsUnderWay(t *testing.T) {
 	clip, key := clip(t), studio
 	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip)))
 	claims := w.claims
-	known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "a", Fingerprint: "?", Resource: "?"}, "", w.now())
+	known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?", Resource: "?"}, "", w.now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "b", Fingerprint: known.Fingerprint, Resource: "job_?"}, "", w.now()); err != nil {
+	if _, err = claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/b", Fingerprint: known.Fingerprint, Resource: "job_?"}, "", w.now()); err != nil {
 		t.Fatal(err)
 	}
 	a := w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip))
-	if a.status != http.StatusConflict || a.header.Get("Retry-After") != "1" {
+	if a.status != http.StatusConflict || a.header.Get("Retry-After") != "5" {
 		t.Errorf("%d %s, Retry-After %q", a.status, a.body, a.header.Get("Retry-After"))
 	}
 }
@@ -335,8 +336,17 @@ func TestAFileThatIsSentAgain(t *testing.T) {
 	if response.StatusCode >= 300 {
 		t.Fatalf("the bytes: %s", response.Status)
 	}
-	if a := announce(); a.status != http.StatusConflict {
-		t.Errorf("announced once its bytes were there: %d %s", a.status, a.body)
+	late := announce()
+	if err := json.Unmarshal([]byte(late.body), &again); err != nil || late.status != http.StatusOK || again.ID != promised.ID || late.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("announced once its bytes were there: %d %s", late.status, late.body)
+	}
+	// What is announced and what is sent are not one request.
+	if a := w.sentWith("b", "/v1/files", key, part{"file", "a.bin", "hello"}, text("ttl_seconds", "86400")); a.status != http.StatusConflict {
+		t.Errorf("sent under the key of an announcement: %d %s", a.status, a.body)
+	}
+	w.later.Add(int64(file.SignedTime))
+	if a := announce(); a.status != http.StatusConflict || !strings.Contains(a.body, promised.ID) {
+		t.Errorf("announced once its time was over: %d %s", a.status, a.body)
 	}
 }
 
@@ -356,7 +366,7 @@ func TestATokenThatIsAskedForAgain(t *testing.T) {
 		t.Fatalf("%d %s", first.status, first.body)
 	}
 	w.replays(w.newTokenWith("a", key, `{"expiresIn": 300}`), first)
-	if a := w.newTokenWith("a", w.secondKey(), `{"expiresIn": 300}`); a.status != http.StatusConflict || strings.Contains(a.body, "ek_") {
+	if a := w.newTokenWith("a", w.secondKey(), `{"expiresIn": 300}`); a.status != http.StatusConflict || strings.Contains(a.body, "ek_") || a.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("with another API key: %d %s", a.status, a.body)
 	}
 	var token struct{ APIKey string }

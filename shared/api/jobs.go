@@ -13,9 +13,6 @@ import (
 	"cutroom/shared/trace"
 )
 
-// submitTime is how long the acceptance of a job may take.
-const submitTime = 30 * time.Second
-
 // Jobs is the group of job creation and status (interface.md, "Job creation"
 // and "Job status"), and of two extensions of this service: the list of an
 // account's jobs, and their cancellation. A POST names a model where the other
@@ -81,20 +78,17 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *m
 		}
 		order.seed = &seed
 	}
-	if err := ctx.Err(); err != nil {
-		return job.Job{}, err
-	}
-	// From here on it changes nothing that the client leaves: an acceptance
-	// that breaks off is the one state that cannot be cleaned up after.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
-	defer cancel()
 	accepted := job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
 		Seed: *order.seed, Request: order.request, Webhook: order.webhook, Trace: trace.Parent(ctx),
 	}
-	earlier, err := s.once(ctx, w, r, c, creation{
-		asked: asked, resource: id, made: s.madeJob,
-		create: func() (answer []byte, err error) {
+	earlier, err := s.once(w, r, c, creation{
+		asked: asked, resource: id,
+		made: func(ctx context.Context, id string) (answer []byte, made bool, err error) {
+			made, err = s.Jobs.Resume(ctx, id)
+			return nil, made, err
+		},
+		create: func(ctx context.Context) (answer []byte, err error) {
 			in.kept = true
 			accepted, err = s.Jobs.Submit(ctx, accepted, who.Tier.PendingJobs)
 			in.kept = !refused(err)
@@ -107,17 +101,8 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *m
 	return accepted, err
 }
 
-// madeJob is whether a job was accepted.
-func (s *service) madeJob(ctx context.Context, id string) (answer []byte, made bool, err error) {
-	_, err = s.Jobs.Store.Get(ctx, id)
-	if fault.Is(err, fault.NotFound) {
-		return nil, false, nil
-	}
-	return nil, err == nil, err
-}
-
-// refused reports whether an error of Submit says for certain that the job was
-// not accepted.
+// refused reports whether an error of a creation says for certain that nothing was
+// made.
 func refused(err error) bool {
 	var refusal *fault.Error
 	if !errors.As(err, &refusal) {

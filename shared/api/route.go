@@ -103,11 +103,9 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 			return c, unknownModel(name)
 		}
 		c.model = m
-		// A request that was sent before needs no room: it makes no job.
-		if !s.repeatable(r) {
-			if err := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs); err != nil {
-				return c, err
-			}
+		room := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs)
+		if err := s.unlessKnown(r, c, room); err != nil {
+			return c, err
 		}
 	}
 	return c, s.checkScope(r, route, c)

@@ -46,13 +46,13 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 //
 // Errors: those of once and the store.
 func (s *service) mint(w http.ResponseWriter, r *http.Request, c call, request credential.TokenRequest) (answer []byte, err error) {
-	earlier, err := s.once(r.Context(), w, r, c, creation{
+	earlier, err := s.once(w, r, c, creation{
 		asked: request, resource: rand.Text(),
 		// A token whose secret nobody was told cannot be used: it is as if it
 		// had not been made.
 		made: func(context.Context, string) ([]byte, bool, error) { return nil, false, nil },
-		create: func() ([]byte, error) {
-			secret, token, err := s.Minter.Mint(r.Context(), c.who.Key, request)
+		create: func(ctx context.Context) ([]byte, error) {
+			secret, token, err := s.Minter.Mint(ctx, c.who.Key, request)
 			if err != nil {
 				return nil, fmt.Errorf("mint a token: %w", err)
 			}
@@ -65,7 +65,10 @@ func (s *service) mint(w http.ResponseWriter, r *http.Request, c call, request c
 	if err != nil || earlier == nil {
 		return answer, err
 	}
-	return unseal(r, earlier.Answer)
+	if answer, err = unseal(r, earlier.Answer); err != nil {
+		w.Header().Del(replayedHeader)
+	}
+	return answer, err
 }
 
 // tokenRequest reads what a token shall be. All problems are given at once, in

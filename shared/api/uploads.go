@@ -41,7 +41,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	}
 	// The bytes are there: from here on it changes nothing that the client
 	// leaves.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
 	defer cancel()
 	if _, err := s.Files.Arrive(ctx, f, told); err != nil {
 		if fault.Is(err, fault.NotFound) {

@@ -112,6 +112,26 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 	return storeError("withdraw an idempotency key", err)
 }
 
+// Known tells whether the key has a record of less than idempotency.Age, by one
+// consistent read.
+//
+// Errors: fault.Unavailable.
+func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	got, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &k.table, Key: claimKey(idempotency.Claim{Account: account, Key: key}), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return false, storeError("look for an idempotency key", err)
+	}
+	var found claimItem
+	if err := attributevalue.UnmarshalMap(got.Item, &found); err != nil {
+		return false, fmt.Errorf("dynamo: the claim of an idempotency key: %w", err)
+	}
+	return found.Resource != "" && found.ClaimedAt > now.Add(-idempotency.Age).UnixMilli(), nil
+}
+
 // update makes a write of a key's item. One that its condition refuses gives the
 // item as it is; one that was made gives nil.
 func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item, error) {

@@ -20,13 +20,23 @@ const (
 	Age = 24 * time.Hour
 	// MaxKey is how long a key may be, in bytes.
 	MaxKey = 255
-	// abandoned is how old an unsettled claim is when the request that made it
-	// is gone for certain: a request has half of that to make what it claimed.
-	abandoned = time.Minute
+	// MakeTime is how long a request has, from its claim on, to make what it
+	// claimed the key for. Whoever makes it ends it then.
+	MakeTime = 15 * time.Second
+	// Abandoned is how old an unsettled claim is when the request that made it
+	// makes nothing any more for certain, whatever two machines' clocks differ by,
+	// and however late a call of a store takes effect that was given up on.
+	Abandoned = 2 * MakeTime
 	// patience is for how long a request waits for the end of another one with
-	// the same key, and pollEvery how often it looks.
-	patience  = 5 * time.Second
-	pollEvery = 100 * time.Millisecond
+	// the same key. It looks soon, as most end within moments, and then less and
+	// less often.
+	patience             = 5 * time.Second
+	firstLook, laterLook = 20 * time.Millisecond, time.Second
+	// comeBack is when to try again once patience is over: a client that tries
+	// four times so outlasts a claim that nobody settles.
+	comeBack = 5 * time.Second
+	// endTime is how long it may take to settle or withdraw a claim.
+	endTime = 5 * time.Second
 )
 
 // Claim is a request's claim of a key.
@@ -64,10 +74,13 @@ type Store interface {
 	// Withdraw takes an unsettled claim back. One that another one has replaced,
 	// or that is settled, is left alone, without error.
 	Withdraw(ctx context.Context, c Claim) error
+	// Known tells whether the key has a record of less than Age, settled or not.
+	Known(ctx context.Context, account, key string, now time.Time) (bool, error)
 }
 
 // Made tells whether the resource of a claim was made whose request is gone, and
-// the answer that its request would have settled it with.
+// the answer that its request would have settled it with. What is half made it
+// completes.
 type Made func(ctx context.Context, resource string) (answer []byte, made bool, err error)
 
 // Service gives each key to one request.
@@ -83,7 +96,7 @@ type Service struct {
 // Errors: fault.Conflict when the key was used for another request; with
 // RetryAfter when another request with it is still under way.
 func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error) {
-	instead := ""
+	instead, pause := "", firstLook
 	for began := s.Now(); ; {
 		record, err := s.Store.Claim(ctx, c, instead, s.Now())
 		switch {
@@ -95,7 +108,7 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 			return nil, fault.New(fault.Conflict, "The Idempotency-Key was used for another request.")
 		case record.Settled:
 			return &record, nil
-		case s.Now().Sub(record.ClaimedAt) >= abandoned:
+		case s.Now().Sub(record.ClaimedAt) >= Abandoned:
 			answer, there, err := made(ctx, record.Resource)
 			if err != nil {
 				return nil, fmt.Errorf("idempotency: look for what was made: %w", err)
@@ -112,10 +125,11 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 			continue
 		case s.Now().Sub(began) >= patience:
 			busy := fault.New(fault.Conflict, "A request with this Idempotency-Key is still under way.")
-			busy.RetryAfter = time.Second
+			busy.RetryAfter = comeBack
 			return nil, busy
 		}
-		timer := time.NewTimer(pollEvery)
+		timer := time.NewTimer(pause)
+		pause = min(2*pause, laterLook)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -125,18 +139,34 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 	}
 }
 
-// Settle says that what the claim is for was made, and what was said of it.
+// Settle says that what the claim is for was made, and what was said of it. The
+// end of the context does not keep it from that.
 func (s *Service) Settle(ctx context.Context, c Claim, answer []byte) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
 	if err := s.Store.Settle(ctx, c, answer); err != nil {
 		return fmt.Errorf("idempotency: settle a claim: %w", err)
 	}
 	return nil
 }
 
-// Withdraw takes the claim of a request back that made nothing, for certain.
+// Withdraw takes the claim of a request back that made nothing, for certain. The
+// end of the context does not keep it from that.
 func (s *Service) Withdraw(ctx context.Context, c Claim) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
 	if err := s.Store.Withdraw(ctx, c); err != nil {
 		return fmt.Errorf("idempotency: withdraw a claim: %w", err)
 	}
 	return nil
+}
+
+// Known tells whether an account's key was used before: a request that has it
+// makes nothing new, whatever comes of it.
+func (s *Service) Known(ctx context.Context, account, key string) (bool, error) {
+	known, err := s.Store.Known(ctx, account, key, s.Now())
+	if err != nil {
+		return false, fmt.Errorf("idempotency: look for a key: %w", err)
+	}
+	return known, nil
 }

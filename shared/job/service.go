@@ -120,6 +120,22 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 	return j, nil
 }
 
+// Resume tells whether a job was accepted whose Submit may have died over it. One
+// that was recorded and not yet handed to its queue is handed over.
+func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
+	j, err := s.Store.Get(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	if err == nil && j.Status == Pending {
+		err = s.Store.Accept(ctx, j, 0)
+	}
+	if err != nil {
+		return false, fmt.Errorf("job: resume %s: %w", id, err)
+	}
+	return true, nil
+}
+
 // Room refuses early what Submit would refuse, so that nobody sends a large
 // upload in vain. That it finds room promises nothing.
 //

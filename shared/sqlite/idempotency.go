@@ -29,6 +29,8 @@ const (
 	settleClaim = `update idempotency set settled = 1, answer = ?
 		where account = ? and key = ? and resource = ? and settled = 0`
 	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
+	knownClaim    = "select exists (select 1 from idempotency where account = ? and key = ? and claimed_at > ?)"
+	abandonClaims = "update idempotency set claimed_at = min(claimed_at, ?) where settled = 0"
 )
 
 // Claim records the claim where its key has no record, or one that may be
@@ -73,6 +75,24 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
 	return k.db.write(ctx, "withdraw an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, withdrawClaim, c.Account, c.Key, c.Resource)
+		return err
+	})
+}
+
+// Known tells whether the key has a record of less than idempotency.Age.
+func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
+	var known bool
+	err := k.db.reader.QueryRowContext(ctx, knownClaim, account, key, millis(now.Add(-idempotency.Age))).Scan(&known)
+	return known, storeError("look for an idempotency key", err)
+}
+
+// Abandon says that every unsettled claim is of a request that is gone, as a
+// process knows at its start that has the database to itself.
+//
+// Errors: fault.StorageFull.
+func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {
+	return k.db.write(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, abandonClaims, millis(now.Add(-idempotency.Abandoned)))
 		return err
 	})
 }

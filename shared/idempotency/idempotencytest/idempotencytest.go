@@ -141,6 +141,26 @@ var tests = []struct {
 		}
 		s.has(s.claim(claimOf("b"), "", idempotency.Age), claimOf("b"), idempotency.Age)
 	}},
+	{"a key is known from its claim on, until it is withdrawn or forgotten", func(s *suite) {
+		known := func(key string, after time.Duration, want bool) {
+			s.Helper()
+			got, err := s.store.Known(s.ctx, "acme", key, s.now.Add(after))
+			conformance.OK(s, err)
+			if got != want {
+				s.Fatalf("after %v the key %s is known: %v, want %v", after, key, got, want)
+			}
+		}
+		known("k", 0, false)
+		s.claim(claimOf("a"), "", 0)
+		known("k", 0, true)
+		known("l", 0, false)
+		conformance.OK(s, s.store.Withdraw(s.ctx, claimOf("a")))
+		known("k", 0, false)
+		s.claim(claimOf("b"), "", 0)
+		conformance.OK(s, s.store.Settle(s.ctx, claimOf("b"), nil))
+		known("k", idempotency.Age-time.Millisecond, true)
+		known("k", idempotency.Age, false)
+	}},
 	{"one of many claims at once has the key", func(s *suite) {
 		var won atomic.Int64
 		for _, err := range conformance.Race(20, func(racer int) error {
