@@ -67,7 +67,11 @@ func (s *service) exampleNames() *strings.Replacer {
 	if i := slices.IndexFunc(models, func(m *model.Model) bool { return len(m.Aliases) > 0 }); i >= 0 {
 		id, alias = models[i].ID, models[i].Aliases[0]
 	}
-	return strings.NewReplacer("$model", id, "$alias", alias,
+	var names []string
+	for _, m := range models {
+		names = append(names, m.Names()...)
+	}
+	return strings.NewReplacer("$every_name", strings.Join(names, ", "), "$model", id, "$alias", alias,
 		"$max_upload", strconv.FormatInt(s.MaxUpload, 10), "$max_body", strconv.FormatInt(s.maxBody(), 10))
 }
 
