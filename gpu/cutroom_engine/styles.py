@@ -129,4 +129,5 @@ STYLES = {
     "QwenImageEditPipeline": Style("image", _image_edit),
     "QwenImageEditPlusPipeline": Style("image", _image_edit_by_references, references=True),
     "FluxKontextPipeline": Style("image", _flux_kontext),
+    "Flux2KleinPipeline": Style("image", _image_edit_by_references, references=True),
 }

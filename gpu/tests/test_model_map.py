@@ -7,7 +7,7 @@ import pytest
 from cutroom_engine.model_map import ModelMapError, read_model_map
 from cutroom_engine.settings import SettingError, read_settings
 
-EXAMPLE = Path(__file__).parents[1] / "models.yaml"
+FOLDER = Path(__file__).parents[1]
 
 GOOD = """
 pipelines:
@@ -47,9 +47,9 @@ def test_models_of_poses_are_where_the_setting_says(tmp_path: Path) -> None:
     assert row.all_weights == ["s3://other/a", "s3://other/detector", "s3://bucket/estimator"]
 
 
-def test_the_map_that_comes_with_it_serves_every_model_of_the_catalog() -> None:
-    models = read_model_map(EXAMPLE, "gen").models
-    assert set(models) == {
+@pytest.mark.parametrize("name", ["models.yaml", "models-80gb.yaml"])
+def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) -> None:
+    assert set(read_model_map(FOLDER / name, "gen").models) == {
         "gen-restyle-2",
         "gen-2.5",
         "gen-2.1",
@@ -59,6 +59,12 @@ def test_the_map_that_comes_with_it_serves_every_model_of_the_catalog() -> None:
         "gen-pro-t2v",
         "gen-image-2",
     }
+
+
+def test_the_default_map_is_for_the_cards_of_the_default_instances() -> None:
+    """An L40S has 44.4 GiB, of which the server takes 95 %."""
+    rows = read_model_map(FOLDER / "models.yaml", "gen").pipelines.values()
+    assert all(row.memory is not None and row.memory <= 42 * 2**30 for row in rows)
 
 
 @pytest.mark.parametrize(

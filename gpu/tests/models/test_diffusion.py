@@ -81,7 +81,9 @@ def test_every_class_makes_what_the_seed_says(weights: Path, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["LucyEditPipeline", "WanVACEPipeline", "WanVideoToVideoPipeline", "FluxKontextPipeline"])
+@pytest.mark.parametrize(
+    "name", ["LucyEditPipeline", "WanVACEPipeline", "WanVideoToVideoPipeline", "FluxKontextPipeline", "Flux2KleinPipeline"]
+)
 def test_the_result_follows_the_input(weights: Path, name: str) -> None:
     model = pipeline(weights, name)
     other = shot(name, frames=[255 - frame for frame in shot(name).frames])

@@ -24,6 +24,8 @@ from transformers import (
     Qwen2VLImageProcessorPil,
     Qwen2VLProcessor,
     Qwen2VLVideoProcessor,
+    Qwen3Config,
+    Qwen3ForCausalLM,
     RTDetrConfig,
     RTDetrForObjectDetection,
     RTDetrImageProcessorPil,
@@ -181,13 +183,62 @@ def _flux_kontext() -> Any:
     )
 
 
-def _qwen_image_edit() -> Any:
-    torch.manual_seed(0)
+def _qwen_tokenizer() -> tuple[Qwen2Tokenizer, dict[str, int]]:
+    """A tokenizer of letters, and its vocabulary."""
     vocabulary = {letter: i for i, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     for word in ("endoftext", "im_start", "im_end", "vision_start", "vision_end", "image_pad", "video_pad"):
         vocabulary[f"<|{word}|>"] = len(vocabulary)
     tokenizer = Qwen2Tokenizer(vocab=vocabulary, merges=[])
     tokenizer.add_special_tokens({"additional_special_tokens": [word for word in vocabulary if word.startswith("<|")]})
+    tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    return tokenizer, vocabulary
+
+
+def _flux2_klein() -> Any:
+    torch.manual_seed(0)
+    tokenizer, vocabulary = _qwen_tokenizer()
+    # The pipeline takes what the layers 9, 18 and 27 make of a prompt.
+    text = Qwen3Config(
+        vocab_size=len(vocabulary),
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=28,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=4,
+        bos_token_id=vocabulary["<|endoftext|>"],
+        eos_token_id=vocabulary["<|im_end|>"],
+    )
+    return diffusers.Flux2KleinPipeline(
+        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True),
+        vae=diffusers.AutoencoderKLFlux2(
+            down_block_types=("DownEncoderBlock2D",) * 4,
+            up_block_types=("UpDecoderBlock2D",) * 4,
+            block_out_channels=(4, 4, 4, 4),
+            layers_per_block=1,
+            latent_channels=1,
+            norm_num_groups=1,
+        ),
+        text_encoder=Qwen3ForCausalLM(text),
+        tokenizer=tokenizer,
+        transformer=diffusers.Flux2Transformer2DModel(
+            patch_size=1,
+            in_channels=4,
+            num_layers=1,
+            num_single_layers=1,
+            attention_head_dim=16,
+            num_attention_heads=2,
+            joint_attention_dim=24,
+            axes_dims_rope=(4, 4, 4, 4),
+            guidance_embeds=False,
+        ),
+        is_distilled=True,
+    )
+
+
+def _qwen_image_edit() -> Any:
+    torch.manual_seed(0)
+    tokenizer, vocabulary = _qwen_tokenizer()
     text = {
         "hidden_size": 16,
         "intermediate_size": 16,
@@ -246,6 +297,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "WanAnimatePipeline": _animate,
     "LucyEditPipeline": _lucy_edit,
     "FluxKontextPipeline": _flux_kontext,
+    "Flux2KleinPipeline": _flux2_klein,
     "QwenImageEditPlusPipeline": _qwen_image_edit,
 }
 
