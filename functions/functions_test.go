@@ -73,6 +73,8 @@ type world struct {
 	workers *dynamo.Workers
 	bucket  *s3.Store
 	usage   *dynamo.Usage
+	// claims are those of idempotency keys.
+	claims *dynamo.IdempotencyKeys
 	// receiver is the webhook of a job, turns the queue of the attempts at it.
 	receiver *receiver
 	turns    awstest.Queue
@@ -110,6 +112,7 @@ func newWorld(t *testing.T) *world {
 	client := dynamo.NewClient(cloud.Config())
 	w := &world{
 		cloud: cloud, machine: machine, keys: dynamo.NewKeys(client, tables["credentials"]), files: dynamo.NewFiles(client, tables["files"]), usage: dynamo.NewUsage(client, tables["usage"]),
+		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
 		bucket:  s3.New(cloud.Config(), bucket), settings: append(settings, cloud.Environment()...),
