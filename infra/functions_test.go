@@ -84,23 +84,9 @@ func TestRolesMayDoNoMoreThanBefore(t *testing.T) {
 		"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1", "mediaCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/2",
 		"workerImage": "worker", "realtimeImage": "realtime", "ingestImage": "media",
 	})
-	var lines []string
-	for _, policy := range made.of(t, "AWS::IAM::Policy") {
-		roles, _ := policy.Properties["Roles"].([]any)
-		for _, role := range roles {
-			id, _ := at(role, "Ref").(string)
-			statements, _ := at(policy.Properties, "PolicyDocument", "Statement").([]any)
-			for _, statement := range statements {
-				if at(statement, "Effect") != "Allow" {
-					t.Errorf("%s has a statement that allows nothing", id)
-				}
-				for _, resource := range list(at(statement, "Resource")) {
-					for _, action := range list(at(statement, "Action")) {
-						lines = append(lines, fmt.Sprintf("%s %s %s", withoutHash(id), action, made.nameOf(resource)))
-					}
-				}
-			}
-		}
+	lines := made.permissions(t)
+	for _, line := range synthesizeGPU(t, nil).permissions(t) {
+		lines = append(lines, "gpu: "+line)
 	}
 	slices.Sort(lines)
 	got := strings.Join(slices.Compact(lines), "\n") + "\n"
@@ -126,6 +112,30 @@ func TestRolesMayDoNoMoreThanBefore(t *testing.T) {
 			t.Errorf("gone: %s", line)
 		}
 	}
+}
+
+// permissions gives a line for each action that a role may do with a resource.
+func (m template) permissions(t *testing.T) []string {
+	t.Helper()
+	var lines []string
+	for _, policy := range m.of(t, "AWS::IAM::Policy") {
+		roles, _ := policy.Properties["Roles"].([]any)
+		for _, role := range roles {
+			id, _ := at(role, "Ref").(string)
+			statements, _ := at(policy.Properties, "PolicyDocument", "Statement").([]any)
+			for _, statement := range statements {
+				if at(statement, "Effect") != "Allow" {
+					t.Errorf("%s has a statement that allows nothing", id)
+				}
+				for _, resource := range list(at(statement, "Resource")) {
+					for _, action := range list(at(statement, "Action")) {
+						lines = append(lines, fmt.Sprintf("%s %s %s", withoutHash(id), action, m.nameOf(resource)))
+					}
+				}
+			}
+		}
+	}
+	return lines
 }
 
 // list gives a value that JSON writes alone where there is one.

@@ -29,6 +29,9 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("ec2.amazonaws.com"), nil),
 		Description: jsii.String("What the instances with GPUs of Cutroom may do"),
 	})
+	if s.GPU.Spot {
+		allow(role, s.drainSpot())
+	}
 	template := s.newLaunchTemplate(role)
 	if s.GPU.WarmPool > 0 {
 		props.LaunchTemplate = template // warm pools take no mixed instances

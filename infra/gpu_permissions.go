@@ -48,3 +48,12 @@ func (s *gpuStack) protectTasks() permission {
 		why: "ECS names tasks as it starts them; those of this cluster are all of one kind.",
 	}
 }
+
+// drainSpot lets the agent of an instance that is about to be taken back tell ECS
+// so, which ends its tasks in time. CDK leaves it out of what an instance may do.
+func (s *gpuStack) drainSpot() permission {
+	return permission{
+		actions: []string{"ecs:UpdateContainerInstancesState"}, resources: []*string{s.arn("ecs", "container-instance/"+s.workerCluster()+"/*")},
+		why: "ECS names instances as they register; those of this cluster are all of one kind.",
+	}
+}

@@ -317,6 +317,11 @@ func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
 			if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script, c.script) {
 				t.Errorf("instances are prepared without %s: %s", c.script, script)
 			}
+			// Without it tasks learn nothing of the end of a spot instance.
+			const drain = "InstanceRole ecs:UpdateContainerInstancesState arn:Partition:ecs:Region:AccountId:container-instance/cutroom-dev-gpu/*"
+			if may := slices.Contains(made.permissions(t), drain); may != (c.context != nil) {
+				t.Errorf("instances may tell that they are taken back: %t", may)
+			}
 		})
 	}
 	t.Run("standing by", func(t *testing.T) {

@@ -160,7 +160,7 @@ func (p *page) stands(c Counts) {
 	p.line(`
 ### A month of gpu=true, in addition
 
-A NAT gateway ($0.045 an hour) with its address ($0.005) is $36.50 a month, and $0.045 for each GB through it; weights, blobs and the layers of images go past it. Container Insights counts a few metrics of the cluster ($0.30 each for a whole month). An hour of an instance is its price for its type, on demand or spot, and $0.0753 for its disk of 500 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above 125). Weights are $0.023 for each GB and month. None of it was counted: it is read off the description of the stack.`)
+A NAT gateway ($0.045 an hour) with its address ($0.005) is $36.50 a month, and $0.045 for each GB through it; weights, blobs and the layers of images go past it. Container Insights counts a few metrics of the cluster ($0.30 each for a whole month). An hour of an instance is its price for its type, on demand or spot, and $0.0753 for its disk of 500 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above 125). A lane's workers fill 7 custom metrics ($0.30 each for a whole month, for the hours in which there are any), which preview workers do too. Weights are $0.023 for each GB and month. None of it was counted: it is read off the description of the stack.`)
 }
 
 func (p *page) prices() {
