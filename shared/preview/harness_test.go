@@ -32,18 +32,28 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), catalog.Limits)
 })
 
+// inputs and originals keep what has been found out of files, which do not change:
+// most tests edit the sample.
+var (
+	inputs    sync.Map // the path to *engine.Input
+	originals sync.Map // the arguments of ffmpeg to []picture
+)
+
 // input probes a file as the worker does before it calls the engine.
 func input(t testing.TB, path string, image bool) *engine.Input {
 	t.Helper()
+	if kept, ok := inputs.Load(path); ok {
+		return kept.(*engine.Input)
+	}
 	found, err := tools()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err = filepath.Abs(path)
+	absolute, err := filepath.Abs(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(path)
+	file, err := os.Open(absolute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +68,13 @@ func input(t testing.TB, path string, image bool) *engine.Input {
 	if image {
 		probe = found.ProbeImage
 	}
-	info, err := probe(t.Context(), path, kind.MIME)
+	info, err := probe(t.Context(), absolute, kind.MIME)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &engine.Input{Path: path, MIME: kind.MIME, Info: info}
+	made := &engine.Input{Path: absolute, MIME: kind.MIME, Info: info}
+	inputs.Store(path, made)
+	return made
 }
 
 // small is the spec of an edit of the sample: two frames of 320x180.
@@ -113,7 +125,14 @@ func untouched(t testing.TB, spec engine.Spec) []picture {
 		filters = "fps=" + itoa(spec.FPS) + "," + filters
 	}
 	count := max(1, int(spec.Duration.Seconds()*float64(spec.FPS)+0.5))
-	return decode(t, spec.Size, "-i", spec.Data.Path, "-vf", filters, "-frames:v", itoa(count))
+	args := []string{"-i", spec.Data.Path, "-vf", filters, "-frames:v", itoa(count)}
+	key := strings.Join(args, " ")
+	if kept, ok := originals.Load(key); ok {
+		return kept.([]picture)
+	}
+	pictures := decode(t, spec.Size, args...)
+	originals.Store(key, pictures)
+	return pictures
 }
 
 func decode(t testing.TB, size model.Size, args ...string) []picture {
