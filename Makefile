@@ -52,7 +52,7 @@ test-llm: go ffmpeg ## Test the gateway with a real model server, which is built
 .PHONY: test-gpu
 test-gpu: build ffmpeg ## Test the engine server with tiny models, on the processor. PyTorch is installed first.
 	@scripts/install-gpu.sh
-	@scripts/test-engine.sh .tools/gpu
+	@scripts/test-engine.sh .tools/gpu --ignore tests/test_s3.py
 	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/remote ./cmd/cutroom
 
 .PHONY: bench-gpu
