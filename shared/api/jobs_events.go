@@ -54,13 +54,13 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 		stream.job(j)
 		return nil
 	}
-	s.follow(r, j, stream)
+	s.follow(r, c, j, stream)
 	return nil
 }
 
-// follow writes the events of a job until it has ended, the client has left, or
-// the service stops.
-func (s *service) follow(r *http.Request, j job.Job, stream *eventStream) {
+// follow writes the events of a job until it has ended, the client has left, its
+// key is revoked, or the service stops.
+func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
 	defer context.AfterFunc(s.Stopping, leave)()
@@ -84,16 +84,21 @@ func (s *service) follow(r *http.Request, j job.Job, stream *eventStream) {
 	alive := time.NewTicker(eventsAlive)
 	defer alive.Stop()
 	for {
+		tell := func() { stream.write(": the job goes on\n\n") }
 		select {
 		case changed, more := <-changes:
 			if !more {
 				return
 			}
-			stream.job(changed)
+			tell = func() { stream.job(changed) }
 		case <-alive.C:
-			stream.write(": the job goes on\n\n")
 		}
-		if stream.failed {
+		// Who comes back after this is told why.
+		refused := s.Authenticator.Recheck(ctx, c.who)
+		if refused == nil {
+			tell()
+		}
+		if refused != nil || stream.failed {
 			leave()
 			for range changes { // until who follows the job has stopped
 			}

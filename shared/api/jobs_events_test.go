@@ -191,6 +191,27 @@ func TestAStopEndsEvents(t *testing.T) {
 	e.end()
 }
 
+// Whose key is revoked is told nothing more, and a token's expiry ends nothing that
+// it began.
+func TestARevocationEndsEvents(t *testing.T) {
+	w := newWorld(t, setup{})
+	id, parent := w.submit(studio), w.newKey("studio")
+	byKey := w.follow(id, parent)
+	byToken := w.follow(id, w.mint(parent, credential.Scope{}))
+	bystander := w.follow(id, w.mint(studio, credential.Scope{}))
+	for _, e := range []*events{byKey, byToken, bystander} {
+		e.next()
+	}
+	w.revoke(parent)
+	w.pass(credential.DefaultTokenLifetime + credential.CacheAge)
+	w.start(id)
+	byKey.end()
+	byToken.end()
+	if got, _ := bystander.next(); got.Status != "processing" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // Where answers do not stream, one is how the job is now, and the client asks
 // again by itself.
 func TestEventsThatDoNotStream(t *testing.T) {

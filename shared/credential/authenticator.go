@@ -41,6 +41,11 @@ type cached struct {
 	until time.Time
 }
 
+// works reports whether the key was found and is not revoked.
+func (c cached) works() bool { return c.key.ID != "" && c.key.RevokedAt.IsZero() }
+
+func errInvalid() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
+
 // NewAuthenticator makes an authenticator over a store and a table of tiers.
 func NewAuthenticator(store interface {
 	Store
@@ -57,22 +62,37 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 	if secret == "" {
 		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
 	}
-	invalid := fault.New(fault.Unauthorized, "The API key is not valid.")
 	isToken := isSecret(secret, "ek_")
 	if !isToken && CheckSecret(secret) != nil {
-		return Principal{}, invalid
+		return Principal{}, errInvalid()
 	}
 	entry, err := a.find(ctx, HashOf(secret), isToken)
 	if err != nil {
 		return Principal{}, err
 	}
-	if entry.key.ID == "" || !entry.key.RevokedAt.IsZero() {
-		return Principal{}, invalid
+	if !entry.works() {
+		return Principal{}, errInvalid()
 	}
 	if entry.token != nil && !a.now().Before(entry.token.ExpiresAt) {
 		return Principal{}, fault.New(fault.Unauthorized, "The client token has expired.")
 	}
 	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, nil
+}
+
+// Recheck looks again at the key of somebody who was authenticated earlier, for
+// what goes on for long. That a client token has expired meanwhile ends nothing
+// that it began.
+//
+// Errors: fault.Unauthorized when the key was revoked.
+func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
+	entry, err := a.find(ctx, who.Key.Hash, false)
+	if err != nil {
+		return err
+	}
+	if !entry.works() {
+		return errInvalid()
+	}
+	return nil
 }
 
 // find gives what is known of the secret with the hash.
