@@ -3,6 +3,8 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -189,6 +191,40 @@ func TestARefusedRequestFreesItsKey(t *testing.T) {
 	w.accepted(second)
 	// At the limit, what was accepted before is still told.
 	w.replays(w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip)), second)
+}
+
+// An account's client tokens share keys, which are not those of its permanent keys,
+// and a token's scope goes before what was answered to another.
+func TestClientTokensHaveKeysOfTheirOwn(t *testing.T) {
+	w := newWorld(t, setup{})
+	parts := func(prompt string) []part { return []part{upload("data", clip(t)), text("prompt", prompt)} }
+	send := func(key, prompt string) answer { return w.sentWith("a", "/v1/jobs/gen-2.5", key, parts(prompt)...) }
+	ours := w.accepted(send(studio, "oil"))
+	first := send(w.mint(studio, credential.Scope{}), "oil")
+	if theirs := w.accepted(first); theirs == ours || first.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("a client token was told of %s, which a permanent key made: %s", ours, theirs)
+	}
+	// The token of the first request may have ended when it is sent again.
+	w.replays(send(w.mint(studio, credential.Scope{Models: []string{"gen-latest"}}), "oil"), first)
+	if a := send(w.mint(studio, credential.Scope{}), "ink"); a.status != http.StatusConflict {
+		t.Errorf("another request with the key: %d %s", a.status, a.body)
+	}
+	if a := send(w.mint(studio, credential.Scope{Models: []string{"gen-2.1"}}), "oil"); a.status != http.StatusForbidden || strings.Contains(a.body, "job_") {
+		t.Errorf("beyond the token's scope: %d %s", a.status, a.body)
+	}
+}
+
+// Where there is no room, a key that is not known saves nobody from being told so
+// before the upload.
+func TestNoRoomForANewKey(t *testing.T) {
+	w := newWorld(t, setup{pending: 1})
+	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", studio, upload("data", clip(t))))
+	a, err := w.raw(func(conn *net.TCPConn) {
+		io.WriteString(conn, head("gen-2.5", "Content-Length: 1000000", "Expect: 100-continue", "Idempotency-Key: b"))
+	})
+	if err != nil || a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		t.Errorf("%d %s, %v", a.status, a.body, err)
+	}
 }
 
 // A request that died right before or after it made its job is as if it had not

@@ -13,8 +13,6 @@ import (
 	"cutroom/shared/credential/credentialtest"
 	"cutroom/shared/dynamo"
 	"cutroom/shared/file/filetest"
-	"cutroom/shared/idempotency"
-	"cutroom/shared/idempotency/idempotencytest"
 	"cutroom/shared/limit/limittest"
 	"cutroom/shared/session/sessiontest"
 	"cutroom/shared/usage"
@@ -88,13 +86,6 @@ func TestRates(t *testing.T) {
 			Limiter: dynamo.NewRates(client(cloud), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text),
 			Pass:    func(d time.Duration) { now = now.Add(d) },
 		}
-	})
-}
-
-func TestIdempotencyKeys(t *testing.T) {
-	cloud := awstest.Start(t)
-	idempotencytest.Run(t, func(t *testing.T) idempotency.Store {
-		return dynamo.NewIdempotencyKeys(client(cloud), cloud.MakeTable(t, "usage"))
 	})
 }
 
