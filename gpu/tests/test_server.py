@@ -22,7 +22,7 @@ from cutroom_engine.runs import Runner
 from cutroom_engine.server import Server, create_app
 
 from .conftest import Ask, Clip, Inverter, model_map
-from .test_runs import Endless
+from .test_runs import Endless, Shelf
 
 Serve = Callable[..., httpx2.Client]
 
@@ -41,7 +41,7 @@ def serve(servers: list[Server]) -> Iterator[Serve]:
     def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float = 60) -> httpx2.Client:
         models = model_map()
         metrics = Metrics()
-        runner = Runner(models, Residents(models.pipelines, None, lambda _, __: model()), metrics)
+        runner = Runner(models, Residents(models.pipelines, None, lambda _, __: model()), metrics, weights=Shelf())
         app = create_app(runner, metrics, heartbeat=heartbeat)
         server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), runner)
         servers.append(server)
