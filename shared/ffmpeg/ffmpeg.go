@@ -7,6 +7,7 @@
 package ffmpeg
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
@@ -15,7 +16,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"cutroom/shared/job"
 	"cutroom/shared/model"
@@ -80,48 +84,42 @@ func Find(ctx context.Context, limits model.Limits) (*Tools, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := tools.checkVersion(ctx); err != nil {
-		return nil, err
-	}
-	return tools, tools.checkAbilities(ctx)
+	return tools, tools.check(ctx)
 }
 
 // versionForm finds the major version in "ffmpeg version 5.1.9-0+deb12u1 ...";
 // a build from the sources' head has a date or a revision instead.
 var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
 
-func (t *Tools) checkVersion(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, t.ffmpeg, "-version").Output()
-	if err != nil {
-		return fmt.Errorf("%s -version: %w", t.ffmpeg, err)
-	}
-	found := versionForm.FindSubmatch(out)
-	if found == nil {
-		return nil
-	}
-	if major, _ := strconv.Atoi(string(found[1])); major < oldestMajor {
-		return fmt.Errorf("%s is version %d; version %d or newer is needed", t.ffmpeg, major, oldestMajor)
-	}
-	return nil
-}
-
-func (t *Tools) checkAbilities(ctx context.Context) error {
-	var missing []string
+// check asks the program for all that it can do at once: to start it takes a
+// tenth of a second, which everybody waits for who starts the service.
+func (t *Tools) check(ctx context.Context) error {
+	var (
+		mu      sync.Mutex
+		version []byte
+		missing []string
+	)
+	group, ctx := errgroup.WithContext(ctx)
 	for kind, names := range required {
-		out, err := exec.CommandContext(ctx, t.ffmpeg, "-hide_banner", "-"+kind).Output()
-		if err != nil {
-			return fmt.Errorf("%s -%s: %w", t.ffmpeg, kind, err)
-		}
-		has := map[string]bool{}
-		for line := range strings.Lines(string(out)) {
-			if fields := strings.Fields(line); len(fields) > 1 {
-				has[fields[1]] = true
+		group.Go(func() error {
+			has, banner, err := t.list(ctx, kind)
+			mu.Lock()
+			defer mu.Unlock()
+			version = banner
+			for _, name := range names {
+				if !has[name] {
+					missing = append(missing, strings.TrimSuffix(kind, "s")+" "+name)
+				}
 			}
-		}
-		for _, name := range names {
-			if !has[name] {
-				missing = append(missing, strings.TrimSuffix(kind, "s")+" "+name)
-			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if found := versionForm.FindSubmatch(version); found != nil {
+		if major, _ := strconv.Atoi(string(found[1])); major < oldestMajor {
+			return fmt.Errorf("%s is version %d; version %d or newer is needed", t.ffmpeg, major, oldestMajor)
 		}
 	}
 	if len(missing) > 0 {
@@ -129,4 +127,22 @@ func (t *Tools) checkAbilities(ctx context.Context) error {
 		return fmt.Errorf("%s lacks %s; install a full build of FFmpeg with %s", t.ffmpeg, strings.Join(missing, ", "), installation)
 	}
 	return nil
+}
+
+// list gives the names of what the program has of a kind, such as "filters", and
+// what it says of itself before.
+func (t *Tools) list(ctx context.Context, kind string) (names map[string]bool, banner []byte, err error) {
+	var out, log bytes.Buffer
+	cmd := exec.CommandContext(ctx, t.ffmpeg, "-"+kind)
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		return nil, nil, fmt.Errorf("%s -%s: %w", t.ffmpeg, kind, err)
+	}
+	names = map[string]bool{}
+	for line := range strings.Lines(out.String()) {
+		if fields := strings.Fields(line); len(fields) > 1 {
+			names[fields[1]] = true
+		}
+	}
+	return names, log.Bytes(), nil
 }

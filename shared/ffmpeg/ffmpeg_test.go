@@ -58,7 +58,7 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			folder := t.TempDir()
-			program(folder, "ffmpeg", `if [ "$1" = -version ]; then echo "`+test.version+`"; else echo "`+test.filters+`"; fi`)
+			program(folder, "ffmpeg", `echo "`+test.version+`" >&2; echo "`+test.filters+`"`)
 			program(folder, "ffprobe", "")
 			t.Setenv("PATH", folder+":/usr/bin:/bin")
 			_, err := ffmpeg.Find(t.Context(), limits)
