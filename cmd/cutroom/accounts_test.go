@@ -105,7 +105,7 @@ func TestKeysWhileServing(t *testing.T) {
 		t.Errorf("keys list printed %+v; want the key's id and state, and not the key", listed)
 	}
 
-	if revoked := keys("revoke", made.ID); revoked.ExitCode != 0 || !strings.Contains(revoked.Stdout, made.ID) {
+	if revoked := keys("revoke", made.ID, "--json"); revoked.ExitCode != 0 || !strings.Contains(revoked.Stdout, made.ID) || !strings.Contains(revoked.Stdout, `"state":"revoked"`) {
 		t.Errorf("keys revoke gave %+v", revoked)
 	}
 	eventually(t, "a revoked key is refused", func() bool { return status() == 401 })

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strings"
 
 	"cutroom/cmd/cutroom/command"
@@ -67,12 +68,42 @@ func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
 		return err
 	}
 	defer server.close()
-	c.welcome(out.Out, server)
-	if err := server.run(ctx); err != nil {
+	if err := c.announce(out, server); err != nil {
+		return err
+	}
+	if err := server.run(ctx); err != nil || out.JSON {
 		return err
 	}
 	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept; the next start goes on with them.")
 	return nil
+}
+
+// announcement is what a program needs to use the server that it has started. The
+// key is told by its place, as what a program prints ends up in logs.
+type announcement struct {
+	URL          string `json:"url"`
+	InferenceURL string `json:"inference_url"`
+	// KeyFile is empty where a setting gives the key.
+	KeyFile string `json:"key_file,omitempty"`
+	Data    string `json:"data"`
+}
+
+// announce says where the server is: to a person, or to a program in one line of
+// JSON.
+func (c *devCommand) announce(out *command.Session, server *server) error {
+	if !out.JSON {
+		c.welcome(out.Out, server)
+		return nil
+	}
+	data, err := filepath.Abs(c.Data)
+	if err != nil {
+		return err
+	}
+	told := announcement{URL: server.url(), InferenceURL: server.gateway.url(), Data: data}
+	if c.DevKey == "" {
+		told.KeyFile = command.DevKeyFile(data)
+	}
+	return out.Print(told)
 }
 
 // workers is how many jobs of a lane run at once.
@@ -82,7 +113,6 @@ func (c *devCommand) workers() int {
 
 // welcome prints what a person needs for a first edit and a first chat.
 func (c *devCommand) welcome(out io.Writer, server *server) {
-	base := "http://" + reachable(server.listener.Addr())
 	example := c.Family + "-2.5"
 	fmt.Fprintf(out, `
 Cutroom is ready. %[6]s
@@ -100,7 +130,7 @@ Edit the sample clip (from the repository's folder), look how far it is, and fet
   curl -s %[1]s/v1/jobs/%[4]s -H 'x-api-key: %[2]s' -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
   curl -s %[1]s/v1/jobs/JOB_ID -H 'x-api-key: %[2]s'
   curl -s %[1]s/v1/jobs/JOB_ID/content -H 'x-api-key: %[2]s' -o edited.mp4
-`, base, server.devKey, c.Data, example, server.gateway.url(), c.engineWords())
+`, server.url(), server.devKey, c.Data, example, server.gateway.url(), c.engineWords())
 	if slug, ok := server.gateway.chatModel(); ok {
 		fmt.Fprintf(out, `
 Chat, through the inference gateway:

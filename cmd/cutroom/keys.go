@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -68,7 +67,7 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 		if out.JSON {
 			view := viewOf(key)
 			view.Key = secret
-			return json.NewEncoder(out.Out).Encode(view)
+			return out.Print(view)
 		}
 		fmt.Fprintln(out.Out, secret)
 		fmt.Fprintf(out.Err, "%s for account %s. Only its hash is kept: this is the one time that the key is shown.\n", key.ID, key.Account)
@@ -89,9 +88,8 @@ func (c *keysList) Run(ctx context.Context, out *command.Session) error {
 			return err
 		}
 		if out.JSON {
-			encoder := json.NewEncoder(out.Out)
 			for _, key := range keys {
-				if err := encoder.Encode(viewOf(key)); err != nil {
+				if err := out.Print(viewOf(key)); err != nil {
 					return err
 				}
 			}
@@ -121,6 +119,9 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 		}
 		if err != nil {
 			return err
+		}
+		if out.JSON {
+			return out.Print(viewOf(key))
 		}
 		fmt.Fprintf(out.Out, "%s of account %s is revoked; it stops working within %s.\n", key.ID, key.Account, credential.CacheAge)
 		return nil

@@ -21,6 +21,7 @@ import (
 // commandLine is what can be asked for.
 type commandLine struct {
 	command.Flags
+	Version kong.VersionFlag `help:"Print the version."`
 	command.Commands
 	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
 	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
@@ -59,6 +60,7 @@ func run(ctx context.Context, arguments []string, session *command.Session) erro
 	parser, err := kong.New(&line,
 		kong.Name("cutroom"),
 		kong.Description("A media editing API and an inference gateway of your own."),
+		kong.Vars{"version": "cutroom " + session.Version},
 		kong.Writers(session.Out, session.Err),
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
@@ -68,6 +70,9 @@ func run(ctx context.Context, arguments []string, session *command.Session) erro
 	}
 	if session.Complete(parser) {
 		return nil
+	}
+	if len(arguments) == 0 {
+		arguments = []string{"--help"}
 	}
 	// What cannot be parsed is told as it was asked for, too.
 	session.JSON = slices.Contains(arguments, "--json")

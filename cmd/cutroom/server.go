@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/api"
 	"cutroom/shared/credential"
 	"cutroom/shared/enginechoice"
@@ -256,6 +257,9 @@ func (s *server) run(ctx context.Context) error {
 	return nil
 }
 
+// url is where a client on this machine finds the media service.
+func (s *server) url() string { return "http://" + reachable(s.listener.Addr()) }
+
 // close releases what newServer took.
 func (s *server) close() {
 	s.stop()
@@ -290,7 +294,7 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 		}
 		return c.DevKey, nil
 	}
-	path := filepath.Join(c.Data, "dev-key")
+	path := command.DevKeyFile(c.Data)
 	kept, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the development key: %w", err)

@@ -298,10 +298,11 @@ func TestLargeInputs(t *testing.T) {
 	}
 }
 
-// Pages are read as far as they are needed.
+// Pages are read as far as they are needed, also beyond one that is empty.
 func TestPages(t *testing.T) {
 	c, s := serve(t,
 		status(200, `{"jobs":[{"job_id":"job_3"},{"job_id":"job_2"}],"next_cursor":"c/1"}`),
+		status(200, `{"jobs":[],"next_cursor":"c/2"}`),
 		status(200, `{"jobs":[{"job_id":"job_1","error":{"code":"timeout","message":"m"}}],"next_cursor":null}`))
 	var ids []string
 	for job, err := range c.Jobs(bounded(t), client.JobFilter{Status: "failed", Model: "gen-2.5"}, 5) {
@@ -313,7 +314,8 @@ func TestPages(t *testing.T) {
 	if !slices.Equal(ids, []string{"job_3", "job_2", "job_1"}) {
 		t.Errorf("got %v", ids)
 	}
-	want := []string{"GET /v1/jobs?limit=5&model=gen-2.5&status=failed", "GET /v1/jobs?cursor=c%2F1&limit=3&model=gen-2.5&status=failed"}
+	want := []string{"GET /v1/jobs?limit=5&model=gen-2.5&status=failed", "GET /v1/jobs?cursor=c%2F1&limit=3&model=gen-2.5&status=failed",
+		"GET /v1/jobs?cursor=c%2F2&limit=3&model=gen-2.5&status=failed"}
 	if got := s.requests(); !slices.Equal(got, want) {
 		t.Errorf("the requests were %v, want %v", got, want)
 	}

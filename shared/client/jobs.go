@@ -235,7 +235,9 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 					return
 				}
 			}
-			if left -= len(found); next == nil || len(found) == 0 {
+			// A page may be empty though others follow: the service bounds how long it
+			// looks for what a filter wants.
+			if left -= len(found); next == nil {
 				return
 			}
 			query.Set("cursor", *next)

@@ -44,6 +44,18 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// Without anything the program says what it can do.
+func TestNothingAsked(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	if got, want := s.works(), s.works("--help"); got != want {
+		t.Errorf("without arguments it prints %q", got)
+	}
+	if got := s.works("--version"); !strings.HasPrefix(got, "cutroom ") {
+		t.Errorf("its version is %q", got)
+	}
+}
+
 // The scripts are what shells can read, and models are completed.
 func TestCompletion(t *testing.T) {
 	t.Parallel()

@@ -78,6 +78,7 @@ func TestExitCodes(t *testing.T) {
 		"a job that failed":       {s, []string{"jobs", "watch", "job_1"}, 6, "It took too long"},
 		"a server that is not":    {nobody, []string{"quota"}, 7, "cutroom dev"},
 		"a server that is no URL": {s.with("CUTROOM_URL=media"), []string{"quota"}, 2, "https://"},
+		"no URL, and no key":      {keyless.with("CUTROOM_URL=media"), []string{"quota"}, 2, "https://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.shell.run(c.args...)

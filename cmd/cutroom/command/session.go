@@ -91,13 +91,16 @@ func (s *Session) Server() (Server, error) {
 	case kept.Key != "" && server == own:
 		server.Key, server.KeyFrom = kept.Key, "the profile "+s.profileName()
 	case IsLocal(server.URL) && IsLocal(server.InferenceURL):
-		path := filepath.Join(first(s.Getenv("CUTROOM_DATA"), ".cutroom"), "dev-key")
+		path := DevKeyFile(first(s.Getenv("CUTROOM_DATA"), ".cutroom"))
 		if key, err := os.ReadFile(path); err == nil {
 			server.Key, server.KeyFrom = strings.TrimSpace(string(key)), path
 		}
 	}
 	return server, nil
 }
+
+// DevKeyFile is where `cutroom dev` keeps the key that it makes, in its data folder.
+func DevKeyFile(data string) string { return filepath.Join(data, "dev-key") }
 
 func first(values ...string) string {
 	for _, value := range values {
@@ -127,16 +130,18 @@ func (s *Session) UsesThisMachine() bool {
 
 // Client makes a client of the services that are meant. The caller closes it.
 //
-// Errors: those of Server; [*KeyError].
+// Errors: those of Server; [*UsageError] for a URL that is none; [*KeyError].
 func (s *Session) Client() (*client.Client, error) {
 	server, err := s.Server()
 	if err != nil {
 		return nil, err
 	}
-	if server.Key == "" {
+	c, err := s.clientOf(server)
+	if err == nil && server.Key == "" {
+		c.Close()
 		return nil, &KeyError{server.URL}
 	}
-	return s.clientOf(server)
+	return c, err
 }
 
 func (s *Session) clientOf(server Server) (*client.Client, error) {

@@ -1,0 +1,62 @@
+package clitest
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A program that starts a server learns from one line where it is and where its key
+// is kept, and never the key itself.
+func TestDevForPrograms(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
+	server := s.command([]string{"dev", "--json"})
+	server.Cancel = func() error { return server.Process.Signal(syscall.SIGTERM) }
+	stdout, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(stdout)
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told struct {
+		URL          string `json:"url"`
+		InferenceURL string `json:"inference_url"`
+		KeyFile      string `json:"key_file"`
+		Data         string `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(line), &told); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	if want := filepath.Join(s.folder, ".cutroom"); told.Data != want || told.KeyFile != filepath.Join(want, "dev-key") {
+		t.Errorf("it says %s", line)
+	}
+	kept, err := os.ReadFile(told.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := strings.TrimSpace(string(kept))
+	at(t, told.URL, told.InferenceURL).with("CUTROOM_API_KEY=" + key).works("models")
+
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(lines)
+	if waitErr := server.Wait(); err != nil || waitErr != nil || len(rest) > 0 {
+		t.Errorf("it ended with %q, %v, %v", rest, err, waitErr)
+	}
+	if strings.Contains(line, key) {
+		t.Error("it shows the key")
+	}
+}
