@@ -17,7 +17,7 @@ import (
 // under keys, over and over. Then all of them send everything again: what was
 // answered is answered the same, and nothing is there twice.
 func TestKeysOutliveACrash(t *testing.T) {
-	const kills, clients = 6, 8
+	const kills, clients = 4, 8
 	data := t.TempDir()
 	settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" + smallPictures(t)}
 	sent := &keyed{answers: map[string]string{}}
