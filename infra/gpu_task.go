@@ -135,11 +135,13 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 		return s.imageOf(container{name: "engine", image: s.GPU.EngineImage})
 	}
 	arguments := map[string]*string{}
-	exclude := []string{"*", "!gpu", "gpu/tests"}
+	models := "gpu/models.yaml"
 	if s.GPU.Models != "" {
-		arguments["MODELS"] = jsii.String(s.GPU.Models)
-		exclude = append(exclude, "!"+s.GPU.Models)
+		models = s.GPU.Models
+		arguments["MODELS"] = jsii.String(models)
 	}
+	// No more than what it is built from, so that nothing else makes it anew.
+	exclude := []string{"*", "!gpu/Dockerfile", "!gpu/requirements.txt", "!gpu/pyproject.toml", "!gpu/cutroom_engine/*.py", "!" + models}
 	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{
 		File: jsii.String("gpu/Dockerfile"), BuildArgs: &arguments, Platform: awsecrassets.Platform_LINUX_AMD64(),
 		IgnoreMode: awscdk.IgnoreMode_DOCKER, Exclude: jsii.Strings(exclude...),

@@ -3,6 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -94,7 +97,9 @@ func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 
 // A task is a worker and an engine server with a GPU of their own and one disk.
 func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
-	made := synthesizeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
+	described := describeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
+	made := parse(t, described.Stack)
+	checkEngineSource(t, described)
 	task := made.only(t, "AWS::ECS::TaskDefinition")
 	if task["NetworkMode"] != "awsvpc" || fmt.Sprint(task["RequiresCompatibilities"]) != "[EC2]" {
 		t.Errorf("the task is %v in the network %v", task["RequiresCompatibilities"], task["NetworkMode"])
@@ -155,6 +160,39 @@ func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 	}
 	if mounts(engine) != "scratch/scratch weights/weights" || mounts(worker) != "scratch/scratch" {
 		t.Errorf("the engine has %s, the worker %s", mounts(engine), mounts(worker))
+	}
+}
+
+// checkEngineSource: the engine's image is built from what its Dockerfile copies, and
+// from nothing that lies beside it.
+func checkEngineSource(t *testing.T, s *gpuStack) {
+	t.Helper()
+	var files []string
+	images, err := filepath.Glob(filepath.Join(*awscdk.Stage_Of(s.Stack).Outdir(), "asset.*"))
+	if err != nil || len(images) != 1 {
+		t.Fatalf("the images are %v, %v", images, err)
+	}
+	err = filepath.WalkDir(images[0], func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && !strings.Contains(path, "cutroom_engine") {
+			files = append(files, strings.TrimPrefix(path, images[0]))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(files, " "); got != "/.dockerignore /Dockerfile /gpu/Dockerfile /gpu/models.yaml /gpu/pyproject.toml /gpu/requirements.txt" {
+		t.Errorf("the engine's image is built from %s", got)
+	}
+	source, err := filepath.Glob("../gpu/cutroom_engine/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range source {
+		_, err := os.Stat(filepath.Join(images[0], strings.TrimPrefix(path, "../")))
+		if is := err == nil; is != (filepath.Ext(path) == ".py") {
+			t.Errorf("%s is part of the engine's image: %t", path, is)
+		}
 	}
 }
 
