@@ -50,6 +50,9 @@ func TestMain(m *testing.M) {
 // What the events in events/ speak of.
 const (
 	sampleKey       = "ck_sample_events"
+	sampleAdmin     = "ck_sample_admin1"
+	sampleRevoked   = "ck_sample_revoked"
+	sampleLister    = "ck_sample_lister"
 	sampleClip      = "file_0BxSampleClip0000000000000"
 	sampleOld       = "file_0BxSampleOld00000000000000"
 	sampleEnded     = "file_0BxSampleEnded0000000000000"
@@ -135,6 +138,15 @@ func (w *world) fill(t *testing.T) {
 	key, err := credential.NewKey(sampleKey, "acme", credential.DefaultTier, "", now)
 	must(err)
 	must(w.keys.CreateKey(ctx, key))
+	for _, other := range []struct {
+		secret, account string
+		admin           bool
+	}{{sampleAdmin, "acme", true}, {sampleRevoked, "acme", false}, {sampleLister, "single", true}} {
+		made, err := credential.NewKey(other.secret, other.account, credential.DefaultTier, "", now)
+		must(err)
+		made.Admin = other.admin
+		must(w.keys.CreateKey(ctx, made))
+	}
 
 	clip, err := os.ReadFile(filepath.Join("..", "testdata", "clip.mp4"))
 	must(err)

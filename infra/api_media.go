@@ -20,6 +20,8 @@ func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/files/by-md5/{md5}", function: "files"},
 			{path: "/v1/uploads/{file_id}", function: "content", streams: true},
 			{path: "/v1/client/tokens", function: "tokens"},
+			{path: "/v1/keys", function: "tokens"},
+			{path: "/v1/keys/{key_id}", function: "tokens"},
 			{path: "/v1/models/resolve", function: "models"},
 			{path: "/v1/realtime/quota", function: "quota"},
 			{path: "/openapi.json", function: "models"},

@@ -56,6 +56,8 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 		"media ANY /v1/files/{file_id}":      {"", 29000},
 		"media ANY /v1/files/by-md5/{md5}":   {"", 29000},
 		"media ANY /v1/client/tokens":        {"", 29000},
+		"media ANY /v1/keys":                 {"", 29000},
+		"media ANY /v1/keys/{key_id}":        {"", 29000},
 		"media ANY /v1/models/resolve":       {"", 29000},
 		"media ANY /v1/realtime/quota":       {"", 29000},
 		"media ANY /openapi.json":            {"", 29000},

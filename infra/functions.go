@@ -66,7 +66,7 @@ func (s *stack) functionsOf() []function {
 		api(function{name: "images", memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.wakeUp()...), environment: submits}, "CUTROOM_WAKE_FUNCTION"),
 		api(function{name: "files", memory: 512, timeout: bufferedTimeout, may: s.keepFiles()},
 			"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD"),
-		api(function{name: "tokens", memory: 256, timeout: bufferedTimeout, may: s.mintTokens()}),
+		api(function{name: "tokens", memory: 256, timeout: bufferedTimeout, may: s.keepKeys()}),
 		{name: "models", memory: 256, timeout: bufferedTimeout, environment: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_MAX_UPLOAD"}},
 		api(function{name: "quota", memory: 256, timeout: bufferedTimeout, may: s.readSessions()}, "CUTROOM_SESSIONS_TABLE"),
 		api(function{name: "inference", memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}),

@@ -18,7 +18,7 @@ func (s *stack) newIngest() {
 				"CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE", "CUTROOM_SECRET_ARN",
 				"CUTROOM_MAX_UPLOAD", "CUTROOM_CORS_ORIGINS", "CUTROOM_WAKE_FUNCTION", "CUTROOM_WORKERS", "CUTROOM_CONTENT_REDIRECT", "CUTROOM_WEBHOOK_ALLOW",
 			},
-			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.wakeUp(), s.keepFiles(), s.mintTokens(), s.readSessions(), s.sendTraces()),
+			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.wakeUp(), s.keepFiles(), s.keepKeys(), s.readSessions(), s.sendTraces()),
 		},
 		// The synchronous video routes are silent for up to 270 s.
 		domain: s.Media, idle: 300, tasks: 1,

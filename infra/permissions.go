@@ -125,8 +125,9 @@ func (s *stack) keepFiles() []permission {
 	}
 }
 
-func (s *stack) mintTokens() []permission {
-	return []permission{s.onTable("credentials", "PutItem")}
+// keepKeys is for what mints client tokens and keeps permanent keys.
+func (s *stack) keepKeys() []permission {
+	return []permission{s.onTable("credentials", "PutItem", "UpdateItem"), s.onIndexes("credentials")}
 }
 
 func (s *stack) readSessions() []permission {

@@ -100,8 +100,20 @@ func TestKeysWhileServing(t *testing.T) {
 	if got := status(); got != 404 {
 		t.Errorf("a new key: status %d for an unknown job, want 404", got)
 	}
+	var admin struct {
+		Key   string
+		Admin bool
+	}
+	if err := json.Unmarshal([]byte(keys("create", "--account", "acme", "--admin", "--json").Stdout), &admin); err != nil || !admin.Admin {
+		t.Errorf("an admin key is made as %+v, %v", admin, err)
+	}
+	for who, want := range map[string]int{made.Key: 403, admin.Key: 200, servertest.Key: 200} {
+		if answer, err := (&servertest.Client{URL: server.URL(), Key: who}).Get(ctx, "/v1/keys"); err != nil || answer.Status != want {
+			t.Errorf("the keys of an account: status %d, want %d, %v", answer.Status, want, err)
+		}
+	}
 	listed := keys("list", "--account", "acme")
-	if listed.ExitCode != 0 || !strings.Contains(listed.Stdout, made.ID) || !strings.Contains(listed.Stdout, "active") || strings.Contains(listed.Stdout, made.Key) {
+	if listed.ExitCode != 0 || !strings.Contains(listed.Stdout, made.ID) || !strings.Contains(listed.Stdout, "active") || !strings.Contains(listed.Stdout, "admin") || strings.Contains(listed.Stdout, made.Key) {
 		t.Errorf("keys list printed %+v; want the key's id and state, and not the key", listed)
 	}
 

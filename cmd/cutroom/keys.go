@@ -36,6 +36,7 @@ type keysCreate struct {
 	Account string `required:"" help:"Account (organisation) that the key belongs to."`
 	Tier    string `default:"default" help:"Tier of the limits that apply."`
 	Label   string `help:"What to call the key."`
+	Admin   bool   `help:"Let the key make and revoke keys of its account, as on the console's page Keys."`
 }
 
 // Run makes a key.
@@ -55,6 +56,7 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 	if err != nil {
 		return err
 	}
+	key.Admin = c.Admin
 	if c.Stage == "" {
 		if err := os.MkdirAll(c.Data, 0o700); err != nil {
 			return fmt.Errorf("CUTROOM_DATA: %w", err)
@@ -96,10 +98,14 @@ func (c *keysList) Run(ctx context.Context, out *command.Session) error {
 			return nil
 		}
 		table := tabwriter.NewWriter(out.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "ID\tACCOUNT\tTIER\tSTATE\tCREATED\tLABEL")
+		fmt.Fprintln(table, "ID\tACCOUNT\tTIER\tROLE\tSTATE\tCREATED\tLABEL")
 		for _, key := range keys {
 			view := viewOf(key)
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", view.ID, view.Account, view.Tier, view.State, view.CreatedAt, view.Label)
+			role := "-"
+			if view.Admin {
+				role = "admin"
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", view.ID, view.Account, view.Tier, role, view.State, view.CreatedAt, view.Label)
 		}
 		return table.Flush()
 	})
@@ -113,7 +119,7 @@ type keysRevoke struct {
 // Run revokes a key.
 func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 	return c.withStore(ctx, func(store credential.Store) error {
-		key, err := store.RevokeKey(ctx, c.ID, time.Now().UTC())
+		key, err := store.RevokeKey(ctx, "", c.ID, time.Now().UTC())
 		if fault.Is(err, fault.NotFound) {
 			return fmt.Errorf("there is no key %s", c.ID)
 		}
@@ -184,6 +190,7 @@ type keyView struct {
 	Key       string `json:"key,omitempty"`
 	Account   string `json:"account"`
 	Tier      string `json:"tier"`
+	Admin     bool   `json:"admin"`
 	State     string `json:"state"`
 	CreatedAt string `json:"created_at"`
 	Label     string `json:"label"`
@@ -191,7 +198,7 @@ type keyView struct {
 
 func viewOf(key credential.Key) keyView {
 	view := keyView{
-		ID: key.ID, Account: key.Account, Tier: key.Tier, Label: key.Label, State: "active",
+		ID: key.ID, Account: key.Account, Tier: key.Tier, Admin: key.Admin, Label: key.Label, State: "active",
 		CreatedAt: key.CreatedAt.UTC().Format(time.RFC3339),
 	}
 	if !key.RevokedAt.IsZero() {

@@ -178,6 +178,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
 		Idempotency: &idempotency.Service{Store: s.db.IdempotencyKeys(), Now: time.Now},
 		Limiter:     limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
+		Keys:    &credential.KeyService{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
@@ -322,6 +323,7 @@ func ensureKey(ctx context.Context, store credential.Store, secret string, now t
 	if err != nil {
 		return false, err
 	}
+	key.Admin = true
 	if err := store.CreateKey(ctx, key); !fault.Is(err, fault.Conflict) {
 		return err == nil, err
 	}

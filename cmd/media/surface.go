@@ -41,9 +41,10 @@ func newSurface(p *awsmedia.Parts) (httpserver.Config, error) {
 	}
 	p.Config.Warm = awsmedia.Wake(dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), waker, time.Now, p.Config.Logger)
 	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
+	p.Config.Keys = &credential.KeyService{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.WebhookTargets, p.Config.WebhookSecrets = p.WebhookTargets(), webhook.NewSecretsFrom(secret.Value)
 	p.Config.WebhookLog = dynamo.NewWebhooks(p.Records, p.Required("CUTROOM_JOBS_TABLE"))
 	p.Config.Sessions = dynamo.NewSessions(p.Records, p.Required("CUTROOM_SESSIONS_TABLE"))
 	p.Config.QuotaReads = dynamo.NewWindows(p.Records, p.Required("CUTROOM_USAGE_TABLE"), time.Now, rand.Text)
-	return p.Surface(api.Jobs, api.Content, api.Events, api.Generate, api.Files, api.FileContent, api.Tokens, api.Models, api.Realtime, api.Webhooks, api.OpenAPI, api.Health)
+	return p.Surface(api.Jobs, api.Content, api.Events, api.Generate, api.Files, api.FileContent, api.Tokens, api.Keys, api.Models, api.Realtime, api.Webhooks, api.OpenAPI, api.Health)
 }

@@ -1,4 +1,5 @@
-// Function tokens mints client tokens: POST /v1/client/tokens.
+// Function tokens mints client tokens, POST /v1/client/tokens, and keeps the
+// permanent keys of accounts: /v1/keys and what is below it.
 package main
 
 import (
@@ -20,6 +21,7 @@ func tokens() (http.Handler, lambdahttp.Form, error) {
 		return nil, 0, err
 	}
 	f.Config.Minter = &credential.Minter{Store: f.Keys, Random: rand.Reader, Now: time.Now}
-	handler, err := f.Handler(api.Tokens)
+	f.Config.Keys = &credential.KeyService{Store: f.Keys, Random: rand.Reader, Now: time.Now}
+	handler, err := f.Handler(api.Tokens, api.Keys)
 	return handler, lambdahttp.Buffered, err
 }

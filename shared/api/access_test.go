@@ -29,7 +29,12 @@ func (w *world) mint(key string, scope credential.Scope) string {
 }
 
 // newKey makes another permanent key of an account.
-func (w *world) newKey(account string) string {
+func (w *world) newKey(account string) string { return w.makeKey(account, false) }
+
+// newAdmin makes an admin key of an account.
+func (w *world) newAdmin(account string) string { return w.makeKey(account, true) }
+
+func (w *world) makeKey(account string, admin bool) string {
 	w.t.Helper()
 	secret, err := credential.NewSecret(rand.Reader)
 	if err != nil {
@@ -37,6 +42,7 @@ func (w *world) newKey(account string) string {
 	}
 	key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
 	if err == nil {
+		key.Admin = admin
 		err = w.keys.CreateKey(w.t.Context(), key)
 	}
 	if err != nil {
@@ -45,11 +51,13 @@ func (w *world) newKey(account string) string {
 	return secret
 }
 
+// idOf gives the id of a key.
+func idOf(secret string) string { return credential.KeyID(credential.HashOf(secret)) }
+
 // revoke ends a permanent key.
 func (w *world) revoke(secret string) {
 	w.t.Helper()
-	hash := credential.HashOf(secret)
-	if _, err := w.keys.RevokeKey(w.t.Context(), "key_"+hash.String()[:12], w.now()); err != nil {
+	if _, err := w.keys.RevokeKey(w.t.Context(), "", idOf(secret), w.now()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -81,6 +89,9 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 		{"right token", w.mint(studio, credential.Scope{
 			Models: []string{"gen-pro-t2v", "gen-image-latest"}, Origins: []string{origin},
 		})},
+		{"admin key", w.newAdmin("studio")},
+		{"admin key of another account", w.newAdmin("rival")},
+		{"token of an admin key", w.mint(w.newAdmin("studio"), credential.Scope{})},
 	}
 
 	done := w.submit(studio)
@@ -109,39 +120,45 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 		statuses []int
 	}{
 		{"POST /v1/jobs/{id}", "/v1/jobs/gen-pro-t2v", form, formType,
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 200, 403, 403, 200, 200}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 200, 403, 403, 200, 200, 200, 200, 200}},
 		{"GET /v1/jobs/{id}", "/v1/jobs/" + done, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
 		{"GET /v1/jobs", "/v1/jobs", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
 		{"DELETE /v1/jobs/{id}", "/v1/jobs/" + cancelled, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
 		{"GET /v1/jobs/{id}/events", "/v1/jobs/" + done + "/events", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
 		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + done + "/content", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
 		{"GET /v1/jobs/{id}/deliveries", "/v1/jobs/" + done + "/deliveries", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
 		{"GET /v1/webhooks/secret", "/v1/webhooks/secret", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
 		{"POST /v1/generate/{id}", "/v1/generate/gen-image-2", form, formType, // without its file
-			[]int{401, 401, 401, 401, 401, 401, 401, 422, 422, 403, 403, 422, 422}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 422, 422, 403, 403, 422, 422, 422, 422, 422}},
 		{"POST /v1/files", "/v1/files", file, fileType,
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 200, 200, 403, 200, 200}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 200, 200, 403, 200, 200, 200, 200, 200}},
 		{"GET /v1/files", "/v1/files", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
 		{"GET /v1/files/{file_id}", "/v1/files/" + stored, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 200, 403, 200, 200}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 200, 403, 200, 200, 200, 404, 200}},
 		{"GET /v1/uploads/{file_id}", "/v1/uploads/" + stored, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 200, 403, 200, 200}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 200, 403, 200, 200, 200, 404, 200}},
 		{"DELETE /v1/files/{file_id}", "/v1/files/" + doomed, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 403, 403, 403, 204, 403}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 403, 403, 403, 204, 403, 404, 404, 403}},
 		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + md5, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 403, 403, 403, 200, 403}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 404, 403, 403, 403, 200, 403, 200, 404, 403}},
 		{"GET /v1/realtime/quota", "/v1/realtime/quota", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
 		{"POST /v1/client/tokens", "/v1/client/tokens", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403}},
+			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
+		{"GET /v1/keys", "/v1/keys", "", "",
+			[]int{401, 401, 401, 401, 401, 401, 401, 403, 403, 403, 403, 403, 403, 200, 200, 403}},
+		{"POST /v1/keys", "/v1/keys", `{"label": "x"}`, "application/json",
+			[]int{401, 401, 401, 401, 401, 401, 401, 403, 403, 403, 403, 403, 403, 200, 200, 403}},
+		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + idOf(w.newKey("studio")), "", "",
+			[]int{401, 401, 401, 401, 401, 401, 401, 403, 403, 403, 403, 403, 403, 204, 404, 403}},
 	} {
 		method, _, _ := strings.Cut(route.endpoint, " ")
 		covered = append(covered, route.endpoint)

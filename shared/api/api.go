@@ -43,6 +43,8 @@ type Config struct {
 	Idempotency *idempotency.Service
 	// Minter makes client tokens, for the group Tokens.
 	Minter *credential.Minter
+	// Keys makes, lists and revokes permanent keys, for the group Keys.
+	Keys *credential.KeyService
 	// Origins are those that browsers may call from.
 	Origins httpserver.Origins
 	// ImageWait is how long a caller waits for an image, which is then given up;
@@ -97,7 +99,7 @@ type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Events, Generate, Tokens, Models, Files, FileContent, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Health}
+	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Models, Files, FileContent, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Health}
 }
 
 // New makes the handler of the groups, of all of them when none is named.

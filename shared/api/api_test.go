@@ -167,6 +167,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Catalog: w.catalog, Jobs: w.jobs, Authenticator: credential.NewAuthenticator(db.Keys(), tiers, w.now),
 			Idempotency: &idempotency.Service{Store: w.claims, Now: w.now},
 			Limiter:     limit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
+			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Origins: s.origins, Stopping: s.stopping, ImageWait: s.imageWait, VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{
 				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,

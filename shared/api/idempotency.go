@@ -5,6 +5,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -124,6 +125,37 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, new creat
 		}
 	}
 	return nil, err
+}
+
+// onceSecret is once for what is answered with a secret, as tokens are. create
+// makes it and gives the answer's body. A request that was sent before gets that
+// one's secret, which nobody but who has the request's API key can read meanwhile.
+//
+// Errors: those of once.
+func (s *service) onceSecret(w http.ResponseWriter, r *http.Request, c call, asked any, create func(context.Context) (any, error)) (answer []byte, err error) {
+	earlier, err := s.once(w, r, c, creation{
+		asked: asked, resource: rand.Text(),
+		// What has a secret that nobody was told cannot be used: it is as if it
+		// had not been made.
+		made: func(context.Context, string) ([]byte, bool, error) { return nil, false, nil },
+		create: func(ctx context.Context) ([]byte, error) {
+			body, err := create(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if answer, err = encodeJSON(body); err != nil || !s.repeatable(r) {
+				return nil, err
+			}
+			return seal(r, answer)
+		},
+	})
+	if err != nil || earlier == nil {
+		return answer, err
+	}
+	if answer, err = unseal(r, earlier.Answer); err != nil {
+		w.Header().Del(replayedHeader)
+	}
+	return answer, err
 }
 
 // keyOf is the key of a claim. Client tokens are in other hands than permanent

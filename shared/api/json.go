@@ -108,6 +108,15 @@ func (o jsonObject) text(name string) (text string, there bool, found problems) 
 	return text, true, nil
 }
 
+// boolean gives a member that is true or false; false when it is absent.
+func (o jsonObject) boolean(name string) (is bool, found problems) {
+	value := o.member(name)
+	if value != nil && json.Unmarshal(value, &is) != nil {
+		return false, problems{fieldProblem(name, "bool_parsing", value, "Input should be a valid boolean", nil)}
+	}
+	return is, nil
+}
+
 func notText(name string, value json.RawMessage) problem {
 	return valueProblem(name, value, "Input should be a valid string.")
 }

@@ -21,6 +21,8 @@ const (
 	public access = iota
 	// keyOnly routes are for permanent keys.
 	keyOnly
+	// adminOnly routes are for permanent keys that are an admin's.
+	adminOnly
 	// keyOrToken routes are for permanent keys and for client tokens within
 	// their scope.
 	keyOrToken
@@ -115,14 +117,18 @@ func unknownModel(name string) error {
 	return fault.New(fault.NotFound, "There is no model %.128q.", name)
 }
 
-// checkScope refuses what is beyond the scope of a client token.
+// checkScope refuses what is beyond the scope of a client token, or the role of a
+// permanent key.
 //
 // Errors: fault.Forbidden.
 func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	if c.who.Token == nil {
+		if route.access == adminOnly && !c.who.Key.Admin {
+			return fault.New(fault.Forbidden, "An admin key of the account is required.")
+		}
 		return nil
 	}
-	if route.access == keyOnly {
+	if route.access == keyOnly || route.access == adminOnly {
 		return fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
 	}
 	if !c.who.Scope().AllowsOrigin(r.Header.Get("Origin")) {

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -32,43 +31,15 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 	if len(found) > 0 {
 		return found
 	}
-	answer, err := s.mint(w, r, c, request)
+	answer, err := s.onceSecret(w, r, c, request, func(ctx context.Context) (any, error) {
+		secret, token, err := s.Minter.Mint(ctx, c.who.Key, request)
+		return newTokenBody(secret, token), err
+	})
 	if err != nil {
 		return err
 	}
 	writeBody(w, http.StatusOK, answer)
 	return nil
-}
-
-// mint makes a token and gives the answer. A request that was sent before under
-// the same Idempotency-Key gets that one's token, which nobody but who has the
-// request's API key can read meanwhile.
-//
-// Errors: those of once and the store.
-func (s *service) mint(w http.ResponseWriter, r *http.Request, c call, request credential.TokenRequest) (answer []byte, err error) {
-	earlier, err := s.once(w, r, c, creation{
-		asked: request, resource: rand.Text(),
-		// A token whose secret nobody was told cannot be used: it is as if it
-		// had not been made.
-		made: func(context.Context, string) ([]byte, bool, error) { return nil, false, nil },
-		create: func(ctx context.Context) ([]byte, error) {
-			secret, token, err := s.Minter.Mint(ctx, c.who.Key, request)
-			if err != nil {
-				return nil, fmt.Errorf("mint a token: %w", err)
-			}
-			if answer, err = encodeJSON(newTokenBody(secret, token)); err != nil || !s.repeatable(r) {
-				return nil, err
-			}
-			return seal(r, answer)
-		},
-	})
-	if err != nil || earlier == nil {
-		return answer, err
-	}
-	if answer, err = unseal(r, earlier.Answer); err != nil {
-		w.Header().Del(replayedHeader)
-	}
-	return answer, err
 }
 
 // tokenRequest reads what a token shall be. All problems are given at once, in

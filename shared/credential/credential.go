@@ -43,7 +43,9 @@ type Key struct {
 	// Tier is the name of the account's tier for calls with this key.
 	Tier string
 	// Label is what its owner calls it.
-	Label     string
+	Label string
+	// Admin keys make and revoke keys of their account, see KeyService.
+	Admin     bool
 	CreatedAt time.Time
 	// RevokedAt is zero while the key works.
 	RevokedAt time.Time
@@ -62,11 +64,12 @@ type Store interface {
 	// ListKeys gives the keys of an account, or of all when it is empty, oldest
 	// first.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
-	// RevokeKey marks the key with the id as revoked at the time and gives it.
-	// One that is revoked already stays as it was.
+	// RevokeKey marks the key with the id as revoked at the time and gives it. It
+	// is a key of the account, or of any when that is empty. One that is revoked
+	// already stays as it was.
 	//
-	// Errors: fault.NotFound.
-	RevokeKey(ctx context.Context, id string, at time.Time) (Key, error)
+	// Errors: fault.NotFound, also for a key of another account.
+	RevokeKey(ctx context.Context, account, id string, at time.Time) (Key, error)
 }
 
 // Principal is who is calling.

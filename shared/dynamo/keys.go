@@ -153,18 +153,23 @@ func (k *Keys) page(ctx context.Context, account string, start item) (items []it
 }
 
 // RevokeKey marks the key with the id as revoked at the time and gives it, by
-// one write that keeps an earlier time.
+// one write that keeps an earlier time. It is a key of the account, or of any when
+// that is empty.
 //
 // Errors: fault.NotFound.
-func (k *Keys) RevokeKey(ctx context.Context, id string, at time.Time) (credential.Key, error) {
+func (k *Keys) RevokeKey(ctx context.Context, account, id string, at time.Time) (credential.Key, error) {
+	condition, values := "attribute_exists(#hash)", item{":at": number(at.UnixMilli())}
+	if account != "" {
+		condition, values[":account"] = condition+" AND account = :account", text(account)
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	revoked, err := k.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &k.table, Key: item{"id": text(id)},
 		UpdateExpression:          aws.String("SET revoked_at = if_not_exists(revoked_at, :at)"),
-		ConditionExpression:       aws.String("attribute_exists(#hash)"),
+		ConditionExpression:       &condition,
 		ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
-		ExpressionAttributeValues: item{":at": number(at.UnixMilli())},
+		ExpressionAttributeValues: values,
 		ReturnValues:              types.ReturnValueAllNew,
 	})
 	if _, failed := conditionFailed(err); failed {
@@ -183,13 +188,14 @@ type keyItem struct {
 	Account   string `dynamodbav:"account"`
 	Tier      string `dynamodbav:"tier"`
 	Label     string `dynamodbav:"label,omitempty"`
+	Admin     bool   `dynamodbav:"admin,omitempty"`
 	CreatedAt int64  `dynamodbav:"created_at"`
 	RevokedAt int64  `dynamodbav:"revoked_at,omitempty"`
 }
 
 func newKeyItem(key credential.Key) keyItem {
 	return keyItem{
-		ID: key.ID, Hash: key.Hash.String(), Account: key.Account, Tier: key.Tier, Label: key.Label,
+		ID: key.ID, Hash: key.Hash.String(), Account: key.Account, Tier: key.Tier, Label: key.Label, Admin: key.Admin,
 		CreatedAt: key.CreatedAt.UnixMilli(), RevokedAt: optionalMillis(key.RevokedAt),
 	}
 }
@@ -200,7 +206,7 @@ func readKey(i item) (credential.Key, error) {
 		return credential.Key{}, fmt.Errorf("dynamo: read a key: %w", err)
 	}
 	key := credential.Key{
-		ID: read.ID, Account: read.Account, Tier: read.Tier, Label: read.Label,
+		ID: read.ID, Account: read.Account, Tier: read.Tier, Label: read.Label, Admin: read.Admin,
 		CreatedAt: time.UnixMilli(read.CreatedAt).UTC(), RevokedAt: optionalTime(read.RevokedAt),
 	}
 	hash, err := hex.DecodeString(read.Hash)

@@ -68,7 +68,7 @@ func TestCallsOfKeys(t *testing.T) {
 		{"CreateToken", func() error { return store.CreateToken(ctx, token) }},
 		{"FindToken", func() error { _, err := store.FindToken(ctx, token.Hash); return err }},
 		{"ListKeys", func() error { _, err := store.ListKeys(ctx, "acme"); return err }},
-		{"RevokeKey", func() error { _, err := store.RevokeKey(ctx, key.ID, now); return err }},
+		{"RevokeKey", func() error { _, err := store.RevokeKey(ctx, "", key.ID, now); return err }},
 	})
 }
 

@@ -245,7 +245,7 @@ func TestKeysThroughTrouble(t *testing.T) {
 		conformance.OK(t, until(t.Context(), func() error { return store.CreateToken(t.Context(), token) }))
 		if i%2 == 0 {
 			conformance.OK(t, until(t.Context(), func() error {
-				_, err := store.RevokeKey(t.Context(), key.ID, now)
+				_, err := store.RevokeKey(t.Context(), "", key.ID, now)
 				return err
 			}))
 		}

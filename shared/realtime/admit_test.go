@@ -29,7 +29,7 @@ func TestWhoGetsASession(t *testing.T) {
 		t.Fatal(err)
 	}
 	orphan := w.mint("ck_revoked_key", credential.Scope{}, time.Hour)
-	if _, err := w.keys.RevokeKey(t.Context(), revoked.ID, time.Now()); err != nil {
+	if _, err := w.keys.RevokeKey(t.Context(), "", revoked.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	expired := w.mint(studio, credential.Scope{}, time.Millisecond)

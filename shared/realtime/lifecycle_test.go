@@ -48,7 +48,7 @@ func TestARevokedKeyEndsItsSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	own, minted, other := w.open("gen-2.5", parent), w.open("gen-2.5", w.mint(parent, credential.Scope{}, time.Minute)), w.open("gen-2.5", studio)
-	if _, err := w.keys.RevokeKey(t.Context(), key.ID, time.Now()); err != nil {
+	if _, err := w.keys.RevokeKey(t.Context(), "", key.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []*client{own, minted} {

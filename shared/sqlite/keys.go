@@ -16,7 +16,7 @@ type Keys struct{ db *DB }
 var _ credential.Store = (*Keys)(nil)
 
 const (
-	keyColumns = "hash, id, account, tier, label, created_at, revoked_at"
+	keyColumns = "hash, id, account, tier, label, admin, created_at, revoked_at"
 	keyByHash  = "select " + keyColumns + " from api_key where hash = ?"
 )
 
@@ -29,9 +29,9 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 		if !key.RevokedAt.IsZero() {
 			revokedAt = sql.NullInt64{Int64: millis(key.RevokedAt), Valid: true}
 		}
-		made, err := tx.ExecContext(ctx, `insert into api_key (`+keyColumns+`) values (?, ?, ?, ?, ?, ?, ?)
+		made, err := tx.ExecContext(ctx, `insert into api_key (`+keyColumns+`) values (?, ?, ?, ?, ?, ?, ?, ?)
 			on conflict do nothing`,
-			key.Hash[:], key.ID, key.Account, key.Tier, key.Label, millis(key.CreatedAt), revokedAt)
+			key.Hash[:], key.ID, key.Account, key.Tier, key.Label, key.Admin, millis(key.CreatedAt), revokedAt)
 		if err != nil {
 			return err
 		}
@@ -70,14 +70,15 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 	return keys, storeError("list keys", rows.Err())
 }
 
-// RevokeKey marks the key with the id as revoked at the time and gives it.
+// RevokeKey marks the key with the id as revoked at the time and gives it. It is
+// a key of the account, or of any when that is empty.
 //
 // Errors: fault.NotFound.
-func (k *Keys) RevokeKey(ctx context.Context, id string, at time.Time) (credential.Key, error) {
+func (k *Keys) RevokeKey(ctx context.Context, account, id string, at time.Time) (credential.Key, error) {
 	var key credential.Key
 	err := k.db.write(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) (err error) {
 		key, err = scanKey(tx.QueryRowContext(ctx, `update api_key
-			set revoked_at = coalesce(revoked_at, ?) where id = ? returning `+keyColumns, millis(at), id))
+			set revoked_at = coalesce(revoked_at, ?1) where id = ?2 and (?3 = '' or account = ?3) returning `+keyColumns, millis(at), id, account))
 		return err
 	})
 	return key, err
@@ -96,7 +97,7 @@ func scanKey(r row) (credential.Key, error) {
 		createdAt int64
 		revokedAt sql.NullInt64
 	)
-	err := r.Scan(&hash, &key.ID, &key.Account, &key.Tier, &key.Label, &createdAt, &revokedAt)
+	err := r.Scan(&hash, &key.ID, &key.Account, &key.Tier, &key.Label, &key.Admin, &createdAt, &revokedAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return credential.Key{}, fault.New(fault.NotFound, "Key not found.")
 	}

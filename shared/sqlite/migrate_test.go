@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -216,4 +217,34 @@ func planOf(t *testing.T, pool *sql.DB, query string) string {
 		plan.WriteString(step + "\n")
 	}
 	return plan.String()
+}
+
+// The development key of an older data folder becomes an admin's; no other does.
+func TestTheDevelopmentKeyBecomesAnAdmins(t *testing.T) {
+	steps, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "old.db")
+	old := openEmpty(t, path)
+	if err := old.migrateTo(t.Context(), steps, 11); err != nil {
+		t.Fatal(err)
+	}
+	_, err = old.writer.ExecContext(t.Context(), `insert into api_key (hash, id, account, tier, label, created_at) values
+		(x'01', 'dev', 'dev', 'dev', 'development key', 1), (x'02', 'mine', 'dev', 'default', 'mine', 2), (x'03', 'theirs', 'acme', 'dev', 'development key', 3)`)
+	if err := errors.Join(err, old.Close()); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := openFile(t, path).Keys().ListKeys(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		if key.Admin != (key.ID == "dev") {
+			t.Errorf("whether %s is an admin's is %t", key.ID, key.Admin)
+		}
+	}
+	if len(keys) != 3 {
+		t.Errorf("there are %d keys", len(keys))
+	}
 }

@@ -17,7 +17,7 @@ var (
 )
 
 const tokenByHash = `select scope, metadata, client_token.created_at, expires_at,
-		api_key.hash, id, account, tier, label, api_key.created_at, revoked_at
+		api_key.hash, id, account, tier, label, admin, api_key.created_at, revoked_at
 	from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`
 
 // CreateToken keeps a new token. Tokens that are created at the same time share

@@ -122,6 +122,19 @@ var keyTests = []test{
 		conformance.OK(s, s.CreateKey(s.ctx, key))
 		s.found(key)
 	}},
+	{"whether a key is an admin's is kept", func(s *suite) {
+		key := s.key("acme", 1, created)
+		key.Admin = true
+		conformance.OK(s, s.CreateKey(s.ctx, key))
+		other := s.create("acme", 2, created.Add(time.Second))
+		s.found(key)
+		s.listed("acme", key, other)
+		got, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		conformance.OK(s, err)
+		if !got.Admin {
+			s.Fatalf("revoked, it is %+v", got)
+		}
+	}},
 	{"an unknown hash is not found", func(s *suite) {
 		s.create("acme", 1, created)
 		_, err := s.FindKey(s.ctx, s.key("acme", 2, created).Hash)
@@ -175,7 +188,7 @@ var keyTests = []test{
 	}},
 	{"a key that is revoked is given and found as revoked", func(s *suite) {
 		key, other := s.create("acme", 1, created), s.create("acme", 2, created.Add(time.Second))
-		got, err := s.RevokeKey(s.ctx, key.ID, revoked)
+		got, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
 		conformance.OK(s, err)
 		key.RevokedAt = revoked
 		if got != key {
@@ -187,17 +200,29 @@ var keyTests = []test{
 	}},
 	{"a key that is revoked again stays as it was", func(s *suite) {
 		key := s.create("acme", 1, created)
-		first, err := s.RevokeKey(s.ctx, key.ID, revoked)
+		first, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
 		conformance.OK(s, err)
-		again, err := s.RevokeKey(s.ctx, key.ID, revoked.Add(time.Hour))
+		again, err := s.RevokeKey(s.ctx, "", key.ID, revoked.Add(time.Hour))
 		conformance.OK(s, err)
 		if again != first {
 			s.Fatalf("revoked again %+v, want %+v", again, first)
 		}
 		s.found(first)
 	}},
+	{"a key is revoked as its own account's, and not as another's", func(s *suite) {
+		key := s.create("acme", 1, created)
+		_, err := s.RevokeKey(s.ctx, "zoo", key.ID, revoked)
+		conformance.Fails(s, err, fault.NotFound)
+		s.found(key)
+		key.RevokedAt = revoked
+		got, err := s.RevokeKey(s.ctx, "acme", key.ID, revoked)
+		conformance.OK(s, err)
+		if got != key {
+			s.Fatalf("revoked %+v, want %+v", got, key)
+		}
+	}},
 	{"an unknown id cannot be revoked", func(s *suite) {
-		_, err := s.RevokeKey(s.ctx, "key_unknown", revoked)
+		_, err := s.RevokeKey(s.ctx, "", "key_unknown", revoked)
 		conformance.Fails(s, err, fault.NotFound)
 	}},
 }
