@@ -8,16 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"cutroom/shared/fault"
 	"cutroom/shared/file"
-	"cutroom/shared/model"
-)
-
-// Bounds of a page of files (interface.md, "Limits").
-const (
-	minPage     = 1
-	maxPage     = 1000
-	defaultPage = 100
 )
 
 // deleteTime is how long the deletion of a file may take.
@@ -59,18 +50,9 @@ type pageBody struct {
 // listFiles is GET /v1/files.
 func (s *service) listFiles(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
-	limit, cursor, found := pageQuery(r.URL.RawQuery)
-	after := ""
-	if cursor != nil {
-		after = *cursor
-		// Not left to List, for which no cursor and an empty one are the same.
-		_, err := s.Files.Cursors.Read(r.Context(), account, after)
-		switch {
-		case fault.Is(err, fault.Invalid):
-			found = append(found, valueProblem("cursor", after, err.Error()).in("query"))
-		case err != nil:
-			return err
-		}
+	limit, after, found, err := readPage(r, account, s.Files.Cursors)
+	if err != nil {
+		return err
 	}
 	if len(found) > 0 {
 		return found
@@ -88,27 +70,6 @@ func (s *service) listFiles(w http.ResponseWriter, r *http.Request, c call) erro
 	}
 	s.writeJSON(w, r, http.StatusOK, page)
 	return nil
-}
-
-// pageQuery reads the query of a page: its limit, and its cursor, which is nil
-// when there is none.
-func pageQuery(raw string) (limit int, cursor *string, found problems) {
-	values := readQuery(raw)
-	limit = defaultPage
-	if text, ok := values["limit"]; ok {
-		least, most := int64(minPage), int64(maxPage)
-		field := &model.Field{Name: "limit", Type: model.Integer, Min: &least, Max: &most}
-		value, wrong := parse(field, &sent{name: field.Name, text: text})
-		if wrong != nil {
-			found = append(found, wrong.in("query"))
-		} else {
-			limit = int(value.(int64))
-		}
-	}
-	if text, ok := values["cursor"]; ok {
-		cursor = &text
-	}
-	return limit, cursor, found
 }
 
 // showFile is GET /v1/files/{file_id}.

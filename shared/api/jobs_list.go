@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 
-	"cutroom/shared/fault"
 	"cutroom/shared/job"
 )
 
@@ -18,18 +17,9 @@ type jobPageBody struct {
 // newest first, by pages as for files.
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
-	limit, cursor, found := pageQuery(r.URL.RawQuery)
-	after := ""
-	if cursor != nil {
-		after = *cursor
-		// Not left to List, for which no cursor and an empty one are the same.
-		_, err := s.Jobs.Cursors.Read(r.Context(), account, after)
-		switch {
-		case fault.Is(err, fault.Invalid):
-			found = append(found, valueProblem("cursor", after, err.Error()).in("query"))
-		case err != nil:
-			return err
-		}
+	limit, after, found, err := readPage(r, account, s.Jobs.Cursors)
+	if err != nil {
+		return err
 	}
 	filter, wrong := s.jobFilter(r.URL.RawQuery)
 	if found = append(found, wrong...); len(found) > 0 {
