@@ -155,14 +155,42 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	if job.Status == client.Failed {
 		return done, &JobError{job}
 	}
-	if output == "-" {
-		return done, e.client.CopyContent(ctx, job.ID, e.session.Out, tracker.downloading)
-	}
-	if err := e.client.Download(ctx, job.ID, output, tracker.downloading); err != nil {
-		return done, downloadError(job.ID, output, err)
+	if err := e.fetch(ctx, job.ID, output, tracker); err != nil || output == "-" {
+		return done, err
 	}
 	done.Output = output
 	return done, nil
+}
+
+// fetch writes a job's result to a path, or to stdout.
+//
+// Errors: those of the client; of the disk; [*InterruptedError].
+func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker) error {
+	if output == "-" {
+		return e.client.CopyContent(ctx, id, e.session.Out, tracker.downloading)
+	}
+	return downloadError(id, output, e.client.Download(ctx, id, output, tracker.downloading))
+}
+
+// download shows how far something is fetched to the place that was ordered, and
+// prints where it is; told is what --json tells.
+func (e *editor) download(told any, fetch func(*tracker) error) error {
+	output := e.order.Output
+	if err := e.free(output); err != nil {
+		return err
+	}
+	display := e.session.newDisplay(true)
+	tracker := display.track(filepath.Base(output))
+	err := fetch(tracker)
+	tracker.end(err)
+	display.end()
+	switch {
+	case err != nil || output == "-": // stdout has the result
+		return err
+	case e.session.JSON:
+		return e.session.Print(told)
+	}
+	return copyLine(e.session.Out, []byte(output))
 }
 
 // downloadError says how to go on after a download that broke off.

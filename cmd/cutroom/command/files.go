@@ -108,26 +108,12 @@ func (c *FilesGet) Run(ctx context.Context, s *Session) error {
 
 func (c *FilesGet) fetch(ctx context.Context, s *Session, service *client.Client) error {
 	e := &editor{session: s, client: service, order: order{Output: c.Output, Force: c.Force}}
-	if err := e.free(c.Output); err != nil {
-		return err
-	}
-	display := s.newDisplay(true)
-	tracker := display.track(filepath.Base(c.Output))
-	var err error
-	if c.Output == "-" {
-		err = service.CopyFile(ctx, c.ID, s.Out, tracker.downloading)
-	} else {
-		err = service.DownloadFile(ctx, c.ID, c.Output, tracker.downloading)
-	}
-	tracker.end(err)
-	display.end()
-	switch {
-	case err != nil || c.Output == "-":
-		return err
-	case s.JSON:
-		return s.Print(map[string]string{"id": c.ID, "output": c.Output})
-	}
-	return copyLine(s.Out, []byte(c.Output))
+	return e.download(map[string]string{"id": c.ID, "output": c.Output}, func(tracker *tracker) error {
+		if c.Output == "-" {
+			return service.CopyFile(ctx, c.ID, s.Out, tracker.downloading)
+		}
+		return service.DownloadFile(ctx, c.ID, c.Output, tracker.downloading)
+	})
 }
 
 // FilesRm deletes files.

@@ -154,13 +154,8 @@ func (c *JobsWatch) watch(ctx context.Context, e *editor, tracker *tracker) (cli
 		return job, &JobError{job}
 	case c.Output == "":
 		return job, nil
-	case c.Output == "-":
-		return job, e.client.CopyContent(ctx, c.ID, e.session.Out, tracker.downloading)
 	}
-	if err := e.client.Download(ctx, c.ID, c.Output, tracker.downloading); err != nil {
-		return job, downloadError(c.ID, c.Output, err)
-	}
-	return job, nil
+	return job, e.fetch(ctx, c.ID, c.Output, tracker)
 }
 
 // JobsCancel cancels a job.
@@ -190,27 +185,8 @@ type JobsDownload struct {
 func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		e := &editor{session: s, client: service, order: order{Output: c.Output, Force: c.Force}}
-		if err := e.free(c.Output); err != nil {
-			return err
-		}
-		display := s.newDisplay(true)
-		tracker := display.track(filepath.Base(c.Output))
-		var err error
-		if c.Output == "-" {
-			err = service.CopyContent(ctx, c.ID, s.Out, tracker.downloading)
-		} else {
-			err = downloadError(c.ID, c.Output, service.Download(ctx, c.ID, c.Output, tracker.downloading))
-		}
-		tracker.end(err)
-		display.end()
-		switch {
-		case err != nil:
-			return err
-		case c.Output == "-":
-			return nil
-		case s.JSON:
-			return s.Print(map[string]string{"job_id": c.ID, "output": c.Output})
-		}
-		return copyLine(s.Out, []byte(c.Output))
+		return e.download(map[string]string{"job_id": c.ID, "output": c.Output}, func(tracker *tracker) error {
+			return e.fetch(ctx, c.ID, c.Output, tracker)
+		})
 	})
 }

@@ -29,11 +29,7 @@ func (Login) Help() string {
 
 // Run asks for the key, tries it, and keeps it.
 func (c *Login) Run(ctx context.Context, s *Session) error {
-	path, err := s.ProfilesFile()
-	if err != nil {
-		return err
-	}
-	kept, err := readProfiles(path)
+	path, kept, err := s.profiles()
 	if err != nil {
 		return err
 	}
@@ -126,11 +122,7 @@ type Logout struct{}
 
 // Run forgets the key.
 func (Logout) Run(s *Session) error {
-	path, err := s.ProfilesFile()
-	if err != nil {
-		return err
-	}
-	kept, err := readProfiles(path)
+	path, kept, err := s.profiles()
 	if err != nil {
 		return err
 	}
@@ -157,11 +149,7 @@ type profileView struct {
 
 // Run lists the profiles.
 func (Profiles) Run(s *Session) error {
-	path, err := s.ProfilesFile()
-	if err != nil {
-		return err
-	}
-	kept, err := readProfiles(path)
+	_, kept, err := s.profiles()
 	if err != nil {
 		return err
 	}

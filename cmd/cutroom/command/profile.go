@@ -79,6 +79,16 @@ func (s *Session) profile() (profile, error) {
 	return found, nil
 }
 
+// profiles gives all profiles, and the file that keeps them.
+//
+// Errors: those of ProfilesFile; that it cannot be read.
+func (s *Session) profiles() (path string, kept profiles, err error) {
+	if path, err = s.ProfilesFile(); err == nil {
+		kept, err = readProfiles(path)
+	}
+	return path, kept, err
+}
+
 func readProfiles(path string) (profiles, error) {
 	var kept profiles
 	source, err := os.ReadFile(path)
