@@ -253,7 +253,7 @@ func TestEveryModel(t *testing.T) {
 	for _, c := range cases {
 		var ids []string
 		for i, name := range c.names {
-			form := servertest.Form{servertest.Text("prompt", "a watercolor painting")}
+			form := servertest.Form{servertest.Text("prompt", "golden hour")}
 			switch {
 			case c.input == "picture":
 				form = append(form, servertest.File("data", "picture.png", fixtures.picture))
