@@ -15,7 +15,6 @@ import (
 // a function between. They name the function arrived, whose role names the
 // bucket: the bucket's name is therefore a rule (bucketName), not a reference.
 func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
-	origins := s.Origins
 	bucket := awss3.NewBucket(s.Stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BucketName:        s.bucketName(),
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
@@ -30,14 +29,7 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 			{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
 			{Id: jsii.String("broken-uploads"), AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1))},
 		},
-		// Browsers put signed uploads straight to the bucket (decisions.md, "Files").
-		Cors: &[]*awss3.CorsRule{{
-			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT},
-			AllowedOrigins: jsii.Strings(origins...),
-			AllowedHeaders: jsii.Strings("*"),
-			ExposedHeaders: jsii.Strings("ETag"),
-			MaxAge:         jsii.Number(3600),
-		}},
+		Cors: s.bucketCORS(),
 	})
 	resource := bucket.Node().DefaultChild().(awss3.CfnBucket)
 	resource.SetNotificationConfiguration(&awss3.CfnBucket_NotificationConfigurationProperty{
@@ -59,6 +51,31 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	}))
 	suppress(bucket, "AwsSolutions-S1", "Access logs of the bucket would cost more than its requests: every request is signed by the service's own roles, and CloudTrail's data events are there for those who need them.")
 	return bucket
+}
+
+// bucketCORS lets browsers put signed uploads straight to the bucket (decisions.md,
+// "Files"), and follow the redirects of the content route where there are any.
+func (s *stack) bucketCORS() *[]*awss3.CorsRule {
+	rules := []*awss3.CorsRule{{
+		AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT},
+		AllowedOrigins: jsii.Strings(s.Origins...),
+		AllowedHeaders: jsii.Strings("*"),
+		ExposedHeaders: jsii.Strings("ETag"),
+		MaxAge:         jsii.Number(3600),
+	}}
+	if s.ContentRedirect {
+		rules = append(rules, &awss3.CorsRule{
+			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_GET, awss3.HttpMethods_HEAD},
+			// A page on any other origin than the API's calls the bucket, after the
+			// redirect, with the origin "null", which no list of origins can tell
+			// from another's. What guards a result is its URL's signature.
+			AllowedOrigins: jsii.Strings("*"),
+			AllowedHeaders: jsii.Strings("*"),
+			ExposedHeaders: jsii.Strings("ETag", "Accept-Ranges", "Content-Range", "Content-Length", "Content-Disposition"),
+			MaxAge:         jsii.Number(3600),
+		})
+	}
+	return &rules
 }
 
 // bucketName is unique, as the names of buckets are shared by all accounts.

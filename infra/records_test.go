@@ -78,6 +78,16 @@ func TestBlobsArePrivate(t *testing.T) {
 	})}})
 }
 
+// Where content redirects to the bucket, pages of every origin may follow: after a
+// redirect a browser names none.
+func TestBrowsersFollowRedirectsToTheBucket(t *testing.T) {
+	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com", "contentRedirect": "true"})
+	made.HasResourceProperties(jsii.String("AWS::S3::Bucket"), map[string]any{"CorsConfiguration": map[string]any{"CorsRules": []any{
+		assertions.Match_ObjectLike(&map[string]any{"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://a.example.com"}}),
+		assertions.Match_ObjectLike(&map[string]any{"AllowedMethods": []any{"GET", "HEAD"}, "AllowedOrigins": []any{"*"}, "AllowedHeaders": []any{"*"}}),
+	}}})
+}
+
 func TestQueuesGiveUpAfterTenReceives(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
 	made.ResourceCountIs(jsii.String("AWS::SQS::Queue"), jsii.Number(6))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/console"
 	"cutroom/shared/enginechoice"
 	"cutroom/shared/setting"
 	"cutroom/shared/trace"
@@ -56,6 +57,9 @@ func (c *devCommand) Validate() error {
 	}
 	if c.InferenceAddr == "" {
 		return fmt.Errorf("CUTROOM_INFERENCE_ADDR: it is empty")
+	}
+	if _, ok := console.Origin(c.PublicInferenceURL); c.PublicInferenceURL != "" && !ok {
+		return fmt.Errorf("CUTROOM_PUBLIC_INFERENCE_URL: %q is not a URL such as https://llm.example.com", c.PublicInferenceURL)
 	}
 	return nil
 }

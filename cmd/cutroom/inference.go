@@ -29,8 +29,9 @@ const catalogEvery = 2 * time.Second
 
 // inferenceFlags are the settings of the inference gateway.
 type inferenceFlags struct {
-	InferenceAddr string `env:"CUTROOM_INFERENCE_ADDR" default:":8081" help:"Address of the inference gateway (${env})."`
-	MetricsKey    string `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address from other machines, as a Bearer token; without one only this machine reads it (${env})."`
+	InferenceAddr      string `env:"CUTROOM_INFERENCE_ADDR" default:":8081" help:"Address of the inference gateway (${env})."`
+	PublicInferenceURL string `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL by which browsers reach the gateway, such as https://llm.example.com, for the console; without one it is the gateway's port on the console's host, by http (${env})."`
+	MetricsKey         string `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address from other machines, as a Bearer token; without one only this machine reads it (${env})."`
 }
 
 // inference is the gateway's part of the server.

@@ -170,7 +170,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	})
 	runs.Watch(s.worker.Loads)
 	s.gateway.metrics.WatchState(stateOf(s.db, s.sessions.records))
-	pages, err := newConsole(catalog, int64(c.MaxUpload), s.gateway.listener.Addr())
+	pages, err := newConsole(catalog, int64(c.MaxUpload), s.gateway.listener.Addr(), c.PublicInferenceURL)
 	if err != nil {
 		return s, err
 	}

@@ -42,6 +42,7 @@ func TestWrongSettings(t *testing.T) {
 		{"a port that is used", "CUTROOM_ADDR=" + taken.Addr().String(), []string{taken.Addr().String(), "in use"}},
 		{"an empty inference address", "CUTROOM_INFERENCE_ADDR=", []string{"empty"}},
 		{"an inference port that is used", "CUTROOM_INFERENCE_ADDR=" + taken.Addr().String(), []string{taken.Addr().String(), "in use"}},
+		{"a public URL that is none", "CUTROOM_PUBLIC_INFERENCE_URL=llm.example.com", []string{"llm.example.com", "https://"}},
 		{"no data folder", "CUTROOM_DATA=", []string{"empty"}},
 		{"a file as data folder", "CUTROOM_DATA=" + write("file", ""), []string{"file"}},
 		{"a path as family", "CUTROOM_FAMILY=a/b", []string{`"a/b"`, "letters"}},
@@ -90,7 +91,8 @@ func TestFlags(t *testing.T) {
 		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--family": "CUTROOM_FAMILY", "--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
 		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
 		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--engine-key": "CUTROOM_ENGINE_KEY", "--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
-		"--log-level": "CUTROOM_LOG_LEVEL",
+		"--public-inference-url": "CUTROOM_PUBLIC_INFERENCE_URL",
+		"--log-level":            "CUTROOM_LOG_LEVEL",
 	} {
 		if !strings.Contains(help.Stdout, flag) || !strings.Contains(help.Stdout, setting) {
 			t.Errorf("the help does not tell of %s and %s", flag, setting)
@@ -99,6 +101,19 @@ func TestFlags(t *testing.T) {
 	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + t.TempDir(), "CUTROOM_WORKERS=1"}, "dev", "--workers=-1")
 	if err != nil || ended.ExitCode != 2 || !strings.Contains(ended.Stderr, "-1") {
 		t.Errorf("a wrong flag beside a right variable: %+v, %v", ended, err)
+	}
+}
+
+// The console calls the gateway by the URL that is set for browsers, where a proxy
+// stands before it.
+func TestTheConsoleBehindAProxy(t *testing.T) {
+	server := start(t, t.TempDir(), "CUTROOM_PUBLIC_INFERENCE_URL=https://llm.example.com/one")
+	answer, err := server.Client().Get(bounded(t), "/console/config.json")
+	if err != nil || !strings.Contains(string(answer.Body), `"inference_url":"https://llm.example.com/one"`) {
+		t.Errorf("the console is told %s, %v", answer.Body, err)
+	}
+	if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "connect-src 'self' https://llm.example.com;") {
+		t.Errorf("the page may call what %q says", policy)
 	}
 }
 

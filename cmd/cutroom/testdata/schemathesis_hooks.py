@@ -19,6 +19,9 @@ schemathesis.openapi.media_type("image/png", st.sampled_from(samples("IMAGE_SAMP
 
 schemathesis.openapi.format("model-name", st.sampled_from(os.environ["MODEL_NAMES"].split(",")))
 
+# The tier of the development key, which the fuzzer has.
+schemathesis.openapi.format("own-tier", st.just("dev"))
+
 # Any other URL may name a host that no webhook goes to.
 schemathesis.openapi.format("uri", st.sampled_from(["https://example.com/hook", "https://hooks.example.com:8443/?q=1"]))
 

@@ -5,13 +5,14 @@ import { configure, forget, key, keep, media, Refusal, settings } from "./servic
 import { chatPage } from "./chat.js";
 import { editPage } from "./edit.js";
 import { filesPage } from "./files.js";
+import { keysPage, mayKeepKeys } from "./keys.js";
 import { realtimePage } from "./realtime.js";
 import { usagePage } from "./usage.js";
 
 // A page has an id, which is its address, a title, a sign, and open(view), which
 // fills it once; what open gives, if anything, has shown() and left() for each
-// visit.
-const pages = [editPage, filesPage, chatPage, realtimePage, usagePage];
+// visit. Those that say admin are for admin keys.
+const allPages = [editPage, filesPage, chatPage, realtimePage, usagePage, keysPage];
 
 const app = document.getElementById("app");
 
@@ -37,7 +38,7 @@ function showSignIn(why = "") {
     try {
       await check(candidate);
       keep(candidate);
-      showConsole();
+      await showConsole();
     } catch (refusal) {
       problem.textContent = refusal.message;
       problem.hidden = false;
@@ -87,7 +88,8 @@ function schemeButton() {
   return toggle;
 }
 
-function showConsole() {
+async function showConsole() {
+  const pages = await mayKeepKeys() ? allPages : allPages.filter(page => !page.admin);
   const view = make("main", { id: "view", tabindex: "-1" });
   const links = pages.map(page => make("a", { href: `#${page.id}` }, icon(page.sign), make("span", {}, page.title)));
   app.replaceChildren(
@@ -135,7 +137,7 @@ try {
   else {
     try {
       await check(key());
-      showConsole();
+      await showConsole();
     } catch (refusal) {
       if (refusal.status === 401 || refusal.status === 403) forget();
       showSignIn(refusal.message);

@@ -120,6 +120,50 @@ export async function files(visit) {
   check(/data=file_\w+/.test(line) && /reference_image=file_\w+/.test(line), `stored files go by their ids: ${line}`);
 }
 
+// An admin makes a key, sees it once, and revokes it; whoever signs in with another
+// key has no such page.
+export async function keys(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn("keys");
+  await page.locator(".keys li").filter({ hasText: "This tab's key" }).waitFor();
+  await page.getByRole("button", { name: "Make a key" }).click();
+  await person.accessible("the form of a key");
+  await page.getByLabel("Label").fill("a\tb");
+  await page.getByRole("button", { name: "Make the key" }).click();
+  await page.getByRole("alert").filter({ hasText: "label" }).waitFor();
+  await page.getByLabel("Label").fill("render farm");
+  await page.keyboard.press("Enter");
+  const shown = page.getByLabel("The new key");
+  await shown.waitFor();
+  await person.accessible("a new key");
+  await person.shot("key-made");
+  const secret = await shown.inputValue();
+  await page.getByRole("button", { name: "Copy the key" }).click();
+  equal(await page.evaluate(() => navigator.clipboard.readText()), secret, "what is copied");
+  await page.getByRole("button", { name: "Done" }).click();
+  const row = page.locator(".keys li").filter({ hasText: "render farm" });
+  await row.waitFor();
+  check(!(await page.content()).includes(secret), "the key is still on the page");
+  await person.accessible("keys");
+  await person.shot("keys");
+
+  const other = await visit({}), plain = other.page;
+  await other.signIn("edit", secret);
+  equal(await plain.getByRole("link", { name: "Keys" }).count(), 0, "pages for admins that another key has");
+  await plain.evaluate(() => { location.hash = "keys"; });
+  equal(await plain.locator(".page.keys").count(), 0, "pages of keys by the address");
+
+  await row.getByRole("button", { name: "Revoke render farm" }).click();
+  await page.getByRole("button", { name: "Keep" }).click();
+  await row.getByRole("button", { name: "Revoke render farm" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+  await page.getByText("Revoked (1)").click();
+  await page.locator(".past li").filter({ hasText: "render farm" }).waitFor();
+  await person.accessible("a revoked key");
+  await person.shot("keys-revoked");
+  await until("the key is refused", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": secret } })).status === 401);
+}
+
 export async function realtime(visit) {
   const person = await visit({}), { page } = person;
   await person.context.grantPermissions(["camera"], { origin: env.URL });
@@ -142,7 +186,7 @@ export async function screens(visit) {
   await person.signIn();
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
-    for (const title of ["Edit", "Files", "Chat", "Realtime", "Usage"]) {
+    for (const title of ["Edit", "Files", "Chat", "Realtime", "Usage", "Keys"]) {
       await person.go(title);
       await page.getByRole("heading", { name: title, level: 1 }).waitFor({ state: "attached" });
       await person.fits(`${title}, ${scheme}`);
@@ -156,7 +200,7 @@ export async function screens(visit) {
   await page.getByRole("button", { name: "Scheme:" }).click();
   check(await ground() !== dark, "the light scheme is not taken on");
   await page.reload();
-  await page.locator(".page.usage").waitFor();
+  await page.locator(".page.keys").waitFor();
   check(await ground() !== dark, "the light scheme is forgotten");
   await person.go("Realtime");
   await page.frameLocator("iframe").locator("html[data-theme=light]").waitFor();
@@ -175,7 +219,7 @@ export async function keyboard(visit) {
       return one.className === "skip" ? "skip" : one.name || one.id || one.textContent;
     }));
   }
-  for (const name of ["skip", "Edit", "Files", "Chat", "Realtime", "Usage", "scheme", "sign-out", "mode", "choose", "prompt", "Reference image", "model", "seed", "Run edit"]) {
+  for (const name of ["skip", "Edit", "Files", "Chat", "Realtime", "Usage", "Keys", "scheme", "sign-out", "mode", "choose", "prompt", "Reference image", "model", "seed", "Run edit"]) {
     check(reached.has(name), `${name} is not reached by Tab, but ${[...reached].join(", ")}`);
   }
 }

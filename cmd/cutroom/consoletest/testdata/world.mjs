@@ -60,9 +60,9 @@ export class Visit {
     return visit;
   }
 
-  async signIn(page = "edit") {
+  async signIn(page = "edit", key = env.KEY) {
     await this.page.goto(`${this.url}/console/#${page}`);
-    await this.page.getByLabel("API key").fill(env.KEY);
+    await this.page.getByLabel("API key").fill(key);
     await this.page.keyboard.press("Enter");
     await this.page.locator(`.page.${page}`).waitFor();
   }
