@@ -49,7 +49,12 @@ if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 fi
 
 took gofmt formatted
-took "go vet" "$GO" vet ./...
+# released builds as functions and containers are built, so that what one compiles
+# the others need not: without caches that takes longer than many a test.
+released() {
+	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath" "$GO" "$@"
+}
+took "go vet" released vet ./...
 # Pictures that tests take of pages are kept there.
 rm -rf test-output
 mkdir test-output
@@ -59,14 +64,14 @@ mkdir test-output
 # one of those fails. go vet has been.
 deploy='' programs=''
 trap 'wait $deploy $programs' EXIT
-"$GO" test -vet=off -timeout 15m ./infra/... >test-output/deploy.log 2>&1 &
+released test -vet=off -timeout 15m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!
 # The race detector takes several times as long. It is of no use to what draws and
 # reads pictures on one goroutine, nor to the tests of programs, which run as they
 # are built for users.
 plain=$("$GO" list ./bench/... ./cmd/... ./functions/... ./shared/look/... ./shared/media/... ./shared/preview/...)
 raced=$("$GO" list ./shared/... | grep -vxF "$plain")
-"$GO" test -vet=off -p 2 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
+released test -vet=off -p 2 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
 # SQLite is C made into Go, and used by one goroutine at a time: to watch its memory
 # takes six times as long and shows nothing of the code that calls it.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -21,12 +20,12 @@ const startTime = 5 * time.Minute
 // with the test.
 func StartProgram(t *testing.T) (url string) {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(here), "..", "..", "..")
-	python, err := filepath.Abs(filepath.Join(root, ".tools", "gpu", "bin", "python"))
+	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+	root := filepath.Dir(strings.TrimSpace(string(module)))
+	python := filepath.Join(root, ".tools", "gpu", "bin", "python")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startTime)
 	defer cancel()
 	weights := t.TempDir()
