@@ -37,7 +37,7 @@ func newSurface(p *awsmedia.Parts) (httpserver.Config, error) {
 	p.Config.VideoWait = awsmedia.VideoWait
 	var waker awsmedia.Waker
 	if name := p.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
-		waker = lambda.NewFunction(p.AWS, name)
+		waker = lambda.NewFunction(p.AWS, name, time.Now)
 	}
 	p.Config.Warm = awsmedia.Wake(dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), waker, time.Now, p.Config.Logger)
 	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}

@@ -36,7 +36,7 @@ func images() (http.Handler, lambdahttp.Form, error) {
 	f.Config.VideoWait = awsmedia.VideoWait
 	var waker awsmedia.Waker
 	if name := f.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
-		waker = lambda.NewFunction(f.AWS, name)
+		waker = lambda.NewFunction(f.AWS, name, time.Now)
 	}
 	workers := dynamo.NewWorkers(f.Records, f.Required("CUTROOM_JOBS_TABLE"), time.Now)
 	f.Config.Warm = awsmedia.Wake(workers, waker, time.Now, f.Config.Logger)
