@@ -31,7 +31,7 @@ func startSettings() []string {
 	settings := []string{"CUTROOM_BUCKET=bench", "CUTROOM_WAKE_FUNCTION=bench"}
 	for _, name := range []string{
 		"JOBS_TABLE", "FILES_TABLE", "CREDENTIALS_TABLE", "USAGE_TABLE", "SESSIONS_TABLE", "STATE_MACHINE", "VIDEO_QUEUE", "IMAGE_QUEUE",
-		"SECRET_ARN", "CLUSTER", "WORKER_SERVICE",
+		"SECRET_ARN", "CLUSTER", "WORKER_SERVICE", "WEBHOOK_QUEUE",
 	} {
 		settings = append(settings, "CUTROOM_"+name+"=bench")
 	}
