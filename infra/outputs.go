@@ -26,7 +26,7 @@ func (s *stack) newOutputs(media, inference awsapigateway.RestApi) {
 	}
 	s.output("BucketName", "Bucket of all blobs", s.bucketName())
 	s.output("StateMachineArn", "State machine of jobs", s.stateMachineARN())
-	s.output("FirstKey", "Makes the first key", jsii.String("cutroom keys create --stage "+s.Stage+" --account ACCOUNT"))
+	s.output("FirstKey", "Makes the first key", jsii.String("cutroom keys create --stage "+s.Stage+" --account ACCOUNT --admin"))
 }
 
 func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
