@@ -41,10 +41,10 @@ fuzzed() {
 	done
 }
 
-took "tools of the tests" scripts/install-test-tools.sh
 # Some tests mount a small disk to fill it, which takes root, or to be root in a
-# user namespace of one's own.
+# user namespace of one's own. There nothing can be installed for the system.
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
+	took "tools of the tests" scripts/install-test-tools.sh
 	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
 fi
 
@@ -54,16 +54,29 @@ took gofmt formatted
 released() {
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath" "$GO" "$@"
 }
-took "go vet" released vet ./...
+# finished LOG PROCESS: waits for what went on beside and prints what it said.
+finished() {
+	status=0
+	wait "$2" || status=$?
+	cat "test-output/$1"
+	return "$status"
+}
+
 # Pictures that tests take of pages are kept there.
 rm -rf test-output
 mkdir test-output
+# The trap waits for what goes on beside also where something else fails.
+tools='' deploy='' programs=''
+trap 'wait $tools $deploy $programs' EXIT
+# The tools of the tests are fetched while the code is compiled.
+scripts/install-test-tools.sh >test-output/tools.log 2>&1 &
+tools=$!
+took "go vet" released vet ./...
+took "tools of the tests, the rest" finished tools.log "$tools"
+tools=''
 # The deploy's tests wait for a local AWS more than they work, and those of programs
 # for the programs: they go on beside the others, two packages at a time each, so
-# that two processors are kept busy to the end. The trap waits for them also where
-# one of those fails. go vet has been.
-deploy='' programs=''
-trap 'wait $deploy $programs' EXIT
+# that two processors are kept busy to the end. go vet has been.
 released test -vet=off -timeout 15m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!
 # The race detector takes several times as long. It is of no use to what draws and
@@ -77,13 +90,6 @@ programs=$!
 # takes six times as long and shows nothing of the code that calls it.
 unwatched="-gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false"
 took "go test -race" "$GO" test -vet=off -p 2 -race $unwatched -timeout 15m -artifacts -outputdir test-output $raced
-# finished LOG PROCESS: waits for tests that went on beside and prints what they said.
-finished() {
-	status=0
-	wait "$2" || status=$?
-	cat "test-output/$1"
-	return "$status"
-}
 took "go test, the rest" finished programs.log "$programs"
 programs=''
 took "go test of the deploy, the rest" finished deploy.log "$deploy"
