@@ -44,6 +44,11 @@ build: go ## Build bin/cutroom.
 test: go ffmpeg ## Check the code and run all tests.
 	@scripts/test.sh
 
+.PHONY: race
+race: go ffmpeg ## Run the Go tests of everything but the deploy under the race detector. Takes long.
+	@scripts/install-test-tools.sh
+	@$(GO) test -race -p 4 -timeout 30m $$($(GO) list ./... | grep -v '^cutroom/infra')
+
 .PHONY: test-llm
 test-llm: go ffmpeg ## Test the gateway with a real model server, which is built first.
 	@scripts/install-llm.sh
