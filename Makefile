@@ -49,6 +49,10 @@ race: go ffmpeg ## Run the Go tests of everything but the deploy under the race 
 	@scripts/install-test-tools.sh
 	@$(GO) test -race -p 4 -timeout 30m $$($(GO) list ./... | grep -v '^cutroom/infra')
 
+.PHONY: fuzz
+fuzz: go ## Run every fuzz target beyond its corpus: RUNS=50000 of each.
+	@RUNS=$(or $(RUNS),50000) scripts/fuzz.sh
+
 .PHONY: test-llm
 test-llm: go ffmpeg ## Test the gateway with a real model server, which is built first.
 	@scripts/install-llm.sh

@@ -30,17 +30,6 @@ formatted() {
 	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
 }
 
-# fuzzed runs every fuzz target for a moment, beyond its corpus. The moment is
-# counted in runs: one counted in seconds fails now and then when it ends while
-# an input is being made smaller (go.dev/issue/75804).
-fuzzed() {
-	for package in $(grep -rl '^func Fuzz' --include='*_test.go' cmd shared | xargs -n 1 dirname | sort -u); do
-		for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$package"/*_test.go); do
-			"$GO" test -run '^$' -fuzz "^$target\$" -fuzztime 5000x -fuzzminimizetime 100x "./$package" || return 1
-		done
-	done
-}
-
 # Some tests mount a small disk to fill it, which takes root, or to be root in a
 # user namespace of one's own. There nothing can be installed for the system.
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
@@ -98,6 +87,5 @@ took "go test, the rest" finished programs.log "$programs"
 programs=''
 took "go test of the deploy, the rest" finished deploy.log "$deploy"
 deploy=''
-took "fuzz targets" fuzzed
 took "container files" .tools/engine/bin/hadolint Dockerfile gpu/Dockerfile
 took "engine server" scripts/test-engine.sh .tools/engine --ignore tests/models

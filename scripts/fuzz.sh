@@ -1,0 +1,13 @@
+#!/bin/sh
+# Runs every fuzz target for a moment, beyond its corpus, which the tests run. The
+# moment is counted in runs: one counted in seconds fails now and then when it ends
+# while an input is being made smaller (go.dev/issue/75804).
+set -eu
+cd "$(dirname "$0")/.."
+GO=${GO:-go}
+
+for package in $(grep -rl '^func Fuzz' --include='*_test.go' cmd shared | xargs -n 1 dirname | sort -u); do
+	for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$package"/*_test.go); do
+		"$GO" test -run '^$' -fuzz "^$target\$" -fuzztime "${RUNS:-50000}x" -fuzzminimizetime 100x "./$package"
+	done
+done
