@@ -123,7 +123,9 @@ def test_a_caller_that_leaves_cancels_its_run(serve: Serve, clip: Clip, ask: Ask
     models = iter([Endless(stepped), Inverter()])
     client = serve(lambda: next(models))
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
-        next(answer.iter_lines())
+        # An iterator that nobody holds closes the connection.
+        lines = answer.iter_lines()
+        next(lines)
         stepped.get(timeout=60)
     # The next run begins only when that one has ended. It is of another pipeline, so
     # that the model that never ends is let go.
