@@ -209,7 +209,8 @@ func (c *connection) ping() {
 		ctx, cancel := context.WithTimeout(c.wire, c.server.Times.Pong)
 		err := c.socket.Ping(ctx)
 		cancel()
-		if err != nil {
+		// A process that was stopped has lost the session, not its client.
+		if err != nil && c.serving() {
 			c.end(endedByClient)
 			return
 		}

@@ -3,6 +3,7 @@ package realtime_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,6 +149,24 @@ func TestAProcessThatWasStoppedFencesItself(t *testing.T) {
 	w.active("studio", 0)
 	w.ready() // a new lease
 	w.open("gen-2.5", studio).painted(colorOf(""))
+}
+
+// A process that was stopped in the middle of sending still tells its client that
+// the session is lost: what the system has taken is not late.
+func TestAProcessThatWasStoppedAsItSentTellsItsClient(t *testing.T) {
+	const patience = 100 * time.Millisecond
+	var w *world
+	var stop atomic.Bool
+	w = newWorld(t, setup{times: realtime.Times{Write: patience}, sent: func(size int) {
+		if size > 256 && stop.CompareAndSwap(true, false) { // a frame, not a tick
+			w.asleep.Add(int64(session.FenceAfter))
+			time.Sleep(3 * patience)
+		}
+	}})
+	c := w.open("gen-2.5", studio)
+	stop.Store(true)
+	c.painted(colorOf(""))
+	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
 }
 
 // glut is an engine whose frames are larger than what a connection takes before

@@ -20,6 +20,8 @@ type socket struct {
 	*websocket.Conn
 	network net.Conn
 	times   Times
+	// turn has an element while a message is being written.
+	turn chan struct{}
 }
 
 // hijacker hands over the connection below a response, and keeps it.
@@ -57,7 +59,7 @@ func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 		return nil
 	}
 	conn.SetReadLimit(maxText)
-	return &socket{conn, h.network, times}
+	return &socket{conn, h.network, times, make(chan struct{}, 1)}
 }
 
 // send sends a message as JSON.
@@ -70,9 +72,21 @@ func (s *socket) send(ctx context.Context, message any) error {
 }
 
 // write sends a message. A client that does not take it in time is cut off.
+//
+// The time is the connection's and not the context's, at whose end the library
+// cuts the connection: to a process that was stopped right after it had sent
+// something, all time would seem to be over, and the client would not be told
+// what became of its session.
 func (s *socket) write(ctx context.Context, kind websocket.MessageType, message []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, s.times.Write)
-	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// Both fail when the connection has ended, which the write then says.
+	_ = s.network.SetWriteDeadline(time.Now().Add(s.times.Write))
+	defer func() { _ = s.network.SetWriteDeadline(time.Time{}) }()
 	return s.Write(ctx, kind, message)
 }
 

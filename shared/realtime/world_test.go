@@ -49,6 +49,9 @@ type setup struct {
 	origins  []string
 	// failing, while it is set, is the error of the store when a slot is taken.
 	failing *atomic.Pointer[error]
+	// sent, where it is set, is called after every write to a connection with the
+	// number of bytes, before the write returns.
+	sent func(size int)
 }
 
 // world is a realtime server on real stores and a real port.
@@ -121,6 +124,9 @@ func newWorld(t *testing.T, s setup) *world {
 	surface := httpserver.New(httpserver.Config{Logger: logger, Handler: mux})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
+	if s.sent != nil {
+		listener = watchedListener{listener, s.sent}
+	}
 	w.address = listener.Addr().String()
 
 	running, end := context.WithCancel(context.Background())
@@ -152,6 +158,29 @@ func newWorld(t *testing.T, s setup) *world {
 	})
 	w.ready()
 	return w
+}
+
+// watchedListener accepts connections that call sent after each write, before it
+// returns.
+type watchedListener struct {
+	net.Listener
+	sent func(size int)
+}
+
+func (l watchedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return watchedConn{conn, l.sent}, err
+}
+
+type watchedConn struct {
+	net.Conn
+	sent func(size int)
+}
+
+func (c watchedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.sent(n)
+	return n, err
 }
 
 // unsteady is a store that fails to take slots while a test wants it to.
