@@ -18,15 +18,7 @@ func TestACancelledEditStops(t *testing.T) {
 	ctx, data := bounded(t), t.TempDir()
 	server := start(t, data, "CUTROOM_WORKERS=1")
 	client := server.Client()
-	submit := func(clip []byte) string {
-		t.Helper()
-		job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return job.ID
-	}
-	running, waiting := submit(fixtures.long), submit(fixtures.tiny)
+	running, waiting := submit(ctx, t, client, fixtures.long), submit(ctx, t, client, fixtures.tiny)
 	told := make(chan servertest.Answer, 1)
 	go func() {
 		answer, _ := client.Get(ctx, "/v1/jobs/"+running+"/events") // an answer without a body fails below

@@ -62,6 +62,16 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
+// submit submits an edit of the clip, and gives the job's id.
+func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip []byte) string {
+	t.Helper()
+	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job.ID
+}
+
 // start starts a server on the data folder that ends with the test.
 func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	t.Helper()

@@ -21,15 +21,7 @@ func TestStopAndStart(t *testing.T) {
 			ctx, data := bounded(t), t.TempDir()
 			server := start(t, data, "CUTROOM_WORKERS=1")
 			client := server.Client()
-			submit := func(clip []byte) string {
-				t.Helper()
-				job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return job.ID
-			}
-			done := submit(fixtures.tiny)
+			done := submit(ctx, t, client, fixtures.tiny)
 			if job, err := client.Await(ctx, done, nil); err != nil || job.Status != "completed" {
 				t.Fatalf("%+v, %v", job, err)
 			}
@@ -37,7 +29,7 @@ func TestStopAndStart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			running, waiting := submit(fixtures.long), submit(fixtures.tiny)
+			running, waiting := submit(ctx, t, client, fixtures.long), submit(ctx, t, client, fixtures.tiny)
 			eventually(t, "the long job is under way", func() bool {
 				job, err := client.Job(ctx, running)
 				if err != nil || job.Ended() {

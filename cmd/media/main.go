@@ -61,6 +61,8 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer traces.Close()
 	parts := awsmedia.New(awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
+	// Workers go on, and so do the calls that wait for them.
+	parts.Config.Draining = ctx
 	address := parts.Optional("CUTROOM_ADDR")
 	if address == "" {
 		address = ":8080"

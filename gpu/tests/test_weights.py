@@ -272,15 +272,21 @@ def folder_of(weights: Weights, *wanted: str) -> Path:
     return weights.folder(wanted[0])
 
 
-def test_weights_come_in_the_background(tmp_path: Path) -> None:
-    bucket = Bucket(MODEL)
+def held(bucket: Bucket) -> tuple[threading.Event, threading.Event]:
+    """Holds the bucket's answers. The first event tells that it was asked, the second lets them pass."""
     begun, go_on = threading.Event(), threading.Event()
 
-    def held(_: str) -> None:
+    def hold(_: str) -> None:
         begun.set()
         go_on.wait(60)
 
-    bucket.before = held
+    bucket.before = hold
+    return begun, go_on
+
+
+def test_weights_come_in_the_background(tmp_path: Path) -> None:
+    bucket = Bucket(MODEL)
+    begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)
     weights.start(["/models/a", "s3://models/lucy"])
     assert begun.wait(60)
@@ -296,13 +302,7 @@ def test_weights_come_in_the_background(tmp_path: Path) -> None:
 
 def test_what_a_run_wants_comes_first(tmp_path: Path) -> None:
     bucket = Bucket({f"{name}/{part}": b"0123" for name in "abc" for part in "12"})
-    begun, go_on = threading.Event(), threading.Event()
-
-    def held(_: str) -> None:
-        begun.set()
-        go_on.wait(60)
-
-    bucket.before = held
+    begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)
     weights.start([f"s3://models/{name}" for name in "abc"])
     assert begun.wait(60)
@@ -340,13 +340,7 @@ def test_without_credentials_the_weights_cannot_be_had(tmp_path: Path) -> None:
 
 def test_a_server_that_ends_ends_the_copying(tmp_path: Path) -> None:
     bucket = Bucket(MODEL)
-    begun, go_on = threading.Event(), threading.Event()
-
-    def held(_: str) -> None:
-        begun.set()
-        go_on.wait(60)
-
-    bucket.before = held
+    begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)
     weights.start(["s3://models/lucy"])
     assert begun.wait(60)

@@ -60,6 +60,9 @@ type Config struct {
 	// Stopping ends the calls that wait for a job, as no worker will take it
 	// any more; nil never does.
 	Stopping context.Context
+	// Draining ends the events of jobs before that: their clients open them again,
+	// with another server where there are several. nil is Stopping.
+	Draining context.Context
 	Blobs    blob.Store
 	Files    *file.Service
 	// Downloads signs URLs that results are read by, which the content route then
@@ -115,6 +118,9 @@ func New(c Config, groups ...Group) http.Handler {
 	}
 	if c.Stopping == nil {
 		c.Stopping = context.Background()
+	}
+	if c.Draining == nil {
+		c.Draining = c.Stopping
 	}
 	s := &service{c}
 	byPath := map[string][]*route{}

@@ -51,7 +51,8 @@ type setup struct {
 	// rate limits the requests of an account.
 	rate     limit.Rate
 	origins  httpserver.Origins
-	stopping context.Context
+	// stopping and draining end when the service stops, and leaves.
+	stopping, draining context.Context
 	// imageWait and videoWait are those of synchronous calls.
 	imageWait, videoWait time.Duration
 	workers              int
@@ -168,7 +169,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Idempotency: &idempotency.Service{Store: w.claims, Now: w.now},
 			Limiter:     limit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
-			Origins: s.origins, Stopping: s.stopping, ImageWait: s.imageWait, VideoWait: s.videoWait,
+			Origins: s.origins, Stopping: s.stopping, Draining: s.draining, ImageWait: s.imageWait, VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{
 				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
 			}),

@@ -63,7 +63,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
-	defer context.AfterFunc(s.Stopping, leave)()
+	defer context.AfterFunc(s.Draining, leave)()
 	changes := make(chan job.Job)
 	go func() {
 		defer close(changes)

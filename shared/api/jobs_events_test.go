@@ -191,6 +191,18 @@ func TestAStopEndsEvents(t *testing.T) {
 	e.end()
 }
 
+// A service that leaves its workers to others ends the streams, and nothing else.
+func TestADrainEndsEvents(t *testing.T) {
+	draining, drain := context.WithCancel(t.Context())
+	w := newWorld(t, setup{draining: draining})
+	id := w.submit(studio)
+	e := w.follow(id, studio)
+	e.next()
+	drain()
+	e.end()
+	w.start(id)
+}
+
 // Whose key is revoked is told nothing more, and a token's expiry ends nothing that
 // it began.
 func TestARevocationEndsEvents(t *testing.T) {

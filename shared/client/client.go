@@ -179,16 +179,19 @@ func jsonBody(value any) (*body, error) {
 
 // fetch sends a call and reads the whole answer, as it is.
 func (c *Client) fetch(ctx context.Context, request call) (json.RawMessage, error) {
-	response, err := c.send(ctx, request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return nil, connectionError(ctx, request.url, err)
-	}
-	return answer, nil
+	var answer []byte
+	err := c.repeat(ctx, request, func() error {
+		response, err := c.once(ctx, request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err != nil {
+			return connectionError(ctx, request.url, err)
+		}
+		return nil
+	})
+	return answer, err
 }
 
 // get sends a call and reads the answer into value.

@@ -79,6 +79,13 @@ func status(code int, body string, headers ...string) http.HandlerFunc {
 // hangUp ends the connection without an answer.
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
+// breakOff ends the connection inside an answer of success.
+func breakOff(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "100")
+	_, _ = w.Write([]byte(`{"job_id":`))
+	panic(http.ErrAbortHandler)
+}
+
 // serve gives a client of a service with the answers.
 func serve(t *testing.T, answers ...http.HandlerFunc) (*client.Client, *service) {
 	t.Helper()
@@ -190,6 +197,7 @@ func TestRepetitions(t *testing.T) {
 		"a read that is one of too many":      {read, []http.HandlerFunc{status(429, "", "Retry-After", "0"), status(200, job)}, 2, true},
 		"a read that never works":             {read, []http.HandlerFunc{status(503, "")}, 4, false},
 		"a job over a broken connection":      {create, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
+		"a job whose answer breaks off":       {create, []http.HandlerFunc{breakOff, status(200, job)}, 2, true},
 		"a job for a server that stops":       {create, []http.HandlerFunc{status(503, ""), status(200, job)}, 2, true},
 		"a job whose earlier try goes on":     {create, []http.HandlerFunc{hangUp, status(409, "", "Retry-After", "1"), status(200, job)}, 3, true},
 		"a job whose key was used":            {create, []http.HandlerFunc{status(409, "")}, 1, false},
@@ -197,6 +205,7 @@ func TestRepetitions(t *testing.T) {
 		"a job for a server with a bug":       {create, []http.HandlerFunc{status(500, "")}, 1, false},
 		"a chat that is one of too many":      {chat, []http.HandlerFunc{status(429, ""), status(200, "{}")}, 2, true},
 		"a chat over a broken connection":     {chat, []http.HandlerFunc{hangUp}, 1, false},
+		"a chat whose answer breaks off":      {chat, []http.HandlerFunc{breakOff}, 1, false},
 		"a chat with an upstream that is bad": {chat, []http.HandlerFunc{status(502, "")}, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {

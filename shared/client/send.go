@@ -21,21 +21,30 @@ const (
 
 // send sends a call, again where that helps, until there is an answer of success.
 // The caller closes its body.
-func (c *Client) send(ctx context.Context, request call) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, request call) (response *http.Response, err error) {
+	err = c.repeat(ctx, request, func() error {
+		response, err = c.once(ctx, request)
+		return err
+	})
+	return response, err
+}
+
+// repeat tries a call until it succeeds, or another try would not help.
+func (c *Client) repeat(ctx context.Context, request call, once func() error) error {
 	for try := 1; ; try++ {
-		response, err := c.once(ctx, request)
+		err := once()
 		if err == nil {
-			return response, nil
+			return nil
 		}
 		pause, again := c.pause(request, err, try)
 		if !again || try == tries || ctx.Err() != nil {
-			return nil, err
+			return err
 		}
 		if c.Repeating != nil {
 			c.Repeating(err, pause)
 		}
 		if err := sleep(ctx, pause); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/programtest"
 	"cutroom/shared/remote"
 	"cutroom/shared/servertest"
 	"cutroom/shared/trace/tracetest"
@@ -27,24 +28,11 @@ const (
 	secretPrompt = "an-unmistakable-prompt"
 )
 
-var program servertest.Program
+// program is the path of the built command.
+var program string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		folder, err := os.MkdirTemp("", "tracetest-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(folder)
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-		defer cancel()
-		if program, err = servertest.Build(ctx, folder); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}())
+	os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program))
 }
 
 // start serves until the test ends.
@@ -52,7 +40,7 @@ func start(t *testing.T, settings ...string) (context.Context, *servertest.Serve
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	server, err := program.Start(ctx, t.TempDir(), settings...)
+	server, err := servertest.Program(program).Start(ctx, t.TempDir(), settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +211,7 @@ func TestACollectorThatIsGone(t *testing.T) {
 // An endpoint that is wrong stops the start with a line that says so.
 func TestAnEndpointThatIsNone(t *testing.T) {
 	t.Parallel()
-	server, err := program.Start(t.Context(), t.TempDir(), "OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318")
+	server, err := servertest.Program(program).Start(t.Context(), t.TempDir(), "OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318")
 	if err == nil {
 		server.Kill()
 		t.Fatal("it has started")
