@@ -127,7 +127,7 @@ func (s *stack) keepFiles() []permission {
 
 // keepKeys is for what mints client tokens and keeps permanent keys.
 func (s *stack) keepKeys() []permission {
-	return []permission{s.onTable("credentials", "PutItem", "UpdateItem"), s.onIndexes("credentials")}
+	return []permission{s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"), s.onIndexes("credentials")}
 }
 
 func (s *stack) readSessions() []permission {

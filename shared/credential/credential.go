@@ -64,12 +64,14 @@ type Store interface {
 	// ListKeys gives the keys of an account, or of all when it is empty, oldest
 	// first.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
-	// RevokeKey marks the key with the id as revoked at the time and gives it. It
-	// is a key of the account, or of any when that is empty. One that is revoked
-	// already stays as it was.
+	// RevokeKey marks the key with the id as revoked at the time and gives it, for
+	// another key of its account, whose id is by, or for the operator when that is
+	// empty. One that is revoked already stays as it was. Whether by itself works is
+	// decided with the write, so that of keys that revoke each other one stays.
 	//
-	// Errors: fault.NotFound, also for a key of another account.
-	RevokeKey(ctx context.Context, account, id string, at time.Time) (Key, error)
+	// Errors: fault.NotFound, also for a key of another account; fault.Unauthorized
+	// when by is revoked or unknown.
+	RevokeKey(ctx context.Context, by, id string, at time.Time) (Key, error)
 }
 
 // Principal is who is calling.

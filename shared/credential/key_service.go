@@ -96,11 +96,9 @@ func (s *KeyService) Create(ctx context.Context, by Key, label string, admin boo
 // to. One that is revoked already stays so.
 //
 // Errors: fault.Unauthorized when by has been revoked; fault.Conflict when the key
-// is by itself, so that an account does not lose its last admin key; fault.NotFound.
+// is by itself: as a key needs another one to end it, and that one works then, an
+// account does not lose its last admin key; fault.NotFound.
 func (s *KeyService) Revoke(ctx context.Context, by Key, id string) error {
-	if err := s.stillWorks(ctx, by); err != nil {
-		return err
-	}
 	switch {
 	case len(id) != len(by.ID):
 		// Not left to stores, which bound what they look for.
@@ -108,7 +106,11 @@ func (s *KeyService) Revoke(ctx context.Context, by Key, id string) error {
 	case id == by.ID:
 		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")
 	}
-	if _, err := s.Store.RevokeKey(ctx, by.Account, id, s.Now().UTC()); err != nil {
+	_, err := s.Store.RevokeKey(ctx, by.ID, id, s.Now().UTC())
+	if fault.Is(err, fault.Unauthorized) {
+		return errInvalid()
+	}
+	if err != nil {
 		return fmt.Errorf("credential: revoke a key: %w", err)
 	}
 	return nil
@@ -122,7 +124,7 @@ func (s *KeyService) stillWorks(ctx context.Context, by Key) error {
 		return fmt.Errorf("credential: find the key of the call: %w", err)
 	}
 	if !known.RevokedAt.IsZero() {
-		return fault.New(fault.Unauthorized, "The API key is not valid.")
+		return errInvalid()
 	}
 	return nil
 }

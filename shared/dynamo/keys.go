@@ -152,24 +152,31 @@ func (k *Keys) page(ctx context.Context, account string, start item) (items []it
 	return got.Items, got.LastEvaluatedKey, nil
 }
 
-// RevokeKey marks the key with the id as revoked at the time and gives it, by
-// one write that keeps an earlier time. It is a key of the account, or of any when
-// that is empty.
+// RevokeKey marks the key with the id as revoked at the time and gives it, for the
+// key whose id is by, or for the operator when that is empty: one write that keeps
+// an earlier time, or a transaction with the condition that by works, between reads
+// of both.
 //
-// Errors: fault.NotFound.
-func (k *Keys) RevokeKey(ctx context.Context, account, id string, at time.Time) (credential.Key, error) {
-	condition, values := "attribute_exists(#hash)", item{":at": number(at.UnixMilli())}
-	if account != "" {
-		condition, values[":account"] = condition+" AND account = :account", text(account)
+// Errors: fault.NotFound; fault.Unauthorized when by is revoked or unknown;
+// fault.Unavailable.
+func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
+	revocation := &types.Update{
+		TableName: &k.table, Key: item{"id": text(id)},
+		UpdateExpression:          aws.String("SET revoked_at = if_not_exists(revoked_at, :at)"),
+		ConditionExpression:       aws.String("attribute_exists(#hash)"),
+		ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
+		ExpressionAttributeValues: item{":at": number(at.UnixMilli())},
+	}
+	if by != "" {
+		return k.revokeBy(ctx, by, id, revocation)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	revoked, err := k.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &k.table, Key: item{"id": text(id)},
-		UpdateExpression:          aws.String("SET revoked_at = if_not_exists(revoked_at, :at)"),
-		ConditionExpression:       &condition,
-		ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
-		ExpressionAttributeValues: values,
+		TableName: revocation.TableName, Key: revocation.Key, UpdateExpression: revocation.UpdateExpression,
+		ConditionExpression:       revocation.ConditionExpression,
+		ExpressionAttributeNames:  revocation.ExpressionAttributeNames,
+		ExpressionAttributeValues: revocation.ExpressionAttributeValues,
 		ReturnValues:              types.ReturnValueAllNew,
 	})
 	if _, failed := conditionFailed(err); failed {
@@ -179,6 +186,38 @@ func (k *Keys) RevokeKey(ctx context.Context, account, id string, at time.Time) 
 		return credential.Key{}, storeError("revoke a key", err)
 	}
 	return readKey(revoked.Attributes)
+}
+
+// revokeBy makes a revocation of the key with the id, where that is of the account
+// of by and by works.
+func (k *Keys) revokeBy(ctx context.Context, by, id string, revocation *types.Update) (credential.Key, error) {
+	powerless := fault.New(fault.Unauthorized, "The key %s does not work.", by)
+	revoker, err := k.key(ctx, by)
+	if fault.Is(err, fault.NotFound) {
+		return credential.Key{}, powerless
+	}
+	if err != nil {
+		return credential.Key{}, err
+	}
+	revocation.ConditionExpression = aws.String(*revocation.ConditionExpression + " AND account = :account")
+	revocation.ExpressionAttributeValues[":account"] = text(revoker.Account)
+	err = transact(ctx, k.client, []types.TransactWriteItem{
+		{ConditionCheck: &types.ConditionCheck{
+			TableName: &k.table, Key: item{"id": text(by)},
+			ConditionExpression:      aws.String("attribute_exists(#hash) AND attribute_not_exists(revoked_at)"),
+			ExpressionAttributeNames: map[string]string{"#hash": "hash"},
+		}},
+		{Update: revocation},
+	})
+	switch r := refused(err); {
+	case r != nil && r.failed[0]:
+		return credential.Key{}, powerless
+	case r != nil:
+		return credential.Key{}, noKey()
+	case err != nil:
+		return credential.Key{}, storeError("revoke a key", err)
+	}
+	return k.key(ctx, id)
 }
 
 // keyItem is the item of a key. Times are in milliseconds.

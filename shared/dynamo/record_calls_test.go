@@ -61,6 +61,9 @@ func TestCallsOfKeys(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	key, err := credential.NewKey("ck_development", "acme", "default", "", now)
 	conformance.OK(t, err)
+	admin, err := credential.NewKey("ck_administration", "acme", "default", "", now)
+	conformance.OK(t, err)
+	conformance.OK(t, store.CreateKey(ctx, admin))
 	token := credential.Token{Hash: credential.HashOf("ek_a"), Key: key, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	asDocumented(t, proxy, "Keys", calls{
 		{"CreateKey", func() error { return store.CreateKey(ctx, key) }},
@@ -69,6 +72,7 @@ func TestCallsOfKeys(t *testing.T) {
 		{"FindToken", func() error { _, err := store.FindToken(ctx, token.Hash); return err }},
 		{"ListKeys", func() error { _, err := store.ListKeys(ctx, "acme"); return err }},
 		{"RevokeKey", func() error { _, err := store.RevokeKey(ctx, "", key.ID, now); return err }},
+		{"RevokeKey by a key", func() error { _, err := store.RevokeKey(ctx, admin.ID, key.ID, now); return err }},
 	})
 }
 

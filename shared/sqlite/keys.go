@@ -70,13 +70,23 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 	return keys, storeError("list keys", rows.Err())
 }
 
-// RevokeKey marks the key with the id as revoked at the time and gives it. It is
-// a key of the account, or of any when that is empty.
+// RevokeKey marks the key with the id as revoked at the time and gives it, for the
+// key whose id is by, or for the operator when that is empty.
 //
-// Errors: fault.NotFound.
-func (k *Keys) RevokeKey(ctx context.Context, account, id string, at time.Time) (credential.Key, error) {
+// Errors: fault.NotFound; fault.Unauthorized when by is revoked or unknown.
+func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
 	var key credential.Key
 	err := k.db.write(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) (err error) {
+		account := ""
+		if by != "" {
+			err := tx.QueryRowContext(ctx, "select account from api_key where id = ? and revoked_at is null", by).Scan(&account)
+			if errors.Is(err, sql.ErrNoRows) {
+				return fault.New(fault.Unauthorized, "The key %s does not work.", by)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		key, err = scanKey(tx.QueryRowContext(ctx, `update api_key
 			set revoked_at = coalesce(revoked_at, ?1) where id = ?2 and (?3 = '' or account = ?3) returning `+keyColumns, millis(at), id, account))
 		return err

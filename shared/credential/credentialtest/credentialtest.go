@@ -209,16 +209,66 @@ var keyTests = []test{
 		}
 		s.found(first)
 	}},
-	{"a key is revoked as its own account's, and not as another's", func(s *suite) {
-		key := s.create("acme", 1, created)
-		_, err := s.RevokeKey(s.ctx, "zoo", key.ID, revoked)
+	{"a key is revoked by a key of its own account, and by no other", func(s *suite) {
+		key, own, foreign := s.create("acme", 1, created), s.create("acme", 2, created), s.create("zoo", 3, created)
+		_, err := s.RevokeKey(s.ctx, foreign.ID, key.ID, revoked)
+		conformance.Fails(s, err, fault.NotFound)
+		_, err = s.RevokeKey(s.ctx, own.ID, "key_unknown", revoked)
 		conformance.Fails(s, err, fault.NotFound)
 		s.found(key)
 		key.RevokedAt = revoked
-		got, err := s.RevokeKey(s.ctx, "acme", key.ID, revoked)
+		got, err := s.RevokeKey(s.ctx, own.ID, key.ID, revoked)
 		conformance.OK(s, err)
 		if got != key {
 			s.Fatalf("revoked %+v, want %+v", got, key)
+		}
+		again, err := s.RevokeKey(s.ctx, own.ID, key.ID, revoked.Add(time.Hour))
+		conformance.OK(s, err)
+		if again != key {
+			s.Fatalf("revoked again %+v, want %+v", again, key)
+		}
+		s.found(own)
+	}},
+	{"a key that is revoked, or unknown, revokes none", func(s *suite) {
+		key, by := s.create("acme", 1, created), s.create("acme", 2, created)
+		_, err := s.RevokeKey(s.ctx, "", by.ID, revoked)
+		conformance.OK(s, err)
+		for _, id := range []string{by.ID, "key_unknown"} {
+			_, err = s.RevokeKey(s.ctx, id, key.ID, revoked)
+			conformance.Fails(s, err, fault.Unauthorized)
+		}
+		s.found(key)
+	}},
+	{"of keys that revoke each other at once, one stays", func(s *suite) {
+		const racers = 4
+		keys := make([]credential.Key, racers)
+		for racer := range racers {
+			keys[racer] = s.create("acme", racer, created)
+		}
+		var all sync.WaitGroup
+		for by := range keys {
+			for other := range keys {
+				if by == other {
+					continue
+				}
+				all.Go(func() {
+					if _, err := s.RevokeKey(s.ctx, keys[by].ID, keys[other].ID, revoked); err != nil && !fault.Is(err, fault.Unauthorized) {
+						s.Errorf("%d revokes %d: %v", by, other, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		left := 0
+		for _, key := range keys {
+			got, err := s.FindKey(s.ctx, key.Hash)
+			conformance.OK(s, err)
+			if got.RevokedAt.IsZero() {
+				left++
+			}
+		}
+		if left != 1 {
+			s.Fatalf("%d keys are left", left)
 		}
 	}},
 	{"an unknown id cannot be revoked", func(s *suite) {
