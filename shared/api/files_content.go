@@ -20,9 +20,11 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	// What is no picture could be a page that acts in this origin's name.
+	// What is no picture could be a page that acts in this origin's name, and so
+	// could XML, of whatever type (WHATWG, "MIME Sniffing", "XML MIME type").
 	disposition := "attachment"
-	if strings.HasPrefix(f.MIME, "image/") && f.MIME != "image/svg+xml" || strings.HasPrefix(f.MIME, "video/") {
+	shown := strings.HasPrefix(f.MIME, "image/") || strings.HasPrefix(f.MIME, "video/")
+	if shown && !strings.HasSuffix(f.MIME, "+xml") {
 		disposition = "inline"
 	}
 	name := f.ID

@@ -9,11 +9,16 @@ import (
 // service's name.
 func TestFileContent(t *testing.T) {
 	w := newWorld(t, setup{})
-	for _, c := range []struct{ name, bytes, mime, disposition string }{
-		{"page.html", "<!doctype html><script>alert(1)</script>", "text/html", "attachment; "},
-		{"dot.gif", "GIF89a\x01\x00\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;", "image/gif", "inline; "},
+	const undeclared = "application/octet-stream"
+	for _, c := range []struct{ name, bytes, declared, mime, disposition string }{
+		{"page.html", "<!doctype html><script>alert(1)</script>", undeclared, "text/html", "attachment; "},
+		{"dot.gif", "GIF89a\x01\x00\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;", undeclared, "image/gif", "inline; "},
+		{"drawing.svg", `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`, undeclared, "image/svg+xml", "attachment; "},
+		{"drawing.xml", `<x:script xmlns:x="http://www.w3.org/1999/xhtml">alert(1)</x:script>`, "image/vnd.drawing+xml", "image/vnd.drawing+xml", "attachment; "},
+		{"clip.xml", `<x:script xmlns:x="http://www.w3.org/1999/xhtml">alert(1)</x:script>`, "Video/Clip+XML", "video/clip+xml", "attachment; "},
 	} {
 		body, contentType := multiform(part{"file", c.name, c.bytes})
+		body = strings.Replace(body, undeclared, c.declared, 1)
 		stored := w.stored(w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: "+contentType))
 		path := "/v1/uploads/" + stored.ID
 		whole := w.get(path, studio)
