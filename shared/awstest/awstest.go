@@ -4,6 +4,7 @@ package awstest
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net"
@@ -30,6 +31,11 @@ const (
 	startTime = time.Minute
 	stopTime  = 10 * time.Second
 )
+
+// launcher is the Python program that runs the local AWS.
+//
+//go:embed ministack.py
+var launcher string
 
 // Cloud is a running local AWS. It ends with the test that started it.
 type Cloud struct {
@@ -105,7 +111,7 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 		return nil, err
 	}
 	cloud := &Cloud{URL: "http://" + address, log: &programtest.Output{Limit: logSize}, ended: make(chan struct{})}
-	cloud.command = exec.Command(python, "-m", "ministack")
+	cloud.command = exec.Command(python, "-c", launcher)
 	cloud.command.Dir = folder
 	cloud.command.Env = append(os.Environ(),
 		"BIND_HOST="+host, "MINISTACK_HOST="+host, "GATEWAY_PORT="+port, "MINISTACK_REGION="+Region,

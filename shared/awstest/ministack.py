@@ -1,0 +1,42 @@
+"""Runs MiniStack, with the part of Lambda's Runtime API mended that its functions of
+provided runtimes call.
+
+MiniStack runs a process for each invocation, and gives the event of that invocation to
+every call for the next one. A function makes such a call when it has answered, and is
+ended only then: on a busy machine it has by that time done once more what the event asks
+for. Lambda gives an event once, and the call for the next one waits.
+"""
+
+import http.server
+import runpy
+import socketserver
+
+
+def give_events_once(handler):
+    give = handler.do_GET
+    given = []
+
+    def do_get(self):
+        if given:
+            self.rfile.read()  # to the end of the function, which closes the connection
+            return
+        given.append(self.path)
+        give(self)
+
+    handler.do_GET = do_get
+
+
+def made(handler, **arguments):
+    super(http.server.BaseHTTPRequestHandler, handler).__init_subclass__(**arguments)
+    # The class is made anew for each invocation, within the function that serves it.
+    if handler.__name__ == "RuntimeAPIHandler":
+        give_events_once(handler)
+
+
+http.server.BaseHTTPRequestHandler.__init_subclass__ = classmethod(made)
+
+# How often the server of an invocation looks whether it is to stop, in seconds: an
+# invocation is answered when it has, which by default takes half a second.
+socketserver.BaseServer.serve_forever.__defaults__ = (0.01,)
+
+runpy.run_module("ministack", run_name="__main__")
