@@ -59,8 +59,8 @@ func resultPath(id string) string { return jobPath(id) + "/content" }
 func bytesPath(id string) string  { return "/v1/uploads/" + url.PathEscape(id) }
 
 // Partial is where the part of a job's result, or of a file, is kept that is
-// already there.
-func Partial(path, id string) string { return path + "." + id + ".part" }
+// already there. The id may be a server's word: escaped, it names no other folder.
+func Partial(path, id string) string { return path + "." + url.PathEscape(id) + ".part" }
 
 // CopyContent writes a job's result to a writer. A connection that breaks is made
 // again, and the rest follows.

@@ -78,6 +78,17 @@ func TestDownload(t *testing.T) {
 	}
 }
 
+// A job is called what the server calls it, and stays in the result's folder.
+func TestPartsAreBesideTheirResults(t *testing.T) {
+	for id, want := range map[string]string{
+		"job_1": "results/a.mp4.job_1.part", "/../../b": "results/a.mp4.%2F..%2F..%2Fb.part", `\..\b`: "results/a.mp4.%5C..%5Cb.part",
+	} {
+		if got := client.Partial("results/a.mp4", id); got != want {
+			t.Errorf("a part of %q is kept in %q, want %q", id, got, want)
+		}
+	}
+}
+
 // What broke off for good is kept to go on from; a refusal leaves nothing.
 func TestDownloadThatFails(t *testing.T) {
 	c, _ := serve(t, cut, hangUp)

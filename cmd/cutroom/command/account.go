@@ -67,7 +67,7 @@ func (c *Token) Run(ctx context.Context, s *Session) error {
 			return s.Print(token.Raw)
 		}
 		s.note("the token works until %s", local(&token.ExpiresAt))
-		return copyLine(s.Out, []byte(token.APIKey))
+		return s.printLine(token.APIKey)
 	})
 }
 

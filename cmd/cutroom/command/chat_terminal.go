@@ -34,7 +34,7 @@ func (c *Chat) converse(ctx context.Context, s *Session) error {
 		signal.Notify(interrupts, os.Interrupt)
 		defer signal.Stop(interrupts)
 		t := &talk{session: s, client: service, chat: chat, told: len(chat.Messages), interrupts: interrupts}
-		fmt.Fprintf(s.Out, "Chat with %s; /help lists what else can be typed.\n", chat.Model)
+		fmt.Fprintf(s.Out, "Chat with %s; /help lists what else can be typed.\n", printable(chat.Model))
 		lines := newLineReader(s.In.(*os.File), s.Out)
 		for {
 			line, err := lines.read(ctx)
@@ -130,10 +130,10 @@ func (t *talk) chooseModel(ctx context.Context, name string) error {
 			continue
 		}
 		if name == "" {
-			fmt.Fprintln(t.session.Out, model.ID)
+			fmt.Fprintln(t.session.Out, printable(model.ID))
 		} else if model.ID == name {
 			t.chat.Model = name
-			fmt.Fprintf(t.session.Out, "Chat with %s.\n", name)
+			fmt.Fprintf(t.session.Out, "Chat with %s.\n", printable(name))
 			return nil
 		}
 	}

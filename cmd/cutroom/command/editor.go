@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"cutroom/shared/client"
@@ -40,7 +41,7 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	}
 	output := e.order.Output
 	if info, err := os.Stat(output); err == nil && info.IsDir() {
-		output = filepath.Join(output, resultName(first(filepath.Base(input), edit.Model), edit.Model))
+		output = filepath.Join(output, filepath.Base(e.beside(input, edit.Model)))
 	}
 	if output == "" {
 		output = e.beside(input, edit.Model)
@@ -64,9 +65,9 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	case e.session.JSON:
 		return e.session.Print(done)
 	case e.order.Detach:
-		return copyLine(e.session.Out, []byte(done.JobID))
+		return e.session.printLine(done.JobID)
 	case output != "-":
-		return copyLine(e.session.Out, []byte(output))
+		return e.session.printPath(output)
 	}
 	return nil
 }
@@ -84,9 +85,17 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 	if err != nil {
 		return edit, err
 	}
+	if !modelForm.MatchString(id) {
+		return edit, fmt.Errorf("the server says that the model %s is %q, which is no model's id", edit.Model, id)
+	}
 	edit.Model = id
 	return edit, nil
 }
+
+// modelForm is what a canonical id looks like (decisions.md, "Models"). What a
+// result is called must not lead to another folder than the one it was asked for in,
+// whatever a server answers.
+var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
 // beside is where a result goes by itself.
 func (e *editor) beside(input, model string) string {
@@ -137,7 +146,7 @@ func (e *editor) edit(ctx context.Context, edit client.Edit, input, output strin
 		return done, nil
 	}
 	if tracker.display.bars == nil {
-		e.session.note("%s is the job %s", printable(first(input, edit.Model)), job.ID)
+		e.session.note("%s is the job %s", first(input, edit.Model), job.ID)
 	}
 	return e.await(ctx, done, output, tracker)
 }
@@ -190,7 +199,7 @@ func (e *editor) download(told any, fetch func(*tracker) error) error {
 	case e.session.JSON:
 		return e.session.Print(told)
 	}
-	return copyLine(e.session.Out, []byte(output))
+	return e.session.printPath(output)
 }
 
 // downloadError says how to go on after a download that broke off.

@@ -70,7 +70,7 @@ func (c *FilesPut) put(ctx context.Context, s *Session, service *client.Client, 
 	if s.JSON {
 		return s.Print(stored.Raw)
 	}
-	return copyLine(s.Out, []byte(stored.ID))
+	return s.printLine(stored.ID)
 }
 
 // FilesGet shows a file's reference, or fetches its bytes.

@@ -113,7 +113,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		display := s.newDisplay(true)
-		tracker := display.track(first(filepath.Base(c.Output), c.ID))
+		tracker := display.track(filepath.Base(first(c.Output, c.ID)))
 		job, err = c.watch(ctx, e, tracker)
 		tracker.end(err)
 		display.end()
@@ -124,7 +124,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 			return nil // stdout has the result
 		}
 		if c.Output != "" && !s.JSON {
-			return copyLine(s.Out, []byte(c.Output))
+			return s.printPath(c.Output)
 		}
 		if s.JSON {
 			return nil // each change was printed

@@ -3,7 +3,6 @@ package command
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -63,6 +62,12 @@ func printable(text string) string {
 	}, text)
 }
 
+// printPath prints where something is, as it is.
+func (s *Session) printPath(path string) error {
+	_, err := fmt.Fprintln(s.Out, path)
+	return err
+}
+
 // local shows a time as a person reads it, "-" where there is none.
 func local(t *time.Time) string {
 	if t == nil {
@@ -74,8 +79,8 @@ func local(t *time.Time) string {
 // size shows a number of bytes.
 func size(bytes int64) string { return humanize.IBytes(uint64(max(bytes, 0))) }
 
-// copyLine prints a text of a service with one end of line.
-func copyLine(to io.Writer, text []byte) error {
-	_, err := fmt.Fprintln(to, strings.TrimRight(string(text), "\n"))
+// printLine prints what a service has given, such as an id, as one line.
+func (s *Session) printLine(text string) error {
+	_, err := fmt.Fprintln(s.Out, printable(text))
 	return err
 }

@@ -94,7 +94,7 @@ func (t *tracker) newBar(phase string) *mpb.Bar {
 		appended = decor.CountersKibiByte("% .1f / % .1f")
 	}
 	options := []mpb.BarOption{
-		mpb.PrependDecorators(decor.Name(fmt.Sprintf("%s  %-8s", t.name, phase), decor.WCSyncSpaceR)),
+		mpb.PrependDecorators(decor.Name(fmt.Sprintf("%s  %-8s", t.name, printable(phase)), decor.WCSyncSpaceR)),
 		mpb.AppendDecorators(appended),
 	}
 	if !t.display.keep || phase == "queue" {

@@ -159,10 +159,11 @@ type errorView struct {
 // Report tells of an error on stderr, in one line, and gives the exit code.
 func (s *Session) Report(err error) int {
 	code := ExitCode(err)
-	message := printable(explain(err))
+	message := explain(err)
 	if next := advice(err); next != "" {
 		message = strings.TrimSuffix(message, ".") + "; " + next
 	}
+	message = printable(message)
 	if !s.JSON {
 		fmt.Fprintln(s.Err, "cutroom:", message)
 		return code

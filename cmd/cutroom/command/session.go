@@ -171,7 +171,7 @@ func (s *Session) with(ctx context.Context, use func(context.Context, *client.Cl
 // note says something to a person, beside the results.
 func (s *Session) note(format string, values ...any) {
 	if !s.JSON {
-		fmt.Fprintf(s.Err, "cutroom: "+format+"\n", values...)
+		fmt.Fprintln(s.Err, "cutroom:", printable(fmt.Sprintf(format, values...)))
 	}
 }
 

@@ -49,6 +49,6 @@ func (WebhookSecret) Run(ctx context.Context, s *Session) error {
 		if s.JSON {
 			return s.Print(map[string]string{"secret": secret})
 		}
-		return copyLine(s.Out, []byte(secret))
+		return s.printLine(secret)
 	})
 }
