@@ -1,6 +1,7 @@
 package functions_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
@@ -19,37 +20,64 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"cutroom/shared/job"
 )
 
-// serve runs the media container on the world until the test ends, and gives its
-// URL.
-func (w *world) serve(t *testing.T) string {
+// container is the media container's program, which runs.
+type container struct {
+	url     string
+	command *exec.Cmd
+	log     *listening
+	// ended is closed when the program has.
+	ended chan struct{}
+}
+
+// serve runs the media container on the world until the test ends.
+func (w *world) serve(t *testing.T) *container {
 	t.Helper()
-	command := exec.Command(filepath.Join(built, "media"))
-	command.Env = slices.Concat(os.Environ(), w.settings, []string{w.endpoint(t, "MediaTaskRole"), "CUTROOM_ADDR=127.0.0.1:0"})
-	address := &listening{found: make(chan string, 1)}
-	command.Stdout, command.Stderr = address, address
-	command.WaitDelay = 5 * time.Second
-	if err := command.Start(); err != nil {
+	c := &container{command: exec.Command(filepath.Join(built, "media")), log: &listening{found: make(chan string, 1)}, ended: make(chan struct{})}
+	c.command.Env = slices.Concat(os.Environ(), w.settings, []string{w.endpoint(t, "MediaTaskRole"), "CUTROOM_ADDR=127.0.0.1:0"})
+	c.command.Stdout, c.command.Stderr = c.log, c.log
+	c.command.WaitDelay = 5 * time.Second
+	if err := c.command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		_ = c.command.Wait() // how it ended is in ProcessState
+		close(c.ended)
+	}()
 	t.Cleanup(func() {
-		if err := command.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Errorf("stop the container: %v", err)
-		}
-		if err := command.Wait(); err != nil {
-			t.Errorf("the container ended with %v", err)
-		}
+		c.stop(t)
 		if t.Failed() {
-			t.Logf("what the container wrote:\n%s", address.log.String())
+			t.Logf("what the container wrote:\n%s", c.log)
 		}
 	})
 	select {
-	case found := <-address.found:
-		return "http://" + found
+	case found := <-c.log.found:
+		c.url = "http://" + found
+	case <-c.ended:
+		t.Fatal("the container ended")
 	case <-time.After(time.Minute):
 		t.Fatal("the container does not serve")
-		return ""
+	}
+	return c
+}
+
+// stop ends the container as ECS does, before ECS would kill it. One that has
+// ended stays so.
+func (c *container) stop(t *testing.T) {
+	t.Helper()
+	_ = c.command.Process.Signal(syscall.SIGTERM) // fails when it has ended
+	select {
+	case <-c.ended:
+	case <-time.After(time.Minute):
+		t.Error("the container goes on after a stop")
+		_ = c.command.Process.Kill() // it may have ended just now
+		<-c.ended
+	}
+	if code := c.command.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("the container ended with %d", code)
 	}
 }
 
@@ -70,11 +98,24 @@ func (l *listening) Write(p []byte) (int, error) {
 	return l.log.Write(p)
 }
 
-// The container answers the requests that the events stand for as the functions
-// do, and takes bodies that they cannot.
-func TestTheContainerAnswersAsTheFunctions(t *testing.T) {
+// String gives what was written.
+func (l *listening) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.log.String()
+}
+
+func TestTheContainer(t *testing.T) {
 	w := newWorld(t)
-	base := w.serve(t)
+	c := w.serve(t)
+	t.Run("answers", c.testAnswers)
+	t.Run("large body", c.testLargeBody)
+	t.Run("stop", func(t *testing.T) { c.testStop(t, w) })
+}
+
+// testAnswers: the container answers the requests that the events stand for as the
+// functions do.
+func (c *container) testAnswers(t *testing.T) {
 	for _, name := range []string{"jobs", "content", "files", "tokens", "models", "quota"} {
 		cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
 		if err != nil {
@@ -87,7 +128,7 @@ func TestTheContainerAnswersAsTheFunctions(t *testing.T) {
 			}
 			t.Run(name+"/"+filepath.Base(path), func(t *testing.T) {
 				event, want := read(t, path)
-				response, err := http.DefaultClient.Do(requestOf(t, base, event))
+				response, err := http.DefaultClient.Do(requestOf(t, c.url, event))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +136,10 @@ func TestTheContainerAnswersAsTheFunctions(t *testing.T) {
 			})
 		}
 	}
+}
 
+// testLargeBody: the container takes bodies that the functions cannot.
+func (c *container) testLargeBody(t *testing.T) {
 	var form bytes.Buffer
 	writer := multipart.NewWriter(&form)
 	part, err := writer.CreateFormFile("file", "large.bin")
@@ -104,7 +148,7 @@ func TestTheContainerAnswersAsTheFunctions(t *testing.T) {
 	}
 	part.Write(make([]byte, 20<<20))
 	writer.Close()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/files", &form)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url+"/v1/files", &form)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +162,37 @@ func TestTheContainerAnswersAsTheFunctions(t *testing.T) {
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != 200 || !strings.Contains(string(body), `"size_bytes":20971520`) {
 		t.Errorf("20 MiB: %d %s, %v", response.StatusCode, body, err)
+	}
+}
+
+// testStop: a stop ends the stream of who follows a job, in order, so that neither
+// the client nor the stop waits for the job's end; the job goes on.
+func (c *container) testStop(t *testing.T, w *world) {
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/v1/jobs/"+samplePending+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("x-api-key", sampleKey)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	stream := bufio.NewReader(response.Body)
+	for line := ""; !strings.HasPrefix(line, "data: "); {
+		if line, err = stream.ReadString('\n'); err != nil {
+			t.Fatalf("the stream begins with %d %q: %v", response.StatusCode, line, err)
+		}
+	}
+	c.stop(t)
+	if rest, err := io.ReadAll(stream); err != nil || strings.Contains(string(rest), "data:") {
+		t.Errorf("the stream goes on with %q and ends with %v", rest, err)
+	}
+	if strings.Contains(c.log.String(), "requests were cut off") {
+		t.Error("the stop waited for the stream as long as it could")
+	}
+	if j, err := w.jobs.Get(t.Context(), samplePending); err != nil || j.Status != job.Pending {
+		t.Errorf("the job is %s, %v", j.Status, err)
 	}
 }
 
