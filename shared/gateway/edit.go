@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bytes"
+	"io"
 	"slices"
 	"strings"
 	"unsafe"
@@ -18,13 +20,48 @@ type edit struct {
 // appendEdited appends the text with the edits made, which do not overlap;
 // what they do not touch is copied as it is.
 func appendEdited(out, text []byte, edits []edit) []byte {
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
+	sortEdits(edits)
 	at := 0
 	for _, e := range edits {
 		out = append(append(out, text[at:e.from]...), e.with...)
 		at = e.to
 	}
 	return append(out, text[at:]...)
+}
+
+// sortEdits puts edits into the order of the text that they are of.
+func sortEdits(edits []edit) {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
+}
+
+// Edited is a JSON text whose edits are made as it is written, so that it is not
+// in memory twice.
+type Edited struct {
+	text []byte
+	// edits stand in the order of the text.
+	edits  []edit
+	length int
+}
+
+// Len is the length of the edited text, in bytes.
+func (e Edited) Len() int { return e.length }
+
+// Bytes makes the edited text.
+func (e Edited) Bytes() []byte {
+	out := bytes.NewBuffer(make([]byte, 0, e.length))
+	e.writeTo(out)
+	return out.Bytes()
+}
+
+// writeTo writes the edited text to a writer that keeps its first error itself.
+func (e Edited) writeTo(w io.Writer) {
+	at := 0
+	for _, change := range e.edits {
+		_, _ = w.Write(e.text[at:change.from])
+		_, _ = w.Write(change.with)
+		at = change.to
+	}
+	_, _ = w.Write(e.text[at:])
 }
 
 // replace makes an edit of a value that gjson has found.

@@ -36,11 +36,12 @@ func (t *generalTransport) call(ctx context.Context, o outgoing) (reply, error) 
 	if o.traceparent != "" {
 		header[trace.Header] = []string{o.traceparent}
 	}
+	sent := o.body.Bytes()
 	request := (&http.Request{
 		Method: http.MethodPost, URL: o.target, Host: o.target.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(bytes.NewReader(o.body)), ContentLength: int64(len(o.body)),
-		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(o.body)), nil },
+		Body: io.NopCloser(bytes.NewReader(sent)), ContentLength: int64(len(sent)),
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sent)), nil },
 	}).WithContext(ctx)
 	body := &generalBody{ctx: ctx, cancel: cancel, until: time.Now().Add(longestCall)}
 	body.timer = time.AfterFunc(o.firstByte, func() { cancel(errSilent) })

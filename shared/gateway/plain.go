@@ -33,7 +33,7 @@ type plainTransport struct {
 // call makes a call. One on a connection that turns out to have been closed
 // meanwhile is made again on another.
 func (t *plainTransport) call(ctx context.Context, o outgoing) (reply, error) {
-	if len(o.body) > maxPlainBody {
+	if o.body.Len() > maxPlainBody {
 		return t.general.call(ctx, o)
 	}
 	for {

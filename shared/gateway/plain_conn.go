@@ -190,9 +190,9 @@ func (c *plainConn) send(o outgoing) error {
 		field("\r\n"+trace.Header+": ", o.traceparent)
 	}
 	_, _ = w.WriteString("\r\nContent-Length: ")
-	_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(len(o.body)), 10))
+	_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(o.body.Len()), 10))
 	_, _ = w.WriteString("\r\n\r\n")
-	_, _ = w.Write(o.body)
+	o.body.writeTo(w)
 	return w.Flush()
 }
 

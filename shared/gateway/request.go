@@ -57,9 +57,8 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	if problem := bounded(body); problem != nil {
 		return nil, problem
 	}
-	reader := newJSONReader(body)
-	defer reader.free()
-	s := scan{route: route, reader: reader}
+	s := newScan(route, body)
+	defer s.free()
 	if err := s.body(); err != nil {
 		return nil, notJSON(err)
 	}
@@ -75,8 +74,8 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	}
 	if name := m.MaxTokensField; name != maxTokensField.String() && name != maxCompletionTokensField.String() {
 		// Only now is it known that one more field has a meaning.
-		reader.read(body)
-		s = scan{route: route, reader: reader, rowTokens: name}
+		s.begin(route, body)
+		s.rowTokens = name
 		if err := s.body(); err != nil {
 			return nil, notJSON(err)
 		}
@@ -95,7 +94,7 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	if tools := s.members[toolsField]; tools.present() {
 		r.tools = tools.value
 	}
-	r.rewrite(&s, caller.MaxTokens)
+	r.rewrite(s, caller.MaxTokens)
 	if s.problem != nil {
 		return nil, s.problem
 	}

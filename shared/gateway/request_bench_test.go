@@ -21,7 +21,7 @@ func BenchmarkRequest(b *testing.B) {
 		if problem != nil {
 			b.Fatal(problem)
 		}
-		if len(r.Body("upstream/name")) == 0 {
+		if len(r.Body("upstream/name").Bytes()) == 0 {
 			b.Fatal("no body")
 		}
 	}

@@ -37,7 +37,7 @@ func FuzzParse(f *testing.F) {
 				}
 				continue
 			}
-			got := r.Body(r.Model.ID)
+			got := r.Body(r.Model.ID).Bytes()
 			before, after := unnamed(t, route, sent), unnamed(t, route, got)
 			if !reflect.DeepEqual(before, after) {
 				t.Fatalf("%s became %s: the fields %q became %q", sent, got, before, after)
@@ -56,7 +56,7 @@ func FuzzParse(f *testing.F) {
 			if problem != nil {
 				t.Fatalf("%s became %s, which is refused: %s", sent, got, problem.Message)
 			}
-			if twice := again.Body(r.Model.ID); string(twice) != string(got) {
+			if twice := again.Body(r.Model.ID).Bytes(); string(twice) != string(got) {
 				t.Fatalf("%s became %s and then %s", sent, got, twice)
 			}
 			r.PromptTexts(func([]byte) {})

@@ -39,7 +39,7 @@ func TestGoldenRequests(t *testing.T) {
 			if problem != nil {
 				t.Fatalf("refused: %s (%s)", problem.Message, problem.Param)
 			}
-			if got := r.Body("upstream/name"); string(got) != string(want) {
+			if got := r.Body("upstream/name").Bytes(); string(got) != string(want) {
 				t.Errorf("forwarded\n%s\nwant\n%s", got, want)
 			}
 		})

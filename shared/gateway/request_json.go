@@ -53,12 +53,18 @@ func (r *jsonReader) read(body []byte) {
 	r.decoder.Reset(&r.source)
 }
 
-// free gives the reader back. Nothing that it has given may be used any more.
-func (r *jsonReader) free() {
+// rest forgets the body, and keeps no more room than the next one may need.
+// Nothing that the reader has given may be used any more.
+func (r *jsonReader) rest() {
 	r.read(nil)
 	if max(cap(r.name), cap(r.text)) > maxReaderRoom {
 		r.name, r.text = nil, nil
 	}
+}
+
+// free gives back what newJSONReader gave.
+func (r *jsonReader) free() {
+	r.rest()
 	jsonReaders.Put(r)
 }
 

@@ -27,7 +27,7 @@ func rule(t *testing.T, route gateway.Route, cases []ruling) {
 		case c.param == "ok" && problem != nil:
 			t.Errorf("%s: %s: refused: %s (%s)", c.name, c.body, problem.Message, problem.Param)
 		case c.param == "ok":
-			if got := string(r.Body("plain")); got != c.body {
+			if got := string(r.Body("plain").Bytes()); got != c.body {
 				t.Errorf("%s: forwarded %s, want %s", c.name, got, c.body)
 			}
 		case problem == nil:

@@ -11,15 +11,16 @@ import (
 
 // Body gives the request as an upstream gets it: the caller's bytes, changed
 // only where the rules ask for it, and with the upstream's name of the model.
-func (r *Request) Body(upstreamModel string) []byte {
+func (r *Request) Body(upstreamModel string) Edited {
 	// A name that is not UTF-8 is quoted all the same, with replacements.
 	name, _ := jsontext.AppendQuote(nil, upstreamModel)
-	size := len(r.body) + len(name)
-	for _, e := range r.edits {
-		size += len(e.with)
-	}
 	edits := append(r.edits[:len(r.edits):len(r.edits)], edit{r.model.start, r.model.end, name})
-	return appendEdited(make([]byte, 0, size), r.body, edits)
+	sortEdits(edits)
+	length := len(r.body)
+	for _, e := range edits {
+		length += len(e.with) - (e.to - e.from)
+	}
+	return Edited{r.body, edits, length}
 }
 
 // rewriting collects what becomes of the known fields of a request.

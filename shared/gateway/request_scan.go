@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -38,6 +39,29 @@ type scan struct {
 
 	kwargs, streaming       object
 	effort, thinking, usage sentField
+}
+
+// scans keeps what walks are made with, which is larger than most requests.
+var scans = sync.Pool{New: func() any { return &scan{reader: new(jsonReader)} }}
+
+// newScan begins a walk over a body that is not changed meanwhile.
+func newScan(route Route, body []byte) *scan {
+	s := scans.Get().(*scan)
+	s.begin(route, body)
+	return s
+}
+
+// begin forgets what another walk has found.
+func (s *scan) begin(route Route, body []byte) {
+	s.reader.read(body)
+	*s = scan{route: route, reader: s.reader}
+}
+
+// free gives back what newScan gave. Nothing of it may be used any more.
+func (s *scan) free() {
+	s.reader.rest()
+	*s = scan{reader: s.reader}
+	scans.Put(s)
 }
 
 // wrong keeps a problem unless one of an earlier field is known.

@@ -53,7 +53,7 @@ func forwarded(t *testing.T, route gateway.Route, body string, who gateway.Calle
 	if problem != nil {
 		t.Fatalf("%s: refused with %d %s %q: %s", body, problem.Status, problem.Code, problem.Param, problem.Message)
 	}
-	text := string(r.Body(r.Model.ID))
+	text := string(r.Body(r.Model.ID).Bytes())
 	if !json.Valid([]byte(text)) {
 		t.Fatalf("%s: forwarded as %s, which is no JSON", body, text)
 	}
@@ -198,7 +198,7 @@ func TestWhatIsForwardedAsItIs(t *testing.T) {
 	if got != body {
 		t.Errorf("forwarded %s, want it unchanged", got)
 	}
-	if got := string(r.Body(`Org/"Model"`)); got != strings.Replace(body, `"plain"`, `"Org/\"Model\""`, 1) {
+	if got := string(r.Body(`Org/"Model"`).Bytes()); got != strings.Replace(body, `"plain"`, `"Org/\"Model\""`, 1) {
 		t.Errorf("forwarded %s under the upstream's name", got)
 	}
 	// Fields of the other route mean nothing.

@@ -46,7 +46,7 @@ type transport interface {
 // outgoing is a request for an upstream.
 type outgoing struct {
 	target *url.URL
-	body   []byte
+	body   Edited
 	// secret is left out where it is empty. Nothing of the caller's header goes
 	// out: a caller's X-Request-Id would have to be a UUID for some servers, and
 	// unique among all calls for others.
