@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/console"
 	"cutroom/shared/enginechoice"
 	"cutroom/shared/setting"
-	"cutroom/shared/trace"
 )
 
 // devCommand serves everything from one machine.
@@ -66,7 +65,7 @@ func (c *devCommand) Validate() error {
 
 // Run serves until the context ends.
 func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
-	logger := slog.New(trace.Logger(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: c.LogLevel})))
+	logger := newLogger(out, c.LogLevel)
 	server, err := newServer(ctx, c, logger)
 	if err != nil {
 		return err
@@ -129,11 +128,11 @@ Cutroom is ready. %[6]s
   Key         %[2]s
   Data        %[3]s
 
-Edit the sample clip (from the repository's folder), look how far it is, and fetch it:
+Edit the sample clip (from the repository's folder), look how far it is, and fetch it when it is completed:
 
   curl -s %[1]s/v1/jobs/%[4]s -H 'x-api-key: %[2]s' -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
   curl -s %[1]s/v1/jobs/JOB_ID -H 'x-api-key: %[2]s'
-  curl -s %[1]s/v1/jobs/JOB_ID/content -H 'x-api-key: %[2]s' -o edited.mp4
+  curl -sSf %[1]s/v1/jobs/JOB_ID/content -H 'x-api-key: %[2]s' -o edited.mp4
 `, server.url(), server.devKey, c.Data, example, server.gateway.url(), c.engineWords())
 	if slug, ok := server.gateway.chatModel(); ok {
 		fmt.Fprintf(out, `

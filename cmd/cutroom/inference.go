@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net"
@@ -60,9 +59,9 @@ type inferenceParts struct {
 
 // newInference makes the gateway and listens. On error nothing is left open.
 func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
-	listener, err := net.Listen("tcp", c.InferenceAddr)
+	listener, err := listen("CUTROOM_INFERENCE_ADDR", c.InferenceAddr)
 	if err != nil {
-		return nil, fmt.Errorf("CUTROOM_INFERENCE_ADDR: %w", err)
+		return nil, err
 	}
 	tokens := tokenizer.New()
 	metrics := prometheus.New()

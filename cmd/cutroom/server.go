@@ -146,8 +146,8 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		return s, fmt.Errorf("recover: %w", err)
 	}
 
-	if s.listener, err = net.Listen("tcp", c.Addr); err != nil {
-		return s, fmt.Errorf("CUTROOM_ADDR: %w", err)
+	if s.listener, err = listen("CUTROOM_ADDR", c.Addr); err != nil {
+		return s, err
 	}
 	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, time.Now), limit.New(time.Now)
 	if s.gateway, err = newInference(c, inferenceParts{

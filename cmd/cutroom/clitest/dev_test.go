@@ -6,10 +6,34 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+
+	"cutroom/shared/servertest"
 )
+
+// A person who reads along sees short lines, of what is not as always; a program
+// reads all there is.
+func TestDevForPeople(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DEV_KEY="+servertest.Key)
+	server := s.open("dev")
+	server.waitFor("Ctrl-C stops it.", 1)
+	_, rest, _ := strings.Cut(server.screen.String(), "Media API")
+	at(t, strings.Fields(rest)[0], "").works("quota")
+	server.waitFor("msg=request", 1)
+	server.press("\x03")
+	if code := server.wait(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+	_, log, _ := strings.Cut(server.screen.String(), "Ctrl-C stops it.")
+	line := regexp.MustCompile(`(?m)^.*msg=request.*$`).FindString(log)
+	if !regexp.MustCompile(`^time=\d\d:\d\d:\d\d msg=request .*route=/v1/realtime/quota status=200 .*duration=[\d.]+(µ|m)?s\r$`).MatchString(line) {
+		t.Errorf("a request's line is %q", line)
+	}
+}
 
 // A program that starts a server learns from one line where it is and where its key
 // is kept, and never the key itself.

@@ -52,6 +52,7 @@ func TestExitCodes(t *testing.T) {
 		"DELETE /v1/files/file_gone": answer(204, ""),
 	})
 	s.save("clip.mp4", []byte("bytes"))
+	s.save("photo.heic", []byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"))
 	nobody, keyless := s.with("CUTROOM_URL=http://127.0.0.1:1"), s.with("CUTROOM_API_KEY=")
 	for name, c := range map[string]struct {
 		shell shell
@@ -65,6 +66,8 @@ func TestExitCodes(t *testing.T) {
 		"what is not there":       {s, []string{"files", "put", "nothing.mp4"}, 1, "nothing.mp4"},
 		"a wrong form":            {s, []string{"edit", "clip.mp4", "-p", "x"}, 1, "seed: Input should be less"},
 		"an upstream that left":   {s, []string{"chat", "hi", "-m", "m"}, 1, "The upstream left"},
+		"a picture of a phone":    {s, []string{"edit", "photo.heic", "-p", "x"}, 2, "photo.heic is a HEIC picture"},
+		"such a reference":        {s, []string{"edit", "clip.mp4", "--ref", "photo.heic"}, 2, "JPEG or PNG"},
 		"an unknown flag":         {s, []string{"edit", "clip.mp4", "--colour"}, 2, "cutroom edit --help"},
 		"an argument too few":     {s, []string{"jobs", "get"}, 2, "cutroom jobs get --help"},
 		"a wrong number":          {s, []string{"edit", "clip.mp4", "--seed", "-1"}, 2, "seed"},
@@ -123,6 +126,7 @@ func TestInterrupt(t *testing.T) {
 		"GET /v1/jobs/job_1/events": jobThatWaits,
 	})
 	s.save("clip.mp4", []byte("bytes"))
+	s.save("photo.heic", []byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"))
 	for name, args := range map[string][]string{"edit": {"edit", "clip.mp4", "-p", "noir"}, "watch": {"jobs", "watch", "job_1"}} {
 		opened := s.open(args...)
 		opened.waitFor("25%", 1)

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"cutroom/shared/client"
+	"cutroom/shared/media"
 )
 
 // order is what all edits can be told.
@@ -107,8 +109,10 @@ func (c *Edit) run(ctx context.Context, s *Session, model string) error {
 
 // mediaKinds are the names' ends of the files that a folder is searched for.
 var (
-	videoKinds = []string{".mp4", ".m4v", ".mov", ".webm", ".mkv", ".avi"}
-	imageKinds = []string{".png", ".jpg", ".jpeg", ".webp"}
+	// Not .ts: in a folder it is a program's source more often than a video.
+	videoKinds = []string{".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi", ".ogv", ".flv", ".gif"}
+	// HEIC pictures are not read, but are told of rather than left out.
+	imageKinds = []string{".png", ".jpg", ".jpeg", ".webp", ".avif", ".bmp", ".tif", ".tiff", ".heic", ".heif"}
 )
 
 func isImage(name string) bool {
@@ -164,12 +168,35 @@ func sameFolder(a, b string) bool {
 }
 
 // source is an input by its path, or by the id of a stored file.
+//
+// Errors: those of client.File; [*UsageError] for a HEIC picture, which is what
+// phones of Apple keep and the service does not read.
 func source(input string) (client.Source, error) {
 	file, err := client.File(input)
 	if err != nil && isFileID(input) {
 		return client.Source{Reference: input}, nil
 	}
+	if err == nil && isHEIC(input) {
+		return client.Source{}, &UsageError{fmt.Sprintf("%s is a HEIC picture, which the service does not read: save it as JPEG or PNG", input)}
+	}
 	return file, err
+}
+
+// isHEIC reports whether a file is a HEIC picture by its content, as those that
+// were copied from a phone may have another ending. Of one that cannot be read the
+// upload tells.
+func isHEIC(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head, err := io.ReadAll(io.LimitReader(file, media.SniffLen))
+	if err != nil {
+		return false
+	}
+	mime, _ := media.Detect(head)
+	return strings.HasPrefix(mime, "image/heic") || strings.HasPrefix(mime, "image/heif")
 }
 
 // isFileID reports whether a text has the form of a stored file's id.

@@ -21,20 +21,19 @@ type profile struct {
 	Key          string `yaml:"key,omitempty"`
 }
 
-// Where `cutroom dev` listens by itself.
-const (
-	localURL          = "http://127.0.0.1:8080"
-	localInferenceURL = "http://127.0.0.1:8081"
-)
+// localURL is where `cutroom dev` listens by itself.
+const localURL = "http://127.0.0.1:8080"
 
 // server is where a profile's services are, without the key. A URL for one of
-// them is that of both, as a reverse proxy makes it.
+// them is that of both, as a reverse proxy makes it, but for the one at which
+// `cutroom dev` listens by itself: people who spell it out mean that server.
 func (p profile) server() Server {
-	if p.URL == "" && p.InferenceURL == "" {
-		return Server{URL: localURL, InferenceURL: localInferenceURL}
-	}
 	url := strings.TrimRight(first(p.URL, localURL), "/")
-	return Server{URL: url, InferenceURL: strings.TrimRight(first(p.InferenceURL, url), "/")}
+	gateway := url
+	if url == localURL || url == "http://localhost:8080" {
+		gateway = strings.TrimSuffix(url, ":8080") + ":8081"
+	}
+	return Server{URL: url, InferenceURL: strings.TrimRight(first(p.InferenceURL, gateway), "/")}
 }
 
 // profiles is the file that keeps them.

@@ -18,6 +18,9 @@ func (s *Session) isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd())) && s.Getenv("TERM") != "dumb"
 }
 
+// ShowsErr reports whether a person sees what goes to Err.
+func (s *Session) ShowsErr() bool { return s.isTerminal(s.Err) && !s.JSON }
+
 // display shows how far edits are: by bars on a terminal, else not at all.
 type display struct {
 	bars *mpb.Progress
@@ -31,7 +34,7 @@ type display struct {
 // newDisplay begins to show. The caller ends it.
 func (s *Session) newDisplay(keep bool) *display {
 	d := &display{keep: keep, session: s, before: s.Err}
-	if s.isTerminal(s.Err) && !s.JSON {
+	if s.ShowsErr() {
 		d.bars = mpb.New(mpb.WithOutput(s.Err), mpb.WithWidth(64))
 		s.Err = d.bars // writes above the bars
 	}

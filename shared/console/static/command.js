@@ -22,7 +22,7 @@ export function submitCommand(model, fields) {
 }
 
 // fetchCommand fetches what a job made.
-export const fetchCommand = (id, name) => `curl ${settings.base_url}/v1/jobs/${id}/content ${keyHeader} -L -o ${quote(name)}`;
+export const fetchCommand = (id, name) => `curl -f ${settings.base_url}/v1/jobs/${id}/content ${keyHeader} -L -o ${quote(name)}`;
 
 // chatCommand asks what the chat asked.
 export const chatCommand = body => [

@@ -17,6 +17,17 @@ export class Missing extends Error {
 // labels are shown for fields; others are called by their names.
 const labels = { enhance_prompt: "Enhance the prompt", self_anchor: "Anchor to the first edited frame", resolution: "Resolution", orientation: "Orientation" };
 
+// isHEIC reports whether a file of the person's is a picture as phones of Apple
+// keep them. Most systems give such files no type.
+export const isHEIC = file => /^image\/hei[cf]/.test(file.type) || /\.hei[cf]$/i.test(file.name);
+
+// UnreadHEIC says what to do with such a picture, which the service does not read.
+export class UnreadHEIC extends Missing {
+  constructor(file) {
+    super(`“${file.name}” is a HEIC picture, which is not read here. Save it as JPEG or PNG, and add that.`);
+  }
+}
+
 const titled = name => labels[name] || name.replaceAll("_", " ").replace(/^./, letter => letter.toUpperCase());
 
 // Form shows the fields of a model but its data. What was filled in stays where
@@ -91,8 +102,10 @@ export class Form {
 
   // refer takes a reference image: a File, or a stored file's reference.
   refer(image) {
-    this.reference = image;
     this.picker.value = "";
+    if (image instanceof File && isHEIC(image)) return this.complain(new UnreadHEIC(image));
+    this.problem.textContent = "";
+    this.reference = image;
     this.showReference();
   }
 

@@ -3,7 +3,7 @@
 import { ago, button, bytes, copy, icon, make, say } from "./dom.js";
 import { compare, view } from "./compare.js";
 import { fetchCommand, submitCommand } from "./command.js";
-import { drawSeed, Form, Missing } from "./edit-form.js";
+import { drawSeed, Form, isHEIC, Missing, UnreadHEIC } from "./edit-form.js";
 import { cancel, ended, follow, result, submit } from "./jobs.js";
 import { Recent } from "./recent.js";
 import { settings } from "./service.js";
@@ -46,7 +46,7 @@ class Edit {
     this.stage = make("div", { class: "stage" });
     this.actions = make("div", { class: "actions" });
     this.terminal = make("div", { class: "terminal" });
-    this.recent = new Recent(job => this.look(job));
+    this.recent = new Recent(job => this.look(job), id => this.known.get(id)?.fields.find(([name]) => name === "prompt")?.[1]);
     section.append(
       make("div", { class: "work" },
         make("div", { class: "choices modes", role: "radiogroup", "aria-label": "What to edit" }, this.tabs),
@@ -105,7 +105,9 @@ class Edit {
 
   // take makes a file the one to edit, in the mode that is for its kind.
   take(file) {
-    const mode = this.modes.find(mode => file.type.startsWith(`${mode.id}/`));
+    if (isHEIC(file)) return this.form.complain(new UnreadHEIC(file));
+    // Systems that do not know an ending give no type; the service tells by content.
+    const mode = file.type ? this.modes.find(mode => file.type.startsWith(`${mode.id}/`)) : dataOf(this.form.chosen) && this.mode;
     if (!mode) return this.form.complain(new Missing(`“${file.name}” is neither a video nor an image.`));
     this.setSource(mode, { value: file, name: file.name, size: file.size, url: URL.createObjectURL(file) });
   }
@@ -243,6 +245,8 @@ class Edit {
     this.form.problem.textContent = "";
     this.form.run.disabled = true;
     this.working = work;
+    // On a phone the button that was pressed is a screen below.
+    this.stage.scrollIntoView({ block: "nearest" });
     return work;
   }
 
@@ -301,7 +305,6 @@ class Edit {
     work.show(ended(job) ? "Fetching the result" : "Editing", ended(job) ? 1 : job.progress);
     await this.watch(work, job.job_id);
     this.end(work);
-    this.stage.scrollIntoView({ block: "nearest" });
   }
 }
 

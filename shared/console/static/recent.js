@@ -8,9 +8,11 @@ const shownAtMost = 12;
 const states = { pending: "Waiting", processing: "Editing", completed: "Done", failed: "Failed" };
 
 export class Recent {
-  // look is called with a job that was chosen.
-  constructor(look) {
+  // look is called with a job that was chosen. promptOf gives the prompt of a job
+  // by its id, undefined where this tab does not know it: the service does not say it.
+  constructor(look, promptOf) {
     this.look = look;
+    this.promptOf = promptOf;
     this.jobs = [];
     this.items = make("ol", {});
     this.none = make("p", { class: "note" }, "Your edits appear here.");
@@ -42,9 +44,10 @@ export class Recent {
     const focused = this.items.contains(document.activeElement) ? document.activeElement.dataset.id : undefined;
     this.items.replaceChildren(...this.jobs.map(job => {
       const state = job.error?.code === "cancelled" ? "Cancelled" : states[job.status];
+      const prompt = this.promptOf(job.job_id);
       return make("li", {}, make("button", { type: "button", "data-status": job.status, "data-id": job.job_id, on: { click: () => this.look(job) } },
         make("span", { class: "dot" }),
-        make("span", { class: "name" }, job.model),
+        make("span", { class: "name", title: prompt }, prompt || job.model),
         make("span", { class: "when" }, ago(job.created_at)),
         make("span", { class: "state" }, ended(job) || job.status === "pending" ? state : `${Math.floor(job.progress * 100)} %`)));
     }));

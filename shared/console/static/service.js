@@ -36,7 +36,7 @@ export function explain(status, body) {
   if (Array.isArray(detail)) {
     return detail.map(one => {
       const field = one.loc.slice(1).join(" › ");
-      return (field ? `${field}: ` : "") + one.msg;
+      return (field ? `${field}: ` : "") + one.msg.replace(/^Value error, /, "");
     }).join(" ");
   }
   return detail || error?.message || { 413: "That is larger than the service takes.", 429: "Too many requests. Wait a moment." }[status] || `The service answered with status ${status}.`;

@@ -82,6 +82,7 @@ export async function video(visit) {
   const again = await api("GET", `/v1/jobs/${await jobOf(page)}`);
   check(again.body.seed !== 7, "the seed is another one");
   await page.locator(".recent li").nth(2).waitFor();
+  equal(await page.locator(`.recent [data-id="${first}"] .name`).textContent(), "a watercolor painting", "the first edit is listed as");
   await page.locator(`.recent [data-id="${first}"]`).click();
   await until("the first result is shown again", async () => await page.locator("#download").count() === 1 && await jobOf(page) === first);
 }
@@ -97,6 +98,8 @@ export async function image(visit) {
   await page.getByRole("button", { name: "pencil sketch" }).click();
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.getByLabel("Where the original ends").waitFor();
+  const stage = await page.locator(".stage").boundingBox();
+  check(stage.y >= 44 && stage.y < 300, `the result is in view, but begins at ${stage.y}`);
   await page.getByText("The same from a terminal").click();
   const line = await page.getByLabel("Submit the same edit", { exact: true }).textContent();
   check(line.includes("-F data=@reference.jpg") && line.includes("-F reference_image=@garment.png"), `the line names both files: ${line}`);
@@ -124,7 +127,7 @@ export async function textToVideo(visit) {
 export async function cancelled(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
-  await choose(page, "clip.mp4");
+  await drop(page, ".stage", "clip.mp4", ""); // as by a system that does not know the ending
   await page.getByLabel("Model").selectOption("gen-2.1");
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.getByText("Editing", { exact: true }).waitFor();
@@ -173,10 +176,12 @@ export async function refused(visit) {
   await page.getByRole("button", { name: "Run edit" }).click();
   const alert = page.locator(".stage [role=alert]");
   await alert.waitFor();
-  check((await alert.textContent()).includes("data:"), `it says which field is wrong: ${await alert.textContent()}`);
+  check((await alert.textContent()).includes("data: The file is not"), `it says which field is wrong, and how: ${await alert.textContent()}`);
   await page.getByRole("button", { name: "Back" }).click();
   await page.locator(".work > input[type=file]").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
   check((await page.locator("#form-problem").textContent()).includes("neither a video nor an image"), "a text is refused on the page");
+  await drop(page, ".stage", "reference.jpg", "image/heic");
+  check((await page.locator("#form-problem").textContent()).includes("JPEG or PNG"), "a HEIC picture is refused with what to do");
   await page.getByLabel("Model").selectOption("gen-restyle-2");
   await page.getByRole("button", { name: "Run edit" }).click();
   equal(await page.locator("#form-problem").textContent(), "Write a prompt, or add a reference image.", "a restyle without either says");

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// listen listens at the address of a setting.
+//
+// Errors: that it cannot, with the setting's name, and what to do where the address
+// is taken.
+func listen(setting, address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, unix.EADDRINUSE) {
+		return nil, fmt.Errorf("%s: %s is in use by another program: end it, or choose another address, such as %[1]s=127.0.0.1:9080", setting, address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	return listener, nil
+}
