@@ -196,6 +196,12 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 	if !bytes.Contains(drawn, []byte("curl "+server.URL()+"/v1/jobs/acme-2.5 ")) {
 		t.Error("there is no line to copy for acme-2.5")
 	}
+	if !bytes.Contains(drawn, []byte("curl -f "+server.URL()+"/v1/jobs/JOB_ID/content")) {
+		t.Error("the line that saves a result would save a refusal, too")
+	}
+	if bytes.Contains(drawn, []byte("webhook_url=")) {
+		t.Error("a line to copy calls a webhook that is not the reader's")
+	}
 	for _, slip := range []string{"undefined", "[object"} {
 		if bytes.Contains(drawn, []byte(slip)) {
 			t.Errorf("%q is on the page", slip)

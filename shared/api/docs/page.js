@@ -86,6 +86,12 @@ function exampleOf(schema) {
   return schema.examples && schema.examples[0];
 }
 
+// suggested is what a form's field begins with: its example, but for a URL, which
+// the service would call in earnest.
+function suggested(schema) {
+  return (follow(schema) || {}).format === "uri" ? undefined : exampleOf(schema);
+}
+
 const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
 
 // curl writes the line that calls the operation.
@@ -109,12 +115,16 @@ function curl(path, method, operation) {
     for (const [name, one] of Object.entries(schema.properties)) {
       const required = (schema.required || []).includes(name);
       if (follow(one).format === "binary") required && words.push(`${flag} ${quoted(name + "=" + fileFor(body, name))}`);
-      else if (exampleOf(one) !== undefined) words.push(`${flag} ${quoted(name + "=" + exampleOf(one))}`);
+      else if (suggested(one) !== undefined) words.push(`${flag} ${quoted(name + "=" + suggested(one))}`);
     }
   }
   const answer = follow((operation.responses || {})["200"]) || {};
   const types = Object.keys(answer.content || {});
-  if (types.some(one => /^(video|image)\//.test(one))) words.push(types[0].startsWith("video") ? "-o edited.mp4" : "-o edited.png");
+  // Without -f a refusal would be saved as if it were the result.
+  if (types.some(one => /^(video|image)\//.test(one))) {
+    words[0] = words[0].replace("curl ", "curl -f ");
+    words.push(types[0].startsWith("video") ? "-o edited.mp4" : "-o edited.png");
+  }
   return words.join(" \\\n  ");
 }
 
@@ -190,7 +200,7 @@ function tryIt(currentPath, method, operation) {
     const properties = Object.entries(follow(body.schema).properties).filter(([name]) => !/\.\d+$/.test(name));
     for (const [name, schema] of properties) {
       const file = follow(schema).format === "binary";
-      rows.push([name, input(name, schema, exampleOf(schema), file)]);
+      rows.push([name, input(name, schema, suggested(schema), file)]);
     }
   }
   const outcome = make("div", { class: "outcome", "aria-live": "polite" });
