@@ -38,10 +38,14 @@ if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 fi
 
 took gofmt formatted
+# Without caches, compiling takes longer than all tests. Nobody debugs what is built
+# for a test: leaving out what debuggers read saves a fifth of it. To optimize CDK's
+# large bindings takes longer than they run.
+undebugged="-ldflags=-w -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-cdk-go/...=-N -l -dwarf=false'"
 # released builds as functions and containers are built, so that what one compiles
-# the others need not: without caches that takes longer than many a test.
+# the others need not.
 released() {
-	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath" "$GO" "$@"
+	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$GO" "$@"
 }
 # finished LOG PROCESS: waits for what went on beside and prints what it said.
 finished() {
@@ -55,37 +59,43 @@ finished() {
 rm -rf test-output
 mkdir test-output
 # The trap waits for what goes on beside also where something else fails.
-tools='' deploy='' programs=''
-trap 'wait $tools $deploy $programs' EXIT
+tools='' engine='' deploy='' programs=''
+trap 'wait $tools $engine $deploy $programs' EXIT
 # The tools of the tests are fetched while the code is compiled.
 scripts/install-test-tools.sh >test-output/tools.log 2>&1 &
 tools=$!
 took "go vet" released vet ./...
 took "tools of the tests, the rest" finished tools.log "$tools"
 tools=''
-# The deploy's tests wait for a local AWS more than they work, and those of programs
-# for the programs: they go on beside the others, two packages at a time each, so
-# that two processors are kept busy to the end. go vet has been.
+# The deploy's tests wait for a local AWS more than they work, those of programs for
+# the programs, and those of the engine server for its clients: they go on beside the
+# others, so that two processors are kept busy to the end. go vet has been.
+scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
+engine=$!
 released test -vet=off -timeout 15m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!
 # The race detector takes several times as long, and compiles all anew. It watches
 # what goroutines share within a process: not what draws and reads pictures on one,
 # nor the tests of programs, which run as they are built for users, nor the adapters
 # of AWS, whose records are shared by conditional writes. `make race` watches all.
-watched='api client conformance console credential cursor engine/... enginechoice fault ffmpeg file/... folder gateway
+domains='api client conformance console credential cursor engine/... enginechoice fault ffmpeg file/... folder gateway
 	httpserver idempotency/... job/... limit/... model modelserver openai openaimedia prometheus realtime remote/... session/...
 	setting sqlite tokenizer uptime usage/... webhook/... webhookhttp worker/...'
-raced=$("$GO" list $(printf './shared/%s ' $watched))
-plain=$("$GO" list ./bench/... ./cmd/... ./functions/... ./shared/... | grep -vxF "$raced")
-released test -vet=off -p 2 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
+watched=$("$GO" list $(printf './shared/%s ' $domains))
+plain=$("$GO" list ./bench/... ./cmd/... ./functions/... ./shared/... | grep -vxF "$watched")
+released test -vet=off -p 3 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
 # SQLite is C made into Go, and used by one goroutine at a time: to watch its memory
 # takes six times as long and shows nothing of the code that calls it.
-unwatched="-gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false"
-took "go test -race" "$GO" test -vet=off -p 2 -race $unwatched -timeout 15m -artifacts -outputdir test-output $raced
+raced() {
+	GOFLAGS="${GOFLAGS:-} $undebugged" "$GO" test -race '-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' \
+		'-gcflags=modernc.org/libc/...=-race=false -dwarf=false' "$@"
+}
+took "go test -race" raced -vet=off -p 2 -timeout 15m -artifacts -outputdir test-output $watched
 took "go test, the rest" finished programs.log "$programs"
 programs=''
 took "go test of the deploy, the rest" finished deploy.log "$deploy"
 deploy=''
+took "engine server, the rest" finished engine.log "$engine"
+engine=''
 took "container files" .tools/engine/bin/hadolint Dockerfile gpu/Dockerfile
-took "engine server" scripts/test-engine.sh .tools/engine --ignore tests/models
