@@ -2,8 +2,20 @@
 
 import { settings } from "./service.js";
 
-// quote makes one word of a text, for a POSIX shell.
-export const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+// obeyed are the characters that a terminal acts on when a line is pasted: names of
+// files and answers of models could edit the line with them, unseen.
+const obeyed = /[\0-\t\v-\x1f\x7f-\x9f]/;
+
+// octal writes a character as its bytes.
+const octal = character => Array.from(new TextEncoder().encode(character), byte => "\\" + byte.toString(8).padStart(3, "0")).join("");
+
+// quote makes one word of a text, for a POSIX shell; one that a terminal would act
+// on in dollar-single-quotes (POSIX.1-2024), as bash, zsh and ksh have them.
+export const quote = text => {
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  if (!obeyed.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
+  return `$'${text.replace(/['\\]/g, "\\$&").replace(new RegExp(obeyed, "g"), octal)}'`;
+};
 
 const keyHeader = `-H "x-api-key: $CUTROOM_API_KEY"`;
 
