@@ -29,7 +29,25 @@ trap : INT
 trap 'exit 143' TERM
 
 python=$PWD/.tools/gpu/bin/python
-(cd gpu && CUTROOM_ENGINE_ADDR=$address CUTROOM_ENGINE_MODELS=$models exec "$python" -m cutroom_engine) &
+# serve runs the engine server, and another one when it has lost the GPU (75) or was
+# ended by a signal other than those that people send, such as by the system when
+# memory ran out.
+serve() {
+	trap 'kill "$engine" 2>/dev/null; wait "$engine"; exit' TERM
+	cd gpu
+	while :; do
+		CUTROOM_ENGINE_ADDR=$address CUTROOM_ENGINE_MODELS=$models "$python" -m cutroom_engine &
+		engine=$!
+		status=0
+		wait "$engine" || status=$?
+		case $status in
+		75 | 13[1-9]) echo "The engine server ended with status $status and is started anew." >&2 ;;
+		*) exit "$status" ;;
+		esac
+		sleep 1
+	done
+}
+serve &
 server=$!
 until curl -sf -o "$folder/health" "http://$address/healthz"; do
 	kill -0 "$server" 2>/dev/null || exit 1 # it has said why

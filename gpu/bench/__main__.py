@@ -28,6 +28,9 @@ from .service import MODEL, job_seconds
 # What the catalog makes of the clip by the model.
 WIDTH, HEIGHT, FPS = 1088, 624, 20
 
+# What a job may take, in seconds (docs/gpu.md, "Benchmark"), less some for its end.
+JOB_SECONDS = 580
+
 # The most that a job may take longer than the pipeline alone.
 OVERHEAD_BAR = 0.02
 
@@ -96,6 +99,9 @@ def _measure(chosen: argparse.Namespace, folder: Path) -> None:
     _print("edit, overlapped", overlapped, frames)
     print(f"{'overlap saves':<28}{(serial - overlapped) / serial:9.1%}")
 
+    if bare * (1 + OVERHEAD_BAR) > JOB_SECONDS:
+        print("no job: it would not end in the ten minutes that it has. Take fewer --steps or --windows")
+        return
     models = ModelMap.model_validate({"pipelines": {"bench": row}, "models": {MODEL: {"pipeline": "bench"}}})
     whole = job_seconds(chosen.program, clip, models, model, folder)
     _print("job, submission to result", whole, frames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -92,7 +93,7 @@ def measured_peak(device: str, side: int) -> float:
 
 def sheet_peak(name: str) -> float | None:
     """Operations a second of the card in bf16 by its data sheet, where it is known."""
-    return next((peak for known, peak in _SHEET.items() if known in name), None)
+    return next((peak for known, peak in _SHEET.items() if re.search(rf"\b{known}\b", name)), None)
 
 
 def _timed(call: Any, device: str, calls: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -22,16 +23,28 @@ from .weights import Weights
 # driver and fragments of memory take.
 _USABLE = 0.95
 
+# The exit status of a server that is to be started anew, as sysexits.h names it.
+_LOST = os.EX_TEMPFAIL
+
 
 def main() -> int:
-    """Serves until it is told to end."""
+    """Serves until it is told to end, or can do no more runs."""
     try:
         settings = read_settings(os.environ)
         models = read_model_map(settings.models, settings.family, settings.weights_source)
     except (SettingError, ModelMapError) as error:
         print(error, file=sys.stderr)
         return 1
+    # Late, as it takes seconds, which no wrong setting needs to wait for.
+    from . import diffusion
+
+    try:
+        diffusion.check_device(settings.device)
+    except diffusion.DeviceUnusable as error:
+        print(f"CUTROOM_ENGINE_DEVICE: {error}", file=sys.stderr)
+        return 1
     configure_logging()
+    diffusion.hide_progress()
     metrics = Metrics()
     weights = Weights(settings.weights)
     try:
@@ -50,15 +63,18 @@ def main() -> int:
             Server(config, runner).run()
     finally:
         weights.close()
+    if runner.lost:
+        # At once: a thread that hangs in the driver is not to be waited for, and what
+        # gives memory back at the end fails where the device does.
+        logging.shutdown()
+        os._exit(_LOST)
     return 0
 
 
 def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights) -> Runner:
-    # Late, as it takes seconds, which no wrong setting needs to wait for.
     from . import diffusion
 
-    diffusion.hide_progress()
-    device = settings.device or diffusion.default_device()
+    device = settings.device
     memory = settings.memory
     if memory is None and (whole := diffusion.device_memory(device)) is not None:
         memory = int(whole * _USABLE)

@@ -21,6 +21,14 @@ from .styles import STYLES, Shot
 
 _PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
+# Said by errors that have no class of their own when memory runs out beside PyTorch's
+# allocator: where a kernel is loaded, and where cuBLAS begins.
+_OUT_OF_MEMORY = ("error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+
+
+class DeviceUnusable(Exception):
+    """One line that says why nothing can be computed on the device."""
+
 
 class DiffusersPipeline:
     """A pipeline with its weights in memory, run as the row of the model map says."""
@@ -53,7 +61,13 @@ class DiffusersPipeline:
             **self._row.call,
         }
         with _translated(), torch.inference_mode():
-            output = self._pipe(**arguments)
+            try:
+                output = self._pipe(**arguments)
+            except BaseException:
+                # A part that was moved to the device for its turn would stay there,
+                # beside those of the next run. Without offload it does nothing.
+                self._pipe.maybe_free_model_hooks()
+                raise
             made = output.images if self._style.takes == "image" else output.frames[0]
             return [_to_frame(picture) for picture in made]
 
@@ -69,6 +83,10 @@ def load(row: PipelineRow, folder: Callable[[str], Path], device: str) -> Diffus
     kind = getattr(diffusers, row.class_name)
     precision = {"default": _PRECISIONS[row.precision]} | {part: _PRECISIONS[name] for part, name in row.parts.items()}
     with _translated():
+        if device != "cpu":
+            # What names no device is meant for this one, and not for the machine's
+            # first, which may be another server's. It holds for this thread alone.
+            torch.cuda.set_device(device)
         pipe = kind.from_pretrained(str(folder(row.weights)), dtype=precision, local_files_only=True, use_safetensors=True)
         if row.scheduler is not None:
             scheduler = getattr(diffusers, row.scheduler.class_name)
@@ -121,9 +139,14 @@ def memory_in_use(device: str) -> dict[str, int]:
     }
 
 
-def default_device() -> str:
-    """A GPU where there is one, else the processor."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
+def check_device(device: str) -> None:
+    """Raises DeviceUnusable unless something was computed on the device: a driver that
+    is missing or too old, or a card that is broken, is told at the start."""
+    try:
+        torch.ones(1, device=device).sum().item()
+    except (RuntimeError, AssertionError) as error:
+        said = str(error).splitlines() or [type(error).__name__]
+        raise DeviceUnusable(f"{device} cannot be used: {said[0]}") from error
 
 
 def _to_frame(picture: Any) -> Frame:
@@ -139,7 +162,21 @@ class _translated:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, torch.OutOfMemoryError):
+        if not isinstance(error, RuntimeError):
+            return
+        if isinstance(error, torch.OutOfMemoryError) or any(said in str(error) for said in _OUT_OF_MEMORY):
             raise MemoryError(str(error)) from error
-        if isinstance(error, torch.AcceleratorError):
+        if isinstance(error, torch.AcceleratorError) or not _answers():
             raise DeviceLost(str(error)) from error
+
+
+def _answers() -> bool:
+    """Whether the device still computes. Errors of cuBLAS, cuDNN and Triton do not say;
+    after one that the device does not recover from, every call fails."""
+    if not torch.cuda.is_initialized():
+        return True
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections import OrderedDict
@@ -43,7 +44,9 @@ class Residents:
         return pipeline
 
     def evict_all(self) -> None:
-        """Gives all memory back."""
+        """Gives all memory back, also that of a pipeline whose loading failed: its parts
+        refer to each other, so that they stay until they are looked for."""
+        gc.collect()
         for name in self.names():
             self._evict(name)
 

@@ -168,8 +168,18 @@ class Runner:
             self._stopped = True
             self._changed.notify()
         self._thread.join(_LAST_STEP)
-        if not self._thread.is_alive():
+        if not self._thread.is_alive() and not self._broken:
             self._residents.evict_all()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a run was cancelled and does not end."""
+        return (current := self._current) is not None and current.cancelled_for > STUCK_AFTER
+
+    @property
+    def lost(self) -> bool:
+        """Whether only another process can do runs."""
+        return self._broken or self.stuck
 
     def health(self) -> str:
         """ "ok", or why no run can be done."""
@@ -177,7 +187,7 @@ class Runner:
             return "device lost"
         if self._draining:
             return "ending"
-        if (current := self._current) is not None and current.cancelled_for > STUCK_AFTER:
+        if self.stuck:
             return "stuck"
         return "ok" if self._thread.is_alive() else "stopped"
 

@@ -27,11 +27,16 @@ _PATIENT_STAGES = ("wait", "load")
 
 class Server(uvicorn.Server):
     """Serves an application. When it is told to end, the runs end at once, so that
-    their callers can have them done elsewhere."""
+    their callers can have them done elsewhere. It ends by itself when it can do no more
+    runs, as who watches it starts it anew sooner than it would be found unhealthy."""
 
     def __init__(self, config: uvicorn.Config, runner: Runner) -> None:
         super().__init__(config)
         self._runner = runner
+
+    async def on_tick(self, counter: int) -> bool:
+        """See uvicorn.Server, which asks here ten times a second whether to end."""
+        return await super().on_tick(counter) or self._runner.lost
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn.Server, which waits here for the answers that are being sent."""

@@ -22,7 +22,6 @@ class Settings:
     port: int
     models: Path
     family: str
-    # "" chooses a GPU where there is one.
     device: str
     # Bytes of the device that pipelines may take; None is nearly all.
     memory: int | None
@@ -36,7 +35,7 @@ class Settings:
 
 def read_settings(env: Mapping[str, str]) -> Settings:
     """Reads CUTROOM_ENGINE_ADDR (127.0.0.1:8090), CUTROOM_ENGINE_MODELS (models.yaml),
-    CUTROOM_ENGINE_DEVICE, CUTROOM_ENGINE_MEMORY, CUTROOM_ENGINE_WEIGHTS,
+    CUTROOM_ENGINE_DEVICE (cuda), CUTROOM_ENGINE_MEMORY, CUTROOM_ENGINE_WEIGHTS,
     CUTROOM_ENGINE_WEIGHTS_SOURCE, CUTROOM_ENGINE_SCRATCH and CUTROOM_FAMILY (gen)."""
     address = env.get("CUTROOM_ENGINE_ADDR") or "127.0.0.1:8090"
     found = re.fullmatch(r"(.*):([0-9]{1,5})", address)
@@ -48,8 +47,8 @@ def read_settings(env: Mapping[str, str]) -> Settings:
             memory = int(parse_bytes(env["CUTROOM_ENGINE_MEMORY"]))
         except ValueError as error:
             raise SettingError(f"CUTROOM_ENGINE_MEMORY: {error}") from error
-    device = env.get("CUTROOM_ENGINE_DEVICE", "")
-    if not re.fullmatch(r"|cpu|cuda(:[0-9]+)?", device):
+    device = env.get("CUTROOM_ENGINE_DEVICE") or "cuda"
+    if not re.fullmatch(r"cpu|cuda(:[0-9]+)?", device):
         raise SettingError(f"CUTROOM_ENGINE_DEVICE: {device!r} is neither cpu nor cuda")
     source = env.get("CUTROOM_ENGINE_WEIGHTS_SOURCE", "")
     if not re.fullmatch(r"|/.*|s3://[^/]+(/.*)?", source):

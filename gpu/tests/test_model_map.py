@@ -100,13 +100,8 @@ def test_a_map_that_is_not_there(tmp_path: Path) -> None:
 
 def test_settings_have_defaults() -> None:
     settings = read_settings({})
-    assert (settings.host, settings.port, settings.family, settings.memory, settings.scratch) == (
-        "127.0.0.1",
-        8090,
-        "gen",
-        None,
-        None,
-    )
+    assert (settings.host, settings.port, settings.family, settings.device) == ("127.0.0.1", 8090, "gen", "cuda")
+    assert (settings.memory, settings.scratch) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from cutroom_engine.residents import Residents
@@ -52,3 +55,28 @@ def test_what_cannot_be_loaded_leaves_the_rest_as_it_is() -> None:
     with pytest.raises(OSError, match="no weights"):
         kept.get("vace")
     assert kept.names() == ["edit"]
+
+
+def test_what_a_load_that_failed_has_left_is_let_go() -> None:
+    class Part:
+        """Refers to itself, as the parts of pipelines refer to each other."""
+
+        def __init__(self) -> None:
+            self.whole = self
+
+    left: list[weakref.ref[Part]] = []
+
+    def load(_: str, __: object) -> Inverter:
+        part = Part()
+        left.append(weakref.ref(part))
+        raise MemoryError
+
+    kept = Residents(model_map().pipelines, None, load)
+    gc.disable()
+    try:
+        with pytest.raises(MemoryError):
+            kept.get("edit")
+        kept.evict_all()
+        assert left[0]() is None
+    finally:
+        gc.enable()

@@ -6,6 +6,7 @@ import json
 import queue
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,14 +16,15 @@ import httpx2
 import pytest
 import uvicorn
 
+from cutroom_engine import runs
 from cutroom_engine.metrics import Metrics
-from cutroom_engine.pipeline import Pipeline
+from cutroom_engine.pipeline import DeviceLost, Pipeline
 from cutroom_engine.residents import Residents
 from cutroom_engine.runs import Runner
 from cutroom_engine.server import Server, create_app
 
 from .conftest import Ask, Clip, Inverter, model_map
-from .test_runs import Endless, Shelf
+from .test_runs import Endless, Failing, Shelf
 
 Serve = Callable[..., httpx2.Client]
 
@@ -166,6 +168,38 @@ def test_a_server_that_is_told_to_end_answers_its_runs(serve: Serve, servers: li
         *_, last = lines
     error = json.loads(last)["error"]
     assert ("about to end" in error["message"], error["retryable"]) == (True, True)
+
+
+def test_a_server_that_has_lost_its_device_ends(serve: Serve, clip: Clip, ask: Ask) -> None:
+    client = serve(lambda: Failing([DeviceLost("CUDA error: an illegal memory access was encountered")]))
+    error = lines_of(client, ask(clip()).model_dump())[-1]["error"]
+    assert (error["code"], error["retryable"]) == ("engine_error", True)
+    until_gone(client)
+
+
+def test_a_server_whose_run_does_not_end_ends(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "STUCK_AFTER", 0.1)
+    stepped: queue.Queue[None] = queue.Queue()
+    last: queue.Queue[None] = queue.Queue()
+    client = serve(lambda: Endless(stepped, last))
+    with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
+        lines = answer.iter_lines()  # the connection closes with it
+        next(lines)
+        stepped.get(timeout=60)
+    lines.close()
+    until_gone(client)
+    last.put(None)
+
+
+def until_gone(client: httpx2.Client) -> None:
+    """Waits until nothing listens any more."""
+    for _ in range(600):
+        try:
+            client.get("/healthz")
+        except httpx2.TransportError:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the server goes on")
 
 
 def test_metrics(serve: Serve, clip: Clip, ask: Ask) -> None:

@@ -144,17 +144,42 @@ def test_the_row_of_the_map_is_followed(weights: Path) -> None:
 
 def test_errors_of_the_device_are_told_apart(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = pipeline(weights, "WanPipeline")
-    for error, wanted in (
-        (torch.OutOfMemoryError("CUDA out of memory"), MemoryError),
-        (torch.AcceleratorError("CUDA error"), DeviceLost),
+    cudnn = RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")
+    for error, answers, wanted in (
+        (torch.OutOfMemoryError("CUDA out of memory"), True, MemoryError),
+        (torch.AcceleratorError("CUDA error: out of memory"), True, MemoryError),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True, MemoryError),
+        (torch.AcceleratorError("CUDA error: an illegal memory access was encountered"), False, DeviceLost),
+        (cudnn, False, DeviceLost),
+        (cudnn, True, RuntimeError),
     ):
 
         def fail(*_: Any, error: Exception = error, **__: Any) -> None:
             raise error
 
+        def synchronize(*_: Any, answers: bool = answers) -> None:
+            if not answers:
+                raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+
         monkeypatch.setattr(model._pipe.transformer, "forward", fail)
-        with pytest.raises(wanted):
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+        monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+        with pytest.raises(Exception) as raised:  # noqa: PT011  # the class is what is looked at
             model.run(shot("WanPipeline"), lambda _: None)
+        assert raised.type is wanted
+
+
+def test_a_run_that_ends_early_leaves_no_part_on_the_device(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = pipeline(weights, "WanPipeline", offload="model")
+    freed: list[None] = []
+    monkeypatch.setattr(model._pipe, "maybe_free_model_hooks", lambda: freed.append(None))
+
+    def stop(_: float) -> None:
+        raise RunCancelled
+
+    with pytest.raises(RunCancelled):
+        model.run(shot("WanPipeline"), stop)
+    assert len(freed) == 1
 
 
 def test_weights_that_are_not_there(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ..conftest import Ask, Clip
 from ..test_media import facts
 from .tiny import make_all
 
-Start = Callable[[], tuple[subprocess.Popen[bytes], httpx2.Client]]
+Start = Callable[..., tuple[subprocess.Popen[bytes], httpx2.Client]]
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +33,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(models: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[bytes]] = []
 
-    def begin() -> tuple[subprocess.Popen[bytes], httpx2.Client]:
+    def begin(program: tuple[str, ...] = ("-m", "cutroom_engine")) -> tuple[subprocess.Popen[bytes], httpx2.Client]:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             address = f"127.0.0.1:{listener.getsockname()[1]}"
         env = {"CUTROOM_ENGINE_MODELS": str(models), "CUTROOM_ENGINE_DEVICE": "cpu", "CUTROOM_ENGINE_ADDR": address}
-        process = subprocess.Popen([sys.executable, "-m", "cutroom_engine"], env=os.environ | env, cwd=Path(__file__).parents[2])
+        process = subprocess.Popen([sys.executable, *program], env=os.environ | env, cwd=Path(__file__).parents[2])
         started.append(process)
         client = httpx2.Client(base_url=f"http://{address}", timeout=300)
         for _ in range(600):
@@ -132,9 +132,35 @@ def test_a_server_that_was_killed_edits_the_same_again(client: httpx2.Client, st
     assert process.wait(60) in (0, -signal.SIGTERM)
 
 
+# The program, with a transformer that meets what a card meets that computes no more.
+_LOSES_ITS_DEVICE = """
+import sys
+import diffusers, torch
+from cutroom_engine.__main__ import main
+
+def forward(*_, **__):
+    raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+
+diffusers.WanTransformer3DModel.forward = forward
+sys.exit(main())
+"""
+
+
+def test_a_server_that_has_lost_its_device_asks_to_be_started_anew(start: Start, clip: Clip, ask: Ask) -> None:
+    process, client = start(("-c", _LOSES_ITS_DEVICE))
+    error = lines_of(client, ask(clip()).model_dump())[-1]["error"]
+    assert (error["code"], error["retryable"]) == ("engine_error", True)
+    assert process.wait(60) == os.EX_TEMPFAIL
+
+
 @pytest.mark.parametrize(
     ("variable", "says"),
-    [("CUTROOM_ENGINE_ADDR=here", "CUTROOM_ENGINE_ADDR"), ("CUTROOM_ENGINE_MODELS=/none.yaml", "/none.yaml: No such file")],
+    [
+        ("CUTROOM_ENGINE_ADDR=here", "CUTROOM_ENGINE_ADDR"),
+        ("CUTROOM_ENGINE_MODELS=/none.yaml", "/none.yaml: No such file"),
+        # No machine has so many; it never edits on the processor instead.
+        ("CUTROOM_ENGINE_DEVICE=cuda:99", "CUTROOM_ENGINE_DEVICE: cuda:99 cannot be used"),
+    ],
 )
 def test_a_wrong_setting_is_told_in_one_line(variable: str, says: str) -> None:
     name, value = variable.split("=")
