@@ -26,6 +26,12 @@ import (
 // catalogEvery is how often the catalog's file is looked at.
 const catalogEvery = 2 * time.Second
 
+// heapBallast is about how much garbage comes together at least before the
+// collector runs, in bytes. It runs whenever the heap has doubled, and that of a
+// gateway which holds next to nothing doubles every few hundred calls. A higher
+// GOGC would let a heap that is large already grow as many times over.
+const heapBallast = 16 << 20
+
 // inferenceFlags are the settings of the inference gateway.
 type inferenceFlags struct {
 	InferenceAddr      string `env:"CUTROOM_INFERENCE_ADDR" default:":8081" help:"Address of the inference gateway (${env})."`
@@ -44,6 +50,9 @@ type inference struct {
 	// file is what the catalog follows; its path is empty for the built-in one.
 	file   model.File
 	logger *slog.Logger
+	// ballast makes the heap larger by pages that nobody touches, so that they take
+	// addresses and no memory.
+	ballast []byte
 }
 
 // inferenceParts are what the gateway shares with the rest of the server.
@@ -67,7 +76,8 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	metrics := prometheus.New()
 	i := &inference{
 		listener: listener, catalog: parts.catalog, metrics: metrics, file: parts.file, logger: parts.logger,
-		writer: usage.NewWriter(usage.WriterConfig{Store: parts.db.Usage(), NewID: rand.Text, Logger: parts.logger}),
+		ballast: make([]byte, heapBallast),
+		writer:  usage.NewWriter(usage.WriterConfig{Store: parts.db.Usage(), NewID: rand.Text, Logger: parts.logger}),
 	}
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
