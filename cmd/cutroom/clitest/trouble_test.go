@@ -75,7 +75,7 @@ func TestExitCodes(t *testing.T) {
 		"nothing to say":          {s, []string{"chat"}, 2, "stdin"},
 		"a key that is refused":   {s, []string{"files"}, 3, "cutroom login"},
 		"something not allowed":   {s, []string{"token"}, 3, "permanent key"},
-		"no key":                  {keyless, []string{"quota"}, 3, "CUTROOM_API_KEY"},
+		"no key":                  {keyless, []string{"quota"}, 3, "where \"cutroom dev\" was started"},
 		"an unknown file":         {s, []string{"files", "get", "file_x"}, 4, "File not found"},
 		"one of too many":         {s, []string{"quota"}, 5, "2m0s"},
 		"a job that failed":       {s, []string{"jobs", "watch", "job_1"}, 6, "It took too long"},

@@ -37,6 +37,9 @@ func (e *UsageError) Error() string { return e.Message }
 type KeyError struct{ URL string }
 
 func (e *KeyError) Error() string {
+	if IsLocal(e.URL) {
+		return fmt.Sprintf("no key is known for %s: run this where \"cutroom dev\" was started, which keeps one in .cutroom, or set CUTROOM_DATA to its data folder, or CUTROOM_API_KEY", e.URL)
+	}
 	return fmt.Sprintf("no key is known for %s: run \"cutroom login\", or set CUTROOM_API_KEY", e.URL)
 }
 
