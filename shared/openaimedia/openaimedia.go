@@ -68,14 +68,23 @@ func New(c Config) (*Engine, error) {
 	if e.pollEvery == 0 {
 		e.pollEvery = defaultPollEvery
 	}
-	for base, into := range map[string]*string{c.Videos: &e.videos, c.Images: &e.images} {
-		u, err := url.Parse(base)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-			return nil, fmt.Errorf("%q is no http or https URL", base)
-		}
-		*into = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1"
+	var err error
+	if e.videos, err = callsBegin(c.Videos); err != nil {
+		return nil, err
+	}
+	if e.images, err = callsBegin(c.Images); err != nil {
+		return nil, err
 	}
 	return e, nil
+}
+
+// callsBegin gives what the URLs of a server's calls begin with.
+func callsBegin(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%q is no http or https URL", base)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1", nil
 }
 
 // Run edits as [engine.Engine] says. The stages are "generate" and "finish". When

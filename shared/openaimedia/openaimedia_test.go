@@ -105,6 +105,12 @@ func (u *upstream) called() []string {
 
 func serve(t *testing.T, answers map[string][]answer) (*openaimedia.Engine, *upstream) {
 	t.Helper()
+	return serveAt(t, "", "", answers)
+}
+
+// serveAt is serve, with what stands behind the server's address in its two URLs.
+func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (*openaimedia.Engine, *upstream) {
+	t.Helper()
 	found, err := tools()
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +118,9 @@ func serve(t *testing.T, answers map[string][]answer) (*openaimedia.Engine, *ups
 	u := &upstream{t: t, answers: answers}
 	server := httptest.NewServer(u)
 	t.Cleanup(server.Close)
-	e, err := openaimedia.New(openaimedia.Config{Videos: server.URL, Images: server.URL + "/v1/", Key: "secret", Runner: found, PollEvery: time.Millisecond})
+	e, err := openaimedia.New(openaimedia.Config{
+		Videos: server.URL + videos, Images: server.URL + images, Key: "secret", Runner: found, PollEvery: time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,9 +334,15 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%q is taken for a URL", wrong)
 		}
 	}
-	for _, right := range []string{"http://a:8091", "https://a/v1", "https://a/v1/"} {
-		if _, err := openaimedia.New(openaimedia.Config{Videos: right, Images: right}); err != nil {
-			t.Errorf("%q is refused: %v", right, err)
+	for _, right := range [][2]string{{"", ""}, {"/", "/"}, {"/v1", "/v1/"}, {"/v1", "/v1"}} {
+		e, u := serveAt(t, right[0], right[1], nil)
+		for _, kind := range []model.Kind{model.Edit, model.Image} {
+			if err := e.Run(t.Context(), newSpec(t, kind), func(engine.Progress) {}); err == nil {
+				t.Errorf("%q: an edit that was refused succeeded", right)
+			}
+		}
+		if got := u.called(); !slices.Equal(got, []string{create, edits}) {
+			t.Errorf("%q: the server was asked for %q", right, got)
 		}
 	}
 }
