@@ -67,6 +67,9 @@ tools=$!
 took "go vet" released vet ./...
 took "tools of the tests, the rest" finished tools.log "$tools"
 tools=''
+# The program that many packages test is linked once: see programtest.Folder.
+export TEST_PROGRAMS="$PWD/test-output/programs"
+took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
 # The deploy's tests wait for a local AWS more than they work, those of programs for
 # the programs, and those of the engine server for its clients: they go on beside the
 # others, so that two processors are kept busy to the end. go vet has been.

@@ -4,6 +4,7 @@ package programtest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,9 +14,16 @@ import (
 	"testing"
 )
 
+// Folder gives the folder that programs are built into: the one that the variable
+// TEST_PROGRAMS names, else the caller's own. Go does not link a program anew that
+// lies there as it would become, so that many packages that test it link it once.
+func Folder(own string) string {
+	return cmp.Or(os.Getenv("TEST_PROGRAMS"), own)
+}
+
 // Main builds the program of a package, such as "cutroom/cmd/worker", runs the
 // tests, and gives the exit code for os.Exit. Program is then the program's path;
-// it is gone after the tests.
+// it is gone after the tests, unless Folder keeps it.
 func Main(m *testing.M, pkg string, program *string) int {
 	folder, err := os.MkdirTemp("", path.Base(pkg)+"-test-")
 	if err != nil {
@@ -23,7 +31,7 @@ func Main(m *testing.M, pkg string, program *string) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	*program = filepath.Join(folder, path.Base(pkg))
+	*program = filepath.Join(Folder(folder), path.Base(pkg))
 	if out, err := exec.Command("go", "build", "-o", *program, pkg).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build %s: %v\n%s", pkg, err, out)
 		return 1

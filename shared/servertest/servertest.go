@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"cutroom/shared/programtest"
 )
 
 // Key is the development key of every server that Start and Launch begin.
@@ -21,9 +23,9 @@ const Key = "ck_servertest"
 // Program is the path of the built command.
 type Program string
 
-// Build builds the command into the folder.
+// Build builds the command into the folder, or where programtest.Folder keeps it.
 func Build(ctx context.Context, folder string) (Program, error) {
-	path := filepath.Join(folder, "cutroom")
+	path := filepath.Join(programtest.Folder(folder), "cutroom")
 	build := exec.CommandContext(ctx, "go", "build", "-o", path, "cutroom/cmd/cutroom")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program: %w\n%s", err, out)
