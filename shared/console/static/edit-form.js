@@ -162,6 +162,8 @@ export class Form {
 
   complain(missing) {
     this.problem.textContent = missing.message;
+    // On a phone the form's end is a screen below where a file is chosen.
+    this.problem.scrollIntoView({ block: "nearest" });
     missing.control?.focus();
   }
 }

@@ -93,6 +93,9 @@ export async function image(visit) {
   await person.fits("the empty page");
   await drop(page, ".stage", "reference.jpg", "image/jpeg");
   equal(await page.getByLabel("Model").inputValue(), "gen-image-2", "an image chooses the model");
+  await drop(page, ".stage", "reference.jpg", "image/heic");
+  const told = await page.locator("#form-problem").boundingBox(), bar = await page.getByRole("navigation", { name: "Pages" }).boundingBox();
+  check(told.y > 0 && told.y + told.height <= bar.y, `what is wrong is in view, but is at ${told.y}`);
   await drop(page, "#prompt", "garment.png", "image/png");
   await page.getByRole("img", { name: "The reference image" }).waitFor();
   await page.getByRole("button", { name: "pencil sketch" }).click();
