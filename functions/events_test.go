@@ -61,7 +61,10 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	w.happened(t)
-	w.metered(t)
+	// Three completions, in two forms each, are metered when their answers have ended.
+	if metered := w.metered(t); metered.Requests != 6 || metered.CompletionTokens == 0 {
+		t.Errorf("metered: %+v", metered)
+	}
 }
 
 // answers gives a function one event and judges its answer.
