@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestFunctionsHaveTheirTimeAndNoMore(t *testing.T) {
-	made := synthesize(t, map[string]any{"watch": "off"})
+	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
 	// The functions that stream have as long as API Gateway lets them stream, the
 	// synchronous ones as their wait takes, all others as an answer may take that
 	// is buffered.
@@ -50,7 +50,7 @@ func TestFunctionsHaveTheirTimeAndNoMore(t *testing.T) {
 }
 
 func TestFunctionsAreToldNoMoreThanTheyNeed(t *testing.T) {
-	made := synthesize(t, map[string]any{"watch": "off"})
+	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
 		variables := at(f.Properties, "Environment", "Variables").(map[string]any)

@@ -41,7 +41,7 @@ func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 
 func synthesizeGPU(t *testing.T, context map[string]any) template {
 	t.Helper()
-	return parse(t, describeGPU(t, context).Stack)
+	return once(t, fmt.Sprint("GPUs ", context), func() awscdk.Stack { return describeGPU(t, context).Stack })
 }
 
 // only gives the one resource of a type.
@@ -416,6 +416,7 @@ func TestWeightsAreReadWhereTheyAre(t *testing.T) {
 }
 
 func TestRulesOfAwsSolutionsOnGPUs(t *testing.T) {
+	folder := t.TempDir()
 	for name, context := range map[string]map[string]any{
 		"spot": {"gpu.spot": "true", "gpu.onDemand": "1", "tracing": "on"},
 		"warm": {
@@ -426,7 +427,7 @@ func TestRulesOfAwsSolutionsOnGPUs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := describeGPU(t, context)
 			awscdk.Aspects_Of(s.Stack).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{Verbose: jsii.Bool(true)}), nil)
-			lint(t, s.stack)
+			write(t, s.Stack, filepath.Join(folder, name+".json"))
 			found := assertions.Annotations_FromStack(s.Stack)
 			rule := assertions.Match_StringLikeRegexp(jsii.String("AwsSolutions-.*"))
 			for _, message := range append(*found.FindError(jsii.String("*"), rule), *found.FindWarning(jsii.String("*"), rule)...) {
@@ -434,4 +435,5 @@ func TestRulesOfAwsSolutionsOnGPUs(t *testing.T) {
 			}
 		})
 	}
+	lint(t, folder)
 }

@@ -82,9 +82,29 @@ type template struct {
 	resources map[string]resource
 }
 
+// templates are those that were synthesized, by stack and what was chosen for it: each
+// takes about a second of a processor, and tests of different things look at the same.
+var templates = map[string]template{}
+
+// synthesize gives the template of the stack under some context. Tests share it, so
+// that they do not change it, and do not run in parallel.
 func synthesize(t *testing.T, context map[string]any) template {
 	t.Helper()
-	return parse(t, describe(t, context).Stack)
+	o, err := readOptions(context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return once(t, fmt.Sprintf("service %+v", o), func() awscdk.Stack { return describe(t, context).Stack })
+}
+
+// once gives the template of a key, of a stack that is described when it is first
+// asked for.
+func once(t *testing.T, key string, describe func() awscdk.Stack) template {
+	t.Helper()
+	if _, ok := templates[key]; !ok {
+		templates[key] = parse(t, describe())
+	}
+	return templates[key]
 }
 
 func parse(t *testing.T, stack awscdk.Stack) template {
