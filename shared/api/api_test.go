@@ -49,8 +49,8 @@ type setup struct {
 	stall     time.Duration
 	pending   int
 	// rate limits the requests of an account.
-	rate     limit.Rate
-	origins  httpserver.Origins
+	rate    limit.Rate
+	origins httpserver.Origins
 	// stopping and draining end when the service stops, and leaves.
 	stopping, draining context.Context
 	// imageWait and videoWait are those of synchronous calls.

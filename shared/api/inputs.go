@@ -47,7 +47,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	}
 	kind, known := media.Sniff(head)
 	if !known || !accepts(p.field, kind) {
-		wrong := wrongKind(p.name, p.field.Type)
+		wrong := wrongKind(p.name, p.field)
 		return nil, &wrong, nil
 	}
 
@@ -85,7 +85,7 @@ func (in *inputs) refer(ctx context.Context, field *model.Field, name, reference
 	case err != nil:
 		return nil, nil, fmt.Errorf("read a referenced file: %w", err)
 	case !known || !accepts(field, kind):
-		wrong := wrongKind(name, field.Type)
+		wrong := wrongKind(name, field)
 		wrong.Input = reference
 		return nil, &wrong, nil
 	}

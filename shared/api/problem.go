@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"cutroom/shared/media"
 	"cutroom/shared/model"
 )
 
@@ -120,12 +121,14 @@ func sequence(words []string, conjunction string) string {
 	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
 }
 
-func wrongKind(field string, want model.FieldType) problem {
+// wrongKind says which kinds of files the field takes.
+func wrongKind(name string, field *model.Field) problem {
 	article := "a"
-	if want == model.ImageFile {
+	if field.Type == model.ImageFile {
 		article = "an"
 	}
-	return valueProblem(field, nil, fmt.Sprintf("The file is not %s %s of a kind that is accepted.", article, want))
+	kinds := media.Names(func(kind media.Type) bool { return accepts(field, kind) })
+	return valueProblem(name, nil, fmt.Sprintf("The file is not %s %s of a kind that is accepted: %s.", article, field.Type, sequence(kinds, "or")))
 }
 
 func fileTooLarge(field string, most int64) problem {

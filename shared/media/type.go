@@ -1,5 +1,7 @@
 package media
 
+import "strings"
+
 // Type is a kind of file that the service accepts.
 type Type struct {
 	// MIME is the media type, such as "video/mp4".
@@ -31,6 +33,17 @@ var types = []Type{
 	{MIME: "image/avif", Extension: ".avif", Image: true},
 	{MIME: "image/bmp", Extension: ".bmp", Image: true},
 	{MIME: "image/tiff", Extension: ".tif", Image: true},
+}
+
+// Names gives what people call the types that are wanted, such as "MP4".
+func Names(wanted func(Type) bool) []string {
+	var names []string
+	for _, t := range types {
+		if wanted(t) {
+			names = append(names, strings.ToUpper(t.Extension[1:]))
+		}
+	}
+	return names
 }
 
 // Find gives the type with the MIME type.
