@@ -37,6 +37,8 @@ type body struct {
 // newBody wraps the body of a request; nil when it has none.
 func newBody(r *http.Request, controller *http.ResponseController, stall time.Duration) *body {
 	if r.Body == nil || r.Body == http.NoBody {
+		// The server watches the connection for its end, which a limit would be.
+		controller.SetReadDeadline(time.Time{})
 		return nil
 	}
 	b := &body{

@@ -89,6 +89,7 @@ type Server struct {
 
 // New makes a server; it serves nothing yet.
 func New(c Config) *Server {
+	c = c.withDefaults()
 	base, cut := context.WithCancelCause(context.Background())
 	s := &Server{cut: cut, active: active{none: make(chan struct{})}}
 	handler := Handler(c)
@@ -100,9 +101,12 @@ func New(c Config) *Server {
 			defer s.active.end()
 			handler.ServeHTTP(w, r)
 		}),
-		// Neither a read nor a write timeout: each would be one for a whole
-		// transfer. Handler sets a limit for every step instead.
-		ReadHeaderTimeout:            headerTime,
+		ReadHeaderTimeout: headerTime,
+		// This bounds only what net/http refuses without asking Handler, such as an
+		// unknown expectation, and then reads to its end. Handler lifts it, and
+		// sets a limit for every step instead, as this and a write timeout would be
+		// limits for whole transfers.
+		ReadTimeout:                  c.Stall,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true,

@@ -28,6 +28,26 @@ var refuse = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, body)
 })
 
+// A request that net/http refuses by itself, for an expectation that nobody knows,
+// holds its connection no longer than any other whose body does not come.
+func TestARefusedExpectationEnds(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: 50 * time.Millisecond})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	// The second request is there before the first is answered.
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: more\r\n\r\n")
+	answer, err := io.ReadAll(conn)
+	if err != nil || !strings.Contains(string(answer), "HTTP/1.1 417 ") {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
+
 // A refusal reaches a client that sends all of its request before it reads.
 func TestARefusalReachesAClientThatIsStillSending(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse})
