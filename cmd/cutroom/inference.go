@@ -84,7 +84,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
 		Embedded: modelserver.New(modelserver.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
 		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(c.MetricsKey), Origins: c.Origins, Trailers: true,
-		Now: time.Now, Random: mathrand.Float64, NewID: rand.Text, Logger: parts.logger,
+		Now: time.Now, Random: mathrand.Float64, Logger: parts.logger,
 	})
 	metrics.Watch(i.gateway.Health)
 	i.http = httpserver.New(httpserver.Config{

@@ -46,7 +46,7 @@ func inference() (http.Handler, lambdahttp.Form, error) {
 		Secrets:  secretsmanager.NewUpstreams(config, gateway.LocalSecrets{}),
 		Embedded: modelserver.New(modelserver.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
 		Observer: cloudwatch.New(os.Stdout, time.Now, logger), Origins: env.Origins(),
-		Now: time.Now, Random: mathrand.Float64, NewID: rand.Text, Tracer: tracer, Logger: logger,
+		Now: time.Now, Random: mathrand.Float64, Tracer: tracer, Logger: logger,
 	}
 	if err := env.Err(); err != nil {
 		return nil, 0, err

@@ -71,8 +71,6 @@ type Config struct {
 	Now   func() time.Time
 	// Random draws from 0 up to 1, to choose among upstreams.
 	Random func() float64
-	// NewID makes an id that no other record of usage has.
-	NewID  func() string
 	Logger *slog.Logger
 }
 

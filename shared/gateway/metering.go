@@ -10,7 +10,7 @@ import (
 // and write it soon after; where a process can be frozen once it has answered
 // it writes before it returns.
 type Meter interface {
-	// Record takes what one completion has used. It is called before the answer
+	// Record takes what one completion has used, and gives it an id. It is called before the answer
 	// ends, also when the caller has left. The context outlives the caller and has
 	// no limit: who calls a store that may hang sets one.
 	Record(ctx context.Context, record usage.Record) error

@@ -111,13 +111,12 @@ func newWorld(t testing.TB, s setup) *world {
 		s.secrets = gateway.LocalSecrets{}
 	}
 	logger := slog.New(slog.NewJSONHandler(w.log, nil))
-	var ids atomic.Int64
 	w.gateway = gateway.New(gateway.Config{
 		Catalog:       w.catalog.Load,
 		Authenticator: credential.NewAuthenticator(db.Keys(), credential.Tiers{credential.DefaultTier: s.tier}, w.now),
 		Limiter:       limit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{}, Secrets: s.secrets,
 		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer, Ready: s.ready,
-		Now: w.now, Random: s.random, NewID: func() string { return fmt.Sprint("record-", ids.Add(1)) }, Logger: logger,
+		Now: w.now, Random: s.random, Logger: logger,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -38,17 +38,39 @@ func (s surfaces) collectors() []prometheus.Collector {
 }
 
 // Surface gives what counts the requests of an HTTP surface, such as "media".
-func (m *Metrics) Surface(name string) httpserver.Observer { return surface{name, m.surfaces} }
+func (m *Metrics) Surface(name string) httpserver.Observer {
+	return surface{newSeries(func(a answered) answeredSeries {
+		return answeredSeries{
+			requests: m.surfaces.requests.WithLabelValues(name, a.method, a.route, strconv.Itoa(a.status)),
+			duration: m.surfaces.duration.WithLabelValues(name, a.route),
+			received: m.surfaces.received.WithLabelValues(name, a.route),
+			sent:     m.surfaces.sent.WithLabelValues(name, a.route),
+		}
+	})}
+}
 
 type surface struct {
-	name string
-	surfaces
+	series *series[answered, answeredSeries]
+}
+
+// answered is what the series of a request are told by.
+type answered struct {
+	method, route string
+	status        int
+}
+
+type answeredSeries struct {
+	requests prometheus.Counter
+	duration prometheus.Observer
+	received prometheus.Counter
+	sent     prometheus.Counter
 }
 
 // Answered counts a request.
 func (s surface) Answered(a httpserver.Answer) {
-	s.requests.WithLabelValues(s.name, a.Method, a.Route, strconv.Itoa(a.Status)).Inc()
-	s.duration.WithLabelValues(s.name, a.Route).Observe(a.Duration.Seconds())
-	s.received.WithLabelValues(s.name, a.Route).Add(float64(a.Received))
-	s.sent.WithLabelValues(s.name, a.Route).Add(float64(a.Sent))
+	of := s.series.of(answered{a.Method, a.Route, a.Status})
+	of.requests.Inc()
+	of.duration.Observe(a.Duration.Seconds())
+	of.received.Add(float64(a.Received))
+	of.sent.Add(float64(a.Sent))
 }
