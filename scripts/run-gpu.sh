@@ -1,13 +1,17 @@
 #!/bin/sh
-# run-gpu.sh MODELS: serves the pipelines of the model map by the engine server on
-# this machine's GPU, and everything of `cutroom dev` with it. Both end together.
+# run-gpu.sh MODELS: serves the pipelines of the model map by an engine server on
+# each GPU of this machine, and everything of `cutroom dev` with them. All end
+# together.
 #
-# ENGINE_PORT is the port of the engine server (8090), on this machine alone. The
-# settings of either may be set as well: see docs/gpu.md.
+# GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi
+# lists), ENGINE_PORT is the port of the first engine server (8090), on this machine
+# alone; the others have the next ones. The settings of either program may be set as
+# well: see docs/gpu.md.
 set -eu
 cd "$(dirname "$0")/.."
 models=${1:-gpu/models.yaml}
-address=127.0.0.1:${ENGINE_PORT:-8090}
+port=${ENGINE_PORT:-8090}
+gpus=${GPUS:-${CUDA_VISIBLE_DEVICES:-$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null || true)}}
 if [ ! -f "$models" ]; then
 	echo "Say which pipelines serve the models: make run-gpu MODELS=path/to/models.yaml (see docs/gpu.md)" >&2
 	exit 1
@@ -15,12 +19,14 @@ fi
 models=$(cd "$(dirname "$models")" && pwd)/$(basename "$models")
 
 folder=$(mktemp -d)
-server=
+servers=
 end() {
-	if [ -n "$server" ]; then
+	for server in $servers; do
 		kill "$server" 2>/dev/null || true
-		wait "$server" 2>/dev/null || true
-	fi
+	done
+	for server in $servers; do
+		wait "$server" || true
+	done
 	rm -rf "$folder"
 }
 trap end EXIT
@@ -29,14 +35,17 @@ trap : INT
 trap 'exit 143' TERM
 
 python=$PWD/.tools/gpu/bin/python
-# serve runs the engine server, and another one when it has lost the GPU (75) or was
-# ended by a signal other than those that people send, such as by the system when
-# memory ran out.
+# serve ADDRESS [GPU] runs an engine server, and another one when it has lost the
+# GPU (75) or was ended by a signal other than those that people send, such as by the
+# system when memory ran out.
 serve() {
 	trap 'kill "$engine" 2>/dev/null; wait "$engine"; exit' TERM
+	export CUTROOM_ENGINE_ADDR="$1" CUTROOM_ENGINE_MODELS="$models"
+	# A server that sees its own alone takes no memory on another.
+	[ -z "${2:-}" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES="$2"
 	cd gpu
 	while :; do
-		CUTROOM_ENGINE_ADDR=$address CUTROOM_ENGINE_MODELS=$models "$python" -m cutroom_engine &
+		"$python" -m cutroom_engine &
 		engine=$!
 		status=0
 		wait "$engine" || status=$?
@@ -47,10 +56,29 @@ serve() {
 		sleep 1
 	done
 }
-serve &
-server=$!
-until curl -sf -o "$folder/health" "http://$address/healthz"; do
-	kill -0 "$server" 2>/dev/null || exit 1 # it has said why
-	sleep 0.2
+
+addresses=
+# start ADDRESS [GPU] starts an engine server.
+start() {
+	serve "$@" &
+	servers="$servers $!"
+	addresses="$addresses${addresses:+,}http://$1"
+}
+# A device that was set is one; without any, the server says what is missing.
+if [ -n "${CUTROOM_ENGINE_DEVICE:-}" ] || [ -z "$gpus" ]; then
+	start "127.0.0.1:$port"
+else
+	for gpu in $(echo "$gpus" | tr , ' '); do
+		start "127.0.0.1:$port" "$gpu"
+		port=$((port + 1))
+	done
+fi
+for address in $(echo "$addresses" | tr , ' '); do
+	until curl -sf -o "$folder/health" "$address/healthz"; do
+		for server in $servers; do
+			kill -0 "$server" 2>/dev/null || exit 1 # it has said why
+		done
+		sleep 0.2
+	done
 done
-CUTROOM_ENGINE=http://$address bin/cutroom dev
+CUTROOM_ENGINE=$addresses bin/cutroom dev

@@ -1,10 +1,15 @@
 package main_test
 
 import (
+	"context"
+	"net/http"
 	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"cutroom/shared/engine"
 	"cutroom/shared/ffmpeg"
 	"cutroom/shared/model"
 	"cutroom/shared/preview"
@@ -12,17 +17,23 @@ import (
 	"cutroom/shared/servertest"
 )
 
-// TestEngineServer goes the whole path with an engine server beside the program:
-// HTTP in, a worker, another program's edit, a video out.
-func TestEngineServer(t *testing.T) {
+// newPreview makes the preview engine.
+func newPreview(t *testing.T) engine.Engine {
+	t.Helper()
 	tools, err := ffmpeg.Find(t.Context(), model.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := httptest.NewServer(remotetest.Handler(preview.New(tools)))
-	defer engine.Close()
+	return preview.New(tools)
+}
+
+// TestEngineServer goes the whole path with an engine server beside the program:
+// HTTP in, a worker, another program's edit, a video out.
+func TestEngineServer(t *testing.T) {
+	server := httptest.NewServer(remotetest.Handler(newPreview(t)))
+	defer server.Close()
 	ctx := bounded(t)
-	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+engine.URL).Client()
+	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+server.URL).Client()
 	job, err := client.Submit(ctx, "gen-2.5", servertest.Form{servertest.File("data", "clip.mp4", fixtures.tiny), servertest.Text("prompt", "winter")})
 	if err != nil {
 		t.Fatal(err)
@@ -48,8 +59,55 @@ func TestEngineServer(t *testing.T) {
 	}
 
 	// Without its server the service stands.
-	engine.Close()
+	server.Close()
 	if health, err := client.Get(ctx, "/healthz"); err != nil || health.Status != 200 {
 		t.Errorf("without an engine server the health is %d, %v", health.Status, err)
 	}
+}
+
+// together is an engine whose runs wait for each other before they edit.
+type together struct {
+	engine.Engine
+	all *sync.WaitGroup
+}
+
+func (e together) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+	e.all.Done()
+	e.all.Wait()
+	return e.Engine.Run(ctx, spec, progress)
+}
+
+// TestEngineServers has two engine servers, as on a machine with two GPUs: each has
+// a job at the same time, and the second goes on without the first.
+func TestEngineServers(t *testing.T) {
+	edits := newPreview(t)
+	var both sync.WaitGroup
+	both.Add(2)
+	var once [2]atomic.Bool
+	var servers [2]*httptest.Server
+	for i := range servers {
+		first := remotetest.Handler(together{edits, &both})
+		then := remotetest.Handler(edits)
+		servers[i] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/runs" && once[i].CompareAndSwap(false, true) {
+				first.ServeHTTP(w, r)
+				return
+			}
+			then.ServeHTTP(w, r)
+		}))
+		defer servers[i].Close()
+	}
+	ctx := bounded(t)
+	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+servers[0].URL+","+servers[1].URL).Client()
+	ends := func(id string) {
+		t.Helper()
+		if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+			t.Fatalf("the job ended as %+v, %v", job, err)
+		}
+	}
+	one, two := submit(ctx, t, client, fixtures.tiny), submit(ctx, t, client, fixtures.tiny)
+	ends(one)
+	ends(two)
+	servers[0].Close()
+	ends(submit(ctx, t, client, fixtures.tiny))
 }

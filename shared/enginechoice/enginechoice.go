@@ -23,9 +23,9 @@ const openAI = "openai:"
 
 // Config is what the choice is made by.
 type Config struct {
-	// Setting is CUTROOM_ENGINE: "preview" or nothing, the URL of an engine server,
-	// or "openai:" and the URL of a server with the OpenAI interface; after a comma
-	// there may be another one, for images.
+	// Setting is CUTROOM_ENGINE: "preview" or nothing; the URLs of engine servers,
+	// with commas between them; or "openai:" and the URL of a server with the OpenAI
+	// interface, and after a comma another one, for images.
 	Setting string
 	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface.
 	Key   string
@@ -53,12 +53,19 @@ func New(c Config) (engine.Engine, error) {
 		}
 		return servers, nil
 	}
-	server, err := remote.New(remote.Config{URL: c.Setting})
-	if err != nil {
-		return nil, fmt.Errorf("CUTROOM_ENGINE: %q is neither %s nor the URL of an engine server, such as http://127.0.0.1:8090, nor %sURL", c.Setting, Preview, openAI)
+	var servers []remote.Config
+	for _, url := range serversOf(c.Setting) {
+		servers = append(servers, remote.Config{URL: url})
 	}
-	return server, nil
+	pool, err := remote.NewPool(servers...)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_ENGINE: %w; it may be %s, or URLs of engine servers with commas between them, or %sURL", err, Preview, openAI)
+	}
+	return pool, nil
 }
+
+// serversOf gives the URLs of a setting that names engine servers.
+func serversOf(setting string) []string { return strings.Split(setting, ",") }
 
 // Health gives what returns nil while the engine takes runs; nil for an engine that
 // always does, or of which nobody can tell.
@@ -74,10 +81,13 @@ func IsPreview(setting string) bool { return setting == "" || setting == Preview
 
 // Slots is how many jobs of a lane a worker has in hand at once, where nobody says
 // otherwise: half of the processors, as an edit of the preview engine keeps about
-// two of them busy; one with an engine server, which does one after the other.
+// two of them busy; one for each engine server, which does one after the other.
 func Slots(setting string) int {
-	if IsPreview(setting) {
+	switch {
+	case IsPreview(setting):
 		return max(1, runtime.NumCPU()/2)
+	case strings.HasPrefix(setting, openAI):
+		return 1
 	}
-	return 1
+	return len(serversOf(setting))
 }

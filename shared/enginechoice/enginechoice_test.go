@@ -13,11 +13,14 @@ func TestChoices(t *testing.T) {
 	for _, c := range []struct{ setting, key, want, err string }{
 		{"", "", "*preview.Engine", ""},
 		{"preview", "", "*preview.Engine", ""},
-		{"http://127.0.0.1:8090", "", "*remote.Engine", ""},
+		{"http://127.0.0.1:8090", "", "*remote.Pool", ""},
+		{"http://127.0.0.1:8090,http://127.0.0.1:8091", "", "*remote.Pool", ""},
 		{"openai:http://127.0.0.1:8091", "", "*openaimedia.Engine", ""},
 		{"openai:https://a.example/v1,http://b:8092", "secret", "*openaimedia.Engine", ""},
 		{"Preview", "", "", "CUTROOM_ENGINE: "},
 		{"https://127.0.0.1:8090", "", "", "CUTROOM_ENGINE: "},
+		{"http://127.0.0.1:8090,", "", "", "CUTROOM_ENGINE: "},
+		{"http://127.0.0.1:8090,http://127.0.0.1:8090", "", "", "CUTROOM_ENGINE: "},
 		{"openai:", "", "", "CUTROOM_ENGINE: "},
 		{"openai:http://a,", "", "", "CUTROOM_ENGINE: "},
 		{"preview", "secret", "", "CUTROOM_ENGINE_KEY: "},
@@ -37,7 +40,14 @@ func TestChoices(t *testing.T) {
 }
 
 func TestSlots(t *testing.T) {
-	if enginechoice.Slots("") < 1 || enginechoice.Slots("http://127.0.0.1:8090") != 1 || enginechoice.Slots("openai:http://a") != 1 {
-		t.Error("a server of an engine gets other than one job of a lane at once")
+	if n := enginechoice.Slots(""); n < 1 {
+		t.Errorf("the preview engine gets %d jobs of a lane at once", n)
+	}
+	for setting, want := range map[string]int{
+		"http://127.0.0.1:8090": 1, "http://127.0.0.1:8090,http://127.0.0.1:8091,http://127.0.0.1:8092": 3, "openai:http://a,http://b": 1,
+	} {
+		if n := enginechoice.Slots(setting); n != want {
+			t.Errorf("%s gets %d jobs of a lane at once, want %d", setting, n, want)
+		}
 	}
 }
