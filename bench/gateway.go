@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,35 +50,76 @@ func (b *bench) gateway(ctx context.Context) error {
 		return err
 	}
 	defer upstream.close()
-	nginx, err := startNginx(ctx, filepath.Join(b.folder, "nginx"), upstream.address())
+	if err := b.gatewayLatencies(ctx, upstream); err != nil {
+		return err
+	}
+	proxies, err := b.startProxies(ctx, upstream)
 	if err != nil {
 		return err
 	}
-	defer nginx.stop()
-	catalog, err := b.gatewayCatalog(upstream.address())
+	defer proxies.stop()
+	if err := b.gatewayThroughput(ctx, proxies.targets[1:]); err != nil {
+		return err
+	}
+	return b.gatewayStreams(ctx, proxies.server, upstream, proxies.targets[2])
+}
+
+// gatewayLatencies has the client and the model server on one processor and the
+// proxies on another. Left to the system, nginx is now and then on that of the
+// client, where a call takes it a quarter of the time, and the ratio would tell
+// which of the two it was.
+func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (err error) {
+	if runtime.NumCPU() < 2 {
+		return errors.New("two processors are needed")
+	}
+	if err := useProcessor(1); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, useProcessors()) }()
+	proxies, err := b.startProxies(ctx, upstream)
 	if err != nil {
 		return err
+	}
+	defer proxies.stop()
+	if err := useProcessor(0); err != nil {
+		return err
+	}
+	if err := b.gatewayLatency(ctx, proxies.targets, "whole", "gateway, added latency p50, one caller"); err != nil {
+		return err
+	}
+	return b.gatewayLatency(ctx, proxies.targets, "stream", "gateway, added time to first byte of a stream")
+}
+
+// proxies are nginx and the gateway in front of the model server.
+type proxies struct {
+	server *servertest.Server
+	// targets are the model server itself, nginx and the gateway.
+	targets []target
+	stop    func()
+}
+
+func (b *bench) startProxies(ctx context.Context, upstream *modelServer) (proxies, error) {
+	catalog, err := b.gatewayCatalog(upstream.address())
+	if err != nil {
+		return proxies{}, err
+	}
+	nginx, err := startNginx(ctx, filepath.Join(b.folder, "nginx"), upstream.address())
+	if err != nil {
+		return proxies{}, err
 	}
 	server, stop, err := b.serve(ctx, "gateway", "CUTROOM_CATALOG="+catalog, "CUTROOM_LOG_LEVEL=warn")
 	if err != nil {
-		return err
+		nginx.stop()
+		return proxies{}, err
 	}
-	defer stop()
-	targets := []target{
+	return proxies{server, []target{
 		{"direct", upstream.address(), 0},
 		{"nginx", nginx.address, nginx.worker},
 		{"gateway", strings.TrimPrefix(server.InferenceURL(), "http://"), server.PID()},
-	}
-	if err := b.gatewayLatency(ctx, targets, "whole", "gateway, added latency p50, one caller"); err != nil {
-		return err
-	}
-	if err := b.gatewayLatency(ctx, targets, "stream", "gateway, added time to first byte of a stream"); err != nil {
-		return err
-	}
-	if err := b.gatewayThroughput(ctx, targets[1:]); err != nil {
-		return err
-	}
-	return b.gatewayStreams(ctx, server, upstream, targets[2])
+	}, func() {
+		stop()
+		nginx.stop()
+	}}, nil
 }
 
 // target is where calls go.

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// useProcessor confines this process, and those that it starts from now on, to one
+// processor.
+func useProcessor(n int) error {
+	var one unix.CPUSet
+	one.Set(n)
+	return runOn(&one)
+}
+
+// useProcessors lets this process, and those that it starts from now on, run on all
+// processors again.
+func useProcessors() error {
+	var all unix.CPUSet
+	for n := range runtime.NumCPU() {
+		all.Set(n)
+	}
+	return runOn(&all)
+}
+
+// runOn sets the processors of every thread of this process. A thread has those of
+// the thread that makes it; the second time is for one that was made meanwhile.
+func runOn(processors *unix.CPUSet) error {
+	for range 2 {
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		for _, thread := range threads {
+			id, err := strconv.Atoi(thread.Name())
+			if err != nil {
+				return err
+			}
+			if err := unix.SchedSetaffinity(id, processors); err != nil && err != unix.ESRCH { // it may have ended
+				return os.NewSyscallError("sched_setaffinity", err)
+			}
+		}
+	}
+	return nil
+}
