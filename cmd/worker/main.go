@@ -6,10 +6,10 @@
 //
 // Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_BUCKET,
 // CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required. CUTROOM_ENGINE
-// is what edits: preview, which it is when nothing is set, the URL of an engine
-// server that shares the disk, or openai:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS
-// is how many jobs of a lane it edits at once (half of the processors; with an engine
-// server 1), CUTROOM_SCRATCH the folder for its temporary files (one in the
+// is what edits: preview, which it is when nothing is set, the URLs of engine
+// servers that share the disk, or openai:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS
+// is how many jobs of a lane it edits at once (half of the processors; with engine
+// servers one for each), CUTROOM_SCRATCH the folder for its temporary files (one in the
 // system's), CUTROOM_ADDR the address of /healthz and /metrics (:8080),
 // CUTROOM_METRICS_KEY the key that reads /metrics from other machines.
 // CUTROOM_FAMILY, CUTROOM_CATALOG and CUTROOM_ENHANCE_… are as for the one-machine
