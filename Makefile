@@ -20,14 +20,12 @@ run: build ffmpeg ## Serve everything on this machine. Settings are CUTROOM_… 
 
 .PHONY: run-llm
 run-llm: build ffmpeg ## The same with a language model of yours, on the processor: GGUF=path/to/model.gguf
-	@scripts/install-llm.sh
 	@exec scripts/run-llm.sh "$(GGUF)"
 
 # Which pipelines the engine server has: see docs/gpu.md.
 MODELS ?= gpu/models.yaml
 .PHONY: run-gpu
 run-gpu: build ffmpeg ## The same with models that edit, on a GPU: MODELS=path/to/models.yaml
-	@scripts/install-gpu.sh
 	@exec scripts/run-gpu.sh "$(MODELS)"
 
 .PHONY: images

@@ -16,6 +16,7 @@ if [ ! -f "$models" ]; then
 	echo "Say which pipelines serve the models: make run-gpu MODELS=path/to/models.yaml (see docs/gpu.md)" >&2
 	exit 1
 fi
+scripts/install-gpu.sh
 models=$(cd "$(dirname "$models")" && pwd)/$(basename "$models")
 
 folder=$(mktemp -d)

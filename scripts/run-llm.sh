@@ -14,6 +14,7 @@ if [ ! -f "$gguf" ]; then
 	echo "Say which model to serve: make run-llm GGUF=path/to/model.gguf" >&2
 	exit 1
 fi
+scripts/install-llm.sh
 
 folder=$(mktemp -d)
 server=
