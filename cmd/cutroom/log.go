@@ -27,7 +27,7 @@ func brief(groups []string, attribute slog.Attr) slog.Attr {
 			return slog.String(slog.TimeKey, value.Time().Local().Format(time.TimeOnly))
 		}
 	case slog.KindDuration:
-		return slog.Duration(attribute.Key, legible(value.Duration()))
+		return slog.Duration(attribute.Key, value.Duration().Round(100*time.Microsecond))
 	case slog.KindString:
 		if value.String() == "" {
 			return slog.Attr{}
@@ -37,21 +37,9 @@ func brief(groups []string, attribute slog.Attr) slog.Attr {
 			return slog.Attr{}
 		}
 	case slog.KindAny:
-		switch held := value.Any().(type) {
-		case slog.Level:
-			if held == slog.LevelInfo {
-				return slog.Attr{}
-			}
-		case map[string]time.Duration:
-			rounded := make(map[string]time.Duration, len(held))
-			for name, took := range held {
-				rounded[name] = legible(took)
-			}
-			return slog.Any(attribute.Key, rounded)
+		if level, ok := value.Any().(slog.Level); ok && level == slog.LevelInfo {
+			return slog.Attr{}
 		}
 	}
 	return attribute
 }
-
-// legible rounds a duration to tenths of a millisecond.
-func legible(took time.Duration) time.Duration { return took.Round(100 * time.Microsecond) }

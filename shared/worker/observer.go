@@ -1,6 +1,9 @@
 package worker
 
 import (
+	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,6 +60,15 @@ type Run struct {
 	// fetch, probe, enhance, engine, store; and under engine.NAME those of which
 	// the engine told. What was fetched ahead took its time before the run.
 	Stages map[string]time.Duration
+}
+
+// stages are how long the stages took, by name, for the log.
+func (r Run) stages() slog.Attr {
+	var took []any
+	for _, name := range slices.Sorted(maps.Keys(r.Stages)) {
+		took = append(took, slog.Duration(name, r.Stages[name]))
+	}
+	return slog.Group("stages", took...)
 }
 
 // The worker's own stages.

@@ -72,7 +72,7 @@ func (l *lane) run(h *held, j job.Job, turn turn) {
 	h.logger = h.logger.With("took", ended.Took)
 	switch {
 	case err == nil:
-		h.logger = h.logger.With("stages", ended.Stages)
+		h.logger = h.logger.With(ended.stages())
 		ended.Outcome = l.complete(h, j.Nonce, result)
 	case errors.Is(cause, errLost):
 		// Another worker has the job now, or it has ended. The delivery is left
