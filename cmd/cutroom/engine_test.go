@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,15 +64,22 @@ func TestEngineServer(t *testing.T) {
 	}
 }
 
-// together is an engine whose runs wait for each other before they edit.
+// together is an engine whose first two runs wait for each other before they edit.
 type together struct {
 	engine.Engine
-	all *sync.WaitGroup
+	arrived *atomic.Int32
+	both    chan struct{}
 }
 
 func (e together) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
-	e.all.Done()
-	e.all.Wait()
+	if e.arrived.Add(1) == 2 {
+		close(e.both)
+	}
+	select {
+	case <-e.both:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	return e.Engine.Run(ctx, spec, progress)
 }
 
@@ -81,21 +87,19 @@ func (e together) Run(ctx context.Context, spec engine.Spec, progress func(engin
 // a job at the same time, and the second goes on without the first.
 func TestEngineServers(t *testing.T) {
 	edits := newPreview(t)
-	var both sync.WaitGroup
-	both.Add(2)
-	var once [2]atomic.Bool
+	both := together{edits, &atomic.Int32{}, make(chan struct{})}
 	var servers [2]*httptest.Server
 	for i := range servers {
-		first := remotetest.Handler(together{edits, &both})
-		then := remotetest.Handler(edits)
+		first, then := remotetest.Handler(both), remotetest.Handler(edits)
+		var once atomic.Bool
 		servers[i] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/v1/runs" && once[i].CompareAndSwap(false, true) {
+			if r.URL.Path == "/v1/runs" && once.CompareAndSwap(false, true) {
 				first.ServeHTTP(w, r)
 				return
 			}
 			then.ServeHTTP(w, r)
 		}))
-		defer servers[i].Close()
+		t.Cleanup(servers[i].Close) // once the program has ended, and with it its runs
 	}
 	ctx := bounded(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+servers[0].URL+","+servers[1].URL).Client()
