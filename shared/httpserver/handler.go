@@ -48,7 +48,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 
 	controller := http.NewResponseController(w)
-	body := newBody(r, controller, c.Stall)
+	body := newBody(r, controller, c.pace())
 	if body != nil {
 		r.Body = body
 	}

@@ -51,10 +51,17 @@ type Config struct {
 	// NewRequestID makes the id of a request that came without one. By default
 	// it is 26 random letters and digits.
 	NewRequestID func() string
-	// Stall is how long a peer may take over the next bytes of a request's
-	// body, and over taking the next bytes of an answer, before it is given up:
-	// 60 s by default. Whole transfers have no limit.
+	// Stall is how long a peer may take over taking the next bytes of an answer
+	// before it is given up: 60 s by default. Whole answers have no limit.
 	Stall time.Duration
+	// Slowest is how fast a request's body must come at least, in bytes per second:
+	// 10 KiB by default. Grace is how long a sender may fall behind that, as one
+	// that stands still does: 30 s by default, and never more than Stall.
+	Slowest int64
+	Grace   time.Duration
+	// Longest is how long a request's body may take to come: 1 hour by default, and
+	// more for one that takes more at 1 Mbit/s.
+	Longest time.Duration
 	// DrainBytes and DrainTime bound what is read of a request that was
 	// answered before it was sent whole: 1 GiB and 30 s by default.
 	DrainBytes int64
@@ -70,6 +77,15 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Stall == 0 {
 		c.Stall = time.Minute
+	}
+	if c.Slowest == 0 {
+		c.Slowest = 10 << 10
+	}
+	if c.Grace == 0 {
+		c.Grace = 30 * time.Second
+	}
+	if c.Longest == 0 {
+		c.Longest = time.Hour
 	}
 	if c.DrainBytes == 0 {
 		c.DrainBytes = 1 << 30
