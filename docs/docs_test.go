@@ -1,0 +1,188 @@
+// Package docs_test checks that every citation of a page, in code and in other
+// pages, leads to a page and a heading that exist.
+package docs_test
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// root is the repository's root, seen from this package.
+const root = ".."
+
+// maxText is the size above which a file is taken for data, in bytes.
+const maxText = 1 << 20
+
+// unread lists the folders that hold nothing of the repository's own.
+var unread = []string{".git", ".tools", ".cutroom", "bin", "cdk.out", "test-output", "node_modules", "__pycache__"}
+
+// cited is a page that code cites from the root, such as docs/cost.md, with the
+// anchor of a heading where one is named. What stands before it must not make it
+// part of a longer path or of a URL.
+var cited = regexp.MustCompile(
+	`(?:^|[^\w./-])((?:docs/(?:[\w-]+/)*[\w-]+|README|ARCHITECTURE|CONTRIBUTING|SECURITY|CHANGELOG)\.md(?:#[\w-]*)?)`)
+
+// links are those of Markdown: [text](target) with an optional title.
+var links = regexp.MustCompile(`\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)`)
+
+func TestCitationsLeadToAHeading(t *testing.T) {
+	files := texts(t)
+	headings := headingsOf(files)
+	count := 0
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		for number, line := range strings.Split(files[name], "\n") {
+			for _, citation := range cited.FindAllStringSubmatch(line, -1) {
+				if isPage(name) && strings.Contains(line, "]("+citation[1]) {
+					continue // a link, which is relative to its page
+				}
+				count++
+				if problem := check(headings, citation[1]); problem != "" {
+					t.Errorf("%s:%d: %s", name, number+1, problem)
+				}
+			}
+		}
+	}
+	if count == 0 {
+		t.Fatal("found no citation: the pattern does not match any more")
+	}
+}
+
+func TestLinksBetweenPagesLeadToAHeading(t *testing.T) {
+	files := texts(t)
+	headings := headingsOf(files)
+	count := 0
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !isPage(name) {
+			continue
+		}
+		for _, link := range links.FindAllStringSubmatch(withoutFences(files[name]), -1) {
+			target := link[1]
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			count++
+			page, anchor, _ := strings.Cut(target, "#")
+			if page == "" {
+				page = name
+			} else {
+				page = path.Join(path.Dir(name), page)
+			}
+			if anchor != "" {
+				page += "#" + anchor
+			}
+			if problem := check(headings, page); problem != "" {
+				t.Errorf("%s: the link to %s: %s", name, target, problem)
+			}
+		}
+	}
+	if count == 0 {
+		t.Fatal("found no link: the pattern does not match any more")
+	}
+}
+
+func TestAnchorsAreThoseOfTheSite(t *testing.T) {
+	page := "# Two words\n\n```sh\n# no heading\n```\n\n## `GET /v1/x`, and_more (twice)\n\n## Twice\n\n## Twice\n\n## [A link](x.md) *here*\n"
+	want := []string{"two-words", "get-v1x-and_more-twice", "twice", "twice-1", "a-link-here"}
+	if got := anchors(page); !slices.Equal(got, want) {
+		t.Errorf("anchors: got %q, want %q", got, want)
+	}
+}
+
+// check returns what is wrong with a citation, or "".
+func check(headings map[string][]string, citation string) string {
+	page, anchor, anchored := strings.Cut(citation, "#")
+	known, ok := headings[page]
+	if !ok {
+		if _, err := os.Stat(path.Join(root, page)); err == nil && !anchored {
+			return "" // a file or a folder that is no page
+		}
+		return "there is no page " + page
+	}
+	if anchored && !slices.Contains(known, anchor) {
+		return page + " has no heading #" + anchor
+	}
+	return ""
+}
+
+// texts returns the text files below the root by their slash-separated paths.
+func texts(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if slices.Contains(unread, entry.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil || info.Size() > maxText {
+			return err
+		}
+		content, err := os.ReadFile(path.Join(root, name))
+		if err == nil && !bytes.ContainsRune(content, 0) {
+			files[name] = string(content)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func isPage(name string) bool { return strings.HasSuffix(name, ".md") }
+
+// headingsOf returns the anchors of every page.
+func headingsOf(files map[string]string) map[string][]string {
+	headings := map[string][]string{}
+	for name, text := range files {
+		if isPage(name) {
+			headings[name] = anchors(text)
+		}
+	}
+	return headings
+}
+
+var (
+	heading    = regexp.MustCompile(`(?m)^#{1,6}[ \t]+(.+?)[ \t]*#*$`)
+	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	notAnchors = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchors returns the anchors of a page's headings, as GitHub makes them: lower
+// case, without punctuation, hyphens for spaces, and a number where one comes again.
+func anchors(page string) []string {
+	var found []string
+	seen := map[string]int{}
+	for _, match := range heading.FindAllStringSubmatch(withoutFences(page), -1) {
+		text := linkText.ReplaceAllString(match[1], "$1")
+		text = notAnchors.ReplaceAllString(strings.ToLower(text), "")
+		anchor := strings.ReplaceAll(text, " ", "-")
+		n := seen[anchor]
+		seen[anchor]++
+		if n > 0 {
+			anchor += "-" + strconv.Itoa(n)
+		}
+		found = append(found, anchor)
+	}
+	return found
+}
+
+var fences = regexp.MustCompile("(?ms)^[ \t]*(```|~~~).*?^[ \t]*(```|~~~)[ \t]*$")
+
+// withoutFences returns a page without its blocks of code.
+func withoutFences(page string) string { return fences.ReplaceAllString(page, "") }
