@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -56,9 +55,10 @@ type count struct {
 	key  item
 	id   string
 	rate limit.Rate
-	// now is the time of the count, cost what it moves the name on by, and
-	// burst how far ahead of now the name may be, in nanoseconds.
-	now, cost, burst int64
+	// now is the time of the count, and cost what it moves the name on by. A name
+	// that is beyond far was moved there by a clock that went wrong, and starts
+	// over.
+	now, cost, far int64
 }
 
 // Take counts n where they are allowed at once, and tells where the name then
@@ -67,64 +67,90 @@ type count struct {
 // Errors: fault.Unavailable.
 func (r *Rates) Take(ctx context.Context, name string, n int, rate limit.Rate) (limit.State, error) {
 	if rate.PerSecond <= 0 {
-		return unlimited(), nil
+		return limit.Unlimited(), nil
 	}
 	c := r.newCount(name, n, rate)
-	return c.run(ctx, c.now+c.burst-c.cost)
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	state, err := c.take(ctx)
+	return state, storeError("count a rate", err)
 }
 
 // Charge counts n that are used already, allowed or not: what is over the rate is
-// a debt that later takes wait for.
+// a debt that later takes wait for, up to limit.LongestDebt.
 //
 // Errors: fault.Unavailable.
 func (r *Rates) Charge(ctx context.Context, name string, n int, rate limit.Rate) (limit.State, error) {
 	if rate.PerSecond <= 0 {
-		return unlimited(), nil
+		return limit.Unlimited(), nil
 	}
-	return r.newCount(name, n, rate).run(ctx, math.MaxInt64)
+	c := r.newCount(name, n, rate)
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	state, err := c.charge(ctx)
+	return state, storeError("count a rate", err)
 }
-
-func unlimited() limit.State { return limit.State{Allowed: true, Remaining: math.MaxInt32} }
 
 func (r *Rates) newCount(name string, n int, rate limit.Rate) *count {
 	rate.Burst = max(rate.Burst, 1)
-	each := float64(time.Second) / rate.PerSecond
+	now := r.now().UnixNano()
 	return &count{
-		Rates: r, id: r.newID(), rate: rate, now: r.now().UnixNano(),
-		// Whole nanoseconds, rounded down, so that a burst of single counts is no
-		// longer than the burst.
-		cost: int64(float64(n) * each), burst: int64(float64(rate.Burst) * each),
+		Rates: r, id: r.newID(), rate: rate, now: now, cost: int64(rate.Cost(n)), far: now + 2*int64(rate.Longest()),
 		key: item{"id": text(fmt.Sprintf("rate/%s/%g/%d", name, rate.PerSecond, rate.Burst)), "part": text(ratePart)},
 	}
 }
 
-// run counts, unless the name is already further ahead than until.
-func (c *count) run(ctx context.Context, until int64) (limit.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	state, err := c.try(ctx, until)
-	return state, storeError("count a rate", err)
-}
-
-func (c *count) try(ctx context.Context, until int64) (limit.State, error) {
+func (c *count) take(ctx context.Context) (limit.State, error) {
+	until := c.now + int64(c.rate.Ahead()) - c.cost
 	if until < c.now {
 		// More than the burst is never allowed.
 		found, err := c.read(ctx)
 		return c.state(false, found), err
 	}
-	whole := c.now + c.cost
-	done, found, err := c.write(ctx, whole, "SET whole_at = :whole", "attribute_not_exists(whole_at) OR whole_at <= :now",
-		item{":whole": number(whole), ":now": number(c.now)})
+	done, found, err := c.start(ctx)
 	if done || err != nil {
 		return c.state(true, found), err
 	}
 	if found > until {
 		return c.state(false, found), nil
 	}
-	// The name is in use, and will be until after now: it only moves on.
-	done, found, err = c.write(ctx, found+c.cost, "SET whole_at = whole_at + :cost", "whole_at <= :until AND last_count <> :count",
-		item{":cost": number(c.cost), ":until": number(until)})
+	done, found, err = c.moveOn(ctx, found, until)
 	return c.state(done, found), err
+}
+
+func (c *count) charge(ctx context.Context) (limit.State, error) {
+	done, found, err := c.start(ctx)
+	if done || err != nil {
+		return c.state(true, found), err
+	}
+	longest := c.now + int64(c.rate.Longest())
+	if until := longest - c.cost; found <= until {
+		if done, found, err = c.moveOn(ctx, found, until); done || err != nil {
+			return c.state(true, found), err
+		}
+	}
+	if found >= longest {
+		return c.state(true, found), nil
+	}
+	// Adding the whole would move the name further than a debt may.
+	_, found, err = c.write(ctx, longest, "SET whole_at = :whole", "whole_at < :whole AND last_count <> :count",
+		item{":whole": number(longest)})
+	return c.state(true, found), err
+}
+
+// start counts from now on, where the name has nothing that counts.
+func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error) {
+	whole := c.now + c.cost
+	return c.write(ctx, whole, "SET whole_at = :whole", "attribute_not_exists(whole_at) OR whole_at <= :now OR whole_at > :far",
+		item{":whole": number(whole), ":now": number(c.now), ":far": number(c.far)})
+}
+
+// moveOn counts from where a name that is in use was found, unless it has been
+// moved further than until meanwhile. It is in use until after now, and only
+// moves on.
+func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, wholeAt int64, err error) {
+	return c.write(ctx, found+c.cost, "SET whole_at = whole_at + :cost", "whole_at <= :until AND last_count <> :count",
+		item{":cost": number(c.cost), ":until": number(until)})
 }
 
 // write moves the name on where the condition holds. It gives whether that was
@@ -170,11 +196,8 @@ func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
 
 // state tells where a name stands whose burst is whole at the time.
 func (c *count) state(allowed bool, wholeAt int64) limit.State {
-	ahead := max(wholeAt-c.now, 0)
-	left := float64(c.rate.Burst) - float64(ahead)*c.rate.PerSecond/float64(time.Second)
-	s := limit.State{Allowed: allowed, Remaining: int(max(left, 0)), Reset: time.Duration(ahead)}
-	if left < 1 {
-		s.RetryAfter = time.Duration((1 - left) / c.rate.PerSecond * float64(time.Second))
+	if wholeAt > c.far {
+		wholeAt = c.now // it starts over
 	}
-	return s
+	return c.rate.State(allowed, time.Duration(wholeAt-c.now))
 }

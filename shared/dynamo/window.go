@@ -55,7 +55,7 @@ type windowItem struct {
 // Errors: fault.Unavailable.
 func (w *Windows) Take(ctx context.Context, name string, n int, rate limit.Rate) (limit.State, error) {
 	if rate.PerSecond <= 0 {
-		return unlimited(), nil
+		return limit.Unlimited(), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

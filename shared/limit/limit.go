@@ -8,123 +8,65 @@ package limit
 
 import (
 	"context"
-	"math"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
-// Rate is how often something may be done: PerSecond in the long run, Burst at
-// once. A rate of 0 per second is no limit.
-type Rate struct {
-	PerSecond float64
-	Burst     int
-}
-
-// PerMinute is a rate of n a minute, all of which may come at once; 0 is no
-// limit.
-func PerMinute(n int) Rate { return Rate{PerSecond: float64(n) / 60, Burst: n} }
-
-// State is where a name stands after a count.
-type State struct {
-	// Allowed reports whether what was counted is within the rate. What is not
-	// does not count.
-	Allowed bool
-	// Remaining is how much more is allowed at once.
-	Remaining int
-	// Reset is how long until the whole burst is allowed again.
-	Reset time.Duration
-	// RetryAfter is how long until one is allowed, 0 when one is now.
-	RetryAfter time.Duration
-}
-
-// forgetEvery is how often names are looked through for those whose burst is
-// whole again: they need no memory.
-const forgetEvery = time.Minute
-
-// Limiter counts by name, "requests/ACCOUNT" for example.
+// Limiter counts by name, "requests/ACCOUNT" for example. Every count takes the
+// same short time, however much is counted, and waits for no other name's.
 type Limiter struct {
-	now func() time.Time
-
-	mu        sync.Mutex
-	buckets   map[string]*bucket
-	forgotten time.Time
+	now   func() time.Time
+	names names[bucket]
 }
 
+// bucket is what is counted of a name. Its zero value has counted nothing.
 type bucket struct {
-	rate   Rate
-	tokens *rate.Limiter
+	rate Rate
+	// wholeAt is when the burst is whole again.
+	wholeAt time.Time
 }
 
 // New makes a limiter with a clock.
 func New(now func() time.Time) *Limiter {
-	return &Limiter{now: now, buckets: map[string]*bucket{}, forgotten: now()}
+	return &Limiter{now: now, names: names[bucket]{started: now()}}
 }
 
 // Take counts n where they are allowed at once, and tells where the name then
 // stands. A name whose rate changes starts over. The error is always nil; it is
 // there for counts that are kept elsewhere.
 func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, error) {
-	if r.PerSecond <= 0 {
-		return unlimited(), nil
-	}
-	now := l.now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := l.bucket(name, r, now)
-	return b.state(now, b.tokens.AllowN(now, n)), nil
+	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
+		if ahead+cost > r.Ahead() {
+			return ahead, false
+		}
+		return ahead + cost, true
+	}), nil
 }
 
 // Charge counts n that are used already, allowed or not: what is over the rate
-// is a debt that later takes wait for. The error is always nil.
+// is a debt that later takes wait for, up to LongestDebt. The error is always
+// nil.
 func (l *Limiter) Charge(_ context.Context, name string, n int, r Rate) (State, error) {
+	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
+		return max(ahead, min(ahead+cost, r.Longest())), true
+	}), nil
+}
+
+// count moves a name on: from how far it is ahead of now, by the cost of n, to
+// where move says.
+func (l *Limiter) count(
+	name string, n int, r Rate, move func(ahead, cost time.Duration) (to time.Duration, allowed bool),
+) State {
 	if r.PerSecond <= 0 {
-		return unlimited(), nil
+		return Unlimited()
 	}
 	now := l.now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := l.bucket(name, r, now)
-	for left := n; left > 0; left -= b.tokens.Burst() {
-		b.tokens.ReserveN(now, min(left, b.tokens.Burst()))
+	l.names.forget(now, func(b *bucket) bool { return !b.wholeAt.After(now) })
+	b := l.names.lock(name)
+	defer b.Unlock()
+	if b.value.rate != r || b.value.wholeAt.Sub(now) > 2*r.Longest() {
+		b.value = bucket{rate: r}
 	}
-	return b.state(now, true), nil
+	ahead, allowed := move(max(b.value.wholeAt.Sub(now), 0), r.Cost(n))
+	b.value.wholeAt = now.Add(ahead)
+	return r.State(allowed, ahead)
 }
-
-func unlimited() State { return State{Allowed: true, Remaining: math.MaxInt32} }
-
-func (l *Limiter) bucket(name string, r Rate, now time.Time) *bucket {
-	l.forget(now)
-	b := l.buckets[name]
-	if b == nil || b.rate != r {
-		b = &bucket{r, rate.NewLimiter(rate.Limit(r.PerSecond), max(r.Burst, 1))}
-		l.buckets[name] = b
-	}
-	return b
-}
-
-func (b *bucket) state(now time.Time, allowed bool) State {
-	left := b.tokens.TokensAt(now)
-	state := State{Allowed: allowed, Remaining: int(max(left, 0))}
-	state.Reset = seconds((float64(b.tokens.Burst()) - left) / b.rate.PerSecond)
-	if left < 1 {
-		state.RetryAfter = seconds((1 - left) / b.rate.PerSecond)
-	}
-	return state
-}
-
-// forget drops the names whose burst is whole again.
-func (l *Limiter) forget(now time.Time) {
-	if now.Sub(l.forgotten) < forgetEvery {
-		return
-	}
-	l.forgotten = now
-	for name, b := range l.buckets {
-		if b.tokens.TokensAt(now) >= float64(b.tokens.Burst()) {
-			delete(l.buckets, name)
-		}
-	}
-}
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

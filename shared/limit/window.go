@@ -2,7 +2,6 @@ package limit
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -13,11 +12,8 @@ import (
 //
 // It keeps a time for each that is allowed, so it is for small bursts.
 type Window struct {
-	now func() time.Time
-
-	mu        sync.Mutex
-	taken     map[string]*takes
-	forgotten time.Time
+	now   func() time.Time
+	names names[takes]
 }
 
 // takes are the times of what a name was allowed within the last span, oldest
@@ -29,7 +25,7 @@ type takes struct {
 
 // NewWindow makes a window with a clock.
 func NewWindow(now func() time.Time) *Window {
-	return &Window{now: now, taken: map[string]*takes{}, forgotten: now()}
+	return &Window{now: now, names: names[takes]{started: now()}}
 }
 
 // Take counts n where they are allowed at once, and tells where the name then
@@ -37,25 +33,23 @@ func NewWindow(now func() time.Time) *Window {
 // elsewhere.
 func (w *Window) Take(_ context.Context, name string, n int, r Rate) (State, error) {
 	if r.PerSecond <= 0 {
-		return unlimited(), nil
+		return Unlimited(), nil
 	}
 	now := w.now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.forget(now)
-	t := w.taken[name]
-	if t == nil {
-		t = &takes{}
-		w.taken[name] = t
-	}
-	t.span = r.span()
+	w.names.forget(now, func(t *takes) bool {
+		t.times = within(t.times, now, t.span)
+		return len(t.times) == 0
+	})
+	t := w.names.lock(name)
+	defer t.Unlock()
+	t.value.span = r.span()
 	var state State
-	t.times, state = r.Slide(t.times, now, n)
+	t.value.times, state = r.Slide(t.value.times, now, n)
 	return state, nil
 }
 
 // span is how long what was allowed counts in a window.
-func (r Rate) span() time.Duration { return seconds(float64(r.Burst) / r.PerSecond) }
+func (r Rate) span() time.Duration { return r.time(float64(r.Burst)) }
 
 // Slide counts n in a window, for counts that are kept elsewhere: of the times at
 // which a name was allowed something, oldest first, it gives those that count
@@ -86,17 +80,4 @@ func within(times []time.Time, now time.Time, span time.Duration) []time.Time {
 		old++
 	}
 	return append(times[:0], times[old:]...)
-}
-
-// forget drops the names that have nothing left.
-func (w *Window) forget(now time.Time) {
-	if now.Sub(w.forgotten) < forgetEvery {
-		return
-	}
-	w.forgotten = now
-	for name, t := range w.taken {
-		if t.times = within(t.times, now, t.span); len(t.times) == 0 {
-			delete(w.taken, name)
-		}
-	}
 }

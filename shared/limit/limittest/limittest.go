@@ -159,6 +159,30 @@ var tests = []test{
 		s.Pass(1 * time.Second)
 		s.is(s.take("a", 1, minute), true, 0, 60*time.Second, 1*time.Second)
 	}},
+	{"a debt is bounded, however much is charged", func(s *suite) {
+		minute := limit.PerMinute(60)
+		for _, n := range []int{1e15, math.MaxInt, 1, 1e9} {
+			s.is(s.charge("a", n, minute), true, 0, 600*time.Second, 541*time.Second)
+		}
+		s.is(s.take("a", 1, minute), false, 0, 600*time.Second, 541*time.Second)
+		s.Pass(541 * time.Second)
+		s.is(s.take("a", 1, minute), true, 0, 60*time.Second, 1*time.Second)
+	}},
+	{"a debt that others have made is bounded too", func(s *suite) {
+		minute := limit.PerMinute(60)
+		for range 9 {
+			s.charge("a", 61, minute)
+		}
+		s.is(s.charge("a", 60, minute), true, 0, 600*time.Second, 541*time.Second)
+		s.is(s.take("b", 1, minute), true, 59, 1*time.Second, 0)
+	}},
+	{"less than nothing counts nothing", func(s *suite) {
+		minute := limit.PerMinute(60)
+		s.take("a", 10, minute)
+		s.is(s.charge("a", -1e15, minute), true, 50, 10*time.Second, 0)
+		s.is(s.take("a", -5, minute), true, 50, 10*time.Second, 0)
+		s.is(s.take("a", math.MaxInt, minute), false, 50, 10*time.Second, 0)
+	}},
 	{"of many that take at once as many are allowed as the burst has", func(s *suite) {
 		allowed := 0
 		for _, err := range conformance.Race(40, func(int) error {
