@@ -17,8 +17,8 @@ RUN apt-get update \
  && useradd --system --uid 10001 --create-home --home-dir /var/lib/cutroom cutroom \
  && install -d -o cutroom -g cutroom /scratch
 # A deployer's files; without them these are the ones that are built in anyway.
-ARG CATALOG=shared/model/catalog.yaml
-ARG TIERS=shared/credential/tiers.yaml
+ARG CATALOG=shared/domain/catalog/catalog.yaml
+ARG TIERS=shared/domain/credential/tiers.yaml
 COPY ${CATALOG} /etc/cutroom/catalog.yaml
 COPY ${TIERS} /etc/cutroom/tiers.yaml
 COPY --from=build /program /usr/local/bin/program

@@ -60,7 +60,7 @@ test-llm: go ffmpeg ## Test the gateway with a real model server, which is built
 test-gpu: build ffmpeg ## Test the engine server with tiny models, on the processor. PyTorch is installed first.
 	@scripts/install-gpu.sh
 	@scripts/test-engine.sh .tools/gpu --ignore tests/test_s3.py
-	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/remote ./cmd/cutroom
+	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/engine/engineserver ./cmd/cutroom
 
 .PHONY: bench-gpu
 bench-gpu: build ffmpeg ## Print what the engine server reaches on this machine's GPU. PyTorch is installed first.

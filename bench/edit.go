@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
-	"cutroom/shared/ffmpeg"
-	"cutroom/shared/model"
-	"cutroom/shared/preview"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview"
 )
 
 // benchModel is the model whose edits are measured.
@@ -32,15 +32,15 @@ type edit struct {
 
 // newEdit runs the engine once on the clip and keeps its command lines.
 func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
-	catalog, err := model.Default("gen")
+	known, err := catalog.Default("gen")
 	if err != nil {
 		return nil, err
 	}
-	m, ok := catalog.Find(benchModel)
+	m, ok := known.Find(benchModel)
 	if !ok {
 		return nil, fmt.Errorf("the catalog has no %s", benchModel)
 	}
-	tools, err := ffmpeg.Find(ctx, catalog.Limits)
+	tools, err := ffmpeg.Find(ctx, known.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +56,10 @@ func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 		Job: "bench", Model: m.ID, Kind: m.Kind, Prompt: prompt, Seed: 1,
 		Options: map[string]any{"resolution": "720p", "enhance_prompt": true, "self_anchor": true},
 		Data:    &engine.Input{Path: clip, MIME: "video/mp4", Info: info},
-		Size:    m.Sizes["720p"].Fit(model.Size{Width: info.Width, Height: info.Height}),
+		Size:    m.Sizes["720p"].Fit(catalog.Size{Width: info.Width, Height: info.Height}),
 		FPS:     m.FPS, Duration: info.Duration,
 	}
-	if err := e.record(ctx, catalog.Limits); err != nil {
+	if err := e.record(ctx, known.Limits); err != nil {
 		e.close()
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (e *edit) close() { os.RemoveAll(e.folder) }
 
 // record runs the engine with a program in ffmpeg's place that notes how it is
 // called and then becomes ffmpeg.
-func (e *edit) record(ctx context.Context, limits model.Limits) error {
+func (e *edit) record(ctx context.Context, limits catalog.Limits) error {
 	notes, err := os.MkdirTemp(e.folder, "notes-")
 	if err != nil {
 		return err

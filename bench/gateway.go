@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 const (

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
-	"cutroom/shared/ffmpeg"
-	"cutroom/shared/model"
-	"cutroom/shared/preview"
-	"cutroom/shared/servertest"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview"
+	"cutroom/shared/testkit/servertest"
 )
 
 const (
@@ -81,15 +81,15 @@ func (b *bench) image(ctx context.Context) error {
 
 // imageEngine gives the edit of the picture by the engine alone.
 func (b *bench) imageEngine(ctx context.Context, path string) (func() error, error) {
-	catalog, err := model.Default("gen")
+	known, err := catalog.Default("gen")
 	if err != nil {
 		return nil, err
 	}
-	m, ok := catalog.Find(imageModel)
+	m, ok := known.Find(imageModel)
 	if !ok {
 		return nil, fmt.Errorf("the catalog has no %s", imageModel)
 	}
-	tools, err := ffmpeg.Find(ctx, catalog.Limits)
+	tools, err := ffmpeg.Find(ctx, known.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (b *bench) imageEngine(ctx context.Context, path string) (func() error, err
 			Job: "bench", Model: m.ID, Kind: m.Kind, Prompt: imagePrompt, Seed: 1,
 			Options: map[string]any{"resolution": "720p", "enhance_prompt": true},
 			Data:    &engine.Input{Path: path, MIME: mime, Info: info},
-			Size:    m.Sizes["720p"].Fit(model.Size{Width: info.Width, Height: info.Height}),
+			Size:    m.Sizes["720p"].Fit(catalog.Size{Width: info.Width, Height: info.Height}),
 			Folder:  scratch, Output: filepath.Join(scratch, "output.png"),
 		}, func(engine.Progress) {})
 	}, nil

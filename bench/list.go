@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"cutroom/shared/credential"
-	"cutroom/shared/file"
-	"cutroom/shared/servertest"
-	"cutroom/shared/sqlite"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/servertest"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"cutroom/shared/look"
-	"cutroom/shared/model"
-	"cutroom/shared/preview/frame"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/engine/preview/look"
 )
 
 const (
@@ -51,7 +51,7 @@ func (b *bench) looks(ctx context.Context, picture []byte) error {
 // editFor edits frames by a look for a while and gives how many of the middling
 // one there would be in a second.
 func editFor(ctx context.Context, engine *frame.Engine, name string, picture []byte) (float64, error) {
-	editor, err := engine.Open(ctx, &model.Model{Kind: model.Edit})
+	editor, err := engine.Open(ctx, &catalog.Model{Kind: catalog.Edit})
 	if err != nil {
 		return 0, err
 	}

@@ -19,7 +19,7 @@ import (
 	"slices"
 	"syscall"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // bench is what every section measures with.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 const (

@@ -17,9 +17,9 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/sync/errgroup"
 
-	"cutroom/shared/model"
-	"cutroom/shared/preview/frame"
-	"cutroom/shared/servertest"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/testkit/servertest"
 )
 
 const (
@@ -128,11 +128,11 @@ func (l *live) edit(ctx context.Context, picture []byte) (time.Duration, error) 
 // frameLatency has one session's frames edited, one after the other. The floor is
 // the engine alone.
 func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) error {
-	catalog, err := model.Default("gen")
+	known, err := catalog.Default("gen")
 	if err != nil {
 		return err
 	}
-	m, _ := catalog.Find("gen-2.5")
+	m, _ := known.Find("gen-2.5")
 	editor, err := frame.New(time.Now, rand.Uint32).Open(ctx, m)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"cutroom/shared/lambdatest"
+	"cutroom/shared/testkit/lambdatest"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 const (

@@ -15,15 +15,15 @@ import (
 	"sync"
 	"time"
 
-	"cutroom/shared/blob"
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
-	"cutroom/shared/ffmpeg"
-	"cutroom/shared/folder"
-	"cutroom/shared/job"
-	"cutroom/shared/model"
-	"cutroom/shared/remote"
-	"cutroom/shared/sqlite"
-	"cutroom/shared/worker"
+	"cutroom/shared/engine/engineserver"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/service/worker"
 )
 
 const (
@@ -46,7 +46,7 @@ func (b *bench) worker(ctx context.Context) error {
 	pipeline := &pipeline{}
 	server := httptest.NewServer(pipeline)
 	defer server.Close()
-	edits, err := remote.New(remote.Config{URL: server.URL})
+	edits, err := engineserver.New(engineserver.Config{URL: server.URL})
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ type pipeline struct {
 
 func (p *pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
-	var asked remote.Request
+	var asked engineserver.Request
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		return
@@ -105,19 +105,19 @@ func (p *pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	lines := json.NewEncoder(w)
 	for step := range steps {
 		fraction := float64(step) / steps
-		_ = lines.Encode(remote.Line{Progress: &fraction, Stage: "denoise"}) // fails when the caller has gone
+		_ = lines.Encode(engineserver.Line{Progress: &fraction, Stage: "denoise"}) // fails when the caller has gone
 		_ = http.NewResponseController(w).Flush()
 		time.Sleep(workerEdit / steps)
 	}
 	const video = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"
 	if err := os.WriteFile(asked.Output, []byte(video), 0o600); err != nil {
-		_ = lines.Encode(remote.Line{Error: &remote.Failure{Code: job.EngineError, Message: err.Error()}})
+		_ = lines.Encode(engineserver.Line{Error: &engineserver.Failure{Code: job.EngineError, Message: err.Error()}})
 		return
 	}
 	p.mu.Lock()
 	p.done = time.Now()
 	p.mu.Unlock()
-	_ = lines.Encode(remote.Line{Result: &remote.Result{Bytes: int64(len(video))}})
+	_ = lines.Encode(engineserver.Line{Result: &engineserver.Result{Bytes: int64(len(video))}})
 }
 
 // took is from the first edit's begin to the last one's end since the last call.
@@ -137,7 +137,7 @@ func (p *pipeline) bare(ctx context.Context, b *bench, edits engine.Engine) (tim
 	}
 	defer os.RemoveAll(scratch)
 	for range workerRuns {
-		spec := engine.Spec{Model: benchModel, Kind: model.Edit, Folder: scratch, Output: filepath.Join(scratch, "output.mp4")}
+		spec := engine.Spec{Model: benchModel, Kind: catalog.Edit, Folder: scratch, Output: filepath.Join(scratch, "output.mp4")}
 		if err := edits.Run(ctx, spec, func(engine.Progress) {}); err != nil {
 			return 0, err
 		}
@@ -159,17 +159,17 @@ func (d distant) Put(ctx context.Context, name string, r io.Reader) (int64, erro
 }
 
 // byWorker does the edits as jobs.
-func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *remote.Engine, prefetch, slow bool) (time.Duration, error) {
+func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.Engine, prefetch, slow bool) (time.Duration, error) {
 	data, err := os.MkdirTemp(b.folder, "worker-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(data)
-	catalog, err := model.Default("gen")
+	known, err := catalog.Default("gen")
 	if err != nil {
 		return 0, err
 	}
-	tools, err := ffmpeg.Find(ctx, catalog.Limits)
+	tools, err := ffmpeg.Find(ctx, known.Limits)
 	if err != nil {
 		return 0, err
 	}
@@ -179,7 +179,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *remote.Engine,
 	}
 	defer db.Close()
 	var blobs blob.Store
-	if blobs, err = folder.Open(filepath.Join(data, "blobs")); err != nil {
+	if blobs, err = diskblob.Open(filepath.Join(data, "blobs")); err != nil {
 		return 0, err
 	}
 	service := job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader})
@@ -191,7 +191,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *remote.Engine,
 		blobs = distant{blobs}
 	}
 	w := worker.New(worker.Config{
-		Queue: db.Queue(), Runs: db.Jobs(), Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog, Folder: data,
+		Queue: db.Queue(), Runs: db.Jobs(), Blobs: blobs, Engine: edits, Prober: tools, Catalog: known, Folder: data,
 		Slots: map[job.Lane]int{job.VideoLane: 1}, Prefetch: prefetch, Lease: 30 * time.Second, ProgressEvery: time.Second,
 		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -21,7 +21,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"cutroom/shared/job"
+	"cutroom/shared/domain/job"
 )
 
 // container is the media container's program, which runs.

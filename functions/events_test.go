@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/lambdatest"
+	"cutroom/shared/testkit/lambdatest"
 )
 
 // want is what stands beside an event: what the function answers to it. A text

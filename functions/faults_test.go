@@ -16,11 +16,11 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
-	"cutroom/shared/awstest"
-	"cutroom/shared/fault"
-	"cutroom/shared/file"
-	"cutroom/shared/job"
-	"cutroom/shared/lambdatest"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/lambdatest"
 )
 
 // trouble is what a part of all calls of AWS meets, at random.
@@ -108,7 +108,7 @@ func (w *world) testSubmissions(t *testing.T) {
 	if len(accepted) < 4 {
 		t.Errorf("%d jobs were accepted, which proves nothing", len(accepted))
 	}
-	// A worker in trouble is shared/sqs's to test.
+	// A worker in trouble is shared/adapter/sqsqueue's to test.
 	w.faults = awstest.Faults{}
 	w.work(t)
 	for _, id := range accepted {

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/awstest"
-	"cutroom/shared/credential"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/file"
-	"cutroom/shared/job"
-	"cutroom/shared/lambdatest"
-	"cutroom/shared/s3"
-	"cutroom/shared/stepfn"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/lambdatest"
 )
 
 // names are all functions.
@@ -74,7 +74,7 @@ type world struct {
 	keys    *dynamo.Keys
 	// workers tells whether any is there.
 	workers *dynamo.Workers
-	bucket  *s3.Store
+	bucket  *s3blob.Store
 	usage   *dynamo.Usage
 	// claims are those of idempotency keys.
 	claims *dynamo.IdempotencyKeys
@@ -118,7 +118,7 @@ func newWorld(t *testing.T) *world {
 		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
-		bucket:  s3.New(cloud.Config(), bucket), settings: append(settings, cloud.Environment()...),
+		bucket:  s3blob.New(cloud.Config(), bucket), settings: append(settings, cloud.Environment()...),
 		receiver: newReceiver(t), turns: turns,
 	}
 	w.fill(t)

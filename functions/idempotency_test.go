@@ -14,9 +14,9 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
-	"cutroom/shared/idempotency"
-	"cutroom/shared/job"
-	"cutroom/shared/lambdatest"
+	"cutroom/shared/domain/idempotency"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/lambdatest"
 )
 
 // keyed is the event of a file under an Idempotency-Key.

@@ -18,11 +18,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"cutroom/shared/fault"
-	"cutroom/shared/file"
-	"cutroom/shared/job"
-	"cutroom/shared/lambdatest"
-	"cutroom/shared/usage"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/lambdatest"
 )
 
 // work runs a worker on the world's queues until the test ends.

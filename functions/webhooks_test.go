@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"cutroom/shared/webhook"
+	"cutroom/shared/domain/webhook"
 )
 
 // receiver is the webhook of a job: it keeps what it is told, and answers with a

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"cutroom/shared/awstest"
-	"cutroom/shared/fault"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/awstest"
 )
 
 func md5Of(content []byte) string {

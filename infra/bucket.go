@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
 
-	"cutroom/shared/file"
+	"cutroom/shared/domain/file"
 )
 
 // newBucket makes the bucket of all blobs: private, encrypted, over TLS alone.

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3deployment"
 	"github.com/aws/jsii-runtime-go"
 
-	"cutroom/shared/console"
-	"cutroom/shared/model"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/console"
 )
 
 // formOfFunction is how large a file may be in a form that a function takes, in
@@ -110,13 +110,13 @@ func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 
 // fillConsole puts the page's files and its settings into the bucket.
 func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error {
-	catalog, err := s.catalog()
+	known, err := s.catalog()
 	if err != nil {
 		return err
 	}
 	settings := console.Settings{
 		BaseURL: media, InferenceURL: inference, DocsURL: media + "/docs",
-		MaxUpload: formOfFunction, Models: console.Models(catalog),
+		MaxUpload: formOfFunction, Models: console.Models(known),
 	}
 	if s.Ingest == "fargate" {
 		settings.MaxUpload = int64(s.MaxUpload)
@@ -171,15 +171,15 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 }
 
 // catalog is the one that the deploy has.
-func (s *stack) catalog() (*model.Catalog, error) {
+func (s *stack) catalog() (*catalog.Catalog, error) {
 	if s.Catalog == "" {
-		return model.Default(s.Family)
+		return catalog.Default(s.Family)
 	}
 	source, err := os.ReadFile(s.Catalog)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", err)
 	}
-	return model.Parse(source, s.Family)
+	return catalog.Parse(source, s.Family)
 }
 
 // join gives a text of parts that are known only once it is deployed.

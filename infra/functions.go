@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/jsii-runtime-go"
 
-	"cutroom/shared/dynamo"
+	"cutroom/shared/adapter/dynamo"
 )
 
 // function describes a Lambda function.

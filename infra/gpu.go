@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 
-	"cutroom/shared/dynamo"
+	"cutroom/shared/adapter/dynamo"
 )
 
 // gpuStack runs engine servers on GPUs, with a worker beside each.

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/jsii-runtime-go"
 
-	"cutroom/shared/dynamo"
-	"cutroom/shared/stepfn"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/stepfn"
 )
 
 func TestTablesKeepRecordsAsTheSchemaSays(t *testing.T) {

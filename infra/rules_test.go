@@ -12,7 +12,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 
-	"cutroom/shared/awstest"
+	"cutroom/shared/testkit/awstest"
 )
 
 // The AwsSolutions rules of cdk-nag hold in every form that the stack can have,

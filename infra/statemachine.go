@@ -5,8 +5,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/jsii-runtime-go"
 
-	"cutroom/shared/dynamo"
-	"cutroom/shared/stepfn"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/stepfn"
 )
 
 // newStateMachine makes the state machine that sees a job from its queue to its

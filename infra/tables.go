@@ -5,7 +5,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/jsii-runtime-go"
 
-	"cutroom/shared/dynamo"
+	"cutroom/shared/adapter/dynamo"
 )
 
 // newTables makes the tables of dynamo.Tables, by their names there. They are

@@ -7,7 +7,7 @@ import (
 )
 
 // tracingVariable tells the programs to send their spans to X-Ray (see
-// shared/xray).
+// shared/platform/xray).
 const tracingVariable = "CUTROOM_TRACING"
 
 // functionTracing says whether Lambda makes a segment of an invocation, which

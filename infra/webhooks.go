@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 
-	"cutroom/shared/job"
+	"cutroom/shared/domain/job"
 )
 
 // webhooksAtOnce is how many functions send webhooks at once at most, so that

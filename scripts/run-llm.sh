@@ -53,5 +53,5 @@ cat >"$folder/row" <<ROW
     upstreams:
       - {url: "http://127.0.0.1:$port/v1", model: local}
 ROW
-sed "/^inference:/r $folder/row" "${CUTROOM_CATALOG:-shared/model/catalog.yaml}" >"$folder/catalog.yaml"
+sed "/^inference:/r $folder/row" "${CUTROOM_CATALOG:-shared/domain/catalog/catalog.yaml}" >"$folder/catalog.yaml"
 CUTROOM_CATALOG="$folder/catalog.yaml" bin/cutroom dev

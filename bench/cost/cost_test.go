@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"cutroom/bench/cost"
-	"cutroom/shared/awstest"
+	"cutroom/shared/testkit/awstest"
 )
 
 const again = "run `go run ./bench/costpage`"

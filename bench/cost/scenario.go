@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"cutroom/shared/lambdatest"
+	"cutroom/shared/testkit/lambdatest"
 )
 
 // tally adds up what a scenario takes, run after run.

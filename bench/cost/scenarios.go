@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // How often each thing is done and counted, after twice that are not counted.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"cutroom/shared/awstest"
-	"cutroom/shared/dynamo"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/testkit/awstest"
 )
 
 // maxCall bounds the body of a call, in bytes.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"cutroom/shared/awstest"
+	"cutroom/shared/testkit/awstest"
 )
 
 // change is a record that a call writes, as it was before.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"cutroom/shared/dynamo"
-	"cutroom/shared/session"
-	"cutroom/shared/sqs"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/domain/session"
 )
 
 // hours is how many hours a month has, as AWS counts in its examples.
@@ -168,8 +168,8 @@ func (d deploy) counts() Counts {
 	}
 	perHour := func(every time.Duration) float64 { return lanes * float64(time.Hour/every) }
 	c.WorkerHour[WriteUnit] += perHour(dynamo.BeatEvery)
-	c.WorkerHour[QueueRequest] += perHour(sqs.DefaultPollTime)
-	c.WorkerHour[FairQueueRequest] += perHour(sqs.DefaultPollTime)
+	c.WorkerHour[QueueRequest] += perHour(sqsqueue.DefaultPollTime)
+	c.WorkerHour[FairQueueRequest] += perHour(sqsqueue.DefaultPollTime)
 	c.Idle.tidy()
 	c.Realtime.tidy()
 	c.WorkerHour.tidy()

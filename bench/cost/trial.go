@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"sync"
 
-	"cutroom/shared/awstest"
+	"cutroom/shared/testkit/awstest"
 )
 
 // trial stands for the test that a local AWS belongs to.

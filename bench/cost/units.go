@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	"cutroom/shared/dynamo"
+	"cutroom/shared/adapter/dynamo"
 )
 
 // record is an item of DynamoDB as it is on the wire: attributes by their names,

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/dynamo"
+	"cutroom/shared/adapter/dynamo"
 )
 
 func text(s string) map[string]any { return map[string]any{"S": s} }

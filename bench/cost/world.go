@@ -14,12 +14,12 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"cutroom/shared/awstest"
-	"cutroom/shared/credential"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/job"
-	"cutroom/shared/lambdatest"
-	"cutroom/shared/stepfn"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/lambdatest"
 )
 
 // account is whose requests are counted.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // TestAccountsAreApart: a job is visible to its account alone; to another it is

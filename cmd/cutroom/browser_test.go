@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // browser is a browser on an address, with a profile of its own. It ends with the

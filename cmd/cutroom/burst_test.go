@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // TestBurst submits fifty jobs at once: each is accepted or refused at once, and

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // TestACancelledEditStops cancels a job while it is edited: the programs of the

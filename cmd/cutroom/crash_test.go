@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/fault"
-	"cutroom/shared/job"
-	"cutroom/shared/servertest"
-	"cutroom/shared/sqlite"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/servertest"
 )
 
 // crashSeed repeats a run of TestCrash, as far as the machine's timing allows.

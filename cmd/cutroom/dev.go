@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/console"
-	"cutroom/shared/enginechoice"
-	"cutroom/shared/setting"
+	"cutroom/shared/app/engines"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/service/console"
 )
 
 // devCommand serves everything from one machine.
@@ -111,7 +111,7 @@ func (c *devCommand) announce(out *command.Session, server *server) error {
 
 // workers is how many jobs of a lane run at once.
 func (c *devCommand) workers() int {
-	return cmp.Or(c.Workers, enginechoice.Slots(c.Engine))
+	return cmp.Or(c.Workers, engines.Slots(c.Engine))
 }
 
 // welcome prints what a person needs for a first edit and a first chat.
@@ -146,7 +146,7 @@ Chat, through the inference gateway:
 
 // engineWords says what edits.
 func (c *devCommand) engineWords() string {
-	if enginechoice.IsPreview(c.Engine) {
+	if engines.IsPreview(c.Engine) {
 		return "Its preview engine edits on this machine's CPU."
 	}
 	return "What edits is the server at " + strings.TrimPrefix(c.Engine, "openai:") + "."

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cutroom/shared/disktest"
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/disktest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // room is how many bytes are free.

@@ -12,7 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
-	"cutroom/shared/ffmpeg"
+	"cutroom/shared/engine/ffmpeg"
 )
 
 // checkFFmpeg looks for the programs that edit.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/app/engines"
 	"cutroom/shared/client"
-	"cutroom/shared/enginechoice"
 )
 
 // answered is what is known of a server that answers.
@@ -46,7 +46,7 @@ func probe(ctx context.Context, address string) (answered, error) {
 // checkEngine looks whether what edits is there.
 func checkEngine(ctx context.Context, e examination) []finding {
 	setting := e.settings.Engine
-	if enginechoice.IsPreview(setting) {
+	if engines.IsPreview(setting) {
 		return []finding{{Check: "engine", State: fine, Detail: "the preview engine is part of this program"}}
 	}
 	var findings []finding

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/model"
-	"cutroom/shared/servertest"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/testkit/servertest"
 )
 
 // TestEdit goes the whole path that the README shows: a real clip in, progress
@@ -231,7 +231,7 @@ func TestEveryModel(t *testing.T) {
 		{[]string{"gen-image-2", "gen-image-latest", "gen-pro-i2i"}, "picture", video{1252, 704, 0, 0, false}},
 	}
 
-	catalog, err := model.Default("gen")
+	known, err := catalog.Default("gen")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestEveryModel(t *testing.T) {
 	for _, c := range cases {
 		tried = append(tried, c.names...)
 	}
-	for _, m := range catalog.Models() {
+	for _, m := range known.Models() {
 		offered = append(offered, m.Names()...)
 	}
 	slices.Sort(tried)

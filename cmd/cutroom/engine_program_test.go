@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/remote/remotetest"
-	"cutroom/shared/servertest"
+	"cutroom/shared/engine/engineserver/engineservertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // TestEngineProgram goes the whole path with the real engine server: HTTP in, a
 // worker, a pipeline of a real class with tiny weights, a video out.
 func TestEngineProgram(t *testing.T) {
-	url := remotetest.StartProgram(t)
+	url := engineservertest.StartProgram(t)
 	ctx := bounded(t)
 	// Small pictures, as even a tiny model takes long for large ones here.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")

@@ -8,18 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
-	"cutroom/shared/ffmpeg"
-	"cutroom/shared/model"
-	"cutroom/shared/preview"
-	"cutroom/shared/remote/remotetest"
-	"cutroom/shared/servertest"
+	"cutroom/shared/engine/engineserver/engineservertest"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview"
+	"cutroom/shared/testkit/servertest"
 )
 
 // newPreview makes the preview engine.
 func newPreview(t *testing.T) engine.Engine {
 	t.Helper()
-	tools, err := ffmpeg.Find(t.Context(), model.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000})
+	tools, err := ffmpeg.Find(t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func newPreview(t *testing.T) engine.Engine {
 // TestEngineServer goes the whole path with an engine server beside the program:
 // HTTP in, a worker, another program's edit, a video out.
 func TestEngineServer(t *testing.T) {
-	server := httptest.NewServer(remotetest.Handler(newPreview(t)))
+	server := httptest.NewServer(engineservertest.Handler(newPreview(t)))
 	defer server.Close()
 	ctx := bounded(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+server.URL).Client()
@@ -90,7 +90,7 @@ func TestEngineServers(t *testing.T) {
 	both := together{edits, &atomic.Int32{}, make(chan struct{})}
 	var servers [2]*httptest.Server
 	for i := range servers {
-		first, then := remotetest.Handler(both), remotetest.Handler(edits)
+		first, then := engineservertest.Handler(both), engineservertest.Handler(edits)
 		var once atomic.Bool
 		servers[i] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/runs" && once.CompareAndSwap(false, true) {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // storedFile is a file reference, as far as these tests look at it.

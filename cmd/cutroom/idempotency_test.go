@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // TestKeysOutliveACrash kills the server by SIGKILL while many clients make things

@@ -11,16 +11,16 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"cutroom/shared/credential"
-	"cutroom/shared/gateway"
-	"cutroom/shared/httpserver"
-	"cutroom/shared/limit"
-	"cutroom/shared/model"
-	"cutroom/shared/modelserver"
-	"cutroom/shared/prometheus"
-	"cutroom/shared/sqlite"
-	"cutroom/shared/tokenizer"
-	"cutroom/shared/usage"
+	"cutroom/shared/adapter/prometheus"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/demomodel"
+	"cutroom/shared/service/gateway/tokenizer"
 )
 
 // catalogEvery is how often the catalog's file is looked at.
@@ -45,10 +45,10 @@ type inference struct {
 	http     *httpserver.Server
 	gateway  *gateway.Gateway
 	writer   *usage.Writer
-	catalog  *model.Live
+	catalog  *catalog.Live
 	metrics  *prometheus.Metrics
 	// file is what the catalog follows; its path is empty for the built-in one.
-	file   model.File
+	file   catalog.File
 	logger *slog.Logger
 	// ballast makes the heap larger by pages that nobody touches, so that they take
 	// addresses and no memory.
@@ -58,10 +58,10 @@ type inference struct {
 // inferenceParts are what the gateway shares with the rest of the server.
 type inferenceParts struct {
 	db            *sqlite.DB
-	catalog       *model.Live
-	file          model.File
+	catalog       *catalog.Live
+	file          catalog.File
 	authenticator *credential.Authenticator
-	limiter       *limit.Limiter
+	limiter       *ratelimit.Limiter
 	tracer        trace.Tracer
 	logger        *slog.Logger
 }
@@ -82,7 +82,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
 		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
-		Embedded: modelserver.New(modelserver.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
+		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
 		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(c.MetricsKey), Origins: c.Origins, Trailers: true,
 		Now: time.Now, Random: mathrand.Float64, Logger: parts.logger,
 	})
@@ -99,7 +99,7 @@ func (i *inference) url() string { return "http://" + reachable(i.listener.Addr(
 // chatModel gives the slug of the first model that chats, where there is one.
 func (i *inference) chatModel() (slug string, ok bool) {
 	for _, row := range i.catalog.Catalog().InferenceModels() {
-		if row.Serves(model.Chat) {
+		if row.Serves(catalog.Chat) {
 			return row.ID, true
 		}
 	}
@@ -121,16 +121,16 @@ func (i *inference) close() {
 }
 
 // liveCatalog reads the catalog, with the file that it follows.
-func (f catalogFlags) liveCatalog() (*model.Live, model.File, error) {
-	file := model.File{Path: f.Catalog, Family: f.Family}
+func (f catalogFlags) liveCatalog() (*catalog.Live, catalog.File, error) {
+	file := catalog.File{Path: f.Catalog, Family: f.Family}
 	if f.Catalog != "" {
 		// Read first, so that a change meanwhile is one that is seen later. What
 		// cannot be read is reported below.
 		file.Source, _ = os.ReadFile(f.Catalog)
 	}
-	catalog, err := f.catalog()
+	known, err := f.catalog()
 	if err != nil {
 		return nil, file, err
 	}
-	return model.NewLive(catalog), file, nil
+	return catalog.NewLive(known), file, nil
 }

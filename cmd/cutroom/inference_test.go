@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // gatewayOf gives a client of a server's gateway, which sends the key as the

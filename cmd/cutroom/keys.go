@@ -15,10 +15,10 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/credential"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/fault"
-	"cutroom/shared/sqlite"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
 )
 
 // keysCommand manages keys: those in the data folder, also while a server runs on

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/trace"
+	"cutroom/shared/platform/trace"
 )
 
 // newLogger logs to the session's stderr: all that there is to programs, which read

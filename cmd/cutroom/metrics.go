@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"cutroom/shared/prometheus"
-	"cutroom/shared/sqlite"
+	"cutroom/shared/adapter/prometheus"
+	"cutroom/shared/adapter/sqlite"
 )
 
 // stateOf gives what /metrics tells of the records.

@@ -22,7 +22,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // clientChecks are what the programs in testdata/openai check, each by its name.

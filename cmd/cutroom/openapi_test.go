@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // pythonProgram gives the path of a program of scripts/requirements.txt.

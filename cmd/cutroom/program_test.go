@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // program is the built command, and fixtures the media that the tests send; both

@@ -9,16 +9,16 @@ import (
 	"net/http"
 	"time"
 
-	"cutroom/shared/credential"
-	"cutroom/shared/file"
-	"cutroom/shared/httpserver"
-	"cutroom/shared/model"
-	"cutroom/shared/preview/frame"
-	"cutroom/shared/realtime"
-	"cutroom/shared/session"
-	"cutroom/shared/sqlite"
-	"cutroom/shared/uptime"
-	"cutroom/shared/usage"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/platform/boottime"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/realtime"
 )
 
 // sessions is the part of the server that serves realtime sessions.
@@ -32,7 +32,7 @@ type sessions struct {
 // sessionParts are what sessions share with the rest of the server.
 type sessionParts struct {
 	db            *sqlite.DB
-	catalog       *model.Catalog
+	catalog       *catalog.Catalog
 	authenticator *credential.Authenticator
 	files         *file.Service
 	blobs         realtime.Blobs
@@ -44,7 +44,7 @@ type sessionParts struct {
 
 // newSessions makes the session server; its Run makes it serve.
 func newSessions(parts sessionParts) (*sessions, error) {
-	clock, err := uptime.Open()
+	clock, err := boottime.Open()
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // pixels are functions for the page that measure a canvas: the mean of each

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // TestRealtimeSession opens a session with a client token, has a frame edited by

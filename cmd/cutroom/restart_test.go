@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // TestStopAndStart stops a server while it edits, in both ways in which people

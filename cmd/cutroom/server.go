@@ -15,20 +15,20 @@ import (
 	"time"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/api"
-	"cutroom/shared/credential"
-	"cutroom/shared/enginechoice"
-	"cutroom/shared/fault"
-	"cutroom/shared/ffmpeg"
-	"cutroom/shared/file"
-	"cutroom/shared/folder"
-	"cutroom/shared/httpserver"
-	"cutroom/shared/idempotency"
-	"cutroom/shared/job"
-	"cutroom/shared/limit"
-	"cutroom/shared/opentelemetry"
-	"cutroom/shared/sqlite"
-	"cutroom/shared/worker"
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/engines"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/idempotency"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/otlp"
+	"cutroom/shared/service/api"
+	"cutroom/shared/service/worker"
 )
 
 const (
@@ -58,7 +58,7 @@ type server struct {
 	gateway  *inference
 	sessions *sessions
 	webhooks webhooks
-	traces   opentelemetry.Traces
+	traces   otlp.Traces
 	devKey   string
 	// stopping ends when the server stops, before its requests do.
 	stopping context.Context
@@ -75,7 +75,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 			s.close()
 		}
 	}()
-	if s.traces, err = opentelemetry.FromEnvironment(ctx, os.Getenv, "cutroom", logger); err != nil {
+	if s.traces, err = otlp.FromEnvironment(ctx, os.Getenv, "cutroom", logger); err != nil {
 		return s, err
 	}
 	live, catalogFile, err := c.liveCatalog()
@@ -95,7 +95,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err != nil {
 		return s, err
 	}
-	edits, err := enginechoice.New(enginechoice.Config{Setting: c.Engine, Key: c.EngineKey, Tools: tools})
+	edits, err := engines.New(engines.Config{Setting: c.Engine, Key: c.EngineKey, Tools: tools})
 	if err != nil {
 		return s, err
 	}
@@ -108,7 +108,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if s.db, err = sqlite.Open(ctx, c.database(), sqlite.Options{Now: time.Now}); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	blobs, err := folder.Open(filepath.Join(c.Data, "blobs"))
+	blobs, err := diskblob.Open(filepath.Join(c.Data, "blobs"))
 	if err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
@@ -149,7 +149,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if s.listener, err = listen("CUTROOM_ADDR", c.Addr); err != nil {
 		return s, err
 	}
-	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, time.Now), limit.New(time.Now)
+	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, time.Now), ratelimit.New(time.Now)
 	if s.gateway, err = newInference(c, inferenceParts{
 		db: s.db, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter, tracer: s.traces.Tracer(), logger: logger,
 	}); err != nil {
@@ -165,7 +165,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	s.worker = worker.New(worker.Config{
 		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
-		EngineHealth: enginechoice.Health(edits), Prefetch: !enginechoice.IsPreview(c.Engine), Observer: runs,
+		EngineHealth: engines.Health(edits), Prefetch: !engines.IsPreview(c.Engine), Observer: runs,
 		Now: time.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: logger,
 	})
 	runs.Watch(s.worker.Loads)
@@ -182,7 +182,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
-		Sessions: s.sessions.records, QuotaReads: limit.NewWindow(time.Now), Ready: s.sessions.ready, Logger: logger,
+		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), Ready: s.sessions.ready, Logger: logger,
 	})))})
 	return s, nil
 }

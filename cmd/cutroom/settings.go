@@ -3,11 +3,11 @@ package main
 import (
 	"path/filepath"
 
-	"cutroom/shared/credential"
-	"cutroom/shared/model"
-	"cutroom/shared/openai"
-	"cutroom/shared/setting"
-	"cutroom/shared/worker"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/engine/enhance"
+	"cutroom/shared/service/worker"
 )
 
 // dataFlag is the setting that every command on the data folder has.
@@ -30,7 +30,9 @@ type catalogFlags struct {
 	Catalog string `env:"CUTROOM_CATALOG" help:"File of the catalog, in place of the built-in one (${env})."`
 }
 
-func (f catalogFlags) catalog() (*model.Catalog, error) { return setting.Catalog(f.Family, f.Catalog) }
+func (f catalogFlags) catalog() (*catalog.Catalog, error) {
+	return setting.Catalog(f.Family, f.Catalog)
+}
 
 // enhanceFlags choose the chat model that expands prompts.
 type enhanceFlags struct {
@@ -41,7 +43,7 @@ type enhanceFlags struct {
 
 // enhancer gives what expands prompts, nil when nothing is set.
 func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
-	enhancer, err := openai.FromSettings(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
+	enhancer, err := enhance.FromSettings(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
 	if enhancer == nil {
 		return nil, err // no interface that holds nothing
 	}

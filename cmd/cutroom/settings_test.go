@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // TestWrongSettings: a setting that is wrong stops the start with one line that

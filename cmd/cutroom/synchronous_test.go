@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // A call that waits for its edit, against a server whose data folder is named

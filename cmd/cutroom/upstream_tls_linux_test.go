@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // secureServer is a model server by TLS. It tells the protocol that it was called

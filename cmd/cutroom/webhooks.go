@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"cutroom/shared/api"
-	"cutroom/shared/setting"
-	"cutroom/shared/sqlite"
-	"cutroom/shared/webhook"
-	"cutroom/shared/webhookhttp"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/adapter/webhookhttp"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/webhook"
+	"cutroom/shared/service/api"
 )
 
 // webhooks are what tells the receivers of jobs' ends.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // told is a message as its receiver has it.

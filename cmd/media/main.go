@@ -26,11 +26,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
-	"cutroom/shared/awsclient"
-	"cutroom/shared/awsmedia"
-	"cutroom/shared/httpserver"
-	"cutroom/shared/trace"
-	"cutroom/shared/tracechoice"
+	"cutroom/shared/app/awsapp"
+	"cutroom/shared/app/tracing"
+	"cutroom/shared/platform/awsclient"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/trace"
 )
 
 // shutdownTime is how long requests under way may take after a stop: an upload
@@ -55,12 +55,12 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("the configuration of AWS: %w", err)
 	}
-	traces, err := tracechoice.New(ctx, os.Getenv, clients, "cutroom-media", logger)
+	traces, err := tracing.New(ctx, os.Getenv, clients, "cutroom-media", logger)
 	if err != nil {
 		return err
 	}
 	defer traces.Close()
-	parts := awsmedia.New(awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
+	parts := awsapp.New(awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
 	// Workers go on, and so do the calls that wait for them.
 	parts.Config.Draining = ctx
 	address := parts.Optional("CUTROOM_ADDR")

@@ -4,19 +4,19 @@ import (
 	"crypto/rand"
 	"time"
 
-	"cutroom/shared/api"
-	"cutroom/shared/awsmedia"
-	"cutroom/shared/credential"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/file"
-	"cutroom/shared/httpserver"
-	"cutroom/shared/job"
-	"cutroom/shared/lambda"
-	"cutroom/shared/s3"
-	"cutroom/shared/secretsmanager"
-	"cutroom/shared/sqs"
-	"cutroom/shared/stepfn"
-	"cutroom/shared/webhook"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/lambdainvoke"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/secrets"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/app/awsapp"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/webhook"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/api"
 )
 
 // newSurface makes every route of the media service, but the one that takes the
@@ -24,22 +24,22 @@ import (
 // job do so through a stop, as the workers are elsewhere.
 //
 // Errors: the first setting that is missing or wrong.
-func newSurface(p *awsmedia.Parts) (httpserver.Config, error) {
+func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	bucket, queues := p.Bucket(), p.Queues()
-	secret := secretsmanager.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
-	p.AcceptJobs(stepfn.NewMachine(p.AWS, p.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(p.AWS, queues), job.NewCursorsFrom(secret.Value))
-	signer := s3.NewSigner(bucket, time.Now)
+	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
+	p.AcceptJobs(stepfn.NewMachine(p.AWS, p.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(p.AWS, queues), job.NewCursorsFrom(secret.Value))
+	signer := s3blob.NewSigner(bucket, time.Now)
 	p.Config.Blobs, p.Config.Signer = bucket, signer
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
 	if p.Flag("CUTROOM_CONTENT_REDIRECT") {
 		p.Config.Downloads = signer
 	}
-	p.Config.VideoWait = awsmedia.VideoWait
-	var waker awsmedia.Waker
+	p.Config.VideoWait = awsapp.VideoWait
+	var waker awsapp.Waker
 	if name := p.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
-		waker = lambda.NewFunction(p.AWS, name, time.Now)
+		waker = lambdainvoke.NewFunction(p.AWS, name, time.Now)
 	}
-	p.Config.Warm = awsmedia.Wake(dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), waker, time.Now, p.Config.Logger)
+	p.Config.Warm = awsapp.Wake(dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), waker, time.Now, p.Config.Logger)
 	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.Keys = &credential.KeyService{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.WebhookTargets, p.Config.WebhookSecrets = p.WebhookTargets(), webhook.NewSecretsFrom(secret.Value)

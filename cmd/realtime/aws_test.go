@@ -11,11 +11,11 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/awstest"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/file"
-	"cutroom/shared/s3"
-	"cutroom/shared/usage"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/awstest"
 )
 
 // Instances whose records are in DynamoDB count together, read images from S3 and
@@ -25,7 +25,7 @@ func TestInstancesInAWS(t *testing.T) {
 	ctx := t.Context()
 	cloud := awstest.Start(t)
 	tables, bucket := cloud.MakeTables(t), cloud.MakeBucket(t)
-	records, blobs := dynamo.NewClient(cloud.Config()), s3.New(cloud.Config(), bucket)
+	records, blobs := dynamo.NewClient(cloud.Config()), s3blob.New(cloud.Config(), bucket)
 	record := makeKey(t, dynamo.NewKeys(records, tables["credentials"]))
 	calls := cloud.Proxy(t, 1, awstest.Faults{})
 	f := &fleet{t, append(cloud.Environment(), "AWS_ENDPOINT_URL="+calls.URL, tiersOf(t, 2), "CUTROOM_BUCKET="+bucket,

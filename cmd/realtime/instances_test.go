@@ -12,7 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/session"
+	"cutroom/shared/domain/session"
 )
 
 // span is a time from and to, as one client saw it.

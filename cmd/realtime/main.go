@@ -22,14 +22,14 @@ import (
 	"syscall"
 	"time"
 
-	"cutroom/shared/credential"
-	"cutroom/shared/httpserver"
-	"cutroom/shared/preview/frame"
-	"cutroom/shared/realtime"
-	"cutroom/shared/session"
-	"cutroom/shared/setting"
-	"cutroom/shared/uptime"
-	"cutroom/shared/usage"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/platform/boottime"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/realtime"
 )
 
 // shutdownTime is how long requests under way may take after the sessions have
@@ -60,7 +60,7 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 		return err
 	}
 	defer records.close()
-	clock, err := uptime.Open()
+	clock, err := boottime.Open()
 	if err != nil {
 		return err
 	}

@@ -22,11 +22,11 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/credential"
-	"cutroom/shared/programtest"
-	"cutroom/shared/session"
-	"cutroom/shared/sqlite"
-	"cutroom/shared/uptime"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/platform/boottime"
+	"cutroom/shared/testkit/programtest"
 )
 
 // program is the path of the built command.
@@ -66,7 +66,7 @@ func newFleet(t *testing.T, limit int) *fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	clock, err := uptime.Open()
+	clock, err := boottime.Open()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 	"time"
 
-	"cutroom/shared/awsconfig"
-	"cutroom/shared/credential"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/file"
-	"cutroom/shared/folder"
-	"cutroom/shared/realtime"
-	"cutroom/shared/s3"
-	"cutroom/shared/session"
-	"cutroom/shared/setting"
-	"cutroom/shared/sqlite"
-	"cutroom/shared/uptime"
-	"cutroom/shared/usage"
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/boottime"
+	"cutroom/shared/service/realtime"
 )
 
 // records are the stores that sessions need.
@@ -45,7 +45,7 @@ func openRecords(ctx context.Context, env *setting.Environment) (*records, error
 		return nil, err
 	}
 	client := dynamo.NewClient(config)
-	bucket := s3.New(config, env.Required("CUTROOM_BUCKET"))
+	bucket := s3blob.New(config, env.Required("CUTROOM_BUCKET"))
 	return &records{
 		keys:     dynamo.NewKeys(client, env.Required("CUTROOM_CREDENTIALS_TABLE")),
 		sessions: dynamo.NewSessions(client, env.Required("CUTROOM_SESSIONS_TABLE")),
@@ -58,11 +58,11 @@ func openRecords(ctx context.Context, env *setting.Environment) (*records, error
 
 // openFolder opens a data folder that a server on this machine has made.
 func openFolder(ctx context.Context, data string) (*records, error) {
-	blobs, err := folder.NewView(filepath.Join(data, "blobs"))
+	blobs, err := diskblob.NewView(filepath.Join(data, "blobs"))
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	clock, err := uptime.Open()
+	clock, err := boottime.Open()
 	if err != nil {
 		return nil, err
 	}

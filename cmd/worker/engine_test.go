@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/job"
-	"cutroom/shared/remote"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine/engineserver"
 )
 
 // engineServer does to a run what its prompt says.
@@ -47,7 +47,7 @@ func (e *engineServer) run(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, line+"\n") // fails when the caller has gone
 		_ = http.NewResponseController(w).Flush()
 	}
-	var asked remote.Request
+	var asked engineserver.Request
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 		e.t.Error(err)
 		return

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cutroom/shared/httpserver"
+	"cutroom/shared/platform/httpserver"
 )
 
 const (

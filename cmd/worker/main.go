@@ -29,7 +29,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"cutroom/shared/trace"
+	"cutroom/shared/platform/trace"
 )
 
 func main() {

@@ -13,21 +13,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
-	"cutroom/shared/awsclient"
-	"cutroom/shared/cloudwatch"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/ecs"
-	"cutroom/shared/enginechoice"
-	"cutroom/shared/ffmpeg"
-	"cutroom/shared/job"
-	"cutroom/shared/openai"
-	"cutroom/shared/prometheus"
-	"cutroom/shared/s3"
-	"cutroom/shared/setting"
-	"cutroom/shared/sqs"
-	"cutroom/shared/stepfn"
-	"cutroom/shared/tracechoice"
-	"cutroom/shared/worker"
+	"cutroom/shared/adapter/cloudwatch"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/ecs"
+	"cutroom/shared/adapter/prometheus"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/app/engines"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/app/tracing"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine/enhance"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/platform/awsclient"
+	"cutroom/shared/service/worker"
 )
 
 const (
@@ -55,7 +55,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		job.VideoLane: env.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: env.Required("CUTROOM_IMAGE_QUEUE"),
 	}
 	engineName := env.Optional("CUTROOM_ENGINE")
-	slots := env.Number("CUTROOM_WORKERS", 1, 256, enginechoice.Slots(engineName))
+	slots := env.Number("CUTROOM_WORKERS", 1, 256, engines.Slots(engineName))
 	catalog := env.Catalog()
 	if err := env.Err(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	edits, err := enginechoice.New(enginechoice.Config{Setting: engineName, Key: env.Optional("CUTROOM_ENGINE_KEY"), Tools: tools})
+	edits, err := engines.New(engines.Config{Setting: engineName, Key: env.Optional("CUTROOM_ENGINE_KEY"), Tools: tools})
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer os.RemoveAll(scratch)
 	metrics := prometheus.New()
-	health, err := newHealth(env.Optional("CUTROOM_ADDR"), enginechoice.Health(edits), metrics.Handler(env.Optional("CUTROOM_METRICS_KEY")), logger)
+	health, err := newHealth(env.Optional("CUTROOM_ADDR"), engines.Health(edits), metrics.Handler(env.Optional("CUTROOM_METRICS_KEY")), logger)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("the configuration of AWS: %w", err)
 	}
-	traces, err := tracechoice.New(ctx, os.Getenv, clients, "cutroom-worker", logger)
+	traces, err := tracing.New(ctx, os.Getenv, clients, "cutroom-worker", logger)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 
 	client := dynamo.NewClient(clients)
 	runs := dynamo.NewRuns(client, table)
-	queue := sqs.New(sqs.Config{
+	queue := sqsqueue.New(sqsqueue.Config{
 		AWS: clients, URLs: queues, Jobs: runs, Tasks: stepfn.NewTasks(clients), Now: time.Now, Logger: logger,
 	})
 	defer queue.Close()
@@ -107,9 +107,9 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	scraped, logged := metrics.Worker(), cloudwatch.New(os.Stdout, time.Now, logger).Worker()
 	lanes := map[job.Lane]int{job.VideoLane: slots, job.ImageLane: slots}
 	w := worker.New(worker.Config{
-		Queue: queue, Runs: runs, Blobs: s3.New(clients, bucket), Engine: edits, Prober: tools, Catalog: catalog,
+		Queue: queue, Runs: runs, Blobs: s3blob.New(clients, bucket), Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: lanes, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
-		EngineHealth: enginechoice.Health(edits), Prefetch: !enginechoice.IsPreview(engineName), Guard: guard, GuardEvery: guardEvery,
+		EngineHealth: engines.Health(edits), Prefetch: !engines.IsPreview(engineName), Guard: guard, GuardEvery: guardEvery,
 		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: traces.Tracer(), Logger: logger,
 	})
 	scraped.Watch(w.Loads)
@@ -145,7 +145,7 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 // newGuard gives what protects the worker's task, nil where it is in none or is a
 // preview worker: those all end together, when nothing is to be done.
 func newGuard(agentURI, engineName string) (worker.Guard, error) {
-	if agentURI == "" || enginechoice.IsPreview(engineName) {
+	if agentURI == "" || engines.IsPreview(engineName) {
 		return nil, nil
 	}
 	protection, err := ecs.NewTaskProtection(agentURI, nil)
@@ -157,7 +157,7 @@ func newGuard(agentURI, engineName string) (worker.Guard, error) {
 
 // newEnhancer gives what expands prompts, nil when nothing is set.
 func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
-	enhancer, err := openai.FromSettings(
+	enhancer, err := enhance.FromSettings(
 		env.Optional("CUTROOM_ENHANCE_URL"), env.Optional("CUTROOM_ENHANCE_MODEL"), env.Optional("CUTROOM_ENHANCE_KEY"))
 	if enhancer == nil {
 		return nil, err // no interface that holds nothing

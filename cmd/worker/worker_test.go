@@ -17,13 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/awstest"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/job"
-	"cutroom/shared/programtest"
-	"cutroom/shared/s3"
-	"cutroom/shared/sqs"
-	"cutroom/shared/stepfn"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/programtest"
 )
 
 // program is the built command.
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/worker", 
 // world is a local AWS as a worker needs it.
 type world struct {
 	jobs     *dynamo.Jobs
-	bucket   *s3.Store
+	bucket   *s3blob.Store
 	workers  *dynamo.Workers
 	settings []string
 }
@@ -51,8 +51,8 @@ func newWorld(t *testing.T) *world {
 	client := dynamo.NewClient(cloud.Config())
 	machine := stepfn.NewMachine(cloud.Config(), cloud.MakeStateMachine(t, definition), queues)
 	return &world{
-		jobs:   dynamo.NewJobs(dynamo.NewRuns(client, table), machine, sqs.NewLengths(cloud.Config(), queues), time.Now),
-		bucket: s3.New(cloud.Config(), bucket), workers: dynamo.NewWorkers(client, table, time.Now),
+		jobs:   dynamo.NewJobs(dynamo.NewRuns(client, table), machine, sqsqueue.NewLengths(cloud.Config(), queues), time.Now),
+		bucket: s3blob.New(cloud.Config(), bucket), workers: dynamo.NewWorkers(client, table, time.Now),
 		settings: append(cloud.Environment(),
 			"CUTROOM_JOBS_TABLE="+table, "CUTROOM_BUCKET="+bucket, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1",
 			"CUTROOM_VIDEO_QUEUE="+queues[job.VideoLane], "CUTROOM_IMAGE_QUEUE="+queues[job.ImageLane]),

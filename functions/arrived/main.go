@@ -11,14 +11,14 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"cutroom/shared/awsconfig"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/fault"
-	"cutroom/shared/file"
-	"cutroom/shared/lambdaevent"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/s3"
-	"cutroom/shared/setting"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/lambdaevent"
+	"cutroom/shared/platform/lambdahttp"
 )
 
 func main() { lambdaevent.Main(arrived) }
@@ -29,7 +29,7 @@ func arrived() (func(context.Context, events.S3Event) (any, error), error) {
 		return nil, err
 	}
 	env := setting.NewEnvironment(os.Getenv)
-	bucket := s3.New(config, env.Required("CUTROOM_BUCKET"))
+	bucket := s3blob.New(config, env.Required("CUTROOM_BUCKET"))
 	files := file.NewService(file.Config{
 		Store: dynamo.NewFiles(dynamo.NewClient(config), env.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
 		IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,

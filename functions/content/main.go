@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"cutroom/shared/api"
-	"cutroom/shared/awsmedia"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/s3"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/app/awsapp"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
 )
 
 func main() { lambdahttp.Main(content) }
@@ -21,7 +21,7 @@ func content() (http.Handler, lambdahttp.Form, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := awsmedia.NewFunction()
+	f, err := awsapp.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -30,7 +30,7 @@ func content() (http.Handler, lambdahttp.Form, error) {
 	bucket := f.Bucket()
 	f.Config.Blobs = bucket
 	if f.Flag("CUTROOM_CONTENT_REDIRECT") {
-		f.Config.Downloads = s3.NewSigner(bucket, time.Now)
+		f.Config.Downloads = s3blob.NewSigner(bucket, time.Now)
 	}
 	f.Config.EventsOnce = form == lambdahttp.Buffered
 	handler, err := f.Handler(api.Content, api.Events, api.FileContent)

@@ -9,12 +9,12 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"cutroom/shared/awsconfig"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/lambdaevent"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/s3"
-	"cutroom/shared/setting"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/lambdaevent"
+	"cutroom/shared/platform/lambdahttp"
 )
 
 func main() { lambdaevent.Main(expiry) }
@@ -25,7 +25,7 @@ func expiry() (func(context.Context, events.DynamoDBEvent) (events.DynamoDBEvent
 		return nil, err
 	}
 	env := setting.NewEnvironment(os.Getenv)
-	bucket := s3.New(config, env.Required("CUTROOM_BUCKET"))
+	bucket := s3blob.New(config, env.Required("CUTROOM_BUCKET"))
 	files := dynamo.NewFiles(dynamo.NewClient(config), env.Required("CUTROOM_FILES_TABLE"))
 	logger := lambdahttp.NewLogger(os.Stdout)
 	return func(ctx context.Context, event events.DynamoDBEvent) (answer events.DynamoDBEventResponse, _ error) {

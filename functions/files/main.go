@@ -5,26 +5,26 @@ import (
 	"net/http"
 	"time"
 
-	"cutroom/shared/api"
-	"cutroom/shared/awsmedia"
-	"cutroom/shared/file"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/s3"
-	"cutroom/shared/secretsmanager"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/secrets"
+	"cutroom/shared/app/awsapp"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
 )
 
 func main() { lambdahttp.Main(files) }
 
 func files() (http.Handler, lambdahttp.Form, error) {
-	f, err := awsmedia.NewFunction()
+	f, err := awsapp.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}
 	bucket := f.Bucket()
-	secret := secretsmanager.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
+	secret := secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.NewCursorsFrom(secret.Value))
-	f.Config.Signer = s3.NewSigner(bucket, time.Now)
+	f.Config.Signer = s3blob.NewSigner(bucket, time.Now)
 	handler, err := f.Handler(api.Files)
 	return handler, lambdahttp.Buffered, err
 }

@@ -7,15 +7,15 @@ import (
 	"os"
 	"time"
 
-	"cutroom/shared/api"
-	"cutroom/shared/awsmedia"
-	"cutroom/shared/cursor"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/file"
-	"cutroom/shared/lambda"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/sqs"
-	"cutroom/shared/stepfn"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/lambdainvoke"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/app/awsapp"
+	"cutroom/shared/domain/cursor"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
 )
 
 func main() { lambdahttp.Main(images) }
@@ -25,21 +25,21 @@ func images() (http.Handler, lambdahttp.Form, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := awsmedia.NewFunction()
+	f, err := awsapp.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}
 	bucket, queues := f.Bucket(), f.Queues()
-	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(f.AWS, queues), cursor.Cursors{})
+	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(f.AWS, queues), cursor.Cursors{})
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
-	f.Config.VideoWait = awsmedia.VideoWait
-	var waker awsmedia.Waker
+	f.Config.VideoWait = awsapp.VideoWait
+	var waker awsapp.Waker
 	if name := f.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
-		waker = lambda.NewFunction(f.AWS, name, time.Now)
+		waker = lambdainvoke.NewFunction(f.AWS, name, time.Now)
 	}
 	workers := dynamo.NewWorkers(f.Records, f.Required("CUTROOM_JOBS_TABLE"), time.Now)
-	f.Config.Warm = awsmedia.Wake(workers, waker, time.Now, f.Config.Logger)
+	f.Config.Warm = awsapp.Wake(workers, waker, time.Now, f.Config.Logger)
 	handler, err := f.Handler(api.Generate)
 	return handler, form, err
 }

@@ -9,19 +9,19 @@ import (
 	"os"
 	"time"
 
-	"cutroom/shared/awsconfig"
-	"cutroom/shared/cloudwatch"
-	"cutroom/shared/credential"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/gateway"
-	"cutroom/shared/httpserver"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/model"
-	"cutroom/shared/modelserver"
-	"cutroom/shared/secretsmanager"
-	"cutroom/shared/setting"
-	"cutroom/shared/tokenizer"
-	"cutroom/shared/usage"
+	"cutroom/shared/adapter/cloudwatch"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/secrets"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/demomodel"
+	"cutroom/shared/service/gateway/tokenizer"
 )
 
 func main() { lambdahttp.Main(inference) }
@@ -36,15 +36,15 @@ func inference() (http.Handler, lambdahttp.Form, error) {
 		return nil, 0, err
 	}
 	env, client := setting.NewEnvironment(os.Getenv), dynamo.NewClient(config)
-	logger, tokens, catalog := lambdahttp.NewLogger(os.Stdout), tokenizer.New(), env.Catalog()
+	logger, tokens, known := lambdahttp.NewLogger(os.Stdout), tokenizer.New(), env.Catalog()
 	table := env.Required("CUTROOM_USAGE_TABLE")
 	used := dynamo.NewUsage(client, table)
 	keys := dynamo.NewKeys(client, env.Required("CUTROOM_CREDENTIALS_TABLE"))
 	c := gateway.Config{
-		Catalog: func() *model.Catalog { return catalog }, Authenticator: credential.NewAuthenticator(keys, env.Tiers(), time.Now),
+		Catalog: func() *catalog.Catalog { return known }, Authenticator: credential.NewAuthenticator(keys, env.Tiers(), time.Now),
 		Limiter: dynamo.NewRates(client, table, time.Now, rand.Text), Meter: usage.NewDirect(used, rand.Text), Usage: used, Tokenizer: tokens,
-		Secrets:  secretsmanager.NewUpstreams(config, gateway.LocalSecrets{}),
-		Embedded: modelserver.New(modelserver.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
+		Secrets:  secrets.NewUpstreams(config, gateway.LocalSecrets{}),
+		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
 		Observer: cloudwatch.New(os.Stdout, time.Now, logger), Origins: env.Origins(),
 		Now: time.Now, Random: mathrand.Float64, Tracer: tracer, Logger: logger,
 	}

@@ -6,28 +6,28 @@ package main
 import (
 	"net/http"
 
-	"cutroom/shared/api"
-	"cutroom/shared/awsmedia"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/file"
-	"cutroom/shared/job"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/secretsmanager"
-	"cutroom/shared/sqs"
-	"cutroom/shared/stepfn"
-	"cutroom/shared/webhook"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/secrets"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/app/awsapp"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/webhook"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
 )
 
 func main() { lambdahttp.Main(jobs) }
 
 func jobs() (http.Handler, lambdahttp.Form, error) {
-	f, err := awsmedia.NewFunction()
+	f, err := awsapp.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}
 	bucket, queues := f.Bucket(), f.Queues()
-	secret := secretsmanager.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
-	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqs.NewLengths(f.AWS, queues), job.NewCursorsFrom(secret.Value))
+	secret := secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
+	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(f.AWS, queues), job.NewCursorsFrom(secret.Value))
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.WebhookTargets = f.WebhookTargets()

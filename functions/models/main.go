@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"os"
 
-	"cutroom/shared/api"
-	"cutroom/shared/httpserver"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/setting"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
 )
 
 func main() { lambdahttp.Main(models) }

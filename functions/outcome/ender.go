@@ -7,9 +7,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"cutroom/shared/job"
-	"cutroom/shared/sqs"
-	"cutroom/shared/stepfn"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/job"
 )
 
 // event is messages of a queue, or else the event of an execution.
@@ -50,7 +50,7 @@ func (e *ender) stopped(ctx context.Context, detail json.RawMessage) error {
 }
 
 func (e *ender) givenUp(ctx context.Context, body string) error {
-	message, err := sqs.ReadMessage(body)
+	message, err := sqsqueue.ReadMessage(body)
 	if err != nil {
 		return err
 	}

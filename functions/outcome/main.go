@@ -10,12 +10,12 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"cutroom/shared/awsconfig"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/job"
-	"cutroom/shared/lambdaevent"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/setting"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/lambdaevent"
+	"cutroom/shared/platform/lambdahttp"
 )
 
 func main() { lambdaevent.Main(outcome) }

@@ -7,16 +7,16 @@ import (
 	"net/http"
 	"time"
 
-	"cutroom/shared/api"
-	"cutroom/shared/awsmedia"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/lambdahttp"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/app/awsapp"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
 )
 
 func main() { lambdahttp.Main(quota) }
 
 func quota() (http.Handler, lambdahttp.Form, error) {
-	f, err := awsmedia.NewFunction()
+	f, err := awsapp.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}

@@ -7,16 +7,16 @@ import (
 	"net/http"
 	"time"
 
-	"cutroom/shared/api"
-	"cutroom/shared/awsmedia"
-	"cutroom/shared/credential"
-	"cutroom/shared/lambdahttp"
+	"cutroom/shared/app/awsapp"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
 )
 
 func main() { lambdahttp.Main(tokens) }
 
 func tokens() (http.Handler, lambdahttp.Form, error) {
-	f, err := awsmedia.NewFunction()
+	f, err := awsapp.NewFunction()
 	if err != nil {
 		return nil, 0, err
 	}

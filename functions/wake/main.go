@@ -7,11 +7,11 @@ import (
 	"context"
 	"os"
 
-	"cutroom/shared/awsconfig"
-	"cutroom/shared/ecs"
-	"cutroom/shared/lambdaevent"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/setting"
+	"cutroom/shared/adapter/ecs"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/lambdaevent"
+	"cutroom/shared/platform/lambdahttp"
 )
 
 func main() { lambdaevent.Main(wake) }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"cutroom/shared/dynamo"
-	"cutroom/shared/sqs"
-	"cutroom/shared/webhook"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/domain/webhook"
 )
 
 // event is records of the jobs' stream, or else messages of the queue.
@@ -36,7 +36,7 @@ type failure struct {
 
 // handler makes the attempts that events tell of.
 type handler struct {
-	queue     *sqs.Turns
+	queue     *sqsqueue.Turns
 	deliverer *webhook.Deliverer
 	now       func() time.Time
 	logger    *slog.Logger
@@ -85,7 +85,7 @@ func (h *handler) ended(ctx context.Context, change *events.DynamoDBStreamRecord
 // deliver makes the attempt of a message and queues the next. A message that comes
 // again may be of a call that made its attempt and died.
 func (h *handler) deliver(ctx context.Context, body string, again bool) error {
-	turn, err := sqs.ReadTurn(body)
+	turn, err := sqsqueue.ReadTurn(body)
 	if err != nil {
 		return err
 	}

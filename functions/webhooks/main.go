@@ -9,16 +9,16 @@ import (
 	"os"
 	"time"
 
-	"cutroom/shared/api"
-	"cutroom/shared/awsconfig"
-	"cutroom/shared/dynamo"
-	"cutroom/shared/lambdaevent"
-	"cutroom/shared/lambdahttp"
-	"cutroom/shared/secretsmanager"
-	"cutroom/shared/setting"
-	"cutroom/shared/sqs"
-	"cutroom/shared/webhook"
-	"cutroom/shared/webhookhttp"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/secrets"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/webhookhttp"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/webhook"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/lambdaevent"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
 )
 
 func main() { lambdaevent.Main(webhooks) }
@@ -30,10 +30,10 @@ func webhooks() (func(context.Context, event) (answer, error), error) {
 	}
 	env := setting.NewEnvironment(os.Getenv)
 	records, table := dynamo.NewClient(config), env.Required("CUTROOM_JOBS_TABLE")
-	secret := secretsmanager.NewSecret(config, env.Required("CUTROOM_SECRET_ARN"))
+	secret := secrets.NewSecret(config, env.Required("CUTROOM_SECRET_ARN"))
 	logger := lambdahttp.NewLogger(os.Stdout)
 	h := &handler{
-		queue: sqs.NewTurns(config, env.Required("CUTROOM_WEBHOOK_QUEUE")), now: time.Now, logger: logger,
+		queue: sqsqueue.NewTurns(config, env.Required("CUTROOM_WEBHOOK_QUEUE")), now: time.Now, logger: logger,
 		deliverer: &webhook.Deliverer{
 			Jobs: dynamo.NewRuns(records, table), Store: dynamo.NewWebhooks(records, table),
 			Sender:  webhookhttp.New(webhookhttp.Config{Targets: env.WebhookTargets(), Now: time.Now}),

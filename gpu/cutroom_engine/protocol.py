@@ -1,4 +1,4 @@
-"""What a worker asks for, and what it is told: the protocol of shared/remote."""
+"""What a worker asks for, and what it is told: the protocol of shared/engine/engineserver."""
 
 from __future__ import annotations
 

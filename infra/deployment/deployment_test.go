@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"cutroom/shared/awstest"
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // patience bounds every wait. It is far above what anything takes, and judges no

@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"cutroom/shared/media/mediatest"
-	"cutroom/shared/servertest"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // short is a clip that is edited in a moment, long one that takes a while.

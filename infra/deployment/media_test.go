@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // request is one call of the media service. {file}, {cursor} and {job} in its

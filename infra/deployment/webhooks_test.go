@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // testWebhooks: the stream of the jobs' table tells of a job's end, the queue brings

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/programtest"
+	"cutroom/shared/testkit/programtest"
 )
 
 // workerProcess is a worker that takes jobs from the deployed queues.

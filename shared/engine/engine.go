@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"time"
 
-	"cutroom/shared/job"
-	"cutroom/shared/media"
-	"cutroom/shared/model"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
 )
 
 // Input is a file for the engine to read.
@@ -30,7 +30,7 @@ type Spec struct {
 	Job string
 	// Model is the canonical id.
 	Model  string
-	Kind   model.Kind
+	Kind   catalog.Kind
 	Prompt string
 	Seed   uint32
 	// Options are the other fields of the form, by name (see job.Request).
@@ -40,7 +40,7 @@ type Spec struct {
 	Data, Reference *Input
 	// Size is the exact size of the result. FPS and Duration are its frame
 	// rate and length; both are 0 for an image.
-	Size     model.Size
+	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
 	// Folder is an empty folder of this run's own for scratch files. It is

@@ -19,8 +19,8 @@ import (
 	"os/signal"
 	"path/filepath"
 
-	"cutroom/shared/look/noise"
-	"cutroom/shared/preview/scene"
+	"cutroom/shared/engine/preview/look/noise"
+	"cutroom/shared/engine/preview/scene"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // A person who reads along sees short lines, of what is not as always; a program

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // start starts a server that ends with the test.

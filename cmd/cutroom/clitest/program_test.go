@@ -20,8 +20,8 @@ import (
 
 	"github.com/creack/pty"
 
-	"cutroom/shared/programtest"
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/programtest"
+	"cutroom/shared/testkit/servertest"
 )
 
 var program string

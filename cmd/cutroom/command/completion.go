@@ -7,7 +7,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/posener/complete"
 
-	"cutroom/shared/model"
+	"cutroom/shared/domain/catalog"
 )
 
 // Completion prints what a shell needs to complete commands.
@@ -45,12 +45,12 @@ func (s *Session) Complete(parser *kong.Kong) bool {
 }
 
 func (s *Session) modelNames(line complete.Args) []string {
-	catalog, err := model.Default(s.family())
+	known, err := catalog.Default(s.family())
 	if err != nil {
 		return nil
 	}
 	var names []string
-	for _, m := range catalog.Models() {
+	for _, m := range known.Models() {
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
 			if strings.HasPrefix(name, line.Last) {
 				names = append(names, name)

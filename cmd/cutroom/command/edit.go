@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"cutroom/shared/client"
-	"cutroom/shared/media"
+	"cutroom/shared/domain/media"
 )
 
 // order is what all edits can be told.

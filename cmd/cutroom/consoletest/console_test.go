@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/programtest"
-	"cutroom/shared/servertest"
+	"cutroom/shared/testkit/programtest"
+	"cutroom/shared/testkit/servertest"
 )
 
 // program is the built command.
@@ -119,7 +119,7 @@ func absolute(t *testing.T, path string) string {
 // take long enough to be cancelled, and with a chat model that never ends.
 func catalog(t *testing.T) string {
 	t.Helper()
-	source, err := os.ReadFile(absolute(t, "../../../shared/model/catalog.yaml"))
+	source, err := os.ReadFile(absolute(t, "../../../shared/domain/catalog/catalog.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

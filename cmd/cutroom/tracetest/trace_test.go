@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/programtest"
-	"cutroom/shared/remote"
-	"cutroom/shared/servertest"
-	"cutroom/shared/trace/tracetest"
+	"cutroom/shared/engine/engineserver"
+	"cutroom/shared/platform/trace/tracetest"
+	"cutroom/shared/testkit/programtest"
+	"cutroom/shared/testkit/servertest"
 )
 
 const (
@@ -88,7 +88,7 @@ func engineServer(t *testing.T) (url string, asked <-chan string) {
 	picture := picture(t)
 	parents := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var run remote.Request
+		var run engineserver.Request
 		if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&run) != nil {
 			return // its health
 		}

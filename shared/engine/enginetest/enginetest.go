@@ -14,29 +14,29 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/conformance"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
-	"cutroom/shared/ffmpeg"
-	"cutroom/shared/job"
-	"cutroom/shared/media"
-	"cutroom/shared/media/mediatest"
-	"cutroom/shared/model"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/testkit/conformance"
 )
 
 // Harness is what an engine gives to be tested.
 type Harness struct {
 	Engine engine.Engine
 	// Models gives the engine's name of a model for each kind that it has.
-	Models map[model.Kind]string
+	Models map[catalog.Kind]string
 	// Sizes are those of results, in landscape: small, as the tests judge no
 	// picture.
-	Video, Image model.Size
+	Video, Image catalog.Size
 	FPS          int
 }
 
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
-	tools, err := ffmpeg.Find(t.Context(), model.Limits{
+	tools, err := ffmpeg.Find(t.Context(), catalog.Limits{
 		VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
 	})
 	conformance.OK(t, err)
@@ -55,15 +55,15 @@ type suite struct {
 
 // spec is an edit by the kind of model; its clip is of a second unless the test
 // says otherwise.
-func (s *suite) spec(kind model.Kind, clip mediatest.Video) engine.Spec {
+func (s *suite) spec(kind catalog.Kind, clip mediatest.Video) engine.Spec {
 	s.Helper()
 	spec := engine.Spec{
 		Job: "job_test", Model: s.Models[kind], Kind: kind, Prompt: "a quiet winter evening", Seed: 7,
 		Options: map[string]any{"resolution": "720p"}, Size: s.Video, FPS: s.FPS, Duration: time.Second,
 	}
 	switch kind {
-	case model.TextToVideo:
-	case model.Image:
+	case catalog.TextToVideo:
+	case catalog.Image:
 		spec.Data = s.image(mediatest.Image{Name: "data.png", Width: 160, Height: 90})
 		spec.Size, spec.FPS, spec.Duration = s.Image, 0, 0
 	default:
@@ -71,7 +71,7 @@ func (s *suite) spec(kind model.Kind, clip mediatest.Video) engine.Spec {
 		info, err := s.tools.ProbeVideo(s.Context(), path, "video/mp4")
 		conformance.OK(s, err)
 		spec.Data = &engine.Input{Path: path, MIME: "video/mp4", Info: info}
-		spec.Size = s.Video.Fit(model.Size{Width: info.Width, Height: info.Height})
+		spec.Size = s.Video.Fit(catalog.Size{Width: info.Width, Height: info.Height})
 		spec.Duration = info.Duration
 	}
 	return spec
@@ -91,7 +91,7 @@ func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.
 	s.Helper()
 	spec.Folder = s.TempDir()
 	spec.Output = filepath.Join(spec.Folder, "output.mp4")
-	if spec.Kind == model.Image {
+	if spec.Kind == catalog.Image {
 		spec.Output = filepath.Join(spec.Folder, "output.png")
 	}
 	return spec.Output, s.Engine.Run(ctx, spec, progress)
@@ -103,7 +103,7 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	path, err := s.run(s.Context(), spec, func(engine.Progress) {})
 	conformance.OK(s, err)
 	probe, mime := s.tools.ProbeVideo, "video/mp4"
-	if spec.Kind == model.Image {
+	if spec.Kind == catalog.Image {
 		probe, mime = s.tools.ProbeImage, "image/png"
 	}
 	info, err := probe(s.Context(), path, mime)
@@ -111,7 +111,7 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	if info.Width != spec.Size.Width || info.Height != spec.Size.Height {
 		s.Errorf("the result is %dx%d, want %s", info.Width, info.Height, spec.Size)
 	}
-	if spec.Kind == model.Image {
+	if spec.Kind == catalog.Image {
 		return info
 	}
 	frame := 1 / float64(spec.FPS)
@@ -133,37 +133,37 @@ type test struct {
 
 var tests = []test{
 	{"edits a clip: its length and sound stay, size and rate are as asked", func(s *suite) {
-		for _, kind := range []model.Kind{model.Restyle, model.Edit, model.TryOn, model.Clip} {
+		for _, kind := range []catalog.Kind{catalog.Restyle, catalog.Edit, catalog.TryOn, catalog.Clip} {
 			s.edited(s.spec(kind, mediatest.Video{}))
 		}
 	}},
 	{"edits a clip by a reference image", func(s *suite) {
-		for _, kind := range []model.Kind{model.Edit, model.TryOn} {
+		for _, kind := range []catalog.Kind{catalog.Edit, catalog.TryOn} {
 			spec := s.spec(kind, mediatest.Video{Seconds: 0.5})
 			spec.Prompt, spec.Reference = "", s.image(mediatest.Image{Name: "reference.jpg", Width: 90, Height: 120})
 			s.edited(spec)
 		}
 	}},
-	{"edits a clip without sound", func(s *suite) { s.edited(s.spec(model.Edit, mediatest.Video{Silent: true})) }},
+	{"edits a clip without sound", func(s *suite) { s.edited(s.spec(catalog.Edit, mediatest.Video{Silent: true})) }},
 	{"edits a clip that is turned", func(s *suite) {
-		if info := s.edited(s.spec(model.Edit, mediatest.Video{Rotation: 90})); info.Width > info.Height {
+		if info := s.edited(s.spec(catalog.Edit, mediatest.Video{Rotation: 90})); info.Width > info.Height {
 			s.Errorf("the result is %dx%d", info.Width, info.Height)
 		}
 	}},
 	{"edits a clip of one frame", func(s *suite) {
-		s.edited(s.spec(model.Edit, mediatest.Video{Seconds: 0.1, Silent: true}))
+		s.edited(s.spec(catalog.Edit, mediatest.Video{Seconds: 0.1, Silent: true}))
 	}},
-	{"edits a clip whose frames come at any time", func(s *suite) { s.edited(s.spec(model.Edit, mediatest.Video{Variable: true})) }},
+	{"edits a clip whose frames come at any time", func(s *suite) { s.edited(s.spec(catalog.Edit, mediatest.Video{Variable: true})) }},
 	{"makes a video from text", func(s *suite) {
-		landscape := s.spec(model.TextToVideo, mediatest.Video{})
+		landscape := s.spec(catalog.TextToVideo, mediatest.Video{})
 		portrait := landscape
 		portrait.Size, portrait.Duration = landscape.Size.Portrait(), time.Second/2
 		s.edited(landscape)
 		s.edited(portrait)
 	}},
-	{"edits an image", func(s *suite) { s.edited(s.spec(model.Image, mediatest.Video{})) }},
+	{"edits an image", func(s *suite) { s.edited(s.spec(catalog.Image, mediatest.Video{})) }},
 	{"edits an image by a reference image", func(s *suite) {
-		spec := s.spec(model.Image, mediatest.Video{})
+		spec := s.spec(catalog.Image, mediatest.Video{})
 		spec.Reference = s.image(mediatest.Image{Name: "reference.jpg", Width: 90, Height: 120})
 		s.edited(spec)
 	}},
@@ -175,7 +175,7 @@ var tests = []test{
 			conformance.OK(s, err)
 			return bytes
 		}
-		for _, kind := range []model.Kind{model.Edit, model.TextToVideo, model.Image} {
+		for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo, catalog.Image} {
 			spec := s.spec(kind, mediatest.Video{Seconds: 0.3, Silent: true})
 			spec.Duration = min(spec.Duration, 300*time.Millisecond)
 			first := content(spec)
@@ -191,7 +191,7 @@ var tests = []test{
 	{"tells progress from 0 to 1 that never falls, with a stage", func(s *suite) {
 		var mu sync.Mutex
 		last, calls := 0.0, 0
-		_, err := s.run(s.Context(), s.spec(model.Edit, mediatest.Video{}), func(p engine.Progress) {
+		_, err := s.run(s.Context(), s.spec(catalog.Edit, mediatest.Video{}), func(p engine.Progress) {
 			if !mu.TryLock() {
 				s.Error("the callback is called from two goroutines at once")
 				return
@@ -211,7 +211,7 @@ var tests = []test{
 	{"does several edits at once", func(s *suite) {
 		var all sync.WaitGroup
 		for range 3 {
-			spec := s.spec(model.Edit, mediatest.Video{Seconds: 0.3})
+			spec := s.spec(catalog.Edit, mediatest.Video{Seconds: 0.3})
 			spec.Folder = s.TempDir()
 			spec.Output = filepath.Join(spec.Folder, "output.mp4")
 			all.Go(func() {
@@ -223,7 +223,7 @@ var tests = []test{
 		all.Wait()
 	}},
 	{"blames an input that is no media, and needs no second run to do so", func(s *suite) {
-		for _, kind := range []model.Kind{model.Edit, model.Image} {
+		for _, kind := range []catalog.Kind{catalog.Edit, catalog.Image} {
 			spec := s.spec(kind, mediatest.Video{})
 			spec.Data.Path = mediatest.Noise(s, []byte("\x00\x00\x00\x18ftypisom"), 20_000)
 			_, err := s.run(s.Context(), spec, func(engine.Progress) {})
@@ -237,7 +237,7 @@ var tests = []test{
 		}
 	}},
 	{"does nothing once the context has ended", func(s *suite) {
-		spec := s.spec(model.Edit, mediatest.Video{})
+		spec := s.spec(catalog.Edit, mediatest.Video{})
 		ctx, cancel := context.WithCancel(s.Context())
 		cancel()
 		if _, err := s.run(ctx, spec, func(engine.Progress) {}); !errors.Is(err, context.Canceled) {
@@ -245,12 +245,12 @@ var tests = []test{
 		}
 	}},
 	{"ends with the context, and edits again afterwards", func(s *suite) {
-		spec := s.spec(model.Edit, mediatest.Video{Seconds: 3})
+		spec := s.spec(catalog.Edit, mediatest.Video{Seconds: 3})
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
 		if _, err := s.run(ctx, spec, func(engine.Progress) { cancel() }); !errors.Is(err, context.Canceled) {
 			s.Errorf("error %v, want the context's", err)
 		}
-		s.edited(s.spec(model.Edit, mediatest.Video{Seconds: 0.5}))
+		s.edited(s.spec(catalog.Edit, mediatest.Video{Seconds: 0.5}))
 	}},
 }

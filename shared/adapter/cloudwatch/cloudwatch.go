@@ -1,0 +1,106 @@
+// Package cloudwatch shows what the inference gateway does as metrics in the
+// embedded metric format: lines of JSON in the log, which CloudWatch makes
+// metrics of without a call of its interface. It is what functions use, which
+// nobody can scrape.
+package cloudwatch
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cutroom/shared/service/gateway"
+)
+
+// namespace is where CloudWatch keeps the metrics.
+const namespace = "Cutroom"
+
+// Metrics is a gateway.Observer. The dimensions are route, model and upstream
+// alone, as every combination is billed as a metric of its own; status and code
+// stand in the line for queries of the log.
+type Metrics struct {
+	now    func() time.Time
+	logger *slog.Logger
+
+	mu  sync.Mutex
+	out io.Writer
+}
+
+var _ gateway.Observer = (*Metrics)(nil)
+
+// New makes metrics that are written to out, a line each.
+func New(out io.Writer, now func() time.Time, logger *slog.Logger) *Metrics {
+	return &Metrics{now: now, logger: logger, out: out}
+}
+
+// metric is a metric's definition, and its value.
+type metric struct {
+	name, unit string
+	value      float64
+}
+
+// Completed writes a call of a completions route.
+func (m *Metrics) Completed(c gateway.Completion) {
+	failed := 0.0
+	if c.Status >= 500 || c.Code != "" && c.Status < 400 {
+		failed = 1 // the service's failure, also one that came after the head of a stream
+	}
+	metrics := []metric{
+		{"Requests", "Count", 1}, {"Failures", "Count", failed}, {"Duration", "Milliseconds", milliseconds(c.Duration)},
+	}
+	if c.FirstToken > 0 {
+		metrics = append(metrics, metric{"FirstToken", "Milliseconds", milliseconds(c.FirstToken)})
+	}
+	if c.Counts.Requests > 0 {
+		metrics = append(metrics,
+			metric{"PromptTokens", "Count", float64(c.Counts.PromptTokens)}, metric{"CachedTokens", "Count", float64(c.Counts.CachedTokens)},
+			metric{"CompletionTokens", "Count", float64(c.Counts.CompletionTokens)}, metric{"ReasoningTokens", "Count", float64(c.Counts.ReasoningTokens)},
+			metric{"Estimated", "Count", float64(c.Counts.Estimated)})
+	}
+	model := c.Model
+	if model == "" {
+		model = "none" // CloudWatch takes no empty dimension
+	}
+	m.write([]string{"Route", "Model"}, metrics, map[string]any{
+		"Route": c.Route, "Model": model, "Status": c.Status, "Code": c.Code, "Stream": c.Stream,
+	})
+}
+
+// Attempted writes a call of an upstream that was the upstream's failure; the
+// others are in Completed's lines already.
+func (m *Metrics) Attempted(a gateway.Attempt) {
+	switch a.Outcome {
+	case gateway.Overloaded, gateway.Failed, gateway.TimedOut:
+		m.write([]string{"Model", "Upstream"}, []metric{{"UpstreamFailures", "Count", 1}}, map[string]any{
+			"Model": a.Model, "Upstream": a.Upstream, "Outcome": a.Outcome,
+		})
+	}
+}
+
+// write writes one line with the properties, some of which are dimensions.
+func (m *Metrics) write(dimensions []string, metrics []metric, line map[string]any) {
+	var definitions []map[string]string
+	for _, each := range metrics {
+		definitions = append(definitions, map[string]string{"Name": each.name, "Unit": each.unit})
+		line[each.name] = each.value
+	}
+	line["_aws"] = map[string]any{
+		"Timestamp": m.now().UnixMilli(),
+		"CloudWatchMetrics": []any{map[string]any{
+			"Namespace": namespace, "Dimensions": [][]string{dimensions}, "Metrics": definitions,
+		}},
+	}
+	text, err := json.Marshal(line)
+	if err == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		_, err = m.out.Write(append(text, '\n'))
+	}
+	if err != nil {
+		m.logger.Error("write metrics", "error", err)
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

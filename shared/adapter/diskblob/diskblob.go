@@ -1,0 +1,219 @@
+// Package diskblob keeps blobs as files in a folder. What it has acknowledged is
+// on the disk: the bytes, the name, and the folders that lead to it are synced
+// before a call returns.
+//
+// A blob "jobs/a/data" is the file of that path under the root. Bytes arrive in
+// the folder ".tmp" of the root, a name that no blob can have, and take their
+// name by a rename, so that a blob is whole or absent. A blob's file is never
+// written to again: replacing makes a new file, so that a hard link is a copy.
+//
+// As names are paths, a blob cannot be named like the folder of another ("a"
+// beside "a/b"). One process at a time may have a root open.
+package diskblob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+)
+
+// arrivals is the folder for bytes that have no name yet. Its dot keeps it
+// apart from blobs, see blob.CheckName.
+const arrivals = ".tmp"
+
+// Store is a blob.Store and a blob.Linker.
+type Store struct {
+	root    string
+	buffers sync.Pool // of *[bufferSize]byte
+	// arrived numbers the files in arrivals, which Open has emptied.
+	arrived atomic.Uint64
+	// folders is held for writing by who makes folders, until they are synced,
+	// and by who takes them away: whoever finds a folder can rely on it.
+	folders sync.RWMutex
+}
+
+var (
+	_ blob.Store  = (*Store)(nil)
+	_ blob.Linker = (*Store)(nil)
+)
+
+// Open opens the root, which is made if there is none, and clears it of what
+// writers left that a crash ended.
+//
+// Errors: fault.StorageFull; others of the file system.
+func Open(root string) (*Store, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("folder: %w", err)
+	}
+	if err := os.RemoveAll(filepath.Join(root, arrivals)); err != nil {
+		return nil, fileError("open", err)
+	}
+	if _, err := makeFolders(filepath.Join(root, arrivals)); err != nil {
+		return nil, fileError("open", err)
+	}
+	return &Store{root: root, buffers: sync.Pool{New: func() any { return new([bufferSize]byte) }}}, nil
+}
+
+// path gives the file of a name.
+func (s *Store) path(name string) (string, error) {
+	if err := blob.CheckName(name); err != nil {
+		return "", err
+	}
+	return filepath.Join(s.root, filepath.FromSlash(name)), nil
+}
+
+// arrival gives a path in arrivals that nothing has.
+func (s *Store) arrival() string {
+	return filepath.Join(s.root, arrivals, strconv.FormatUint(s.arrived.Add(1), 10))
+}
+
+// Open reads length bytes from offset; a negative length reads to the end. The
+// reader is a file, or writes itself as one, so that copying it to a connection
+// moves no bytes through the program where the system can do without.
+//
+// Errors: fault.NotFound.
+func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	if offset < 0 {
+		return nil, fmt.Errorf("folder: open at %d", offset)
+	}
+	file, size, err := s.openFile(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(min(offset, size), io.SeekStart); err != nil {
+		file.Close()
+		return nil, fileError("open", err)
+	}
+	if length < 0 || length >= size-offset {
+		return file, nil
+	}
+	return &span{io.LimitedReader{R: file, N: length}, file}, nil
+}
+
+// span is a part of a file.
+type span struct {
+	io.LimitedReader
+	file *os.File
+}
+
+// WriteTo writes what is left of the span.
+func (s *span) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, &s.LimitedReader) }
+
+// Close closes the file.
+func (s *span) Close() error { return s.file.Close() }
+
+// openFile opens the file of a blob and gives its size.
+func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	path, err := s.path(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, readError("open", err)
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		file.Close()
+		return nil, 0, readError("open", err)
+	}
+	return file, info.Size(), nil
+}
+
+// Head describes a blob. A blob that Copy made by a link shows the time of the
+// blob that it was made from, as the file is the same.
+//
+// Errors: fault.NotFound.
+func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return blob.Info{}, err
+	}
+	path, err := s.path(name)
+	if err != nil {
+		return blob.Info{}, err
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return blob.Info{}, readError("head", err)
+	}
+	return blob.Info{Size: info.Size(), StoredAt: info.ModTime()}, nil
+}
+
+// Delete removes a blob, durably. That there is none is no error.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path, err := s.path(name)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Head(ctx, name); fault.Is(err, fault.NotFound) {
+		return nil // also where the name is a folder's, which is no blob
+	}
+	if err := os.Remove(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return fileError("delete", err)
+	}
+	return fileError("delete", syncFolder(filepath.Dir(path)))
+}
+
+// Link gives the blob's file a second name. The file can only be read.
+//
+// Errors: fault.NotFound; those of the file system where it cannot link.
+func (s *Store) Link(ctx context.Context, name, path string) error {
+	if _, err := s.Head(ctx, name); err != nil {
+		return err
+	}
+	source, err := s.path(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Link(source, path); err != nil {
+		return fmt.Errorf("folder: link: %w", err)
+	}
+	return nil
+}
+
+// readError is fileError where a name that leads nowhere is a blob that does not
+// exist.
+func readError(what string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return fault.Wrap(err, fault.NotFound, "The blob does not exist.")
+	}
+	return fileError(what, err)
+}
+
+// fileError gives an error of the file system as one of the domain.
+func fileError(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fault.Wrap(err, fault.StorageFull, "There is no room left to store the bytes.")
+	}
+	return fmt.Errorf("folder: %s: %w", what, err)
+}

@@ -1,0 +1,67 @@
+package diskblob_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/domain/blob/blobtest"
+)
+
+// open opens a store over a root of its own.
+func open(t *testing.T) (*diskblob.Store, string) {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "data", "blobs")
+	return openAt(t, root), root
+}
+
+func openAt(t *testing.T, root string) *diskblob.Store {
+	t.Helper()
+	store, err := diskblob.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func TestStore(t *testing.T) {
+	blobtest.Run(t, func(t *testing.T) blobtest.Harness {
+		store, root := open(t)
+		return blobtest.Harness{Store: store, Leftovers: func(t *testing.T) []string { return leftovers(t, root) }}
+	})
+}
+
+// leftovers gives the files that have not become blobs, and the folders that
+// lead to no blob.
+func leftovers(t *testing.T, root string) []string {
+	t.Helper()
+	var left []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || path == root {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !entry.IsDir():
+			if filepath.Dir(name) == ".tmp" {
+				left = append(left, name)
+			}
+		case name != ".tmp":
+			children, err := os.ReadDir(path)
+			if err == nil && len(children) == 0 {
+				left = append(left, name)
+			}
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}

@@ -1,0 +1,71 @@
+package diskblob
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// rename gives a file its name in the store, durably, and replaces what has it.
+// The folders of the name are made as needed; with an error none is left.
+func (s *Store) rename(from, path string) error {
+	folder := filepath.Dir(path)
+	s.folders.RLock()
+	err := os.Rename(from, path)
+	s.folders.RUnlock()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = s.renameInto(folder, from, path)
+	}
+	if err != nil {
+		return err
+	}
+	return syncFolder(folder)
+}
+
+// renameInto is rename into a folder that has to be made first.
+func (s *Store) renameInto(folder, from, path string) error {
+	s.folders.Lock()
+	defer s.folders.Unlock()
+	made, err := makeFolders(folder)
+	if err == nil {
+		err = os.Rename(from, path)
+	}
+	if err != nil {
+		for _, folder := range made {
+			err = errors.Join(err, os.Remove(folder))
+		}
+	}
+	return err
+}
+
+// makeFolders makes a folder and those above it that are missing, durably. It
+// gives those that it made, the innermost first, also with an error.
+func makeFolders(path string) (made []string, err error) {
+	err = os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		if made, err = makeFolders(filepath.Dir(path)); err != nil {
+			return made, err
+		}
+		err = os.Mkdir(path, 0o700)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return made, nil
+	}
+	if err != nil {
+		return made, err
+	}
+	return append([]string{path}, made...), syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // its names went with it
+		}
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

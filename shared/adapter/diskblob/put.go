@@ -1,0 +1,111 @@
+package diskblob
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+const (
+	// bufferSize is how much is read before it is written: large enough that
+	// the calls cost nothing beside the bytes.
+	bufferSize = 256 << 10
+	// buffersAhead is how many buffers may wait for the disk while the next
+	// is read; with the two in hand they bound the memory of one Put.
+	buffersAhead = 4
+)
+
+// Put streams r to the name. Reading and writing overlap, so that the time is
+// that of the slower of the two.
+//
+// Errors: the error of r, or of the context, as it is; fault.StorageFull when
+// there is no room. Nothing is left behind then.
+func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
+	path, err := s.path(name)
+	if err != nil {
+		return 0, err
+	}
+	// Not writable once it is closed: programs that must not change it get
+	// links to it.
+	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
+	if err != nil {
+		return 0, fileError("put", err)
+	}
+	size, err := s.fill(ctx, file, r)
+	if err != nil {
+		return 0, discard(file, err)
+	}
+	if err := s.publish(file, path); err != nil {
+		return 0, discard(file, fileError("put", err))
+	}
+	return size, nil
+}
+
+// publish makes the file durable and then visible under the path, durably too.
+func (s *Store) publish(file *os.File, path string) error {
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return s.rename(file.Name(), path)
+}
+
+// discard closes and removes a file that the cause keeps from being published.
+func discard(file *os.File, cause error) error {
+	file.Close()
+	if err := os.Remove(file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// fill copies r to the file and gives the number of bytes.
+func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, error) {
+	buffer := s.buffers.Get().(*[bufferSize]byte)
+	n, readErr := readFull(ctx, r, buffer[:])
+	if readErr != nil {
+		// Most blobs fit one buffer and need no second goroutine.
+		defer s.buffers.Put(buffer)
+		if readErr != io.EOF {
+			return 0, readErr
+		}
+		_, err := file.Write(buffer[:n])
+		return int64(n), fileError("put", err)
+	}
+
+	writer := s.startWriter(file)
+	total := int64(0)
+	for {
+		total += int64(n)
+		if !writer.write(buffer, n) || readErr != nil {
+			break
+		}
+		buffer = s.buffers.Get().(*[bufferSize]byte)
+		n, readErr = readFull(ctx, r, buffer[:])
+	}
+	if err := writer.finish(); err != nil {
+		return 0, fileError("put", err)
+	}
+	if readErr != nil && readErr != io.EOF {
+		return 0, readErr
+	}
+	return total, nil
+}
+
+// readFull fills the buffer as far as r goes: with io.EOF it gives the last
+// bytes, with any other error, r's own or the context's, they are of no use.
+func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
+	for n < len(buffer) && err == nil {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		var read int
+		read, err = r.Read(buffer[n:])
+		n += read
+	}
+	return n, err
+}

@@ -1,0 +1,129 @@
+package diskblob
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cutroom/shared/domain/blob"
+)
+
+// listed is how many entries of a folder are read at once.
+const listed = 256
+
+// List gives every blob under a prefix, however deep, as Children does.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
+	return func(yield func(blob.Entry, error) bool) { s.list(ctx, prefix, yield) }
+}
+
+// list reports whether more is wanted.
+func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, error) bool) bool {
+	for entry, err := range s.Children(ctx, prefix) {
+		if err == nil && entry.Prefix {
+			if !s.list(ctx, entry.Name, yield) {
+				return false
+			}
+		} else if !yield(entry, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// Children gives what is directly under a prefix such as "jobs", in no order:
+// blobs, and prefixes of more. The empty prefix is the whole store. What comes
+// or goes meanwhile may be missed.
+func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
+	return func(yield func(blob.Entry, error) bool) {
+		prefix := strings.TrimSuffix(prefix, "/")
+		path, err := s.prefixPath(prefix)
+		if err != nil {
+			yield(blob.Entry{}, err)
+			return
+		}
+		folder, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield(blob.Entry{}, fileError("list", err))
+			return
+		}
+		defer folder.Close()
+		for {
+			if err := ctx.Err(); err != nil {
+				yield(blob.Entry{}, err)
+				return
+			}
+			children, err := folder.ReadDir(listed)
+			for _, child := range children {
+				entry, ok := entryOf(prefix, child)
+				if ok && !yield(entry, nil) {
+					return
+				}
+			}
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(blob.Entry{}, fileError("list", err))
+				return
+			}
+		}
+	}
+}
+
+// entryOf describes a file or folder under a prefix, if it is the store's and
+// still there.
+func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
+	name := child.Name()
+	if prefix != "" {
+		name = prefix + "/" + name
+	}
+	info, err := child.Info()
+	if err != nil || blob.CheckName(name) != nil {
+		return blob.Entry{}, false
+	}
+	entry := blob.Entry{Name: name, Prefix: info.IsDir(), Info: blob.Info{StoredAt: info.ModTime()}}
+	if !entry.Prefix {
+		entry.Size = info.Size()
+	}
+	return entry, true
+}
+
+// DeleteAll removes every blob under a prefix such as "jobs/job_01H…", at once
+// and durably, and then their bytes. That there is none is no error.
+func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path, err := s.path(prefix)
+	if err != nil {
+		return err
+	}
+	// Out of sight first: what a crash leaves of it is cleared by Open.
+	doomed := s.arrival()
+	s.folders.Lock()
+	err = os.Rename(path, doomed)
+	s.folders.Unlock()
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return fileError("delete", err)
+	}
+	return fileError("delete", errors.Join(syncFolder(filepath.Dir(path)), os.RemoveAll(doomed)))
+}
+
+// prefixPath gives the folder of a prefix, which may be empty.
+func (s *Store) prefixPath(prefix string) (string, error) {
+	if prefix == "" {
+		return s.root, nil
+	}
+	return s.path(prefix)
+}

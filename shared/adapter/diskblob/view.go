@@ -1,0 +1,27 @@
+package diskblob
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+)
+
+// View reads the blobs of a root that another process may have open.
+type View struct{ store *Store }
+
+// NewView makes a view. The root need not exist yet.
+func NewView(root string) (*View, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("folder: %w", err)
+	}
+	return &View{&Store{root: root}}, nil
+}
+
+// Open reads length bytes from offset, as Store's Open.
+//
+// Errors: fault.NotFound.
+func (v *View) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	return v.store.Open(ctx, name, offset, length)
+}

@@ -1,0 +1,71 @@
+package diskblob
+
+import "os"
+
+// writer writes buffers to a file in a goroutine of its own, which lives from
+// startWriter to finish.
+type writer struct {
+	store *Store
+	file  *os.File
+	queue chan chunk
+	// failed is closed at the first error, after err is set.
+	failed chan struct{}
+	done   chan struct{}
+	err    error
+}
+
+// chunk is the first n bytes of a buffer.
+type chunk struct {
+	buffer *[bufferSize]byte
+	n      int
+}
+
+func (s *Store) startWriter(file *os.File) *writer {
+	w := &writer{
+		store: s, file: file,
+		queue:  make(chan chunk, buffersAhead),
+		failed: make(chan struct{}), done: make(chan struct{}),
+	}
+	go w.run()
+	return w
+}
+
+// write takes over the buffer. It reports whether more is worth reading; why
+// not, finish tells.
+func (w *writer) write(buffer *[bufferSize]byte, n int) bool {
+	select {
+	case w.queue <- chunk{buffer, n}:
+		return true
+	case <-w.failed:
+		w.store.buffers.Put(buffer)
+		return false
+	}
+}
+
+// finish waits until everything is written, or an error has ended that.
+func (w *writer) finish() error {
+	close(w.queue)
+	<-w.done
+	return w.err
+}
+
+func (w *writer) run() {
+	defer close(w.done)
+	var written, sent int64
+	for c := range w.queue {
+		if w.err == nil {
+			var n int
+			n, w.err = w.file.Write(c.buffer[:c.n])
+			if w.err != nil {
+				close(w.failed)
+			}
+			written += int64(n)
+		}
+		w.store.buffers.Put(c.buffer)
+		// The disk begins early, so that the sync at the end finds little to do.
+		if written-sent >= writeback {
+			startWriteback(w.file, sent, written-sent)
+			sent = written
+		}
+	}
+}

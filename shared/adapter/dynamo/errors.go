@@ -1,0 +1,40 @@
+package dynamo
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/awsclient"
+)
+
+// storeError gives an error of a call as one of the domain, told apart by what a
+// caller can do about it. Faults pass as they are.
+func storeError(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if conflicts(err) || awsclient.IsThrottle(err) {
+		busy := fault.Wrap(err, fault.Unavailable, "The records are busy. Try again.")
+		busy.RetryAfter = time.Second
+		return busy
+	}
+	return fmt.Errorf("dynamo: %s: %w", what, err)
+}
+
+// conditionFailed reports whether a write was refused by its condition, and
+// gives the item as it is where the write asked for it.
+func conditionFailed(err error) (old item, failed bool) {
+	var refused *types.ConditionalCheckFailedException
+	if errors.As(err, &refused) {
+		return refused.Item, true
+	}
+	return nil, false
+}

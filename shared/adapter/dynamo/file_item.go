@@ -1,0 +1,156 @@
+package dynamo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+
+	"cutroom/shared/domain/file"
+)
+
+// The items of the table of files. An account's name holds no slash, so that
+// none is taken for another.
+const (
+	// filePrefix begins the id of a file's own item, in its account's partition.
+	// An account's list is these items in the order of their ids.
+	filePrefix = "file_"
+	// md5Prefix, an MD5, a slash and a file's id are the id of a stored file's
+	// entry: it leads from the MD5 to the file, and it is what counts the file
+	// towards its account's storage, as long as it is there. It has no TTL, so
+	// that only who takes the file's bytes off the count removes it.
+	md5Prefix = "md5/"
+	// promisePrefix and a file's id are the id of a promised file's entry, which
+	// counts it likewise, and the partition of the promise itself, which is found
+	// without knowing its account.
+	promisePrefix = "promise/"
+	promiseItem   = "promise"
+	// storageItem is the id of an account's count of stored bytes.
+	storageItem = "storage"
+
+	// filesByEnd is the index of entries by when their files end.
+	filesByEnd = "files-by-end"
+)
+
+// fileItem is the item of a file or a promise, or an entry. They hold the same,
+// so that an MD5 leads to its file by one read. Times are in milliseconds.
+type fileItem struct {
+	Partition string `dynamodbav:"account"`
+	ID        string `dynamodbav:"id"`
+	// EndsAt has one width, so that it sorts as text; only entries have it.
+	EndsAt string `dynamodbav:"ends_at,omitempty"`
+	// TTL is in seconds; entries have none.
+	TTL int64 `dynamodbav:"ttl,omitempty"`
+
+	File        string `dynamodbav:"file_id"`
+	Account     string `dynamodbav:"file_account"`
+	Key         string `dynamodbav:"key_id"`
+	Filename    string `dynamodbav:"filename"`
+	MIME        string `dynamodbav:"mime_type"`
+	Size        int64  `dynamodbav:"size_bytes"`
+	MD5         string `dynamodbav:"md5"`
+	Blob        string `dynamodbav:"blob_name"`
+	CreatedAt   int64  `dynamodbav:"created_at"`
+	ExpiresAt   int64  `dynamodbav:"expires_at,omitempty"`
+	Lifetime    int64  `dynamodbav:"lifetime,omitempty"`
+	UploadUntil int64  `dynamodbav:"upload_until,omitempty"`
+	Promised    bool   `dynamodbav:"promised,omitempty"`
+}
+
+// fields gives what all items of a file hold.
+func fields(f file.File) fileItem {
+	return fileItem{
+		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5, Blob: f.Blob,
+		CreatedAt: f.CreatedAt.UnixMilli(), ExpiresAt: optionalMillis(f.ExpiresAt), Lifetime: f.Lifetime.Milliseconds(),
+		UploadUntil: optionalMillis(f.UploadUntil), Promised: f.Promised,
+	}
+}
+
+// ownItem gives the item of a file that is stored.
+func ownItem(f file.File) fileItem {
+	i := fields(f)
+	i.Partition, i.ID, i.TTL = f.Account, f.ID, optionalSeconds(f.ExpiresAt)
+	return i
+}
+
+// promiseGrace is how long a promise is kept past its time: a request that began
+// in time may still bring the bytes.
+const promiseGrace = time.Hour
+
+// promiseOf gives the item of a file that is promised, or was.
+func promiseOf(f file.File) fileItem {
+	i := fields(f)
+	i.Partition, i.ID, i.TTL = promisePrefix+f.ID, promiseItem, optionalSeconds(f.ExpiresAt)
+	if f.Promised {
+		i.TTL = optionalSeconds(f.UploadUntil.Add(promiseGrace))
+	}
+	return i
+}
+
+// entryOf gives the entry that counts a file.
+func entryOf(f file.File) fileItem {
+	i := fields(f)
+	i.Partition, i.ID = f.Account, entryID(f)
+	switch {
+	case f.Promised:
+		i.EndsAt = endText(f.UploadUntil)
+	case !f.ExpiresAt.IsZero():
+		i.EndsAt = endText(f.ExpiresAt)
+	}
+	return i
+}
+
+func entryID(f file.File) string {
+	if f.Promised {
+		return promisePrefix + f.ID
+	}
+	return md5Prefix + f.MD5 + "/" + f.ID
+}
+
+func endText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// file gives what the item says.
+func (i fileItem) file() file.File {
+	return file.File{
+		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Size: i.Size, MD5: i.MD5, Blob: i.Blob,
+		CreatedAt: time.UnixMilli(i.CreatedAt).UTC(), ExpiresAt: optionalTime(i.ExpiresAt),
+		Lifetime: time.Duration(i.Lifetime) * time.Millisecond, UploadUntil: optionalTime(i.UploadUntil), Promised: i.Promised,
+	}
+}
+
+// readFile reads any item of a file.
+func readFile(i item) (file.File, error) {
+	var read fileItem
+	if err := attributevalue.UnmarshalMap(i, &read); err != nil {
+		return file.File{}, fmt.Errorf("dynamo: read a file: %w", err)
+	}
+	return read.file(), nil
+}
+
+// RemovedFile gives the file of an item that the table's stream says was
+// removed: one that expired, was deleted or was promised and not kept. Its bytes
+// are to be deleted, and then what it counted is to be freed (see Free); that
+// this was done before is no harm. It gives false for items that say nothing of a
+// file's end.
+func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
+	text := func(name string) string {
+		value, there := image[name]
+		if !there || value.DataType() != events.DataTypeString {
+			return ""
+		}
+		return value.String()
+	}
+	promised, there := image["promised"]
+	f := file.File{
+		ID: text("file_id"), Account: text("file_account"), MD5: text("md5"), Blob: text("blob_name"),
+		Promised: there && promised.DataType() == events.DataTypeBoolean && promised.Boolean(),
+	}
+	if size, there := image["size_bytes"]; there && size.DataType() == events.DataTypeNumber {
+		f.Size, _ = size.Integer()
+	}
+	own := strings.HasPrefix(text("id"), filePrefix)
+	unkept := text("id") == promiseItem && f.Promised
+	return f, (own || unkept) && f.ID != "" && f.Account != "" && f.Blob != ""
+}

@@ -1,0 +1,125 @@
+package dynamo
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"cutroom/shared/domain/file"
+)
+
+const (
+	// walk is how many files one List passes over at most: it bounds a read
+	// among files that have expired and that DynamoDB has not deleted yet.
+	walk = 2000
+	// longestPage is how many files one call reads at most: they are below the
+	// megabyte that a call gives.
+	longestPage = 1000
+	// firstMatches is how many files one looks at first for an MD5.
+	firstMatches = 5
+)
+
+// List gives an account's files, newest first, at most limit, beginning after
+// the file with the id; an empty id begins with the newest. It may give fewer,
+// and none, while more follow: next is the id to go on from, and empty when
+// nothing follows. It is one consistent read, and more where files have expired.
+//
+// Errors: fault.Unavailable.
+func (s *Files) List(ctx context.Context, account, after string, limit int, now time.Time) (files []file.File, next string, err error) {
+	p := pages{files: s, account: account, prefix: filePrefix, size: limit}
+	if after != "" {
+		p.start = fileKey(account, after)
+	}
+	for walked := 0; ; {
+		found, err := p.next(ctx)
+		if err != nil {
+			return nil, "", storeError("list files", err)
+		}
+		for i, f := range found {
+			if !f.Expired(now) {
+				files = append(files, f)
+			}
+			if len(files) == limit && (i < len(found)-1 || p.start != nil) {
+				return files, f.ID, nil
+			}
+		}
+		if p.start == nil {
+			return files, "", nil
+		}
+		if walked += len(found); walked >= max(walk, limit) {
+			return files, found[len(found)-1].ID, nil
+		}
+	}
+}
+
+// FindMD5 gives an account's newest file with the MD5 in lower-case hex. It is
+// one consistent read of entries, which come and go with their files, and more
+// where files have expired.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time) (file.File, error) {
+	p := pages{files: s, account: account, prefix: md5Prefix + md5 + "/", size: firstMatches}
+	for {
+		found, err := p.next(ctx)
+		if err != nil {
+			return file.File{}, storeError("find a file by its MD5", err)
+		}
+		for _, f := range found {
+			if !f.Expired(now) {
+				return f, nil
+			}
+		}
+		if p.start == nil {
+			return file.File{}, noFile()
+		}
+	}
+}
+
+// pages reads items of an account whose ids have a prefix, from the last to the
+// first.
+type pages struct {
+	files           *Files
+	account, prefix string
+	// size is how many items the next call reads. It doubles: the more were of
+	// no use, the more are read at once.
+	size int
+	// start is the item before the next page, nil before the first page and
+	// after the last.
+	start item
+}
+
+// next reads a page. It is empty only when it is the last.
+func (p *pages) next(ctx context.Context) ([]file.File, error) {
+	for {
+		page, err := p.read(ctx)
+		if err != nil || len(page) > 0 || p.start == nil {
+			return page, err
+		}
+	}
+}
+
+func (p *pages) read(ctx context.Context) ([]file.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	got, err := p.files.client.Query(ctx, &dynamodb.QueryInput{
+		TableName: &p.files.table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
+		Limit: aws.Int32(int32(min(p.size, longestPage))), ExclusiveStartKey: p.start,
+		KeyConditionExpression:    aws.String("account = :account AND begins_with(id, :prefix)"),
+		ExpressionAttributeValues: item{":account": text(p.account), ":prefix": text(p.prefix)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.size, p.start = min(2*p.size, longestPage), got.LastEvaluatedKey
+	var page []file.File
+	for _, i := range got.Items {
+		f, err := readFile(i)
+		if err != nil {
+			return nil, err
+		}
+		page = append(page, f)
+	}
+	return page, nil
+}

@@ -1,0 +1,67 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/file"
+)
+
+// Promise gives a file that is promised, or was until Publish made it a file, by
+// one consistent read.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (s *Files) Promise(ctx context.Context, id string) (file.File, error) {
+	f, err := s.get(ctx, promisePrefix+id, promiseItem)
+	return f, storeError("get a promised file", err)
+}
+
+// Publish makes a promised file known, with the MIME type and the expiry of f:
+// one read, and one transaction. Of many that publish a file one does, and all
+// succeed.
+//
+// Errors: fault.NotFound when there is no such promise, or its time was over and
+// its storage was given to others; fault.Unavailable.
+func (s *Files) Publish(ctx context.Context, f file.File) error {
+	promise, err := s.Promise(ctx, f.ID)
+	if err != nil || !promise.Promised {
+		return err
+	}
+	writes, err := s.publication(promise, f)
+	if err != nil {
+		return err
+	}
+	err = transact(ctx, s.client, writes)
+	if refused(err) == nil {
+		return storeError("publish a file", err)
+	}
+	// Another has published it just now, or taken the promise away. A promise
+	// whose entry is gone goes too, in the same transaction.
+	if promise, err = s.Promise(ctx, f.ID); err == nil && promise.Promised {
+		return fmt.Errorf("dynamo: publish a file: the records of the promise %s do not agree", f.ID)
+	}
+	return err
+}
+
+// publication makes the writes that turn a promise into a file. What counts it
+// changes its place; the count stays.
+func (s *Files) publication(promise, f file.File) ([]types.TransactWriteItem, error) {
+	published := promise
+	published.Promised, published.MIME, published.ExpiresAt = false, f.MIME, f.ExpiresAt
+	kept, err := attributevalue.MarshalMap(promiseOf(published))
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: write a file: %w", err)
+	}
+	writes, err := s.puts(ownItem(published), entryOf(published))
+	if err != nil {
+		return nil, err
+	}
+	return append(writes, s.remove(promise.Account, entryID(promise)), types.TransactWriteItem{Put: &types.Put{
+		TableName: &s.table, Item: kept, ConditionExpression: aws.String("promised = :promised"),
+		ExpressionAttributeValues: item{":promised": &types.AttributeValueMemberBOOL{Value: true}},
+	}}), nil
+}

@@ -1,0 +1,177 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+)
+
+// Files is a file.Store.
+//
+// A file is its own item and an entry (see file_item.go), which a transaction
+// writes together with the account's count of stored bytes. An entry goes only in
+// a transaction that takes its bytes off the count, so that the count is the sum
+// of the entries at any time, whoever removes them, however often: a delete, the
+// stream that tells of an item whose TTL has passed, or an upload that would not
+// fit beside files that have expired.
+type Files struct {
+	client *dynamodb.Client
+	table  string
+}
+
+var _ file.Store = (*Files)(nil)
+
+// NewFiles gives the files in the table.
+func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{client, table} }
+
+// Create records a file whose bytes are stored, or promised, by one transaction.
+//
+// Errors: fault.Limited when the account would then store more than limit bytes
+// (0 is no limit); fault.Unavailable.
+func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
+	own := ownItem(f)
+	if f.Promised {
+		own = promiseOf(f)
+	}
+	writes, err := s.puts(own, entryOf(f))
+	if err != nil {
+		return err
+	}
+	// The count comes last, see isFull.
+	writes = append(writes, s.count(f.Account, f.Size, limit))
+	return storeError("create a file", s.createWithin(ctx, f, limit, writes))
+}
+
+// createWithin writes a new file, with what has expired out of the way.
+func (s *Files) createWithin(ctx context.Context, f file.File, limit int64, writes []types.TransactWriteItem) error {
+	if limit > 0 && f.Size > limit {
+		return noRoom(limit)
+	}
+	for last := false; ; {
+		err := transact(ctx, s.client, writes)
+		if !isFull(err) {
+			return err
+		}
+		if last {
+			return noRoom(limit)
+		}
+		freed, err := s.freeEnded(ctx, f.Account, f.CreatedAt)
+		if err != nil {
+			return err
+		}
+		// Where nothing was left to free, others may have freed it since the file
+		// was refused: only a refusal after that says that there is no room.
+		last = freed == 0
+	}
+}
+
+func noRoom(limit int64) error {
+	return fault.New(fault.Limited, "The account may store %d bytes; there is no room for the file.", limit)
+}
+
+// isFull reports whether the count of bytes, the last of the writes of Create,
+// and nothing else, kept a file from being created.
+func isFull(err error) bool {
+	r := refused(err)
+	if r == nil {
+		return false
+	}
+	last := len(r.failed) - 1
+	for _, failed := range r.failed[:last] {
+		if failed {
+			return false
+		}
+	}
+	return r.failed[last]
+}
+
+// puts makes writes of items that are new.
+func (s *Files) puts(items ...fileItem) ([]types.TransactWriteItem, error) {
+	var writes []types.TransactWriteItem
+	for _, i := range items {
+		values, err := attributevalue.MarshalMap(i)
+		if err != nil {
+			return nil, fmt.Errorf("dynamo: write a file: %w", err)
+		}
+		writes = append(writes, types.TransactWriteItem{Put: &types.Put{
+			TableName: &s.table, Item: values, ConditionExpression: aws.String("attribute_not_exists(id)"),
+		}})
+	}
+	return writes, nil
+}
+
+// remove makes a write that removes an item, and fails where there is none.
+func (s *Files) remove(partition, id string) types.TransactWriteItem {
+	return types.TransactWriteItem{Delete: &types.Delete{
+		TableName: &s.table, Key: fileKey(partition, id), ConditionExpression: aws.String("attribute_exists(id)"),
+	}}
+}
+
+func fileKey(partition, id string) item { return item{"account": text(partition), "id": text(id)} }
+
+// Get gives an account's file, by one consistent read.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
+	if !strings.HasPrefix(id, filePrefix) {
+		return file.File{}, noFile()
+	}
+	f, err := s.get(ctx, account, id)
+	if err != nil {
+		return file.File{}, storeError("get a file", err)
+	}
+	if f.Expired(now) {
+		return file.File{}, noFile()
+	}
+	return f, nil
+}
+
+func noFile() error { return fault.New(fault.NotFound, "File not found.") }
+
+// get reads an item.
+//
+// Errors: fault.NotFound.
+func (s *Files) get(ctx context.Context, partition, id string) (file.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &s.table, Key: fileKey(partition, id), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return file.File{}, err
+	}
+	if got.Item == nil {
+		return file.File{}, noFile()
+	}
+	return readFile(got.Item)
+}
+
+// Delete removes the record of an account's file and gives what it was: one read,
+// and one transaction that one of many callers succeeds with.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
+	f, err := s.Get(ctx, account, id, now)
+	if err != nil {
+		return file.File{}, err
+	}
+	writes := []types.TransactWriteItem{s.remove(account, id), s.remove(account, entryID(f)), s.count(account, -f.Size, 0)}
+	if !f.UploadUntil.IsZero() {
+		writes = append(writes, s.remove(promisePrefix+id, promiseItem))
+	}
+	if err := transact(ctx, s.client, writes); refused(err) != nil {
+		return file.File{}, noFile()
+	} else if err != nil {
+		return file.File{}, storeError("delete a file", err)
+	}
+	return f, nil
+}

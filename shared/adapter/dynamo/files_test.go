@@ -1,0 +1,252 @@
+package dynamo_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/conformance"
+)
+
+// shelf is a table of files, and what a test looks at in it.
+type shelf struct {
+	*dynamo.Files
+	t      *testing.T
+	client *dynamodb.Client
+	table  string
+	now    time.Time
+}
+
+func newShelf(t *testing.T, cloud *awstest.Cloud) *shelf {
+	t.Helper()
+	s := &shelf{t: t, client: client(cloud), table: cloud.MakeTable(t, "files"), now: time.Now().UTC().Truncate(time.Millisecond)}
+	s.Files = dynamo.NewFiles(s.client, s.table)
+	return s
+}
+
+// new makes the record of a file of so many bytes, which expires in an hour.
+func (s *shelf) new(number int, size int64) file.File {
+	id := fmt.Sprintf("file_%027d", number)
+	return file.File{
+		ID: id, Account: "acme", Filename: "a.mp4", MIME: "video/mp4", Size: size, MD5: fmt.Sprintf("%032x", number), Blob: "files/" + id,
+		CreatedAt: s.now, ExpiresAt: s.now.Add(time.Hour), Lifetime: time.Hour,
+	}
+}
+
+func (s *shelf) create(f file.File, limit int64) file.File {
+	s.t.Helper()
+	conformance.OK(s.t, s.Create(s.t.Context(), f, limit))
+	return f
+}
+
+// items gives all items of the table.
+func (s *shelf) items() []map[string]types.AttributeValue {
+	s.t.Helper()
+	got, err := s.client.Scan(s.t.Context(), &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
+	conformance.OK(s.t, err)
+	return got.Items
+}
+
+// remove removes a file's own item as the TTL does, and gives what the stream
+// tells of it.
+func (s *shelf) remove(partition, id string) map[string]events.DynamoDBAttributeValue {
+	s.t.Helper()
+	gone, err := s.client.DeleteItem(s.t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &s.table, ReturnValues: types.ReturnValueAllOld,
+		Key: map[string]types.AttributeValue{"account": &types.AttributeValueMemberS{Value: partition}, "id": &types.AttributeValueMemberS{Value: id}},
+	})
+	conformance.OK(s.t, err)
+	if gone.Attributes == nil {
+		s.t.Fatalf("there is no item %s of %s", id, partition)
+	}
+	return image(s.t, gone.Attributes)
+}
+
+// image gives an item as an event of the stream has it.
+func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
+	t.Helper()
+	told := map[string]events.DynamoDBAttributeValue{}
+	for name, value := range i {
+		switch value := value.(type) {
+		case *types.AttributeValueMemberS:
+			told[name] = events.NewStringAttribute(value.Value)
+		case *types.AttributeValueMemberN:
+			told[name] = events.NewNumberAttribute(value.Value)
+		case *types.AttributeValueMemberBOOL:
+			told[name] = events.NewBooleanAttribute(value.Value)
+		default:
+			t.Fatalf("%s is a %T", name, value)
+		}
+	}
+	return told
+}
+
+// stores checks that just so many bytes of the limit are left, at the time.
+func (s *shelf) stores(left, limit int64) {
+	s.t.Helper()
+	const probe = 1 << 20 // sorts after the files of the tests
+	conformance.Fails(s.t, s.Create(s.t.Context(), s.new(probe, left+1), limit), fault.Limited)
+	if left == 0 {
+		return
+	}
+	f := s.create(s.new(probe, left), limit)
+	_, err := s.Delete(s.t.Context(), f.Account, f.ID, s.now)
+	conformance.OK(s.t, err)
+}
+
+// What the TTL has removed gives its storage back when the stream tells of it,
+// however often that is.
+func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
+	s := newShelf(t, awstest.Start(t))
+	const limit = 100
+	f := s.create(s.new(1, 30), limit)
+	s.create(s.new(2, 30), limit)
+	told := s.remove(f.Account, f.ID)
+	s.stores(40, limit)
+	removed, ok := dynamo.RemovedFile(told)
+	if !ok || removed.ID != f.ID || removed.Blob != f.Blob || removed.Account != f.Account {
+		t.Fatalf("the stream told of %+v, %v", removed, ok)
+	}
+	for range 3 {
+		conformance.OK(t, s.Free(t.Context(), removed))
+		s.stores(70, limit)
+	}
+	if _, err := s.FindMD5(t.Context(), f.Account, f.MD5, s.now); !fault.Is(err, fault.NotFound) {
+		t.Errorf("its MD5 finds it: %v", err)
+	}
+}
+
+func TestAPromiseThatTheTTLRemovedIsFreedOnce(t *testing.T) {
+	s := newShelf(t, awstest.Start(t))
+	const limit = 100
+	f := s.new(1, 30)
+	f.Promised, f.UploadUntil = true, s.now.Add(time.Hour)
+	s.create(f, limit)
+	removed, ok := dynamo.RemovedFile(s.remove("promise/"+f.ID, "promise"))
+	if !ok || removed.ID != f.ID || removed.Blob != f.Blob {
+		t.Fatalf("the stream told of %+v, %v", removed, ok)
+	}
+	for range 2 {
+		conformance.OK(t, s.Free(t.Context(), removed))
+		s.stores(100, limit)
+	}
+}
+
+// Of all items only a file's own, and a promise that was not kept, tell that a
+// file has ended: its bytes go by that.
+func TestOnlyTheEndOfAFileIsTakenForIt(t *testing.T) {
+	s := newShelf(t, awstest.Start(t))
+	s.create(s.new(1, 1), 0)
+	kept := s.new(2, 1)
+	kept.Promised, kept.UploadUntil = true, s.now.Add(time.Hour)
+	s.create(kept, 0)
+	kept.Promised = false
+	conformance.OK(t, s.Publish(t.Context(), kept))
+	broken := s.new(3, 1)
+	broken.Promised, broken.UploadUntil = true, s.now.Add(time.Hour)
+	s.create(broken, 0)
+	ends := map[string]int{}
+	items := s.items()
+	for _, i := range items {
+		if f, ok := dynamo.RemovedFile(image(t, i)); ok {
+			ends[f.ID]++
+		}
+	}
+	want := map[string]int{s.new(1, 1).ID: 1, kept.ID: 1, broken.ID: 1}
+	if fmt.Sprint(ends) != fmt.Sprint(want) {
+		t.Errorf("of %d items these tell of an end: %v, want %v", len(items), ends, want)
+	}
+}
+
+// What a delete, an upload that needs room, and the stream free at the same time
+// counts once.
+func TestFilesAreFreedOnceByWhomever(t *testing.T) {
+	s := newShelf(t, awstest.Start(t))
+	const files, limit = 20, 200
+	for i := range files {
+		s.create(s.new(i, 10), limit)
+	}
+	for _, err := range conformance.Race(3*files, func(racer int) error {
+		f := s.new(racer%files, 10)
+		switch racer / files {
+		case 0:
+			_, err := s.Delete(t.Context(), f.Account, f.ID, s.now)
+			if fault.Is(err, fault.NotFound) {
+				return nil
+			}
+			return err
+		case 1:
+			return s.Free(t.Context(), f)
+		}
+		late := s.new(1000+racer, 1)
+		late.CreatedAt, late.ExpiresAt = s.now.Add(time.Hour), s.now.Add(2*time.Hour)
+		return s.Create(t.Context(), late, limit)
+	}) {
+		conformance.OK(t, err)
+	}
+	s.stores(limit-files, limit)
+}
+
+// However many files have expired, they keep no upload out.
+func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
+	s := newShelf(t, awstest.Start(t))
+	const files = 120 // more than two transactions free
+	for i := range files {
+		s.create(s.new(i, 1), 0)
+	}
+	f := s.new(files, files)
+	conformance.Fails(t, s.Create(t.Context(), f, files), fault.Limited)
+	f.CreatedAt = s.now.Add(time.Hour)
+	s.create(f, files)
+	s.stores(0, files)
+}
+
+// A page of a list among very many files that have expired ends after so many.
+func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
+	s := newShelf(t, awstest.Start(t))
+	oldest := s.new(0, 1)
+	oldest.ExpiresAt = time.Time{}
+	s.create(oldest, 0)
+	const expired = 4100 // more than two walks
+	writes := []types.WriteRequest{}
+	for i := 1; i <= expired; i++ {
+		f := s.new(i, 1)
+		writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: map[string]types.AttributeValue{
+			"account": &types.AttributeValueMemberS{Value: f.Account}, "id": &types.AttributeValueMemberS{Value: f.ID},
+			"file_id": &types.AttributeValueMemberS{Value: f.ID}, "expires_at": &types.AttributeValueMemberN{Value: fmt.Sprint(f.ExpiresAt.UnixMilli())},
+		}}})
+		if len(writes) == 25 || i == expired {
+			_, err := s.client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: writes}})
+			conformance.OK(t, err)
+			writes = writes[:0]
+		}
+	}
+	pages, after := 0, ""
+	for {
+		found, next, err := s.List(t.Context(), "acme", after, 100, s.now.Add(time.Hour))
+		conformance.OK(t, err)
+		pages++
+		if next == "" {
+			if len(found) != 1 || found[0].ID != oldest.ID {
+				t.Errorf("the last page has %+v", found)
+			}
+			break
+		}
+		if len(found) > 0 || next == after {
+			t.Fatalf("after %s: %+v, next %s", after, found, next)
+		}
+		after = next
+	}
+	if pages < 2 || pages > 5 {
+		t.Errorf("%d pages; want that none walks over everything, and that few are needed", pages)
+	}
+}

@@ -1,0 +1,151 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/idempotency"
+)
+
+// IdempotencyKeys is an idempotency.Store. A key is one item, in the table that
+// everything with callers may write to already, that of usage.
+type IdempotencyKeys struct {
+	client *dynamodb.Client
+	table  string
+}
+
+var _ idempotency.Store = (*IdempotencyKeys)(nil)
+
+// NewIdempotencyKeys gives the claims of idempotency keys in the table of usage.
+func NewIdempotencyKeys(client *dynamodb.Client, table string) *IdempotencyKeys {
+	return &IdempotencyKeys{client, table}
+}
+
+// claimPart is the part of the item of a key.
+const claimPart = "idempotency"
+
+// claimItem is the item of a key; ClaimedAt is in milliseconds since 1970.
+type claimItem struct {
+	Fingerprint string `dynamodbav:"fingerprint"`
+	Resource    string `dynamodbav:"resource"`
+	Settled     bool   `dynamodbav:"settled"`
+	Answer      []byte `dynamodbav:"answer"`
+	ClaimedAt   int64  `dynamodbav:"claimed_at"`
+}
+
+// claimKey is the key of the item: the length tells where the account ends.
+func claimKey(c idempotency.Claim) item {
+	return item{
+		"id":   text(fmt.Sprintf("idempotency/%d/%s/%s", len(c.Account), c.Account, c.Key)),
+		"part": text(claimPart),
+	}
+}
+
+// Claim records the claim where its key has no record, or one that may be
+// replaced, and gives the record of the key, by one write.
+//
+// Errors: fault.Unavailable.
+func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string, now time.Time) (idempotency.Record, error) {
+	old, err := k.update(ctx, c, dynamodb.UpdateItemInput{
+		UpdateExpression: aws.String("SET #fingerprint = :fingerprint, #resource = :resource, #settled = :no, #claimed_at = :now, #ttl = :ttl REMOVE #answer"),
+		ConditionExpression: aws.String("attribute_not_exists(#resource) OR #claimed_at <= :old" +
+			" OR #resource = :instead AND #settled = :no"),
+		ExpressionAttributeNames: named("fingerprint", "resource", "settled", "answer", "claimed_at", "ttl"),
+		ExpressionAttributeValues: item{
+			":fingerprint": text(c.Fingerprint), ":resource": text(c.Resource), ":no": boolean(false),
+			":now": moment(now), ":old": moment(now.Add(-idempotency.Age)), ":ttl": seconds(now.Add(idempotency.Age)),
+			":instead": text(instead),
+		},
+	})
+	if err != nil {
+		return idempotency.Record{}, storeError("claim an idempotency key", err)
+	}
+	if old == nil {
+		return idempotency.Record{
+			Fingerprint: c.Fingerprint, Resource: c.Resource, ClaimedAt: time.UnixMilli(now.UnixMilli()).UTC(),
+		}, nil
+	}
+	var found claimItem
+	if err := attributevalue.UnmarshalMap(old, &found); err != nil {
+		return idempotency.Record{}, fmt.Errorf("dynamo: the claim of an idempotency key: %w", err)
+	}
+	return idempotency.Record{
+		Fingerprint: found.Fingerprint, Resource: found.Resource, Settled: found.Settled, Answer: found.Answer,
+		ClaimedAt: time.UnixMilli(found.ClaimedAt).UTC(),
+	}, nil
+}
+
+// Settle says that the claim's resource was made.
+//
+// Errors: fault.Unavailable.
+func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answer []byte) error {
+	_, err := k.update(ctx, c, dynamodb.UpdateItemInput{
+		UpdateExpression:         aws.String("SET #settled = :yes, #answer = :answer"),
+		ConditionExpression:      aws.String("#resource = :resource AND #settled = :no"),
+		ExpressionAttributeNames: named("resource", "settled", "answer"),
+		ExpressionAttributeValues: item{
+			":resource": text(c.Resource), ":yes": boolean(true), ":no": boolean(false),
+			// No answer is an empty one: DynamoDB takes no null for bytes.
+			":answer": &types.AttributeValueMemberB{Value: append([]byte{}, answer...)},
+		},
+	})
+	return storeError("settle an idempotency key", err)
+}
+
+// Withdraw takes an unsettled claim back. Its item stays until its time, without
+// what makes it a claim: functions may write items of this table, not delete them.
+//
+// Errors: fault.Unavailable.
+func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
+	_, err := k.update(ctx, c, dynamodb.UpdateItemInput{
+		UpdateExpression:          aws.String("REMOVE #resource"),
+		ConditionExpression:       aws.String("#resource = :resource AND #settled = :no"),
+		ExpressionAttributeNames:  named("resource", "settled"),
+		ExpressionAttributeValues: item{":resource": text(c.Resource), ":no": boolean(false)},
+	})
+	return storeError("withdraw an idempotency key", err)
+}
+
+// Known tells whether the key has a record of less than idempotency.Age, by one
+// consistent read.
+//
+// Errors: fault.Unavailable.
+func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	got, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &k.table, Key: claimKey(idempotency.Claim{Account: account, Key: key}), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return false, storeError("look for an idempotency key", err)
+	}
+	var found claimItem
+	if err := attributevalue.UnmarshalMap(got.Item, &found); err != nil {
+		return false, fmt.Errorf("dynamo: the claim of an idempotency key: %w", err)
+	}
+	return found.Resource != "" && found.ClaimedAt > now.Add(-idempotency.Age).UnixMilli(), nil
+}
+
+// update makes a write of a key's item. One that its condition refuses gives the
+// item as it is; one that was made gives nil.
+func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	write.TableName, write.Key = &k.table, claimKey(c)
+	write.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	_, err := k.client.UpdateItem(ctx, &write)
+	old, failed := conditionFailed(err)
+	if !failed {
+		return nil, err
+	}
+	if old == nil {
+		old = item{}
+	}
+	return old, nil
+}

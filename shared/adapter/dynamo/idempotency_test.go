@@ -1,0 +1,78 @@
+package dynamo_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/idempotency"
+	"cutroom/shared/domain/idempotency/idempotencytest"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/conformance"
+)
+
+func TestIdempotencyKeys(t *testing.T) {
+	cloud := awstest.Start(t)
+	idempotencytest.Run(t, func(t *testing.T) idempotency.Store {
+		return dynamo.NewIdempotencyKeys(client(cloud), cloud.MakeTable(t, "usage"))
+	})
+	t.Run("calls", func(t *testing.T) { testCallsOfIdempotencyKeys(t, cloud) })
+	t.Run("trouble", func(t *testing.T) { testClaimsThroughTrouble(t, cloud) })
+}
+
+func testCallsOfIdempotencyKeys(t *testing.T, cloud *awstest.Cloud) {
+	proxy := cloud.Proxy(t, 1, awstest.Faults{})
+	store := dynamo.NewIdempotencyKeys(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"))
+	ctx, now := t.Context(), time.Now()
+	claim := idempotency.Claim{Account: "acme", Key: "k", Fingerprint: "f", Resource: "r"}
+	asDocumented(t, proxy, "IdempotencyKeys", calls{
+		{"Claim", func() error { _, err := store.Claim(ctx, claim, "", now); return err }},
+		{"Withdraw", func() error { return store.Withdraw(ctx, claim) }},
+		{"Settle", func() error { return store.Settle(ctx, claim, nil) }},
+		{"Known", func() error { _, err := store.Known(ctx, "acme", "k", now); return err }},
+	})
+}
+
+// Of many requests with one key, one is told that it is the first, whatever is
+// thrown between; all others are given what that one settled.
+func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
+	const keys, requests = 8, 6
+	proxy := cloud.Proxy(t, 11, trouble)
+	service := &idempotency.Service{
+		Store: dynamo.NewIdempotencyKeys(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage")), Now: time.Now,
+	}
+	nothing := func(context.Context, string) ([]byte, bool, error) { return nil, false, nil }
+	for key := range keys {
+		var first atomic.Value
+		told := make([]string, requests)
+		for _, err := range conformance.Race(requests, func(request int) error {
+			claim := idempotency.Claim{Account: "acme", Key: fmt.Sprint(key), Fingerprint: "f", Resource: fmt.Sprint("r", request)}
+			return until(t.Context(), func() error {
+				earlier, err := service.Begin(t.Context(), claim, nothing)
+				switch {
+				case err != nil:
+					return err
+				case earlier != nil:
+					told[request] = earlier.Resource
+					return nil
+				}
+				if before := first.Swap(claim.Resource); before != nil && before != claim.Resource {
+					t.Errorf("%v and %s are both the first of key %d", before, claim.Resource, key)
+				}
+				told[request] = claim.Resource
+				return until(t.Context(), func() error { return service.Settle(t.Context(), claim, nil) })
+			})
+		}) {
+			conformance.OK(t, err)
+		}
+		for _, resource := range told {
+			if resource != first.Load() {
+				t.Errorf("of key %d one was told %q, and the first is %v", key, resource, first.Load())
+			}
+		}
+	}
+	t.Logf("met %v", proxy.Met())
+}

@@ -1,0 +1,170 @@
+package dynamo
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/job"
+)
+
+// The parts of a job: two items under its id.
+const (
+	recordPart  = "record"
+	requestPart = "request"
+)
+
+// JobTimeLayout is how times are written in a job's record: the form in which
+// the state machine tells its own time, so that conditions can compare the two
+// as text.
+const JobTimeLayout = "2006-01-02T15:04:05.000Z"
+
+// recordAge is how long after the job's deadline DynamoDB may delete its items.
+// The end is not known when it is set, and so the day is there to make sure that
+// no record goes before the service forgets it.
+const recordAge = job.DefaultRecordAge + 24*time.Hour
+
+// jobRecord is the item that changes while a job is under way.
+type jobRecord struct {
+	ID          string     `dynamodbav:"id"`
+	Part        string     `dynamodbav:"part"`
+	Account     string     `dynamodbav:"account"`
+	Key         string     `dynamodbav:"key"`
+	Model       string     `dynamodbav:"model"`
+	Lane        job.Lane   `dynamodbav:"lane"`
+	Seed        uint32     `dynamodbav:"seed"`
+	Status      job.Status `dynamodbav:"status"`
+	Progress    float64    `dynamodbav:"progress"`
+	Runs        int        `dynamodbav:"runs"`
+	Nonce       string     `dynamodbav:"nonce"`
+	CreatedAt   string     `dynamodbav:"created_at"`
+	Deadline    string     `dynamodbav:"deadline"`
+	StartedAt   string     `dynamodbav:"started_at,omitempty"`
+	CompletedAt string     `dynamodbav:"completed_at,omitempty"`
+	Webhook     string     `dynamodbav:"webhook,omitempty"`
+	Trace       string     `dynamodbav:"trace,omitempty"`
+	// Result and Failure are JSON.
+	Result  string `dynamodbav:"result,omitempty"`
+	Failure string `dynamodbav:"failure,omitempty"`
+	TTL     int64  `dynamodbav:"ttl"`
+}
+
+// jobRequest is the item that never changes.
+type jobRequest struct {
+	ID   string `dynamodbav:"id"`
+	Part string `dynamodbav:"part"`
+	// Request is JSON.
+	Request string `dynamodbav:"request"`
+	TTL     int64  `dynamodbav:"ttl"`
+}
+
+func jobKey(id, part string) item {
+	return item{"id": text(id), "part": text(part)}
+}
+
+// jobItems gives the items of a job that is to be accepted.
+func jobItems(j job.Job) (record, request item, err error) {
+	body, err := json.Marshal(j.Request)
+	if err != nil {
+		return nil, nil, fmt.Errorf("request of job %s: %w", j.ID, err)
+	}
+	ttl := j.Deadline.Add(recordAge).Unix()
+	record, err = attributevalue.MarshalMap(jobRecord{
+		ID: j.ID, Part: recordPart, Account: j.Account, Key: j.Key, Model: j.Model, Lane: j.Lane, Seed: j.Seed,
+		Status: j.Status, CreatedAt: writeTime(j.CreatedAt), Deadline: writeTime(j.Deadline),
+		Webhook: j.Webhook, Trace: j.Trace, TTL: ttl,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("record of job %s: %w", j.ID, err)
+	}
+	request, err = attributevalue.MarshalMap(jobRequest{ID: j.ID, Part: requestPart, Request: string(body), TTL: ttl})
+	return record, request, err
+}
+
+// readJob makes a job of its items.
+func readJob(recordItem, requestItem item) (job.Job, error) {
+	var request jobRequest
+	if err := attributevalue.UnmarshalMap(requestItem, &request); err != nil {
+		return job.Job{}, fmt.Errorf("request of a job: %w", err)
+	}
+	j, err := readRecord(recordItem)
+	if err != nil {
+		return job.Job{}, err
+	}
+	if err := json.Unmarshal([]byte(request.Request), &j.Request); err != nil {
+		return job.Job{}, fmt.Errorf("request of job %s: %w", j.ID, err)
+	}
+	return j, nil
+}
+
+// readRecord makes a job without its request.
+func readRecord(recordItem item) (job.Job, error) {
+	var r jobRecord
+	if err := attributevalue.UnmarshalMap(recordItem, &r); err != nil {
+		return job.Job{}, fmt.Errorf("record of a job: %w", err)
+	}
+	j := job.Job{
+		ID: r.ID, Account: r.Account, Key: r.Key, Model: r.Model, Lane: r.Lane, Seed: r.Seed,
+		Status: r.Status, Progress: r.Progress, Runs: r.Runs, Nonce: r.Nonce, Webhook: r.Webhook, Trace: r.Trace,
+	}
+	for _, t := range []struct {
+		to   *time.Time
+		from string
+	}{
+		{&j.CreatedAt, r.CreatedAt}, {&j.Deadline, r.Deadline}, {&j.StartedAt, r.StartedAt}, {&j.CompletedAt, r.CompletedAt},
+	} {
+		var err error
+		if *t.to, err = readTime(t.from); err != nil {
+			return job.Job{}, fmt.Errorf("record of job %s: %w", r.ID, err)
+		}
+	}
+	if r.Result != "" {
+		j.Result = new(job.Result)
+		if err := json.Unmarshal([]byte(r.Result), j.Result); err != nil {
+			return job.Job{}, fmt.Errorf("result of job %s: %w", r.ID, err)
+		}
+	}
+	if r.Failure != "" {
+		j.Failure = new(job.Failure)
+		if err := json.Unmarshal([]byte(r.Failure), j.Failure); err != nil {
+			return job.Job{}, fmt.Errorf("failure of job %s: %w", r.ID, err)
+		}
+	}
+	return j, nil
+}
+
+func writeTime(t time.Time) string { return t.UTC().Format(JobTimeLayout) }
+
+// readTime reads a time with any number of decimals, as the state machine may
+// leave out those that are 0; an empty text is the zero time.
+func readTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	return t.UTC(), err
+}
+
+func fraction(f float64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatFloat(f, 'f', -1, 64)}
+}
+
+// encoded gives a value as JSON text.
+func encoded(value any) (types.AttributeValue, error) {
+	body, err := json.Marshal(value)
+	return text(string(body)), err
+}
+
+// named gives the placeholders of attributes in expressions, "#status" for
+// "status": many of their names are words that DynamoDB keeps for itself.
+func named(attributes ...string) map[string]string {
+	names := map[string]string{}
+	for _, attribute := range attributes {
+		names["#"+attribute] = attribute
+	}
+	return names
+}

@@ -1,0 +1,265 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+// Dispatcher hands accepted jobs to the queue of their lane.
+type Dispatcher interface {
+	// Dispatch hands a job over. A job that was handed over before stays as it
+	// is, without error.
+	//
+	// Errors: a fault when the job has definitely not been handed over; after
+	// any other error it may have been.
+	Dispatch(ctx context.Context, j job.Job) error
+}
+
+// Lengths tells how long the queues are.
+type Lengths interface {
+	// Length is about how many jobs of a lane wait or are being processed.
+	Length(ctx context.Context, lane job.Lane) (int, error)
+}
+
+// Jobs is a job.Store and a job.Runs.
+//
+// An acceptance is one transaction: the record, the request, and the account's
+// set of open jobs, whose size makes the account's limit exact. Then the job is
+// handed to its queue. A process that dies in between leaves a record that
+// nobody was told of, which ends at its deadline.
+type Jobs struct {
+	*Runs
+	dispatcher Dispatcher
+	lengths    Lengths
+	now        func() time.Time
+}
+
+var _ job.Store = (*Jobs)(nil)
+
+// NewJobs makes the jobs of a table. The clock is for telling which open jobs
+// of an account are past their deadline.
+func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time.Time) *Jobs {
+	return &Jobs{runs, dispatcher, lengths, now}
+}
+
+// Accept records a pending job and hands it to its queue.
+//
+// Errors: fault.Limited when the account has limit or more jobs that have not
+// ended (0 means no limit); the dispatcher's fault when the job was not handed
+// over, and nothing is recorded then; fault.Unavailable. After any other error
+// the job may have been accepted.
+func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	err := s.record(ctx, j, limit)
+	if errors.Is(err, errRecorded) {
+		return storeError("accept a job", s.acceptAgain(ctx, j.ID))
+	}
+	if err != nil {
+		return storeError("accept a job", err)
+	}
+	err = s.dispatcher.Dispatch(ctx, j)
+	if definite := new(fault.Error); errors.As(err, &definite) {
+		// Should this fail too, the record ends at its deadline, as one does
+		// whose process died here.
+		return errors.Join(err, s.withdraw(ctx, j))
+	}
+	return err
+}
+
+// acceptAgain hands a recorded job over once more, as its first acceptance may
+// have ended between the two. What is handed over comes from the record, so that
+// it is the same to the byte. A refusal withdraws nothing: the first may stand.
+func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
+	j, err := s.Get(ctx, id)
+	if err != nil || j.Status != job.Pending {
+		return err
+	}
+	return s.dispatcher.Dispatch(ctx, j)
+}
+
+// errRecorded is the answer to the acceptance of a job that has a record.
+var errRecorded = errors.New("the job is recorded")
+
+// maxOpen is how many open jobs an account may have whose tier sets no limit, or
+// a higher one: their ids are in one item, of which DynamoDB takes 400 KB.
+const maxOpen = 5000
+
+// record writes the items of a job, unless the account's set of open jobs is
+// full of jobs that really are open.
+//
+// Errors: errRecorded; fault.Limited.
+func (s *Jobs) record(ctx context.Context, j job.Job, limit int) error {
+	record, request, err := jobItems(j)
+	if err != nil {
+		return err
+	}
+	if limit <= 0 || limit > maxOpen {
+		limit = maxOpen
+	}
+	writes := []types.TransactWriteItem{
+		{Put: &types.Put{
+			TableName: &s.table, Item: record,
+			ConditionExpression: aws.String("attribute_not_exists(#id)"), ExpressionAttributeNames: named("id"),
+		}},
+		{Put: &types.Put{TableName: &s.table, Item: request}},
+		{Update: &types.Update{
+			TableName: &s.table, Key: openKey(j.Account),
+			UpdateExpression:         aws.String("ADD #open :job SET #ttl = :ttl"),
+			ConditionExpression:      aws.String("attribute_not_exists(#open) OR size(#open) < :limit"),
+			ExpressionAttributeNames: named("open", "ttl"),
+			ExpressionAttributeValues: item{
+				":job": texts(openJob{j.Lane, j.ID}.String()), ":limit": number(int64(limit)),
+				":ttl": seconds(j.Deadline.Add(openAge)),
+			},
+		}},
+	}
+	for {
+		err := transact(ctx, s.client, writes)
+		refusal := refused(err)
+		switch {
+		case refusal == nil:
+			return err
+		case refusal.failed[0]:
+			return errRecorded
+		}
+		// The set may be full of jobs that have ended.
+		open, freed, err := s.openJobs(ctx, j.Account)
+		if err != nil {
+			return err
+		}
+		if freed == 0 && len(open) >= limit {
+			return fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)
+		}
+		// Others may take what was freed before this one does: then the set is
+		// looked at again, a little later than they do.
+		if err := pause(ctx, rand.N(conflictWait)); err != nil {
+			return err
+		}
+	}
+}
+
+// withdraw deletes a job that was not handed over.
+func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
+	err := transact(ctx, s.client, []types.TransactWriteItem{
+		{Delete: &types.Delete{
+			TableName: &s.table, Key: jobKey(j.ID, recordPart),
+			ConditionExpression: aws.String("#status = :pending"), ExpressionAttributeNames: named("status"),
+			ExpressionAttributeValues: item{":pending": text(string(job.Pending))},
+		}},
+		{Delete: &types.Delete{TableName: &s.table, Key: jobKey(j.ID, requestPart)}},
+		{Update: &types.Update{
+			TableName: &s.table, Key: openKey(j.Account), UpdateExpression: aws.String("DELETE #open :job"),
+			ExpressionAttributeNames: named("open"), ExpressionAttributeValues: item{":job": texts(openJob{j.Lane, j.ID}.String())},
+		}},
+	})
+	if refused(err) != nil {
+		return nil // a worker has it after all
+	}
+	if err != nil {
+		return fmt.Errorf("withdraw job %s: %w", j.ID, err)
+	}
+	return nil
+}
+
+// Expire ends a job that is past its deadline as failed with the timeout
+// failure, completed at its deadline, and gives it as it then is.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	body, err := encoded(job.TimeoutFailure())
+	if err != nil {
+		return job.Job{}, err
+	}
+	refusing, err := s.update(ctx, id, update{
+		set:       "SET #status = :failed, #failure = :failure, #completed_at = #deadline, #nonce = :none",
+		condition: isOpen + " AND #deadline <= :now",
+		names:     named("status", "failure", "completed_at", "deadline", "nonce"),
+		values: item{
+			":failed": text(string(job.Failed)), ":failure": body, ":none": text(""), ":now": text(writeTime(now)),
+			":pending": text(string(job.Pending)), ":processing": text(string(job.Processing)),
+		},
+	})
+	if err != nil {
+		return job.Job{}, storeError("expire a job", err)
+	}
+	j, err := s.Get(ctx, id)
+	if err == nil && refusing == nil {
+		err = storeError("expire a job", s.free(ctx, j))
+	}
+	return j, err
+}
+
+// Complete is Runs' Complete; the account's set of open jobs and the lane's run
+// times then know of it too.
+func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if err := s.Runs.Complete(ctx, id, nonce, result, now); err != nil {
+		return err
+	}
+	j, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := s.RecordRunTime(ctx, j.Lane, id, j.CompletedAt.Sub(j.StartedAt)); err != nil {
+		return err
+	}
+	return storeError("complete a job", s.free(ctx, j))
+}
+
+// Fail is Runs' Fail; the account's set of open jobs then knows of it too.
+func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if err := s.Runs.Fail(ctx, id, nonce, failure, now); err != nil {
+		return err
+	}
+	j, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	return storeError("fail a job", s.free(ctx, j))
+}
+
+// Backlog tells what stands before a new job on the lane. The number of all jobs
+// is what the queue says, which may be a moment old.
+//
+// Errors: fault.Unavailable.
+func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var (
+		backlog job.Backlog
+		err     error
+	)
+	if backlog.Jobs, err = s.lengths.Length(ctx, lane); err != nil {
+		return job.Backlog{}, err
+	}
+	if backlog.RunTime, err = s.meanRunTime(ctx, lane); err != nil {
+		return job.Backlog{}, storeError("read the backlog", err)
+	}
+	open, _, err := s.openJobs(ctx, account)
+	if err != nil {
+		return job.Backlog{}, storeError("read the backlog", err)
+	}
+	for _, j := range open {
+		if j.lane == lane {
+			backlog.AccountJobs++
+		}
+	}
+	// The queue's figure may be older than the account's own.
+	backlog.Jobs = max(backlog.Jobs, backlog.AccountJobs)
+	return backlog, nil
+}

@@ -1,0 +1,210 @@
+package dynamo_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/awstest"
+)
+
+func newJob(id string) job.Job {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	return job.Job{
+		ID: id, Account: "acme", Key: "key_0123456789ab", Model: "gen-2.5", Lane: job.VideoLane, Seed: 7,
+		Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
+	}
+}
+
+// What becomes of a job's record when it cannot be handed to its queue.
+func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
+	cloud := awstest.Start(t)
+	refusal := fault.New(fault.Limited, "Too many.")
+	t.Run("a definite refusal leaves nothing, and takes no room", func(t *testing.T) {
+		dispatcher := &handedOver{err: refusal}
+		jobs, _ := newJobs(t, cloud, dispatcher)
+		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); !fault.Is(err, fault.Limited) {
+			t.Fatalf("error %v, want the refusal", err)
+		}
+		if _, err := jobs.Get(t.Context(), "job_1"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("the record: %v, want not found", err)
+		}
+		dispatcher.err = nil
+		if err := jobs.Accept(t.Context(), newJob("job_2"), 1); err != nil {
+			t.Errorf("another job of the account: %v", err)
+		}
+	})
+	t.Run("an error that says nothing leaves the job to its deadline", func(t *testing.T) {
+		jobs, _ := newJobs(t, cloud, &handedOver{err: errors.New("connection reset")})
+		err := jobs.Accept(t.Context(), newJob("job_1"), 1)
+		if err == nil || errors.As(err, new(*fault.Error)) {
+			t.Fatalf("error %v, want one that is no refusal", err)
+		}
+		if j, err := jobs.Get(t.Context(), "job_1"); err != nil || j.Status != job.Pending {
+			t.Errorf("the job is %s (%v)", j.Status, err)
+		}
+		if err := jobs.Accept(t.Context(), newJob("job_2"), 1); !fault.Is(err, fault.Limited) {
+			t.Errorf("another job of the account: %v, want limited", err)
+		}
+	})
+	t.Run("an acceptance that is repeated hands the job over again", func(t *testing.T) {
+		dispatcher := &handedOver{err: errors.New("connection reset")}
+		jobs, _ := newJobs(t, cloud, dispatcher)
+		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); err == nil {
+			t.Fatal("the job was accepted")
+		}
+		dispatcher.err = nil
+		again := newJob("job_1")
+		again.Account = "other"
+		if err := jobs.Accept(t.Context(), again, 1); err != nil {
+			t.Fatal(err)
+		}
+		if last := dispatcher.jobs[len(dispatcher.jobs)-1]; len(dispatcher.jobs) != 2 || last.Account != "acme" {
+			t.Errorf("handed over %+v, want the recorded job twice", dispatcher.jobs)
+		}
+	})
+	t.Run("a refusal of a repeated acceptance does not undo the first", func(t *testing.T) {
+		dispatcher := &handedOver{}
+		jobs, _ := newJobs(t, cloud, dispatcher)
+		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); err != nil {
+			t.Fatal(err)
+		}
+		dispatcher.err = refusal
+		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); !fault.Is(err, fault.Limited) {
+			t.Fatalf("error %v, want the refusal", err)
+		}
+		if _, err := jobs.Get(t.Context(), "job_1"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The state machine ends jobs without a word to the account's set of open jobs.
+func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
+	cloud := awstest.Start(t)
+	end := func(jobs *dynamo.Jobs, id string) error {
+		if _, err := jobs.Start(t.Context(), id, "n1", time.Now()); err != nil {
+			return err
+		}
+		return jobs.Runs.Complete(t.Context(), id, "n1", job.Result{Blob: "a"}, time.Now())
+	}
+	t.Run("leave the backlog when it is read", func(t *testing.T) {
+		jobs, _ := newJobs(t, cloud, &handedOver{})
+		for i := range 3 {
+			if err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_", i)), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := end(jobs, "job_1"); err != nil {
+			t.Fatal(err)
+		}
+		backlog, err := jobs.Backlog(t.Context(), job.VideoLane, "acme")
+		if err != nil || backlog.AccountJobs != 2 {
+			t.Errorf("the account has %d jobs (%v), want 2", backlog.AccountJobs, err)
+		}
+	})
+	t.Run("make room for as many, exactly", func(t *testing.T) {
+		const limit = 130 // more than one batch of reads
+		jobs, _ := newJobs(t, cloud, &handedOver{})
+		for i := range limit {
+			if err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_", i)), limit); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := jobs.Accept(t.Context(), newJob("job_over"), limit); !fault.Is(err, fault.Limited) {
+			t.Fatalf("one job too many: %v", err)
+		}
+		for _, id := range []string{"job_3", "job_127"} {
+			if err := end(jobs, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 3 {
+			err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_more_", i)), limit)
+			if accepted := err == nil; accepted != (i < 2) {
+				t.Errorf("job %d after two ended: %v", i, err)
+			}
+		}
+	})
+	t.Run("count until their deadline when nobody ended them", func(t *testing.T) {
+		jobs, count := newJobs(t, cloud, &handedOver{})
+		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); err != nil {
+			t.Fatal(err)
+		}
+		later := dynamo.NewJobs(jobs.Runs, &handedOver{}, count, func() time.Time { return time.Now().Add(job.MaxAge) })
+		if err := later.Accept(t.Context(), newJob("job_2"), 1); err != nil {
+			t.Errorf("a job after the deadline of the other: %v", err)
+		}
+	})
+}
+
+// The items of a job go by themselves, but not before its record's age.
+func TestJobItemsEnd(t *testing.T) {
+	jobs, count := newJobs(t, awstest.Start(t), &handedOver{})
+	j := newJob("job_1")
+	if err := jobs.Accept(t.Context(), j, 0); err != nil {
+		t.Fatal(err)
+	}
+	found, err := count.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &count.table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range found.Items {
+		part := item["part"].(*types.AttributeValueMemberS).Value
+		ttl, ok := item["ttl"].(*types.AttributeValueMemberN)
+		if !ok {
+			t.Errorf("%s stays for ever", part)
+			continue
+		}
+		var seconds int64
+		if _, err := fmt.Sscan(ttl.Value, &seconds); err != nil {
+			t.Fatal(err)
+		}
+		least := j.Deadline.Add(job.DefaultRecordAge)
+		if part == "open" {
+			least = j.Deadline
+		}
+		if ends := time.Unix(seconds, 0); ends.Before(least) || ends.After(least.Add(48*time.Hour)) {
+			t.Errorf("%s goes at %v, want soon after %v", part, ends, least)
+		}
+	}
+	if found.Count != 3 {
+		t.Errorf("a job has %d items", found.Count)
+	}
+}
+
+func TestWorkers(t *testing.T) {
+	cloud := awstest.Start(t)
+	now := time.Now()
+	workers := dynamo.NewWorkers(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"), func() time.Time { return now })
+	warm := func(lane job.Lane, want bool) {
+		t.Helper()
+		if got, err := workers.Warm(t.Context(), lane); err != nil || got != want {
+			t.Errorf("%s has workers: %v (%v), want %v", lane, got, err, want)
+		}
+	}
+	beat := func(lane job.Lane) {
+		t.Helper()
+		if err := workers.Beat(t.Context(), lane); err != nil {
+			t.Fatal(err)
+		}
+	}
+	warm(job.ImageLane, false)
+	beat(job.ImageLane)
+	warm(job.ImageLane, true)
+	warm(job.VideoLane, false)
+	seen := now
+	now = seen.Add(-time.Minute)
+	beat(job.ImageLane) // by a worker whose clock is behind
+	now = seen.Add(dynamo.WarmFor - time.Second)
+	warm(job.ImageLane, true)
+	now = seen.Add(dynamo.WarmFor)
+	warm(job.ImageLane, false)
+}

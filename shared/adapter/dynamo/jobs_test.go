@@ -1,0 +1,72 @@
+package dynamo_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/job/jobtest"
+	"cutroom/shared/testkit/awstest"
+)
+
+// handedOver is a dispatcher that notes what it is given, as these tests are
+// about records, and answers by an error where it has one.
+type handedOver struct {
+	mu   sync.Mutex
+	jobs []job.Job
+	err  error
+}
+
+func (h *handedOver) Dispatch(_ context.Context, j job.Job) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.jobs = append(h.jobs, j)
+	return h.err
+}
+
+// counted tells the length of a queue by counting the records of open jobs, as
+// there is no queue in these tests.
+type counted struct {
+	client *dynamodb.Client
+	table  string
+}
+
+func (c counted) Length(ctx context.Context, lane job.Lane) (int, error) {
+	found, err := c.client.Scan(ctx, &dynamodb.ScanInput{
+		TableName: &c.table, ConsistentRead: aws.Bool(true), Select: types.SelectCount,
+		FilterExpression:         aws.String("#lane = :lane AND #status IN (:pending, :processing)"),
+		ExpressionAttributeNames: map[string]string{"#lane": "lane", "#status": "status"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":lane":       &types.AttributeValueMemberS{Value: string(lane)},
+			":pending":    &types.AttributeValueMemberS{Value: string(job.Pending)},
+			":processing": &types.AttributeValueMemberS{Value: string(job.Processing)},
+		},
+	})
+	if err != nil {
+		return 0, err
+	}
+	return int(found.Count), nil
+}
+
+// newJobs makes the jobs of a table that has none.
+func newJobs(t *testing.T, cloud *awstest.Cloud, dispatcher dynamo.Dispatcher) (*dynamo.Jobs, counted) {
+	t.Helper()
+	client := dynamo.NewClient(cloud.Config())
+	count := counted{client, cloud.MakeTable(t, "jobs")}
+	return dynamo.NewJobs(dynamo.NewRuns(client, count.table), dispatcher, count, time.Now), count
+}
+
+func TestJobs(t *testing.T) {
+	cloud := awstest.Start(t)
+	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
+		jobs, _ := newJobs(t, cloud, &handedOver{})
+		return jobtest.Harness{Store: jobs, Runs: jobs}
+	})
+}

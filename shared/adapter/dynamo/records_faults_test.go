@@ -1,0 +1,257 @@
+package dynamo_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/conformance"
+)
+
+// trouble is what every fourth call meets: more than AWS makes in a bad hour.
+var trouble = awstest.Faults{Throttled: 0.06, Failed: 0.06, LostCalls: 0.04, LostAnswers: 0.08}
+
+// known reports whether an error says that nothing was written. Any other leaves
+// open whether something was.
+func known(err error) bool {
+	return fault.Is(err, fault.Limited) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
+}
+
+// until calls until the outcome is known, as a caller does that may not leave
+// it open.
+func until(ctx context.Context, call func() error) error {
+	for {
+		err := call()
+		if err == nil || known(err) || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// No file that was acknowledged is missing, none that was deleted is there, and
+// the count of stored bytes is right, whatever was thrown between.
+func TestFilesThroughTrouble(t *testing.T) {
+	cloud := awstest.Start(t)
+	s := newShelf(t, cloud)
+	proxy := cloud.Proxy(t, 7, trouble)
+	files := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table)
+	const workers, turns, limit = 6, 12, 250
+	var mu sync.Mutex
+	there, gone := map[string]file.File{}, map[string]file.File{}
+	unclear := 0
+	for _, err := range conformance.Race(workers, func(worker int) error {
+		for turn := range turns {
+			f := s.new(100*worker+turn, int64(5+turn))
+			promised := turn%4 == 3
+			if promised {
+				f.Promised, f.UploadUntil = true, s.now.Add(time.Hour)
+			}
+			err := files.Create(t.Context(), f, limit)
+			if err == nil && promised {
+				f.Promised = false
+				err = files.Publish(t.Context(), f)
+			}
+			state := there
+			if err == nil && turn%3 == 0 {
+				state = gone
+				_, err = files.Delete(t.Context(), f.Account, f.ID, s.now)
+			}
+			mu.Lock()
+			switch {
+			case err == nil:
+				state[f.ID] = f
+			case fault.Is(err, fault.Limited):
+				gone[f.ID] = f
+			default:
+				unclear++
+			}
+			mu.Unlock()
+		}
+		return nil
+	}) {
+		conformance.OK(t, err)
+	}
+	t.Logf("%d there, %d gone, %d unclear; met %v", len(there), len(gone), unclear, proxy.Met())
+	if len(there) == 0 || len(gone) == 0 || unclear > workers*turns/4 {
+		t.Errorf("%d files are there, %d gone and %d unclear: too little is proven", len(there), len(gone), unclear)
+	}
+	for id, want := range there {
+		if got, err := s.Get(t.Context(), want.Account, id, s.now); err != nil || got != want {
+			t.Errorf("%s is %+v, %v", id, got, err)
+		}
+		if got, err := s.FindMD5(t.Context(), want.Account, want.MD5, s.now); err != nil || got != want {
+			t.Errorf("the MD5 of %s finds %+v, %v", id, got, err)
+		}
+	}
+	for id, f := range gone {
+		if _, err := s.Get(t.Context(), f.Account, id, s.now); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s is there: %v", id, err)
+		}
+	}
+	sum, count := int64(0), int64(0)
+	for _, i := range s.items() {
+		id := i["id"].(*types.AttributeValueMemberS).Value
+		switch {
+		case id == "storage":
+			count = whole(t, i["stored_bytes"])
+		case i["ends_at"] != nil:
+			sum += whole(t, i["size_bytes"])
+		}
+	}
+	if sum != count || count > limit {
+		t.Errorf("%d bytes are counted, %d are stored, of %d", count, sum, limit)
+	}
+}
+
+func whole(t *testing.T, value types.AttributeValue) int64 {
+	t.Helper()
+	var n int64
+	if _, err := fmt.Sscan(value.(*types.AttributeValueMemberN).Value, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Every record counts, and once, when each is added until that has succeeded.
+func TestUsageThroughTrouble(t *testing.T) {
+	cloud := awstest.Start(t)
+	table := cloud.MakeTable(t, "usage")
+	proxy := cloud.Proxy(t, 11, trouble)
+	store := dynamo.NewUsage(dynamo.NewClient(proxy.Config()), table)
+	const workers, turns, each = 4, 6, 5
+	for _, err := range conformance.Race(workers, func(worker int) error {
+		for turn := range turns {
+			var records []usage.Record
+			for i := range each {
+				records = append(records, usage.Record{
+					ID: fmt.Sprint(worker, "-", turn, "-", i), Account: "acme", Model: "a", Day: "2026-02-02",
+					Counts: usage.Counts{Requests: 1, PromptTokens: 10},
+				})
+			}
+			if err := until(t.Context(), func() error { return store.Add(t.Context(), records) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}) {
+		conformance.OK(t, err)
+	}
+	got, err := dynamo.NewUsage(client(cloud), table).Totals(t.Context(), "acme", "2026-02-02", "2026-02-02")
+	conformance.OK(t, err)
+	const all = workers * turns * each
+	want := usage.Total{Day: "2026-02-02", Model: "a", Counts: usage.Counts{Requests: all, PromptTokens: 10 * all}}
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("the totals are %+v, want %+v; met %v", got, want, proxy.Met())
+	}
+}
+
+// The slots that were taken and not freed are those that count.
+func TestSessionsThroughTrouble(t *testing.T) {
+	cloud := awstest.Start(t)
+	table := cloud.MakeTable(t, "sessions")
+	proxy := cloud.Proxy(t, 13, trouble)
+	store := dynamo.NewSessions(dynamo.NewClient(proxy.Config()), table)
+	const workers, turns, limit = 5, 8, 3
+	conformance.OK(t, until(t.Context(), func() error { return store.Begin(t.Context(), "epoch") }))
+	held := make(chan struct{}, limit)
+	for _, err := range conformance.Race(workers, func(worker int) error {
+		for turn := range turns {
+			slot := session.Slot{ID: fmt.Sprint("session", worker, "x", turn), Account: "acme", Epoch: "epoch"}
+			err := until(t.Context(), func() error { return store.Take(t.Context(), slot, limit) })
+			if fault.Is(err, fault.Limited) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			select {
+			case held <- struct{}{}:
+			default:
+				return fmt.Errorf("more than %d slots were taken at once", limit)
+			}
+			<-held
+			if err := until(t.Context(), func() error { return store.Free(t.Context(), slot) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}) {
+		conformance.OK(t, err)
+	}
+	calm := dynamo.NewSessions(client(cloud), table)
+	for i := range limit + 1 {
+		active, err := calm.Active(t.Context(), "acme")
+		conformance.OK(t, err)
+		if active != i {
+			t.Fatalf("%d slots are active, want %d; met %v", active, i, proxy.Met())
+		}
+		slot := session.Slot{ID: fmt.Sprint("last", i), Account: "acme", Epoch: "epoch"}
+		if err := calm.Take(t.Context(), slot, limit); fault.Is(err, fault.Limited) != (i == limit) {
+			t.Fatalf("slot %d of %d: %v", i+1, limit, err)
+		}
+	}
+}
+
+// A count whose answer is lost, and which is repeated, counts once.
+func TestRatesThroughTrouble(t *testing.T) {
+	cloud := awstest.Start(t)
+	proxy := cloud.Proxy(t, 17, awstest.Faults{LostAnswers: 0.3, Failed: 0.1})
+	now := time.Now()
+	rates := dynamo.NewRates(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text)
+	allowed, failed := 0, 0
+	for range 60 {
+		state, err := rates.Take(t.Context(), "a", 1, ratelimit.Rate{PerSecond: 1, Burst: 40})
+		switch {
+		case err != nil:
+			failed++
+		case state.Allowed:
+			allowed++
+		}
+	}
+	if allowed+failed < 40 || allowed > 40 || failed > 5 {
+		t.Errorf("%d were allowed and %d failed, want 40 allowed; met %v", allowed, failed, proxy.Met())
+	}
+}
+
+// Keys and tokens that were acknowledged work, and a key that was revoked does
+// not.
+func TestKeysThroughTrouble(t *testing.T) {
+	cloud := awstest.Start(t)
+	table := cloud.MakeTable(t, "credentials")
+	proxy := cloud.Proxy(t, 19, trouble)
+	store, calm := dynamo.NewKeys(dynamo.NewClient(proxy.Config()), table), dynamo.NewKeys(client(cloud), table)
+	now := time.Now()
+	for i := range 40 {
+		key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", i), "acme", "default", "", now)
+		conformance.OK(t, err)
+		conformance.OK(t, until(t.Context(), func() error { return store.CreateKey(t.Context(), key) }))
+		token := credential.Token{
+			Hash: credential.HashOf(fmt.Sprint("ek_", i)), Key: key, CreatedAt: key.CreatedAt, ExpiresAt: key.CreatedAt.Add(time.Hour),
+		}
+		conformance.OK(t, until(t.Context(), func() error { return store.CreateToken(t.Context(), token) }))
+		if i%2 == 0 {
+			conformance.OK(t, until(t.Context(), func() error {
+				_, err := store.RevokeKey(t.Context(), "", key.ID, now)
+				return err
+			}))
+		}
+		found, err := calm.FindToken(t.Context(), token.Hash)
+		if err != nil || found.Key.RevokedAt.IsZero() != (i%2 == 1) {
+			t.Errorf("the token of key %d is %+v, %v", i, found, err)
+		}
+	}
+}

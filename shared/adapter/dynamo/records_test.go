@@ -1,0 +1,97 @@
+package dynamo_test
+
+import (
+	"crypto/rand"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/credential/credentialtest"
+	"cutroom/shared/domain/file/filetest"
+	"cutroom/shared/domain/ratelimit/ratelimittest"
+	"cutroom/shared/domain/session/sessiontest"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/domain/usage/usagetest"
+	"cutroom/shared/testkit/awstest"
+)
+
+// client makes a client of the local AWS as the programs do.
+func client(cloud *awstest.Cloud) *dynamodb.Client { return dynamo.NewClient(cloud.Config()) }
+
+func TestKeys(t *testing.T) {
+	cloud := awstest.Start(t)
+	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
+		return credentialtest.Harness{Store: dynamo.NewKeys(client(cloud), cloud.MakeTable(t, "credentials"))}
+	})
+}
+
+func TestFiles(t *testing.T) {
+	cloud := awstest.Start(t)
+	filetest.Run(t, func(t *testing.T) filetest.Harness {
+		return filetest.Harness{Store: dynamo.NewFiles(client(cloud), cloud.MakeTable(t, "files"))}
+	})
+}
+
+func TestSessions(t *testing.T) {
+	cloud := awstest.Start(t)
+	sessiontest.Run(t, func(t *testing.T) sessiontest.Harness {
+		clock := &storeClock{now: time.Now()}
+		config := cloud.Config()
+		config.HTTPClient = &http.Client{Transport: clock}
+		return sessiontest.Harness{
+			Store: dynamo.NewSessions(dynamo.NewClient(config), cloud.MakeTable(t, "sessions")), Pass: clock.pass,
+		}
+	})
+}
+
+// storeClock is the time that the answers of a store say: it stands still unless
+// a test lets it pass.
+type storeClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *storeClock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func (c *storeClock) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		response.Header.Set("Date", c.now.UTC().Format(http.TimeFormat))
+	}
+	return response, err
+}
+
+func TestUsage(t *testing.T) {
+	cloud := awstest.Start(t)
+	usagetest.Run(t, func(t *testing.T) usage.Store {
+		return dynamo.NewUsage(client(cloud), cloud.MakeTable(t, "usage"))
+	})
+}
+
+func TestRates(t *testing.T) {
+	cloud := awstest.Start(t)
+	ratelimittest.Run(t, func(t *testing.T) ratelimittest.Harness {
+		now := time.Now()
+		return ratelimittest.Harness{
+			Limiter: dynamo.NewRates(client(cloud), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text),
+			Pass:    func(d time.Duration) { now = now.Add(d) },
+		}
+	})
+}
+
+func TestWindows(t *testing.T) {
+	now := time.Now()
+	cloud := awstest.Start(t)
+	windows := dynamo.NewWindows(client(cloud), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text)
+	ratelimittest.RunWindow(t, windows, func(d time.Duration) { now = now.Add(d) })
+}

@@ -1,0 +1,281 @@
+package dynamo
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+// Runs is a job.Runs: what a worker needs of the records of jobs. Each write is
+// one update of the record, conditional on its state, deadline and nonce.
+//
+// In the ordinary course of things the state machine writes a job's end; Complete
+// and Fail are for the worker whose task token is no longer taken, and for who
+// ends a job from outside.
+type Runs struct {
+	client *dynamodb.Client
+	table  string
+}
+
+var _ job.Runs = (*Runs)(nil)
+
+// NewRuns makes the runs of the jobs in a table.
+func NewRuns(client *dynamodb.Client, table string) *Runs { return &Runs{client, table} }
+
+var (
+	errNotFound = fault.New(fault.NotFound, "Job not found.")
+	// errNotOwn is the answer to a run that is not, or no longer, the job's own.
+	errNotOwn = fault.New(fault.Conflict, "The run is no longer the job's own.")
+	// errEnded is the answer to a write that comes after the job's end.
+	errEnded = fault.New(fault.Conflict, "The job has ended.")
+)
+
+// isOpen is the condition of a job that has not ended.
+const isOpen = "#status IN (:pending, :processing)"
+
+// Get gives the job, by one read of both its items.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (r *Runs) Get(ctx context.Context, id string) (job.Job, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	j, err := r.get(ctx, id)
+	return j, storeError("get a job", err)
+}
+
+func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
+	found, err := r.client.Query(ctx, &dynamodb.QueryInput{
+		TableName: &r.table, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("#id = :id"),
+		ExpressionAttributeNames:  named("id"),
+		ExpressionAttributeValues: item{":id": text(id)},
+	})
+	if err != nil {
+		return job.Job{}, err
+	}
+	var record, request item
+	for _, part := range found.Items {
+		switch (&reader{item: part}).text("part") {
+		case recordPart:
+			record = part
+		case requestPart:
+			request = part
+		}
+	}
+	if record == nil || request == nil {
+		return job.Job{}, errNotFound
+	}
+	return readJob(record, request)
+}
+
+// Start begins a run under the nonce.
+//
+// Errors: fault.NotFound; fault.Conflict when the job has ended,
+// job.ErrOverdue, job.ErrNoRunsLeft; fault.Invalid when the nonce is empty;
+// fault.Unavailable.
+func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
+	if nonce == "" {
+		return job.Job{}, fault.New(fault.Invalid, "A run has a nonce.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	before, err := r.update(ctx, id, update{
+		set:       "SET #status = :processing, #nonce = :nonce, #runs = #runs + :one, #started_at = if_not_exists(#started_at, :now)",
+		condition: isOpen + " AND #nonce <> :nonce AND #deadline > :now AND #runs < :most",
+		names:     named("status", "nonce", "runs", "started_at", "deadline"),
+		values: item{
+			":pending": text(string(job.Pending)), ":processing": text(string(job.Processing)),
+			":nonce": text(nonce), ":one": number(1), ":now": text(writeTime(now)), ":most": number(job.MaxRuns),
+		},
+	})
+	if err != nil {
+		return job.Job{}, storeError("start a run", err)
+	}
+	if before != nil {
+		switch {
+		case before.Status.Terminal():
+			return job.Job{}, errEnded
+		case before.Nonce == nonce:
+		case !now.Before(before.Deadline):
+			return job.Job{}, job.ErrOverdue
+		default:
+			return job.Job{}, job.ErrNoRunsLeft
+		}
+	}
+	j, err := r.get(ctx, id)
+	return j, storeError("start a run", err)
+}
+
+// Progress records how far the run is, as a fraction that is kept within 0 and
+// 1; a lower figure than the recorded one is not written.
+//
+// Errors: fault.Conflict when the run is no longer the job's own;
+// fault.Unavailable.
+func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) error {
+	if nonce == "" {
+		return errNotOwn
+	}
+	if math.IsNaN(done) {
+		done = 0
+	}
+	done = max(0, min(done, 1))
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	before, err := r.update(ctx, id, update{
+		set:       "SET #progress = :done",
+		condition: "#nonce = :nonce AND #status = :processing AND #progress < :done",
+		names:     named("progress", "nonce", "status"),
+		values: item{
+			":done": fraction(done), ":nonce": text(nonce), ":processing": text(string(job.Processing)),
+		},
+	})
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return errNotOwn
+	case err != nil:
+		return storeError("record progress", err)
+	case before != nil && !runs(*before, nonce):
+		return errNotOwn
+	}
+	return nil
+}
+
+// Release takes a run back as if it had not started. A run that is no longer
+// the job's own is left alone, without error.
+//
+// Errors: fault.Unavailable.
+func (r *Runs) Release(ctx context.Context, id, nonce string) error {
+	if nonce == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := r.update(ctx, id, update{
+		set:       "SET #runs = #runs - :one, #nonce = :none",
+		condition: "#nonce = :nonce AND #status = :processing",
+		names:     named("runs", "nonce", "status"),
+		values: item{
+			":one": number(1), ":none": text(""), ":nonce": text(nonce), ":processing": text(string(job.Processing)),
+		},
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return storeError("release a run", err)
+}
+
+// Complete ends the job with its result and full progress.
+//
+// Errors: fault.Conflict when the run is no longer the job's own, or the
+// deadline is not ahead of now; fault.Unavailable.
+func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
+	if nonce == "" {
+		return errNotOwn
+	}
+	body, err := encoded(result)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	before, err := r.update(ctx, id, update{
+		set:       "SET #status = :completed, #progress = :one, #completed_at = :now, #result = :result",
+		condition: "#nonce = :nonce AND #status = :processing AND #deadline > :now",
+		names:     named("status", "progress", "completed_at", "result", "nonce", "deadline"),
+		values: item{
+			":completed": text(string(job.Completed)), ":one": number(1), ":now": text(writeTime(now)), ":result": body,
+			":nonce": text(nonce), ":processing": text(string(job.Processing)),
+		},
+	})
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return errNotOwn
+	case err != nil:
+		return storeError("complete a job", err)
+	case before == nil, before.Status == job.Completed && before.Nonce == nonce:
+		return nil
+	case before.Status.Terminal() && before.Nonce == nonce:
+		return errEnded
+	case !runs(*before, nonce):
+		return errNotOwn
+	}
+	return job.ErrOverdue
+}
+
+// Fail ends the job with a failure; an empty nonce ends it whatever the run.
+//
+// Errors: fault.NotFound; fault.Conflict when the job has ended, or the run is
+// no longer its own; fault.Unavailable.
+func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	body, err := encoded(failure)
+	if err != nil {
+		return err
+	}
+	condition := isOpen
+	if nonce != "" {
+		condition += " AND #nonce = :nonce"
+	}
+	before, err := r.update(ctx, id, update{
+		// The record keeps the nonce of who ended the job, so that a run that
+		// lost it to the reaper does not take the reaper's end for its own.
+		set:       "SET #status = :failed, #failure = :failure, #completed_at = :now, #nonce = :nonce",
+		condition: condition,
+		names:     named("status", "failure", "completed_at", "nonce"),
+		values: item{
+			":failed": text(string(job.Failed)), ":failure": body, ":now": text(writeTime(now)), ":nonce": text(nonce),
+			":pending": text(string(job.Pending)), ":processing": text(string(job.Processing)),
+		},
+	})
+	switch {
+	case err != nil:
+		return storeError("fail a job", err)
+	case before == nil, before.Status == job.Failed && before.Nonce == nonce && *before.Failure == failure:
+		return nil
+	case before.Status.Terminal():
+		return errEnded
+	}
+	return errNotOwn
+}
+
+// runs reports whether the nonce is that of the run in progress.
+func runs(j job.Job, nonce string) bool {
+	return j.Nonce == nonce && j.Status == job.Processing
+}
+
+// update is a conditional write of a job's record.
+type update struct {
+	set, condition string
+	names          map[string]string
+	values         item
+}
+
+// update makes the write. A write that its condition refuses gives the job,
+// without its request, as it is; one that was made gives nil.
+//
+// Errors: fault.NotFound when there is no record.
+func (r *Runs) update(ctx context.Context, id string, u update) (*job.Job, error) {
+	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &r.table, Key: jobKey(id, recordPart),
+		UpdateExpression: &u.set, ConditionExpression: &u.condition,
+		ExpressionAttributeNames: u.names, ExpressionAttributeValues: u.values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	old, failed := conditionFailed(err)
+	switch {
+	case !failed:
+		return nil, err
+	case old == nil:
+		return nil, errNotFound
+	}
+	j, err := readRecord(old)
+	return &j, err
+}

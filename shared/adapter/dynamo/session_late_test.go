@@ -1,0 +1,181 @@
+package dynamo_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/conformance"
+)
+
+// gate holds calls back on their way to the store, as a network does, or a
+// process that is stopped.
+type gate struct {
+	next http.RoundTripper
+	// operation is what is held back, the first call of it only.
+	operation string
+	held      chan *heldCall
+}
+
+// heldCall is a call that waits.
+type heldCall struct {
+	gate    *gate
+	request *http.Request
+	body    []byte
+	// fate is true when the call goes on, false when its caller hears of an
+	// error.
+	fate chan bool
+}
+
+func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
+	if awstest.Operation(request) != g.operation {
+		return g.next.RoundTrip(request)
+	}
+	g.operation = ""
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	call := &heldCall{g, request, body, make(chan bool)}
+	g.held <- call
+	if !<-call.fate {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return call.send()
+}
+
+// send lets the call arrive.
+func (c *heldCall) send() (*http.Response, error) {
+	late := c.request.Clone(context.WithoutCancel(c.request.Context()))
+	late.Body = io.NopCloser(bytes.NewReader(c.body))
+	return c.gate.next.RoundTrip(late)
+}
+
+// arrive lets the call arrive that its caller has given up.
+func (c *heldCall) arrive(t *testing.T) {
+	t.Helper()
+	answer, err := c.send()
+	conformance.OK(t, err)
+	answer.Body.Close()
+}
+
+// rivals are two instances on one store, where calls of the first can be late.
+type rivals struct {
+	*gate
+	clock           *storeClock
+	delayed, prompt *dynamo.Sessions
+}
+
+func newRivals(t *testing.T, cloud *awstest.Cloud) *rivals {
+	t.Helper()
+	table, clock := cloud.MakeTable(t, "sessions"), &storeClock{now: time.Now()}
+	r := &rivals{gate: &gate{next: clock, held: make(chan *heldCall, 1)}, clock: clock}
+	open := func(transport http.RoundTripper) *dynamo.Sessions {
+		config := cloud.Config()
+		config.HTTPClient = &http.Client{Transport: transport}
+		return dynamo.NewSessions(dynamo.NewClient(config), table)
+	}
+	r.delayed, r.prompt = open(r.gate), open(clock)
+	return r
+}
+
+// holds makes the call, holds back its first one of an operation, and gives what
+// was held with the call's outcome to come.
+func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan error) {
+	r.operation = operation
+	outcome := make(chan error, 1)
+	go func() { outcome <- call() }()
+	return <-r.held, outcome
+}
+
+// What arrives late changes nothing that came before it: neither a renewal after
+// the next one, nor anything of an epoch that was marked as dead meanwhile, nor
+// such a mark after a renewal.
+func TestCallsOfSessionsThatArriveLate(t *testing.T) {
+	cloud := awstest.Start(t)
+	const account, mine, theirs = "acme", "epoch-one", "epoch-two"
+	slot := func(id, epoch string) session.Slot { return session.Slot{ID: id, Account: account, Epoch: epoch} }
+	begin := func(t *testing.T) *rivals {
+		r := newRivals(t, cloud)
+		conformance.OK(t, r.delayed.Begin(t.Context(), mine))
+		conformance.OK(t, r.prompt.Begin(t.Context(), theirs))
+		conformance.OK(t, r.delayed.Take(t.Context(), slot("a", mine), 1))
+		return r
+	}
+	active := func(t *testing.T, r *rivals, want int) {
+		t.Helper()
+		n, err := r.prompt.Active(t.Context(), account)
+		conformance.OK(t, err)
+		if n != want {
+			t.Errorf("%d sessions are active, want %d", n, want)
+		}
+	}
+
+	t.Run("a renewal after the next", func(t *testing.T) {
+		r := begin(t)
+		late, renewed := r.holds("DynamoDB.UpdateItem", func() error { return r.delayed.Renew(t.Context(), mine) })
+		late.fate <- false // the client repeats it
+		conformance.OK(t, <-renewed)
+		r.clock.pass(session.RenewEvery)
+		conformance.OK(t, r.delayed.Renew(t.Context(), mine))
+		late.arrive(t)
+		r.clock.pass(session.TakeAfter - time.Second)
+		conformance.OK(t, r.prompt.Renew(t.Context(), theirs))
+		active(t, r, 1)
+		conformance.Fails(t, r.prompt.Take(t.Context(), slot("b", theirs), 1), fault.Limited)
+	})
+
+	t.Run("a renewal of a dead epoch", func(t *testing.T) {
+		r := begin(t)
+		late, renewed := r.holds("DynamoDB.UpdateItem", func() error { return r.delayed.Renew(t.Context(), mine) })
+		r.clock.pass(session.TakeAfter)
+		conformance.OK(t, r.prompt.Renew(t.Context(), theirs))
+		conformance.OK(t, r.prompt.Take(t.Context(), slot("b", theirs), 1))
+		late.fate <- true
+		conformance.Fails(t, <-renewed, fault.Conflict)
+		conformance.Fails(t, r.delayed.Take(t.Context(), slot("c", mine), 5), fault.Conflict)
+		active(t, r, 1)
+	})
+
+	t.Run("a slot of a dead epoch", func(t *testing.T) {
+		r := begin(t)
+		late, taken := r.holds("DynamoDB.TransactWriteItems", func() error { return r.delayed.Take(t.Context(), slot("b", mine), 2) })
+		r.clock.pass(session.TakeAfter)
+		conformance.OK(t, r.prompt.Renew(t.Context(), theirs))
+		conformance.OK(t, r.prompt.Take(t.Context(), slot("c", theirs), 1))
+		late.fate <- true
+		conformance.Fails(t, <-taken, fault.Conflict)
+		conformance.OK(t, r.delayed.Free(t.Context(), slot("a", mine)))
+		active(t, r, 1)
+		conformance.Fails(t, r.prompt.Take(t.Context(), slot("d", theirs), 1), fault.Limited)
+	})
+
+	t.Run("the mark of an epoch that was renewed", func(t *testing.T) {
+		r := begin(t)
+		r.clock.pass(session.TakeAfter)
+		conformance.OK(t, r.prompt.Renew(t.Context(), theirs))
+		late, taken := r.holds("DynamoDB.UpdateItem", func() error { return r.delayed.Take(t.Context(), slot("b", theirs), 1) })
+		conformance.OK(t, r.prompt.Renew(t.Context(), mine))
+		late.fate <- true
+		conformance.Fails(t, <-taken, fault.Limited)
+		conformance.OK(t, r.prompt.Renew(t.Context(), mine))
+		active(t, r, 1)
+	})
+
+	t.Run("the end of an epoch, which stays", func(t *testing.T) {
+		r := begin(t)
+		late, ended := r.holds("DynamoDB.UpdateItem", func() error { return r.delayed.End(t.Context(), mine) })
+		conformance.OK(t, r.prompt.Renew(t.Context(), mine))
+		late.fate <- true
+		conformance.OK(t, <-ended)
+		active(t, r, 0)
+		conformance.Fails(t, r.prompt.Renew(t.Context(), mine), fault.Conflict)
+	})
+}

@@ -1,0 +1,198 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	smithy "github.com/aws/smithy-go/middleware"
+
+	"cutroom/shared/domain/session"
+)
+
+// isAlive is the condition of a lease that is not dead. One that is old is alive
+// until someone who needs its slots has marked it.
+const isAlive = "attribute_exists(id) AND attribute_not_exists(dead)"
+
+// lease is a lease as it was read.
+type lease struct {
+	epoch string
+	// renewed is the store's time of the last renewal, in seconds since 1970,
+	// now its time when this was read.
+	renewed, now int64
+	// dead is also what a lease is that is not known any more.
+	dead bool
+}
+
+// leaseItem is the item of a lease.
+type leaseItem struct {
+	ID      string `dynamodbav:"id"`
+	Renewed int64  `dynamodbav:"renewed_at"`
+	Dead    bool   `dynamodbav:"dead"`
+}
+
+// alive reports whether the slots of the lease count.
+func (l lease) alive() bool {
+	return !l.dead && time.Duration(l.now-l.renewed)*time.Second < session.TakeAfter
+}
+
+// Begin starts a lease, or renews it: one read, for the time, and one write.
+//
+// Errors: fault.Conflict when the epoch is dead; fault.Unavailable.
+func (s *Sessions) Begin(ctx context.Context, epoch string) error {
+	return s.renew(ctx, epoch, "attribute_not_exists(dead)")
+}
+
+// Renew keeps the lease alive: one read, for the time, and one write.
+//
+// Errors: fault.Conflict when the epoch is dead or unknown; fault.Unavailable.
+func (s *Sessions) Renew(ctx context.Context, epoch string) error {
+	return s.renew(ctx, epoch, isAlive)
+}
+
+// renew writes the store's time to the lease. DynamoDB has no expression for its
+// time, but each of its answers says it, in whole seconds. What is written is the
+// time of an answer that was asked for after the renewal had begun, and never
+// less than what is there, so that a write that arrives late, after the next
+// renewal, takes nothing back.
+//
+// So a lease is never taken too early. Say that an instance's last successful
+// renewal began at a moment b: it is fenced at b + FenceAfter, by its own clock,
+// and has let go of its clients some seconds later (realtime.Times, Close). The
+// time that the renewal wrote, or found there and left, is later than b - 1 s, as
+// whole seconds are rounded down. Whoever takes the slots has read a time that is
+// TakeAfter later, which is not before b + TakeAfter - 1 s. Between the two lie
+// nine seconds, less twice what the clocks of DynamoDB are apart.
+//
+// The write that marks an epoch as dead holds to the renewal that was read before
+// it, and a renewal to an epoch that is not dead, so one of them loses, however
+// late either arrives. A renewal that writes what was read already, within the
+// same second, began less than a second after the one that was read, and is as
+// old as that for all of the above.
+func (s *Sessions) renew(ctx context.Context, epoch, condition string) error {
+	read, err := s.leases(ctx, []string{epoch})
+	if err != nil {
+		return storeError("renew a lease", err)
+	}
+	now := read[epoch].now
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: leaseKey(epoch),
+		UpdateExpression:         aws.String("SET renewed_at = :now, #ttl = :ttl"),
+		ConditionExpression:      aws.String(condition + " AND (attribute_not_exists(renewed_at) OR renewed_at <= :now)"),
+		ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
+		ExpressionAttributeValues: item{
+			":now": number(now), ":ttl": number(now + int64(keptLeases.Seconds())),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	old, failed := conditionFailed(err)
+	if !failed {
+		return storeError("renew a lease", err)
+	}
+	var found leaseItem
+	if err := attributevalue.UnmarshalMap(old, &found); err != nil {
+		return storeError("renew a lease", err)
+	}
+	if found.Dead || found.Renewed <= now {
+		return deadEpoch()
+	}
+	return nil // the clocks of DynamoDB differ, and the lease is renewed further than asked
+}
+
+// End ends a lease, by one write: its slots count no more.
+//
+// Errors: fault.Unavailable.
+func (s *Sessions) End(ctx context.Context, epoch string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: leaseKey(epoch),
+		UpdateExpression:          aws.String("SET dead = :dead"),
+		ConditionExpression:       aws.String("attribute_exists(id)"),
+		ExpressionAttributeValues: item{":dead": &types.AttributeValueMemberBOOL{Value: true}},
+	})
+	if _, failed := conditionFailed(err); failed {
+		return nil // it never began
+	}
+	return storeError("end a lease", err)
+}
+
+// kill marks a lease as dead unless it was renewed since it was read. It reports
+// whether the lease is dead, whoever marked it.
+func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: leaseKey(l.epoch),
+		UpdateExpression:    aws.String("SET dead = :dead"),
+		ConditionExpression: aws.String("renewed_at = :seen"),
+		ExpressionAttributeValues: item{
+			":dead": &types.AttributeValueMemberBOOL{Value: true}, ":seen": number(l.renewed),
+		},
+	})
+	if _, failed := conditionFailed(err); failed {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// leases reads leases, by one consistent read. It gives one for each epoch.
+func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]lease, error) {
+	found := map[string]lease{}
+	if len(epochs) == 0 {
+		return found, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var keys []item
+	for _, epoch := range epochs {
+		keys = append(keys, leaseKey(epoch))
+	}
+	now := int64(0)
+	for len(keys) > 0 {
+		n := min(len(keys), 100)
+		got, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{s.table: {Keys: keys[:n], ConsistentRead: aws.Bool(true)}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if now, err = storeTime(got.ResultMetadata); err != nil {
+			return nil, err
+		}
+		for _, i := range got.Responses[s.table] {
+			var read leaseItem
+			if err := attributevalue.UnmarshalMap(i, &read); err != nil {
+				return nil, err
+			}
+			epoch := read.ID[len(leasePrefix):]
+			found[epoch] = lease{epoch: epoch, renewed: read.Renewed, dead: read.Dead}
+		}
+		keys = append(got.UnprocessedKeys[s.table].Keys, keys[n:]...)
+	}
+	for _, epoch := range epochs {
+		l, known := found[epoch]
+		l.epoch, l.now, l.dead = epoch, now, l.dead || !known
+		found[epoch] = l
+	}
+	return found, nil
+}
+
+// storeTime gives the time that an answer of DynamoDB says, in seconds since
+// 1970. It is the same for all instances, which their own clocks are not.
+func storeTime(metadata smithy.Metadata) (int64, error) {
+	now, ok := middleware.GetServerTime(metadata)
+	if !ok {
+		return 0, errors.New("an answer without a time")
+	}
+	return now.Unix(), nil
+}
+
+func leaseKey(epoch string) item { return item{"id": text(leasePrefix + epoch)} }

@@ -1,0 +1,188 @@
+package dynamo
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"cutroom/shared/domain/usage"
+)
+
+const (
+	// usageShards is how many items the use of one model on one day is spread
+	// over, so that calls at the same time rarely meet on one.
+	usageShards = 4
+	// addsAtOnce is how many records one Add writes at the same time.
+	addsAtOnce = 8
+	// afterSlash is the character that sorts after the slash, which ends the day
+	// in the part of an item.
+	afterSlash = "0"
+)
+
+// Usage is a usage.Store.
+//
+// An item holds what an account used of one model on one day, one of usageShards.
+// A record is added by a transaction of one write, whose token is made of the
+// record's id: DynamoDB writes transactions with the same token once within ten
+// minutes, so that no item has to be kept for each record.
+type Usage struct {
+	client *dynamodb.Client
+	table  string
+}
+
+var _ usage.Store = (*Usage)(nil)
+
+// NewUsage gives the usage in the table.
+func NewUsage(client *dynamodb.Client, table string) *Usage { return &Usage{client, table} }
+
+// usageItem is an item of the use of a model on a day.
+type usageItem struct {
+	Account          string    `dynamodbav:"id"`
+	Part             string    `dynamodbav:"part"`
+	Day              usage.Day `dynamodbav:"usage_day"`
+	Model            string    `dynamodbav:"model"`
+	Requests         int64     `dynamodbav:"requests"`
+	PromptTokens     int64     `dynamodbav:"prompt_tokens"`
+	CachedTokens     int64     `dynamodbav:"cached_tokens"`
+	CompletionTokens int64     `dynamodbav:"completion_tokens"`
+	ReasoningTokens  int64     `dynamodbav:"reasoning_tokens"`
+	Estimated        int64     `dynamodbav:"estimated"`
+	SessionSeconds   int64     `dynamodbav:"session_seconds"`
+}
+
+// Add adds records: one transaction each.
+//
+// Errors: fault.Unavailable. Any of the records may then have been added.
+func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
+	adding, ctx := errgroup.WithContext(ctx)
+	adding.SetLimit(addsAtOnce)
+	seen := map[string]bool{}
+	for _, record := range records {
+		if seen[record.ID] {
+			continue
+		}
+		seen[record.ID] = true
+		if write, counts := u.addition(record); counts {
+			token := u.token(record)
+			adding.Go(func() error {
+				return transactOnce(ctx, u.client, []types.TransactWriteItem{write}, &token)
+			})
+		}
+	}
+	return storeError("add usage", adding.Wait())
+}
+
+// token gives the token of a record's transaction. Tokens hold for all tables of
+// an account, and have at most 36 characters.
+func (u *Usage) token(record usage.Record) string {
+	hash := sha256.Sum256([]byte(u.table + "\x00" + record.ID))
+	return base64.RawURLEncoding.EncodeToString(hash[:])[:36]
+}
+
+// addition makes the write that adds a record; none when it counts nothing.
+func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, counts bool) {
+	shard := fnv.New32a()
+	_, _ = shard.Write([]byte(record.ID)) // a hash takes everything
+	values := item{":day": text(string(record.Day)), ":model": text(record.Model)}
+	var additions []string
+	for name, n := range map[string]int64{
+		"requests": record.Requests, "prompt_tokens": record.PromptTokens, "cached_tokens": record.CachedTokens,
+		"completion_tokens": record.CompletionTokens, "reasoning_tokens": record.ReasoningTokens,
+		"estimated": record.Estimated, "session_seconds": record.SessionSeconds,
+	} {
+		if n != 0 {
+			additions = append(additions, name+" :"+name)
+			values[":"+name] = number(n)
+		}
+	}
+	// The same record has to make the same transaction each time.
+	slices.Sort(additions)
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &u.table,
+		Key: item{
+			"id":   text(record.Account),
+			"part": text(fmt.Sprintf("%s/%s/%d", record.Day, record.Model, shard.Sum32()%usageShards)),
+		},
+		UpdateExpression:          aws.String("SET usage_day = :day, model = :model ADD " + strings.Join(additions, ", ")),
+		ExpressionAttributeValues: values,
+	}}, len(additions) > 0
+}
+
+// Totals gives an account's use of the days, the first and the last included, in
+// the order of day and model: one consistent read for each megabyte, which is
+// some thousands of models and days.
+//
+// Errors: fault.Unavailable.
+func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
+	if first > last {
+		return nil, nil
+	}
+	type group struct {
+		day   usage.Day
+		model string
+	}
+	sums := map[group]usage.Counts{}
+	for start := item(nil); ; {
+		page, next, err := u.page(ctx, account, first, last, start)
+		if err != nil {
+			return nil, storeError("read usage", err)
+		}
+		for _, i := range page {
+			key := group{i.Day, i.Model}
+			sum := sums[key]
+			sum.Add(i.counts())
+			sums[key] = sum
+		}
+		if next == nil {
+			break
+		}
+		start = next
+	}
+	var totals []usage.Total
+	for key, sum := range sums {
+		totals = append(totals, usage.Total{Day: key.day, Model: key.model, Counts: sum})
+	}
+	slices.SortFunc(totals, func(a, b usage.Total) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model))
+	})
+	return totals, nil
+}
+
+func (u *Usage) page(ctx context.Context, account string, first, last usage.Day, start item) ([]usageItem, item, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	got, err := u.client.Query(ctx, &dynamodb.QueryInput{
+		TableName: &u.table, ConsistentRead: aws.Bool(true), ExclusiveStartKey: start,
+		KeyConditionExpression: aws.String("id = :account AND part BETWEEN :first AND :last"),
+		ExpressionAttributeValues: item{
+			":account": text(account), ":first": text(string(first)), ":last": text(string(last) + afterSlash),
+		},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	var page []usageItem
+	if err := attributevalue.UnmarshalListOfMaps(got.Items, &page); err != nil {
+		return nil, nil, err
+	}
+	return page, got.LastEvaluatedKey, nil
+}
+
+func (i usageItem) counts() usage.Counts {
+	return usage.Counts{
+		Requests: i.Requests, PromptTokens: i.PromptTokens, CachedTokens: i.CachedTokens,
+		CompletionTokens: i.CompletionTokens, ReasoningTokens: i.ReasoningTokens,
+		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds,
+	}
+}

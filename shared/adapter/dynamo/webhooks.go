@@ -1,0 +1,141 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/webhook"
+)
+
+// webhookPart is the item of a job that has the attempts to tell of its end. It is
+// there once one was made.
+const webhookPart = "webhook"
+
+// attemptsAttribute is the list of attempts, each of them JSON.
+const attemptsAttribute = "attempts"
+
+// Webhooks is a webhook.Store in the table of jobs.
+type Webhooks struct {
+	client *dynamodb.Client
+	table  string
+}
+
+var _ webhook.Store = (*Webhooks)(nil)
+
+// NewWebhooks makes the webhooks of the jobs in a table.
+func NewWebhooks(client *dynamodb.Client, table string) *Webhooks { return &Webhooks{client, table} }
+
+// attemptItem is an attempt as it is kept. Times are in milliseconds.
+type attemptItem struct {
+	At       int64  `json:"at"`
+	Duration int64  `json:"duration"`
+	Status   int    `json:"status,omitempty"`
+	Error    string `json:"error,omitempty"`
+	Next     int64  `json:"next,omitempty"`
+}
+
+// Attempts gives the attempts of a job: one consistent read.
+//
+// Errors: fault.Unavailable.
+func (w *Webhooks) Attempts(ctx context.Context, jobID string) ([]webhook.Attempt, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &w.table, Key: jobKey(jobID, webhookPart), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, storeError("read the attempts of a webhook", err)
+	}
+	return readAttempts(found.Item)
+}
+
+func readAttempts(from item) ([]webhook.Attempt, error) {
+	list, there := from[attemptsAttribute].(*types.AttributeValueMemberL)
+	if !there {
+		return nil, nil
+	}
+	attempts := make([]webhook.Attempt, len(list.Value))
+	for i, value := range list.Value {
+		kept, _ := value.(*types.AttributeValueMemberS)
+		if kept == nil {
+			return nil, fmt.Errorf("dynamo: attempt %d of a webhook is not what it should be", i+1)
+		}
+		var read attemptItem
+		if err := json.Unmarshal([]byte(kept.Value), &read); err != nil {
+			return nil, fmt.Errorf("dynamo: attempt %d of a webhook: %w", i+1, err)
+		}
+		attempts[i] = webhook.Attempt{
+			Number: i + 1, At: optionalTime(read.At), Duration: milliseconds(read.Duration),
+			Status: read.Status, Error: read.Error, Next: optionalTime(read.Next),
+		}
+	}
+	return attempts, nil
+}
+
+// Record adds an attempt: one write, on the condition that it is the next.
+//
+// Errors: fault.Conflict when it is not; fault.Unavailable.
+func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) error {
+	kept, err := encoded(attemptItem{
+		At: a.At.UnixMilli(), Duration: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error, Next: optionalMillis(a.Next),
+	})
+	if err != nil {
+		return fmt.Errorf("dynamo: record an attempt at a webhook: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	values := item{
+		":none": &types.AttributeValueMemberL{}, ":attempt": &types.AttributeValueMemberL{Value: []types.AttributeValue{kept}},
+		":ttl": seconds(j.Deadline.Add(recordAge)),
+	}
+	condition := "attribute_not_exists(#attempts)"
+	if a.Number > 1 {
+		condition = "size(#attempts) = :made"
+		values[":made"] = number(int64(a.Number - 1))
+	}
+	_, err = w.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &w.table, Key: jobKey(j.ID, webhookPart), ConditionExpression: &condition,
+		UpdateExpression:                    aws.String("SET #attempts = list_append(if_not_exists(#attempts, :none), :attempt), #ttl = :ttl"),
+		ExpressionAttributeNames:            named(attemptsAttribute, ttlAttribute),
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	old, failed := conditionFailed(err)
+	if !failed {
+		return storeError("record an attempt at a webhook", err)
+	}
+	made, err := readAttempts(old)
+	if err != nil {
+		return err
+	}
+	if len(made) >= a.Number && made[a.Number-1].At.UnixMilli() == a.At.UnixMilli() {
+		return nil // by a call whose answer was lost
+	}
+	return fault.New(fault.Conflict, "The attempt is not the next one.")
+}
+
+// EndedWithWebhook gives the first turn of a job that has a webhook and has ended,
+// from what the table's stream says an item has become. It gives false for any
+// other item.
+func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.Turn, bool) {
+	text := func(name string) string {
+		value, there := image[name]
+		if !there || value.DataType() != events.DataTypeString {
+			return ""
+		}
+		return value.String()
+	}
+	if text("part") != recordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {
+		return webhook.Turn{}, false
+	}
+	ended, err := readTime(text("completed_at"))
+	return webhook.First(text("id"), text("account"), ended), err == nil
+}

@@ -1,0 +1,75 @@
+package dynamo_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/webhook"
+	"cutroom/shared/domain/webhook/webhooktest"
+	"cutroom/shared/testkit/awstest"
+)
+
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	cloud := awstest.Start(t)
+	webhooktest.Run(t, func(t *testing.T) webhooktest.Harness {
+		client, table := dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs")
+		return webhooktest.Harness{
+			Store: dynamo.NewWebhooks(client, table),
+			Jobs:  dynamo.NewJobs(dynamo.NewRuns(client, table), &handedOver{}, nil, time.Now),
+		}
+	})
+}
+
+func TestCallsOfWebhooks(t *testing.T) {
+	t.Parallel()
+	cloud := awstest.Start(t)
+	proxy := cloud.Proxy(t, 1, awstest.Faults{})
+	store := dynamo.NewWebhooks(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "jobs"))
+	asDocumented(t, proxy, "Webhooks", calls{
+		{"Record", func() error {
+			return store.Record(t.Context(), job.Job{ID: "job_1", Deadline: time.Now()}, webhook.Attempt{Number: 1, At: time.Now(), Status: 204})
+		}},
+		{"Attempts", func() error {
+			_, err := store.Attempts(t.Context(), "job_1")
+			return err
+		}},
+	})
+}
+
+// Of all that the stream tells, the end of a job with a webhook is a turn.
+func TestEndedWithWebhook(t *testing.T) {
+	image := func(change ...string) map[string]events.DynamoDBAttributeValue {
+		values := map[string]string{
+			"id": "job_1", "part": "record", "account": "acme", "status": "completed", "webhook": "https://example.com/hook", "completed_at": "2026-11-20T12:00:09Z",
+		}
+		for i := 0; i < len(change); i += 2 {
+			values[change[i]] = change[i+1]
+		}
+		made := map[string]events.DynamoDBAttributeValue{}
+		for name, value := range values {
+			if value != "" {
+				made[name] = events.NewStringAttribute(value)
+			}
+		}
+		return made
+	}
+	want := webhook.First("job_1", "acme", time.Date(2026, 11, 20, 12, 0, 9, 0, time.UTC))
+	for _, status := range []string{"completed", "failed"} {
+		if turn, ended := dynamo.EndedWithWebhook(image("status", status)); !ended || turn != want {
+			t.Errorf("a %s job is %+v, %t", status, turn, ended)
+		}
+	}
+	for _, change := range [][]string{{"status", "processing"}, {"webhook", ""}, {"part", "request"}, {"part", "webhook"}, {"id", ""}, {"completed_at", "soon"}} {
+		if turn, ended := dynamo.EndedWithWebhook(image(change...)); ended {
+			t.Errorf("with %v it is %+v", change, turn)
+		}
+	}
+	if _, ended := dynamo.EndedWithWebhook(nil); ended {
+		t.Error("what has gone is a turn")
+	}
+}

@@ -1,0 +1,135 @@
+package dynamo
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/ratelimit"
+)
+
+// Windows counts as a ratelimit.Window does, for processes that come and go: exactly
+// within any span, as exactly as the clocks of the callers agree.
+//
+// A name is one item with the times that count. It is read, and written on the
+// condition that nobody has written it meanwhile. So a count is a read and a
+// write, and a refusal a read alone; those who come at once try again.
+type Windows struct {
+	client *dynamodb.Client
+	table  string
+	now    func() time.Time
+	newID  func() string
+}
+
+// NewWindows gives the windows that are counted in the table, which is that of
+// usage. newID gives text that nobody draws twice; it tells a write that is
+// repeated after a lost answer from another's.
+func NewWindows(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Windows {
+	return &Windows{client, table, now, newID}
+}
+
+const (
+	// windowPart is the part of the item of a window.
+	windowPart = "window"
+	// keptWindows is for how long the item of a window is kept after a count.
+	keptWindows = time.Hour
+	// windowTries is how often a count is tried that meets others.
+	windowTries = 50
+)
+
+// windowItem is the item of a name. Times are in nanoseconds since 1970.
+type windowItem struct {
+	Times []int64 `dynamodbav:"times"`
+	Last  string  `dynamodbav:"last_count"`
+}
+
+// Take counts n where they are allowed at once, and tells where the name then
+// stands.
+//
+// Errors: fault.Unavailable.
+func (w *Windows) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
+	if rate.PerSecond <= 0 {
+		return ratelimit.Unlimited(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	key := item{"id": text(windowPart + "/" + name), "part": text(windowPart)}
+	state, err := w.take(ctx, key, n, rate)
+	return state, storeError("count in a window", err)
+}
+
+func (w *Windows) take(ctx context.Context, key item, n int, rate ratelimit.Rate) (ratelimit.State, error) {
+	got, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table, Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return ratelimit.State{}, err
+	}
+	found, id, now := got.Item, w.newID(), w.now()
+	for range windowTries {
+		var read windowItem
+		if err := attributevalue.UnmarshalMap(found, &read); err != nil {
+			return ratelimit.State{}, err
+		}
+		times, state := rate.Slide(timesOf(read.Times), now, n)
+		if !state.Allowed {
+			return state, nil
+		}
+		old, failed, err := w.write(ctx, key, read.Last, id, now, times)
+		if err != nil {
+			return ratelimit.State{}, err
+		}
+		if !failed {
+			return state, nil
+		}
+		if found = old; isLast(old, id) {
+			return state, nil // it was written, and the answer was lost
+		}
+	}
+	return ratelimit.State{}, fault.New(fault.Unavailable, "The records are busy. Try again.")
+}
+
+// write sets the times where the last count is still the one that was seen. It
+// reports whether it was not, and what is there then.
+func (w *Windows) write(ctx context.Context, key item, seen, id string, now time.Time, times []time.Time) (old item, failed bool, err error) {
+	stored := make([]types.AttributeValue, 0, len(times))
+	for _, at := range times {
+		stored = append(stored, number(at.UnixNano()))
+	}
+	values := item{":times": &types.AttributeValueMemberL{Value: stored}, ":count": text(id), ":ttl": seconds(now.Add(keptWindows))}
+	condition := "attribute_not_exists(last_count)"
+	if seen != "" {
+		condition, values[":seen"] = "last_count = :seen", text(seen)
+	}
+	_, err = w.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &w.table, Key: key,
+		UpdateExpression:                    aws.String("SET times = :times, last_count = :count, #ttl = :ttl"),
+		ConditionExpression:                 &condition,
+		ExpressionAttributeNames:            map[string]string{"#ttl": ttlAttribute},
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if old, failed = conditionFailed(err); failed {
+		return old, true, nil
+	}
+	return nil, false, err
+}
+
+// timesOf gives stored times, oldest first: the callers' clocks may differ.
+func timesOf(stored []int64) []time.Time {
+	slices.Sort(stored)
+	times := make([]time.Time, 0, len(stored))
+	for _, at := range stored {
+		times = append(times, time.Unix(0, at))
+	}
+	return times
+}
+
+func isLast(i item, id string) bool {
+	r := reader{item: i}
+	return r.text("last_count") == id
+}

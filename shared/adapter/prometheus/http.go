@@ -1,0 +1,76 @@
+package prometheus
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"cutroom/shared/platform/httpserver"
+)
+
+// surfaces are the metrics of HTTP surfaces.
+type surfaces struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	received *prometheus.CounterVec
+	sent     *prometheus.CounterVec
+}
+
+func newSurfaces() surfaces {
+	return surfaces{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_http_requests_total", Help: "Requests, by route and how they were answered. An empty route is a path at which there is nothing.",
+		}, []string{"surface", "method", "route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "cutroom_http_request_duration_seconds", Help: "From a request's arrival to the end of its answer.", Buckets: durationBuckets,
+		}, []string{"surface", "route"}),
+		received: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_http_received_bytes_total", Help: "Bytes of requests' bodies.",
+		}, []string{"surface", "route"}),
+		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_http_sent_bytes_total", Help: "Bytes of answers' bodies.",
+		}, []string{"surface", "route"}),
+	}
+}
+
+func (s surfaces) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.requests, s.duration, s.received, s.sent}
+}
+
+// Surface gives what counts the requests of an HTTP surface, such as "media".
+func (m *Metrics) Surface(name string) httpserver.Observer {
+	return surface{newSeries(func(a answered) answeredSeries {
+		return answeredSeries{
+			requests: m.surfaces.requests.WithLabelValues(name, a.method, a.route, strconv.Itoa(a.status)),
+			duration: m.surfaces.duration.WithLabelValues(name, a.route),
+			received: m.surfaces.received.WithLabelValues(name, a.route),
+			sent:     m.surfaces.sent.WithLabelValues(name, a.route),
+		}
+	})}
+}
+
+type surface struct {
+	series *series[answered, answeredSeries]
+}
+
+// answered is what the series of a request are told by.
+type answered struct {
+	method, route string
+	status        int
+}
+
+type answeredSeries struct {
+	requests prometheus.Counter
+	duration prometheus.Observer
+	received prometheus.Counter
+	sent     prometheus.Counter
+}
+
+// Answered counts a request.
+func (s surface) Answered(a httpserver.Answer) {
+	of := s.series.of(answered{a.Method, a.Route, a.Status})
+	of.requests.Inc()
+	of.duration.Observe(a.Duration.Seconds())
+	of.received.Add(float64(a.Received))
+	of.sent.Add(float64(a.Sent))
+}

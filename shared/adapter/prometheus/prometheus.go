@@ -1,0 +1,139 @@
+// Package prometheus shows what the service does on one machine as metrics in the
+// text format of Prometheus. docs/runbook.md says what each tells.
+package prometheus
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"cutroom/shared/service/gateway"
+)
+
+// Metrics is a gateway.Observer. Its labels are taken from the catalog and the
+// routes alone, so that callers cannot make any up.
+type Metrics struct {
+	registry   *prometheus.Registry
+	requests   *prometheus.CounterVec
+	duration   *prometheus.HistogramVec
+	firstToken *prometheus.HistogramVec
+	tokens     *prometheus.CounterVec
+	estimated  *prometheus.CounterVec
+	attempts   *prometheus.CounterVec
+	surfaces   surfaces
+}
+
+var _ gateway.Observer = (*Metrics)(nil)
+
+// The upper bounds of the histograms' buckets, in seconds.
+var (
+	durationBuckets   = []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+	firstTokenBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+)
+
+// New makes metrics, with those of the process itself.
+func New() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(), surfaces: newSurfaces(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_gateway_requests_total", Help: "Calls of the completions routes, by how they were answered.",
+		}, []string{"route", "model", "status", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "cutroom_gateway_request_duration_seconds", Help: "From a call's arrival to the end of its answer.", Buckets: durationBuckets,
+		}, []string{"route", "model", "stream"}),
+		firstToken: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "cutroom_gateway_first_token_seconds", Help: "From a call's arrival to the first chunk of its stream.", Buckets: firstTokenBuckets,
+		}, []string{"route", "model"}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_gateway_tokens_total", Help: "Metered tokens. Cached ones are prompt tokens too, reasoning ones completion tokens.",
+		}, []string{"model", "kind"}),
+		estimated: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_gateway_estimated_total", Help: "Calls whose tokens were counted here, as the upstream did not say.",
+		}, []string{"model"}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls of upstreams, by how they ended.",
+		}, []string{"model", "upstream", "outcome"}),
+	}
+	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.tokens, m.estimated, m.attempts,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.surfaces.collectors()...)
+	return m
+}
+
+// Completed counts a call of a completions route.
+func (m *Metrics) Completed(c gateway.Completion) {
+	m.requests.WithLabelValues(c.Route, c.Model, strconv.Itoa(c.Status), c.Code).Inc()
+	if c.Model == "" {
+		return // refused before anything was done for it
+	}
+	m.duration.WithLabelValues(c.Route, c.Model, strconv.FormatBool(c.Stream)).Observe(c.Duration.Seconds())
+	if c.FirstToken > 0 {
+		m.firstToken.WithLabelValues(c.Route, c.Model).Observe(c.FirstToken.Seconds())
+	}
+	m.addTokens(c.Model, "prompt", c.Counts.PromptTokens)
+	m.addTokens(c.Model, "cached", c.Counts.CachedTokens)
+	m.addTokens(c.Model, "completion", c.Counts.CompletionTokens)
+	m.addTokens(c.Model, "reasoning", c.Counts.ReasoningTokens)
+	if c.Counts.Estimated > 0 {
+		m.estimated.WithLabelValues(c.Model).Add(float64(c.Counts.Estimated))
+	}
+}
+
+func (m *Metrics) addTokens(model, kind string, n int64) {
+	if n > 0 {
+		m.tokens.WithLabelValues(model, kind).Add(float64(n))
+	}
+}
+
+// Attempted counts a call of an upstream.
+func (m *Metrics) Attempted(a gateway.Attempt) {
+	m.attempts.WithLabelValues(a.Model, a.Upstream, string(a.Outcome)).Inc()
+}
+
+// Watch adds the state of the upstreams, which is asked for with every reading.
+func (m *Metrics) Watch(health func() []gateway.UpstreamHealth) {
+	m.registry.MustRegister(&upstreams{health})
+}
+
+// Handler answers GET /metrics to whom may read it; see readable.
+func (m *Metrics) Handler(key string) http.Handler {
+	return readable(key, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+}
+
+// upstreams collects the state of the upstreams.
+type upstreams struct {
+	health func() []gateway.UpstreamHealth
+}
+
+var (
+	upstreamLabels = []string{"model", "upstream"}
+	upstreamUp     = prometheus.NewDesc("cutroom_gateway_upstream_up",
+		"1 for an upstream that is given calls, 0 for one that has failed too often of late.", upstreamLabels, nil)
+	upstreamInFlight = prometheus.NewDesc("cutroom_gateway_upstream_in_flight",
+		"Calls that an upstream has.", upstreamLabels, nil)
+	upstreamLimit = prometheus.NewDesc("cutroom_gateway_upstream_in_flight_limit",
+		"Calls that an upstream may have; 0 is no limit.", upstreamLabels, nil)
+)
+
+// Describe says what is collected.
+func (u *upstreams) Describe(out chan<- *prometheus.Desc) {
+	out <- upstreamUp
+	out <- upstreamInFlight
+	out <- upstreamLimit
+}
+
+// Collect reads the state.
+func (u *upstreams) Collect(out chan<- prometheus.Metric) {
+	for _, h := range u.health() {
+		up := 1.0
+		if h.Open {
+			up = 0
+		}
+		out <- prometheus.MustNewConstMetric(upstreamUp, prometheus.GaugeValue, up, h.Model, h.Upstream)
+		out <- prometheus.MustNewConstMetric(upstreamInFlight, prometheus.GaugeValue, float64(h.InFlight), h.Model, h.Upstream)
+		out <- prometheus.MustNewConstMetric(upstreamLimit, prometheus.GaugeValue, float64(h.Limit), h.Model, h.Upstream)
+	}
+}

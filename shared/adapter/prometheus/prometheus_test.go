@@ -1,0 +1,98 @@
+package prometheus_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/prometheus"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway"
+)
+
+// read gives the answer of /metrics to a caller.
+func read(m *prometheus.Metrics, key, from, host string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.RemoteAddr, r.Host = from, host
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	m.Handler(key).ServeHTTP(w, r)
+	return w
+}
+
+func TestMetrics(t *testing.T) {
+	m := prometheus.New()
+	m.Watch(func() []gateway.UpstreamHealth {
+		return []gateway.UpstreamHealth{
+			{Model: "chat", Upstream: "one", InFlight: 3, Limit: 8}, {Model: "chat", Upstream: "two", Open: true},
+		}
+	})
+	for range 2 {
+		m.Completed(gateway.Completion{
+			Route: "chat", Model: "chat", Stream: true, Status: 200, Duration: 3 * time.Second, FirstToken: 200 * time.Millisecond,
+			Counts: usage.Counts{Requests: 1, PromptTokens: 10, CachedTokens: 4, CompletionTokens: 7, ReasoningTokens: 2, Estimated: 1},
+		})
+	}
+	m.Completed(gateway.Completion{Route: "completions", Status: 401, Code: "invalid_api_key", Duration: time.Millisecond})
+	m.Attempted(gateway.Attempt{Model: "chat", Upstream: "two", Outcome: gateway.Failed})
+	text := read(m, "", "127.0.0.1:5000", "localhost:8081").Body.String()
+	for _, line := range []string{
+		`cutroom_gateway_requests_total{code="",model="chat",route="chat",status="200"} 2`,
+		`cutroom_gateway_requests_total{code="invalid_api_key",model="",route="completions",status="401"} 1`,
+		`cutroom_gateway_request_duration_seconds_sum{model="chat",route="chat",stream="true"} 6`,
+		`cutroom_gateway_request_duration_seconds_bucket{model="chat",route="chat",stream="true",le="5"} 2`,
+		`cutroom_gateway_first_token_seconds_count{model="chat",route="chat"} 2`,
+		`cutroom_gateway_first_token_seconds_bucket{model="chat",route="chat",le="0.25"} 2`,
+		`cutroom_gateway_tokens_total{kind="prompt",model="chat"} 20`,
+		`cutroom_gateway_tokens_total{kind="cached",model="chat"} 8`,
+		`cutroom_gateway_tokens_total{kind="completion",model="chat"} 14`,
+		`cutroom_gateway_tokens_total{kind="reasoning",model="chat"} 4`,
+		`cutroom_gateway_estimated_total{model="chat"} 2`,
+		`cutroom_gateway_upstream_attempts_total{model="chat",outcome="failed",upstream="two"} 1`,
+		`cutroom_gateway_upstream_up{model="chat",upstream="one"} 1`,
+		`cutroom_gateway_upstream_up{model="chat",upstream="two"} 0`,
+		`cutroom_gateway_upstream_in_flight{model="chat",upstream="one"} 3`,
+		`cutroom_gateway_upstream_in_flight_limit{model="chat",upstream="one"} 8`,
+		`go_goroutines `,
+	} {
+		if !strings.Contains(text, "\n"+line) {
+			t.Errorf("there is no %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+func TestWhoMayRead(t *testing.T) {
+	m := prometheus.New()
+	for _, test := range []struct {
+		name, key, from, host string
+		header                []string
+		status                int
+	}{
+		{"this machine", "", "127.0.0.1:5000", "127.0.0.1:8081", nil, 200},
+		{"this machine by its name", "", "127.0.0.1:5000", "localhost:8081", nil, 200},
+		{"this machine by IPv6", "", "[::1]:5000", "[::1]:8081", nil, 200},
+		{"another machine", "", "192.0.2.7:5000", "192.0.2.1:8081", nil, 404},
+		{"another machine that says it is this one", "", "192.0.2.7:5000", "localhost:8081", nil, 404},
+		{"another machine through a proxy here", "", "127.0.0.1:5000", "127.0.0.1:8081", []string{"X-Forwarded-For", "192.0.2.7"}, 404},
+		{"a page with a name that leads here", "", "127.0.0.1:5000", "rebound.example:8081", nil, 404},
+		{"another machine with the key", "operator", "192.0.2.7:5000", "192.0.2.1:8081", []string{"Authorization", "Bearer operator"}, 200},
+		{"another machine with a wrong key", "operator", "192.0.2.7:5000", "192.0.2.1:8081", []string{"Authorization", "Bearer other"}, 404},
+		{"an empty key where there is none", "", "192.0.2.7:5000", "192.0.2.1:8081", []string{"Authorization", "Bearer "}, 404},
+		{"the key through a proxy", "operator", "127.0.0.1:5000", "api.example.com", []string{"Authorization", "Bearer operator", "Via", "1.1 proxy"}, 200},
+	} {
+		got := read(m, test.key, test.from, test.host, test.header...)
+		if got.Code != test.status {
+			t.Errorf("%s: status %d, want %d", test.name, got.Code, test.status)
+		}
+		if got.Code == 404 && !strings.Contains(got.Body.String(), `{"error":{"message":"There is nothing at this path."`) {
+			t.Errorf("%s: %s tells that there is something", test.name, got.Body)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package prometheus
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"cutroom/shared/domain/job"
+)
+
+// stateTime bounds the reading of the records for one reading of the metrics.
+const stateTime = 5 * time.Second
+
+// State is what the records hold at one moment.
+type State struct {
+	// Jobs are those that have not ended; a lane and status with none may be
+	// left out.
+	Jobs []OpenJobs
+	// StoredBytes is what the files of all accounts hold.
+	StoredBytes int64
+	// Sessions are the realtime sessions that are open.
+	Sessions int
+}
+
+// OpenJobs are the jobs of a lane that are pending, or processing.
+type OpenJobs struct {
+	Lane   job.Lane
+	Status job.Status
+	Count  int
+	// Age is how long ago the oldest was created.
+	Age time.Duration
+}
+
+// WatchState adds what the records hold, which is asked for with every reading.
+func (m *Metrics) WatchState(read func(context.Context) (State, error)) {
+	m.registry.MustRegister(&state{read})
+}
+
+// state collects what the records hold.
+type state struct {
+	read func(context.Context) (State, error)
+}
+
+var (
+	jobsOpen = prometheus.NewDesc("cutroom_jobs_open", "Jobs that have not ended, by lane and status.", []string{"lane", "status"}, nil)
+	jobsAge  = prometheus.NewDesc("cutroom_jobs_oldest_age_seconds",
+		"Age of the oldest job that has not ended, by lane and status; 0 where there is none. A job has 600 s.", []string{"lane", "status"}, nil)
+	filesBytes   = prometheus.NewDesc("cutroom_files_stored_bytes", "Bytes of the stored files of all accounts.", nil, nil)
+	sessionsOpen = prometheus.NewDesc("cutroom_sessions_open", "Realtime sessions that are open.", nil, nil)
+)
+
+// Describe says what is collected.
+func (s *state) Describe(out chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{jobsOpen, jobsAge, filesBytes, sessionsOpen} {
+		out <- desc
+	}
+}
+
+// Collect reads the state. Where the records cannot be read the reading of the
+// metrics fails, which says that something is wrong better than old numbers do.
+func (s *state) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
+	defer cancel()
+	now, err := s.read(ctx)
+	if err != nil {
+		out <- prometheus.NewInvalidMetric(jobsOpen, err)
+		return
+	}
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+		for _, status := range []job.Status{job.Pending, job.Processing} {
+			var open OpenJobs
+			for _, j := range now.Jobs {
+				if j.Lane == lane && j.Status == status {
+					open = j
+				}
+			}
+			gauge(jobsOpen, float64(open.Count), string(lane), string(status))
+			gauge(jobsAge, open.Age.Seconds(), string(lane), string(status))
+		}
+	}
+	gauge(filesBytes, float64(now.StoredBytes))
+	gauge(sessionsOpen, float64(now.Sessions))
+}

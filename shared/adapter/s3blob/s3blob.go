@@ -1,0 +1,168 @@
+// Package s3blob keeps blobs as objects of one S3 bucket. A blob's name is its key,
+// so the layout is that of one machine's folder: "jobs/JOB/..." and "files/...".
+//
+// # What the bucket must be
+//
+// The role that uses a [Store] needs s3:GetObject, s3:PutObject,
+// s3:AbortMultipartUpload and, where it deletes, s3:DeleteObject on the objects
+// (a prefix of them is enough), and s3:ListBucket on the bucket: without that one
+// S3 answers 403 for an object that does not exist, and a blob that is missing
+// would look like a failure. A role that signs uploads needs s3:PutObject itself,
+// as a signature permits what its signer may do.
+//
+// Encryption must be the bucket's own (SSE-S3): with other keys an entity tag is
+// no MD5, and [Store.Arrival] then reads all the bytes of an upload to know it. A
+// lifecycle rule must end broken multipart uploads, after one day: a process that
+// is killed while it stores a blob leaves its parts, which cost and are in no
+// list. For uploads from browsers the bucket's CORS rules must allow PUT with the
+// headers that [Store.Sign] asks for.
+//
+// # What it costs
+//
+// A blob of up to 8 MiB is stored by one request, a larger one by one for each
+// 8 MiB and two more. While one part is read, two are under way: a Put holds at
+// most 24 MiB. Larger parts would need fewer requests and more memory; with these
+// a function of 128 MB is enough and 5 GB take 600 requests.
+//
+// Each part carries a CRC-32, so that bytes which changed on their way are
+// refused. The SDK's transfer manager is not used: it wraps the reader's error,
+// and gives an upload up with the context that has just ended, which leaves its
+// parts behind.
+package s3blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/awsclient"
+)
+
+const (
+	// longestWait is how long S3 may think about a request before its answer
+	// begins: some gigabytes are to be copied, or put together from parts.
+	longestWait = 40 * time.Second
+	// callTime bounds a request with its repetitions. A part takes 35 s over a
+	// line of 2 Mbit/s.
+	callTime = 2 * time.Minute
+	// copyTime bounds a copy, which S3 makes itself: 5 GB take about a minute.
+	copyTime = 5 * time.Minute
+	// abortTime bounds the attempt to leave nothing behind.
+	abortTime = 10 * time.Second
+)
+
+// Store is a blob.Store over a bucket.
+type Store struct {
+	client *s3.Client
+	bucket string
+	parts  sync.Pool // of *[partSize]byte
+}
+
+var _ blob.Store = (*Store)(nil)
+
+// New makes a store over the bucket.
+func New(config aws.Config, bucket string) *Store {
+	if config.HTTPClient == nil {
+		config.HTTPClient = awsclient.HTTPClient(longestWait)
+	}
+	return &Store{
+		client: s3.NewFromConfig(config, func(o *s3.Options) {
+			// Each request may be repeated: it stores the same bytes under the same
+			// name, or changes nothing.
+			o.Retryer = awsclient.Retryer()
+			// An endpoint of one's own has no name for each bucket.
+			o.UsePathStyle = o.BaseEndpoint != nil
+		}),
+		bucket: bucket,
+		parts:  sync.Pool{New: func() any { return new([partSize]byte) }},
+	}
+}
+
+// Head describes a blob.
+//
+// Errors: fault.NotFound.
+func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
+	head, err := s.head(ctx, name)
+	if err != nil {
+		return blob.Info{}, err
+	}
+	return blob.Info{Size: aws.ToInt64(head.ContentLength), StoredAt: aws.ToTime(head.LastModified)}, nil
+}
+
+func (s *Store) head(ctx context.Context, name string) (*s3.HeadObjectOutput, error) {
+	if err := blob.CheckName(name); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &name})
+	return head, callError("head", err)
+}
+
+// Copy makes to a blob with from's bytes, at most 5 GB, without moving them
+// through the caller.
+//
+// Errors: fault.NotFound when there is no from.
+func (s *Store) Copy(ctx context.Context, from, to string) error {
+	if err := errors.Join(blob.CheckName(from), blob.CheckName(to)); err != nil {
+		return err
+	}
+	if from == to {
+		// S3 refuses a copy that changes nothing.
+		_, err := s.head(ctx, from)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, copyTime)
+	defer cancel()
+	_, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
+		Bucket: &s.bucket, Key: &to,
+		// Names hold nothing that has to be escaped, see blob.CheckName.
+		CopySource: aws.String(s.bucket + "/" + from),
+	})
+	return callError("copy", err)
+}
+
+// Delete removes a blob. That there is none is no error.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	if err := blob.CheckName(name); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &name})
+	return callError("delete", err)
+}
+
+// callError gives an error of a request as one of the domain.
+func callError(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch status(err) {
+	case http.StatusNotFound:
+		return fault.Wrap(err, fault.NotFound, "The blob does not exist.")
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		busy := fault.Wrap(err, fault.Unavailable, "The storage is busy. Try again.")
+		busy.RetryAfter = time.Second
+		return busy
+	}
+	return fmt.Errorf("s3: %s: %w", what, err)
+}
+
+// status gives the HTTP status of a refusal, 0 of any other error.
+func status(err error) int {
+	var refused *awshttp.ResponseError
+	if errors.As(err, &refused) {
+		return refused.HTTPStatusCode()
+	}
+	return 0
+}

@@ -1,0 +1,311 @@
+package s3blob_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/domain/blob/blobtest"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/awstest"
+)
+
+func TestStore(t *testing.T) {
+	cloud := awstest.Start(t)
+	blobtest.Run(t, func(t *testing.T) blobtest.Harness {
+		bucket := cloud.MakeBucket(t)
+		return blobtest.Harness{
+			Store:     s3blob.New(cloud.Config(), bucket),
+			Leftovers: func(t *testing.T) []string { return broken(t, cloud.Config(), bucket) },
+		}
+	})
+}
+
+// broken gives the multipart uploads that have neither ended nor been given up.
+func broken(t *testing.T, config aws.Config, bucket string) []string {
+	t.Helper()
+	client := awss3.NewFromConfig(config, func(o *awss3.Options) { o.UsePathStyle = true })
+	uploads, err := client.ListMultipartUploads(context.WithoutCancel(t.Context()), &awss3.ListMultipartUploadsInput{Bucket: &bucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, upload := range uploads.Uploads {
+		names = append(names, aws.ToString(upload.Key))
+	}
+	return names
+}
+
+// part is how many bytes one request carries at most.
+const part = 8 << 20
+
+// requests counts the requests of a client by what they ask for.
+type requests struct {
+	http.RoundTripper
+	mu   sync.Mutex
+	made map[string]int
+}
+
+func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.made[operation(request)]++
+	r.mu.Unlock()
+	return r.RoundTripper.RoundTrip(request)
+}
+
+// calls gives what was asked for, as the docs write it, and counts anew.
+func (r *requests) calls() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls := awstest.CallList(r.made)
+	clear(r.made)
+	return calls
+}
+
+// operation names what a request asks for.
+func operation(r *http.Request) string {
+	query := r.URL.Query()
+	switch {
+	case query.Has("uploads"):
+		return "CreateMultipartUpload"
+	case query.Has("partNumber"):
+		return "UploadPart"
+	case query.Has("uploadId") && r.Method == http.MethodDelete:
+		return "AbortMultipartUpload"
+	case query.Has("uploadId"):
+		return "CompleteMultipartUpload"
+	case r.Header.Get("X-Amz-Copy-Source") != "":
+		return "CopyObject"
+	}
+	return map[string]string{
+		http.MethodGet: "GetObject", http.MethodHead: "HeadObject", http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject",
+	}[r.Method]
+}
+
+// counted gives a store and what it asks for.
+func counted(t *testing.T, cloud *awstest.Cloud) (*s3blob.Store, *requests, string) {
+	t.Helper()
+	r := &requests{RoundTripper: http.DefaultTransport, made: map[string]int{}}
+	config := cloud.Config()
+	config.HTTPClient = &http.Client{Transport: r}
+	bucket := cloud.MakeBucket(t)
+	return s3blob.New(config, bucket), r, bucket
+}
+
+func TestLargeBlobsGoByParts(t *testing.T) {
+	cloud := awstest.Start(t)
+	for _, size := range []int{part - 1, part, part + 1, 2 * part, 3*part + 5} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			store, requests, bucket := counted(t, cloud)
+			content := make([]byte, size)
+			_, _ = rand.Read(content)
+			n, err := store.Put(t.Context(), "a/b", bytes.NewReader(content))
+			if err != nil || n != int64(size) {
+				t.Fatalf("stored %d bytes, %v", n, err)
+			}
+			want := "PutObject"
+			if parts := (size + part - 1) / part; size >= part {
+				want = awstest.CallList(map[string]int{"CreateMultipartUpload": 1, "UploadPart": parts, "CompleteMultipartUpload": 1})
+			}
+			if got := requests.calls(); got != want {
+				t.Errorf("it took %s, want %s", got, want)
+			}
+			for _, offset := range []int64{0, int64(size) - 10} {
+				r, err := store.Open(t.Context(), "a/b", offset, -1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(r)
+				if err := errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, content[offset:]) {
+					t.Errorf("from %d: read %d bytes that are not those that were stored: %v", offset, len(got), err)
+				}
+			}
+			if left := broken(t, cloud.Config(), bucket); len(left) > 0 {
+				t.Errorf("uploads were left: %v", left)
+			}
+		})
+	}
+}
+
+func TestALargeBlobThatBreaksOffLeavesNothing(t *testing.T) {
+	cloud := awstest.Start(t)
+	errGone := errors.New("the sender hung up")
+	for name, c := range map[string]struct {
+		after int
+		end   func(cancel func()) io.Reader
+		want  error
+	}{
+		"the reader fails after a part":     {part + 100, func(func()) io.Reader { return iotest.ErrReader(errGone) }, errGone},
+		"the reader fails between parts":    {2 * part, func(func()) io.Reader { return iotest.ErrReader(errGone) }, errGone},
+		"the context ends while it is sent": {2*part + 100, func(cancel func()) io.Reader { return &ending{cancel} }, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, _, bucket := counted(t, cloud)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			_, err := store.Put(ctx, "a/b", io.MultiReader(io.LimitReader(zeros{}, int64(c.after)), c.end(cancel)))
+			if err != c.want {
+				t.Errorf("error %v, want %v itself", err, c.want)
+			}
+			if _, err := store.Head(t.Context(), "a/b"); !fault.Is(err, fault.NotFound) {
+				t.Errorf("the blob is there: %v", err)
+			}
+			if left := broken(t, cloud.Config(), bucket); len(left) > 0 {
+				t.Errorf("uploads were left: %v", left)
+			}
+		})
+	}
+}
+
+// zeros is a reader without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// ending is a reader without end that ends the context of who reads it.
+type ending struct{ cancel func() }
+
+func (e *ending) Read(p []byte) (int, error) { e.cancel(); return len(p), nil }
+
+// promise makes a promised file of the bytes.
+func promise(content string, now time.Time) file.File {
+	sum := md5.Sum([]byte(content))
+	return file.File{
+		ID: "file_1", Account: "acme", Size: int64(len(content)), MD5: hex.EncodeToString(sum[:]), Blob: "files/file_0",
+		Promised: true, UploadUntil: now.Add(file.SignedTime),
+	}
+}
+
+// put sends bytes to a signed URL as a client does.
+func put(t *testing.T, signed file.SignedUpload, content string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, signed.URL, strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range signed.Headers {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+// A signed upload takes just the bytes that were announced, once.
+func TestSignedUpload(t *testing.T) {
+	cloud := awstest.Start(t)
+	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
+	now := time.Now()
+	f := promise("the bytes of a film", now)
+	signed, err := s3blob.NewSigner(store, func() time.Time { return now }).Sign(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signed.ExpiresAt != f.UploadUntil {
+		t.Errorf("it expires at %s, want %s", signed.ExpiresAt, f.UploadUntil)
+	}
+	// The local AWS checks no signature: what it covers shows in the URL.
+	for _, want := range []string{"X-Amz-Expires=21600", "X-Amz-SignedHeaders=content-length%3Bcontent-md5%3Bhost%3Bif-none-match&"} {
+		if !strings.Contains(signed.URL, want) {
+			t.Errorf("%s has no %s", signed.URL, want)
+		}
+	}
+	if strings.Contains(strings.ToLower(signed.URL), "checksum") {
+		t.Errorf("%s vouches for bytes that nobody has seen", signed.URL)
+	}
+	if _, err := store.Arrival(t.Context(), f.Blob); !fault.Is(err, fault.NotFound) {
+		t.Errorf("before it came: %v", err)
+	}
+	if status := put(t, signed, "the bytes of a fake"); status != http.StatusBadRequest {
+		t.Errorf("other bytes: %d", status)
+	}
+	if status := put(t, signed, "the bytes of a film"); status != http.StatusOK {
+		t.Fatalf("the bytes: %d", status)
+	}
+	got, err := store.Arrival(t.Context(), f.Blob)
+	if want := (file.Arrival{Size: f.Size, MD5: f.MD5}); err != nil || got != want {
+		t.Errorf("arrived: %+v, %v; want %+v", got, err, want)
+	}
+	if status := put(t, signed, "the bytes of a film"); status != http.StatusPreconditionFailed {
+		t.Errorf("once more: %d", status)
+	}
+}
+
+// What was stored by parts has an entity tag that is no MD5.
+func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
+	cloud := awstest.Start(t)
+	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
+	content := bytes.Repeat([]byte("film"), part/4+1)
+	if _, err := store.Put(t.Context(), "files/a", bytes.NewReader(content)); err != nil {
+		t.Fatal(err)
+	}
+	sum := md5.Sum(content)
+	got, err := store.Arrival(t.Context(), "files/a")
+	if want := (file.Arrival{Size: int64(len(content)), MD5: hex.EncodeToString(sum[:])}); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+// The calls are those that docs/aws-calls.md says.
+func TestCalls(t *testing.T) {
+	store, requests, _ := counted(t, awstest.Start(t))
+	documented := awstest.Documented(t, "Store")
+	ctx := t.Context()
+	put := func(name string, r io.Reader) error { _, err := store.Put(ctx, name, r); return err }
+	for _, c := range []struct {
+		operation string
+		call      func() error
+	}{
+		{"Put, up to 8 MiB", func() error { return put("a", strings.NewReader("a")) }},
+		{"Put, 20 MiB", func() error { return put("b", io.LimitReader(zeros{}, 20<<20)) }},
+		{"Put, broken off", func() error {
+			err := put("c", io.MultiReader(io.LimitReader(zeros{}, part+1), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			if err == io.ErrUnexpectedEOF {
+				err = nil
+			}
+			return err
+		}},
+		{"Open", func() error {
+			r, err := store.Open(ctx, "a", 0, -1)
+			if err == nil {
+				err = r.Close()
+			}
+			return err
+		}},
+		{"Head", func() error { _, err := store.Head(ctx, "a"); return err }},
+		{"Arrival", func() error { _, err := store.Arrival(ctx, "a"); return err }},
+		{"Copy", func() error { return store.Copy(ctx, "a", "d") }},
+		{"Delete", func() error { return store.Delete(ctx, "d") }},
+	} {
+		if err := c.call(); err != nil {
+			t.Fatalf("%s: %v", c.operation, err)
+		}
+		want, known := documented[c.operation]
+		if got := requests.calls(); !known || got != want {
+			t.Errorf("%s asks for %q, documented is %q", c.operation, got, want)
+		}
+		delete(documented, c.operation)
+	}
+	for operation := range documented {
+		t.Errorf("%s is documented and was not tried", operation)
+	}
+}

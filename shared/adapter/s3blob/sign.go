@@ -1,0 +1,96 @@
+package s3blob
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"cutroom/shared/domain/file"
+)
+
+// Signer signs uploads straight to the bucket (decisions.md, "Files": Large
+// uploads).
+type Signer struct {
+	store *Store
+	now   func() time.Time
+}
+
+// NewSigner makes a signer of uploads to the store. The clock is that of the
+// files' times.
+func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
+
+// Sign gives the request that may carry f's bytes until f.UploadUntil. S3 itself
+// holds the request to the size and the MD5 that were announced, and takes bytes
+// once: when they are there, it answers 412.
+//
+// The request ends earlier when the credentials that signed it do: those of a
+// function's role last for some hours.
+func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, error) {
+	sum, err := hex.DecodeString(f.MD5)
+	if err != nil || len(sum) != md5.Size {
+		return file.SignedUpload{}, fmt.Errorf("s3: sign %s: %q is no MD5", f.ID, f.MD5)
+	}
+	presigner := s3.NewPresignClient(g.store.client, s3.WithPresignClientFromClientOptions(func(o *s3.Options) {
+		// The bytes are not here to be summed up; Content-MD5 vouches for them.
+		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+	}), s3.WithPresignExpires(f.UploadUntil.Sub(g.now())))
+	request, err := presigner.PresignPutObject(ctx, &s3.PutObjectInput{
+		Bucket: &g.store.bucket, Key: &f.Blob,
+		ContentLength: &f.Size, ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum)),
+		IfNoneMatch: aws.String("*"),
+	})
+	if err != nil {
+		return file.SignedUpload{}, fmt.Errorf("s3: sign %s: %w", f.ID, err)
+	}
+	headers := map[string]string{}
+	for name := range request.SignedHeader {
+		// Every HTTP client writes these two itself, and browsers let no page
+		// write them.
+		if !strings.EqualFold(name, "Host") && !strings.EqualFold(name, "Content-Length") {
+			headers[name] = request.SignedHeader.Get(name)
+		}
+	}
+	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.UploadUntil}, nil
+}
+
+// Arrival tells what a signed upload has brought: in one request, or by reading
+// the bytes where the entity tag is not their MD5.
+//
+// Errors: fault.NotFound when nothing has come.
+func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) {
+	head, err := s.head(ctx, name)
+	if err != nil {
+		return file.Arrival{}, err
+	}
+	a := file.Arrival{Size: aws.ToInt64(head.ContentLength), MD5: strings.Trim(aws.ToString(head.ETag), `"`)}
+	ownKey := head.ServerSideEncryption == "" || head.ServerSideEncryption == types.ServerSideEncryptionAes256
+	if sum, err := hex.DecodeString(a.MD5); ownKey && err == nil && len(sum) == md5.Size {
+		return a, nil
+	}
+	a.MD5, err = s.digest(ctx, name)
+	return a, err
+}
+
+// digest reads a blob for its MD5.
+func (s *Store) digest(ctx context.Context, name string) (sum string, err error) {
+	r, err := s.Open(ctx, name, 0, -1)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	hash := md5.New()
+	if _, err := io.Copy(hash, r); err != nil {
+		return "", fmt.Errorf("s3: read %s: %w", name, err)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}

@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"cutroom/shared/domain/job"
+)
+
+const (
+	overdueJobs = "select id from job where completed_at is null and deadline <= ? order by deadline limit ?"
+	endedJobs   = selectJob + "where job.id > ? and completed_at < ? order by job.id limit ?"
+)
+
+// Overdue gives ids of jobs that have not ended and whose deadline is not ahead
+// of now, at most limit, the longest overdue first.
+func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string, error) {
+	rows, err := s.db.reader.QueryContext(ctx, overdueJobs, millis(now), limit)
+	if err != nil {
+		return nil, storeError("find overdue jobs", err)
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, storeError("find overdue jobs", err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, storeError("find overdue jobs", rows.Err())
+}
+
+// Ended gives jobs that ended before the time and after the id, in the order of
+// their ids, at most limit.
+func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit int) ([]job.Job, error) {
+	rows, err := s.db.reader.QueryContext(ctx, endedJobs, after, millis(before), limit)
+	if err != nil {
+		return nil, storeError("find ended jobs", err)
+	}
+	defer rows.Close()
+	var jobs []job.Job
+	for rows.Next() {
+		j, err := scanJob(rows)
+		if err != nil {
+			return nil, storeError("find ended jobs", err)
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, storeError("find ended jobs", rows.Err())
+}
+
+// Forget deletes the record of a job that has ended; any other is left alone.
+func (s *Jobs) Forget(ctx context.Context, id string) error {
+	return s.db.write(ctx, "forget a job", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "delete from job where id = ? and completed_at is not null", id)
+		return err
+	})
+}
+
+// Known reports whether there is a record of the job.
+func (s *Jobs) Known(ctx context.Context, id string) (bool, error) {
+	known, err := known(ctx, s.db.reader, id)
+	return known, storeError("look for a job", err)
+}

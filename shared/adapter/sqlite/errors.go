@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"cutroom/shared/domain/fault"
+)
+
+// storeError gives an error of the database as one of the domain, told apart by
+// what a caller can do about it. Faults pass as they are.
+func storeError(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	switch {
+	case isFull(err):
+		return fault.Wrap(err, fault.StorageFull, "There is no room left to store the record.")
+	case isBusy(err):
+		busy := fault.Wrap(err, fault.Unavailable, "The records are busy. Try again.")
+		busy.RetryAfter = time.Second
+		return busy
+	}
+	return fmt.Errorf("sqlite: %s: %w", what, err)
+}
+
+// isFull reports whether a write found no room. SQLite says "full" for ENOSPC
+// alone; a quota, and the growth of its shared-memory file, come as errors of
+// writing.
+func isFull(err error) bool {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return true
+	}
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC,
+		sqlite3.SQLITE_IOERR_TRUNCATE, sqlite3.SQLITE_IOERR_SHMSIZE:
+		return true
+	}
+	return e.Code()&0xff == sqlite3.SQLITE_FULL
+}
+
+// isBusy reports whether another process kept the file locked for too long.
+func isBusy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}

@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"cutroom/shared/domain/file"
+)
+
+// endBatch is how many files one statement marks as ended: few enough to keep
+// other writers waiting for no longer than a slow disk does.
+const endBatch = 500
+
+const (
+	endOfAccount = `update file set state = 'ended' where rowid in (
+		select rowid from file indexed by file_by_end
+		where account = ?3 and state <> 'ended' and ends_at <= ?1 order by ends_at limit ?2)`
+
+	// Account by account, so that one index serves this and endOfAccount.
+	endOfAll = `update file set state = 'ended' where rowid in (
+		select file.rowid from storage cross join file indexed by file_by_end
+		on file.account = storage.account and state <> 'ended' and ends_at <= ?1 limit ?2)`
+
+	endedFiles = "select " + fileColumns + " from file indexed by file_ended where state = 'ended' order by id limit ?"
+)
+
+// endFiles marks files as ended whose time is over, at most endBatch, and gives
+// how many.
+func endFiles(ctx context.Context, tx *sql.Tx, which string, now time.Time, account ...any) (int64, error) {
+	changed, err := tx.ExecContext(ctx, which, append([]any{millis(now), endBatch}, account...)...)
+	if err != nil {
+		return 0, err
+	}
+	return changed.RowsAffected()
+}
+
+// Ended gives files that have expired, and promises that were not kept in time,
+// of all accounts, at most limit. From then on they are nobody's: a promise
+// among them cannot be kept any more, and their bytes may be deleted. All of
+// them are marked, however few are given, so that what requests read is rid of
+// them before their bytes are.
+func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
+	for ended := int64(endBatch); ended == endBatch; {
+		err := s.db.write(ctx, "end files", func(ctx context.Context, tx *sql.Tx) (err error) {
+			ended, err = endFiles(ctx, tx, endOfAll, now)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	files, err := filesOf(s.db.reader.QueryContext(ctx, endedFiles, limit))
+	return files, storeError("find ended files", err)
+}
+
+// Forget removes the record of a file.
+func (s *Files) Forget(ctx context.Context, id string) error {
+	return s.db.write(ctx, "forget a file", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "delete from file where id = ?", id)
+		return err
+	})
+}
+
+// KnownBlob reports whether a record has the blob.
+func (s *Files) KnownBlob(ctx context.Context, blob string) (known bool, err error) {
+	err = s.db.reader.QueryRowContext(ctx, "select exists (select 1 from file where blob = ?)", blob).Scan(&known)
+	return known, storeError("look for a blob", err)
+}

@@ -1,0 +1,14 @@
+package sqlite_test
+
+import (
+	"testing"
+
+	"cutroom/shared/domain/file/filetest"
+)
+
+func TestFiles(t *testing.T) {
+	filetest.Run(t, func(t *testing.T) filetest.Harness {
+		files := open(t).Files()
+		return filetest.Harness{Store: files, Archive: files}
+	})
+}

@@ -1,0 +1,110 @@
+package sqlite_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/disktest"
+)
+
+// fill takes up what room there is, and gives the file that has it.
+func fill(t *testing.T, disk string) string {
+	t.Helper()
+	file, err := os.OpenFile(filepath.Join(disk, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for {
+		if _, err := file.Write(make([]byte, 4096)); errors.Is(err, syscall.ENOSPC) {
+			return file.Name()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFullDiskFailsTheWriteAndNothingElse fills the disk under an open database,
+// again and again: what does not fit is refused whole, what was there stays, and
+// the same open database goes on once there is room.
+func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
+	disk := disktest.Small(t, "size=3m")
+	db := openAt(t, filepath.Join(disk, "cutroom.db"))
+	jobs := db.Jobs()
+	kept := newJob("job_kept", "acme")
+	kept.Request.Prompt = strings.Repeat("k", 4000)
+	if err := jobs.Accept(t.Context(), kept, 0); err != nil {
+		t.Fatal(err)
+	}
+	d := receive(t, db, kept.ID, time.Hour)
+	if _, err := jobs.Start(t.Context(), kept.ID, "n1", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+
+	accepted := []job.Job{}
+	for round := range 3 {
+		filler := fill(t, disk)
+		var refused job.Job
+		for i := 0; ; i++ {
+			j := newJob(fmt.Sprintf("job_%d_%d", round, i), "acme")
+			j.Request.Prompt = strings.Repeat("p", 100_000)
+			err := jobs.Accept(t.Context(), j, 0)
+			if err == nil {
+				accepted = append(accepted, j) // in room that earlier writes left
+				continue
+			}
+			if !fault.Is(err, fault.StorageFull) {
+				t.Fatalf("accept: error %v, want one of a full store", err)
+			}
+			refused = j
+			break
+		}
+		if _, err := jobs.Get(t.Context(), refused.ID); !fault.Is(err, fault.NotFound) {
+			t.Errorf("the refused job: error %v, want not found", err)
+		}
+		if j, err := jobs.Get(t.Context(), kept.ID); err != nil || j.Request.Prompt != kept.Request.Prompt {
+			t.Errorf("the job from before: %v", err)
+		}
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		if err := jobs.Accept(t.Context(), refused, 0); err != nil {
+			t.Fatalf("accept once there is room: %v", err)
+		}
+		accepted = append(accepted, refused)
+		if err := jobs.Progress(t.Context(), kept.ID, "n1", float64(round+1)/4); err != nil {
+			t.Fatalf("progress once there is room: %v", err)
+		}
+		// What was accepted ends, so that the next round has the same room.
+		for _, j := range accepted {
+			if err := jobs.Fail(t.Context(), j.ID, "", job.TimeoutFailure(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if err := jobs.Forget(t.Context(), j.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		accepted = accepted[:0]
+	}
+	if err := d.Complete(t.Context(), "n1", job.Result{Blob: "a"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFullDiskIsToldAtTheStart(t *testing.T) {
+	disk := disktest.Small(t, "size=1m")
+	fill(t, disk)
+	_, err := sqlite.Open(t.Context(), filepath.Join(disk, "cutroom.db"), sqlite.Options{Now: time.Now})
+	if !fault.Is(err, fault.StorageFull) {
+		t.Errorf("error %v, want one of a full store", err)
+	}
+}

@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"cutroom/shared/domain/idempotency"
+)
+
+// IdempotencyKeys is an idempotency.Store.
+type IdempotencyKeys struct{ db *DB }
+
+var _ idempotency.Store = (*IdempotencyKeys)(nil)
+
+// IdempotencyKeys gives the claims of idempotency keys.
+func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
+
+const (
+	// Each claim takes away some that are old, so that nothing else has to: more
+	// than one, so that their number falls.
+	forgetOldClaims = `delete from idempotency where (account, key) in
+		(select account, key from idempotency where claimed_at <= ? order by claimed_at limit 10)`
+	replaceClaim = `delete from idempotency where account = ? and key = ?
+		and (claimed_at <= ? or resource = ? and settled = 0)`
+	insertClaim = `insert into idempotency (account, key, fingerprint, resource, claimed_at) values (?, ?, ?, ?, ?)
+		on conflict (account, key) do nothing`
+	claimOfKey  = "select fingerprint, resource, settled, answer, claimed_at from idempotency where account = ? and key = ?"
+	settleClaim = `update idempotency set settled = 1, answer = ?
+		where account = ? and key = ? and resource = ? and settled = 0`
+	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
+	knownClaim    = "select exists (select 1 from idempotency where account = ? and key = ? and claimed_at > ?)"
+	abandonClaims = "update idempotency set claimed_at = min(claimed_at, ?) where settled = 0"
+)
+
+// Claim records the claim where its key has no record, or one that may be
+// replaced, and gives the record of the key.
+//
+// Errors: fault.StorageFull.
+func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string, now time.Time) (idempotency.Record, error) {
+	var record idempotency.Record
+	err := k.db.write(ctx, "claim an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+		old := millis(now.Add(-idempotency.Age))
+		if _, err := tx.ExecContext(ctx, forgetOldClaims, old); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, replaceClaim, c.Account, c.Key, old, instead); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, insertClaim, c.Account, c.Key, c.Fingerprint, c.Resource, millis(now)); err != nil {
+			return err
+		}
+		var claimedAt int64
+		err := tx.QueryRowContext(ctx, claimOfKey, c.Account, c.Key).
+			Scan(&record.Fingerprint, &record.Resource, &record.Settled, &record.Answer, &claimedAt)
+		record.ClaimedAt = time.UnixMilli(claimedAt).UTC()
+		return err
+	})
+	return record, err
+}
+
+// Settle says that the claim's resource was made.
+//
+// Errors: fault.StorageFull.
+func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answer []byte) error {
+	return k.db.write(ctx, "settle an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, settleClaim, answer, c.Account, c.Key, c.Resource)
+		return err
+	})
+}
+
+// Withdraw takes an unsettled claim back.
+//
+// Errors: fault.StorageFull.
+func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
+	return k.db.write(ctx, "withdraw an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, withdrawClaim, c.Account, c.Key, c.Resource)
+		return err
+	})
+}
+
+// Known tells whether the key has a record of less than idempotency.Age.
+func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
+	var known bool
+	err := k.db.reader.QueryRowContext(ctx, knownClaim, account, key, millis(now.Add(-idempotency.Age))).Scan(&known)
+	return known, storeError("look for an idempotency key", err)
+}
+
+// Abandon says that every unsettled claim is of a request that is gone, as a
+// process knows at its start that has the database to itself.
+//
+// Errors: fault.StorageFull.
+func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {
+	return k.db.write(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, abandonClaims, millis(now.Add(-idempotency.Abandoned)))
+		return err
+	})
+}

@@ -1,0 +1,40 @@
+package sqlite_test
+
+import (
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/idempotency"
+	"cutroom/shared/domain/idempotency/idempotencytest"
+	"cutroom/shared/testkit/conformance"
+)
+
+func TestIdempotencyKeys(t *testing.T) {
+	idempotencytest.Run(t, func(t *testing.T) idempotency.Store { return open(t).IdempotencyKeys() })
+}
+
+// What a process left that died is looked after at once, whatever its clock said;
+// what is settled stays.
+func TestAbandonedClaims(t *testing.T) {
+	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
+	keys := open(t).IdempotencyKeys()
+	claim := func(key string, at time.Time) idempotency.Record {
+		t.Helper()
+		record, err := keys.Claim(ctx, idempotency.Claim{Account: "acme", Key: key, Fingerprint: "f", Resource: "of " + key}, "", at)
+		conformance.OK(t, err)
+		return record
+	}
+	claim("ahead", now.Add(time.Hour))
+	claim("fresh", now)
+	old := claim("old", now.Add(-time.Hour)).ClaimedAt
+	claim("settled", now)
+	conformance.OK(t, keys.Settle(ctx, idempotency.Claim{Account: "acme", Key: "settled", Resource: "of settled"}, nil))
+	conformance.OK(t, keys.Abandon(ctx, now))
+	for key, want := range map[string]time.Time{
+		"ahead": now.Add(-idempotency.Abandoned), "fresh": now.Add(-idempotency.Abandoned), "old": old, "settled": now,
+	} {
+		if got := claim(key, now).ClaimedAt; !got.Equal(want) {
+			t.Errorf("the claim %q is of %v, want %v", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+// recordColumns are those of a job without its request.
+const recordColumns = `job.id, account, key, model, lane, seed, status, progress, runs, nonce,
+	created_at, deadline, started_at, completed_at, result, failure, webhook, trace`
+
+// selectJob begins every query that gives whole jobs.
+const (
+	selectJob = "select " + recordColumns + ", job_request.body from job join job_request on job_request.job = job.id "
+	jobByID   = selectJob + "where job.id = ?"
+)
+
+// find gives the job with the id.
+//
+// Errors: fault.NotFound.
+func find(ctx context.Context, q querier, id string) (job.Job, error) {
+	j, err := scanJob(q.QueryRowContext(ctx, jobByID, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return job.Job{}, fault.New(fault.NotFound, "Job not found.")
+	}
+	return j, err
+}
+
+// scanJob reads a row of recordColumns and the request.
+func scanJob(r row) (job.Job, error) {
+	var (
+		j                      job.Job
+		createdAt, deadline    int64
+		startedAt, completedAt sql.NullInt64
+		result, failure        sql.NullString
+		request                []byte
+	)
+	err := r.Scan(&j.ID, &j.Account, &j.Key, &j.Model, &j.Lane, &j.Seed, &j.Status, &j.Progress, &j.Runs, &j.Nonce,
+		&createdAt, &deadline, &startedAt, &completedAt, &result, &failure, &j.Webhook, &j.Trace, &request)
+	if err != nil {
+		return job.Job{}, err
+	}
+	j.CreatedAt, j.Deadline = time.UnixMilli(createdAt).UTC(), time.UnixMilli(deadline).UTC()
+	j.StartedAt, j.CompletedAt = timeOf(startedAt), timeOf(completedAt)
+	if err := json.Unmarshal(request, &j.Request); err != nil {
+		return job.Job{}, fmt.Errorf("request of job %s: %w", j.ID, err)
+	}
+	if j.Result, err = decodeOptional[job.Result](result); err != nil {
+		return job.Job{}, fmt.Errorf("result of job %s: %w", j.ID, err)
+	}
+	if j.Failure, err = decodeOptional[job.Failure](failure); err != nil {
+		return job.Job{}, fmt.Errorf("failure of job %s: %w", j.ID, err)
+	}
+	return j, nil
+}
+
+// encode gives a value as JSON text.
+func encode(value any) (string, error) {
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+// encodeOptional gives a value as JSON text, and nil as null.
+func encodeOptional[T any](value *T) (sql.NullString, error) {
+	if value == nil {
+		return sql.NullString{}, nil
+	}
+	text, err := encode(value)
+	return sql.NullString{String: text, Valid: true}, err
+}
+
+// decodeOptional reads what encodeOptional wrote.
+func decodeOptional[T any](stored sql.NullString) (*T, error) {
+	if !stored.Valid {
+		return nil, nil
+	}
+	value := new(T)
+	return value, json.Unmarshal([]byte(stored.String), value)
+}

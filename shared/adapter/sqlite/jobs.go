@@ -1,0 +1,156 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"maragu.dev/goqite"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+// Jobs is a job.Store, job.Runs and job.Archive.
+//
+// A job has a message in the queue exactly as long as it has not ended: the
+// transaction that accepts it sends the message, the one that ends it, whoever
+// asks for that, deletes it.
+type Jobs struct{ db *DB }
+
+var (
+	_ job.Store   = (*Jobs)(nil)
+	_ job.Runs    = (*Jobs)(nil)
+	_ job.Archive = (*Jobs)(nil)
+)
+
+const (
+	openOfAccount = "select count(*) from job indexed by job_open_by_account where account = ? and completed_at is null"
+
+	backlogOfLane = `select
+		(select count(*) from job where lane = ?1 and completed_at is null),
+		(select count(*) from job where lane = ?1 and account = ?2 and completed_at is null),
+		(select avg(completed_at - started_at) from (select completed_at, started_at from job
+			where lane = ?1 and status = 'completed' order by completed_at desc limit ?3))`
+)
+
+// recentRuns is how many runs the mean run time of a backlog is taken over:
+// enough to even out clips of different lengths, few enough to follow a change
+// of the engine within minutes.
+const recentRuns = 20
+
+// Accept records a pending job and sends its message, in one transaction.
+//
+// Errors: fault.Limited when the account has limit or more jobs that have not
+// ended (0 means no limit); fault.StorageFull.
+func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
+	request, err := encode(j.Request)
+	if err != nil {
+		return fmt.Errorf("sqlite: accept a job: %w", err)
+	}
+	err = s.db.write(ctx, "accept a job", func(ctx context.Context, tx *sql.Tx) error {
+		if known, err := known(ctx, tx, j.ID); known || err != nil {
+			return err
+		}
+		if limit > 0 {
+			var open int
+			if err := tx.QueryRowContext(ctx, openOfAccount, j.Account).Scan(&open); err != nil {
+				return err
+			}
+			if open >= limit {
+				return fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)
+			}
+		}
+		message, err := s.db.goqite(queueName(j.Lane, j.Account), 0).
+			SendAndGetIDTx(ctx, tx, goqite.Message{Body: []byte(j.ID)})
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `insert into job
+			(id, account, key, model, lane, seed, status, created_at, deadline, webhook, trace, message)
+			values (?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)`,
+			j.ID, j.Account, j.Key, j.Model, j.Lane, j.Seed, millis(j.CreatedAt), millis(j.Deadline), j.Webhook, j.Trace, message); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "insert into job_request (job, body) values (?, ?)", j.ID, request)
+		return err
+	})
+	if err == nil {
+		s.db.bell.ring()
+	}
+	return err
+}
+
+// Get gives the job.
+//
+// Errors: fault.NotFound.
+func (s *Jobs) Get(ctx context.Context, id string) (job.Job, error) {
+	j, err := find(ctx, s.db.lookup, id)
+	return j, storeError("get a job", err)
+}
+
+// Expire ends a job that is past its deadline as failed with the timeout
+// failure, completed at its deadline, and gives it as it then is.
+//
+// Errors: fault.NotFound.
+func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
+	var j job.Job
+	err := s.change(ctx, "expire a job", id, func(ctx context.Context, tx *sql.Tx) (err error) {
+		if j, err = find(ctx, tx, id); err != nil || j.Status.Terminal() || now.Before(j.Deadline) {
+			return err
+		}
+		j = j.At(now)
+		return s.db.end(ctx, tx, j)
+	})
+	return j, err
+}
+
+// Backlog tells what stands before a new job on the lane. The run time is the
+// mean of the recentRuns jobs of the lane that were completed last: failures
+// can be short or wait out the deadline, and tell nothing of the work.
+func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
+	var (
+		backlog job.Backlog
+		mean    sql.NullFloat64
+	)
+	err := s.db.reader.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns).Scan(&backlog.Jobs, &backlog.AccountJobs, &mean)
+	backlog.RunTime = time.Duration(mean.Float64 * float64(time.Millisecond))
+	return backlog, storeError("read the backlog", err)
+}
+
+// known reports whether there is a record of the job.
+func known(ctx context.Context, q querier, id string) (known bool, err error) {
+	err = q.QueryRowContext(ctx, "select exists (select 1 from job where id = ?)", id).Scan(&known)
+	return known, err
+}
+
+// end writes the end of a job, which j says, deletes its message, and makes its
+// webhook due.
+func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
+	result, err := encodeOptional(j.Result)
+	if err != nil {
+		return err
+	}
+	failure, err := encodeOptional(j.Failure)
+	if err != nil {
+		return err
+	}
+	var message goqite.ID
+	if err := tx.QueryRowContext(ctx, `update job set
+			status = ?, progress = ?, nonce = ?, completed_at = ?, result = ?, failure = ?
+		where id = ? and completed_at is null returning message`,
+		j.Status, j.Progress, j.Nonce, millis(j.CompletedAt), result, failure, j.ID).Scan(&message); err != nil {
+		return err
+	}
+	if err := queueWebhook(ctx, tx, j); err != nil {
+		return err
+	}
+	return db.goqite(queueName(j.Lane, j.Account), 0).DeleteTx(ctx, tx, message)
+}
+
+// errNotOwn is the answer to a run that is not, or no longer, the job's own.
+var errNotOwn = fault.New(fault.Conflict, "The run is no longer the job's own.")
+
+// errEnded is the answer to a write that comes after the job's end.
+var errEnded = fault.New(fault.Conflict, "The job has ended.")

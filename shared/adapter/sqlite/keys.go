@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+)
+
+// Keys is a credential.Store.
+type Keys struct{ db *DB }
+
+var _ credential.Store = (*Keys)(nil)
+
+const (
+	keyColumns = "hash, id, account, tier, label, admin, created_at, revoked_at"
+	keyByHash  = "select " + keyColumns + " from api_key where hash = ?"
+)
+
+// CreateKey keeps a new key.
+//
+// Errors: fault.Conflict when a key with its hash, or its id, exists.
+func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
+	return k.db.write(ctx, "create a key", func(ctx context.Context, tx *sql.Tx) error {
+		var revokedAt sql.NullInt64
+		if !key.RevokedAt.IsZero() {
+			revokedAt = sql.NullInt64{Int64: millis(key.RevokedAt), Valid: true}
+		}
+		made, err := tx.ExecContext(ctx, `insert into api_key (`+keyColumns+`) values (?, ?, ?, ?, ?, ?, ?, ?)
+			on conflict do nothing`,
+			key.Hash[:], key.ID, key.Account, key.Tier, key.Label, key.Admin, millis(key.CreatedAt), revokedAt)
+		if err != nil {
+			return err
+		}
+		if n, err := made.RowsAffected(); err != nil || n == 1 {
+			return err
+		}
+		return fault.New(fault.Conflict, "The key exists already.")
+	})
+}
+
+// FindKey gives the key with the hash, revoked or not.
+//
+// Errors: fault.NotFound.
+func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
+	key, err := scanKey(k.db.lookup.QueryRowContext(ctx, keyByHash, hash[:]))
+	return key, storeError("find a key", err)
+}
+
+// ListKeys gives the keys of an account, or of all when it is empty, oldest
+// first.
+func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
+	rows, err := k.db.reader.QueryContext(ctx, "select "+keyColumns+` from api_key
+		where ?1 = '' or account = ?1 order by created_at, id`, account)
+	if err != nil {
+		return nil, storeError("list keys", err)
+	}
+	defer rows.Close()
+	var keys []credential.Key
+	for rows.Next() {
+		key, err := scanKey(rows)
+		if err != nil {
+			return nil, storeError("list keys", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, storeError("list keys", rows.Err())
+}
+
+// RevokeKey marks the key with the id as revoked at the time and gives it, for the
+// key whose id is by, or for the operator when that is empty.
+//
+// Errors: fault.NotFound; fault.Unauthorized when by is revoked or unknown.
+func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
+	var key credential.Key
+	err := k.db.write(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) (err error) {
+		account := ""
+		if by != "" {
+			err := tx.QueryRowContext(ctx, "select account from api_key where id = ? and revoked_at is null", by).Scan(&account)
+			if errors.Is(err, sql.ErrNoRows) {
+				return fault.New(fault.Unauthorized, "The key %s does not work.", by)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		key, err = scanKey(tx.QueryRowContext(ctx, `update api_key
+			set revoked_at = coalesce(revoked_at, ?1) where id = ?2 and (?3 = '' or account = ?3) returning `+keyColumns, millis(at), id, account))
+		return err
+	})
+	return key, err
+}
+
+// row is one row of an answer, alone or among others.
+type row interface{ Scan(into ...any) error }
+
+// scanKey reads a row of keyColumns.
+//
+// Errors: fault.NotFound when there is no row.
+func scanKey(r row) (credential.Key, error) {
+	var (
+		key       credential.Key
+		hash      []byte
+		createdAt int64
+		revokedAt sql.NullInt64
+	)
+	err := r.Scan(&hash, &key.ID, &key.Account, &key.Tier, &key.Label, &key.Admin, &createdAt, &revokedAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return credential.Key{}, fault.New(fault.NotFound, "Key not found.")
+	}
+	if err != nil {
+		return credential.Key{}, err
+	}
+	copy(key.Hash[:], hash)
+	key.CreatedAt = time.UnixMilli(createdAt).UTC()
+	key.RevokedAt = timeOf(revokedAt)
+	return key, nil
+}

@@ -1,0 +1,149 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"maragu.dev/goqite"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/service/worker"
+)
+
+// pollInterval is how often a waiting Receive looks by itself for what no bell
+// announces: a lease or a delay that ran out, a job that another process sent.
+const pollInterval = time.Second
+
+// Queue is a worker.Queue on goqite, with one queue for each lane and account.
+//
+// Receive serves, among the accounts of the lane with a visible message, the
+// one with the fewest leased messages, and among equals the one that was served
+// longest ago. So a worker that becomes free goes to whoever has least, and an
+// account with one job waits for at most one receive per other account. Within
+// an account the oldest job goes first.
+type Queue struct{ db *DB }
+
+var _ worker.Queue = (*Queue)(nil)
+
+// queueName names the queue of an account on a lane. Neither holds a slash.
+func queueName(lane job.Lane, account string) string { return string(lane) + "/" + account }
+
+// goqite gives a queue by name; lease is for receiving only.
+func (db *DB) goqite(name string, lease time.Duration) *goqite.Queue {
+	return goqite.New(goqite.NewOpts{
+		DB: db.writer, Name: name, Timeout: lease,
+		// Runs are counted on the job, where handing back takes none. Receives
+		// have no limit: a message that none could receive would keep its job
+		// waiting for the deadline.
+		MaxReceive: math.MaxInt32,
+	})
+}
+
+// Receive waits for a job of the lane and leases it for the time.
+//
+// Errors: the context's when it ends first.
+func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
+	if lease <= 0 {
+		return nil, fmt.Errorf("sqlite: receive: a lease of %v", lease)
+	}
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for {
+		rung := q.db.bell.wait()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		received, err := q.tryReceive(ctx, lane, lease)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, err
+		}
+		if received != nil {
+			return received, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-rung:
+		case <-poll.C:
+		}
+	}
+}
+
+const (
+	// sqlNow is the clock of goqite, in its form.
+	sqlNow = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+
+	// nextQueue chooses whom to serve, as Queue says.
+	nextQueue = `select waiting.queue from goqite as waiting
+		left join served on served.queue = waiting.queue
+		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ` + sqlNow + `
+		group by waiting.queue
+		order by (select count(*) from lease join goqite on goqite.id = lease.message
+				where lease.queue = waiting.queue and goqite.timeout > ` + sqlNow + `),
+			coalesce(served.turn, 0), min(waiting.created)
+		limit 1`
+)
+
+// tryReceive leases a job of the lane, nil when none waits.
+func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Duration) (*delivery, error) {
+	// Looked for by a read first, so that waiting workers leave the writer alone.
+	var name string
+	err := q.db.reader.QueryRowContext(ctx, nextQueue, lane).Scan(&name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, storeError("look for a message", err)
+	}
+	var received *delivery
+	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *sql.Tx) error {
+		// Chosen anew: what the read found may have been taken meanwhile.
+		if err := tx.QueryRowContext(ctx, nextQueue, lane).Scan(&name); err != nil {
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			return err
+		}
+		queue := q.db.goqite(name, lease)
+		message, err := queue.ReceiveTx(ctx, tx)
+		if err != nil || message == nil {
+			return err
+		}
+		d := &delivery{db: q.db, queue: queue, message: message.ID, jobID: string(message.Body)}
+		if err := tx.QueryRowContext(ctx, `insert or replace into lease (message, queue, receipt)
+			select id, queue, received from goqite where id = ? returning receipt`, message.ID).Scan(&d.receipt); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `insert or replace into served (queue, turn)
+			values (?, (select coalesce(max(turn), 0) + 1 from served))`, name)
+		received = d
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return received, nil
+}
+
+// RecoverLeases makes every message visible at once. It is for the start of the
+// one process that receives: whoever holds a lease then is dead.
+func (q *Queue) RecoverLeases(ctx context.Context) error {
+	err := q.db.write(ctx, "recover leases", func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "delete from lease"); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "update goqite set timeout = "+sqlNow+" where timeout > "+sqlNow)
+		return err
+	})
+	if err == nil {
+		q.db.bell.ring()
+	}
+	return err
+}

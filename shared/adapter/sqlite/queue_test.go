@@ -1,0 +1,242 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/service/worker"
+)
+
+// newJob makes a video job that can be accepted now.
+func newJob(id, account string) job.Job {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	return job.Job{
+		ID: id, Account: account, Key: "key_0123456789ab", Model: "gen-2.5", Lane: job.VideoLane,
+		Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
+	}
+}
+
+// accept accepts jobs of one account.
+func accept(t *testing.T, db *sqlite.DB, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		if err := db.Jobs().Accept(t.Context(), newJob(id, "acme"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// receive receives a video job, which must be the given one.
+func receive(t *testing.T, db *sqlite.DB, id string, lease time.Duration) worker.Delivery {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	d, err := db.Queue().Receive(ctx, job.VideoLane, lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.JobID() != id {
+		t.Fatalf("received %s, want %s", d.JobID(), id)
+	}
+	return d
+}
+
+// receiveNone checks that no video job is to be had at once.
+func receiveNone(t *testing.T, db *sqlite.DB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	d, err := db.Queue().Receive(ctx, job.VideoLane, time.Hour)
+	if err == nil {
+		t.Fatalf("received %s, want none", d.JobID())
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+}
+
+func TestLeasesOfTheDeadAreRecovered(t *testing.T) {
+	db := open(t)
+	accept(t, db, "job_1", "job_2", "job_3")
+	receive(t, db, "job_1", time.Hour)
+	if err := receive(t, db, "job_2", time.Hour).Return(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Queue().RecoverLeases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"job_1", "job_2", "job_3"} {
+		receive(t, db, id, time.Hour)
+	}
+	receiveNone(t, db)
+}
+
+func TestRecoveryWakesWhoWaits(t *testing.T) {
+	db := open(t)
+	accept(t, db, "job_1")
+	receive(t, db, "job_1", time.Hour)
+	got := make(chan error, 1)
+	go func() {
+		_, err := db.Queue().Receive(t.Context(), job.VideoLane, time.Hour)
+		got <- err
+	}()
+	if err := db.Queue().RecoverLeases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLeaseThatWasLost checks that a worker which held a job before cannot touch
+// the lease of the one that holds it now.
+func TestLeaseThatWasLost(t *testing.T) {
+	db := open(t)
+	accept(t, db, "job_1")
+	lost := receive(t, db, "job_1", time.Millisecond)
+	held := receive(t, db, "job_1", time.Hour)
+	if err := lost.Extend(t.Context(), 0); !fault.Is(err, fault.Conflict) {
+		t.Errorf("extend: error %v, want a conflict", err)
+	}
+	if err := lost.Return(t.Context(), 0); err != nil {
+		t.Errorf("return: %v", err)
+	}
+	receiveNone(t, db)
+	if err := held.Extend(t.Context(), time.Minute); err != nil {
+		t.Errorf("extend: %v", err)
+	}
+	if err := held.Return(t.Context(), 0); err != nil {
+		t.Errorf("return: %v", err)
+	}
+	if err := held.Extend(t.Context(), time.Hour); !fault.Is(err, fault.Conflict) {
+		t.Errorf("extend of what was returned: error %v, want a conflict", err)
+	}
+	receive(t, db, "job_1", time.Hour)
+}
+
+func TestLeaseThatRanOutCanBeExtendedWhileNobodyTookTheJob(t *testing.T) {
+	db := open(t)
+	accept(t, db, "job_1")
+	d := receive(t, db, "job_1", time.Nanosecond)
+	if err := d.Extend(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	receiveNone(t, db)
+}
+
+// TestEndOfAJobTakesItsMessage checks the ends that no delivery brings about.
+func TestEndOfAJobTakesItsMessage(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error{
+		"expired": func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error {
+			_, err := jobs.Expire(ctx, j.ID, j.Deadline)
+			return err
+		},
+		"cancelled": func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error {
+			return jobs.Fail(ctx, j.ID, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, j.CreatedAt)
+		},
+		"completed": func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error {
+			if _, err := jobs.Start(ctx, j.ID, "n1", j.CreatedAt); err != nil {
+				return err
+			}
+			return jobs.Complete(ctx, j.ID, "n1", job.Result{Blob: "a"}, j.CreatedAt)
+		},
+	} {
+		for _, leased := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, leased %v", name, leased), func(t *testing.T) {
+				db := open(t)
+				j := newJob("job_1", "acme")
+				if err := db.Jobs().Accept(t.Context(), j, 0); err != nil {
+					t.Fatal(err)
+				}
+				var d worker.Delivery
+				if leased {
+					d = receive(t, db, j.ID, time.Hour)
+				}
+				if err := end(t.Context(), db.Jobs(), j); err != nil {
+					t.Fatal(err)
+				}
+				if leased {
+					if err := d.Extend(t.Context(), time.Hour); !fault.Is(err, fault.Conflict) {
+						t.Errorf("extend: error %v, want a conflict", err)
+					}
+					if err := d.Drop(t.Context()); err != nil {
+						t.Errorf("drop: %v", err)
+					}
+				}
+				if err := db.Queue().RecoverLeases(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				receiveNone(t, db)
+			})
+		}
+	}
+}
+
+func TestLeaseIsATime(t *testing.T) {
+	db := open(t)
+	accept(t, db, "job_1")
+	if _, err := db.Queue().Receive(t.Context(), job.VideoLane, 0); err == nil {
+		t.Error("received with no lease")
+	}
+}
+
+// TestRunTimeFollowsTheLatestRuns checks over which jobs a backlog's run time is
+// taken: the last 20 that were completed, however the others ended.
+func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
+	db := open(t)
+	jobs := db.Jobs()
+	ended := 0
+	end := func(count int, end func(j job.Job) error) {
+		for range count {
+			ended++
+			j := newJob(fmt.Sprintf("job_%03d", ended), "acme")
+			j.CreatedAt = j.CreatedAt.Add(time.Duration(ended) * time.Minute)
+			j.Deadline = j.CreatedAt.Add(job.MaxAge)
+			if err := jobs.Accept(t.Context(), j, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := end(j); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	complete := func(after time.Duration) func(j job.Job) error {
+		return func(j job.Job) error {
+			if _, err := jobs.Start(t.Context(), j.ID, "n1", j.CreatedAt); err != nil {
+				return err
+			}
+			return jobs.Complete(t.Context(), j.ID, "n1", job.Result{Blob: "a"}, j.CreatedAt.Add(after))
+		}
+	}
+	for _, step := range []struct {
+		what  string
+		count int
+		end   func(j job.Job) error
+		want  time.Duration
+	}{
+		{"runs of 9 s", 20, complete(9 * time.Second), 9 * time.Second},
+		{"runs of 1 s", 10, complete(time.Second), 5 * time.Second},
+		{"failures after 5 minutes", 10, func(j job.Job) error {
+			if _, err := jobs.Start(t.Context(), j.ID, "n1", j.CreatedAt); err != nil {
+				return err
+			}
+			return jobs.Fail(t.Context(), j.ID, "n1", job.WorkerLostFailure(), j.CreatedAt.Add(5*time.Minute))
+		}, 5 * time.Second},
+		{"runs of 2 s", 20, complete(2 * time.Second), 2 * time.Second},
+	} {
+		end(step.count, step.end)
+		backlog, err := jobs.Backlog(t.Context(), job.VideoLane, "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if backlog.RunTime != step.want {
+			t.Errorf("after %d %s the run time is %v, want %v", step.count, step.what, backlog.RunTime, step.want)
+		}
+	}
+}

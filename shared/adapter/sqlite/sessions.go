@@ -1,0 +1,181 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+)
+
+// Machine is the clock that leases are timed by: one that all processes on the
+// file share and that nobody sets (see package uptime).
+type Machine interface {
+	// Now is the time since the machine's start.
+	Now() time.Duration
+	// Boot names that start. Leases of another one are over, as their processes
+	// are.
+	Boot() string
+}
+
+// Sessions is a session.Store for the processes of one machine. A count of an
+// account's sessions is one read. Nothing of it outlives the machine's start, so
+// that no connect or close waits for the disk.
+type Sessions struct {
+	db      *DB
+	machine Machine
+}
+
+var _ session.Store = (*Sessions)(nil)
+
+// Sessions gives the records of realtime sessions.
+func (db *DB) Sessions(machine Machine) *Sessions { return &Sessions{db, machine} }
+
+// deadLeaseAge is for how long it is remembered that an epoch is dead: longer
+// than any call about it can be under way.
+const deadLeaseAge = time.Hour
+
+// errDeadEpoch is the answer to whoever serves under a lease that is over.
+var errDeadEpoch = fault.New(fault.Conflict, "The lease is over.")
+
+// staleLease is the condition that a lease is over, marked so or not.
+const staleLease = "(dead or boot <> ?1 or renewed_at <= ?2)"
+
+// moment gives the times that the statements need, in milliseconds: now, and
+// when a lease was renewed that has just become stale.
+func (s *Sessions) moment() (boot string, now, stale int64) {
+	now = s.machine.Now().Milliseconds()
+	return s.machine.Boot(), now, now - session.TakeAfter.Milliseconds()
+}
+
+// Begin starts a lease under a new epoch.
+//
+// Errors: fault.Conflict when the epoch is dead.
+func (s *Sessions) Begin(ctx context.Context, epoch string) error {
+	return s.db.writeVolatile(ctx, "begin a lease", func(ctx context.Context, tx *sql.Tx) error {
+		boot, now, _ := s.moment()
+		if _, err := tx.ExecContext(ctx, "delete from session_lease where boot <> ? or dead and renewed_at <= ?",
+			boot, now-deadLeaseAge.Milliseconds()); err != nil {
+			return err
+		}
+		begun, err := tx.ExecContext(ctx, `insert into session_lease (epoch, boot, renewed_at) values (?, ?, ?)
+			on conflict do update set renewed_at = excluded.renewed_at where not dead`, epoch, boot, now)
+		return expectLease(begun, err)
+	})
+}
+
+// Renew keeps the lease alive.
+//
+// Errors: fault.Conflict when the epoch is dead or unknown.
+func (s *Sessions) Renew(ctx context.Context, epoch string) error {
+	return s.db.writeVolatile(ctx, "renew a lease", func(ctx context.Context, tx *sql.Tx) error {
+		boot, now, _ := s.moment()
+		return expectLease(tx.ExecContext(ctx,
+			"update session_lease set renewed_at = ? where epoch = ? and boot = ? and not dead", now, epoch, boot))
+	})
+}
+
+func expectLease(changed sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	n, err := changed.RowsAffected()
+	if err == nil && n == 0 {
+		return errDeadEpoch
+	}
+	return err
+}
+
+// End ends a lease and frees its slots.
+func (s *Sessions) End(ctx context.Context, epoch string) error {
+	return s.db.writeVolatile(ctx, "end a lease", func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where epoch = ?", epoch); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "delete from session_slot where epoch = ?", epoch)
+		return err
+	})
+}
+
+var errNoSlot = fault.New(fault.Limited, "Concurrent session limit reached.")
+
+// fullAccount tells whether a slot is refused: its lease lives, it is not taken
+// yet, and the limit is reached by others whose leases live.
+const fullAccount = `select
+	exists (select 1 from session_lease where epoch = ?4 and not ` + staleLease + `)
+	and not exists (select 1 from session_slot where account = ?3 and id = ?5 and epoch = ?4)
+	and (select count(*) from session_slot join session_lease using (epoch) where account = ?3 and not ` + staleLease + `) >= ?6`
+
+// Take takes a slot. A refusal is one read, so that those who are refused never
+// keep those waiting who leave.
+//
+// Errors: fault.Limited when no slot is free; fault.Conflict when the slot's
+// own epoch is dead or unknown.
+func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
+	if limit > 0 {
+		var full bool
+		boot, _, stale := s.moment()
+		if err := s.db.lookup.QueryRowContext(ctx, fullAccount, boot, stale, slot.Account, slot.Epoch, slot.ID, limit).Scan(&full); err != nil {
+			return storeError("look for a slot", err)
+		}
+		if full {
+			return errNoSlot
+		}
+	}
+	return s.db.writeVolatile(ctx, "take a slot", func(ctx context.Context, tx *sql.Tx) error {
+		boot, _, stale := s.moment()
+		buried, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where not dead and "+staleLease, boot, stale)
+		if err != nil {
+			return err
+		}
+		if n, err := buried.RowsAffected(); err != nil {
+			return err
+		} else if n > 0 {
+			if _, err := tx.ExecContext(ctx,
+				"delete from session_slot where epoch in (select epoch from session_lease where dead)"); err != nil {
+				return err
+			}
+		}
+		var alive, own bool
+		var taken int
+		if err := tx.QueryRowContext(ctx, `select
+				exists (select 1 from session_lease where epoch = ?3 and not dead),
+				exists (select 1 from session_slot where account = ?1 and id = ?2 and epoch = ?3),
+				(select count(*) from session_slot where account = ?1)`,
+			slot.Account, slot.ID, slot.Epoch).Scan(&alive, &own, &taken); err != nil {
+			return err
+		}
+		switch {
+		case !alive:
+			return errDeadEpoch
+		case own:
+			return nil
+		case limit > 0 && taken >= limit:
+			return errNoSlot
+		}
+		_, err = tx.ExecContext(ctx, "insert into session_slot (account, id, epoch) values (?, ?, ?)",
+			slot.Account, slot.ID, slot.Epoch)
+		return err
+	})
+}
+
+// Free frees a slot.
+func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
+	return s.db.writeVolatile(ctx, "free a slot", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "delete from session_slot where account = ? and id = ? and epoch = ?",
+			slot.Account, slot.ID, slot.Epoch)
+		return err
+	})
+}
+
+// activeSlots counts an account's slots.
+const activeSlots = `select count(*) from session_slot join session_lease using (epoch)
+	where account = ?3 and not ` + staleLease
+
+// Active counts the account's open slots.
+func (s *Sessions) Active(ctx context.Context, account string) (count int, err error) {
+	boot, _, stale := s.moment()
+	err = s.db.lookup.QueryRowContext(ctx, activeSlots, boot, stale, account).Scan(&count)
+	return count, storeError("count sessions", err)
+}

@@ -1,0 +1,59 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/domain/session/sessiontest"
+)
+
+// machine is a clock that a test sets.
+type machine struct {
+	boot string
+	now  atomic.Int64 // a time.Duration
+}
+
+func (m *machine) Boot() string         { return m.boot }
+func (m *machine) Now() time.Duration   { return time.Duration(m.now.Load()) }
+func (m *machine) pass(d time.Duration) { m.now.Add(int64(d)) }
+
+func TestSessions(t *testing.T) {
+	sessiontest.Run(t, func(t *testing.T) sessiontest.Harness {
+		clock := &machine{boot: "first"}
+		return sessiontest.Harness{Store: open(t).Sessions(clock), Pass: clock.pass}
+	})
+}
+
+// A machine that was started again has none of the processes that had leases,
+// whatever its clock says.
+func TestLeasesEndWithTheMachine(t *testing.T) {
+	path, ctx := filepath.Join(t.TempDir(), "cutroom.db"), t.Context()
+	before := &machine{boot: "first"}
+	before.pass(time.Hour)
+	sessions := openAt(t, path).Sessions(before)
+	slot := session.Slot{ID: "session_1", Account: "acme", Epoch: "epoch-1"}
+	if err := sessions.Begin(ctx, slot.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	if err := sessions.Take(ctx, slot, 1); err != nil {
+		t.Fatal(err)
+	}
+	after := openAt(t, path).Sessions(&machine{boot: "second"})
+	if n, err := after.Active(ctx, "acme"); err != nil || n != 0 {
+		t.Errorf("%d sessions, %v, after the start", n, err)
+	}
+	if err := after.Renew(ctx, slot.Epoch); !fault.Is(err, fault.Conflict) {
+		t.Errorf("the lease is renewed: %v", err)
+	}
+	if err := after.Begin(ctx, "epoch-2"); err != nil {
+		t.Fatal(err)
+	}
+	next := session.Slot{ID: "session_2", Account: "acme", Epoch: "epoch-2"}
+	if err := after.Take(ctx, next, 1); err != nil {
+		t.Errorf("the slot is not free: %v", err)
+	}
+}

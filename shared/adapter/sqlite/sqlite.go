@@ -1,0 +1,207 @@
+// Package sqlite keeps the records of one machine in one SQLite file: jobs and
+// their queue, files, keys and client tokens, usage and realtime sessions. What a
+// call has returned nil for is on the disk, but for sessions.
+//
+// Writes go one after another through one connection, whose transactions begin
+// immediately, so that none fails half-way for a lock that it meets late. Reads
+// have connections of their own and never wait for a writer. Other processes
+// may open the file at the same time; a write then waits its turn up to
+// busyTimeout and fails with fault.Unavailable after it.
+//
+// Every write that meets a full disk fails with fault.StorageFull, changes
+// nothing, and succeeds again once there is room.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"cutroom/shared/domain/credential"
+)
+
+const (
+	// busyTimeout is how long a write waits for another process's.
+	busyTimeout = 10 * time.Second
+	// readers is how many reads run at once.
+	readers = 4
+)
+
+// Options are what a database needs beside its file.
+type Options struct {
+	// Now is the clock that dates the end of a job which a delivery reports.
+	Now func() time.Time
+}
+
+// DB is an open database. Its methods give the stores that live in it, which
+// are valid until Close.
+type DB struct {
+	writer, reader *sql.DB
+	// lookup reads by the queries that requests are made of.
+	lookup *statements
+	now    func() time.Time
+	bell   *bell
+	// watches are those of jobs.
+	watches watches
+	tokens  batches[credential.Token]
+}
+
+// Open opens the file, which is made if there is none, and brings its schema up
+// to date. The folder must exist.
+//
+// Errors: one that names both versions when the file was written by a newer
+// version of the program; fault.StorageFull.
+func Open(ctx context.Context, path string, options Options) (*DB, error) {
+	db, err := connect(path, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.migratePatiently(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// connect opens the file with the schema that it has.
+func connect(path string, options Options) (*DB, error) {
+	if options.Now == nil {
+		return nil, errors.New("sqlite: no clock")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	// The file holds prompts, so it is its owner's alone. The files that
+	// SQLite puts beside it take its mode.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, storeError("open the database", err)
+	}
+	if err := file.Close(); err != nil {
+		return nil, storeError("open the database", err)
+	}
+
+	settings := url.Values{
+		"_busy_timeout": {strconv.FormatInt(busyTimeout.Milliseconds(), 10)},
+		"_dqs":          {"0"},
+		"_foreign_keys": {"on"},
+		"_synchronous":  {"full"},
+	}
+	settings.Set("_query_only", "on")
+	reader, err := openPool(path, settings, readers)
+	if err != nil {
+		return nil, err
+	}
+	settings.Del("_query_only")
+	settings.Set("_journal_mode", "wal")
+	settings.Set("_txlock", "immediate")
+	writer, err := openPool(path, settings, 1)
+	if err != nil {
+		reader.Close()
+		return nil, err
+	}
+	return &DB{
+		writer: writer, reader: reader, lookup: &statements{pool: reader, prepared: map[string]*sql.Stmt{}},
+		now: options.Now, bell: newBell(),
+	}, nil
+}
+
+// openPool makes a pool of at most size connections, none of which is opened yet.
+func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
+	dsn := url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}
+	connector, err := sqlite.NewConnector(dsn.String())
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(size)
+	pool.SetMaxIdleConns(size)
+	return pool, nil
+}
+
+// Close lets the reads and writes that run come to their end, refuses new ones
+// and closes the file.
+func (db *DB) Close() error {
+	return errors.Join(db.reader.Close(), db.writer.Close())
+}
+
+// Jobs gives the records of jobs.
+func (db *DB) Jobs() *Jobs { return &Jobs{db} }
+
+// Queue gives the queue of jobs.
+func (db *DB) Queue() *Queue { return &Queue{db} }
+
+// Keys gives the records of permanent keys.
+func (db *DB) Keys() *Keys { return &Keys{db} }
+
+// write runs a transaction. The context bounds the wait for the transaction's
+// turn; once begun it runs to its end, so that an answer of the database is
+// never lost between its commit and the caller.
+func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
+	conn, err := db.writer.Conn(ctx)
+	if err != nil {
+		return storeError(what, err)
+	}
+	defer conn.Close()
+	return storeError(what, transact(context.WithoutCancel(ctx), conn, do))
+}
+
+// writeVolatile is write for what means nothing once the machine was started
+// again: it survives the process, but is not waited for until it is on the disk.
+func (db *DB) writeVolatile(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
+	conn, err := db.writer.Conn(ctx)
+	if err != nil {
+		return storeError(what, err)
+	}
+	defer conn.Close()
+	ctx = context.WithoutCancel(ctx)
+	if _, err := conn.ExecContext(ctx, "pragma synchronous = normal"); err != nil {
+		return storeError(what, err)
+	}
+	written := transact(ctx, conn, do)
+	if _, err := conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
+		// No other write may use the connection as it is.
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	return storeError(what, written)
+}
+
+// transact runs a transaction to its end.
+func transact(ctx context.Context, conn *sql.Conn, do func(ctx context.Context, tx *sql.Tx) error) error {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := do(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// querier is what reads of one row have in common, inside a transaction and
+// outside.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// millis gives a time as it is stored.
+func millis(t time.Time) int64 { return t.UnixMilli() }
+
+// timeOf gives a stored time; null is the zero time.
+func timeOf(stored sql.NullInt64) time.Time {
+	if !stored.Valid {
+		return time.Time{}
+	}
+	return time.UnixMilli(stored.Int64).UTC()
+}

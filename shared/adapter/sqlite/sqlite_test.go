@@ -1,0 +1,54 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/credential/credentialtest"
+	"cutroom/shared/domain/job/jobtest"
+	"cutroom/shared/service/worker/workertest"
+)
+
+// open opens a database of its own for the test.
+func open(t *testing.T) *sqlite.DB {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "cutroom.db"))
+}
+
+// openAt opens a file until the end of the test.
+func openAt(t *testing.T, path string) *sqlite.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return db
+}
+
+func TestJobs(t *testing.T) {
+	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
+		jobs := open(t).Jobs()
+		return jobtest.Harness{Store: jobs, Runs: jobs, Archive: jobs}
+	})
+}
+
+func TestQueue(t *testing.T) {
+	workertest.Run(t, func(t *testing.T) workertest.Harness {
+		db := open(t)
+		return workertest.Harness{Queue: db.Queue(), Store: db.Jobs(), Runs: db.Jobs(), Fair: true}
+	})
+}
+
+func TestKeys(t *testing.T) {
+	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
+		keys := open(t).Keys()
+		return credentialtest.Harness{Store: keys, Archive: keys}
+	})
+}

@@ -1,0 +1,56 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"cutroom/shared/domain/job"
+)
+
+// OpenJobs are the jobs of a lane that are pending, or processing.
+type OpenJobs struct {
+	Lane   job.Lane
+	Status job.Status
+	Count  int
+	// Oldest is when the first of them was created.
+	Oldest time.Time
+}
+
+// Open counts the jobs that have not ended, for who watches. It takes longer the
+// more there are, not the more there were.
+func (s *Jobs) Open(ctx context.Context) ([]OpenJobs, error) {
+	rows, err := s.db.reader.QueryContext(ctx,
+		"select lane, status, count(*), min(created_at) from job where completed_at is null group by lane, status")
+	if err != nil {
+		return nil, storeError("count open jobs", err)
+	}
+	defer rows.Close()
+	var all []OpenJobs
+	for rows.Next() {
+		var (
+			open   OpenJobs
+			oldest int64
+		)
+		if err := rows.Scan(&open.Lane, &open.Status, &open.Count, &oldest); err != nil {
+			return nil, storeError("count open jobs", err)
+		}
+		open.Oldest = time.UnixMilli(oldest)
+		all = append(all, open)
+	}
+	return all, storeError("count open jobs", rows.Err())
+}
+
+// StoredBytes gives what the files of all accounts hold, of which there are fewer
+// than of files.
+func (f *Files) StoredBytes(ctx context.Context) (bytes int64, err error) {
+	err = f.db.reader.QueryRowContext(ctx, "select coalesce(sum(bytes), 0) from storage").Scan(&bytes)
+	return bytes, storeError("sum up the stored bytes", err)
+}
+
+// Open counts the sessions of all accounts that are open.
+func (s *Sessions) Open(ctx context.Context) (count int, err error) {
+	boot, _, stale := s.moment()
+	err = s.db.reader.QueryRowContext(ctx,
+		"select count(*) from session_slot join session_lease using (epoch) where not "+staleLease, boot, stale).Scan(&count)
+	return count, storeError("count sessions", err)
+}

@@ -1,0 +1,106 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+)
+
+var (
+	_ credential.TokenStore   = (*Keys)(nil)
+	_ credential.TokenArchive = (*Keys)(nil)
+)
+
+const tokenByHash = `select scope, metadata, client_token.created_at, expires_at,
+		api_key.hash, id, account, tier, label, admin, api_key.created_at, revoked_at
+	from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`
+
+// CreateToken keeps a new token. Tokens that are created at the same time share
+// a transaction, as minting is the most frequent write.
+func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
+	return k.db.tokens.write(ctx, k.db, "create tokens", token, insertTokens)
+}
+
+func insertTokens(ctx context.Context, tx *sql.Tx, tokens []credential.Token) error {
+	insert, err := tx.PrepareContext(ctx, `insert into client_token
+		(hash, key_hash, scope, metadata, created_at, expires_at) values (?, ?, ?, ?, ?, ?)`)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for _, token := range tokens {
+		scope, err := encode(token.Scope)
+		if err != nil {
+			return err
+		}
+		if _, err := insert.ExecContext(ctx, token.Hash[:], token.Key.Hash[:], scope, string(token.Metadata),
+			millis(token.CreatedAt), millis(token.ExpiresAt)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FindToken gives the token with the hash and its key as it is now.
+//
+// Errors: fault.NotFound.
+func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
+	var (
+		token                credential.Token
+		scope, metadata      string
+		createdAt, expiresAt int64
+	)
+	key, err := scanKey(prefixed{k.db.lookup.QueryRowContext(ctx, tokenByHash, hash[:]), []any{&scope, &metadata, &createdAt, &expiresAt}})
+	if err != nil {
+		if fault.Is(err, fault.NotFound) {
+			return credential.Token{}, fault.New(fault.NotFound, "Token not found.")
+		}
+		return credential.Token{}, storeError("find a token", err)
+	}
+	if err := json.Unmarshal([]byte(scope), &token.Scope); err != nil {
+		return credential.Token{}, storeError("find a token", errors.Join(errors.New("its scope cannot be read"), err))
+	}
+	if metadata != "" {
+		token.Metadata = json.RawMessage(metadata)
+	}
+	token.Hash, token.Key = hash, key
+	token.CreatedAt, token.ExpiresAt = time.UnixMilli(createdAt).UTC(), time.UnixMilli(expiresAt).UTC()
+	return token, nil
+}
+
+// deleteBatch is how many tokens one transaction deletes, so that a sweep of
+// very many keeps no other writer waiting.
+const deleteBatch = 500
+
+// DeleteTokens removes tokens that expired before the time.
+func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
+	for {
+		var deleted int64
+		err := k.db.write(ctx, "delete tokens", func(ctx context.Context, tx *sql.Tx) error {
+			done, err := tx.ExecContext(ctx, `delete from client_token where hash in
+				(select hash from client_token where expires_at < ? order by expires_at limit ?)`, millis(before), deleteBatch)
+			if err != nil {
+				return err
+			}
+			deleted, err = done.RowsAffected()
+			return err
+		})
+		if err != nil || deleted < deleteBatch {
+			return err
+		}
+	}
+}
+
+// prefixed scans the first columns of a row for itself and the rest for its
+// caller.
+type prefixed struct {
+	row
+	first []any
+}
+
+func (p prefixed) Scan(into ...any) error { return p.row.Scan(append(p.first, into...)...) }

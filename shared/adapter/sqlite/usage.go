@@ -1,0 +1,104 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"cutroom/shared/domain/usage"
+)
+
+// Usage is a usage.Store.
+type Usage struct{ db *DB }
+
+var _ usage.Store = (*Usage)(nil)
+
+// Usage gives what accounts have used.
+func (db *DB) Usage() *Usage { return &Usage{db} }
+
+const (
+	// recordAge is for how long a record is known, so that it can be added again
+	// without counting twice.
+	recordAge = 15 * time.Minute
+	// sweptRecords is how many old records one call forgets beyond as many as it
+	// adds, so that their number falls back after a burst.
+	sweptRecords = 100
+)
+
+// Add adds records in one transaction: after an error none of them was added.
+func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	return u.db.write(ctx, "add usage", func(ctx context.Context, tx *sql.Tx) error {
+		now := u.db.now()
+		if err := addUsage(ctx, tx, records, now); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `delete from usage_record where id in
+			(select id from usage_record where added_at < ? order by added_at limit ?)`,
+			millis(now.Add(-recordAge)), len(records)+sweptRecords)
+		return err
+	})
+}
+
+func addUsage(ctx context.Context, tx *sql.Tx, records []usage.Record, now time.Time) error {
+	know, err := tx.PrepareContext(ctx, "insert into usage_record (id, added_at) values (?, ?) on conflict do nothing")
+	if err != nil {
+		return err
+	}
+	defer know.Close()
+	add, err := tx.PrepareContext(ctx, `insert into usage (account, day, model, key,
+			requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		on conflict (account, day, model, key) do update set
+			requests = requests + excluded.requests,
+			prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+			cached_tokens = cached_tokens + excluded.cached_tokens,
+			completion_tokens = completion_tokens + excluded.completion_tokens,
+			reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+			estimated = estimated + excluded.estimated,
+			session_seconds = session_seconds + excluded.session_seconds`)
+	if err != nil {
+		return err
+	}
+	defer add.Close()
+	for _, r := range records {
+		known, err := know.ExecContext(ctx, r.ID, millis(now))
+		if err != nil {
+			return err
+		}
+		if n, err := known.RowsAffected(); err != nil {
+			return err
+		} else if n == 0 {
+			continue
+		}
+		if _, err := add.ExecContext(ctx, r.Account, r.Day, r.Model, r.Key, r.Requests, r.PromptTokens, r.CachedTokens,
+			r.CompletionTokens, r.ReasoningTokens, r.Estimated, r.SessionSeconds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Totals gives an account's use of the days, the first and the last included,
+// in the order of day and model.
+func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
+	rows, err := u.db.reader.QueryContext(ctx, `select day, model, sum(requests), sum(prompt_tokens), sum(cached_tokens),
+			sum(completion_tokens), sum(reasoning_tokens), sum(estimated), sum(session_seconds)
+		from usage where account = ? and day between ? and ? group by day, model order by day, model`, account, first, last)
+	if err != nil {
+		return nil, storeError("read usage", err)
+	}
+	defer rows.Close()
+	var totals []usage.Total
+	for rows.Next() {
+		var t usage.Total
+		if err := rows.Scan(&t.Day, &t.Model, &t.Requests, &t.PromptTokens, &t.CachedTokens,
+			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds); err != nil {
+			return nil, storeError("read usage", err)
+		}
+		totals = append(totals, t)
+	}
+	return totals, storeError("read usage", rows.Err())
+}

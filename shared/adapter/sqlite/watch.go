@@ -1,0 +1,64 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+
+	"cutroom/shared/domain/job"
+)
+
+var _ job.Watcher = (*Jobs)(nil)
+
+// watches wake those who wait for a change of a job.
+type watches struct {
+	mu    sync.Mutex
+	byJob map[string]map[chan struct{}]bool
+}
+
+// Watch gives a channel that gets a value after each change of the job that this
+// process makes, until stop is called.
+func (s *Jobs) Watch(id string) (changed <-chan struct{}, stop func()) {
+	w := &s.db.watches
+	// One value waits for a watcher who is busy: it stands for all that came
+	// meanwhile.
+	watch := make(chan struct{}, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byJob == nil {
+		w.byJob = map[string]map[chan struct{}]bool{}
+	}
+	if w.byJob[id] == nil {
+		w.byJob[id] = map[chan struct{}]bool{}
+	}
+	w.byJob[id][watch] = true
+	return watch, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.byJob[id], watch)
+		if len(w.byJob[id]) == 0 {
+			delete(w.byJob, id)
+		}
+	}
+}
+
+// changed wakes the watchers of a job.
+func (w *watches) changed(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for watch := range w.byJob[id] {
+		select {
+		case watch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// change runs a transaction that changes a job, and tells those who watch it.
+func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.Context, tx *sql.Tx) error) error {
+	err := s.db.write(ctx, what, do)
+	if err == nil {
+		s.db.watches.changed(id)
+	}
+	return err
+}

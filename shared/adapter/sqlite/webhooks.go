@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/webhook"
+)
+
+// Webhooks is a webhook.Store and a webhook.Queue.
+//
+// A job with a webhook has its row from the transaction that ends it, so that no
+// crash comes between the end and the message about it.
+type Webhooks struct{ db *DB }
+
+var (
+	_ webhook.Store = (*Webhooks)(nil)
+	_ webhook.Queue = (*Webhooks)(nil)
+)
+
+// Webhooks gives the records of webhooks.
+func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
+
+// queueWebhook makes the first attempt due for a job that ends, where anybody is
+// to be told.
+func queueWebhook(ctx context.Context, tx *sql.Tx, j job.Job) error {
+	if j.Webhook == "" {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "insert into webhook (job, account, due) values (?, ?, ?)", j.ID, j.Account, millis(j.CompletedAt))
+	return err
+}
+
+const (
+	attemptsOfJob = "select number, at, duration, status, error, next from webhook_attempt where job = ? order by number"
+
+	// Among the accounts each has its turn: all first ones go before all second ones.
+	dueWebhooks = `select job, account, made + 1, due from (
+			select job, account, due, row_number() over (partition by account order by due, job) as turn,
+				(select count(*) from webhook_attempt where webhook_attempt.job = webhook.job) as made
+			from webhook where due <= ?1)
+		where turn <= ?2 order by turn, due, job limit ?3`
+)
+
+// Attempts gives the attempts of a job.
+func (s *Webhooks) Attempts(ctx context.Context, jobID string) ([]webhook.Attempt, error) {
+	rows, err := s.db.reader.QueryContext(ctx, attemptsOfJob, jobID)
+	if err != nil {
+		return nil, storeError("read the attempts of a webhook", err)
+	}
+	defer rows.Close()
+	var attempts []webhook.Attempt
+	for rows.Next() {
+		a, err := scanAttempt(rows)
+		if err != nil {
+			return nil, storeError("read the attempts of a webhook", err)
+		}
+		attempts = append(attempts, a)
+	}
+	return attempts, storeError("read the attempts of a webhook", rows.Err())
+}
+
+func scanAttempt(r row) (webhook.Attempt, error) {
+	var (
+		a            webhook.Attempt
+		at, duration int64
+		next         sql.NullInt64
+	)
+	err := r.Scan(&a.Number, &at, &duration, &a.Status, &a.Error, &next)
+	a.At, a.Duration, a.Next = time.UnixMilli(at).UTC(), time.Duration(duration)*time.Millisecond, timeOf(next)
+	return a, err
+}
+
+// Record adds an attempt, and makes the next one due.
+//
+// Errors: fault.NotFound when the job has no webhook, or is no more;
+// fault.Conflict when the number is not the next; fault.StorageFull.
+func (s *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) error {
+	next := sql.NullInt64{Int64: millis(a.Next), Valid: !a.Next.IsZero()}
+	return s.db.write(ctx, "record an attempt at a webhook", func(ctx context.Context, tx *sql.Tx) error {
+		var made int
+		err := tx.QueryRowContext(ctx, `select (select count(*) from webhook_attempt where job = webhook.job)
+			from webhook where job = ?`, j.ID).Scan(&made)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return fault.New(fault.NotFound, "The job has no webhook.")
+		case err != nil:
+			return err
+		case made >= a.Number:
+			return recordedBefore(ctx, tx, j.ID, a)
+		case made != a.Number-1:
+			return errOtherAttempt
+		}
+		if _, err := tx.ExecContext(ctx, `insert into webhook_attempt (job, number, at, duration, status, error, next)
+			values (?, ?, ?, ?, ?, ?, ?)`, j.ID, a.Number, millis(a.At), a.Duration.Milliseconds(), a.Status, a.Error, next); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "update webhook set due = ? where job = ?", next, j.ID)
+		return err
+	})
+}
+
+// errOtherAttempt is the answer to the record of an attempt that is not the next.
+var errOtherAttempt = fault.New(fault.Conflict, "The attempt is not the next one.")
+
+// recordedBefore tells a repeated record from one of another attempt with the
+// number.
+func recordedBefore(ctx context.Context, tx *sql.Tx, jobID string, a webhook.Attempt) error {
+	var at int64
+	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where job = ? and number = ?", jobID, a.Number).Scan(&at)
+	if err == nil && at != millis(a.At) {
+		return errOtherAttempt
+	}
+	return err
+}
+
+// Due gives turns that are due.
+func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]webhook.Turn, error) {
+	rows, err := s.db.reader.QueryContext(ctx, dueWebhooks, millis(now), ofAccount, limit)
+	if err != nil {
+		return nil, storeError("find webhooks that are due", err)
+	}
+	defer rows.Close()
+	var turns []webhook.Turn
+	for rows.Next() {
+		var (
+			turn webhook.Turn
+			due  int64
+		)
+		if err := rows.Scan(&turn.Job, &turn.Account, &turn.Number, &due); err != nil {
+			return nil, storeError("find webhooks that are due", err)
+		}
+		turn.At = time.UnixMilli(due).UTC()
+		turns = append(turns, turn)
+	}
+	return turns, storeError("find webhooks that are due", rows.Err())
+}

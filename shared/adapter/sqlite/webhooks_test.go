@@ -1,0 +1,14 @@
+package sqlite_test
+
+import (
+	"testing"
+
+	"cutroom/shared/domain/webhook/webhooktest"
+)
+
+func TestWebhooks(t *testing.T) {
+	webhooktest.Run(t, func(t *testing.T) webhooktest.Harness {
+		db := open(t)
+		return webhooktest.Harness{Store: db.Webhooks(), Jobs: db.Jobs(), Queue: db.Webhooks(), Archive: db.Jobs()}
+	})
+}

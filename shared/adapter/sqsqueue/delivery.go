@@ -1,0 +1,187 @@
+package sqsqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/awsclient"
+	"cutroom/shared/service/worker"
+)
+
+// delivery is a leased message.
+//
+// A report looks at the record before it takes the token, as the token is taken
+// once: a run that has lost the job must leave it to the one that has it. When
+// the token is taken all the same (another run may have started in between, and
+// the execution have failed on that run's condition), the report writes to the
+// record itself, on the same conditions.
+type delivery struct {
+	Message
+	queue *Queue
+	url   string
+	// receipt is of this receive: SQS knows a later one by another.
+	receipt string
+	body    string
+}
+
+var _ worker.Delivery = (*delivery)(nil)
+
+// JobID names the job.
+func (d *delivery) JobID() string { return d.Job }
+
+// Extend makes the lease last for the time from now, rounded up to seconds.
+//
+// Errors: fault.Conflict when the message is settled, or no longer leased by
+// this receive.
+func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
+	return d.setVisibility(ctx, "extend a lease", lease)
+}
+
+// Return hands the job back for another worker, after the delay. One that
+// another worker has received since is left to that one.
+func (d *delivery) Return(ctx context.Context, delay time.Duration) error {
+	err := d.setVisibility(ctx, "return a message", delay)
+	if fault.Is(err, fault.Conflict) {
+		return nil
+	}
+	return err
+}
+
+func (d *delivery) setVisibility(ctx context.Context, what string, visibleIn time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	_, err := d.queue.client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+		QueueUrl: &d.url, ReceiptHandle: &d.receipt, VisibilityTimeout: wholeSeconds(visibleIn),
+	})
+	if isStale(err) {
+		return fault.Wrap(err, fault.Conflict, "The lease is another worker's.")
+	}
+	if err != nil {
+		return fmt.Errorf("sqs: %s: %w", what, err)
+	}
+	return nil
+}
+
+// Complete reports the result of the run and settles.
+//
+// Errors: fault.Conflict when the run is no longer the job's own, or the job has
+// ended or is past its deadline.
+func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result) error {
+	j, err := d.own(ctx, nonce)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return fault.Wrap(err, fault.Conflict, "The job is unknown.")
+	case err != nil:
+		return err
+	case j.Status == job.Completed:
+		d.settle(ctx)
+		return nil
+	case j.Status.Terminal():
+		return d.settleEnded(ctx)
+	case !d.queue.Now().Before(j.Deadline):
+		return job.ErrOverdue
+	}
+	err = d.queue.Tasks.Succeed(ctx, d.Token, nonce, result)
+	if fault.Is(err, fault.Conflict) {
+		err = d.queue.Jobs.Complete(ctx, d.Job, nonce, result, d.queue.Now())
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.queue.Jobs.RecordRunTime(ctx, j.Lane, j.ID, d.queue.Now().Sub(j.StartedAt)); err != nil {
+		// The mean is made of many.
+		d.queue.Logger.Warn("record a run time", "job", d.Job, "error", err)
+	}
+	d.settle(ctx)
+	return nil
+}
+
+// Fail reports a failure and settles.
+//
+// Errors: fault.NotFound; fault.Conflict when the run is no longer the job's own,
+// or the job has ended.
+func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) error {
+	j, err := d.own(ctx, nonce)
+	switch {
+	case err != nil:
+		return err
+	case j.Status == job.Failed && j.Nonce == nonce && *j.Failure == failure:
+		d.settle(ctx)
+		return nil
+	case j.Status.Terminal():
+		return d.settleEnded(ctx)
+	}
+	err = d.queue.Tasks.Fail(ctx, d.Token, nonce, failure)
+	if fault.Is(err, fault.Conflict) {
+		err = d.queue.Jobs.Fail(ctx, d.Job, nonce, failure, d.queue.Now())
+	}
+	if err != nil {
+		return err
+	}
+	d.settle(ctx)
+	return nil
+}
+
+// own gives the job, which has ended or whose run in progress is the nonce's;
+// for a report on the whole job, which has no nonce, any run is.
+//
+// Errors: fault.NotFound when there is no record, with the message dropped;
+// fault.Conflict when another run has the job.
+func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
+	j, err := d.queue.Jobs.Get(ctx, d.Job)
+	if fault.Is(err, fault.NotFound) {
+		d.settle(ctx)
+		return job.Job{}, err
+	}
+	if err != nil {
+		return job.Job{}, err
+	}
+	if !j.Status.Terminal() && nonce != "" && j.Nonce != nonce {
+		return job.Job{}, fault.New(fault.Conflict, "The run is no longer the job's own.")
+	}
+	return j, nil
+}
+
+// settleEnded drops the message of a job that has ended otherwise.
+func (d *delivery) settleEnded(ctx context.Context) error {
+	d.settle(ctx)
+	return fault.New(fault.Conflict, "The job has ended.")
+}
+
+// settle drops the message of a job that needs nothing more. Should that fail,
+// the message comes back when its lease ends, and is dropped then.
+func (d *delivery) settle(ctx context.Context) {
+	if err := d.Drop(ctx); err != nil {
+		d.queue.Logger.Warn("drop a message", "job", d.Job, "error", err)
+	}
+}
+
+// Drop settles a delivery whose job needs nothing more, from whoever holds it.
+func (d *delivery) Drop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	_, err := d.queue.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &d.url, ReceiptHandle: &d.receipt})
+	if err != nil && !isStale(err) {
+		return fmt.Errorf("sqs: drop a message: %w", err)
+	}
+	return nil
+}
+
+// isStale reports whether a receipt is of a lease that has ended.
+func isStale(err error) bool {
+	var (
+		notLeased *types.MessageNotInflight
+		invalid   *types.ReceiptHandleIsInvalid
+		code      interface{ ErrorCode() string }
+	)
+	// A receipt that has expired is answered by the code of any wrong value.
+	return errors.As(err, &notLeased) || errors.As(err, &invalid) ||
+		errors.As(err, &code) && code.ErrorCode() == "InvalidParameterValue"
+}

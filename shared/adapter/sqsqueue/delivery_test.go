@@ -1,0 +1,266 @@
+package sqsqueue_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/awstest"
+)
+
+var result = job.Result{Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 1, SHA256: "00"}
+
+// accept accepts a video job.
+func (h home) accept(t *testing.T, id string) job.Job {
+	t.Helper()
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	j := job.Job{
+		ID: id, Account: "acme", Key: "key_0123456789ab", Model: "gen-2.5", Lane: job.VideoLane,
+		Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
+	}
+	if err := h.jobs.Accept(t.Context(), j, 0); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// receive receives the next video job.
+func (h home) receive(t *testing.T, lease time.Duration) worker.Delivery {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	d, err := h.queue.Receive(ctx, job.VideoLane, lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// start starts a run of the job.
+func (h home) start(t *testing.T, id, nonce string) {
+	t.Helper()
+	if _, err := h.runs.Start(t.Context(), id, nonce, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopped waits until the job's execution has stopped, and gives its status.
+func (h home) stopped(t *testing.T, config aws.Config, id string) string {
+	t.Helper()
+	client := sfn.NewFromConfig(config)
+	arn := strings.Replace(h.machine, ":stateMachine:", ":execution:", 1) + ":" + id
+	for {
+		execution, err := client.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if execution.Status != "RUNNING" {
+			return string(execution.Status)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the execution goes on")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func TestReports(t *testing.T) {
+	t.Parallel()
+	cloud := awstest.Start(t)
+	config := cloud.Config()
+
+	t.Run("of a run that lost the job leave the token to the one that has it", func(t *testing.T) {
+		h := newHome(t, cloud)
+		j := h.accept(t, "job_1")
+		lost := h.receive(t, time.Second)
+		h.start(t, j.ID, "n1")
+		held := h.receive(t, time.Hour)
+		h.start(t, j.ID, "n2")
+		for what, err := range map[string]error{
+			"extend":   lost.Extend(t.Context(), time.Hour),
+			"complete": lost.Complete(t.Context(), "n1", result),
+			"fail":     lost.Fail(t.Context(), "n1", job.TimeoutFailure()),
+		} {
+			if !fault.Is(err, fault.Conflict) {
+				t.Errorf("%s: error %v, want a conflict", what, err)
+			}
+		}
+		if err := held.Complete(t.Context(), "n2", result); err != nil {
+			t.Fatal(err)
+		}
+		if status := h.stopped(t, config, j.ID); status != "SUCCEEDED" {
+			t.Errorf("the execution %s", status)
+		}
+	})
+
+	t.Run("end the job by themselves where its execution is gone", func(t *testing.T) {
+		for _, end := range []struct {
+			name   string
+			report func(d worker.Delivery) error
+			want   job.Status
+		}{
+			{"complete", func(d worker.Delivery) error { return d.Complete(t.Context(), "n1", result) }, job.Completed},
+			{"fail", func(d worker.Delivery) error { return d.Fail(t.Context(), "n1", job.TimeoutFailure()) }, job.Failed},
+		} {
+			h := newHome(t, cloud)
+			j := h.accept(t, "job_1")
+			token := h.token(t, config)
+			d := h.receive(t, time.Hour)
+			h.start(t, j.ID, "n1")
+			// A report of another run takes the token, and its write is refused.
+			if err := h.tasks.Fail(t.Context(), token, "another run", job.TimeoutFailure()); err != nil {
+				t.Fatal(err)
+			}
+			if status := h.stopped(t, config, j.ID); status != "FAILED" {
+				t.Fatalf("the execution %s", status)
+			}
+			if err := end.report(d); err != nil {
+				t.Fatalf("%s: %v", end.name, err)
+			}
+			if got := ended(t, t.Context(), h.runs, j.ID); got.Status != end.want {
+				t.Errorf("%s: the job is %s, want %s", end.name, got.Status, end.want)
+			}
+		}
+	})
+
+	t.Run("write what a run ends with, and when", func(t *testing.T) {
+		h := newHome(t, cloud)
+		failure := job.Failure{Code: job.InvalidInput, Message: "The clip is \"broken\", or {worse}: $.Cause é"}
+		j := h.accept(t, "job_1")
+		d := h.receive(t, time.Hour)
+		h.start(t, j.ID, "n1")
+		if err := d.Fail(t.Context(), "n1", failure); err != nil {
+			t.Fatal(err)
+		}
+		got := ended(t, t.Context(), h.runs, j.ID)
+		if *got.Failure != failure || got.Nonce != "n1" {
+			t.Errorf("the job failed by run %q with %+v, want %+v", got.Nonce, got.Failure, failure)
+		}
+		if got.CompletedAt.Before(got.StartedAt) || time.Since(got.CompletedAt) > time.Minute {
+			t.Errorf("the job began at %v and ended at %v", got.StartedAt, got.CompletedAt)
+		}
+	})
+
+	t.Run("leave the job to its deadline once that has come", func(t *testing.T) {
+		h := newHome(t, cloud)
+		j := h.accept(t, "job_1")
+		d := h.receive(t, time.Hour)
+		h.start(t, j.ID, "n1")
+		h.queue.Now = func() time.Time { return j.Deadline }
+		if err := d.Complete(t.Context(), "n1", result); !fault.Is(err, fault.Conflict) {
+			t.Errorf("complete: error %v, want a conflict", err)
+		}
+	})
+}
+
+// token gives the task token of the next video job, which comes back after a
+// second.
+func (h home) token(t *testing.T, config aws.Config) string {
+	t.Helper()
+	received, err := awssqs.NewFromConfig(config).ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{
+		QueueUrl: &h.video.URL, WaitTimeSeconds: 20, VisibilityTimeout: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(received.Messages) != 1 {
+		t.Fatal("there is no message")
+	}
+	message, err := sqsqueue.ReadMessage(*received.Messages[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message.Token
+}
+
+// A job that no worker takes in time fails as timed out, 15 s before its
+// deadline. The local AWS does not know TimeoutSecondsPath, so the definition
+// says two seconds instead.
+func TestExecutionTimesOut(t *testing.T) {
+	t.Parallel()
+	cloud := awstest.Start(t)
+	h := newHome(t, cloud, `"TimeoutSecondsPath": "$.timeout"`, `"TimeoutSeconds": 2`)
+	waiting := h.accept(t, "job_1")
+	failure := job.TimeoutFailure()
+	if got := ended(t, t.Context(), h.runs, waiting.ID); *got.Failure != failure {
+		t.Errorf("the job that waited failed with %+v", got.Failure)
+	}
+	if d := h.receive(t, time.Hour); d.JobID() == waiting.ID {
+		if _, err := h.runs.Start(t.Context(), waiting.ID, "n1", time.Now()); !fault.Is(err, fault.Conflict) {
+			t.Errorf("a run of it started: %v", err)
+		}
+	}
+}
+
+// What is no job's message goes to the dead-letter queue, and holds nobody up.
+func TestMessageOfNoJob(t *testing.T) {
+	t.Parallel()
+	cloud := awstest.Start(t)
+	h := newHome(t, cloud)
+	client := awssqs.NewFromConfig(cloud.Config())
+	bodies := []string{"no JSON", `{"job": "job_1"}`, `{"token": "a"}`}
+	for _, body := range bodies {
+		if _, err := client.SendMessage(t.Context(), &awssqs.SendMessageInput{QueueUrl: &h.video.URL, MessageBody: &body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := h.accept(t, "job_2")
+	if d := h.receive(t, time.Hour); d.JobID() != j.ID {
+		t.Fatalf("received %s", d.JobID())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if _, err := h.queue.Receive(ctx, job.VideoLane, time.Hour); err == nil {
+		t.Error("received what is no job's message")
+	}
+	dead := map[string]bool{}
+	for range bodies {
+		received, err := client.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{
+			QueueUrl: &h.video.DeadLetterURL, MaxNumberOfMessages: 10, VisibilityTimeout: 60, WaitTimeSeconds: 5,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, message := range received.Messages {
+			dead[*message.Body] = true
+		}
+	}
+	if len(dead) != len(bodies) {
+		t.Errorf("the dead-letter queue has %v", dead)
+	}
+}
+
+func TestLengths(t *testing.T) {
+	t.Parallel()
+	cloud := awstest.Start(t)
+	queue := cloud.MakeQueue(t, 10)
+	client := awssqs.NewFromConfig(cloud.Config())
+	for i := range 3 {
+		if _, err := client.SendMessage(t.Context(), &awssqs.SendMessageInput{
+			QueueUrl: &queue.URL, MessageBody: aws.String(fmt.Sprint(i)), DelaySeconds: int32(i / 2 * 900),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{QueueUrl: &queue.URL}); err != nil {
+		t.Fatal(err)
+	}
+	lengths := sqsqueue.NewLengths(cloud.Config(), map[job.Lane]string{job.VideoLane: queue.URL})
+	if n, err := lengths.Length(t.Context(), job.VideoLane); err != nil || n != 3 {
+		t.Errorf("with a message waiting, one leased and one delayed the length is %d (%v)", n, err)
+	}
+	if _, err := lengths.Length(t.Context(), job.ImageLane); err == nil {
+		t.Error("a lane without a queue has a length")
+	}
+}

@@ -1,0 +1,126 @@
+package sqsqueue_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/awstest"
+)
+
+// The state machine writes an end on the same conditions as everybody else: what
+// comes late, or from a run that lost the job, changes nothing.
+func TestExecutionWritesOnCondition(t *testing.T) {
+	t.Parallel()
+	cloud := awstest.Start(t)
+	failure := job.Failure{Code: job.EngineError, Message: "The engine failed."}
+	succeed := func(nonce string) func(ctx context.Context, h home, token string) error {
+		return func(ctx context.Context, h home, token string) error {
+			return h.tasks.Succeed(ctx, token, nonce, result)
+		}
+	}
+	fail := func(nonce string) func(ctx context.Context, h home, token string) error {
+		return func(ctx context.Context, h home, token string) error { return h.tasks.Fail(ctx, token, nonce, failure) }
+	}
+	for _, c := range []struct {
+		name   string
+		age    time.Duration // of the job when its run has started
+		ended  bool          // by somebody else before the report
+		report func(ctx context.Context, h home, token string) error
+		status job.Status
+		writes bool
+	}{
+		{"a run completes its job", 0, false, succeed("n1"), job.Completed, true},
+		{"a run fails its job", 0, false, fail("n1"), job.Failed, true},
+		{"a job is failed whatever the run", 0, false, fail(""), job.Failed, true},
+		{"a run fails its job past the deadline", job.MaxAge, false, fail("n1"), job.Failed, true},
+		{"a run completes its job past the deadline", job.MaxAge, false, succeed("n1"), job.Processing, false},
+		{"another run completes the job", 0, false, succeed("n2"), job.Processing, false},
+		{"another run fails the job", 0, false, fail("n2"), job.Processing, false},
+		{"a run completes a job that has ended", 0, true, succeed("n1"), job.Failed, false},
+		{"a run fails a job that has ended", 0, true, fail("n1"), job.Failed, false},
+		{"a job that has ended is failed whatever the run", 0, true, fail(""), job.Failed, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, cloud)
+			created := time.Now().Add(-c.age).UTC().Truncate(time.Millisecond)
+			if err := h.jobs.Accept(t.Context(), job.Job{
+				ID: "job_1", Account: "acme", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+				CreatedAt: created, Deadline: created.Add(job.MaxAge),
+			}, 0); err != nil {
+				t.Fatal(err)
+			}
+			token := h.token(t, cloud.Config())
+			if _, err := h.runs.Start(t.Context(), "job_1", "n1", created); err != nil {
+				t.Fatal(err)
+			}
+			if c.ended {
+				if err := h.runs.Fail(t.Context(), "job_1", "", job.WorkerLostFailure(), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before, err := h.runs.Get(t.Context(), "job_1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A conflict is a report that was taken, whose answer was lost on the
+			// way: what it did is looked at below.
+			if err := c.report(t.Context(), h, token); err != nil && !fault.Is(err, fault.Conflict) {
+				t.Fatal(err)
+			}
+			status := h.stopped(t, cloud.Config(), "job_1")
+			after, err := h.runs.Get(t.Context(), "job_1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after.Status != c.status {
+				t.Errorf("the job is %s, want %s", after.Status, c.status)
+			}
+			if wrote := after.CompletedAt != before.CompletedAt; wrote != c.writes || (status == "SUCCEEDED") != c.writes {
+				t.Errorf("the execution %s, and it wrote: %v, want %v", status, wrote, c.writes)
+			}
+			if err := c.report(t.Context(), h, token); !fault.Is(err, fault.Conflict) {
+				t.Errorf("the token was taken twice: %v", err)
+			}
+			if states := h.statesOf(t, cloud); states != 2 {
+				t.Errorf("the execution passed %d states, want 2", states)
+			}
+		})
+	}
+}
+
+// statesOf counts the states that the execution of the job "job_1" has passed.
+func (h home) statesOf(t *testing.T, cloud *awstest.Cloud) int {
+	t.Helper()
+	arn := strings.Replace(h.machine, ":stateMachine:", ":execution:", 1) + ":job_1"
+	history, err := sfn.NewFromConfig(cloud.Config()).GetExecutionHistory(t.Context(), &sfn.GetExecutionHistoryInput{ExecutionArn: &arn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := 0
+	for _, event := range history.Events {
+		if strings.HasSuffix(string(event.Type), "StateEntered") {
+			states++
+		}
+	}
+	return states
+}
+
+// A queue that is not there refuses at once, and does not wait for a job.
+func TestLaneWithoutQueue(t *testing.T) {
+	queue := sqsqueue.New(sqsqueue.Config{AWS: awstest.ConfigFor("http://127.0.0.1:9"), URLs: map[job.Lane]string{}})
+	defer queue.Close()
+	if _, err := queue.Receive(t.Context(), job.VideoLane, time.Minute); err == nil {
+		t.Error("received from a lane that has no queue")
+	}
+	if _, err := queue.Receive(t.Context(), job.VideoLane, 0); err == nil {
+		t.Error("received with no lease")
+	}
+}

@@ -1,0 +1,228 @@
+// Package sqsqueue hands out jobs from SQS queues, one for each lane, to workers. A
+// message is leased by its visibility timeout and carries the task token by which
+// the worker reports to the job's execution, which then writes the job's end.
+//
+// The queues are standard ones with the account as message group, between which
+// SQS is fair. They may deliver a message twice; the runs of the job's record
+// then tell who has the job.
+package sqsqueue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/awsclient"
+	"cutroom/shared/service/worker"
+)
+
+// Jobs are the records of jobs as a delivery needs them.
+type Jobs interface {
+	// Get gives the job.
+	//
+	// Errors: fault.NotFound.
+	Get(ctx context.Context, id string) (job.Job, error)
+	// Complete and Fail are those of job.Runs, for a report that no execution
+	// takes any more.
+	Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error
+	Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error
+	// RecordRunTime records how long a completed job took.
+	RecordRunTime(ctx context.Context, lane job.Lane, id string, took time.Duration) error
+}
+
+// Tasks reports to the executions of jobs.
+type Tasks interface {
+	// Succeed reports the result of a run.
+	//
+	// Errors: fault.Conflict when the execution has gone on.
+	Succeed(ctx context.Context, token, nonce string, result job.Result) error
+	// Fail reports a failure of the run, or of the job when the nonce is empty.
+	//
+	// Errors: as Succeed.
+	Fail(ctx context.Context, token, nonce string, failure job.Failure) error
+}
+
+// Config is what a [Queue] is made of.
+type Config struct {
+	AWS aws.Config
+	// URLs are those of the lanes' queues.
+	URLs  map[job.Lane]string
+	Jobs  Jobs
+	Tasks Tasks
+	// PollTime is how long SQS waits for a message before it answers that there
+	// is none, in whole seconds up to 20; 0 takes DefaultPollTime. Close waits
+	// for as long.
+	PollTime time.Duration
+	// Now is the clock.
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Queue is a worker.Queue. Whoever makes one closes it.
+type Queue struct {
+	Config
+	client *sqs.Client
+	polls  sync.WaitGroup
+}
+
+var _ worker.Queue = (*Queue)(nil)
+
+// DefaultPollTime lets an idle slot of a worker ask six times a minute.
+const DefaultPollTime = 10 * time.Second
+
+// New makes a queue.
+func New(c Config) *Queue {
+	c.PollTime = cmp.Or(c.PollTime, DefaultPollTime)
+	return &Queue{Config: c, client: newClient(c.AWS, c.PollTime)}
+}
+
+func newClient(config aws.Config, wait time.Duration) *sqs.Client {
+	return sqs.NewFromConfig(config, func(o *sqs.Options) {
+		o.Retryer = awsclient.Retryer()
+		o.HTTPClient = awsclient.HTTPClient(wait)
+	})
+}
+
+// Close waits until no call is under way any more that could still lease a
+// message: at most PollTime, and a moment.
+func (q *Queue) Close() { q.polls.Wait() }
+
+// Receive waits for a job of the lane and leases it for the time, rounded up to
+// seconds.
+//
+// Errors: the context's when it ends first.
+func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
+	url, ok := q.URLs[lane]
+	if !ok {
+		return nil, fmt.Errorf("sqs: receive: no queue for the lane %q", lane)
+	}
+	if lease <= 0 {
+		return nil, fmt.Errorf("sqs: receive: a lease of %v", lease)
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		d, err := q.poll(ctx, url, lease)
+		switch {
+		case ctx.Err() != nil && d == nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, fmt.Errorf("sqs: receive: %w", err)
+		case d == nil:
+			continue
+		}
+		if d.Message, err = ReadMessage(d.body); err != nil {
+			// It goes back at once, and so soon to the dead-letter queue, where
+			// a person finds it.
+			q.Logger.Error("receive a message that is none of a job", "queue", url, "error", err)
+			if err := d.Return(ctx, 0); err != nil {
+				q.Logger.Error("return a message", "queue", url, "error", err)
+			}
+			continue
+		}
+		return d, nil
+	}
+}
+
+// poll asks once for a message; nil when none came.
+//
+// The call goes on when the context ends, and what it still brings is handed
+// back: SQS may lease a message to a caller that has hung up, and nobody else
+// would see it for the whole lease.
+func (q *Queue) poll(ctx context.Context, url string, lease time.Duration) (*delivery, error) {
+	type answer struct {
+		delivery *delivery
+		err      error
+	}
+	wait := q.PollTime
+	if end, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(end))
+	}
+	answers := make(chan answer, 1)
+	q.polls.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.PollTime+awsclient.CallTime)
+		defer cancel()
+		d, err := q.receive(ctx, url, lease, wait)
+		answers <- answer{d, err}
+	})
+	select {
+	case a := <-answers:
+		return a.delivery, a.err
+	case <-ctx.Done():
+	}
+	q.polls.Go(func() {
+		late := <-answers
+		if late.delivery == nil {
+			return
+		}
+		if err := late.delivery.Return(context.WithoutCancel(ctx), 0); err != nil {
+			q.Logger.Error("return a message", "queue", url, "error", err)
+		}
+	})
+	return nil, ctx.Err()
+}
+
+func (q *Queue) receive(ctx context.Context, url string, lease, wait time.Duration) (*delivery, error) {
+	received, err := q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl: &url, MaxNumberOfMessages: 1, VisibilityTimeout: wholeSeconds(lease),
+		WaitTimeSeconds: wholeSeconds(wait),
+	})
+	if err != nil || len(received.Messages) == 0 {
+		return nil, err
+	}
+	message := received.Messages[0]
+	return &delivery{queue: q, url: url, receipt: aws.ToString(message.ReceiptHandle), body: aws.ToString(message.Body)}, nil
+}
+
+// wholeSeconds rounds up: SQS counts in seconds, and no lease ends early.
+func wholeSeconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
+
+// Lengths tells how long queues are.
+type Lengths struct {
+	client *sqs.Client
+	urls   map[job.Lane]string
+}
+
+// NewLengths makes lengths of the lanes' queues, by their URLs.
+func NewLengths(config aws.Config, urls map[job.Lane]string) *Lengths {
+	return &Lengths{newClient(config, 0), urls}
+}
+
+// Length is about how many messages of a lane wait or are leased, as SQS counts
+// them: it may lag by up to a minute.
+func (l *Lengths) Length(ctx context.Context, lane job.Lane) (int, error) {
+	url, ok := l.urls[lane]
+	if !ok {
+		return 0, fmt.Errorf("sqs: no queue for the lane %q", lane)
+	}
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	names := []types.QueueAttributeName{
+		types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+	}
+	found, err := l.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
+	if err != nil {
+		return 0, fmt.Errorf("sqs: read the length of a queue: %w", err)
+	}
+	length := 0
+	for _, name := range names {
+		n, err := strconv.Atoi(found.Attributes[string(name)])
+		if err != nil {
+			return 0, fmt.Errorf("sqs: read the length of a queue: %w", err)
+		}
+		length += n
+	}
+	return length, nil
+}

@@ -1,0 +1,116 @@
+package stepfn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/awsclient"
+)
+
+// timeToEnd is how long before a job's deadline its dispatch times out, so that
+// the timeout is written in time.
+const timeToEnd = 15 * time.Second
+
+// Machine starts an execution for each job, and stops those of jobs that were
+// ended from outside.
+type Machine struct {
+	client *sfn.Client
+	arn    string
+	queues map[job.Lane]string
+}
+
+// NewMachine makes a machine from the ARN of the state machine and the URLs of
+// the lanes' queues.
+func NewMachine(config aws.Config, arn string, queues map[job.Lane]string) *Machine {
+	return &Machine{newClient(config), arn, queues}
+}
+
+func newClient(config aws.Config) *sfn.Client {
+	return sfn.NewFromConfig(config, func(o *sfn.Options) {
+		o.Retryer = awsclient.Retryer()
+		o.HTTPClient = awsclient.HTTPClient(0)
+	})
+}
+
+// Dispatch starts the execution of a job. It is named after the job and its
+// input follows from the job alone, so that a start that is repeated is known as
+// the same; one whose execution exists, or has ended, has succeeded.
+//
+// Errors: a fault when the execution was definitely not started, fault.Limited
+// among them; after any other error it may have been.
+func (m *Machine) Dispatch(ctx context.Context, j job.Job) error {
+	queue, ok := m.queues[j.Lane]
+	if !ok {
+		return fault.New(fault.Internal, "There is no queue for the lane %q.", j.Lane)
+	}
+	body, err := json.Marshal(input{
+		Job: j.ID, Account: j.Account, Queue: queue,
+		Timeout: int((j.Deadline.Sub(j.CreatedAt) - timeToEnd) / time.Second),
+	})
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "The job cannot be handed over.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	_, err = m.client.StartExecution(ctx, &sfn.StartExecutionInput{
+		StateMachineArn: &m.arn, Name: &j.ID, Input: aws.String(string(body)), TraceHeader: traceHeader(ctx),
+	})
+	var exists *types.ExecutionAlreadyExists
+	switch {
+	case err == nil, errors.As(err, &exists):
+		return nil
+	case isThrottled(err):
+		busy := fault.Wrap(err, fault.Limited, "Too many jobs arrive at once. Try again.")
+		busy.RetryAfter = time.Second
+		return busy
+	case isRefused(err):
+		return fault.Wrap(err, fault.Internal, "The job cannot be handed over.")
+	}
+	return fmt.Errorf("stepfn: start the execution of job %s: %w", j.ID, err)
+}
+
+// Stop stops the execution of a job that has ended, so that it does not wait for
+// its timeout. One that is not there, or has ended, needs nothing.
+func (m *Machine) Stop(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	execution := strings.Replace(m.arn, ":stateMachine:", ":execution:", 1) + ":" + id
+	_, err := m.client.StopExecution(ctx, &sfn.StopExecutionInput{
+		ExecutionArn: &execution, Error: aws.String(string(job.Cancelled)),
+	})
+	var (
+		unknown *types.ExecutionDoesNotExist
+		// The local AWS answers so about an execution that does not run.
+		ended *types.ValidationException
+	)
+	if err == nil || errors.As(err, &unknown) || errors.As(err, &ended) {
+		return nil
+	}
+	return fmt.Errorf("stepfn: stop the execution of job %s: %w", id, err)
+}
+
+// isThrottled reports whether a call was refused for coming too fast.
+func isThrottled(err error) bool {
+	var many *types.ExecutionLimitExceeded
+	var response *awshttp.ResponseError
+	return errors.As(err, &many) || awsclient.IsThrottle(err) ||
+		errors.As(err, &response) && response.HTTPStatusCode() == http.StatusTooManyRequests
+}
+
+// isRefused reports whether a call was answered by an error of the caller.
+func isRefused(err error) bool {
+	var response *awshttp.ResponseError
+	return errors.As(err, &response) && response.HTTPStatusCode() >= 400 && response.HTTPStatusCode() < 500
+}

@@ -1,0 +1,181 @@
+package stepfn_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/awstest"
+)
+
+func newJob() job.Job {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	return job.Job{
+		ID: "job_1", Account: "acme", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+		CreatedAt: now, Deadline: now.Add(job.MaxAge),
+	}
+}
+
+// newMachine makes a state machine with a queue for videos alone.
+func newMachine(t *testing.T, cloud *awstest.Cloud) (arn string, queue awstest.Queue) {
+	t.Helper()
+	definition, err := stepfn.Definition(cloud.MakeTable(t, "jobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cloud.MakeStateMachine(t, definition), cloud.MakeQueue(t, 10)
+}
+
+func TestDispatch(t *testing.T) {
+	cloud := awstest.Start(t)
+	t.Run("sends the job to its lane's queue, in its account's turn", func(t *testing.T) {
+		arn, queue := newMachine(t, cloud)
+		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
+		if err := machine.Dispatch(t.Context(), newJob()); err != nil {
+			t.Fatal(err)
+		}
+		message := receive(t, cloud, queue)
+		if body := *message.Body; !strings.Contains(body, `"job_1"`) || !strings.Contains(body, `"token"`) {
+			t.Errorf("the message is %s", body)
+		}
+		if group := message.Attributes["MessageGroupId"]; group != "acme" {
+			t.Errorf("the message is in the group %q", group)
+		}
+	})
+	t.Run("again is the same execution", func(t *testing.T) {
+		arn, queue := newMachine(t, cloud)
+		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
+		for range 3 {
+			if err := machine.Dispatch(t.Context(), newJob()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		executions, err := sfn.NewFromConfig(cloud.Config()).ListExecutions(t.Context(), &sfn.ListExecutionsInput{StateMachineArn: &arn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(executions.Executions) != 1 {
+			t.Errorf("there are %d executions", len(executions.Executions))
+		}
+	})
+	t.Run("gives the queue until 15 s before the deadline", func(t *testing.T) {
+		arn, queue := newMachine(t, cloud)
+		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
+		if err := machine.Dispatch(t.Context(), newJob()); err != nil {
+			t.Fatal(err)
+		}
+		execution := strings.Replace(arn, ":stateMachine:", ":execution:", 1) + ":job_1"
+		started, err := sfn.NewFromConfig(cloud.Config()).DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var input struct{ Timeout int }
+		if err := json.Unmarshal([]byte(*started.Input), &input); err != nil {
+			t.Fatal(err)
+		}
+		if input.Timeout != 585 {
+			t.Errorf("the timeout is %d s, want 585", input.Timeout)
+		}
+	})
+}
+
+// A job that was cancelled is not waited for any more, however often that is
+// asked for.
+func TestStop(t *testing.T) {
+	cloud := awstest.Start(t)
+	arn, queue := newMachine(t, cloud)
+	machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
+	if err := machine.Dispatch(t.Context(), newJob()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := machine.Stop(t.Context(), "job_1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execution := strings.Replace(arn, ":stateMachine:", ":execution:", 1) + ":job_1"
+	stopped, err := sfn.NewFromConfig(cloud.Config()).DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+	if err != nil || stopped.Status != sfntypes.ExecutionStatusAborted {
+		t.Errorf("the execution is %+v, %v", stopped, err)
+	}
+	if err := machine.Stop(t.Context(), "job_that_never_was"); err != nil {
+		t.Errorf("an execution that is not there: %v", err)
+	}
+	if err := stepfn.NewMachine(cloud.Proxy(t, 1, awstest.Faults{Failed: 1}).Config(), arn, nil).Stop(t.Context(), "job_1"); err == nil {
+		t.Error("errors inside AWS went unseen")
+	}
+}
+
+// Only what says for certain that no execution was started is a fault.
+func TestDispatchThatFails(t *testing.T) {
+	cloud := awstest.Start(t)
+	arn, queue := newMachine(t, cloud)
+	urls := map[job.Lane]string{job.VideoLane: queue.URL}
+	image := newJob()
+	image.Lane = job.ImageLane
+	for _, c := range []struct {
+		name     string
+		arn      string
+		faults   awstest.Faults
+		job      job.Job
+		definite bool
+		code     fault.Code
+	}{
+		{"throttled", arn, awstest.Faults{Throttled: 1}, newJob(), true, fault.Limited},
+		{"a machine that is not there", arn + "-gone", awstest.Faults{}, newJob(), true, fault.Internal},
+		{"a lane without a queue", arn, awstest.Faults{}, image, true, fault.Internal},
+		{"errors inside AWS", arn, awstest.Faults{Failed: 1}, newJob(), false, fault.Internal},
+		{"lost calls", arn, awstest.Faults{LostCalls: 1}, newJob(), false, fault.Internal},
+		{"lost answers", arn, awstest.Faults{LostAnswers: 1}, newJob(), false, fault.Internal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			proxy := cloud.Proxy(t, 1, c.faults)
+			err := stepfn.NewMachine(proxy.Config(), c.arn, urls).Dispatch(t.Context(), c.job)
+			if err == nil {
+				t.Fatal("the job was handed over")
+			}
+			if definite := errors.As(err, new(*fault.Error)); definite != c.definite || fault.CodeOf(err) != c.code {
+				t.Errorf("error %v of code %s, definite %v, want %s, %v", err, fault.CodeOf(err), definite, c.code, c.definite)
+			}
+		})
+	}
+}
+
+func TestTaskThatNobodyWaitsFor(t *testing.T) {
+	tasks := stepfn.NewTasks(awstest.Start(t).Config())
+	for what, err := range map[string]error{
+		"a result":  tasks.Succeed(t.Context(), "gone", "n1", job.Result{}),
+		"a failure": tasks.Fail(t.Context(), "gone", "n1", job.TimeoutFailure()),
+	} {
+		if !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: error %v, want a conflict", what, err)
+		}
+	}
+}
+
+// receive receives the one message of a queue.
+func receive(t *testing.T, cloud *awstest.Cloud, queue awstest.Queue) types.Message {
+	t.Helper()
+	received, err := sqs.NewFromConfig(cloud.Config()).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: &queue.URL, WaitTimeSeconds: 20,
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameMessageGroupId},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(received.Messages) != 1 {
+		t.Fatal("there is no message")
+	}
+	return received.Messages[0]
+}

@@ -1,0 +1,76 @@
+package stepfn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/awsclient"
+)
+
+// Tasks reports how runs ended to the executions that wait for them, by the task
+// token that came with the job's message. A token is taken once.
+type Tasks struct{ client *sfn.Client }
+
+// NewTasks makes a reporter.
+func NewTasks(config aws.Config) *Tasks { return &Tasks{newClient(config)} }
+
+// Succeed reports a run's result.
+//
+// Errors: fault.Conflict when the token is not taken: its execution has gone on,
+// by another report, its timeout or its end.
+func (t *Tasks) Succeed(ctx context.Context, token, nonce string, result job.Result) error {
+	text, err := json.Marshal(result)
+	if err != nil {
+		return fmt.Errorf("stepfn: a result: %w", err)
+	}
+	body, err := json.Marshal(output{Nonce: nonce, Result: string(text)})
+	if err != nil {
+		return fmt.Errorf("stepfn: a result: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	_, err = t.client.SendTaskSuccess(ctx, &sfn.SendTaskSuccessInput{TaskToken: &token, Output: aws.String(string(body))})
+	return reportError("report a result", err)
+}
+
+// Fail reports a failure, of the run, or of the job when the nonce is empty.
+//
+// Errors: as Succeed.
+func (t *Tasks) Fail(ctx context.Context, token, nonce string, failure job.Failure) error {
+	cause, err := json.Marshal(failure)
+	if err != nil {
+		return fmt.Errorf("stepfn: a failure: %w", err)
+	}
+	if nonce == "" {
+		nonce = wholeJob
+	}
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	_, err = t.client.SendTaskFailure(ctx, &sfn.SendTaskFailureInput{
+		TaskToken: &token, Error: &nonce, Cause: aws.String(string(cause)),
+	})
+	return reportError("report a failure", err)
+}
+
+func reportError(what string, err error) error {
+	var (
+		closed  *types.TaskTimedOut
+		unknown *types.TaskDoesNotExist
+		invalid *types.InvalidToken
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &closed), errors.As(err, &unknown), errors.As(err, &invalid):
+		return fault.Wrap(err, fault.Conflict, "The task has ended.")
+	}
+	return fmt.Errorf("stepfn: %s: %w", what, err)
+}

@@ -1,0 +1,151 @@
+// Package webhookhttp sends webhooks by HTTP to receivers that nobody vouches for:
+// no message reaches an address that its targets do not allow, whatever a name
+// stands for at that moment, and no receiver holds a connection for longer than the
+// message's time.
+package webhookhttp
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"cutroom/shared/domain/webhook"
+)
+
+const (
+	// dialTime is how long a connection may take.
+	dialTime = 5 * time.Second
+	// maxAnswer is how much of an answer is read, in bytes, head and body each.
+	// Nothing of it is kept; a receiver may fail whose answer is not read at all.
+	maxAnswer = 64 << 10
+)
+
+// Config is what a [Sender] is made of.
+type Config struct {
+	Targets webhook.Targets
+	// Resolver looks names up; nil is the system's.
+	Resolver *net.Resolver
+	// TLS are settings for connections by https, for receivers with certificates
+	// that the system does not know; nil has the usual ones.
+	TLS *tls.Config
+	Now func() time.Time
+}
+
+// Sender is a webhook.Sender.
+type Sender struct {
+	client *http.Client
+	now    func() time.Time
+}
+
+var _ webhook.Sender = (*Sender)(nil)
+
+// New makes a sender.
+func New(c Config) *Sender {
+	return &Sender{now: c.Now, client: &http.Client{
+		Transport: &http.Transport{
+			// No proxy of the environment: what it connects to is out of sight here.
+			DialContext:     dialer{c.Targets, c.Resolver}.dial,
+			TLSClientConfig: c.TLS, TLSHandshakeTimeout: dialTime,
+			// Every message asks anew what its receiver's name stands for.
+			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxAnswer,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Send posts a message, with the headers of Standard Webhooks.
+//
+// Errors: a webhook.NoAnswer.
+func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (webhook.Answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
+	if err != nil {
+		return webhook.Answer{}, webhook.NoAnswer("The URL is not valid.")
+	}
+	header := request.Header
+	header.Set("Content-Type", "application/json")
+	header.Set("User-Agent", "Cutroom-Webhook/1")
+	header.Set("Webhook-Id", m.ID)
+	header.Set("Webhook-Timestamp", strconv.FormatInt(m.At.Unix(), 10))
+	header.Set("Webhook-Signature", m.Signature)
+	response, err := s.client.Do(request)
+	if err != nil {
+		return webhook.Answer{}, explain(err)
+	}
+	defer response.Body.Close()
+	// The status stands, however the rest comes.
+	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)
+	return webhook.Answer{Status: response.StatusCode, RetryAfter: s.retryAfter(response.Header.Get("Retry-After"))}, nil
+}
+
+// retryAfter reads the header of that name (RFC 9110, section 10.2.3), 0 where it
+// says nothing that can be read.
+func (s *Sender) retryAfter(text string) time.Duration {
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, at.Sub(s.now()))
+	}
+	return 0
+}
+
+// errRefused is the error of a connection to an address that is not allowed.
+var errRefused = errors.New("the address is not allowed")
+
+// dialer connects to what the targets allow.
+type dialer struct {
+	targets  webhook.Targets
+	resolver *net.Resolver
+}
+
+// dial connects to a host. The address is judged when it is connected to, after
+// all names are resolved, so that a name cannot stand for another one by then.
+func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	judge := func(_ context.Context, _, actual string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(actual)
+		if err != nil || !d.targets.AllowsAddress(host, to.Addr()) {
+			return errRefused
+		}
+		return nil
+	}
+	return (&net.Dialer{Timeout: dialTime, Resolver: d.resolver, ControlContext: judge}).DialContext(ctx, network, address)
+}
+
+// explain says of an error what the account may know.
+func explain(err error) error {
+	var (
+		name        *net.DNSError
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		alert       tls.AlertError
+		timeout     net.Error
+	)
+	switch {
+	case errors.Is(err, errRefused):
+		return webhook.NoAnswer("The host's address is not one that messages may go to.")
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return webhook.NoAnswer("The receiver took too long.")
+	case errors.As(err, &name):
+		return webhook.NoAnswer("The host's name was not found.")
+	case errors.As(err, &certificate):
+		return webhook.NoAnswer("The receiver's certificate is not valid for its host.")
+	case errors.As(err, &record), errors.As(err, &alert):
+		return webhook.NoAnswer("The receiver does not speak TLS as it should.")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return webhook.NoAnswer("The receiver refused the connection.")
+	}
+	return webhook.NoAnswer("The connection broke before there was an answer.")
+}

@@ -1,0 +1,318 @@
+package webhookhttp_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"cutroom/shared/adapter/webhookhttp"
+	"cutroom/shared/domain/webhook"
+)
+
+// here lets messages go to this machine.
+func here(t *testing.T, hosts ...string) webhook.Targets {
+	t.Helper()
+	targets, err := webhook.ParseTargets(append(hosts, "127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return targets
+}
+
+var message = webhook.Message{ID: "msg_1", At: time.Unix(1614265330, 0), Body: []byte(`{"type":"job.completed"}`), Signature: "v1,abc="}
+
+func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Answer, error) {
+	t.Helper()
+	c.Now = func() time.Time { return time.Unix(1614265330, 0) }
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	return webhookhttp.New(c).Send(ctx, url, message)
+}
+
+// A message is a POST of JSON with the headers of Standard Webhooks.
+func TestTheMessage(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // of no use to it
+	var got *http.Request
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer server.Close()
+	answer, err := send(t, webhookhttp.Config{Targets: here(t)}, server.URL+"/hook?a=1")
+	if err != nil || answer != (webhook.Answer{Status: 204}) {
+		t.Fatalf("the answer is %+v, %v", answer, err)
+	}
+	if got.Method != http.MethodPost || got.URL.String() != "/hook?a=1" || string(body) != string(message.Body) || got.ContentLength != int64(len(body)) {
+		t.Errorf("got %s %s %q", got.Method, got.URL, body)
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Webhook-Id": "msg_1", "Webhook-Timestamp": "1614265330", "Webhook-Signature": "v1,abc=",
+		"User-Agent": "Cutroom-Webhook/1",
+	} {
+		if got.Header.Get(name) != value {
+			t.Errorf("%s is %q", name, got.Header.Get(name))
+		}
+	}
+}
+
+// What a receiver says is told as it is, and a redirection is not followed.
+func TestAnswers(t *testing.T) {
+	var followed atomic.Bool
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Store(true) }))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		switch r.URL.Path {
+		case "/redirect":
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		case "/metadata":
+			http.Redirect(w, r, "http://169.254.169.254/latest/meta-data", http.StatusFound)
+		case "/busy":
+			header.Set("Retry-After", "120")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case "/until":
+			header.Set("Retry-After", time.Unix(1614265330+90, 0).UTC().Format(http.TimeFormat))
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/past":
+			header.Set("Retry-After", time.Unix(0, 0).UTC().Format(http.TimeFormat))
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/nonsense":
+			header.Set("Retry-After", "-5")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/gone":
+			w.WriteHeader(http.StatusGone)
+		}
+	}))
+	defer server.Close()
+	for path, want := range map[string]webhook.Answer{
+		"/": {Status: 200}, "/redirect": {Status: 307}, "/metadata": {Status: 302}, "/gone": {Status: 410}, "/nonsense": {Status: 503},
+		"/busy": {Status: 429, RetryAfter: 2 * time.Minute}, "/until": {Status: 503, RetryAfter: 90 * time.Second}, "/past": {Status: 503},
+	} {
+		if answer, err := send(t, webhookhttp.Config{Targets: here(t)}, server.URL+path); err != nil || answer != want {
+			t.Errorf("%s: %+v, %v, want %+v", path, answer, err, want)
+		}
+	}
+	if followed.Load() {
+		t.Error("a redirection was followed")
+	}
+}
+
+// listen takes connections by a handler until the test ends, and gives the URL.
+func listen(t *testing.T, handle func(net.Conn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				handle(conn)
+			}()
+		}
+	}()
+	return "http://" + listener.Addr().String()
+}
+
+// A receiver that hangs is left when the time is up, one that sends for ever is
+// listened to for a while, and each is told by a text that the account may read.
+func TestReceiversThatMisbehave(t *testing.T) {
+	read := func(conn net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(conn)) }
+	untilClosed := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+	closed := listen(t, func(net.Conn) {})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf := listener.Addr().String()
+	listener.Close()
+	const broke = "The connection broke before there was an answer."
+	for _, c := range []struct {
+		name, url string
+		time      time.Duration
+		status    int
+		says      string
+	}{
+		{"hangs", listen(t, untilClosed), 300 * time.Millisecond, 0, "The receiver took too long."},
+		{"hangs in the head", listen(t, func(conn net.Conn) {
+			read(conn)
+			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-")
+			untilClosed(conn)
+		}), 300 * time.Millisecond, 0, "The receiver took too long."},
+		{"hangs in the body", listen(t, func(conn net.Conn) {
+			read(conn)
+			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+			untilClosed(conn)
+		}), 300 * time.Millisecond, 200, ""},
+		{"sends for ever", listen(t, func(conn net.Conn) {
+			read(conn)
+			fmt.Fprint(conn, "HTTP/1.1 202 Accepted\r\n\r\n")
+			for err := error(nil); err == nil; _, err = conn.Write(make([]byte, 4096)) {
+			}
+		}), time.Minute, 202, ""},
+		{"has a head without end", listen(t, func(conn net.Conn) {
+			read(conn)
+			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n")
+			for err := error(nil); err == nil; _, err = fmt.Fprintf(conn, "A: %s\r\n", strings.Repeat("a", 4096)) {
+			}
+		}), time.Minute, 0, broke},
+		{"hangs up", closed, time.Minute, 0, broke},
+		{"speaks something else", listen(t, func(conn net.Conn) {
+			read(conn)
+			fmt.Fprint(conn, "220 mail.example.com ESMTP\r\n")
+		}), time.Minute, 0, broke},
+		{"is not there", "http://" + deaf, time.Minute, 0, "The receiver refused the connection."},
+		{"is no TLS", strings.Replace(closed, "http:", "https:", 1), time.Minute, 0, broke},
+		{"is a name that is not there", "https://nowhere.invalid/", time.Minute, 0, "The host's name was not found."},
+		{"is this machine by a name", "https://localhost:1/", time.Minute, 0, "The host's address is not one that messages may go to."},
+		{"is the metadata of a cloud", "http://169.254.169.254/", time.Minute, 0, "The host's address is not one that messages may go to."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			targets := here(t)
+			if c.name == "is this machine by a name" {
+				targets = webhook.Targets{}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), c.time)
+			defer cancel()
+			resolver := newResolver(t, nil)
+			if strings.Contains(c.url, "localhost") {
+				resolver = nil
+			}
+			sender := webhookhttp.New(webhookhttp.Config{Targets: targets, Resolver: resolver, Now: time.Now})
+			answer, err := sender.Send(ctx, c.url, message)
+			var none webhook.NoAnswer
+			if answer.Status != c.status || (err != nil) != (c.says != "") || err != nil && !errors.As(err, &none) || string(none) != c.says {
+				t.Errorf("%+v, %v", answer, err)
+			}
+		})
+	}
+}
+
+// A certificate is judged by the host that it is for.
+func TestCertificates(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.Config.ErrorLog = log.New(t.Output(), "", 0) // of clients that hang up on it
+	server.StartTLS()
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	known := &tls.Config{RootCAs: roots}
+	if answer, err := send(t, webhookhttp.Config{Targets: here(t), TLS: known}, server.URL); err != nil || answer.Status != 200 {
+		t.Errorf("the certificate of a known root: %+v, %v", answer, err)
+	}
+	const invalid = "The receiver's certificate is not valid for its host."
+	if _, err := send(t, webhookhttp.Config{Targets: here(t)}, server.URL); err == nil || err.Error() != invalid {
+		t.Errorf("the certificate of an unknown root: %v", err)
+	}
+	other := strings.Replace(server.URL, "127.0.0.1", "other.test", 1)
+	resolver := newResolver(t, func(int32) [4]byte { return [4]byte{127, 0, 0, 1} })
+	if _, err := send(t, webhookhttp.Config{Targets: here(t), TLS: known, Resolver: resolver}, other); err == nil || err.Error() != invalid {
+		t.Errorf("the certificate of another host: %v", err)
+	}
+}
+
+// A name that stands for a public address when it is asked for first, and then for
+// one of this machine, leads to neither.
+func TestRebinding(t *testing.T) {
+	var reached atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	defer server.Close()
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	resolver := newResolver(t, func(number int32) [4]byte {
+		asked.Store(number)
+		if number == 1 {
+			return [4]byte{1, 1, 1, 1}
+		}
+		return [4]byte{127, 0, 0, 1}
+	})
+	host := "rebind.test"
+	if addresses, err := resolver.LookupNetIP(t.Context(), "ip4", host); err != nil || addresses[0].String() != "1.1.1.1" {
+		t.Fatalf("the name stands for %v first, %v", addresses, err)
+	}
+	_, err = send(t, webhookhttp.Config{Resolver: resolver}, "http://"+host+":"+at.Port())
+	if err == nil || err.Error() != "The host's address is not one that messages may go to." {
+		t.Errorf("the error is %v", err)
+	}
+	if reached.Load() || asked.Load() < 2 {
+		t.Errorf("the machine was reached: %t; the name was asked for %d times", reached.Load(), asked.Load())
+	}
+	// The same name, and address, of a host that the deployer has on the list.
+	if answer, err := send(t, webhookhttp.Config{Resolver: resolver, Targets: here(t, host)}, "http://"+host+":"+at.Port()); err != nil || answer.Status != 200 {
+		t.Errorf("a host on the list: %+v, %v", answer, err)
+	}
+}
+
+// newResolver asks a name server of its own, which gives the addresses of names
+// below test by the number of the question, and knows no others.
+func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver {
+	t.Helper()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	go func() {
+		var number atomic.Int32
+		buffer := make([]byte, 512)
+		for {
+			n, from, err := server.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			var question dnsmessage.Message
+			if err := question.Unpack(buffer[:n]); err != nil || len(question.Questions) != 1 {
+				continue
+			}
+			asked := question.Questions[0]
+			answer := dnsmessage.Message{
+				Header:    dnsmessage.Header{ID: question.ID, Response: true, Authoritative: true, RecursionAvailable: true},
+				Questions: question.Questions[:1],
+			}
+			switch {
+			case address == nil || !strings.HasSuffix(asked.Name.String(), ".test."):
+				answer.RCode = dnsmessage.RCodeNameError
+			case asked.Type == dnsmessage.TypeA:
+				answer.Answers = []dnsmessage.Resource{{
+					Header: dnsmessage.ResourceHeader{Name: asked.Name, Type: asked.Type, Class: asked.Class},
+					Body:   &dnsmessage.AResource{A: address(number.Add(1))},
+				}}
+			}
+			packed, err := answer.Pack()
+			if err != nil {
+				continue
+			}
+			_, _ = server.WriteTo(packed, from)
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+}

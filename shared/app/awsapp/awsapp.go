@@ -1,0 +1,156 @@
+// Package awsapp puts together what the programs of the media service in AWS
+// have in common, functions and containers, from the settings in their
+// environment. A program adds what it alone needs, so that it holds no more than
+// that: what is not in it costs no time when a function starts.
+package awsapp
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"go.opentelemetry.io/otel/trace"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/cursor"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/idempotency"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
+)
+
+// Parts is a program that is being put together.
+type Parts struct {
+	*setting.Environment
+	// Config is what its endpoints are made op.
+	Config api.Config
+	// AWS is what its clients are made with, Records the client of its tables.
+	AWS     aws.Config
+	Records *dynamodb.Client
+	// Keys are the credentials of its callers.
+	Keys *dynamo.Keys
+	// Tracer makes spans of its requests; nil makes none.
+	Tracer trace.Tracer
+}
+
+// NewFunction begins a function whose callers have credentials.
+//
+// Errors: the environment is none of a function. What is wrong with a setting is
+// told by Handler.
+func NewFunction() (*Parts, error) {
+	config, tracer, err := awsconfig.Traced(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return New(config, tracer, lambdahttp.NewLogger(os.Stdout)), nil
+}
+
+// New begins a program whose callers have credentials. The tracer makes spans of
+// its requests, those of its calls of AWS are the configuration's; nil makes none.
+// What is wrong with a setting is told by Handler.
+func New(config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
+	p := &Parts{Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config), Tracer: tracer}
+	p.Keys = dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"))
+	usage := p.Required("CUTROOM_USAGE_TABLE")
+	p.Config = api.Config{
+		Catalog: p.Catalog(), Origins: p.Origins(), MaxUpload: p.Size("CUTROOM_MAX_UPLOAD"), Logger: logger,
+		Authenticator: credential.NewAuthenticator(p.Keys, p.Tiers(), time.Now),
+		Limiter:       dynamo.NewRates(p.Records, usage, time.Now, rand.Text),
+		Idempotency:   &idempotency.Service{Store: dynamo.NewIdempotencyKeys(p.Records, usage), Now: time.Now},
+	}
+	return p
+}
+
+// Runs gives the records of jobs.
+func (p *Parts) Runs() *dynamo.Runs {
+	return dynamo.NewRuns(p.Records, p.Required("CUTROOM_JOBS_TABLE"))
+}
+
+// Bucket gives the blobs.
+func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
+
+// Files gives the stored files, whose bytes are in the bucket; cursors are for
+// those that list them.
+func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service {
+	return file.NewService(file.Config{
+		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
+		IDs: file.NewIDs(time.Now, rand.Reader), Cursors: cursors, Now: time.Now,
+	})
+}
+
+// ReadFiles lets the program read files; it can store none.
+func (p *Parts) ReadFiles() {
+	p.Config.Files = file.NewService(file.Config{Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Now: time.Now})
+}
+
+// ReadJobs lets the program read jobs; it can accept none.
+func (p *Parts) ReadJobs() {
+	p.Config.Jobs = job.NewService(job.Config{Store: dynamo.NewJobs(p.Runs(), nil, nil, time.Now), Now: time.Now, Random: rand.Reader})
+}
+
+// defaultWorkers is how many jobs of a lane run at once when all workers are up,
+// where CUTROOM_WORKERS says nothing.
+const defaultWorkers = 4
+
+// AcceptJobs lets the program accept jobs as well, which are handed over to the
+// machine, and cancel them. How many jobs of a lane the workers run at once is
+// the deploy's to say, in CUTROOM_WORKERS.
+// Cursors are for a program that lists jobs.
+func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Cursors) {
+	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
+	p.Config.Jobs = job.NewService(job.Config{
+		Store: dynamo.NewJobs(p.Runs(), machine, lengths, time.Now), Now: time.Now, Random: rand.Reader,
+		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
+		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
+	})
+}
+
+// Machine sees to jobs from their acceptance to their end.
+type Machine interface {
+	dynamo.Dispatcher
+	job.Orchestrator
+}
+
+// VideoWait is how long a caller of the deprecated routes waits for a video in AWS
+// (decisions.md, "Jobs").
+const VideoWait = 270 * time.Second
+
+// Queues gives the URLs of the lanes' queues.
+func (p *Parts) Queues() map[job.Lane]string {
+	return map[job.Lane]string{
+		job.VideoLane: p.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: p.Required("CUTROOM_IMAGE_QUEUE"),
+	}
+}
+
+// Handler serves the groups of endpoints from a function.
+//
+// Errors: the first setting that is missing or wrong.
+func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
+	surface, err := p.Surface(groups...)
+	if err != nil {
+		return nil, err
+	}
+	return httpserver.Handler(surface), nil
+}
+
+// Surface gives what serves the groups of endpoints.
+//
+// Errors: as Handler.
+func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
+	if err := p.Err(); err != nil {
+		return httpserver.Config{}, err
+	}
+	return httpserver.Config{
+		Handler: api.New(p.Config, groups...), Logger: p.Config.Logger, Tracer: p.Tracer, Failed: api.InternalError(p.Config.Origins),
+	}, nil
+}

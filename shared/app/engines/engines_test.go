@@ -1,0 +1,53 @@
+package engines_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"cutroom/shared/app/engines"
+)
+
+// TestChoices: which engine a setting makes, and what is said of a wrong one.
+func TestChoices(t *testing.T) {
+	for _, c := range []struct{ setting, key, want, err string }{
+		{"", "", "*preview.Engine", ""},
+		{"preview", "", "*preview.Engine", ""},
+		{"http://127.0.0.1:8090", "", "*remote.Pool", ""},
+		{"http://127.0.0.1:8090,http://127.0.0.1:8091", "", "*remote.Pool", ""},
+		{"openai:http://127.0.0.1:8091", "", "*openaimedia.Engine", ""},
+		{"openai:https://a.example/v1,http://b:8092", "secret", "*openaimedia.Engine", ""},
+		{"Preview", "", "", "CUTROOM_ENGINE: "},
+		{"https://127.0.0.1:8090", "", "", "CUTROOM_ENGINE: "},
+		{"http://127.0.0.1:8090,", "", "", "CUTROOM_ENGINE: "},
+		{"http://127.0.0.1:8090,http://127.0.0.1:8090", "", "", "CUTROOM_ENGINE: "},
+		{"openai:", "", "", "CUTROOM_ENGINE: "},
+		{"openai:http://a,", "", "", "CUTROOM_ENGINE: "},
+		{"preview", "secret", "", "CUTROOM_ENGINE_KEY: "},
+		{"http://127.0.0.1:8090", "secret", "", "CUTROOM_ENGINE_KEY: "},
+	} {
+		made, err := engines.New(engines.Config{Setting: c.setting, Key: c.key})
+		if c.err != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), c.err) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%q gives the error %v, want %s…", c.setting, err, c.err)
+			}
+			continue
+		}
+		if got := fmt.Sprintf("%T", made); err != nil || got != c.want {
+			t.Errorf("%q makes %s, %v; want %s", c.setting, got, err, c.want)
+		}
+	}
+}
+
+func TestSlots(t *testing.T) {
+	if n := engines.Slots(""); n < 1 {
+		t.Errorf("the preview engine gets %d jobs of a lane at once", n)
+	}
+	for setting, want := range map[string]int{
+		"http://127.0.0.1:8090": 1, "http://127.0.0.1:8090,http://127.0.0.1:8091,http://127.0.0.1:8092": 3, "openai:http://a,http://b": 1,
+	} {
+		if n := engines.Slots(setting); n != want {
+			t.Errorf("%s gets %d jobs of a lane at once, want %d", setting, n, want)
+		}
+	}
+}

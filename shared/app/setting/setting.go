@@ -1,0 +1,100 @@
+// Package setting reads what the programs are told by their environment, in
+// variables named CUTROOM_…, so that a variable means the same to each of them.
+// Errors are one line, which names the variable and says what is wrong with it.
+package setting
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/webhook"
+)
+
+// Tiers reads the table of tiers (CUTROOM_TIERS); without a file it is the
+// built-in one.
+func Tiers(file string) (credential.Tiers, error) {
+	if file == "" {
+		return credential.DefaultTiers()
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_TIERS: %w", err)
+	}
+	tiers, err := credential.ParseTiers(source)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_TIERS: %s: %w", file, err)
+	}
+	return tiers, nil
+}
+
+// Catalog reads the models (CUTROOM_CATALOG) of the family (CUTROOM_FAMILY);
+// without a file they are the built-in ones.
+func Catalog(family, file string) (*catalog.Catalog, error) {
+	if file == "" {
+		known, err := catalog.Default(family)
+		if err != nil {
+			return nil, fmt.Errorf("CUTROOM_FAMILY: %w", err)
+		}
+		return known, nil
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_CATALOG: %w", err)
+	}
+	known, err := catalog.Parse(source, family)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_CATALOG: %s: %w", file, err)
+	}
+	return known, nil
+}
+
+// Origins gives the origins that browsers may call from (CUTROOM_CORS_ORIGINS) as
+// browsers write them, which is what they are compared with.
+func Origins(origins []string) ([]string, error) {
+	canonical := make([]string, len(origins))
+	for i, origin := range origins {
+		if origin != "*" && !credential.IsOrigin(origin) {
+			return nil, fmt.Errorf("CUTROOM_CORS_ORIGINS: %q is neither * nor an origin such as https://app.example.com", origin)
+		}
+		canonical[i] = credential.CanonicalOrigin(origin)
+	}
+	return canonical, nil
+}
+
+// Size is a number of bytes, such as "1048576", "512MiB" or "2GiB".
+type Size int64
+
+// maxSize bounds a Size: no store takes more in one piece.
+const maxSize = 5 << 40
+
+// UnmarshalText reads a size; it is at least 1 byte and at most 5 TiB.
+func (s *Size) UnmarshalText(text []byte) error {
+	number, unit := strings.TrimSpace(string(text)), int64(1)
+	for suffix, bytes := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if digits, found := strings.CutSuffix(number, suffix); found {
+			number, unit = digits, bytes
+			break
+		}
+	}
+	// ParseUint takes digits alone: neither a sign nor an underscore.
+	n, err := strconv.ParseUint(number, 10, 63)
+	if err != nil || n == 0 || int64(n) > maxSize/unit {
+		return fmt.Errorf("%q is no size such as 1048576, 512MiB or 2GiB", text)
+	}
+	*s = Size(int64(n) * unit)
+	return nil
+}
+
+// WebhookTargets gives where webhooks may go besides the public internet
+// (CUTROOM_WEBHOOK_ALLOW): names of hosts, and blocks of addresses.
+func WebhookTargets(list []string) (webhook.Targets, error) {
+	targets, err := webhook.ParseTargets(list)
+	if err != nil {
+		return webhook.Targets{}, fmt.Errorf("CUTROOM_WEBHOOK_ALLOW: %w", err)
+	}
+	return targets, nil
+}

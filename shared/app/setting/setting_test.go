@@ -1,0 +1,81 @@
+package setting_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cutroom/shared/app/setting"
+)
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1": 1, "1048576": 1 << 20, "512MiB": 512 << 20, " 2GiB\n": 2 << 30, "3KiB": 3 << 10, "5120GiB": 5 << 40,
+	} {
+		var size setting.Size
+		if err := size.UnmarshalText([]byte(text)); err != nil || int64(size) != want {
+			t.Errorf("%q is %d, %v; want %d", text, size, err, want)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "+1", "1_000", "1.5GiB", "1 MiB", "MiB", "1MB", "1mib", "5121GiB", "99999999999999999999", "0x10"} {
+		var size setting.Size
+		if err := size.UnmarshalText([]byte(text)); err == nil || size != 0 {
+			t.Errorf("%q is %d", text, size)
+		}
+	}
+}
+
+// What is wrong is told by one line that names the variable.
+func TestEnvironment(t *testing.T) {
+	folder := t.TempDir()
+	broken := filepath.Join(folder, "broken.yaml")
+	if err := os.WriteFile(broken, []byte("nothing: [of use"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		variables string
+		ask       func(*setting.Environment) any
+		want      string
+		err       string
+	}{
+		{"A=b", func(e *setting.Environment) any { return e.Required("A") }, "b", ""},
+		{"", func(e *setting.Environment) any { return e.Required("A") }, "", "A: it is not set"},
+		{"", func(e *setting.Environment) any { return e.Required("A") + e.Required("B") }, "", "A: it is not set"},
+		{"", func(e *setting.Environment) any { return e.Optional("A") }, "", ""},
+		{"A=true", func(e *setting.Environment) any { return e.Flag("A") }, "true", ""},
+		{"A=false", func(e *setting.Environment) any { return e.Flag("A") }, "false", ""},
+		{"", func(e *setting.Environment) any { return e.Flag("A") }, "false", ""},
+		{"A=yes", func(e *setting.Environment) any { return e.Flag("A") }, "false", `A: "yes" is neither true nor false`},
+		{"A=3", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "3", ""},
+		{"", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "5", ""},
+		{"A=10", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "10", `A: "10" is no whole number from 1 to 9`},
+		{"A=2GiB", func(e *setting.Environment) any { return e.Size("A") }, fmt.Sprint(2 << 30), ""},
+		{"", func(e *setting.Environment) any { return e.Size("A") }, "0", ""},
+		{"A=big", func(e *setting.Environment) any { return e.Size("A") }, "0", `A: "big" is no size such as 1048576, 512MiB or 2GiB`},
+		{"", func(e *setting.Environment) any { return e.Origins() }, "[]", ""},
+		{"CUTROOM_CORS_ORIGINS=*", func(e *setting.Environment) any { return e.Origins() }, "[*]", ""},
+		{"CUTROOM_CORS_ORIGINS=https://B.example.com,http://a:81", func(e *setting.Environment) any { return e.Origins() }, "[https://b.example.com http://a:81]", ""},
+		{"CUTROOM_CORS_ORIGINS=b", func(e *setting.Environment) any { return e.Origins() }, "[]", `CUTROOM_CORS_ORIGINS: "b" is neither * nor an origin such as https://app.example.com`},
+		{"", func(e *setting.Environment) any { return e.Catalog().Models()[0].ID }, "gen-restyle-2", ""},
+		{"CUTROOM_FAMILY=acme", func(e *setting.Environment) any { return e.Catalog().Models()[0].ID }, "acme-restyle-2", ""},
+		{"CUTROOM_FAMILY=a/b", func(e *setting.Environment) any { return e.Catalog() == nil }, "true", "CUTROOM_FAMILY: "},
+		{"CUTROOM_CATALOG=" + folder + "/none", func(e *setting.Environment) any { return e.Catalog() == nil }, "true", "CUTROOM_CATALOG: "},
+		{"CUTROOM_CATALOG=" + broken, func(e *setting.Environment) any { return e.Catalog() == nil }, "true", "CUTROOM_CATALOG: " + broken},
+		{"", func(e *setting.Environment) any { return e.Tiers()["default"].Name }, "default", ""},
+		{"CUTROOM_TIERS=" + broken, func(e *setting.Environment) any { return len(e.Tiers()) }, "0", "CUTROOM_TIERS: " + broken},
+	} {
+		variables := map[string]string{}
+		if name, value, found := strings.Cut(c.variables, "="); found {
+			variables[name] = value
+		}
+		e := setting.NewEnvironment(func(name string) string { return variables[name] })
+		if got := fmt.Sprint(c.ask(e)); got != c.want {
+			t.Errorf("%q gives %q, want %q", c.variables, got, c.want)
+		}
+		if err := fmt.Sprint(e.Err()); c.err == "" && e.Err() != nil || !strings.HasPrefix(err, c.err) {
+			t.Errorf("%q gives the error %q, want %q", c.variables, err, c.err)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// Package blobtest specifies the behaviour of [blob.Store] and [blob.Linker] as
+// tests that every adapter runs.
+package blobtest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/conformance"
+)
+
+// Harness is what an adapter gives to be tested.
+type Harness struct {
+	Store blob.Store
+	// Leftovers gives what the store keeps beside its blobs, such as bytes of
+	// a Put that failed. It may be nil where that cannot be told.
+	Leftovers func(t *testing.T) []string
+}
+
+// Run runs the suite. The function makes a harness without any blob in it, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		h := open(t)
+		if _, ok := h.Store.(blob.Linker); group == "Link" && !ok {
+			t.Skip("the store's blobs are no files of this machine")
+		}
+		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t)})
+	},
+		conformance.About("Put", putTests), conformance.About("Open", openTests), conformance.About("Head", headTests), conformance.About("Copy", copyTests), conformance.About("Delete", deleteTests),
+		conformance.About("Names", nameTests), conformance.About("Fetch", fetchTests), conformance.About("Link", linkTests),
+	)
+}
+
+// test is one statement about the interface; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	Harness
+	ctx context.Context
+}
+
+// data makes bytes that differ from one seed to the next and within.
+func data(seed uint64, size int) []byte {
+	b := make([]byte, size)
+	source := rand.NewPCG(seed, uint64(size))
+	for i := range b {
+		b[i] = byte(source.Uint64())
+	}
+	return b
+}
+
+// put stores bytes.
+func (s *suite) put(name string, content []byte) {
+	s.Helper()
+	n, err := s.Store.Put(s.ctx, name, bytes.NewReader(content))
+	conformance.OK(s, err)
+	if n != int64(len(content)) {
+		s.Fatalf("stored %d bytes, want %d", n, len(content))
+	}
+}
+
+// read reads a range of a blob.
+func (s *suite) read(name string, offset, length int64) []byte {
+	s.Helper()
+	r, err := s.Store.Open(s.ctx, name, offset, length)
+	conformance.OK(s, err)
+	got, err := io.ReadAll(r)
+	conformance.OK(s, err)
+	conformance.OK(s, r.Close())
+	return got
+}
+
+// holds checks that the blob has just these bytes.
+func (s *suite) holds(name string, want []byte) {
+	s.Helper()
+	if got := s.read(name, 0, -1); !bytes.Equal(got, want) {
+		s.Fatalf("%s holds %d bytes, not the %d that were stored", name, len(got), len(want))
+	}
+	info, err := s.Store.Head(s.ctx, name)
+	conformance.OK(s, err)
+	if info.Size != int64(len(want)) {
+		s.Fatalf("%s is said to have %d bytes, want %d", name, info.Size, len(want))
+	}
+}
+
+// absent checks that there is no such blob.
+func (s *suite) absent(name string) {
+	s.Helper()
+	_, err := s.Store.Head(s.ctx, name)
+	conformance.Fails(s, err, fault.NotFound)
+	_, err = s.Store.Open(s.ctx, name, 0, -1)
+	conformance.Fails(s, err, fault.NotFound)
+}
+
+// clean checks that the store keeps nothing but its blobs.
+func (s *suite) clean() {
+	s.Helper()
+	if s.Leftovers == nil {
+		return
+	}
+	if left := s.Leftovers(s.T); len(left) > 0 {
+		s.Fatalf("left behind: %v", slices.Sorted(slices.Values(left)))
+	}
+}

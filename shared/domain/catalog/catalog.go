@@ -1,0 +1,360 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// The forms of names leave out their greatest lengths: to compile a counted
+// repetition takes long, and a function does so at each start.
+const (
+	maxFamily = 64
+	maxName   = 128
+)
+
+// familyForm is what CUTROOM_FAMILY may be (decisions.md, "The model family").
+var familyForm = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
+
+// nameForm is what a model's id or alias may be; it is a segment of a path.
+var nameForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
+
+const (
+	// seedField names the field that a job's seed comes from.
+	seedField = "seed"
+	// maxSeed is the greatest seed (interface.md, "Limits").
+	maxSeed = 4294967295
+)
+
+// Catalog is the set of models, by name. It does not change once it is loaded.
+type Catalog struct {
+	Limits Limits
+	models []*Model
+	byName map[string]*Model
+
+	inferenceModels []*Inference
+	bySlug          map[string]*Inference
+}
+
+// Models gives the media models in the order of the file.
+func (c *Catalog) Models() []*Model { return c.models }
+
+// Find gives the media model that has the id or alias.
+func (c *Catalog) Find(name string) (*Model, bool) {
+	m, ok := c.byName[name]
+	return m, ok
+}
+
+// InferenceModels gives the inference models in the order of the file,
+// placeholders included.
+func (c *Catalog) InferenceModels() []*Inference { return c.inferenceModels }
+
+// Inference gives the inference model that has the slug.
+func (c *Catalog) Inference(slug string) (*Inference, bool) {
+	m, ok := c.bySlug[slug]
+	return m, ok
+}
+
+// Knows reports whether any model, of media or of inference, has the name.
+func (c *Catalog) Knows(name string) bool {
+	_, media := c.byName[name]
+	_, inference := c.bySlug[name]
+	return media || inference
+}
+
+// Parse reads a catalog file, with $family replaced by the family. An error
+// names the line that is wrong.
+func Parse(source []byte, family string) (*Catalog, error) {
+	source, err := withFamily(source, family)
+	if err != nil {
+		return nil, err
+	}
+	var file catalogFile
+	decoder := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict())
+	if err := decoder.Decode(&file); err != nil {
+		return nil, errors.New(yaml.FormatError(err, false, false))
+	}
+	catalog, err := file.catalog()
+	var wrong *pathError
+	if errors.As(err, &wrong) {
+		return nil, fmt.Errorf("line %d: %w", lineOf(source, wrong.path), wrong.err)
+	}
+	return catalog, err
+}
+
+// withFamily puts the family into a file.
+func withFamily(source []byte, family string) ([]byte, error) {
+	if len(family) > maxFamily || !familyForm.MatchString(family) {
+		return nil, fmt.Errorf("family %q: only letters, digits and '-', at most %d", family, maxFamily)
+	}
+	return bytes.ReplaceAll(source, []byte("$family"), []byte(family)), nil
+}
+
+// The file's own shape. Its tags are the documentation of the format, together
+// with the comments of catalog.yaml.
+type (
+	catalogFile struct {
+		Limits struct {
+			Video struct {
+				Duration      string
+				Width, Height int
+			}
+			Image struct{ Pixels int }
+		}
+		Forms     map[string]formEntry
+		Models    []modelEntry
+		Inference []inferenceEntry
+	}
+	formEntry struct {
+		Fields     []fieldEntry
+		URLEncoded bool              `yaml:"urlencoded"`
+		ExactlyOne []string          `yaml:"exactly_one"`
+		OnlyWith   map[string]string `yaml:"only_with"`
+	}
+	fieldEntry struct {
+		Name, Also  string
+		Type        FieldType
+		Required    bool
+		Default     any
+		Min, Max    *int64
+		Values      []string
+		Description string
+	}
+	modelEntry struct {
+		ID                string
+		Aliases           []string
+		DeprecatedAliases []string `yaml:"deprecated_aliases"`
+		Kind              Kind
+		Form              string
+		Realtime          bool
+		Generate          Generate
+		Sizes             map[string]string
+		FPS               int
+		Duration          string
+		Description       string
+	}
+)
+
+// pathError is a mistake at a place in the file, for lineOf.
+type pathError struct {
+	path string
+	err  error
+}
+
+func (e *pathError) Error() string { return e.err.Error() }
+func (e *pathError) Unwrap() error { return e.err }
+
+func wrongAt(path, format string, args ...any) error {
+	return &pathError{path, fmt.Errorf(format, args...)}
+}
+
+// lineOf finds the line of a YAML path, or of the nearest parent that exists.
+func lineOf(source []byte, path string) int {
+	for ; path != "$" && path != ""; path = parentPath(path) {
+		p, err := yaml.PathString(path)
+		if err != nil {
+			continue
+		}
+		node, err := p.ReadNode(bytes.NewReader(source))
+		if err == nil && node != nil && node.GetToken() != nil {
+			return node.GetToken().Position.Line
+		}
+	}
+	return 1
+}
+
+func parentPath(path string) string {
+	return path[:max(strings.LastIndexAny(path, ".["), 0)]
+}
+
+func (file *catalogFile) catalog() (*Catalog, error) {
+	c := &Catalog{byName: map[string]*Model{}, bySlug: map[string]*Inference{}}
+	duration, err := time.ParseDuration(file.Limits.Video.Duration)
+	if err != nil || duration <= 0 {
+		return nil, wrongAt("$.limits.video.duration", "limits: video duration %q is no duration such as 5m", file.Limits.Video.Duration)
+	}
+	c.Limits = Limits{duration, file.Limits.Video.Width, file.Limits.Video.Height, file.Limits.Image.Pixels}
+	if c.Limits.VideoWidth <= 0 || c.Limits.VideoHeight <= 0 || c.Limits.ImagePixels <= 0 {
+		return nil, wrongAt("$.limits", "limits: width, height and pixels are greater than 0")
+	}
+	forms := map[string]*Form{}
+	for name, entry := range file.Forms {
+		if forms[name], err = entry.form(name); err != nil {
+			return nil, err
+		}
+	}
+	if len(file.Models) == 0 {
+		return nil, wrongAt("$.models", "the catalog has no models")
+	}
+	for i, entry := range file.Models {
+		path := fmt.Sprintf("$.models[%d]", i)
+		m, err := entry.model(path, forms)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range m.Names() {
+			if len(name) > maxName || !nameForm.MatchString(name) {
+				return nil, wrongAt(path, "model %q: the name %q is not of letters, digits, '.', '_' and '-'", m.ID, name)
+			}
+			if other, taken := c.byName[name]; taken {
+				return nil, wrongAt(path, "model %q: the name %q belongs to model %q already", m.ID, name, other.ID)
+			}
+			c.byName[name] = m
+		}
+		c.models = append(c.models, m)
+	}
+	if err := c.inference(file.Inference); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (entry formEntry) form(name string) (*Form, error) {
+	form := &Form{Name: name, URLEncoded: entry.URLEncoded, ExactlyOne: entry.ExactlyOne, OnlyWith: entry.OnlyWith}
+	path := "$.forms." + name
+	for i, e := range entry.Fields {
+		at := fmt.Sprintf("%s.fields[%d]", path, i)
+		for _, taken := range []string{e.Name, e.Also} {
+			if _, double := form.Field(taken); double && taken != "" {
+				return nil, wrongAt(at, "form %s: the field name %q is used twice", name, taken)
+			}
+		}
+		field, err := e.field()
+		if err != nil {
+			return nil, wrongAt(at, "form %s: field %q: %w", name, e.Name, err)
+		}
+		if entry.URLEncoded && field.Type.IsFile() {
+			return nil, wrongAt(at, "form %s: field %q: an urlencoded form takes no files", name, e.Name)
+		}
+		form.Fields = append(form.Fields, field)
+	}
+	for _, other := range entry.ExactlyOne {
+		if _, ok := form.Field(other); !ok {
+			return nil, wrongAt(path+".exactly_one", "form %s: exactly_one names %q, which is no field", name, other)
+		}
+	}
+	for field, with := range entry.OnlyWith {
+		for _, other := range []string{field, with} {
+			if _, ok := form.Field(other); !ok {
+				return nil, wrongAt(path+".only_with", "form %s: only_with names %q, which is no field", name, other)
+			}
+		}
+	}
+	return form, nil
+}
+
+func (e fieldEntry) field() (Field, error) {
+	field := Field{
+		Name: e.Name, Also: e.Also, Type: e.Type, Required: e.Required, Default: e.Default,
+		Min: e.Min, Max: e.Max, Values: e.Values, Description: e.Description,
+	}
+	if e.Name == "" {
+		return field, errors.New("it has no name")
+	}
+	wrongDefault := fmt.Errorf("the default %v is not of the type %s", e.Default, e.Type)
+	switch e.Type {
+	case VideoFile, ImageFile:
+		if e.Default != nil {
+			return field, errors.New("a file has no default")
+		}
+	case Text:
+		if _, ok := e.Default.(string); !ok && e.Default != nil {
+			return field, wrongDefault
+		}
+	case Integer:
+		if e.Default != nil {
+			n, err := strconv.ParseInt(fmt.Sprint(e.Default), 10, 64)
+			if err != nil {
+				return field, wrongDefault
+			}
+			field.Default = n
+		}
+	case Boolean:
+		if _, ok := e.Default.(bool); !ok && e.Default != nil {
+			return field, wrongDefault
+		}
+	case Choice:
+		if len(e.Values) == 0 {
+			return field, errors.New("a choice has values")
+		}
+		known := e.Default == nil
+		for _, value := range e.Values {
+			known = known || value == e.Default
+		}
+		if !known {
+			return field, fmt.Errorf("the default %v is not among the values", e.Default)
+		}
+	default:
+		return field, fmt.Errorf("the type %q is none of video, image, text, integer, boolean and choice", e.Type)
+	}
+	seedRange := func(n *int64) bool { return n != nil && *n >= 0 && *n <= maxSeed }
+	if e.Name == seedField && (e.Type != Integer || !seedRange(e.Min) || !seedRange(e.Max)) {
+		return field, fmt.Errorf("it is an integer with a min and a max from 0 to %d", int64(maxSeed))
+	}
+	return field, nil
+}
+
+func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
+	m := &Model{
+		ID: e.ID, Aliases: e.Aliases, DeprecatedAliases: e.DeprecatedAliases, Kind: e.Kind, Form: forms[e.Form],
+		Realtime: e.Realtime, Generate: e.Generate, Sizes: map[string]Size{}, FPS: e.FPS, Description: e.Description,
+	}
+	if m.Form == nil {
+		return nil, wrongAt(path+".form", "model %q: there is no form %q", e.ID, e.Form)
+	}
+	switch e.Kind {
+	case Restyle, Edit, TryOn, Clip, TextToVideo:
+		if e.FPS < 1 || e.FPS > 120 {
+			return nil, wrongAt(path, "model %q: fps is 1 to 120", e.ID)
+		}
+	case Image:
+		if e.FPS != 0 || e.Realtime {
+			return nil, wrongAt(path, "model %q: an image has no fps and no realtime", e.ID)
+		}
+	default:
+		return nil, wrongAt(path+".kind", "model %q: the kind %q is none of restyle, edit, try-on, clip, text-to-video and image", e.ID, e.Kind)
+	}
+	switch {
+	case e.Generate == NotGenerated, e.Generate == GenerateDeprecated && e.Kind != Image, e.Generate == GenerateImage && e.Kind == Image:
+	default:
+		return nil, wrongAt(path+".generate", "model %q: generate is \"image\" for an image, \"deprecated\" or absent for a video", e.ID)
+	}
+	for resolution, text := range e.Sizes {
+		var size Size
+		if _, err := fmt.Sscanf(text, "%dx%d", &size.Width, &size.Height); err != nil || size.String() != text ||
+			size.Width < 16 || size.Height < 16 || size.Width > 8192 || size.Height > 8192 || size.Width%2+size.Height%2 != 0 {
+			return nil, wrongAt(path+".sizes", "model %q: the size %q is not two even numbers from 16 to 8192, such as 1280x720", e.ID, text)
+		}
+		m.Sizes[resolution] = size
+	}
+	field, ok := m.Form.Field("resolution")
+	if !ok || field.Type != Choice || field.Default == nil {
+		return nil, wrongAt(path+".form", "model %q: its form has no choice \"resolution\" with a default", e.ID)
+	}
+	for _, resolution := range field.Values {
+		if _, ok := m.Sizes[resolution]; !ok {
+			return nil, wrongAt(path+".sizes", "model %q: no size for the resolution %s of its form", e.ID, resolution)
+		}
+	}
+	data, takesData := m.Form.Field("data")
+	switch {
+	case e.Kind == TextToVideo && takesData, e.Kind != TextToVideo && !takesData:
+		return nil, wrongAt(path+".form", "model %q: a form has the file \"data\" unless the kind is text-to-video", e.ID)
+	case takesData && data.Type != VideoFile && e.Kind != Image, takesData && data.Type != ImageFile && e.Kind == Image:
+		return nil, wrongAt(path+".form", "model %q: \"data\" is not of the kind that the model edits", e.ID)
+	}
+	if e.Duration != "" || e.Kind == TextToVideo {
+		duration, err := time.ParseDuration(e.Duration)
+		if err != nil || duration <= 0 || duration > 5*time.Minute || e.Kind != TextToVideo {
+			return nil, wrongAt(path+".duration", "model %q: duration is more than 0s and at most 5m, for text-to-video alone", e.ID)
+		}
+		m.Duration = duration
+	}
+	return m, nil
+}

@@ -1,0 +1,122 @@
+package catalog_test
+
+import (
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+)
+
+func TestDefaultCatalogHasEveryRowOfTheDecisions(t *testing.T) {
+	known, err := catalog.Default("gen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		names    string
+		kind     catalog.Kind
+		realtime bool
+		size     string
+		fps      int
+	}{
+		{"gen-restyle-2 gen-restyle-latest gen-restyle-v2v", catalog.Restyle, true, "1280x704", 25},
+		{"gen-2.5 gen-latest", catalog.Edit, true, "1280x720", 20},
+		{"gen-2.1", catalog.Edit, true, "1088x624", 20},
+		{"gen-vton-3.6 gen-vton-latest", catalog.TryOn, true, "1280x720", 20},
+		{"gen-vton-3.5 gen-vton-3 gen-vton-2 gen-2.1-vton-2", catalog.TryOn, true, "1280x720", 20},
+		{"gen-clip gen-clip-latest gen-pro-v2v", catalog.Clip, false, "1280x704", 25},
+		{"gen-pro-t2v", catalog.TextToVideo, false, "1280x704", 25},
+		{"gen-image-2 gen-image-latest gen-pro-i2i", catalog.Image, false, "1280x704", 0},
+	} {
+		names := strings.Fields(row.names)
+		for _, name := range names {
+			m, ok := known.Find(name)
+			if !ok {
+				t.Errorf("%s: not in the catalog", name)
+				continue
+			}
+			if m.ID != names[0] || m.Kind != row.kind || m.Realtime != row.realtime || m.Sizes["720p"].String() != row.size || m.FPS != row.fps {
+				t.Errorf("%s: got %s %s realtime=%v %s %d fps", name, m.ID, m.Kind, m.Realtime, m.Sizes["720p"], m.FPS)
+			}
+		}
+	}
+	if len(known.Models()) != 8 {
+		t.Errorf("%d models, want 8", len(known.Models()))
+	}
+}
+
+func TestFamilyRenamesEverythingAndNothingElse(t *testing.T) {
+	known, err := catalog.Default("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := known.Find("acme-latest"); !ok || m.ID != "acme-2.5" {
+		t.Errorf("acme-latest does not resolve to acme-2.5")
+	}
+	if _, ok := known.Find("gen-2.5"); ok {
+		t.Error("gen-2.5 is known to a catalog of another family")
+	}
+	for _, family := range []string{"", "a b", "a/b", "ü", "a.b"} {
+		if _, err := catalog.Default(family); err == nil {
+			t.Errorf("family %q was accepted", family)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, c := range []struct{ box, input, want string }{
+		{"1280x720", "1920x1080", "1280x720"},
+		{"1280x720", "640x360", "1280x720"},   // scaled up
+		{"1280x720", "1080x1920", "720x1280"}, // sides swapped
+		{"1280x704", "1280x720", "1252x704"},  // 1251.6 is nearest to the even 1252
+		{"1088x624", "1920x1080", "1088x612"},
+		{"1280x720", "500x500", "720x720"},
+		{"1280x720", "4096x2", "1280x2"}, // never nothing
+		{"1280x720", "3x4000", "2x1280"},
+		{"832x480", "1x1", "480x480"},
+	} {
+		if got := size(t, c.box).Fit(size(t, c.input)).String(); got != c.want {
+			t.Errorf("%s in %s: %s, want %s", c.input, c.box, got, c.want)
+		}
+	}
+}
+
+func size(t *testing.T, text string) (s catalog.Size) {
+	t.Helper()
+	width, height, _ := strings.Cut(text, "x")
+	for target, digits := range map[*int]string{&s.Width: width, &s.Height: height} {
+		for _, d := range digits {
+			*target = *target*10 + int(d-'0')
+		}
+	}
+	return s
+}
+
+// A deployer who edits the file learns which line is wrong, and why.
+func TestABadCatalogNamesTheLine(t *testing.T) {
+	const head = "limits:\n  video: {duration: 5m, width: 4096, height: 4096}\n  image: {pixels: 5}\nforms:\n  f:\n    fields:\n"
+	const fields = "      - {name: data, type: video}\n      - {name: resolution, type: choice, values: [720p], default: 720p}\n"
+	const models = "models:\n  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n"
+	if _, err := catalog.Parse([]byte(head+fields+models), "gen"); err != nil {
+		t.Fatalf("the good one is refused: %v", err)
+	}
+	for _, c := range []struct{ name, source, want string }{
+		{"unknown key", head + fields + models + "surprise: 1\n", "[11:1]"},
+		{"no such form", head + fields + strings.Replace(models, "form: f", "form: g", 1), `line 10: model "a": there is no form "g"`},
+		{"name twice", head + fields + models + "  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n", `line 11: model "a": the name "a" belongs`},
+		{"odd size", head + fields + strings.Replace(models, "1280x720", "1281x720", 1), "line 10:"},
+		{"bad field type", head + "      - {name: x, type: blob}\n" + fields + models, "line 7:"},
+		{"a seed that is no number", head + "      - {name: seed, type: text}\n" + fields + models, "line 7:"},
+		{"a seed without bounds", head + "      - {name: seed, type: integer}\n" + fields + models, "line 7:"},
+		{"a seed beyond 32 bits", head + "      - {name: seed, type: integer, min: 0, max: 4294967296}\n" + fields + models, "line 7:"},
+		{"a negative seed", head + "      - {name: seed, type: integer, min: -1, max: 5}\n" + fields + models, "line 7:"},
+		{"no kind", head + fields + strings.Replace(models, "kind: edit", "kind: dream", 1), "line 10:"},
+		{"no models", head + fields, "no models"},
+		{"no YAML", "limits: [", "1"},
+	} {
+		_, err := catalog.Parse([]byte(c.source), "gen")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q in it", c.name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+// Package catalog is the catalog of what the service offers: models with their
+// aliases, forms, output sizes and input limits. It is read from one data file
+// (catalog.yaml, or a deployer's copy of it); no other code knows the name of a
+// model or of the family.
+package catalog
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind says what a model does; engines choose their work by it.
+type Kind string
+
+// The kinds of decisions.md, "Models".
+const (
+	Restyle     Kind = "restyle"
+	Edit        Kind = "edit"
+	TryOn       Kind = "try-on"
+	Clip        Kind = "clip"
+	TextToVideo Kind = "text-to-video"
+	Image       Kind = "image"
+)
+
+// Generate says how a model is served under /v1/generate/.
+type Generate string
+
+const (
+	// NotGenerated models answer under /v1/jobs/ alone.
+	NotGenerated Generate = ""
+	// GenerateImage models answer with the edited image.
+	GenerateImage Generate = "image"
+	// GenerateDeprecated models answer with a video, on a deprecated route.
+	GenerateDeprecated Generate = "deprecated"
+)
+
+// Model is one row of the catalog.
+type Model struct {
+	// ID is the canonical id, the family's name included.
+	ID string
+	// Aliases are other names for the same model; DeprecatedAliases are names
+	// that still work but are marked in documents.
+	Aliases, DeprecatedAliases []string
+	Kind                       Kind
+	Form                       *Form
+	Realtime                   bool
+	Generate                   Generate
+	// Sizes gives the box of the result by resolution, in landscape.
+	Sizes map[string]Size
+	// FPS is the frame rate of the result; 0 for images.
+	FPS int
+	// Duration is the length of a result made from no input; else 0.
+	Duration    time.Duration
+	Description string
+}
+
+// Names gives the canonical id and then every alias.
+func (m *Model) Names() []string {
+	names := append([]string{m.ID}, m.Aliases...)
+	return append(names, m.DeprecatedAliases...)
+}
+
+// DataType is the type of file that the model edits.
+func (m *Model) DataType() FieldType {
+	if m.Kind == Image {
+		return ImageFile
+	}
+	return VideoFile
+}
+
+// Limits is what an input may be at most (decisions.md, "Models").
+type Limits struct {
+	VideoDuration           time.Duration
+	VideoWidth, VideoHeight int
+	ImagePixels             int
+}
+
+// Size is a picture's size in pixels.
+type Size struct{ Width, Height int }
+
+// String gives "1280x720".
+func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Width, s.Height) }
+
+// Portrait gives the size with its sides swapped when it is wider than high.
+func (s Size) Portrait() Size {
+	if s.Width > s.Height {
+		return Size{s.Height, s.Width}
+	}
+	return s
+}
+
+// Fit gives the size of a result (decisions.md, "Models"): the largest picture
+// with even sides and the input's aspect that fits inside the box, whose sides
+// are swapped for a portrait input. The input is scaled up where needed. No
+// side is less than 2, however thin the input.
+func (s Size) Fit(input Size) Size {
+	box := s
+	if input.Height > input.Width {
+		box = s.Portrait()
+	}
+	if input.Width <= 0 || input.Height <= 0 {
+		return box
+	}
+	// Whole numbers only: the result must not depend on floating point.
+	width, height := box.Width, nearestEven(box.Width*input.Height, input.Width)
+	if box.Width*input.Height > box.Height*input.Width {
+		width, height = nearestEven(box.Height*input.Width, input.Height), box.Height
+	}
+	return Size{min(width, box.Width), min(height, box.Height)}
+}
+
+// nearestEven rounds a/b to the nearest even number that is at least 2.
+func nearestEven(a, b int) int {
+	return max(2, (a+b)/(2*b)*2)
+}
+
+// FieldType says how a field's text or bytes are read.
+type FieldType string
+
+// The types of field.
+const (
+	VideoFile FieldType = "video"
+	ImageFile FieldType = "image"
+	// AnyFile is for forms that are no model's: a model edits a kind of media.
+	AnyFile FieldType = "file"
+	Text    FieldType = "text"
+	Integer FieldType = "integer"
+	Boolean FieldType = "boolean"
+	Choice  FieldType = "choice"
+)
+
+// IsFile reports whether the field takes a file part.
+func (t FieldType) IsFile() bool { return t == VideoFile || t == ImageFile || t == AnyFile }
+
+// Field is one field of a form.
+type Field struct {
+	Name string
+	// Also is another name for the same field, or empty.
+	Also     string
+	Type     FieldType
+	Required bool
+	// Default is the value of an absent field: a string, bool or int64, or nil
+	// where the field then has no value.
+	Default any
+	// Min and Max bound an integer's value; Max bounds a text's code points.
+	Min, Max *int64
+	// Values are the choices.
+	Values      []string
+	Description string
+}
+
+// Form is what a model's requests carry, in the order in which errors are
+// reported (decisions.md, "Forms").
+type Form struct {
+	Name   string
+	Fields []Field
+	// URLEncoded forms are documented as application/x-www-form-urlencoded;
+	// multipart is accepted too.
+	URLEncoded bool
+	// ExactlyOne names fields of which a request carries one and no other.
+	ExactlyOne []string
+	// OnlyWith maps a field to the field without which it may not be sent.
+	OnlyWith map[string]string
+}
+
+// Field finds a field by either of its names.
+func (f *Form) Field(name string) (*Field, bool) {
+	for i := range f.Fields {
+		if field := &f.Fields[i]; field.Name == name || field.Also != "" && field.Also == name {
+			return field, true
+		}
+	}
+	return nil, false
+}

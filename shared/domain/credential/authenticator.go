@@ -1,0 +1,132 @@
+package credential
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/fault"
+)
+
+const (
+	// CacheAge is how long an answer of the store is trusted: the most time
+	// that passes until a revoked key stops working, or a new one that was
+	// tried too early begins to work.
+	CacheAge = 5 * time.Second
+	// cacheSize bounds the memory that callers with made-up keys can take.
+	cacheSize = 10_000
+)
+
+// Authenticator tells who is calling by the key or client token that the call
+// carries. An authentication asks the store at most once; its answer is cached
+// for CacheAge and never past a token's expiry.
+type Authenticator struct {
+	store interface {
+		Store
+		TokenStore
+	}
+	tiers Tiers
+	now   func() time.Time
+
+	mu    sync.Mutex
+	cache map[Hash]cached
+}
+
+// cached is what the store said of a secret: a key, a token with its key, or
+// neither when there is none.
+type cached struct {
+	key   Key
+	token *Token
+	until time.Time
+}
+
+// works reports whether the key was found and is not revoked.
+func (c cached) works() bool { return c.key.ID != "" && c.key.RevokedAt.IsZero() }
+
+func errInvalid() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
+
+// NewAuthenticator makes an authenticator over a store and a table of tiers.
+func NewAuthenticator(store interface {
+	Store
+	TokenStore
+}, tiers Tiers, now func() time.Time) *Authenticator {
+	return &Authenticator{store: store, tiers: tiers, now: now, cache: map[Hash]cached{}}
+}
+
+// Authenticate tells who holds the secret: a permanent key or a client token.
+//
+// Errors: fault.Unauthorized when the secret is missing, malformed, unknown or
+// revoked, or a token that has expired or whose key was revoked.
+func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Principal, error) {
+	if secret == "" {
+		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
+	}
+	isToken := isSecret(secret, "ek_")
+	if !isToken && CheckSecret(secret) != nil {
+		return Principal{}, errInvalid()
+	}
+	entry, err := a.find(ctx, HashOf(secret), isToken)
+	if err != nil {
+		return Principal{}, err
+	}
+	if !entry.works() {
+		return Principal{}, errInvalid()
+	}
+	if entry.token != nil && !a.now().Before(entry.token.ExpiresAt) {
+		return Principal{}, fault.New(fault.Unauthorized, "The client token has expired.")
+	}
+	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, nil
+}
+
+// Recheck looks again at the key of somebody who was authenticated earlier, for
+// what goes on for long. That a client token has expired meanwhile ends nothing
+// that it began.
+//
+// Errors: fault.Unauthorized when the key was revoked.
+func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
+	entry, err := a.find(ctx, who.Key.Hash, false)
+	if err != nil {
+		return err
+	}
+	if !entry.works() {
+		return errInvalid()
+	}
+	return nil
+}
+
+// find gives what is known of the secret with the hash.
+func (a *Authenticator) find(ctx context.Context, hash Hash, isToken bool) (cached, error) {
+	now := a.now()
+	a.mu.Lock()
+	entry, ok := a.cache[hash]
+	a.mu.Unlock()
+	if ok && now.Before(entry.until) {
+		return entry, nil
+	}
+	entry = cached{until: now.Add(CacheAge)}
+	var err error
+	if isToken {
+		var token Token
+		if token, err = a.store.FindToken(ctx, hash); err == nil {
+			entry.key, entry.token = token.Key, &token
+		}
+	} else {
+		entry.key, err = a.store.FindKey(ctx, hash)
+	}
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return cached{}, fmt.Errorf("credential: find: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case entry.key.ID == "" && len(a.cache) >= cacheSize/2:
+		// Callers with made-up keys do not crowd out the others.
+		return entry, nil
+	case len(a.cache) >= cacheSize:
+		// Rare, and every entry is one read away: start over.
+		clear(a.cache)
+	}
+	a.cache[hash] = entry
+	return entry, nil
+}

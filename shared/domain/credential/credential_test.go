@@ -1,0 +1,132 @@
+package credential_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+)
+
+// keys is a store that counts its reads and can fail.
+type keys struct {
+	credential.Store
+	credential.TokenStore
+	byHash map[credential.Hash]credential.Key
+	reads  int
+	err    error
+}
+
+func (k *keys) FindKey(_ context.Context, hash credential.Hash) (credential.Key, error) {
+	k.reads++
+	if k.err != nil {
+		return credential.Key{}, k.err
+	}
+	key, ok := k.byHash[hash]
+	if !ok {
+		return key, fault.New(fault.NotFound, "no such key")
+	}
+	return key, nil
+}
+
+func TestAuthenticate(t *testing.T) {
+	ctx, now := t.Context(), time.Now()
+	tiers, err := credential.DefaultTiers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := credential.NewSecret(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := credential.NewKey(secret, "acme", "default", "ci", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &keys{byHash: map[credential.Hash]credential.Key{key.Hash: key}}
+	authenticator := credential.NewAuthenticator(store, tiers, func() time.Time { return now })
+
+	principal, err := authenticator.Authenticate(ctx, secret)
+	if err != nil || principal.Account() != "acme" || principal.Key.ID != key.ID || principal.Tier.PendingJobs != 100 {
+		t.Fatalf("got %+v, %v", principal, err)
+	}
+	for name, wrong := range map[string]string{
+		"none": "", "garbage": "hello", "unknown": "ck_0123456789", "another prefix": "sk_" + secret[3:],
+		"too long": "ck_" + strings.Repeat("a", 129), "a character too many": secret + "!",
+	} {
+		if _, err := authenticator.Authenticate(ctx, wrong); !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("%s: got %v, want unauthorized", name, err)
+		}
+	}
+
+	// An answer is one read, trusted for CacheAge and no longer.
+	before := store.reads
+	for range 10 {
+		if _, err := authenticator.Authenticate(ctx, secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if store.reads != before {
+		t.Errorf("%d reads for a cached key", store.reads-before)
+	}
+	key.RevokedAt = now
+	store.byHash[key.Hash] = key
+	now = now.Add(credential.CacheAge)
+	if _, err := authenticator.Authenticate(ctx, secret); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("a revoked key still works after %s: %v", credential.CacheAge, err)
+	}
+
+	// A store in trouble is no verdict on the key, and is not remembered.
+	now = now.Add(credential.CacheAge)
+	store.err = errors.New("the disk is on fire")
+	if _, err := authenticator.Authenticate(ctx, secret); err == nil || fault.Is(err, fault.Unauthorized) {
+		t.Errorf("a failing store gave %v, want an internal error", err)
+	}
+	store.err, key.RevokedAt = nil, time.Time{}
+	store.byHash[key.Hash] = key
+	if _, err := authenticator.Authenticate(ctx, secret); err != nil {
+		t.Errorf("after the trouble: %v", err)
+	}
+}
+
+func TestKeysAreStoredAsHashesAlone(t *testing.T) {
+	key, err := credential.NewKey("ck_development", "dev", "dev", "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key.ID != "key_"+credential.HashOf("ck_development").String()[:12] {
+		t.Errorf("the id is %s", key.ID)
+	}
+	for _, c := range []struct{ secret, account string }{
+		{"ck_short", "dev"}, {"sk_development", "dev"}, {"ck_has space1", "dev"}, {"ck_development", ""},
+		{"ck_development", "a/b"}, {"ck_development", strings.Repeat("a", 65)},
+	} {
+		if _, err := credential.NewKey(c.secret, c.account, "dev", "", time.Now()); !fault.Is(err, fault.Invalid) {
+			t.Errorf("key %q of account %q: got %v, want invalid", c.secret, c.account, err)
+		}
+	}
+}
+
+func TestTiers(t *testing.T) {
+	tiers, err := credential.ParseTiers([]byte("default: {pending_jobs: 3}\ngold: {pending_jobs: 0}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tiers.Find("gold").PendingJobs != 0 || tiers.Find("gold").Name != "gold" || tiers.Find("gone").PendingJobs != 3 {
+		t.Errorf("got %+v", tiers)
+	}
+	for source, want := range map[string]string{
+		"gold: {pending_jobs: 1}\n":                        `no tier "default"`,
+		"default: {pending_jobs: -1}\n":                    "0 (none) or more",
+		"default:\n  pending_jobs: 1\n  pending_yobs: 1\n": "[3:3]",
+		"default: [": "1",
+	} {
+		if _, err := credential.ParseTiers([]byte(source)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q in it", source, err, want)
+		}
+	}
+}

@@ -1,0 +1,278 @@
+// Package credentialtest specifies the behaviour of [credential.Store],
+// [credential.TokenStore] and [credential.TokenArchive] as tests that every
+// adapter runs.
+package credentialtest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/conformance"
+)
+
+// Store is a store of keys and of the tokens minted from them.
+type Store interface {
+	credential.Store
+	credential.TokenStore
+}
+
+// Harness is what an adapter gives to be tested: both over the same records.
+type Harness struct {
+	Store Store
+	// Archive is nil where the platform removes tokens; its tests are then
+	// skipped.
+	Archive credential.TokenArchive
+}
+
+// Run runs the suite. The function makes a harness without any key in it, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		h := open(t)
+		if group == "Archive" && h.Archive == nil {
+			t.Skip("the platform removes tokens")
+		}
+		test.run(&suite{T: t, Store: h.Store, archive: h.Archive, ctx: conformance.Context(t)})
+	},
+		conformance.About("Keys", keyTests), conformance.About("Tokens", tokenTests), conformance.About("Archive", archiveTests),
+	)
+}
+
+// test is one statement about the interfaces; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	Store
+	archive credential.TokenArchive
+	ctx     context.Context
+}
+
+// The day is the present one, as a platform may delete what is old; nothing else
+// is read from the clock.
+var (
+	created = time.Now().UTC().Truncate(time.Millisecond)
+	revoked = created.Add(time.Hour)
+)
+
+// key makes the record of a key. Each number is another secret.
+func (s *suite) key(account string, number int, at time.Time) credential.Key {
+	s.Helper()
+	key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", number), account, "default", "a label, \"quoted\" – née", at)
+	conformance.OK(s, err)
+	return key
+}
+
+// create keeps a new key.
+func (s *suite) create(account string, number int, at time.Time) credential.Key {
+	s.Helper()
+	key := s.key(account, number, at)
+	conformance.OK(s, s.CreateKey(s.ctx, key))
+	return key
+}
+
+// found checks that the store has the key as it is.
+func (s *suite) found(want credential.Key) {
+	s.Helper()
+	got, err := s.FindKey(s.ctx, want.Hash)
+	conformance.OK(s, err)
+	if got != want {
+		s.Fatalf("found %+v, want %+v", got, want)
+	}
+}
+
+// listed checks the keys of an account.
+func (s *suite) listed(account string, want ...credential.Key) {
+	s.Helper()
+	got, err := s.ListKeys(s.ctx, account)
+	conformance.OK(s, err)
+	if len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
+		s.Fatalf("listed %+v, want %+v", got, want)
+	}
+}
+
+var keyTests = []test{
+	{"a key that was created is found by its hash, as it is", func(s *suite) {
+		key := s.create("acme", 1, created)
+		s.create("acme", 2, created)
+		s.found(key)
+	}},
+	{"a key may have no label", func(s *suite) {
+		key := s.key("acme", 1, created)
+		key.Label = ""
+		conformance.OK(s, s.CreateKey(s.ctx, key))
+		s.found(key)
+	}},
+	{"a key may be revoked from the start", func(s *suite) {
+		key := s.key("acme", 1, created)
+		key.RevokedAt = revoked
+		conformance.OK(s, s.CreateKey(s.ctx, key))
+		s.found(key)
+	}},
+	{"whether a key is an admin's is kept", func(s *suite) {
+		key := s.key("acme", 1, created)
+		key.Admin = true
+		conformance.OK(s, s.CreateKey(s.ctx, key))
+		other := s.create("acme", 2, created.Add(time.Second))
+		s.found(key)
+		s.listed("acme", key, other)
+		got, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		conformance.OK(s, err)
+		if !got.Admin {
+			s.Fatalf("revoked, it is %+v", got)
+		}
+	}},
+	{"an unknown hash is not found", func(s *suite) {
+		s.create("acme", 1, created)
+		_, err := s.FindKey(s.ctx, s.key("acme", 2, created).Hash)
+		conformance.Fails(s, err, fault.NotFound)
+		_, err = s.FindKey(s.ctx, credential.Hash{})
+		conformance.Fails(s, err, fault.NotFound)
+	}},
+	{"a second key of the same hash is a conflict and changes nothing", func(s *suite) {
+		key := s.create("acme", 1, created)
+		again := key
+		again.Account, again.Label = "other", "another"
+		conformance.Fails(s, s.CreateKey(s.ctx, again), fault.Conflict)
+		s.found(key)
+		s.listed("other")
+	}},
+	{"of many that create one key at once, one succeeds", func(s *suite) {
+		const racers = 20
+		errs := make([]error, racers)
+		var all sync.WaitGroup
+		for racer := range racers {
+			key := s.key(fmt.Sprint("account", racer), 1, created)
+			all.Go(func() { errs[racer] = s.CreateKey(s.ctx, key) })
+		}
+		all.Wait()
+		var winners []int
+		for racer, err := range errs {
+			if err == nil {
+				winners = append(winners, racer)
+			} else {
+				conformance.Fails(s, err, fault.Conflict)
+			}
+		}
+		if len(winners) != 1 {
+			s.Fatalf("%d succeeded", len(winners))
+		}
+		s.found(s.key(fmt.Sprint("account", winners[0]), 1, created))
+	}},
+	{"keys are listed by account, oldest first", func(s *suite) {
+		newest := s.create("acme", 1, created.Add(2*time.Millisecond))
+		oldest := s.create("acme", 2, created)
+		other := s.create("zoo", 3, created.Add(-time.Hour))
+		middle := s.create("acme", 4, created.Add(time.Millisecond))
+		s.listed("acme", oldest, middle, newest)
+		s.listed("zoo", other)
+		s.listed("nobody")
+		s.listed("", other, oldest, middle, newest)
+	}},
+	{"a key of the same name as another account's start is not that account's", func(s *suite) {
+		s.create("acme.co", 1, created)
+		s.listed("acme")
+	}},
+	{"a key that is revoked is given and found as revoked", func(s *suite) {
+		key, other := s.create("acme", 1, created), s.create("acme", 2, created.Add(time.Second))
+		got, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		conformance.OK(s, err)
+		key.RevokedAt = revoked
+		if got != key {
+			s.Fatalf("revoked %+v, want %+v", got, key)
+		}
+		s.found(key)
+		s.found(other)
+		s.listed("acme", key, other)
+	}},
+	{"a key that is revoked again stays as it was", func(s *suite) {
+		key := s.create("acme", 1, created)
+		first, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		conformance.OK(s, err)
+		again, err := s.RevokeKey(s.ctx, "", key.ID, revoked.Add(time.Hour))
+		conformance.OK(s, err)
+		if again != first {
+			s.Fatalf("revoked again %+v, want %+v", again, first)
+		}
+		s.found(first)
+	}},
+	{"a key is revoked by a key of its own account, and by no other", func(s *suite) {
+		key, own, foreign := s.create("acme", 1, created), s.create("acme", 2, created), s.create("zoo", 3, created)
+		_, err := s.RevokeKey(s.ctx, foreign.ID, key.ID, revoked)
+		conformance.Fails(s, err, fault.NotFound)
+		_, err = s.RevokeKey(s.ctx, own.ID, "key_unknown", revoked)
+		conformance.Fails(s, err, fault.NotFound)
+		s.found(key)
+		key.RevokedAt = revoked
+		got, err := s.RevokeKey(s.ctx, own.ID, key.ID, revoked)
+		conformance.OK(s, err)
+		if got != key {
+			s.Fatalf("revoked %+v, want %+v", got, key)
+		}
+		again, err := s.RevokeKey(s.ctx, own.ID, key.ID, revoked.Add(time.Hour))
+		conformance.OK(s, err)
+		if again != key {
+			s.Fatalf("revoked again %+v, want %+v", again, key)
+		}
+		s.found(own)
+	}},
+	{"a key that is revoked, or unknown, revokes none", func(s *suite) {
+		key, by := s.create("acme", 1, created), s.create("acme", 2, created)
+		_, err := s.RevokeKey(s.ctx, "", by.ID, revoked)
+		conformance.OK(s, err)
+		for _, id := range []string{by.ID, "key_unknown"} {
+			_, err = s.RevokeKey(s.ctx, id, key.ID, revoked)
+			conformance.Fails(s, err, fault.Unauthorized)
+		}
+		s.found(key)
+	}},
+	{"of keys that revoke each other at once, one stays", func(s *suite) {
+		const racers = 4
+		keys := make([]credential.Key, racers)
+		for racer := range racers {
+			keys[racer] = s.create("acme", racer, created)
+		}
+		var all sync.WaitGroup
+		for by := range keys {
+			for other := range keys {
+				if by == other {
+					continue
+				}
+				all.Go(func() {
+					if _, err := s.RevokeKey(s.ctx, keys[by].ID, keys[other].ID, revoked); err != nil && !fault.Is(err, fault.Unauthorized) {
+						s.Errorf("%d revokes %d: %v", by, other, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		left := 0
+		for _, key := range keys {
+			got, err := s.FindKey(s.ctx, key.Hash)
+			conformance.OK(s, err)
+			if got.RevokedAt.IsZero() {
+				left++
+			}
+		}
+		if left != 1 {
+			s.Fatalf("%d keys are left", left)
+		}
+	}},
+	{"an unknown id cannot be revoked", func(s *suite) {
+		_, err := s.RevokeKey(s.ctx, "", "key_unknown", revoked)
+		conformance.Fails(s, err, fault.NotFound)
+	}},
+}

@@ -1,0 +1,130 @@
+package credential
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"cutroom/shared/domain/fault"
+)
+
+const (
+	// MaxKeys is how many keys of an account may work at once before it can make
+	// no more by itself: it bounds what a script that has gone wrong leaves.
+	MaxKeys = 100
+	// MaxListedKeys bounds a list, in keys. The keys that were revoked first are
+	// left out of a longer one.
+	MaxListedKeys = 1000
+	// MaxLabel is how long a label may be, in code points.
+	MaxLabel = 128
+)
+
+// KeyService makes, lists and revokes the keys of an account for the holders of
+// its admin keys, who cannot give their account more than it has: a new key has
+// the tier of the key that makes it.
+type KeyService struct {
+	Store Store
+	// Random must be a cryptographic source.
+	Random io.Reader
+	Now    func() time.Time
+}
+
+// List gives the keys of an account, newest first, the revoked ones included.
+func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
+	keys, err := s.Store.ListKeys(ctx, account)
+	if err != nil {
+		return nil, fmt.Errorf("credential: list keys: %w", err)
+	}
+	if excess := len(keys) - MaxListedKeys; excess > 0 {
+		keys = slices.Delete(longestRevoked(keys), 0, excess)
+	}
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	})
+	return keys, nil
+}
+
+// longestRevoked puts the keys that have been revoked for longest first, and
+// those that work last.
+func longestRevoked(keys []Key) []Key {
+	slices.SortStableFunc(keys, func(a, b Key) int {
+		switch {
+		case a.RevokedAt.IsZero() == b.RevokedAt.IsZero():
+			return a.RevokedAt.Compare(b.RevokedAt)
+		case a.RevokedAt.IsZero():
+			return 1
+		}
+		return -1
+	})
+	return keys
+}
+
+// Create makes a key of the account that the admin key by belongs to, and gives
+// its secret, which is kept nowhere.
+//
+// Errors: fault.Unauthorized when by has been revoked; fault.Conflict when the
+// account has MaxKeys that work.
+func (s *KeyService) Create(ctx context.Context, by Key, label string, admin bool) (secret string, key Key, err error) {
+	if err := s.stillWorks(ctx, by); err != nil {
+		return "", Key{}, err
+	}
+	keys, err := s.Store.ListKeys(ctx, by.Account)
+	if err != nil {
+		return "", Key{}, fmt.Errorf("credential: count keys: %w", err)
+	}
+	working := slices.DeleteFunc(keys, func(k Key) bool { return !k.RevokedAt.IsZero() })
+	if len(working) >= MaxKeys {
+		return "", Key{}, fault.New(fault.Conflict, "The account has %d keys, which is its limit. Revoke one first.", len(working))
+	}
+	if secret, err = NewSecret(s.Random); err != nil {
+		return "", Key{}, err
+	}
+	if key, err = NewKey(secret, by.Account, by.Tier, label, s.Now()); err != nil {
+		return "", Key{}, err
+	}
+	key.Admin = admin
+	if err := s.Store.CreateKey(ctx, key); err != nil {
+		return "", Key{}, fmt.Errorf("credential: keep a key: %w", err)
+	}
+	return secret, key, nil
+}
+
+// Revoke ends the key with the id, of the account that the admin key by belongs
+// to. One that is revoked already stays so.
+//
+// Errors: fault.Unauthorized when by has been revoked; fault.Conflict when the key
+// is by itself: as a key needs another one to end it, and that one works then, an
+// account does not lose its last admin key; fault.NotFound.
+func (s *KeyService) Revoke(ctx context.Context, by Key, id string) error {
+	switch {
+	case len(id) != len(by.ID):
+		// Not left to stores, which bound what they look for.
+		return fault.New(fault.NotFound, "Key not found.")
+	case id == by.ID:
+		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")
+	}
+	_, err := s.Store.RevokeKey(ctx, by.ID, id, s.Now().UTC())
+	if fault.Is(err, fault.Unauthorized) {
+		return errInvalid()
+	}
+	if err != nil {
+		return fmt.Errorf("credential: revoke a key: %w", err)
+	}
+	return nil
+}
+
+// stillWorks asks the store, whatever an Authenticator remembers: a key that was
+// revoked must not make its own successor within CacheAge.
+func (s *KeyService) stillWorks(ctx context.Context, by Key) error {
+	known, err := s.Store.FindKey(ctx, by.Hash)
+	if err != nil {
+		return fmt.Errorf("credential: find the key of the call: %w", err)
+	}
+	if !known.RevokedAt.IsZero() {
+		return errInvalid()
+	}
+	return nil
+}

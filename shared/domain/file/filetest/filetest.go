@@ -1,0 +1,220 @@
+// Package filetest specifies the behaviour of [file.Store] and [file.Archive] as
+// tests that every adapter runs.
+package filetest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/conformance"
+)
+
+// Harness is what an adapter gives to be tested: both over the same records.
+type Harness struct {
+	Store file.Store
+	// Archive is nil where the platform does the sweeper's work; its tests are
+	// then skipped.
+	Archive file.Archive
+}
+
+// Run runs the suite. The function makes a harness without any file in it, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		h := open(t)
+		if group == "Archive" && h.Archive == nil {
+			t.Skip("the platform does the sweeper's work")
+		}
+		// The day is the present one, as a platform may delete
+		// what is old; nothing else is read from the clock.
+		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
+	},
+		conformance.About("Create", createTests), conformance.About("Limit", limitTests), conformance.About("Get", getTests), conformance.About("List", listTests), conformance.About("FindMD5", md5Tests),
+		conformance.About("Delete", deleteTests), conformance.About("Promise", promiseTests), conformance.About("Pages", pageTests), conformance.About("Races", raceTests),
+		conformance.About("Archive", archiveTests),
+	)
+}
+
+// test is one statement about the interfaces; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	Harness
+	ctx context.Context
+	// now is the time at which a test begins; it passes by adding to it.
+	now time.Time
+	ids atomic.Int64
+}
+
+// at gives the time some seconds after the beginning.
+func (s *suite) at(seconds float64) time.Time {
+	return s.now.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// lifetime is how long files live that say nothing else.
+const lifetime = time.Hour
+
+// new makes the record of a file of one byte that is ready to be created. Ids
+// sort by the order of their making, as those of the service do; every file has
+// an MD5 of its own.
+func (s *suite) new(account string) file.File {
+	number := s.ids.Add(1)
+	id := fmt.Sprintf("file_%027d", number)
+	return file.File{
+		ID: id, Account: account, Key: "key_0123456789ab", Filename: "été \"7\" <b>.mp4", MIME: "video/mp4",
+		Size: 1, MD5: md5Of(number), Blob: "files/" + id,
+		CreatedAt: s.now, ExpiresAt: s.now.Add(lifetime), Lifetime: lifetime,
+	}
+}
+
+// md5Of gives a made-up MD5 for each number.
+func md5Of(number int64) string { return fmt.Sprintf("%032x", number) }
+
+// newPromise makes the record of a file that is promised, for 10 minutes.
+func (s *suite) newPromise(account string) file.File {
+	f := s.new(account)
+	f.Promised, f.UploadUntil = true, s.at(600)
+	return f
+}
+
+// create creates a file for the account.
+func (s *suite) create(account string) file.File {
+	s.Helper()
+	return s.keep(s.new(account))
+}
+
+// createUntil creates a file that expires some seconds after the beginning.
+func (s *suite) createUntil(account string, seconds float64) file.File {
+	s.Helper()
+	f := s.new(account)
+	f.ExpiresAt = s.at(seconds)
+	return s.keep(f)
+}
+
+// promise promises a file of the account.
+func (s *suite) promise(account string) file.File {
+	s.Helper()
+	return s.keep(s.newPromise(account))
+}
+
+// keep creates a file without a limit.
+func (s *suite) keep(f file.File) file.File {
+	s.Helper()
+	conformance.OK(s, s.Store.Create(s.ctx, f, 0))
+	return f
+}
+
+// publish makes a promised file known, to expire as the promise says, and gives
+// it as it then is.
+func (s *suite) publish(promised file.File) file.File {
+	s.Helper()
+	promised.Promised = false
+	conformance.OK(s, s.Store.Publish(s.ctx, promised))
+	return promised
+}
+
+// known checks that the account sees the file as it is, at the time.
+func (s *suite) known(want file.File, now time.Time) {
+	s.Helper()
+	got, err := s.Store.Get(s.ctx, want.Account, want.ID, now)
+	conformance.OK(s, err)
+	s.same("file", got, want)
+}
+
+// unknown checks that nothing gives the file to its account at the time.
+func (s *suite) unknown(f file.File, now time.Time) {
+	s.Helper()
+	_, err := s.Store.Get(s.ctx, f.Account, f.ID, now)
+	conformance.Fails(s, err, fault.NotFound)
+	if found, err := s.Store.FindMD5(s.ctx, f.Account, f.MD5, now); err == nil && found.ID == f.ID {
+		s.Fatalf("the MD5 finds %s", f.ID)
+	}
+	_, err = s.Store.Delete(s.ctx, f.Account, f.ID, now)
+	conformance.Fails(s, err, fault.NotFound)
+	for _, listed := range s.list(f.Account, 100, now) {
+		if listed.ID == f.ID {
+			s.Fatalf("the list has %s", f.ID)
+		}
+	}
+}
+
+// maxPages bounds how often a list is gone on with.
+const maxPages = 10_000
+
+// list gives all files of an account by pages of the limit.
+func (s *suite) list(account string, limit int, now time.Time) []file.File {
+	s.Helper()
+	var all []file.File
+	after := ""
+	for range maxPages {
+		var page []file.File
+		page, after = s.page(account, after, limit, now)
+		all = append(all, page...)
+		if after == "" {
+			return all
+		}
+	}
+	s.Fatalf("the list has not ended after %d pages", maxPages)
+	return nil
+}
+
+// page reads one page, and checks what is true of every page.
+func (s *suite) page(account, after string, limit int, now time.Time) (page []file.File, next string) {
+	s.Helper()
+	page, next, err := s.Store.List(s.ctx, account, after, limit, now)
+	conformance.OK(s, err)
+	if len(page) > limit {
+		s.Fatalf("%d files on a page of %d", len(page), limit)
+	}
+	last := after
+	for _, f := range page {
+		if last != "" && f.ID >= last {
+			s.Fatalf("%s comes after %s", f.ID, last)
+		}
+		if f.Account != account || f.Promised || f.Expired(now) {
+			s.Fatalf("the list of %s at %s has %+v", account, now, f)
+		}
+		last = f.ID
+	}
+	if next != "" && last != "" && next > last {
+		s.Fatalf("after %s the list goes on from %s", last, next)
+	}
+	if next != "" && next == after {
+		s.Fatalf("the list stays at %s", after)
+	}
+	return page, next
+}
+
+// listed checks the whole list of an account, whatever the pages' size.
+func (s *suite) listed(account string, now time.Time, want ...file.File) {
+	s.Helper()
+	for _, limit := range []int{1, 2, max(1, len(want)), 1000} {
+		got := s.list(account, limit, now)
+		if len(got) == 0 && len(want) == 0 {
+			continue
+		}
+		s.same(fmt.Sprintf("files by pages of %d", limit), got, want)
+	}
+}
+
+// same ends the test unless the two are the same.
+func (s *suite) same(what string, got, want any) {
+	s.Helper()
+	if !reflect.DeepEqual(got, want) {
+		s.Fatalf("%s:\n got %+v\nwant %+v", what, got, want)
+	}
+}

@@ -1,0 +1,158 @@
+package filetest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/conformance"
+)
+
+// racers is how many goroutines try the same thing at once.
+const racers = 50
+
+// sized makes the record of a file of so many bytes.
+func (s *suite) sized(account string, size int64) file.File {
+	f := s.new(account)
+	f.Size = size
+	return f
+}
+
+// stores checks that just the rest up to the limit can still be stored.
+func (s *suite) stores(account string, used, limit int64) {
+	s.Helper()
+	over := s.sized(account, limit-used+1)
+	conformance.Fails(s, s.Store.Create(s.ctx, over, limit), fault.Limited)
+	s.unknown(over, s.now)
+	if used == limit {
+		return
+	}
+	fits := s.sized(account, limit-used)
+	conformance.OK(s, s.Store.Create(s.ctx, fits, limit))
+	_, err := s.Store.Delete(s.ctx, account, fits.ID, s.now)
+	conformance.OK(s, err)
+}
+
+var limitTests = []test{
+	{"a file that just fits is created, one byte more is refused", func(s *suite) {
+		conformance.Fails(s, s.Store.Create(s.ctx, s.sized("acme", 101), 100), fault.Limited)
+		conformance.OK(s, s.Store.Create(s.ctx, s.sized("acme", 60), 100))
+		s.stores("acme", 60, 100)
+		conformance.OK(s, s.Store.Create(s.ctx, s.sized("acme", 40), 100))
+		s.stores("acme", 100, 100)
+	}},
+	{"no limit is no limit, and what it let in counts under one", func(s *suite) {
+		s.keep(s.sized("acme", 5<<40))
+		s.keep(s.sized("acme", 1))
+		conformance.Fails(s, s.Store.Create(s.ctx, s.sized("acme", 1), 100), fault.Limited)
+		s.stores("acme", 5<<40+1, 5<<40+2)
+	}},
+	{"each account has a limit of its own", func(s *suite) {
+		conformance.OK(s, s.Store.Create(s.ctx, s.sized("acme", 100), 100))
+		conformance.OK(s, s.Store.Create(s.ctx, s.sized("zoo", 100), 100))
+	}},
+	{"promised files count from their promise on, and once", func(s *suite) {
+		f := s.newPromise("acme")
+		f.Size = 60
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		s.stores("acme", 60, 100)
+		f = s.publish(f)
+		conformance.OK(s, s.Store.Publish(s.ctx, f))
+		s.stores("acme", 60, 100)
+	}},
+	{"a promised file that does not fit is refused", func(s *suite) {
+		f := s.newPromise("acme")
+		f.Size = 101
+		conformance.Fails(s, s.Store.Create(s.ctx, f, 100), fault.Limited)
+		_, err := s.Store.Promise(s.ctx, f.ID)
+		conformance.Fails(s, err, fault.NotFound)
+	}},
+	{"a deleted file gives its storage back, once", func(s *suite) {
+		f := s.sized("acme", 60)
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		conformance.OK(s, s.Store.Create(s.ctx, s.sized("acme", 40), 100))
+		_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
+		conformance.OK(s, err)
+		_, err = s.Store.Delete(s.ctx, "acme", f.ID, s.now)
+		conformance.Fails(s, err, fault.NotFound)
+		s.stores("acme", 40, 100)
+	}},
+	{"what has expired stands in no upload's way, swept or not", func(s *suite) {
+		for range 10 {
+			f := s.sized("acme", 10)
+			f.ExpiresAt = s.at(10)
+			conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		}
+		before, after := s.sized("acme", 100), s.sized("acme", 100)
+		before.CreatedAt, after.CreatedAt = s.at(9), s.at(10)
+		conformance.Fails(s, s.Store.Create(s.ctx, before, 100), fault.Limited)
+		conformance.OK(s, s.Store.Create(s.ctx, after, 100))
+		s.listed("acme", s.at(10), after)
+		conformance.Fails(s, s.Store.Create(s.ctx, s.sized("acme", 1), 100), fault.Limited)
+	}},
+	{"nor does a promise that was not kept in time", func(s *suite) {
+		f := s.newPromise("acme")
+		f.Size = 100
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		late := s.sized("acme", 1)
+		late.CreatedAt = f.UploadUntil
+		conformance.OK(s, s.Store.Create(s.ctx, late, 100))
+	}},
+	{"of many uploads at once as many are created as fit", func(s *suite) {
+		files := make([]file.File, racers)
+		for i := range files {
+			files[i] = s.sized("acme", 10)
+		}
+		won := conformance.Winners(s, conformance.Race(racers, func(i int) error { return s.Store.Create(s.ctx, files[i], 75) }), fault.Limited)
+		s.same("files created", len(won), 7)
+		slices.Reverse(won)
+		var want []file.File
+		for _, i := range won {
+			want = append(want, files[i])
+		}
+		s.listed("acme", s.now, want...)
+		s.stores("acme", 70, 75)
+	}},
+	{"after uploads and deletes at once the count is exact", func(s *suite) {
+		const limit = 200
+		var (
+			mu   sync.Mutex
+			used int64
+		)
+		for _, err := range conformance.Race(10, func(racer int) error {
+			random := rand.New(rand.NewPCG(1, uint64(racer)))
+			var own []file.File
+			for range 20 {
+				if len(own) > 0 && random.IntN(3) == 0 {
+					f := own[0]
+					own = own[1:]
+					if _, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now); err != nil {
+						return err
+					}
+					continue
+				}
+				f := s.sized("acme", random.Int64N(30))
+				err := s.Store.Create(s.ctx, f, limit)
+				if err == nil {
+					own = append(own, f)
+				} else if !fault.Is(err, fault.Limited) {
+					return err
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, f := range own {
+				used += f.Size
+			}
+			return nil
+		}) {
+			conformance.OK(s, err)
+		}
+		if used > limit {
+			s.Fatalf("%d bytes are stored of %d", used, limit)
+		}
+		s.stores("acme", used, limit)
+	}},
+}

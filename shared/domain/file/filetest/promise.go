@@ -1,0 +1,191 @@
+package filetest
+
+import (
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/conformance"
+)
+
+// promised checks what Promise gives.
+func (s *suite) promised(want file.File) {
+	s.Helper()
+	got, err := s.Store.Promise(s.ctx, want.ID)
+	conformance.OK(s, err)
+	s.same("promise", got, want)
+}
+
+var promiseTests = []test{
+	{"a promised file is given as it is", func(s *suite) {
+		f := s.promise("acme")
+		s.promise("acme")
+		s.promised(f)
+	}},
+	{"a promised file is given also when its time is over, until a sweep takes it", func(s *suite) {
+		f := s.newPromise("acme")
+		f.UploadUntil = s.at(-1)
+		s.keep(f)
+		s.promised(f)
+	}},
+	{"a published file is known under the same id, with its MIME type and expiry", func(s *suite) {
+		f := s.promise("acme")
+		f.Promised, f.MIME, f.ExpiresAt = false, "video/webm", s.at(4000)
+		conformance.OK(s, s.Store.Publish(s.ctx, f))
+		s.known(f, s.now)
+		s.known(f, s.at(3999))
+		s.unknown(f, s.at(4000))
+	}},
+	{"a published file may be persistent", func(s *suite) {
+		f := s.newPromise("acme")
+		f.ExpiresAt, f.Lifetime = time.Time{}, 0
+		f = s.publish(s.keep(f))
+		s.known(f, s.now.AddDate(1000, 0, 0))
+	}},
+	{"publishing changes the MIME type and the expiry alone", func(s *suite) {
+		want := s.promise("acme")
+		sent := want
+		sent.Promised, sent.Filename, sent.Size, sent.Blob, sent.Account = false, "other", 99, "files/other", "zoo"
+		conformance.OK(s, s.Store.Publish(s.ctx, sent))
+		want.Promised = false
+		s.known(want, s.now)
+		s.listed("acme", s.now, want)
+		s.listed("zoo", s.now)
+	}},
+	{"a published file is still given as a promise, as it then is", func(s *suite) {
+		s.promised(s.publish(s.promise("acme")))
+	}},
+	{"a file that is published again stays as it is", func(s *suite) {
+		f := s.publish(s.promise("acme"))
+		again := f
+		again.MIME, again.ExpiresAt = "image/png", s.at(9)
+		conformance.OK(s, s.Store.Publish(s.ctx, again))
+		s.known(f, s.at(10))
+	}},
+	{"a file that was never promised is no promise and cannot be published", func(s *suite) {
+		f := s.create("acme")
+		_, err := s.Store.Promise(s.ctx, f.ID)
+		conformance.Fails(s, err, fault.NotFound)
+		changed := f
+		changed.MIME = "image/png"
+		conformance.Fails(s, s.Store.Publish(s.ctx, changed), fault.NotFound)
+		s.known(f, s.now)
+	}},
+	{"an unknown promise cannot be published", func(s *suite) {
+		f := s.newPromise("acme")
+		_, err := s.Store.Promise(s.ctx, f.ID)
+		conformance.Fails(s, err, fault.NotFound)
+		f.Promised = false
+		conformance.Fails(s, s.Store.Publish(s.ctx, f), fault.NotFound)
+		s.unknown(f, s.now)
+	}},
+}
+
+var archiveTests = []test{
+	{"files that have expired and promises that were not kept are given, of all accounts", func(s *suite) {
+		expired, other := s.createUntil("acme", 10), s.createUntil("zoo", 20)
+		broken := s.promise("acme")
+		s.create("acme")
+		s.ended(s.at(9))
+		s.ended(s.at(10), expired)
+		s.ended(s.at(599), expired, other)
+		s.ended(s.at(600), expired, other, broken)
+	}},
+	{"a persistent file never ends", func(s *suite) {
+		f := s.new("acme")
+		f.ExpiresAt, f.Lifetime = time.Time{}, 0
+		s.keep(f)
+		s.ended(s.now.AddDate(1000, 0, 0))
+	}},
+	{"a kept promise ends at its file's expiry", func(s *suite) {
+		f := s.publish(s.promise("acme"))
+		s.ended(s.at(3599))
+		s.ended(s.at(3600), f)
+	}},
+	{"a promise that was given as ended cannot be kept any more", func(s *suite) {
+		f := s.promise("acme")
+		s.ended(f.UploadUntil, f)
+		conformance.Fails(s, s.Store.Publish(s.ctx, f), fault.NotFound)
+		_, err := s.Store.Promise(s.ctx, f.ID)
+		conformance.Fails(s, err, fault.NotFound)
+		s.unknown(f, s.now)
+	}},
+	{"at most so many are given as are asked for, and the rest once those are forgotten", func(s *suite) {
+		want := map[string]bool{}
+		for range 7 {
+			want[s.createUntil("acme", 10).ID] = true
+		}
+		for _, n := range []int{3, 3, 1, 0} {
+			files, err := s.Archive.Ended(s.ctx, s.at(10), 3)
+			conformance.OK(s, err)
+			s.same("files given", len(files), n)
+			for _, f := range files {
+				if !want[f.ID] {
+					s.Fatalf("%s is given again, or from nowhere", f.ID)
+				}
+				delete(want, f.ID)
+				conformance.OK(s, s.Archive.Forget(s.ctx, f.ID))
+			}
+		}
+	}},
+	{"a blob is known as long as a record has it", func(s *suite) {
+		stored, expired, promised := s.create("acme"), s.createUntil("acme", 10), s.promise("acme")
+		s.ended(s.at(10), expired)
+		for _, f := range []file.File{stored, expired, promised} {
+			s.knownBlob(f.Blob, true)
+			conformance.OK(s, s.Archive.Forget(s.ctx, f.ID))
+			s.knownBlob(f.Blob, false)
+		}
+		s.ended(s.at(10_000))
+		s.listed("acme", s.now)
+		deleted := s.create("acme")
+		_, err := s.Store.Delete(s.ctx, "acme", deleted.ID, s.now)
+		conformance.OK(s, err)
+		s.knownBlob(deleted.Blob, false)
+	}},
+	{"ended and forgotten files give their storage back, once", func(s *suite) {
+		const limit = 10
+		for _, seconds := range []float64{10, 100} {
+			f := s.new("acme")
+			f.Size, f.ExpiresAt = 5, s.at(seconds)
+			conformance.OK(s, s.Store.Create(s.ctx, f, limit))
+		}
+		s.stores("acme", limit, limit)
+		files, err := s.Archive.Ended(s.ctx, s.at(10), 10)
+		conformance.OK(s, err)
+		s.same("files given", len(files), 1)
+		s.stores("acme", 5, limit)
+		conformance.OK(s, s.Archive.Forget(s.ctx, files[0].ID))
+		s.stores("acme", 5, limit)
+		f := s.new("acme")
+		f.Size = 5
+		conformance.OK(s, s.Store.Create(s.ctx, f, limit))
+		conformance.OK(s, s.Archive.Forget(s.ctx, f.ID))
+		s.stores("acme", 5, limit)
+	}},
+}
+
+// ended checks which files have ended at the time, in any order.
+func (s *suite) ended(now time.Time, want ...file.File) {
+	s.Helper()
+	files, err := s.Archive.Ended(s.ctx, now, 100)
+	conformance.OK(s, err)
+	got := map[string]bool{}
+	for _, f := range files {
+		got[f.Account+" "+f.ID+" "+f.Blob] = true
+	}
+	expected := map[string]bool{}
+	for _, f := range want {
+		expected[f.Account+" "+f.ID+" "+f.Blob] = true
+	}
+	s.same("ended files", got, expected)
+	s.same("how many", len(files), len(want))
+}
+
+// knownBlob checks whether a record has the blob.
+func (s *suite) knownBlob(blob string, want bool) {
+	s.Helper()
+	got, err := s.Archive.KnownBlob(s.ctx, blob)
+	conformance.OK(s, err)
+	s.same(blob+" is known", got, want)
+}

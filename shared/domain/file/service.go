@@ -1,0 +1,243 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cutroom/shared/domain/fault"
+)
+
+// Lifetimes of an upload (decisions.md, "Forms": Upload).
+const (
+	MinLifetime     = time.Minute
+	MaxLifetime     = 30 * 24 * time.Hour
+	DefaultLifetime = 24 * time.Hour
+)
+
+const (
+	// MaxSignedSize is how large a file may be that arrives by a signed URL, in
+	// bytes (decisions.md, "Files": Large uploads).
+	MaxSignedSize = 5_000_000_000
+	// SignedTime is how long a signed URL takes bytes. The largest file over a
+	// slow line, 2 Mbit/s, arrives within it.
+	SignedTime = 6 * time.Hour
+)
+
+// Blobs is what the service needs of a blob store.
+type Blobs interface {
+	Delete(ctx context.Context, name string) error
+}
+
+// Config is what a [Service] is made of.
+type Config struct {
+	Store   Store
+	Blobs   Blobs
+	IDs     *IDs
+	Cursors Cursors
+	Now     func() time.Time
+	// Signed is the blob store where it takes the bytes of promised files by
+	// itself; nil where this service takes them.
+	Signed SignedBlobs
+}
+
+// Service stores, lists and deletes files for the accounts that they belong to.
+type Service struct{ Config }
+
+// NewService makes a service.
+func NewService(c Config) *Service { return &Service{c} }
+
+// unknown is the one answer for a file that does not exist, has expired, has
+// not arrived, or is another account's.
+func unknown() error { return fault.New(fault.NotFound, "File not found.") }
+
+// NewBlob gives a name for the bytes of an upload. The file's own id is drawn
+// when they are there, so that files sort by when they came to be.
+func (s *Service) NewBlob() (string, error) {
+	id, _, err := s.IDs.New()
+	return "files/" + id, err
+}
+
+// Name gives a file that is to be created or announced its id and times, for a
+// caller who has to know them before.
+func (s *Service) Name(f File) (File, error) {
+	err := s.name(&f)
+	return f, err
+}
+
+// Create records a file whose bytes are in its blob, gives it its id and times
+// where Name has not, and returns it. The caller fills Account, Key, Filename, MIME, Size, MD5, Blob
+// and Lifetime; limit is the number of bytes that the account may store, 0 for
+// any. On a definite refusal the blob is the caller's to delete.
+//
+// Errors: fault.Limited when the account's storage is full.
+func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error) {
+	if err := s.name(&f); err != nil {
+		return File{}, err
+	}
+	return f, s.create(ctx, f, limit)
+}
+
+// Announce records a file whose bytes will arrive by a signed URL: nobody
+// knows it until Arrive. The caller fills what it does for Create, with what the
+// client declares; Blob is given by the service.
+//
+// Errors: as Create.
+func (s *Service) Announce(ctx context.Context, f File, limit int64) (File, error) {
+	if err := s.name(&f); err != nil {
+		return File{}, err
+	}
+	f.Blob, f.Promised, f.UploadUntil = signedBlob(f.ID), true, f.CreatedAt.Add(SignedTime)
+	return f, s.create(ctx, f, limit)
+}
+
+func (s *Service) create(ctx context.Context, f File, limit int64) error {
+	err := s.Store.Create(ctx, f, limit)
+	if fault.Is(err, fault.Limited) {
+		full := fault.New(fault.Limited, "The account's storage is full: it may hold %d bytes. Delete files, or wait until some expire.", limit)
+		full.RetryAfter = time.Minute
+		return full
+	}
+	return err
+}
+
+// name draws a file's id and sets its times, unless it has them.
+func (s *Service) name(f *File) error {
+	if f.ID != "" {
+		return nil
+	}
+	id, created, err := s.IDs.New()
+	if err != nil {
+		return err
+	}
+	f.ID, f.CreatedAt = id, created.Truncate(time.Millisecond)
+	f.Filename = CleanName(f.Filename)
+	f.ExpiresAt = f.expiry(f.CreatedAt)
+	return nil
+}
+
+func (f File) expiry(from time.Time) time.Time {
+	if f.Lifetime == 0 {
+		return time.Time{}
+	}
+	return from.Add(f.Lifetime)
+}
+
+// Promised gives a promised file that may take bytes now.
+//
+// Errors: fault.Conflict when its bytes are there; fault.NotFound when there is
+// none, or its time is over.
+func (s *Service) Promised(ctx context.Context, id string) (File, error) {
+	f, err := s.Store.Promise(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return File{}, unknown()
+	}
+	if err != nil {
+		return File{}, fmt.Errorf("file: get the promise %s: %w", id, err)
+	}
+	switch {
+	case !f.Promised && !f.Expired(s.Now()):
+		return File{}, fault.New(fault.Conflict, "The file's bytes are there already.")
+	case !f.Promised, !s.Now().Before(f.UploadUntil):
+		return File{}, unknown()
+	}
+	return f, nil
+}
+
+// Arrive makes a promised file known, whose bytes are in its blob and have the
+// size and MD5 that were declared. Its life begins now. mime is the type told by
+// the content, empty where it tells none.
+func (s *Service) Arrive(ctx context.Context, f File, mime string) (File, error) {
+	if mime != "" {
+		f.MIME = mime
+	}
+	f.Promised = false
+	f.ExpiresAt = f.expiry(s.Now().UTC().Truncate(time.Millisecond))
+	if err := s.Store.Publish(ctx, f); err != nil {
+		return File{}, fmt.Errorf("file: publish %s: %w", f.ID, err)
+	}
+	return f, nil
+}
+
+// Get gives an account's file.
+//
+// Errors: fault.NotFound.
+func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
+	if !IsReference(id) {
+		return File{}, unknown()
+	}
+	f, err := s.Store.Get(ctx, account, id, s.Now())
+	if fault.Is(err, fault.NotFound) && s.Signed != nil {
+		// Its bytes may have come a moment ago.
+		return s.receive(ctx, account, id)
+	}
+	return f, s.read(err, unknown())
+}
+
+// FindMD5 gives an account's newest file with the MD5, in lower-case hex.
+//
+// Errors: fault.NotFound.
+func (s *Service) FindMD5(ctx context.Context, account, md5 string) (File, error) {
+	f, err := s.Store.FindMD5(ctx, account, md5, s.Now())
+	return f, s.read(err, fault.New(fault.NotFound, "No file with this MD5."))
+}
+
+func (s *Service) read(err, missing error) error {
+	if fault.Is(err, fault.NotFound) {
+		return missing
+	}
+	if err != nil {
+		return fmt.Errorf("file: %w", err)
+	}
+	return nil
+}
+
+// List gives a page of an account's files, newest first, and the cursor of the
+// next page, empty on the last one (interface.md, "Files", rules 1 to 4).
+//
+// Errors: fault.Invalid when the cursor is none of the account's.
+func (s *Service) List(ctx context.Context, account, cursor string, limit int) ([]File, string, error) {
+	after := ""
+	if cursor != "" {
+		var err error
+		if after, err = s.Cursors.Read(ctx, account, cursor); err != nil {
+			return nil, "", err
+		}
+	}
+	now := s.Now()
+	var page []File
+	// One more than asked for tells whether another page follows.
+	for len(page) <= limit {
+		files, next, err := s.Store.List(ctx, account, after, limit+1-len(page), now)
+		if err != nil {
+			return nil, "", fmt.Errorf("file: list: %w", err)
+		}
+		page = append(page, files...)
+		if next == "" {
+			break
+		}
+		after = next
+	}
+	if len(page) <= limit {
+		return page, "", nil
+	}
+	page = page[:limit]
+	next, err := s.Cursors.Make(ctx, account, page[limit-1].ID)
+	return page, next, err
+}
+
+// Delete removes an account's file, first its bytes, then its record: while the
+// record is there, a delete that failed can be tried again.
+//
+// Errors: fault.NotFound.
+func (s *Service) Delete(ctx context.Context, account, id string) error {
+	f, err := s.Get(ctx, account, id)
+	if err != nil {
+		return err
+	}
+	if err := s.Blobs.Delete(ctx, f.Blob); err != nil {
+		return fmt.Errorf("file: delete the bytes of %s: %w", id, err)
+	}
+	_, err = s.Store.Delete(ctx, account, id, s.Now())
+	return s.read(err, unknown())
+}

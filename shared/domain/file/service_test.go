@@ -1,0 +1,117 @@
+package file_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"iter"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+)
+
+// disk is a blob store of which a test says what it cannot delete.
+type disk struct {
+	stuck   map[string]bool
+	deleted []string
+}
+
+func (d *disk) Delete(_ context.Context, name string) error {
+	if d.stuck[name] {
+		return errors.New("input/output error")
+	}
+	d.deleted = append(d.deleted, name)
+	return nil
+}
+
+func (d *disk) Children(context.Context, string) iter.Seq2[blob.Entry, error] {
+	return func(func(blob.Entry, error) bool) {}
+}
+
+// world is a service on a real database, with a clock that the test sets.
+type world struct {
+	service *file.Service
+	sweeper *file.Sweeper
+	disk    *disk
+	now     time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{disk: &disk{stuck: map[string]bool{}}, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	clock := func() time.Time { return w.now }
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	w.service = file.NewService(file.Config{
+		Store: db.Files(), Blobs: w.disk, IDs: file.NewIDs(clock, rand.Reader), Cursors: file.NewCursors([]byte("secret")), Now: clock,
+	})
+	w.sweeper = &file.Sweeper{Store: db.Files(), Blobs: w.disk, Now: clock, Logger: slog.New(slog.DiscardHandler)}
+	return w
+}
+
+func (w *world) create(t *testing.T) file.File {
+	t.Helper()
+	name, err := w.service.NewBlob()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.service.Create(t.Context(), file.File{
+		Account: "acme", Filename: "a.png", MIME: "image/png", Size: 1, MD5: "0cc175b9c0f1b6a831c399e269772661", Blob: name, Lifetime: time.Minute,
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// A delete that failed is no delete: the file is still there, and the next try
+// takes it.
+func TestADeleteThatFailsCanBeTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	f := w.create(t)
+	w.disk.stuck[f.Blob] = true
+	if err := w.service.Delete(t.Context(), "acme", f.ID); err == nil || fault.Is(err, fault.NotFound) {
+		t.Fatalf("a disk in trouble gave %v", err)
+	}
+	if _, err := w.service.Get(t.Context(), "acme", f.ID); err != nil {
+		t.Errorf("after a delete that failed: %v", err)
+	}
+	w.disk.stuck[f.Blob] = false
+	if err := w.service.Delete(t.Context(), "acme", f.ID); err != nil {
+		t.Errorf("the second delete: %v", err)
+	}
+	if err := w.service.Delete(t.Context(), "acme", f.ID); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the third delete: %v, want not found", err)
+	}
+}
+
+// A file that cannot be removed keeps no other's bytes.
+func TestTheSweepGoesOnPastAFileThatCannotBeRemoved(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.create(t), w.create(t)
+	w.disk.stuck[first.Blob] = true
+	w.now = w.now.Add(time.Hour)
+	if err := w.sweeper.Sweep(t.Context()); err == nil {
+		t.Error("the sweep does not tell of the file that it could not remove")
+	}
+	if !slices.Equal(w.disk.deleted, []string{second.Blob}) {
+		t.Errorf("deleted %v, want %s alone", w.disk.deleted, second.Blob)
+	}
+	w.disk.stuck[first.Blob] = false
+	if err := w.sweeper.Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !slices.Contains(w.disk.deleted, first.Blob) {
+		t.Error("the next turn did not take the file either")
+	}
+}

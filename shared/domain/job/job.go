@@ -1,0 +1,187 @@
+// Package job holds the rules of asynchronous media jobs: their states, runs
+// and deadline, who may see them, and when one is accepted. It knows neither
+// HTTP nor a database; [Store] says what it needs of one.
+package job
+
+import (
+	"time"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// Status is a job's state (interface.md, "States and transitions").
+type Status string
+
+// The states. Completed and Failed are terminal: they never change.
+const (
+	Pending    Status = "pending"
+	Processing Status = "processing"
+	Completed  Status = "completed"
+	Failed     Status = "failed"
+)
+
+// Terminal reports whether the state never changes.
+func (s Status) Terminal() bool { return s == Completed || s == Failed }
+
+// Code says why a job failed (decisions.md, "Jobs").
+type Code string
+
+// The codes of failure.
+const (
+	InvalidInput Code = "invalid_input"
+	EngineError  Code = "engine_error"
+	WorkerLost   Code = "worker_lost"
+	TimedOut     Code = "timeout"
+	Cancelled    Code = "cancelled"
+)
+
+// Failure is what a failed job shows of its end.
+type Failure struct {
+	Code Code `json:"code"`
+	// Message is for the person who sent the job; it holds no path and no
+	// internal error.
+	Message string `json:"message"`
+}
+
+// TimeoutFailure is how a job ends that did not end in time.
+func TimeoutFailure() Failure {
+	return Failure{TimedOut, "The job did not finish within 10 minutes of its creation."}
+}
+
+// CancelledFailure is how a job ends whose account cancels it.
+func CancelledFailure() Failure { return Failure{Cancelled, "The job was cancelled."} }
+
+// WorkerLostFailure is how a job ends whose every run was lost.
+func WorkerLostFailure() Failure {
+	return Failure{WorkerLost, "The job was lost three times while it was being processed."}
+}
+
+const (
+	// MaxAge is how long a job has from its creation to its end.
+	MaxAge = 10 * time.Minute
+	// MaxRuns is how many runs a job may start.
+	MaxRuns = 3
+)
+
+// Lane is a queue of its own: work on one lane never waits for another's.
+type Lane string
+
+// The lanes.
+const (
+	VideoLane Lane = "video"
+	ImageLane Lane = "image"
+)
+
+// LaneOf gives the lane of a kind of model.
+func LaneOf(kind catalog.Kind) Lane {
+	if kind == catalog.Image {
+		return ImageLane
+	}
+	return VideoLane
+}
+
+// Input is a file that an accepted job owns: a blob of its own, which lives
+// until the job has ended, whatever becomes of the upload that it came from.
+type Input struct {
+	Blob string `json:"blob"`
+	// MIME is the type told by the content.
+	MIME string `json:"mime"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+	// MD5 of the bytes, in hex.
+	MD5 string `json:"md5,omitempty"`
+}
+
+// Request is what a job was asked to do.
+type Request struct {
+	Prompt string `json:"prompt,omitempty"`
+	// Options are the other fields of the form that have a value: strings,
+	// bools and int64s by field name. The seed is on the job.
+	Options map[string]any `json:"options,omitempty"`
+	// Inputs are the files by field name.
+	Inputs map[string]Input `json:"inputs,omitempty"`
+}
+
+// Option gives a string option, or "" when it has no value.
+func (r Request) Option(name string) string {
+	value, _ := r.Options[name].(string)
+	return value
+}
+
+// Flag gives a boolean option, false when it has no value.
+func (r Request) Flag(name string) bool {
+	value, _ := r.Options[name].(bool)
+	return value
+}
+
+// Result is the one blob that a completed job has.
+type Result struct {
+	Blob string `json:"blob"`
+	MIME string `json:"mime"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+	// SHA256 of the bytes, in hex; it is the result's entity tag.
+	SHA256 string `json:"sha256"`
+	// EnhancedPrompt is the prompt that the result was made with, where it was
+	// expanded; else empty.
+	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
+}
+
+// Job is the record of one job.
+type Job struct {
+	ID      string
+	Account string
+	// Key is the id of the permanent key behind the submission.
+	Key string
+	// Model is the canonical id.
+	Model   string
+	Lane    Lane
+	Seed    uint32
+	Request Request
+	// Webhook is the URL that is told of the job's end; empty tells nobody.
+	Webhook string
+	// Trace is the W3C trace context of the submission (its traceparent), so
+	// that what a worker does shows up beneath it; empty where it is not traced.
+	Trace string
+
+	Status Status
+	// Progress is 0 to 1 and never falls.
+	Progress float64
+	// Runs counts the runs that were started and not handed back.
+	Runs int
+	// Nonce names the run in progress; writes of any other run change nothing.
+	Nonce string
+
+	CreatedAt time.Time
+	// Deadline is when the job is over, whatever its state.
+	Deadline time.Time
+	// StartedAt is when the first run began, CompletedAt when the job ended,
+	// either way; zero until then.
+	StartedAt, CompletedAt time.Time
+
+	// Result is set exactly when the job is completed, Failure exactly when it
+	// has failed.
+	Result  *Result
+	Failure *Failure
+}
+
+// At gives the job as it is at the time: one that has not ended by its deadline
+// has timed out then, whether or not that is recorded.
+func (j Job) At(now time.Time) Job {
+	if j.Status.Terminal() || now.Before(j.Deadline) {
+		return j
+	}
+	failure := TimeoutFailure()
+	j.Status, j.Nonce, j.CompletedAt, j.Failure = Failed, "", j.Deadline, &failure
+	return j
+}
+
+// Folder is the prefix of the names of a job's blobs.
+func Folder(id string) string { return "jobs/" + id }
+
+// InputBlob names the blob of an input.
+func InputBlob(id, field string) string { return Folder(id) + "/" + field }
+
+// ResultBlob names the blob of a run's result. It is fixed by job and run, so
+// that two runs never write to one name.
+func ResultBlob(id, nonce string) string { return Folder(id) + "/result-" + nonce }

@@ -1,0 +1,188 @@
+package jobtest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/conformance"
+)
+
+var listTests = []test{
+	{"of an account without jobs is empty", func(s *suite) {
+		s.acceptFor(job.VideoLane, "zoo")
+		s.listed("nothing", job.Filter{}, 10)
+	}},
+	{"gives an account's jobs, newest first, and no other's", func(s *suite) {
+		first, second := s.accept(), s.acceptFor(job.ImageLane, "acme")
+		s.acceptFor(job.VideoLane, "zoo")
+		third := s.accept()
+		s.listed("all", job.Filter{}, 10, third.ID, second.ID, first.ID)
+	}},
+	{"gives jobs as they are recorded, less their requests", func(s *suite) {
+		pending, processing, completed, failed := s.accept(), s.accept(), s.accept(), s.accept()
+		s.start(processing.ID, "n1", s.at(1))
+		conformance.OK(s, s.Runs.Progress(s.ctx, processing.ID, "n1", 0.25))
+		s.start(completed.ID, "n1", s.at(1))
+		conformance.OK(s, s.Runs.Complete(s.ctx, completed.ID, "n1", result, s.at(2)))
+		conformance.OK(s, s.Runs.Fail(s.ctx, failed.ID, "", broken, s.at(2)))
+		jobs, next := s.list(job.Filter{}, "", 10, s.at(3))
+		s.same("next", next, "")
+		var want []job.Job
+		for _, j := range []job.Job{failed, completed, processing, pending} {
+			j = s.get(j.ID)
+			j.Request = job.Request{}
+			want = append(want, j)
+		}
+		s.same("jobs", jobs, want)
+	}},
+	{"gives pages that go on from the last job", func(s *suite) {
+		var ids []string
+		for range 7 {
+			ids = append([]string{s.accept().ID}, ids...)
+		}
+		for size := 1; size <= 8; size++ {
+			s.listed(fmt.Sprint("pages of ", size), job.Filter{}, size, ids...)
+		}
+	}},
+	{"goes on from an id that no job has", func(s *suite) {
+		first := s.accept()
+		gap := s.new(job.VideoLane, "acme") // takes an id, and is not accepted
+		s.accept()
+		jobs, _ := s.list(job.Filter{}, gap.ID, 10, s.now)
+		s.same("jobs", idsOf(jobs), []string{first.ID})
+	}},
+	{"neither repeats nor skips a job while others are accepted and end", func(s *suite) {
+		var want, got []string
+		for range 9 {
+			want = append([]string{s.accept().ID}, want...)
+		}
+		for after, rounds := "", 0; ; rounds++ {
+			jobs, next := s.list(job.Filter{}, after, 2, s.now)
+			got = append(got, idsOf(jobs)...)
+			if next == "" {
+				break
+			}
+			if rounds > 20 {
+				s.Fatal("the pages have no end")
+			}
+			after = next
+			s.accept()
+			conformance.OK(s, s.Runs.Fail(s.ctx, want[rounds], "", broken, s.at(1)))
+		}
+		s.same("jobs", got, want)
+	}},
+	{"filters by status and model", func(s *suite) {
+		pending, processing, completed, failed := s.accept(), s.accept(), s.accept(), s.accept()
+		other := s.new(job.VideoLane, "acme")
+		other.Model = "gen-clip"
+		conformance.OK(s, s.Store.Accept(s.ctx, other, 0))
+		s.start(processing.ID, "n1", s.at(1))
+		s.start(completed.ID, "n1", s.at(1))
+		conformance.OK(s, s.Runs.Complete(s.ctx, completed.ID, "n1", result, s.at(2)))
+		conformance.OK(s, s.Runs.Fail(s.ctx, failed.ID, "", broken, s.at(2)))
+		for _, size := range []int{1, 10} {
+			for _, c := range []struct {
+				filter job.Filter
+				want   []string
+			}{
+				{job.Filter{Status: job.Pending}, []string{other.ID, pending.ID}},
+				{job.Filter{Status: job.Processing}, []string{processing.ID}},
+				{job.Filter{Status: job.Completed}, []string{completed.ID}},
+				{job.Filter{Status: job.Failed}, []string{failed.ID}},
+				{job.Filter{Model: "gen-clip"}, []string{other.ID}},
+				{job.Filter{Model: "gen-2.5", Status: job.Pending}, []string{pending.ID}},
+				{job.Filter{Model: "gen-clip", Status: job.Failed}, nil},
+			} {
+				s.listed(fmt.Sprintf("%+v by %d", c.filter, size), c.filter, size, c.want...)
+			}
+		}
+	}},
+	{"gives overdue jobs as timed out, whether or not that is recorded", func(s *suite) {
+		pending, processing := s.accept(), s.accept()
+		s.start(processing.ID, "n1", s.at(1))
+		fresh := s.new(job.VideoLane, "acme")
+		fresh.CreatedAt, fresh.Deadline = s.now.Add(time.Minute), pending.Deadline.Add(time.Minute)
+		conformance.OK(s, s.Store.Accept(s.ctx, fresh, 0))
+		jobs, _ := s.list(job.Filter{Status: job.Failed}, "", 10, pending.Deadline)
+		s.same("jobs", idsOf(jobs), []string{processing.ID, pending.ID})
+		timeout := job.TimeoutFailure()
+		for _, j := range jobs {
+			s.same("failure", j.Failure, &timeout)
+			s.same("end", j.CompletedAt, pending.Deadline)
+		}
+		for _, status := range []job.Status{job.Pending, job.Processing} {
+			jobs, _ := s.list(job.Filter{Status: status}, "", 10, pending.Deadline)
+			want := []string(nil)
+			if status == job.Pending {
+				want = []string{fresh.ID}
+			}
+			s.same(string(status), idsOf(jobs), want)
+		}
+	}},
+	{"through the service leaves out jobs past the age of their record, and its cursors are its own", func(s *suite) {
+		ended, kept := s.accept(), s.accept()
+		conformance.OK(s, s.Runs.Fail(s.ctx, ended.ID, "", broken, s.at(1)))
+		conformance.OK(s, s.Runs.Fail(s.ctx, kept.ID, "", broken, s.at(2)))
+		service := job.NewService(job.Config{
+			Store: s.Store, Random: rand.Reader, Cursors: job.NewCursors([]byte("secret")),
+			Now: func() time.Time { return s.at(1).Add(job.DefaultRecordAge) },
+		})
+		page, next, err := service.List(s.ctx, "acme", job.Filter{}, "", 10)
+		conformance.OK(s, err)
+		s.same("jobs", idsOf(page), []string{kept.ID})
+		s.same("next", next, "")
+
+		page, next, err = service.List(s.ctx, "acme", job.Filter{}, "", 1)
+		conformance.OK(s, err)
+		s.same("a page of one", idsOf(page), []string{kept.ID})
+		s.same("its next", next, "")
+		newest := s.accept()
+		page, next, err = service.List(s.ctx, "acme", job.Filter{}, "", 1)
+		conformance.OK(s, err)
+		s.same("the newest", idsOf(page), []string{newest.ID})
+		page, next, err = service.List(s.ctx, "acme", job.Filter{}, next, 1)
+		conformance.OK(s, err)
+		s.same("the one before", idsOf(page), []string{kept.ID})
+		s.same("the end", next, "")
+	}},
+}
+
+// list gives one answer of the store for the account "acme".
+func (s *suite) list(filter job.Filter, after string, limit int, now time.Time) (jobs []job.Job, next string) {
+	s.Helper()
+	jobs, next, err := s.Store.List(s.ctx, "acme", filter, after, limit, now)
+	conformance.OK(s, err)
+	if len(jobs) > limit {
+		s.Fatalf("there are %d jobs, more than %d", len(jobs), limit)
+	}
+	return jobs, next
+}
+
+// listed checks the ids of all jobs of the account "acme" that match the filter,
+// page by page.
+func (s *suite) listed(what string, filter job.Filter, size int, want ...string) {
+	s.Helper()
+	var got []string
+	for after, pages := "", 0; ; pages++ {
+		jobs, next := s.list(filter, after, size, s.now)
+		got = append(got, idsOf(jobs)...)
+		if next == "" {
+			break
+		}
+		if pages > 100 {
+			s.Fatalf("%s: the pages have no end", what)
+		}
+		after = next
+	}
+	s.same(what, got, want)
+}
+
+func idsOf(jobs []job.Job) []string {
+	var ids []string
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}

@@ -1,0 +1,195 @@
+package jobtest
+
+import (
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/conformance"
+)
+
+var acceptTests = []test{
+	{"records the job as it is", func(s *suite) {
+		j := s.accept()
+		s.same("record", s.get(j.ID), j)
+	}},
+	{"records a job of the least content as it is", func(s *suite) {
+		j := s.new(job.ImageLane, "acme")
+		j.Seed, j.Request = 0, job.Request{}
+		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
+		s.same("record", s.get(j.ID), j)
+	}},
+	{"of the same id succeeds and changes nothing", func(s *suite) {
+		j := s.accept()
+		again := j
+		again.Account, again.Seed, again.Request.Prompt = "other", 1, "another"
+		conformance.OK(s, s.Store.Accept(s.ctx, again, 0))
+		s.same("record", s.get(j.ID), j)
+	}},
+	{"of the same id succeeds when the account is at its limit", func(s *suite) {
+		j := s.accept()
+		conformance.OK(s, s.Store.Accept(s.ctx, j, 1))
+		s.same("record", s.get(j.ID), j)
+	}},
+	{"of the same id leaves a job that is under way alone", func(s *suite) {
+		j := s.accept()
+		started := s.start(j.ID, "n1", s.at(1))
+		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
+		s.unchanged(started)
+	}},
+	{"refuses what is over the account's limit, and records nothing of it", func(s *suite) {
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
+		refused := s.new(job.VideoLane, "acme")
+		conformance.Fails(s, s.Store.Accept(s.ctx, refused, 2), fault.Limited)
+		_, err := s.Store.Get(s.ctx, refused.ID)
+		conformance.Fails(s, err, fault.NotFound)
+	}},
+	{"counts an account's jobs of every lane", func(s *suite) {
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.ImageLane, "acme"), 1))
+		conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1), fault.Limited)
+	}},
+	{"does not count other accounts' jobs", func(s *suite) {
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "zoo"), 1))
+	}},
+	{"counts processing jobs, and no ended ones", func(s *suite) {
+		first := s.accept()
+		s.start(first.ID, "n1", s.at(1))
+		conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1), fault.Limited)
+		conformance.OK(s, s.Runs.Complete(s.ctx, first.ID, "n1", result, s.at(2)))
+		second := s.new(job.VideoLane, "acme")
+		conformance.OK(s, s.Store.Accept(s.ctx, second, 1))
+		conformance.OK(s, s.Runs.Fail(s.ctx, second.ID, "", broken, s.at(3)))
+		third := s.new(job.VideoLane, "acme")
+		conformance.OK(s, s.Store.Accept(s.ctx, third, 1))
+		_, err := s.Store.Expire(s.ctx, third.ID, third.Deadline)
+		conformance.OK(s, err)
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
+	}},
+	{"takes a limit of 0 as none", func(s *suite) {
+		for range 5 {
+			s.accept()
+		}
+	}},
+}
+
+var getTests = []test{
+	{"of an unknown id is not found", func(s *suite) {
+		_, err := s.Store.Get(s.ctx, "job_unknown")
+		conformance.Fails(s, err, fault.NotFound)
+	}},
+	{"keeps times to the millisecond", func(s *suite) {
+		j := s.new(job.VideoLane, "acme")
+		j.CreatedAt = s.now.Add(time.Millisecond)
+		j.Deadline = s.now.Add(job.MaxAge + 2*time.Millisecond)
+		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
+		s.start(j.ID, "n1", s.now.Add(3*time.Millisecond))
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.now.Add(4*time.Millisecond)))
+		got := s.get(j.ID)
+		for _, c := range []struct {
+			what string
+			got  time.Time
+			want time.Duration
+		}{
+			{"creation", got.CreatedAt, time.Millisecond}, {"deadline", got.Deadline, job.MaxAge + 2*time.Millisecond},
+			{"start", got.StartedAt, 3 * time.Millisecond}, {"end", got.CompletedAt, 4 * time.Millisecond},
+		} {
+			if !c.got.Equal(s.now.Add(c.want)) {
+				s.Errorf("%s is %v after the beginning, want %v", c.what, c.got.Sub(s.now), c.want)
+			}
+		}
+	}},
+}
+
+var expireTests = []test{
+	{"ends an overdue job as timed out at its deadline, and gives it", func(s *suite) {
+		for _, started := range []bool{false, true} {
+			j := s.accept()
+			if started {
+				s.start(j.ID, "n1", s.at(1))
+				conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
+			}
+			got, err := s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(time.Hour))
+			conformance.OK(s, err)
+			timeout := job.TimeoutFailure()
+			s.same("status", got.Status, job.Failed)
+			s.same("failure", got.Failure, &timeout)
+			s.same("end", got.CompletedAt, j.Deadline)
+			s.unchanged(got)
+		}
+	}},
+	{"ends a job exactly at its deadline, and none before", func(s *suite) {
+		j := s.accept()
+		got, err := s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(-time.Millisecond))
+		conformance.OK(s, err)
+		s.same("job with time left", got, j)
+		s.unchanged(j)
+		got, err = s.Store.Expire(s.ctx, j.ID, j.Deadline)
+		conformance.OK(s, err)
+		s.same("status", got.Status, job.Failed)
+	}},
+	{"leaves a job that has ended as it is", func(s *suite) {
+		j := s.accept()
+		s.start(j.ID, "n1", s.at(1))
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)))
+		completed := s.get(j.ID)
+		got, err := s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(time.Hour))
+		conformance.OK(s, err)
+		s.same("completed job", got, completed)
+		s.unchanged(completed)
+	}},
+	{"twice gives the same", func(s *suite) {
+		j := s.accept()
+		first, err := s.Store.Expire(s.ctx, j.ID, j.Deadline)
+		conformance.OK(s, err)
+		second, err := s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(time.Hour))
+		conformance.OK(s, err)
+		s.same("job", second, first)
+	}},
+	{"of an unknown id is not found", func(s *suite) {
+		_, err := s.Store.Expire(s.ctx, "job_unknown", s.now)
+		conformance.Fails(s, err, fault.NotFound)
+	}},
+}
+
+var backlogTests = []test{
+	{"of an idle lane is empty", func(s *suite) {
+		s.backlog(job.VideoLane, "acme", job.Backlog{})
+	}},
+	{"counts the lane's pending and processing jobs, and the account's own", func(s *suite) {
+		s.accept()
+		s.acceptFor(job.ImageLane, "acme")
+		s.acceptFor(job.VideoLane, "zoo")
+		processing := s.accept()
+		s.start(processing.ID, "n1", s.at(1))
+		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: 3, AccountJobs: 2})
+		s.backlog(job.VideoLane, "zoo", job.Backlog{Jobs: 3, AccountJobs: 1})
+		s.backlog(job.VideoLane, "new", job.Backlog{Jobs: 3})
+		s.backlog(job.ImageLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1})
+	}},
+	{"forgets jobs that have ended, either way", func(s *suite) {
+		failed, expired := s.accept(), s.accept()
+		conformance.OK(s, s.Runs.Fail(s.ctx, failed.ID, "", broken, s.at(1)))
+		_, err := s.Store.Expire(s.ctx, expired.ID, expired.Deadline)
+		conformance.OK(s, err)
+		s.backlog(job.VideoLane, "acme", job.Backlog{})
+	}},
+	{"gives the mean run time of the lane's completed jobs", func(s *suite) {
+		for range 4 {
+			j := s.accept()
+			s.start(j.ID, "n1", s.at(10))
+			conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(14)))
+		}
+		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second})
+		s.backlog(job.ImageLane, "acme", job.Backlog{})
+	}},
+}
+
+// backlog checks the backlog of a lane as an account sees it.
+func (s *suite) backlog(lane job.Lane, account string, want job.Backlog) {
+	s.Helper()
+	got, err := s.Store.Backlog(s.ctx, lane, account)
+	conformance.OK(s, err)
+	s.same("backlog of "+account+" on "+string(lane), got, want)
+}

@@ -1,0 +1,80 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"cutroom/shared/domain/cursor"
+)
+
+// Filter says which of an account's jobs are listed; its zero value lists all.
+type Filter struct {
+	// Status is the state of the jobs, empty for any.
+	Status Status
+	// Model is the canonical id of their model, empty for any.
+	Model string
+}
+
+// Matches reports whether a job, as it is, is one of those that are listed.
+func (f Filter) Matches(j Job) bool {
+	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model)
+}
+
+// NewCursors makes the cursors of job pages, sealed with the secret.
+func NewCursors(secret []byte) cursor.Cursors { return cursor.New("jobs", secret) }
+
+// NewCursorsFrom makes the cursors of job pages from a secret that is asked for
+// whenever it is needed; see cursor.NewFrom.
+func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Cursors {
+	return cursor.NewFrom("jobs", secret)
+}
+
+// maxWalks bounds how often List asks the store for one page. Each answer has
+// passed over many jobs that are not listed; a page that is short after that
+// goes out as it is.
+const maxWalks = 3
+
+// List gives a page of an account's jobs without their requests, newest first,
+// and the cursor of the next page, empty on the last one. A page may be short,
+// even empty, while more follow. Jobs past their deadline are given as timed
+// out, and those past their record's age are left out, as Get does.
+//
+// Errors: fault.Invalid when the cursor is none of the account's.
+func (s *Service) List(ctx context.Context, account string, filter Filter, cursor string, limit int) ([]Job, string, error) {
+	after := ""
+	if cursor != "" {
+		var err error
+		if after, err = s.Cursors.Read(ctx, account, cursor); err != nil {
+			return nil, "", err
+		}
+	}
+	now := s.Now()
+	var page []Job
+	// One more than asked for tells whether another page follows.
+	for range maxWalks {
+		jobs, next, err := s.Store.List(ctx, account, filter, after, limit+1-len(page), now)
+		if err != nil {
+			return nil, "", fmt.Errorf("job: list: %w", err)
+		}
+		page = append(page, slices.DeleteFunc(jobs, func(j Job) bool { return s.forgotten(j, now) })...)
+		if after = next; next == "" || len(page) > limit {
+			break
+		}
+	}
+	if len(page) > limit {
+		page = page[:limit]
+		after = page[limit-1].ID
+	}
+	if after == "" {
+		return page, "", nil
+	}
+	next, err := s.Cursors.Make(ctx, account, after)
+	return page, next, err
+}
+
+// forgotten reports whether a job's record is past its age.
+func (s *Service) forgotten(j Job, now time.Time) bool {
+	return j.Status.Terminal() && now.Sub(j.CompletedAt) >= s.RecordAge
+}

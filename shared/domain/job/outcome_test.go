@@ -1,0 +1,104 @@
+package job_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/job"
+)
+
+// Whatever stops the orchestration of a job, the job gets the end that
+// decisions.md, "Jobs" says, and one that has an end keeps it.
+func TestOutcome(t *testing.T) {
+	const (
+		pending    = "pending"
+		processing = "processing"
+		completed  = "completed"
+	)
+	stopped := func(stop job.Stop) func(o *job.Outcome) error {
+		return func(o *job.Outcome) error { return o.Stopped(t.Context(), "job_1", stop) }
+	}
+	givenUp := func(o *job.Outcome) error { return o.GivenUp(t.Context(), "job_1") }
+	for _, c := range []struct {
+		name  string
+		state string
+		after time.Duration
+		tell  func(o *job.Outcome) error
+		want  job.Status
+		code  job.Code
+	}{
+		{"orchestration broke before a worker had the job", pending, time.Minute, stopped(job.Broken), job.Failed, job.EngineError},
+		{"orchestration broke while a worker had it", processing, time.Minute, stopped(job.Broken), job.Failed, job.EngineError},
+		{"a write was refused to a job that no worker has had", pending, time.Minute, stopped(job.Refused), job.Failed, job.EngineError},
+		{"a write was refused as another run has the job", processing, time.Minute, stopped(job.Refused), job.Processing, ""},
+		{"a write was refused as the deadline had come", processing, job.MaxAge, stopped(job.Refused), job.Failed, job.TimedOut},
+		{"a write was refused as the job had ended", completed, time.Minute, stopped(job.Refused), job.Completed, ""},
+		{"a person stopped the orchestration", processing, time.Minute, stopped(job.Aborted), job.Failed, job.Cancelled},
+		{"a person stopped it too late", completed, time.Minute, stopped(job.Aborted), job.Completed, ""},
+		{"orchestration overran", processing, time.Minute, stopped(job.Overran), job.Failed, job.TimedOut},
+		{"orchestration overran and the deadline had come", pending, job.MaxAge, stopped(job.Overran), job.Failed, job.TimedOut},
+		{"the queue gave up on a job", processing, time.Minute, givenUp, job.Failed, job.WorkerLost},
+		{"the queue gave up on a job that no worker has had", pending, time.Minute, givenUp, job.Failed, job.WorkerLost},
+		{"the queue gave up on a job that has ended", completed, time.Minute, givenUp, job.Completed, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			created := time.Now().UTC().Truncate(time.Millisecond)
+			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			jobs := db.Jobs()
+			accept(t, jobs, c.state, created)
+			outcome := &job.Outcome{Store: jobs, Now: func() time.Time { return created.Add(c.after) }}
+			for range 2 { // events come at least once
+				if err := c.tell(outcome); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := jobs.Get(t.Context(), "job_1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Status != c.want {
+				t.Errorf("the job is %s, want %s", got.Status, c.want)
+			}
+			if c.code != "" && (got.Failure == nil || got.Failure.Code != c.code) {
+				t.Errorf("its failure is %+v, want %s", got.Failure, c.code)
+			}
+		})
+	}
+	t.Run("nobody knows the job", func(t *testing.T) {
+		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		outcome := &job.Outcome{Store: db.Jobs(), Now: time.Now}
+		for _, tell := range []func(o *job.Outcome) error{givenUp, stopped(job.Broken)} {
+			if err := tell(outcome); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// accept accepts the job "job_1" and brings it to a state.
+func accept(t *testing.T, jobs *sqlite.Jobs, state string, created time.Time) {
+	t.Helper()
+	err := jobs.Accept(t.Context(), job.Job{
+		ID: "job_1", Account: "acme", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+		CreatedAt: created, Deadline: created.Add(job.MaxAge),
+	}, 0)
+	if err == nil && state != "pending" {
+		_, err = jobs.Start(t.Context(), "job_1", "n1", created)
+	}
+	if err == nil && state == "completed" {
+		err = jobs.Complete(t.Context(), "job_1", "n1", job.Result{Blob: "a"}, created)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

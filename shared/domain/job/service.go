@@ -1,0 +1,208 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"cutroom/shared/domain/cursor"
+	"cutroom/shared/domain/fault"
+)
+
+var (
+	// ErrOverdue is the fault of a run that starts after the job's deadline.
+	ErrOverdue = fault.New(fault.Conflict, "The job is past its deadline.")
+	// ErrNoRunsLeft is the fault of a run beyond MaxRuns.
+	ErrNoRunsLeft = fault.New(fault.Conflict, "The job has no runs left.")
+)
+
+// Config is what a [Service] is made of.
+type Config struct {
+	Store Store
+	// Now is the clock.
+	Now func() time.Time
+	// Random is read for ids and seeds; it must be a cryptographic source, as
+	// a job's id must not be guessable.
+	Random io.Reader
+	// Workers is how many jobs of each lane run at once, for admission.
+	Workers map[Lane]int
+	// ResultAge is how long a result is kept after its job ended, RecordAge
+	// how long the record is.
+	ResultAge, RecordAge time.Duration
+	// Cursors are those of List.
+	Cursors cursor.Cursors
+	// Watcher tells of changes of jobs, which are polled for where it is nil.
+	Watcher Watcher
+	// Orchestrator is told of jobs that were ended from outside; nil where the
+	// store alone sees to a job.
+	Orchestrator Orchestrator
+	Logger       *slog.Logger
+}
+
+// The ages of decisions.md, "Jobs".
+const (
+	DefaultResultAge = 24 * time.Hour
+	DefaultRecordAge = 7 * 24 * time.Hour
+)
+
+// Service accepts jobs and shows them to the account that they belong to.
+type Service struct {
+	Config
+	// admitting is held from the look at the backlog to the acceptance, so that
+	// admission is exact within a process.
+	admitting sync.Mutex
+}
+
+// NewService makes a service; ages that are zero take their defaults.
+func NewService(c Config) *Service {
+	if c.ResultAge == 0 {
+		c.ResultAge = DefaultResultAge
+	}
+	if c.RecordAge == 0 {
+		c.RecordAge = DefaultRecordAge
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Service{Config: c}
+}
+
+// NewID gives the id of a job to be: "job_" and a ULID, which sorts by time and
+// holds 80 random bits. It is drawn before the upload begins, as the inputs'
+// blobs are named after it.
+func (s *Service) NewID() (string, error) {
+	id, err := ulid.New(ulid.Timestamp(s.Now()), s.Random)
+	if err != nil {
+		return "", fmt.Errorf("job: draw an id: %w", err)
+	}
+	return "job_" + id.String(), nil
+}
+
+// NewSeed draws the seed of a job that came without one.
+func (s *Service) NewSeed() (uint32, error) {
+	var bytes [4]byte
+	if _, err := io.ReadFull(s.Random, bytes[:]); err != nil {
+		return 0, fmt.Errorf("job: draw a seed: %w", err)
+	}
+	return uint32(bytes[0])<<24 | uint32(bytes[1])<<16 | uint32(bytes[2])<<8 | uint32(bytes[3]), nil
+}
+
+// Submit accepts a job whose inputs are stored. The caller fills ID, Account,
+// Key, Model, Lane, Seed and Request; limit is the account's limit of pending
+// and processing jobs, 0 for none. On a definite refusal the inputs are the
+// caller's to delete.
+//
+// Errors: fault.Limited when the account's limit or the queue is full.
+func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
+	// One at a time: else a burst would find the same room, all of it.
+	s.admitting.Lock()
+	defer s.admitting.Unlock()
+	if err := s.Room(ctx, j.Lane, j.Account, limit); err != nil {
+		return Job{}, err
+	}
+	j.Status = Pending
+	j.CreatedAt = s.Now().UTC().Truncate(time.Millisecond)
+	j.Deadline = j.CreatedAt.Add(MaxAge)
+	if err := s.Store.Accept(ctx, j, limit); err != nil {
+		var refusal *fault.Error
+		if errors.As(err, &refusal) && refusal.Code == fault.Limited && refusal.RetryAfter == 0 {
+			refusal.RetryAfter = comeBack()
+		}
+		return Job{}, err
+	}
+	return j, nil
+}
+
+// Resume tells whether a job was accepted whose Submit may have died over it. One
+// that was recorded and not yet handed to its queue is handed over.
+func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
+	j, err := s.Store.Get(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	if err == nil && j.Status == Pending {
+		err = s.Store.Accept(ctx, j, 0)
+	}
+	if err != nil {
+		return false, fmt.Errorf("job: resume %s: %w", id, err)
+	}
+	return true, nil
+}
+
+// Room refuses early what Submit would refuse, so that nobody sends a large
+// upload in vain. That it finds room promises nothing.
+//
+// Errors: fault.Limited when the account's limit or the queue is full.
+func (s *Service) Room(ctx context.Context, lane Lane, account string, limit int) error {
+	backlog, err := s.Store.Backlog(ctx, lane, account)
+	if err != nil {
+		return fmt.Errorf("job: read the backlog: %w", err)
+	}
+	if limit > 0 && backlog.AccountJobs >= limit {
+		full := fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)
+		full.RetryAfter = comeBack()
+		return full
+	}
+	return backlog.Admit(s.Workers[lane])
+}
+
+// comeBack is when to try again at an account's limit. It differs from call to
+// call, to keep the callers of one account from coming back at once.
+func comeBack() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
+
+// Get gives an account's job. A job past its deadline is ended by the read.
+//
+// Errors: fault.NotFound when there is no such job, it is another account's, or
+// its record is past its age.
+func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
+	unknown := fault.New(fault.NotFound, "Job not found.")
+	j, err := s.Store.Get(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return Job{}, unknown
+	}
+	if err != nil {
+		return Job{}, fmt.Errorf("job: get %s: %w", id, err)
+	}
+	now := s.Now()
+	if j.Account != account || s.forgotten(j, now) {
+		return Job{}, unknown
+	}
+	if !j.Status.Terminal() && !now.Before(j.Deadline) {
+		expired, err := s.Store.Expire(ctx, id, now)
+		if fault.Is(err, fault.StorageFull) {
+			// The end is certain, whether or not it can be written now.
+			return j.At(now), nil
+		}
+		if err != nil {
+			return Job{}, fmt.Errorf("job: expire %s: %w", id, err)
+		}
+		return expired, nil
+	}
+	return j, nil
+}
+
+// CheckResult reports why a job has no result to give; nil when it has one.
+//
+// Errors: fault.NotFound when the result is past its age; fault.Conflict with
+// RetryAfter while the job is pending or processing, without it and with the
+// reason when the job has failed.
+func (s *Service) CheckResult(j Job) error {
+	switch {
+	case j.Status == Failed:
+		return fault.New(fault.Conflict, "The job failed (%s): %s", j.Failure.Code, j.Failure.Message)
+	case j.Status != Completed:
+		notReady := fault.New(fault.Conflict, "The job is %s; its result is not ready.", j.Status)
+		notReady.RetryAfter = 2 * time.Second
+		return notReady
+	case s.Now().Sub(j.CompletedAt) >= s.ResultAge:
+		return fault.New(fault.NotFound, "The job's result has expired.")
+	}
+	return nil
+}

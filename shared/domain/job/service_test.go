@@ -1,0 +1,117 @@
+package job_test
+
+import (
+	"context"
+	"crypto/rand"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+// A job is accepted when it can be expected to end in time (decisions.md,
+// "Jobs": admission).
+func TestAdmission(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		backlog job.Backlog
+		workers int
+		admit   bool
+	}{
+		{"an idle lane", job.Backlog{}, 1, true},
+		{"an idle lane whose jobs take long", job.Backlog{RunTime: 9 * time.Minute}, 1, true},
+		{"nobody knows yet how long a job takes", job.Backlog{Jobs: 20, AccountJobs: 20}, 1, true},
+		{"nobody knows, and many wait", job.Backlog{Jobs: 50, AccountJobs: 10}, 1, false},
+		{"quick jobs, hundreds of them", job.Backlog{Jobs: 300, AccountJobs: 100, RunTime: time.Second}, 1, true},
+		{"7.5 minutes of work before it", job.Backlog{Jobs: 45, AccountJobs: 1, RunTime: 10 * time.Second}, 1, false},
+		{"the same with a second worker", job.Backlog{Jobs: 45, AccountJobs: 1, RunTime: 10 * time.Second}, 2, true},
+		{"one account leaves a quarter to others", job.Backlog{Jobs: 34, AccountJobs: 34, RunTime: 10 * time.Second}, 1, false},
+		{"which others may use", job.Backlog{Jobs: 34, AccountJobs: 0, RunTime: 10 * time.Second}, 1, true},
+		{"long jobs, every worker busy", job.Backlog{Jobs: 2, AccountJobs: 0, RunTime: 8 * time.Minute}, 2, false},
+		{"long jobs, one worker idle", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 8 * time.Minute}, 2, true},
+	} {
+		err := c.backlog.Admit(c.workers)
+		if (err == nil) != c.admit {
+			t.Errorf("%s: got %v, want admitted=%v", c.name, err, c.admit)
+		}
+		if err != nil && (!fault.Is(err, fault.Limited) || err.(*fault.Error).RetryAfter < time.Second) {
+			t.Errorf("%s: the refusal %v says neither limited nor when to come back", c.name, err)
+		}
+	}
+}
+
+// A burst does not find the same room many times.
+func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	service := job.NewService(job.Config{
+		Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: 1},
+	})
+	// What one account is admitted to one by one, on an idle lane.
+	want := 0
+	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1) == nil {
+		want++
+	}
+	var accepted atomic.Int32
+	var callers sync.WaitGroup
+	for range want + 30 {
+		callers.Go(func() {
+			id, err := service.NewID()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0)
+			switch {
+			case err == nil:
+				accepted.Add(1)
+			case !fault.Is(err, fault.Limited):
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	if int(accepted.Load()) != want {
+		t.Errorf("%d jobs were accepted at once, want %d", accepted.Load(), want)
+	}
+}
+
+// fullDisk is a store that can be read and not written.
+type fullDisk struct{ job.Store }
+
+func (fullDisk) Expire(context.Context, string, time.Time) (job.Job, error) {
+	return job.Job{}, fault.New(fault.StorageFull, "no room")
+}
+
+// A job past its deadline has failed for whoever reads it, whether or not that
+// can be written.
+func TestADeadlineHoldsOnAFullDisk(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	service := job.NewService(job.Config{Store: fullDisk{db.Jobs()}, Now: clock, Random: rand.Reader})
+	id, err := service.NewID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(job.MaxAge)
+	j, err := service.Get(t.Context(), "acme", id)
+	if err != nil || j.Status != job.Failed || j.Failure == nil || j.Failure.Code != job.TimedOut || !j.CompletedAt.Equal(now) {
+		t.Errorf("got %+v, %v", j, err)
+	}
+}

@@ -1,0 +1,183 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"path"
+	"time"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+)
+
+// SweptBlobs is what the sweeper needs of a blob store that is a folder.
+type SweptBlobs interface {
+	// Children gives what is directly below a prefix, such as the folders of
+	// the jobs that have blobs below "jobs".
+	Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
+	// Delete removes one blob.
+	Delete(ctx context.Context, name string) error
+	// DeleteAll removes every blob below a prefix.
+	DeleteAll(ctx context.Context, prefix string) error
+}
+
+// Sweeper does on one machine what a store's TTL, a bucket's lifecycle and the
+// orchestrator's timeouts do in AWS: it ends jobs at their deadline, deletes
+// inputs once their job has ended, results and records once they are past
+// their age, and blobs that no record knows.
+type Sweeper struct {
+	Store interface {
+		Store
+		Archive
+	}
+	Blobs  SweptBlobs
+	Now    func() time.Time
+	Logger *slog.Logger
+	// ResultAge and RecordAge are those of the Service.
+	ResultAge, RecordAge time.Duration
+}
+
+const (
+	// overdueEvery is how often jobs past their deadline are looked for. A read
+	// of such a job ends it anyway; this is for those that nobody reads.
+	overdueEvery = 5 * time.Second
+	// sweepEvery is how often blobs and records are looked through.
+	sweepEvery = time.Minute
+	// uploadAge is how long after its last file a request may still be under
+	// way that has submitted no job.
+	uploadAge = 24 * time.Hour
+	// sweepBatch bounds what one read of the store brings.
+	sweepBatch = 100
+)
+
+// Run sweeps until the context ends. A failure is logged and tried again at the
+// next turn.
+func (s *Sweeper) Run(ctx context.Context) {
+	overdue := time.NewTicker(overdueEvery)
+	defer overdue.Stop()
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-overdue.C:
+			err = s.Expire(ctx)
+		case <-sweep.C:
+			err = s.Sweep(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.Logger.Error("sweep", "error", err)
+		}
+	}
+}
+
+// Expire ends every job that is past its deadline.
+func (s *Sweeper) Expire(ctx context.Context) error {
+	for {
+		now := s.Now()
+		ids, err := s.Store.Overdue(ctx, now, sweepBatch)
+		if err != nil {
+			return fmt.Errorf("list overdue jobs: %w", err)
+		}
+		for _, id := range ids {
+			if _, err := s.Store.Expire(ctx, id, now); err != nil && !fault.Is(err, fault.NotFound) {
+				return fmt.Errorf("expire job %s: %w", id, err)
+			}
+		}
+		if len(ids) < sweepBatch {
+			return nil
+		}
+	}
+}
+
+// SweepUnknown deletes the blobs of jobs that there is no record of: uploads
+// that a crash broke off. It is for the start, while no upload is under way.
+func (s *Sweeper) SweepUnknown(ctx context.Context) error {
+	for entry, err := range s.Blobs.Children(ctx, "jobs") {
+		if err != nil {
+			return fmt.Errorf("list the jobs with blobs: %w", err)
+		}
+		known, err := s.Store.Known(ctx, path.Base(entry.Name))
+		if err == nil && !known {
+			err = s.Blobs.DeleteAll(ctx, entry.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("sweep %s: %w", entry.Name, err)
+		}
+	}
+	return nil
+}
+
+// Sweep deletes what ended jobs no longer need, and the records that are past
+// their age.
+func (s *Sweeper) Sweep(ctx context.Context) error {
+	var failures []error
+	for entry, err := range s.Blobs.Children(ctx, "jobs") {
+		if err == nil {
+			err = s.sweepJob(ctx, entry)
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("sweep %s: %w", entry.Name, err))
+		}
+	}
+	if err := s.forget(ctx); err != nil {
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// sweepJob deletes the blobs of one ended job, its result aside while that has
+// its age before it. A job without a record is an upload under way, or the empty
+// folder of one that was refused.
+func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
+	id := path.Base(folder.Name)
+	j, err := s.Store.Get(ctx, id)
+	switch {
+	case fault.Is(err, fault.NotFound) && s.Now().Sub(folder.StoredAt) > uploadAge:
+		return s.Blobs.DeleteAll(ctx, Folder(id))
+	case fault.Is(err, fault.NotFound), err == nil && !j.Status.Terminal():
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if j.Result == nil || s.Now().Sub(j.CompletedAt) >= s.ResultAge {
+		return s.Blobs.DeleteAll(ctx, Folder(id))
+	}
+	for entry, err := range s.Blobs.Children(ctx, Folder(id)) {
+		if err == nil && entry.Name != j.Result.Blob {
+			err = s.Blobs.Delete(ctx, entry.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget deletes the records that are past their age.
+func (s *Sweeper) forget(ctx context.Context) error {
+	for after := ""; ; {
+		jobs, err := s.Store.Ended(ctx, s.Now().Add(-s.RecordAge), after, sweepBatch)
+		if err != nil {
+			return fmt.Errorf("list old jobs: %w", err)
+		}
+		for _, j := range jobs {
+			if err := s.Blobs.DeleteAll(ctx, Folder(j.ID)); err != nil {
+				return fmt.Errorf("delete the blobs of job %s: %w", j.ID, err)
+			}
+			if err := s.Store.Forget(ctx, j.ID); err != nil {
+				return fmt.Errorf("forget job %s: %w", j.ID, err)
+			}
+			after = j.ID
+		}
+		if len(jobs) < sweepBatch {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package media
+
+import (
+	"fmt"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+)
+
+// Grace is how much longer than the limit a video may be: one that was cut at
+// the limit ends with the last whole packet of its sound.
+const Grace = 500 * time.Millisecond
+
+// CheckVideo returns an error when the video is beyond the limits
+// (decisions.md, "Models"). What is unknown is within them: a request is
+// refused where the header tells, the job where the decoder does.
+//
+// Errors: fault.Invalid, with a message for the person who sent the file.
+func CheckVideo(info Info, limits catalog.Limits) error {
+	if info.Duration > limits.VideoDuration+Grace {
+		return fault.New(fault.Invalid, "The video is longer than %s.", words(limits.VideoDuration))
+	}
+	if info.Width > limits.VideoWidth || info.Height > limits.VideoHeight {
+		return fault.New(fault.Invalid, "The video is larger than %dx%d pixels.", limits.VideoWidth, limits.VideoHeight)
+	}
+	return nil
+}
+
+// CheckImage returns an error when the image is beyond the limits
+// (decisions.md, "Models").
+//
+// Errors: as for [CheckVideo].
+func CheckImage(info Info, limits catalog.Limits) error {
+	// A header may claim sides whose product is beyond any integer.
+	if float64(info.Width)*float64(info.Height) > float64(limits.ImagePixels) {
+		return fault.New(fault.Invalid, "The image is larger than %g megapixels.", float64(limits.ImagePixels)/1e6)
+	}
+	return nil
+}
+
+// words writes a duration as people do: "5 minutes" rather than "5m0s".
+func words(d time.Duration) string {
+	switch {
+	case d%time.Minute == 0:
+		return count(int64(d/time.Minute), "minute")
+	case d%time.Second == 0:
+		return count(int64(d/time.Second), "second")
+	}
+	return d.String()
+}
+
+func count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

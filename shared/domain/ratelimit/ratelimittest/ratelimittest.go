@@ -1,0 +1,214 @@
+// Package ratelimittest specifies the behaviour of what counts rates, in this process
+// or elsewhere, as tests that every such limiter runs.
+package ratelimittest
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/testkit/conformance"
+)
+
+// Limiter is what is specified: see ratelimit.Limiter for what its methods say.
+type Limiter interface {
+	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
+	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
+}
+
+// Harness is what a limiter gives to be tested.
+type Harness struct {
+	Limiter Limiter
+	// Pass lets time pass for the limiter. It stands still otherwise.
+	Pass func(time.Duration)
+}
+
+// Run runs the suite. The function makes a harness that has counted nothing, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})
+		})
+	}
+}
+
+// test is one statement about limiters; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	Harness
+	ctx context.Context
+}
+
+// twice a second, three at once.
+var twice = ratelimit.Rate{PerSecond: 2, Burst: 3}
+
+func (s *suite) take(name string, n int, rate ratelimit.Rate) ratelimit.State {
+	s.Helper()
+	state, err := s.Limiter.Take(s.ctx, name, n, rate)
+	conformance.OK(s, err)
+	return rounded(state)
+}
+
+func (s *suite) charge(name string, n int, rate ratelimit.Rate) ratelimit.State {
+	s.Helper()
+	state, err := s.Limiter.Charge(s.ctx, name, n, rate)
+	conformance.OK(s, err)
+	return rounded(state)
+}
+
+// rounded gives a state in milliseconds: nobody counts on less.
+func rounded(s ratelimit.State) ratelimit.State {
+	s.Reset, s.RetryAfter = s.Reset.Round(time.Millisecond), s.RetryAfter.Round(time.Millisecond)
+	return s
+}
+
+// is checks a state.
+func (s *suite) is(got ratelimit.State, allowed bool, remaining int, reset, retryAfter time.Duration) {
+	s.Helper()
+	if want := (ratelimit.State{Allowed: allowed, Remaining: remaining, Reset: reset, RetryAfter: retryAfter}); got != want {
+		s.Fatalf("got %+v, want %+v", got, want)
+	}
+}
+
+const ms = time.Millisecond
+
+var tests = []test{
+	{"a burst is allowed at once, and then one when it is due", func(s *suite) {
+		s.is(s.take("a", 1, twice), true, 2, 500*ms, 0)
+		s.is(s.take("a", 1, twice), true, 1, 1000*ms, 0)
+		s.is(s.take("a", 1, twice), true, 0, 1500*ms, 500*ms)
+		for range 3 {
+			s.is(s.take("a", 1, twice), false, 0, 1500*ms, 500*ms)
+		}
+		s.Pass(499 * ms)
+		s.is(s.take("a", 1, twice), false, 0, 1001*ms, 1*ms)
+		s.Pass(1 * ms)
+		s.is(s.take("a", 1, twice), true, 0, 1500*ms, 500*ms)
+		s.is(s.take("a", 1, twice), false, 0, 1500*ms, 500*ms)
+	}},
+	{"a burst is whole again after its time, and no more than whole", func(s *suite) {
+		s.take("a", 3, twice)
+		s.Pass(1500 * ms)
+		s.is(s.take("a", 1, twice), true, 2, 500*ms, 0)
+		s.Pass(time.Hour)
+		s.is(s.take("a", 3, twice), true, 0, 1500*ms, 500*ms)
+		s.is(s.take("a", 1, twice), false, 0, 1500*ms, 500*ms)
+	}},
+	{"several are counted all or none", func(s *suite) {
+		s.is(s.take("a", 2, twice), true, 1, 1000*ms, 0)
+		s.is(s.take("a", 2, twice), false, 1, 1000*ms, 0)
+		s.is(s.take("a", 1, twice), true, 0, 1500*ms, 500*ms)
+	}},
+	{"more than a burst is never allowed, and counts nothing", func(s *suite) {
+		s.is(s.take("a", 4, twice), false, 3, 0, 0)
+		s.take("a", 1, twice)
+		s.is(s.take("a", 4, twice), false, 2, 500*ms, 0)
+		s.Pass(time.Hour)
+		s.is(s.take("a", 4, twice), false, 3, 0, 0)
+	}},
+	{"a rate that divides no second is kept as well", func(s *suite) {
+		third := ratelimit.Rate{PerSecond: 3, Burst: 3}
+		for i := range 3 {
+			if state := s.take("a", 1, third); !state.Allowed || state.Remaining != 2-i {
+				s.Fatalf("count %d: %+v", i+1, state)
+			}
+		}
+		if state := s.take("a", 1, third); state.Allowed {
+			s.Fatalf("over the burst: %+v", state)
+		}
+		s.Pass(334 * ms)
+		if state := s.take("a", 1, third); !state.Allowed {
+			s.Fatalf("when one is due: %+v", state)
+		}
+	}},
+	{"names are counted apart", func(s *suite) {
+		s.take("a", 3, twice)
+		s.is(s.take("b", 1, twice), true, 2, 500*ms, 0)
+		s.is(s.take("a", 1, twice), false, 0, 1500*ms, 500*ms)
+	}},
+	{"no rate is no limit", func(s *suite) {
+		for range 3 {
+			s.is(s.take("a", 1000, ratelimit.Rate{}), true, math.MaxInt32, 0, 0)
+			s.is(s.charge("a", 1000, ratelimit.Rate{}), true, math.MaxInt32, 0, 0)
+		}
+	}},
+	{"a burst is at least one", func(s *suite) {
+		s.is(s.take("a", 1, ratelimit.Rate{PerSecond: 1}), true, 0, 1000*ms, 1000*ms)
+	}},
+	{"a name whose rate changes starts over", func(s *suite) {
+		s.take("a", 3, twice)
+		s.is(s.take("a", 1, ratelimit.Rate{PerSecond: 2, Burst: 5}), true, 4, 500*ms, 0)
+	}},
+	{"what is charged is counted, and over the rate a debt", func(s *suite) {
+		minute := ratelimit.PerMinute(60)
+		s.is(s.charge("a", 20, minute), true, 40, 20*time.Second, 0)
+		s.is(s.charge("a", 130, minute), true, 0, 150*time.Second, 91*time.Second)
+		s.is(s.take("a", 1, minute), false, 0, 150*time.Second, 91*time.Second)
+		s.Pass(90 * time.Second)
+		s.is(s.take("a", 1, minute), false, 0, 60*time.Second, 1*time.Second)
+		s.Pass(1 * time.Second)
+		s.is(s.take("a", 1, minute), true, 0, 60*time.Second, 1*time.Second)
+	}},
+	{"a debt is bounded, however much is charged", func(s *suite) {
+		minute := ratelimit.PerMinute(60)
+		for _, n := range []int{1e15, math.MaxInt, 1, 1e9} {
+			s.is(s.charge("a", n, minute), true, 0, 600*time.Second, 541*time.Second)
+		}
+		s.is(s.take("a", 1, minute), false, 0, 600*time.Second, 541*time.Second)
+		s.Pass(541 * time.Second)
+		s.is(s.take("a", 1, minute), true, 0, 60*time.Second, 1*time.Second)
+	}},
+	{"a debt that others have made is bounded too", func(s *suite) {
+		minute := ratelimit.PerMinute(60)
+		for range 9 {
+			s.charge("a", 61, minute)
+		}
+		s.is(s.charge("a", 60, minute), true, 0, 600*time.Second, 541*time.Second)
+		s.is(s.take("b", 1, minute), true, 59, 1*time.Second, 0)
+	}},
+	{"less than nothing counts nothing", func(s *suite) {
+		minute := ratelimit.PerMinute(60)
+		s.take("a", 10, minute)
+		s.is(s.charge("a", -1e15, minute), true, 50, 10*time.Second, 0)
+		s.is(s.take("a", -5, minute), true, 50, 10*time.Second, 0)
+		s.is(s.take("a", math.MaxInt, minute), false, 50, 10*time.Second, 0)
+	}},
+	{"of many that take at once as many are allowed as the burst has", func(s *suite) {
+		allowed := 0
+		for _, err := range conformance.Race(40, func(int) error {
+			state, err := s.Limiter.Take(s.ctx, "a", 1, ratelimit.Rate{PerSecond: 1, Burst: 7})
+			if err == nil && !state.Allowed {
+				err = fault.New(fault.Limited, "over")
+			}
+			return err
+		}) {
+			if err == nil {
+				allowed++
+			} else {
+				conformance.Fails(s, err, fault.Limited)
+			}
+		}
+		if allowed != 7 {
+			s.Errorf("%d were allowed, want 7", allowed)
+		}
+	}},
+	{"of many that charge at once each counts", func(s *suite) {
+		for _, err := range conformance.Race(20, func(int) error {
+			_, err := s.Limiter.Charge(s.ctx, "a", 2, ratelimit.PerMinute(60))
+			return err
+		}) {
+			conformance.OK(s, err)
+		}
+		s.is(s.take("a", 1, ratelimit.PerMinute(60)), true, 19, 41*time.Second, 0)
+	}},
+}

@@ -1,0 +1,309 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/fault"
+)
+
+const (
+	// storeTime bounds every call of the store.
+	storeTime = 5 * time.Second
+	// checkEvery is how often an instance looks whether it must fence itself,
+	// where no frame makes it look earlier.
+	checkEvery = 500 * time.Millisecond
+	// retryEvery is how long after a failure the store is tried again.
+	retryEvery = time.Second
+	// settleTime is how long a call of the store may still be under way that
+	// was given up.
+	settleTime = time.Minute
+)
+
+// Config is what an [Instance] is made of.
+type Config struct {
+	Store Store
+	// Uptime is a clock that nobody sets and that goes on while the process is
+	// stopped and while the machine sleeps (see package uptime).
+	Uptime func() time.Duration
+	// NewID draws the names of epochs and sessions: letters and digits that
+	// nobody guesses and nobody draws twice.
+	NewID  func() string
+	Logger *slog.Logger
+}
+
+// Instance is one process that serves sessions. Run holds its lease; sessions
+// can be opened while it does.
+type Instance struct {
+	Config
+
+	mu sync.Mutex
+	// lease is the one that is held, nil when there is none.
+	lease *lease
+	// owed are slots to be freed that the store could not free so far.
+	owed []debt
+	// counted is how many sessions are open.
+	counted int
+}
+
+// lease is one epoch of an instance.
+type lease struct {
+	epoch string
+	// renewed is when, by Uptime, the last successful renewal began.
+	renewed time.Duration
+	// lost is closed when the lease is, which over reports.
+	lost chan struct{}
+	over bool
+}
+
+// debt is a slot that is to be freed from the time due on, by Uptime, once and
+// then again until the time until: a Take that was given up may still reach the
+// store.
+type debt struct {
+	slot       Slot
+	due, until time.Duration
+}
+
+// NewInstance makes an instance, which holds no lease yet.
+func NewInstance(c Config) *Instance { return &Instance{Config: c} }
+
+// Run holds a lease until the context ends, and then ends it, which frees what
+// slots are left. A lease that is lost is followed by another under a new epoch.
+func (i *Instance) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		l := i.begin(ctx)
+		if l == nil {
+			return
+		}
+		i.hold(ctx, l)
+		i.lose(l)
+		i.call(context.WithoutCancel(ctx), "end a lease", storeTime, func(ctx context.Context) error {
+			return i.Store.End(ctx, l.epoch)
+		})
+	}
+}
+
+// begin begins a lease, however often that takes; nil when the context ended.
+func (i *Instance) begin(ctx context.Context) *lease {
+	epoch := i.NewID()
+	for {
+		began := i.Uptime()
+		err := i.call(ctx, "begin a lease", storeTime, func(ctx context.Context) error { return i.Store.Begin(ctx, epoch) })
+		if fault.Is(err, fault.Conflict) {
+			epoch = i.NewID()
+		}
+		if err == nil && i.Uptime()-began < FenceAfter {
+			l := &lease{epoch: epoch, renewed: began, lost: make(chan struct{})}
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			i.lease = l
+			return l
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// hold keeps the lease until it is lost or the context ends.
+func (i *Instance) hold(ctx context.Context, l *lease) {
+	ticker := time.NewTicker(checkEvery)
+	defer ticker.Stop()
+	next := l.renewed + RenewEvery
+	for i.alive(l) {
+		now := i.Uptime()
+		if now >= next {
+			err := i.call(ctx, "renew a lease", l.renewed+FenceAfter-now, func(ctx context.Context) error {
+				return i.Store.Renew(ctx, l.epoch)
+			})
+			switch {
+			case err == nil:
+				i.mu.Lock()
+				l.renewed = now
+				i.mu.Unlock()
+				next = now + RenewEvery
+			case fault.Is(err, fault.Conflict):
+				return
+			default:
+				next = i.Uptime() + retryEvery
+			}
+		}
+		i.settle(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// call calls the store within a time, which is at most storeTime.
+func (i *Instance) call(ctx context.Context, what string, within time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, min(within, storeTime))
+	defer cancel()
+	err := do(ctx)
+	if err != nil && ctx.Err() != context.Canceled {
+		i.Logger.Warn("the store of sessions failed", "call", what, "error", err)
+	}
+	return err
+}
+
+// alive reports whether the lease may be served under, and has it lost when it
+// may not.
+func (i *Instance) alive(l *lease) bool {
+	now := i.Uptime()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !l.over && now-l.renewed < FenceAfter {
+		return true
+	}
+	i.loseLocked(l)
+	return false
+}
+
+// held gives the lease, nil while there is none.
+func (i *Instance) held() *lease {
+	i.mu.Lock()
+	l := i.lease
+	i.mu.Unlock()
+	if l == nil || !i.alive(l) {
+		return nil
+	}
+	return l
+}
+
+func (i *Instance) lose(l *lease) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.loseLocked(l)
+}
+
+func (i *Instance) loseLocked(l *lease) {
+	if l.over {
+		return
+	}
+	l.over = true
+	close(l.lost)
+	if i.lease == l {
+		i.lease = nil
+	}
+}
+
+// errNoLease is the answer while the instance holds no lease.
+func errNoLease() error {
+	err := fault.New(fault.Unavailable, "No session can be opened now. Try again.")
+	err.RetryAfter = time.Second
+	return err
+}
+
+// Open opens a session of the account, which may have at most limit open at
+// once (0 is no limit). It goes on when the context ends, within storeTime, so
+// that it is known whether a slot was taken.
+//
+// Errors: fault.Limited when no slot is free; fault.Unavailable while the
+// instance holds no lease; those of the store.
+func (i *Instance) Open(ctx context.Context, account string, limit int) (*Session, error) {
+	l := i.held()
+	if l == nil {
+		return nil, errNoLease()
+	}
+	slot := Slot{ID: "session_" + i.NewID(), Account: account, Epoch: l.epoch}
+	take, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	switch err := i.Store.Take(take, slot, limit); {
+	case fault.Is(err, fault.Limited):
+		return nil, err
+	case fault.Is(err, fault.Conflict):
+		i.lose(l)
+		return nil, errNoLease()
+	case err != nil:
+		i.owe(debt{slot: slot, until: i.Uptime() + settleTime})
+		return nil, err
+	}
+	if !i.alive(l) {
+		// The slot ends with its epoch, whose End is Run's next call.
+		return nil, errNoLease()
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.counted++
+	return &Session{instance: i, lease: l, slot: slot}, nil
+}
+
+// Ready reports whether sessions can be opened.
+func (i *Instance) Ready() bool { return i.held() != nil }
+
+// Count is how many sessions of this instance are open.
+func (i *Instance) Count() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.counted
+}
+
+func (i *Instance) owe(d debt) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.owed = append(i.owed, d)
+}
+
+// settle frees slots that are owed, those that are due.
+func (i *Instance) settle(ctx context.Context) {
+	now := i.Uptime()
+	i.mu.Lock()
+	all := i.owed
+	i.owed = nil
+	i.mu.Unlock()
+	for _, d := range all {
+		if d.due <= now {
+			err := i.call(ctx, "free a slot", storeTime, func(ctx context.Context) error { return i.Store.Free(ctx, d.slot) })
+			if err == nil && d.until <= now {
+				continue
+			}
+			d.due = now + retryEvery
+			if err == nil {
+				d.due = d.until
+			}
+		}
+		i.owe(d)
+	}
+}
+
+// Session is one open session.
+type Session struct {
+	instance *Instance
+	lease    *lease
+	slot     Slot
+	closing  sync.Once
+}
+
+// ID names the session.
+func (s *Session) ID() string { return s.slot.ID }
+
+// Alive reports whether the session may be served now. It is asked before every
+// frame: a process that was stopped learns by it what it has missed.
+func (s *Session) Alive() bool { return s.instance.alive(s.lease) }
+
+// Lost is closed when the session's slot may be somebody else's soon. It must be
+// closed at once then, and served no longer.
+func (s *Session) Lost() <-chan struct{} { return s.lease.lost }
+
+// Close frees the session's slot, at once where the store can; else the instance
+// goes on trying. The context's end does not end it.
+func (s *Session) Close(ctx context.Context) {
+	s.closing.Do(func() {
+		i := s.instance
+		err := i.call(context.WithoutCancel(ctx), "free a slot", storeTime, func(ctx context.Context) error {
+			return i.Store.Free(ctx, s.slot)
+		})
+		if err != nil {
+			i.owe(debt{slot: s.slot})
+		}
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.counted--
+	})
+}

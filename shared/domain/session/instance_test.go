@@ -1,0 +1,312 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+)
+
+// records is a store of one instance that says what was called when, and fails
+// as a test tells it to. Its times are those of a test's bubble.
+type records struct {
+	mu      sync.Mutex
+	calls   []string
+	live    string
+	slots   map[string]bool
+	failing func(call string) error
+}
+
+func (r *records) call(name, what string, do func() error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, name+" "+what)
+	if r.failing != nil {
+		if err := r.failing(name); err != nil {
+			return err
+		}
+	}
+	return do()
+}
+
+func (r *records) Begin(_ context.Context, epoch string) error {
+	return r.call("begin", epoch, func() error { r.live = epoch; return nil })
+}
+
+func (r *records) Renew(_ context.Context, epoch string) error {
+	return r.call("renew", epoch, func() error { return r.dead(epoch) })
+}
+
+func (r *records) End(_ context.Context, epoch string) error {
+	return r.call("end", epoch, func() error { clear(r.slots); return nil })
+}
+
+func (r *records) Take(_ context.Context, slot session.Slot, limit int) error {
+	return r.call("take", slot.Epoch, func() error {
+		if len(r.slots) >= limit {
+			return fault.New(fault.Limited, "full")
+		}
+		r.slots[slot.ID] = true
+		return r.dead(slot.Epoch)
+	})
+}
+
+func (r *records) Free(_ context.Context, slot session.Slot) error {
+	return r.call("free", slot.Epoch, func() error { delete(r.slots, slot.ID); return nil })
+}
+
+func (r *records) Active(context.Context, string) (int, error) { return len(r.slots), nil }
+
+func (r *records) dead(epoch string) error {
+	if epoch != r.live {
+		return fault.New(fault.Conflict, "dead")
+	}
+	return nil
+}
+
+// count is how many calls there were, and how many slots are taken.
+func (r *records) count(call string) (calls, slots int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, made := range r.calls {
+		if made == call {
+			calls++
+		}
+	}
+	return calls, len(r.slots)
+}
+
+func (r *records) fail(how func(call string) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failing = how
+}
+
+var errDown = errors.New("the store is down")
+
+// world is an instance that runs in a bubble.
+type world struct {
+	*session.Instance
+	store *records
+	// asleep is how long the process was stopped, in all.
+	asleep atomic.Int64
+	end    context.CancelFunc
+}
+
+// live runs the test in a bubble with an instance that holds its first lease.
+func live(t *testing.T, test func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{store: &records{slots: map[string]bool{}}}
+		start, drawn := time.Now(), 0
+		w.Instance = session.NewInstance(session.Config{
+			Store:  w.store,
+			Uptime: func() time.Duration { return time.Since(start) + time.Duration(w.asleep.Load()) },
+			NewID:  func() string { drawn++; return fmt.Sprint(drawn) },
+			Logger: slog.New(slog.DiscardHandler),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		w.end = cancel
+		var running sync.WaitGroup
+		running.Go(func() { w.Run(ctx) })
+		synctest.Wait()
+		test(t, w)
+		cancel()
+		running.Wait()
+	})
+}
+
+func (w *world) open(t *testing.T, limit int) *session.Session {
+	t.Helper()
+	s, err := w.Open(t.Context(), "acme", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// after lets time pass, a little more than it says.
+func after(d time.Duration) {
+	time.Sleep(d + 600*time.Millisecond)
+	synctest.Wait()
+}
+
+func isLost(s *session.Session) bool {
+	select {
+	case <-s.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestOneWriteForAllSessionsEveryFifteenSeconds(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		for range 50 {
+			w.open(t, 100)
+		}
+		after(10 * session.RenewEvery)
+		w.store.mu.Lock()
+		made := len(w.store.calls) - 50
+		w.store.mu.Unlock()
+		if renewals, _ := w.store.count("renew 1"); renewals != 10 || made != 11 {
+			t.Errorf("%d renewals among %d calls beside the takes, want 10 of 11", renewals, made)
+		}
+		if w.Count() != 50 {
+			t.Errorf("%d sessions are open", w.Count())
+		}
+	})
+}
+
+func TestACloseFreesTheSlotOnce(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		first := w.open(t, 1)
+		if _, err := w.Open(t.Context(), "acme", 1); !fault.Is(err, fault.Limited) {
+			t.Errorf("a second session: %v", err)
+		}
+		first.Close(t.Context())
+		first.Close(t.Context())
+		if freed, slots := w.store.count("free 1"); freed != 1 || slots != 0 || w.Count() != 0 {
+			t.Errorf("%d frees, %d slots, %d sessions", freed, slots, w.Count())
+		}
+		w.open(t, 1).Close(t.Context())
+	})
+}
+
+// A failing store fences the instance 30 s after its last renewal began, and not
+// a moment later for a frame that asks.
+func TestItFencesItself(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		s := w.open(t, 1)
+		after(session.RenewEvery) // renewed once
+		w.store.fail(func(string) error { return errDown })
+		time.Sleep(session.FenceAfter - 700*time.Millisecond)
+		if !s.Alive() || isLost(s) {
+			t.Fatal("it is fenced too early")
+		}
+		time.Sleep(100 * time.Millisecond)
+		if s.Alive() || !isLost(s) {
+			t.Error("it is not fenced in time")
+		}
+		if _, err := w.Open(t.Context(), "acme", 1); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("a session without a lease: %v", err)
+		}
+		w.store.fail(nil)
+		after(5 * time.Second)
+		if next := w.open(t, 5); !next.Alive() || s.Alive() {
+			t.Error("the next lease does not live, or the first one does again")
+		}
+		s.Close(t.Context())
+	})
+}
+
+func TestAShortFailureHarmsNobody(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		s := w.open(t, 1)
+		w.store.fail(func(string) error { return errDown })
+		after(session.RenewEvery + 10*time.Second)
+		w.store.fail(nil)
+		after(2 * session.FenceAfter)
+		if !s.Alive() || isLost(s) {
+			t.Error("the session was lost")
+		}
+	})
+}
+
+// A process that was stopped knows it before it serves anything.
+func TestItFencesItselfAfterAStop(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		s := w.open(t, 1)
+		w.asleep.Store(int64(session.FenceAfter))
+		if s.Alive() || !isLost(s) {
+			t.Error("the session is served after a stop")
+		}
+		if _, err := w.Open(t.Context(), "acme", 1); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("a session under the old lease: %v", err)
+		}
+		after(time.Second)
+		if renewals, _ := w.store.count("renew 1"); renewals != 0 {
+			t.Error("the lease is renewed that was fenced")
+		}
+		if next := w.open(t, 5); !next.Alive() {
+			t.Error("there is no next lease")
+		}
+	})
+}
+
+func TestALeaseThatWasTakenOverIsLost(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		s := w.open(t, 1)
+		w.store.mu.Lock()
+		w.store.live = "another"
+		w.store.mu.Unlock()
+		if _, err := w.Open(t.Context(), "acme", 5); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("a session under a dead epoch: %v", err)
+		}
+		if !isLost(s) {
+			t.Error("the other sessions are not lost")
+		}
+		after(time.Second)
+		w.open(t, 5)
+	})
+}
+
+// A slot that the store could not free is freed later, and a take that was given
+// up is freed for as long as it may still arrive.
+func TestSlotsAreNotForgotten(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		s := w.open(t, 5)
+		w.store.fail(func(call string) error {
+			if call == "free" {
+				return errDown
+			}
+			return nil
+		})
+		s.Close(t.Context())
+		if _, slots := w.store.count(""); slots != 1 {
+			t.Fatalf("%d slots", slots)
+		}
+		w.store.fail(nil)
+		after(2 * time.Second)
+		if _, slots := w.store.count(""); slots != 0 {
+			t.Errorf("%d slots are left", slots)
+		}
+
+		w.store.fail(func(call string) error {
+			if call == "take" {
+				return errDown
+			}
+			return nil
+		})
+		if _, err := w.Open(t.Context(), "acme", 5); !errors.Is(err, errDown) {
+			t.Fatalf("the take gave %v", err)
+		}
+		w.store.fail(nil)
+		after(10 * time.Second)
+		w.store.mu.Lock()
+		w.store.slots["session_3"] = true // the take arrives after all
+		w.store.mu.Unlock()
+		after(time.Minute)
+		if _, slots := w.store.count(""); slots != 0 {
+			t.Errorf("%d slots are left", slots)
+		}
+	})
+}
+
+func TestTheEndOfALeaseFreesAll(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		s := w.open(t, 5)
+		w.end()
+		synctest.Wait()
+		if ended, slots := w.store.count("end 1"); ended != 1 || slots != 0 || !isLost(s) {
+			t.Errorf("%d ends, %d slots, lost %t", ended, slots, isLost(s))
+		}
+	})
+}

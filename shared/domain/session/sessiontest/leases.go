@@ -1,0 +1,95 @@
+package sessiontest
+
+import (
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/testkit/conformance"
+)
+
+var leaseTests = []test{
+	{"keep a lease that is renewed", func(s *suite) {
+		s.begin(one)
+		s.take(slot(1, one))
+		for range 10 {
+			s.Pass(session.RenewEvery)
+			conformance.OK(s, s.Store.Renew(s.ctx, one))
+			s.active(account, 1)
+		}
+		conformance.Fails(s, s.Store.Take(s.ctx, slot(2, one), 1), fault.Limited)
+	}},
+	{"count no slot of a lease that is not renewed, from TakeAfter on", func(s *suite) {
+		s.begin(one, two)
+		s.take(slot(1, one), slot(2, two))
+		s.Pass(session.TakeAfter - moment)
+		s.active(account, 2)
+		conformance.OK(s, s.Store.Renew(s.ctx, two))
+		s.Pass(moment)
+		s.active(account, 1)
+	}},
+	{"take no slot of a lease before TakeAfter, and all from then on", func(s *suite) {
+		s.begin(one, two)
+		s.take(slot(1, one), slot(2, one))
+		s.Pass(session.TakeAfter - moment)
+		conformance.OK(s, s.Store.Renew(s.ctx, two))
+		conformance.Fails(s, s.Store.Take(s.ctx, slot(3, two), 2), fault.Limited)
+		s.Pass(moment)
+		conformance.OK(s, s.Store.Take(s.ctx, slot(3, two), 2))
+		conformance.OK(s, s.Store.Take(s.ctx, slot(4, two), 2))
+		conformance.Fails(s, s.Store.Take(s.ctx, slot(5, two), 2), fault.Limited)
+		s.active(account, 2)
+	}},
+	{"never let a dead epoch come back", func(s *suite) {
+		s.begin(one, two)
+		s.take(slot(1, one))
+		s.Pass(session.TakeAfter - moment)
+		conformance.OK(s, s.Store.Renew(s.ctx, two))
+		s.Pass(moment)
+		conformance.OK(s, s.Store.Take(s.ctx, slot(2, two), 1))
+		for range 2 {
+			conformance.Fails(s, s.Store.Renew(s.ctx, one), fault.Conflict)
+			conformance.Fails(s, s.Store.Begin(s.ctx, one), fault.Conflict)
+			conformance.Fails(s, s.Store.Take(s.ctx, slot(3, one), 0), fault.Conflict)
+			conformance.Fails(s, s.Store.Take(s.ctx, slot(1, one), 0), fault.Conflict)
+		}
+		s.active(account, 1)
+	}},
+	{"take a slot under a lease that has just begun, where another is dead", func(s *suite) {
+		s.begin(one)
+		s.take(slot(1, one))
+		s.Pass(10 * session.TakeAfter)
+		s.begin(two)
+		conformance.OK(s, s.Store.Take(s.ctx, slot(2, two), 1))
+		s.active(account, 1)
+	}},
+	{"take begin for a renewal where the epoch lives", func(s *suite) {
+		s.begin(one)
+		s.take(slot(1, one))
+		for range 4 {
+			s.Pass(session.RenewEvery)
+			s.begin(one)
+			s.active(account, 1)
+		}
+	}},
+	{"refuse to renew an epoch that never began", func(s *suite) {
+		conformance.Fails(s, s.Store.Renew(s.ctx, one), fault.Conflict)
+		s.begin(two)
+		conformance.Fails(s, s.Store.Renew(s.ctx, one), fault.Conflict)
+	}},
+	{"free all slots at the end of a lease, and those of no other", func(s *suite) {
+		s.begin(one, two)
+		s.take(slot(1, one), slot(2, one), slot(3, two))
+		s.take(session.Slot{ID: "session_900", Account: "rival", Epoch: one})
+		conformance.OK(s, s.Store.End(s.ctx, one))
+		s.active(account, 1)
+		s.active("rival", 0)
+		conformance.OK(s, s.Store.Take(s.ctx, slot(4, two), 2))
+		conformance.Fails(s, s.Store.Take(s.ctx, slot(5, two), 2), fault.Limited)
+		conformance.Fails(s, s.Store.Renew(s.ctx, one), fault.Conflict)
+		conformance.Fails(s, s.Store.Take(s.ctx, slot(6, one), 0), fault.Conflict)
+		conformance.OK(s, s.Store.End(s.ctx, one))
+		s.active(account, 2)
+	}},
+	{"end a lease that never began", func(s *suite) {
+		conformance.OK(s, s.Store.End(s.ctx, one))
+	}},
+}

@@ -1,0 +1,84 @@
+// Package sessiontest specifies the behaviour of [session.Store] as tests that
+// every adapter runs.
+package sessiontest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/session"
+	"cutroom/shared/testkit/conformance"
+)
+
+// Harness is what an adapter gives to be tested.
+type Harness struct {
+	Store session.Store
+	// Pass lets the store's time pass, by which leases age.
+	Pass func(time.Duration)
+}
+
+// Run runs the suite. The function makes a harness without any lease in it, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})
+	},
+		conformance.About("Take", takeTests), conformance.About("Free", freeTests), conformance.About("Leases", leaseTests), conformance.About("Races", raceTests),
+	)
+}
+
+// test is one statement about the interface; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	Harness
+	ctx context.Context
+}
+
+// Two instances, and a moment that is short for a lease.
+const (
+	one, two = "epoch-one", "epoch-two"
+	account  = "acme"
+	moment   = time.Second
+)
+
+// begin begins leases.
+func (s *suite) begin(epochs ...string) {
+	s.Helper()
+	for _, epoch := range epochs {
+		conformance.OK(s, s.Store.Begin(s.ctx, epoch))
+	}
+}
+
+// slot is a session of the account, by number.
+func slot(number int, epoch string) session.Slot {
+	return session.Slot{ID: fmt.Sprintf("session_%03d", number), Account: account, Epoch: epoch}
+}
+
+// take takes slots without a limit.
+func (s *suite) take(slots ...session.Slot) {
+	s.Helper()
+	for _, slot := range slots {
+		conformance.OK(s, s.Store.Take(s.ctx, slot, 0))
+	}
+}
+
+// active wants the account to have so many open slots.
+func (s *suite) active(account string, want int) {
+	s.Helper()
+	got, err := s.Store.Active(s.ctx, account)
+	conformance.OK(s, err)
+	if got != want {
+		s.Errorf("%s has %d open slots, want %d", account, got, want)
+	}
+}

@@ -1,0 +1,177 @@
+// Package usagetest specifies the behaviour of [usage.Store] as tests that every
+// adapter runs.
+package usagetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/conformance"
+)
+
+// Run runs the suite. The function makes a store without any usage in it, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) usage.Store) {
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.run(&suite{T: t, Store: open(t), ctx: conformance.Context(t)})
+		})
+	}
+}
+
+// test is one statement about the interface; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	usage.Store
+	ctx  context.Context
+	made int
+}
+
+// The days of the tests, in order.
+const (
+	monday    usage.Day = "2026-02-02"
+	tuesday   usage.Day = "2026-02-03"
+	wednesday usage.Day = "2026-02-04"
+)
+
+// call is what a completion used.
+var call = usage.Counts{Requests: 1, PromptTokens: 100, CachedTokens: 40, CompletionTokens: 20, ReasoningTokens: 7, Estimated: 1}
+
+// times gives the counts of so many calls.
+func times(n int64) usage.Counts {
+	return usage.Counts{
+		Requests: n, PromptTokens: 100 * n, CachedTokens: 40 * n, CompletionTokens: 20 * n, ReasoningTokens: 7 * n, Estimated: n,
+	}
+}
+
+// record makes a record of one call, under an id of its own.
+func (s *suite) record(account, model string, day usage.Day) usage.Record {
+	s.made++
+	return usage.Record{ID: fmt.Sprint("record-", s.made), Account: account, Key: "key_1", Model: model, Day: day, Counts: call}
+}
+
+// add adds records.
+func (s *suite) add(records ...usage.Record) {
+	s.Helper()
+	conformance.OK(s, s.Add(s.ctx, records))
+}
+
+// totals checks an account's totals of the days.
+func (s *suite) totals(account string, first, last usage.Day, want ...usage.Total) {
+	s.Helper()
+	got, err := s.Totals(s.ctx, account, first, last)
+	conformance.OK(s, err)
+	if !slices.Equal(got, want) {
+		s.Fatalf("the totals of %s from %s to %s are\n%+v, want\n%+v", account, first, last, got, want)
+	}
+}
+
+var tests = []test{
+	{"an account that used nothing has no totals", func(s *suite) {
+		s.add(s.record("other", "a", monday))
+		s.totals("acme", monday, wednesday)
+	}},
+	{"a record counts in every count", func(s *suite) {
+		record := s.record("acme", "a", monday)
+		record.Counts = usage.Counts{
+			Requests: 1, PromptTokens: 2, CachedTokens: 3, CompletionTokens: 4, ReasoningTokens: 5, Estimated: 6, SessionSeconds: 7,
+		}
+		s.add(record)
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: record.Counts})
+	}},
+	{"records of a model and a day add up, of one call and of several", func(s *suite) {
+		s.add(s.record("acme", "a", monday), s.record("acme", "a", monday))
+		s.add(s.record("acme", "a", monday))
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(3)})
+	}},
+	{"the keys of an account add up", func(s *suite) {
+		one, two := s.record("acme", "a", monday), s.record("acme", "a", monday)
+		two.Key = "key_2"
+		s.add(one, two)
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(2)})
+	}},
+	{"accounts are apart, also where one's name begins with another's", func(s *suite) {
+		s.add(s.record("acme", "a", monday), s.record("acme.co", "a", monday), s.record("acme-2", "a", monday))
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(1)})
+	}},
+	{"totals are in the order of day and model, the days at both ends included", func(s *suite) {
+		s.add(s.record("acme", "b", wednesday), s.record("acme", "b", monday), s.record("acme", "a/x", tuesday),
+			s.record("acme", "a", tuesday), s.record("acme", "a#x", tuesday))
+		s.totals("acme", monday, wednesday,
+			usage.Total{Day: monday, Model: "b", Counts: call},
+			usage.Total{Day: tuesday, Model: "a", Counts: call},
+			usage.Total{Day: tuesday, Model: "a#x", Counts: call},
+			usage.Total{Day: tuesday, Model: "a/x", Counts: call},
+			usage.Total{Day: wednesday, Model: "b", Counts: call})
+		s.totals("acme", tuesday, tuesday,
+			usage.Total{Day: tuesday, Model: "a", Counts: call},
+			usage.Total{Day: tuesday, Model: "a#x", Counts: call},
+			usage.Total{Day: tuesday, Model: "a/x", Counts: call})
+		s.totals("acme", "2026-02-05", "2026-12-31")
+		s.totals("acme", wednesday, monday)
+	}},
+	{"no records are no error", func(s *suite) {
+		s.add()
+		s.totals("acme", monday, monday)
+	}},
+	{"a record that is added again counts once", func(s *suite) {
+		record := s.record("acme", "a", monday)
+		s.add(record)
+		s.add(record)
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(1)})
+	}},
+	{"a record that is added again among others counts once, and the others count", func(s *suite) {
+		first, second, third := s.record("acme", "a", monday), s.record("acme", "a", monday), s.record("acme", "a", monday)
+		s.add(first, second)
+		s.add(second, third, first)
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(3)})
+	}},
+	{"a record that stands twice in one call counts once", func(s *suite) {
+		record := s.record("acme", "a", monday)
+		s.add(record, record)
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(1)})
+	}},
+	{"many records in one call all count", func(s *suite) {
+		const models, each = 30, 20
+		var records []usage.Record
+		for i := range models * each {
+			records = append(records, s.record("acme", fmt.Sprintf("model-%02d", i%models), monday))
+		}
+		s.add(records...)
+		s.add(records[:each]...)
+		var want []usage.Total
+		for i := range models {
+			want = append(want, usage.Total{Day: monday, Model: fmt.Sprintf("model-%02d", i), Counts: times(each)})
+		}
+		s.totals("acme", monday, monday, want...)
+	}},
+	{"a record of a call without tokens counts the call", func(s *suite) {
+		record := s.record("acme", "a", monday)
+		record.Counts = usage.Counts{Requests: 1}
+		s.add(record)
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: usage.Counts{Requests: 1}})
+	}},
+	{"of many that add at once, each counts, and each once", func(s *suite) {
+		const racers = 12
+		shared := s.record("acme", "a", monday)
+		own := make([]usage.Record, racers)
+		for i := range own {
+			own[i] = s.record("acme", "a", monday)
+		}
+		for _, err := range conformance.Race(racers, func(racer int) error {
+			return s.Add(s.ctx, []usage.Record{own[racer], shared})
+		}) {
+			conformance.OK(s, err)
+		}
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(racers + 1)})
+	}},
+}

@@ -1,0 +1,253 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/webhook"
+)
+
+// The example of the specification of Standard Webhooks.
+func TestSignature(t *testing.T) {
+	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := webhook.Sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; got != want {
+		t.Errorf("the signature is %s, want %s", got, want)
+	}
+}
+
+func TestSecretsAreOfAnAccount(t *testing.T) {
+	secrets := map[string]bool{}
+	for _, service := range []string{"one secret", "another secret"} {
+		for _, account := range []string{"acme", "rival"} {
+			secret, err := webhook.NewSecrets([]byte(service)).Of(t.Context(), account)
+			again, _ := webhook.NewSecrets([]byte(service)).Of(t.Context(), account)
+			if err != nil || secret != again || !strings.HasPrefix(secret, "whsec_") || secrets[secret] {
+				t.Errorf("the secret of %s is %s, then %s: %v", account, secret, again, err)
+			}
+			secrets[secret] = true
+		}
+	}
+	broken := webhook.NewSecretsFrom(func(context.Context) ([]byte, error) { return nil, errors.New("gone") })
+	if _, err := broken.Of(t.Context(), "acme"); err == nil {
+		t.Error("a secret came of none")
+	}
+}
+
+// receiver answers each message as it is told.
+type receiver struct {
+	answers func(number int) (webhook.Answer, error)
+	got     []webhook.Message
+}
+
+func (r *receiver) Send(_ context.Context, _ string, m webhook.Message) (webhook.Answer, error) {
+	r.got = append(r.got, m)
+	return r.answers(len(r.got))
+}
+
+// world is a deliverer on real records, with a clock that the test moves.
+type world struct {
+	*testing.T
+	*webhook.Deliverer
+	receiver *receiver
+	db       *sqlite.DB
+	now      time.Time
+	begun    time.Time
+}
+
+func newWorld(t *testing.T, answers func(number int) (webhook.Answer, error)) *world {
+	w := &world{T: t, receiver: &receiver{answers: answers}, now: time.Now().UTC().Truncate(time.Millisecond)}
+	w.begun = w.now
+	clock := func() time.Time { return w.now }
+	var err error
+	if w.db, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.db.Close() })
+	w.Deliverer = &webhook.Deliverer{
+		Jobs: w.db.Jobs(), Store: w.db.Webhooks(), Sender: w.receiver, Secrets: webhook.NewSecrets([]byte("secret")),
+		Body: func(j job.Job) ([]byte, error) { return []byte(j.ID + " " + string(j.Status)), nil },
+		Now:  clock, Random: func() float64 { return 0 }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	return w
+}
+
+// ended makes a job that has ended, with a webhook.
+func (w *world) ended() job.Job {
+	w.Helper()
+	j := job.Job{
+		ID: "job_1", Account: "acme", Key: "key", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+		Webhook: "https://example.com/hook", CreatedAt: w.now, Deadline: w.now.Add(job.MaxAge),
+	}
+	if err := w.db.Jobs().Accept(w.Context(), j, 0); err != nil {
+		w.Fatal(err)
+	}
+	if err := w.db.Jobs().Fail(w.Context(), j.ID, "", job.TimeoutFailure(), w.now); err != nil {
+		w.Fatal(err)
+	}
+	return j
+}
+
+// run makes every attempt at its time and gives the times, since the end.
+func (w *world) run() (at []time.Duration) {
+	w.Helper()
+	turn, follows := webhook.First("job_1", "acme", w.now), true
+	for follows {
+		w.now = turn.At
+		at = append(at, w.now.Sub(w.begun))
+		var err error
+		if turn, follows, err = w.Deliver(w.Context(), turn); err != nil {
+			w.Fatal(err)
+		}
+		if len(at) > webhook.MaxAttempts {
+			w.Fatalf("attempts at %v", at)
+		}
+	}
+	if due, err := w.db.Webhooks().Due(w.Context(), w.now.Add(24*time.Hour), 1, 1); err != nil || len(due) != 0 {
+		w.Errorf("after the last attempt there is %v, %v", due, err)
+	}
+	return at
+}
+
+func status(code int) func(int) (webhook.Answer, error) {
+	return func(int) (webhook.Answer, error) { return webhook.Answer{Status: code}, nil }
+}
+
+// When the attempts are made, by what the receiver says.
+func TestSchedule(t *testing.T) {
+	const s, m, h = time.Second, time.Minute, time.Hour
+	all := []time.Duration{0, 5 * s, 35 * s, 2*m + 35*s, 12*m + 35*s, h + 12*m + 35*s, 7*h + 12*m + 35*s}
+	for _, c := range []struct {
+		name    string
+		answers func(number int) (webhook.Answer, error)
+		at      []time.Duration
+		last    string
+	}{
+		{"delivered at once", status(204), all[:1], ""},
+		{"never", status(500), all, "The receiver answered with status 500."},
+		{"not wanted", status(404), all, "The receiver answered with status 404."},
+		{"redirected", status(307), all, "The receiver redirects with status 307, which is not followed."},
+		{"no answer", func(int) (webhook.Answer, error) {
+			return webhook.Answer{}, webhook.NoAnswer("The receiver took too long.")
+		}, all, "The receiver took too long."},
+		{"gone", status(410), all[:1], "The receiver is gone; the message is not sent again."},
+		{"delivered at the third attempt", func(number int) (webhook.Answer, error) {
+			return webhook.Answer{Status: map[bool]int{true: 200, false: 503}[number == 3]}, nil
+		}, all[:3], ""},
+		{"asked to come later, within the next step", func(number int) (webhook.Answer, error) {
+			return webhook.Answer{Status: map[bool]int{true: 200, false: 429}[number == 3], RetryAfter: 20 * s}, nil
+		}, []time.Duration{0, 20 * s, 50 * s}, ""},
+		{"asked to come later than the next step", func(number int) (webhook.Answer, error) {
+			return webhook.Answer{Status: map[bool]int{true: 200, false: 429}[number == 3], RetryAfter: 100 * h}, nil
+		}, []time.Duration{0, 30 * s, 2*m + 30*s}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.answers)
+			w.ended()
+			if at := w.run(); fmt.Sprint(at) != fmt.Sprint(c.at) {
+				t.Errorf("attempts at %v, want %v", at, c.at)
+			}
+			made, err := w.db.Webhooks().Attempts(t.Context(), "job_1")
+			if err != nil || len(made) != len(c.at) {
+				t.Fatalf("recorded are %+v, %v", made, err)
+			}
+			for i, a := range made {
+				if last := i == len(made)-1; last != a.Next.IsZero() || !last && !made[i+1].At.Equal(a.Next) || a.Number != i+1 {
+					t.Errorf("attempt %d is %+v", i+1, a)
+				}
+			}
+			if last := made[len(made)-1]; last.Error != c.last {
+				t.Errorf("the last one failed by %q, want %q", last.Error, c.last)
+			}
+		})
+	}
+}
+
+// All attempts carry one id and one body, and a signature of their own time.
+func TestRepetitionsAreOneMessage(t *testing.T) {
+	w := newWorld(t, status(500))
+	j := w.ended()
+	w.run()
+	secret, err := w.Secrets.Of(t.Context(), j.Account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := decode(t, secret)
+	signatures := map[string]bool{}
+	for i, m := range w.receiver.got {
+		if m.ID != "msg_1" || string(m.Body) != "job_1 failed" || m.Signature != webhook.Sign(key, m.ID, m.At, m.Body) || signatures[m.Signature] {
+			t.Errorf("attempt %d is %+v", i+1, m)
+		}
+		signatures[m.Signature] = true
+	}
+}
+
+// Repetitions are spread by at most a fifth.
+func TestWaitsAreSpread(t *testing.T) {
+	w := newWorld(t, status(500))
+	w.Random = func() float64 { return 0.999 }
+	w.ended()
+	if at := w.run(); at[1] <= 5900*time.Millisecond || at[1] > 6*time.Second {
+		t.Errorf("the second attempt is made after %v", at[1])
+	}
+}
+
+// What is not to be told is told nobody, and what was told is not told again.
+func TestTurnsThatAreNobodysAnyMore(t *testing.T) {
+	w := newWorld(t, status(500))
+	deliver := func(turn webhook.Turn, sent int) {
+		t.Helper()
+		next, follows, err := w.Deliver(t.Context(), turn)
+		if err != nil || follows != (sent > 0) || len(w.receiver.got) != sent {
+			t.Errorf("%+v led to %+v, %t, %v and %d messages", turn, next, follows, err, len(w.receiver.got))
+		}
+		w.receiver.got = nil
+	}
+	deliver(webhook.First("job_1", "acme", w.now), 0)
+	j := w.ended()
+	deliver(webhook.Turn{Job: j.ID, Number: 2}, 0)
+	deliver(webhook.First(j.ID, "acme", w.now), 1)
+	deliver(webhook.First(j.ID, "acme", w.now), 0)
+	// Who cannot know whether the next turn was handed on is told of it.
+	want := webhook.Turn{Job: j.ID, Account: "acme", Number: 2, At: w.now.Add(5 * time.Second)}
+	if next, follows, err := w.Follow(t.Context(), webhook.First(j.ID, "acme", w.now)); err != nil || !follows || next != want {
+		t.Errorf("after the first comes %+v, %t, %v", next, follows, err)
+	}
+	if next, follows, err := w.Follow(t.Context(), want); err != nil || follows {
+		t.Errorf("after one that was not made comes %+v, %v", next, err)
+	}
+	if err := w.db.Jobs().Forget(t.Context(), j.ID); err != nil {
+		t.Fatal(err)
+	}
+	deliver(webhook.Turn{Job: j.ID, Number: 2}, 0)
+}
+
+// An attempt that the end of the program breaks off is not recorded: it is made
+// again.
+func TestAnAttemptThatIsBrokenOffIsMadeAgain(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	w := newWorld(t, func(int) (webhook.Answer, error) {
+		stop()
+		return webhook.Answer{}, webhook.NoAnswer("The connection broke.")
+	})
+	j := w.ended()
+	if _, follows, err := w.Deliver(ctx, webhook.First(j.ID, "acme", w.now)); !errors.Is(err, context.Canceled) || follows {
+		t.Errorf("the attempt gave %t, %v", follows, err)
+	}
+	w.receiver.answers = status(200)
+	if at := w.run(); len(at) != 1 || len(w.receiver.got) != 2 {
+		t.Errorf("attempts at %v", at)
+	}
+}

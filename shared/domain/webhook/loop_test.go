@@ -1,0 +1,109 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/webhook"
+)
+
+func decode(t *testing.T, secret string) []byte {
+	t.Helper()
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || len(key) != 32 {
+		t.Fatalf("the secret %s: %v", secret, err)
+	}
+	return key
+}
+
+// halls holds the messages of one account until the end of the test, and takes
+// those of the others.
+type halls struct {
+	slow  string
+	taken chan string
+
+	mu            sync.Mutex
+	holding, most int
+}
+
+func (h *halls) Send(ctx context.Context, url string, m webhook.Message) (webhook.Answer, error) {
+	if !strings.Contains(url, h.slow) {
+		h.taken <- m.ID
+		return webhook.Answer{Status: 200}, nil
+	}
+	h.mu.Lock()
+	h.holding++
+	h.most = max(h.most, h.holding)
+	h.mu.Unlock()
+	<-ctx.Done()
+	return webhook.Answer{}, webhook.NoAnswer("The receiver took too long.")
+}
+
+// Receivers that hang hold up neither other accounts nor the end of the program.
+func TestSlowReceiversHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	const many = 40
+	end := func(account string, number int) {
+		t.Helper()
+		j := job.Job{
+			ID: fmt.Sprintf("job_%s%d", account, number), Account: account, Key: "key", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+			Webhook: "https://example.com/" + account, CreatedAt: time.Now(), Deadline: time.Now().Add(job.MaxAge),
+		}
+		if err := db.Jobs().Accept(t.Context(), j, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Jobs().Fail(t.Context(), j.ID, "", job.TimeoutFailure(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range many {
+		end("slow", i)
+	}
+	for i := range many {
+		end("quick", i)
+	}
+	sender := &halls{slow: "slow", taken: make(chan string, 2*many)}
+	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+	loop := &webhook.Loop{Queue: db.Webhooks(), Now: time.Now, Logger: logger, Deliverer: &webhook.Deliverer{
+		Jobs: db.Jobs(), Store: db.Webhooks(), Sender: sender, Secrets: webhook.NewSecrets([]byte("secret")),
+		Body: func(job.Job) ([]byte, error) { return nil, nil }, Now: time.Now, Random: func() float64 { return 0 }, Logger: logger,
+	}}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	ended := make(chan struct{})
+	go func() {
+		loop.Run(ctx)
+		close(ended)
+	}()
+	seen := map[string]bool{}
+	for range many {
+		select {
+		case id := <-sender.taken:
+			if seen[id] {
+				t.Errorf("%s was sent twice", id)
+			}
+			seen[id] = true
+		case <-ctx.Done():
+			t.Fatalf("%d messages were sent", len(seen))
+		}
+	}
+	stop()
+	<-ended
+	if len(sender.taken) != 0 || sender.most == 0 || sender.most > 4 {
+		t.Errorf("%d more messages were sent, and %d at once to the one account", len(sender.taken), sender.most)
+	}
+}

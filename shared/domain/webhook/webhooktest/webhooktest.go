@@ -1,0 +1,212 @@
+// Package webhooktest specifies the behaviour of [webhook.Store] and
+// [webhook.Queue] as tests that every adapter runs.
+package webhooktest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/webhook"
+	"cutroom/shared/testkit/conformance"
+)
+
+// Harness is what an adapter gives to be tested, over the same records.
+type Harness struct {
+	Store webhook.Store
+	Jobs  job.Store
+	// Queue is nil where the platform brings the turns; its tests are then skipped.
+	Queue webhook.Queue
+	// Archive forgets jobs where the platform does not.
+	Archive job.Archive
+}
+
+// Run runs the suite. The function makes a harness without any job in it, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		h := open(t)
+		if group == "Queue" && h.Queue == nil {
+			t.Skip("the platform brings the turns")
+		}
+		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t)})
+	}, conformance.About("Store", storeTests), conformance.About("Queue", queueTests))
+}
+
+// test is one statement about the interfaces; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	Harness
+	ctx context.Context
+}
+
+// The day is the present one, as a platform may delete what is old.
+var begun = time.Now().UTC().Truncate(time.Millisecond)
+
+func after(d time.Duration) time.Time { return begun.Add(d) }
+
+// accept makes a job of an account.
+func (s *suite) accept(account, number, url string) job.Job {
+	s.Helper()
+	j := job.Job{
+		ID: "job_" + account + number, Account: account, Key: "key", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+		Webhook: url, CreatedAt: begun, Deadline: after(job.MaxAge),
+	}
+	conformance.OK(s, s.Jobs.Accept(s.ctx, j, 0))
+	return j
+}
+
+// ended makes a job that has ended at the time, and has a webhook.
+func (s *suite) ended(account, number string, at time.Time) job.Job {
+	s.Helper()
+	j := s.accept(account, number, "https://example.com/hook")
+	conformance.OK(s, s.Jobs.Fail(s.ctx, j.ID, "", job.TimeoutFailure(), at))
+	return j
+}
+
+// attempted wants the attempts of a job.
+func (s *suite) attempted(j job.Job, want ...webhook.Attempt) {
+	s.Helper()
+	got, err := s.Store.Attempts(s.ctx, j.ID)
+	conformance.OK(s, err)
+	if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+		s.Fatalf("the attempts are %+v, want %+v", got, want)
+	}
+}
+
+func failed(number int) webhook.Attempt {
+	return webhook.Attempt{
+		Number: number, At: after(time.Duration(number) * time.Minute), Duration: 1234 * time.Millisecond, Status: 503,
+		Error: "The receiver answered with status 503.", Next: after(time.Duration(number+1) * time.Minute),
+	}
+}
+
+var storeTests = []test{
+	{"a job has no attempts before its first", func(s *suite) {
+		s.attempted(s.accept("acme", "1", "https://example.com/hook"))
+		s.attempted(s.ended("acme", "2", after(time.Second)))
+		s.attempted(job.Job{ID: "job_unknown"})
+	}},
+	{"attempts are kept as they were recorded, in their order", func(s *suite) {
+		j, other := s.ended("acme", "1", after(time.Second)), s.ended("acme", "2", after(time.Second))
+		silent := webhook.Attempt{Number: 2, At: after(time.Hour), Duration: 10 * time.Second, Error: "The receiver took too long.", Next: after(2 * time.Hour)}
+		last := webhook.Attempt{Number: 3, At: after(2 * time.Hour), Status: 204}
+		for _, a := range []webhook.Attempt{failed(1), silent, last} {
+			conformance.OK(s, s.Store.Record(s.ctx, j, a))
+		}
+		s.attempted(j, failed(1), silent, last)
+		s.attempted(other)
+	}},
+	{"an attempt that was recorded is recorded again without effect", func(s *suite) {
+		j := s.ended("acme", "1", after(time.Second))
+		for range 2 {
+			conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		}
+		conformance.OK(s, s.Store.Record(s.ctx, j, failed(2)))
+		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		s.attempted(j, failed(1), failed(2))
+	}},
+	{"an attempt whose number is not the next is a conflict", func(s *suite) {
+		j := s.ended("acme", "1", after(time.Second))
+		conformance.Fails(s, s.Store.Record(s.ctx, j, failed(2)), fault.Conflict)
+		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		other := failed(1)
+		other.At = after(time.Hour)
+		conformance.Fails(s, s.Store.Record(s.ctx, j, other), fault.Conflict)
+		conformance.Fails(s, s.Store.Record(s.ctx, j, failed(3)), fault.Conflict)
+		s.attempted(j, failed(1))
+	}},
+	{"of attempts that race one is recorded", func(s *suite) {
+		j := s.ended("acme", "1", after(time.Second))
+		errs := conformance.Race(4, func(racer int) error {
+			a := failed(1)
+			a.At = a.At.Add(time.Duration(racer) * time.Millisecond)
+			return s.Store.Record(s.ctx, j, a)
+		})
+		won := conformance.Winners(s, errs, fault.Conflict)
+		made, err := s.Store.Attempts(s.ctx, j.ID)
+		conformance.OK(s, err)
+		if len(won) != 1 || len(made) != 1 {
+			s.Fatalf("%v won, recorded are %+v", won, made)
+		}
+	}},
+	{"the job stays as it ended", func(s *suite) {
+		j := s.ended("acme", "1", after(time.Second))
+		before, err := s.Jobs.Get(s.ctx, j.ID)
+		conformance.OK(s, err)
+		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		now, err := s.Jobs.Get(s.ctx, j.ID)
+		conformance.OK(s, err)
+		if !reflect.DeepEqual(before, now) || now.Webhook != "https://example.com/hook" {
+			s.Fatalf("%+v became %+v", before, now)
+		}
+	}},
+}
+
+// due wants the turns that are due.
+func (s *suite) due(now time.Time, ofAccount, limit int, want ...webhook.Turn) {
+	s.Helper()
+	got, err := s.Queue.Due(s.ctx, now, ofAccount, limit)
+	conformance.OK(s, err)
+	if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+		s.Fatalf("due are %v, want %v", got, want)
+	}
+}
+
+var queueTests = []test{
+	{"the first attempt is due from the end of a job that has a webhook", func(s *suite) {
+		open := s.accept("acme", "1", "https://example.com/hook")
+		silent := s.accept("acme", "2", "")
+		conformance.OK(s, s.Jobs.Fail(s.ctx, silent.ID, "", job.TimeoutFailure(), after(time.Second)))
+		s.due(after(time.Hour), 10, 10)
+		conformance.OK(s, s.Jobs.Fail(s.ctx, open.ID, "", job.TimeoutFailure(), after(time.Second)))
+		s.due(after(time.Second-time.Millisecond), 10, 10)
+		s.due(after(time.Second), 10, 10, webhook.First(open.ID, "acme", after(time.Second)))
+	}},
+	{"a job that its deadline ends has its attempt due", func(s *suite) {
+		j := s.accept("acme", "1", "https://example.com/hook")
+		_, err := s.Jobs.Expire(s.ctx, j.ID, after(time.Hour))
+		conformance.OK(s, err)
+		s.due(after(time.Hour), 10, 10, webhook.First(j.ID, "acme", j.Deadline))
+	}},
+	{"an attempt makes the next one due at its time, and the last none", func(s *suite) {
+		j := s.ended("acme", "1", after(time.Second))
+		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		s.due(failed(1).Next.Add(-time.Millisecond), 10, 10)
+		s.due(failed(1).Next, 10, 10, webhook.Turn{Job: j.ID, Account: "acme", Number: 2, At: failed(1).Next})
+		conformance.OK(s, s.Store.Record(s.ctx, j, webhook.Attempt{Number: 2, At: after(time.Hour), Status: 200}))
+		s.due(after(24*time.Hour), 10, 10)
+	}},
+	{"each account has its turn", func(s *suite) {
+		var turns []webhook.Turn
+		for i := range 5 {
+			at := after(time.Duration(i) * time.Second)
+			turns = append(turns, webhook.First(s.ended("many", fmt.Sprint(i), at).ID, "many", at))
+		}
+		few := webhook.First(s.ended("few", "1", after(time.Minute)).ID, "few", after(time.Minute))
+		s.due(after(time.Hour), 2, 10, turns[0], few, turns[1])
+		s.due(after(time.Hour), 10, 3, turns[0], few, turns[1])
+		s.due(after(time.Hour), 10, 10, turns[0], few, turns[1], turns[2], turns[3], turns[4])
+	}},
+	{"what is forgotten of a job is forgotten of its webhook", func(s *suite) {
+		j := s.ended("acme", "1", after(time.Second))
+		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		conformance.OK(s, s.Archive.Forget(s.ctx, j.ID))
+		s.attempted(j)
+		s.due(after(time.Hour), 10, 10)
+		conformance.Fails(s, s.Store.Record(s.ctx, j, failed(2)), fault.NotFound)
+	}},
+}

@@ -1,0 +1,224 @@
+// Package engineserver has media edited by an engine server: a program of its own,
+// beside this one, that holds models on a GPU. The two share a disk, so that only
+// paths, progress and outcomes pass between them.
+//
+// A run is one POST to /v1/runs, with a [Request] as JSON. The answer is lines of
+// JSON: any number of [Line]s with progress, then one with the result or the
+// error. Closing the connection cancels the run. GET /healthz answers 200 while
+// the server takes runs. A request's traceparent (W3C Trace Context) is that of the
+// run's span, where it is traced.
+package engineserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+	"cutroom/shared/platform/trace"
+)
+
+const (
+	// defaultSilence is beyond what one denoising step of a large model takes.
+	defaultSilence = 2 * time.Minute
+	// defaultStarting is enough for a server that crashed to be up again: it
+	// loads weights when it needs them, not when it starts.
+	defaultStarting = 2 * time.Minute
+	// knockEvery is the time between two attempts to reach a server.
+	knockEvery = 500 * time.Millisecond
+	// healthTime bounds a look at the server's health.
+	healthTime = 5 * time.Second
+)
+
+// Config is what an [Engine] is made of.
+type Config struct {
+	// URL is where the server is, such as http://127.0.0.1:8090.
+	URL string
+	// Silence is how long a server may say nothing in a run before it is taken
+	// to hang; 0 is two minutes.
+	Silence time.Duration
+	// Starting is how long a run waits for a server that cannot be reached; 0 is
+	// two minutes.
+	Starting time.Duration
+}
+
+// Engine edits by an engine server. It is safe for concurrent use; the server
+// decides how many runs it works on at once.
+type Engine struct {
+	client            *http.Client
+	base              string
+	silence, starting time.Duration
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New makes an engine. It does not look whether the server is there.
+func New(c Config) (*Engine, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, fmt.Errorf("%q is no http URL such as http://127.0.0.1:8090", c.URL)
+	}
+	e := &Engine{
+		base: strings.TrimSuffix(c.URL, "/"), silence: c.Silence, starting: c.Starting,
+		client: &http.Client{
+			// A proxy has no access to the disk that the two share.
+			Transport: &http.Transport{Proxy: nil, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute},
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
+		},
+	}
+	if e.silence == 0 {
+		e.silence = defaultSilence
+	}
+	if e.starting == 0 {
+		e.starting = defaultStarting
+	}
+	return e, nil
+}
+
+// Health returns nil when the server takes runs.
+func (e *Engine) Health(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base+"/healthz", nil)
+	if err != nil {
+		return fmt.Errorf("remote: %w", err)
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("remote: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("remote: the engine server's health is status %d", response.StatusCode)
+	}
+	return nil
+}
+
+// Run edits as [engine.Engine] says. The stages are the server's. When the
+// context ends the connection is closed, and the server stops at its next step;
+// Run does not wait for that.
+//
+// A server that cannot be reached is waited for, so that its restart costs a job
+// none of its runs.
+func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+	body, err := json.Marshal(requestOf(spec))
+	if err != nil {
+		return fmt.Errorf("remote: %w", err)
+	}
+	// The watch ends a run whose server says nothing, from the call on.
+	within, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	watch := time.AfterFunc(e.silence, func() { stop(errSilent) })
+	defer watch.Stop()
+
+	response, err := e.reach(within, body, watch)
+	if err != nil {
+		return e.explain(ctx, within, err)
+	}
+	defer response.Body.Close()
+	result, err := follow(response, func() { watch.Reset(e.silence) }, progress)
+	if err != nil {
+		return e.explain(ctx, within, err)
+	}
+	if err := check(spec, result); err != nil {
+		return err
+	}
+	for stage, took := range result.stages() {
+		progress(engine.Progress{Fraction: 1, Stage: stage, Took: took})
+	}
+	return nil
+}
+
+// reach sends the run, again and again while nothing listens at the address.
+// A server that is not there is not silent: the watch rests meanwhile.
+func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*http.Response, error) {
+	patience := time.NewTimer(e.starting)
+	defer patience.Stop()
+	for {
+		watch.Reset(e.silence)
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.base+"/v1/runs", bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Content-Type", "application/json")
+		if parent := trace.Parent(ctx); parent != "" {
+			request.Header.Set(trace.Header, parent)
+		}
+		response, err := e.client.Do(request)
+		var network *net.OpError
+		if err == nil || !errors.As(err, &network) || network.Op != "dial" {
+			return response, err
+		}
+		watch.Stop()
+		select {
+		case <-time.After(knockEvery):
+		case <-patience.C:
+			return nil, &engine.Error{Code: job.EngineError, Message: "The engine cannot be reached.", Retryable: true, Err: err}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+var errSilent = errors.New("the engine server says nothing")
+
+// explain tells what an error of the connection means.
+func (e *Engine) explain(ctx, within context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var known *engine.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	if errors.Is(context.Cause(within), errSilent) {
+		return &engine.Error{Code: job.EngineError, Message: "The engine stopped answering.", Retryable: true, Err: errSilent}
+	}
+	return &engine.Error{Code: job.EngineError, Message: "The engine ended in the middle of the edit.", Retryable: true, Err: err}
+}
+
+// check looks at what the server says that it wrote: the worker stores it as it
+// is.
+func check(spec engine.Spec, result Result) error {
+	broken := func(cause error) error {
+		return &engine.Error{Code: job.EngineError, Message: "The engine left no result.", Retryable: true, Err: cause}
+	}
+	// A link could lead to any file of this machine.
+	info, err := os.Lstat(spec.Output)
+	if err != nil {
+		return broken(err)
+	}
+	if !info.Mode().IsRegular() || info.Size() == 0 {
+		return broken(fmt.Errorf("%s is %s of %d bytes", spec.Output, info.Mode(), info.Size()))
+	}
+	if result.Bytes != info.Size() {
+		return broken(fmt.Errorf("%s has %d bytes, and the server wrote %d", spec.Output, info.Size(), result.Bytes))
+	}
+	file, err := os.Open(spec.Output)
+	if err != nil {
+		return broken(err)
+	}
+	defer file.Close()
+	head := make([]byte, media.SniffLen)
+	n, err := io.ReadFull(file, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return broken(err)
+	}
+	if kind, known := media.Sniff(head[:n]); !known || kind.MIME != resultType(spec) {
+		return broken(fmt.Errorf("%s is %q, want %s", spec.Output, kind.MIME, resultType(spec)))
+	}
+	return nil
+}

@@ -1,0 +1,333 @@
+package engineserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/engineserver"
+)
+
+// aLittle is a silence that a test waits for; patience one that it never does.
+const aLittle, patience = 200 * time.Millisecond, time.Minute
+
+// ending is what a server does once it has sent its answer.
+type ending int
+
+const (
+	closes ending = iota // ends the answer as it should
+	crashes
+	hangs
+)
+
+// scripted is a server that answers every run with the status and the text.
+func scripted(t *testing.T, status int, text string, then ending) string {
+	t.Helper()
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+		_ = http.NewResponseController(w).Flush()
+		switch then {
+		case crashes:
+			panic(http.ErrAbortHandler)
+		case hangs:
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(release) })
+	return server.URL
+}
+
+func newEngine(t *testing.T, url string, silence time.Duration) *engineserver.Engine {
+	t.Helper()
+	e, err := engineserver.New(engineserver.Config{URL: url, Silence: silence, Starting: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// newSpec is an edit whose output is in a folder of its own.
+func newSpec(t *testing.T) engine.Spec {
+	folder := t.TempDir()
+	return engine.Spec{
+		Job: "job_1", Model: "gen-2.5", Kind: catalog.Edit, Prompt: "winter", Seed: 7,
+		Size: catalog.Size{Width: 1280, Height: 720}, FPS: 20, Duration: 1500 * time.Millisecond,
+		Folder: folder, Output: filepath.Join(folder, "output.mp4"),
+	}
+}
+
+// video is how an MP4 begins.
+const video = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42 and so on"
+
+// wrote is the line that says that the video was written.
+var wrote = fmt.Sprintf(`{"result": {"bytes": %d}}`+"\n", len(video))
+
+// TestAnswers: what a server says, and what a run makes of it.
+func TestAnswers(t *testing.T) {
+	const message = "The engine gave an answer that makes no sense."
+	for _, c := range []struct {
+		name   string
+		status int
+		answer string
+		then   ending
+		// code is empty where the run succeeds.
+		code      job.Code
+		message   string
+		retryable bool
+	}{
+		{"a result", 200, wrote, closes, "", "", false},
+		{"a result after progress and empty lines", 200, `{"progress":0.5,"stage":"denoise"}` + "\n\r\n\n" + wrote, closes, "", "", false},
+		{"a result with fields of a later version", 200, `{"eta":3}` + "\n" + wrote, closes, "", "", false},
+		{"a result and then silence", 200, wrote, hangs, "", "", false},
+
+		{"a refused input", 200, `{"error":{"code":"invalid_input","message":"The video cannot be decoded."}}` + "\n", closes,
+			job.InvalidInput, "The video cannot be decoded.", false},
+		{"trouble that may pass", 200, `{"error":{"code":"engine_error","message":"The device is lost.","retryable":true}}` + "\n", closes,
+			job.EngineError, "The device is lost.", true},
+		{"trouble that stays", 200, `{"error":{"code":"engine_error","message":"The video is too large.","retryable":false}}` + "\n", closes,
+			job.EngineError, "The video is too large.", false},
+		{"a code that no engine may give", 200, `{"error":{"code":"cancelled","message":"No.","retryable":false}}` + "\n", closes,
+			job.EngineError, "No.", false},
+		{"an error that says nothing", 200, `{"error":{}}` + "\n", closes, job.EngineError, "The engine failed.", false},
+		{"an error in several lines", 200, `{"error":{"code":"engine_error","message":"One\n\ttwo\u0000."}}` + "\n", closes, job.EngineError, "One two .", false},
+		{"an endless message", 200, `{"error":{"code":"engine_error","message":"` + strings.Repeat("é", 5000) + `"}}` + "\n", closes,
+			job.EngineError, strings.Repeat("é", 300) + "…", false},
+
+		{"a crash before a word", 200, "", crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
+		{"a crash in the middle", 200, `{"progress":0.5}` + "\n", crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
+		{"a crash in the middle of a line", 200, strings.TrimSuffix(wrote, "\n"), crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
+		{"an end without a result", 200, `{"progress":0.5}` + "\n", closes, job.EngineError, "The engine ended in the middle of the edit.", true},
+		{"silence", 200, "", hangs, job.EngineError, "The engine stopped answering.", true},
+		{"silence after progress", 200, `{"progress":0.5}` + "\n", hangs, job.EngineError, "The engine stopped answering.", true},
+
+		{"no JSON", 200, "Traceback (most recent call last):\n", closes, job.EngineError, message, true},
+		{"bytes", 200, "\x00\xff\xfe\n", closes, job.EngineError, message, true},
+		{"a list", 200, "[1]\n", closes, job.EngineError, message, true},
+		{"progress in words", 200, `{"progress":"half"}` + "\n", closes, job.EngineError, message, true},
+		{"an endless line", 200, `{"stage":"` + strings.Repeat("x", 1<<20), hangs, job.EngineError, message, true},
+
+		{"a refusal in the protocol's words", 422, `{"error":{"code":"invalid_input","message":"The path is outside.","retryable":false}}`, closes,
+			job.InvalidInput, "The path is outside.", false},
+		{"too many runs", 503, `{"error":{"code":"engine_error","message":"The engine is busy.","retryable":true}}`, closes,
+			job.EngineError, "The engine is busy.", true},
+		{"another server", 404, "<html>not here</html>", closes, job.EngineError, "The engine did not take the edit.", false},
+		{"a gateway", 302, "", closes, job.EngineError, "The engine did not take the edit.", false},
+		{"a broken server", 500, "oops", closes, job.EngineError, "The engine did not take the edit.", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			silence := patience
+			if strings.HasPrefix(c.name, "silence") {
+				silence = aLittle
+			}
+			spec := newSpec(t)
+			if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := newEngine(t, scripted(t, c.status, c.answer, c.then), silence).Run(t.Context(), spec, func(engine.Progress) {})
+			if c.code == "" {
+				if err != nil {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			var failure *engine.Error
+			if !errors.As(err, &failure) || failure.Code != c.code || failure.Message != c.message || failure.Retryable != c.retryable {
+				t.Errorf("error %#v (%v), want %s %q, retryable %t", failure, err, c.code, c.message, c.retryable)
+			}
+		})
+	}
+}
+
+// TestResults: a run has succeeded only when its file is there as it should be.
+func TestResults(t *testing.T) {
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere.mp4")
+	if err := os.WriteFile(elsewhere, []byte(video), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write := func(content string) func(string) error {
+		return func(path string) error { return os.WriteFile(path, []byte(content), 0o600) }
+	}
+	for _, c := range []struct {
+		name   string
+		kind   catalog.Kind
+		answer string
+		make   func(path string) error
+		ok     bool
+	}{
+		{"a video", catalog.Edit, wrote, write(video), true},
+		{"an image", catalog.Image, `{"result":{"bytes":33}}` + "\n", write("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00\x90wS\xde"), true},
+		{"nothing", catalog.Edit, wrote, func(string) error { return nil }, false},
+		{"an empty file", catalog.Edit, `{"result":{}}` + "\n", write(""), false},
+		{"a file that was cut off", catalog.Edit, `{"result":{"bytes":1000}}` + "\n", write(video), false},
+		{"a link to a file elsewhere", catalog.Edit, wrote, func(path string) error { return os.Symlink(elsewhere, path) }, false},
+		{"a folder", catalog.Edit, wrote, func(path string) error { return os.Mkdir(path, 0o700) }, false},
+		{"a text", catalog.Edit, `{"result":{"bytes":5}}` + "\n", write("oops\n"), false},
+		{"a video instead of an image", catalog.Image, wrote, write(video), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := newSpec(t)
+			spec.Kind = c.kind
+			if err := c.make(spec.Output); err != nil {
+				t.Fatal(err)
+			}
+			err := newEngine(t, scripted(t, 200, c.answer, closes), patience).Run(t.Context(), spec, func(engine.Progress) {})
+			var failure *engine.Error
+			if c.ok && err != nil || !c.ok && (!errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine left no result.") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// TestProgress: progress comes as the server tells it, within its bounds.
+func TestProgress(t *testing.T) {
+	answer := `{"progress":0,"stage":"load"}
+{"progress":0.25,"stage":"denoise"}
+{"stage":"denoise"}
+{"progress":7,"stage":"encode"}
+{"progress":-1}
+` + wrote
+	spec := newSpec(t)
+	if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var told []engine.Progress
+	err := newEngine(t, scripted(t, 200, answer, closes), patience).Run(t.Context(), spec, func(p engine.Progress) { told = append(told, p) })
+	want := []engine.Progress{{Stage: "load"}, {Fraction: 0.25, Stage: "denoise"}, {Fraction: 1, Stage: "encode"}, {}}
+	if err != nil || fmt.Sprint(told) != fmt.Sprint(want) {
+		t.Errorf("told %v, %v; want %v", told, err, want)
+	}
+}
+
+// TestRequest: the server gets all that the spec says.
+func TestRequest(t *testing.T) {
+	bodies := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- r.Method + " " + r.URL.Path + " " + r.Header.Get("Content-Type") + " " + string(body)
+		_, _ = io.WriteString(w, `{"error":{"code":"engine_error","message":"Enough."}}`+"\n")
+	}))
+	defer server.Close()
+	spec := newSpec(t)
+	spec.Folder, spec.Output = "/scratch", "/scratch/output.mp4"
+	spec.Options = map[string]any{"self_anchor": true}
+	spec.Data = &engine.Input{Path: "/in/data", MIME: "video/webm"}
+	spec.Data.Info.Width, spec.Data.Info.Height, spec.Data.Info.Duration, spec.Data.Info.Audio = 640, 360, 1500*time.Millisecond, true
+	_ = newEngine(t, server.URL+"/", patience).Run(t.Context(), spec, func(engine.Progress) {})
+	const want = `POST /v1/runs application/json {"job":"job_1","model":"gen-2.5","kind":"edit","prompt":"winter","seed":7,"options":{"self_anchor":true},` +
+		`"data":{"path":"/in/data","mime":"video/webm","width":640,"height":360,"duration":1.5,"audio":true},"reference":null,` +
+		`"width":1280,"height":720,"fps":20,"duration":1.5,"folder":"/scratch","output":"/scratch/output.mp4"}`
+	if got := <-bodies; got != want {
+		t.Errorf("sent %s\nwant %s", got, want)
+	}
+}
+
+// TestCancel: the end of a run's context closes the connection, by which the
+// server learns of it.
+func TestCancel(t *testing.T) {
+	running, left := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"progress":0.1}`+"\n")
+		_ = http.NewResponseController(w).Flush()
+		close(running)
+		<-r.Context().Done()
+		close(left)
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- newEngine(t, server.URL, patience).Run(ctx, newSpec(t), func(engine.Progress) {})
+	}()
+	<-running
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+	<-left
+}
+
+// TestStart: a run waits for a server that is not there yet, as long as it is
+// told to.
+func TestStart(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	spec := newSpec(t)
+	if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	impatient, err := engineserver.New(engineserver.Config{URL: "http://" + address, Starting: aLittle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failure *engine.Error
+	if err := impatient.Run(t.Context(), spec, nil); !errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine cannot be reached." {
+		t.Errorf("error %v", err)
+	}
+	if impatient.Health(t.Context()) == nil {
+		t.Error("a server that is not there is well")
+	}
+
+	// The silence is shorter than the wait: a server that is not there is not
+	// silent.
+	e := newEngine(t, "http://"+address, aLittle)
+	var starting sync.WaitGroup
+	defer starting.Wait()
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, wrote) })}
+	defer server.Close()
+	starting.Go(func() {
+		time.Sleep(3 * aLittle)
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		starting.Go(func() { _ = server.Serve(listener) })
+	})
+	if err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+		t.Errorf("error %v", err)
+	}
+	if err := e.Health(t.Context()); err != nil {
+		t.Errorf("health %v", err)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	if err := newEngine(t, scripted(t, 503, "", closes), patience).Health(t.Context()); err == nil {
+		t.Error("a server that says that it is not well is well")
+	}
+}
+
+func TestURLs(t *testing.T) {
+	for _, wrong := range []string{"", "preview", "127.0.0.1:8090", "https://127.0.0.1:8090", "ftp://a", "http://", "http://user:password@a", "http://a?b", ":"} {
+		if _, err := engineserver.New(engineserver.Config{URL: wrong}); err == nil {
+			t.Errorf("%q is taken for the URL of a server", wrong)
+		}
+	}
+}

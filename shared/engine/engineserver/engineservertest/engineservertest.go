@@ -1,0 +1,79 @@
+// Package engineservertest is an engine server for tests: it speaks the protocol of
+// package remote and has any engine do the work.
+package engineservertest
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/engineserver"
+)
+
+// Handler serves runs by an engine.
+func Handler(e engine.Engine) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /v1/runs", func(w http.ResponseWriter, r *http.Request) {
+		var request engineserver.Request
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+			return
+		}
+		lines := &lines{w: w}
+		spec := specOf(request)
+		err := e.Run(r.Context(), spec, func(p engine.Progress) {
+			lines.write(engineserver.Line{Progress: &p.Fraction, Stage: p.Stage})
+		})
+		if err != nil {
+			failure := engine.AsError(err)
+			lines.write(engineserver.Line{Error: &engineserver.Failure{Code: failure.Code, Message: failure.Message, Retryable: failure.Retryable}})
+			return
+		}
+		var result engineserver.Result
+		if info, err := os.Stat(spec.Output); err == nil {
+			result.Bytes = info.Size()
+		}
+		lines.write(engineserver.Line{Result: &result})
+	})
+	return mux
+}
+
+// lines writes the lines of an answer, each at once.
+type lines struct {
+	mu sync.Mutex
+	w  http.ResponseWriter
+}
+
+func (l *lines) write(line engineserver.Line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Both fail when the caller has gone, which ends the run by its context.
+	_ = json.NewEncoder(l.w).Encode(line)
+	_ = http.NewResponseController(l.w).Flush()
+}
+
+func specOf(r engineserver.Request) engine.Spec {
+	return engine.Spec{
+		Job: r.Job, Model: r.Model, Kind: r.Kind, Prompt: r.Prompt, Seed: r.Seed, Options: r.Options,
+		Data: inputOf(r.Data), Reference: inputOf(r.Reference),
+		Size: catalog.Size{Width: r.Width, Height: r.Height}, FPS: r.FPS, Duration: seconds(r.Duration),
+		Folder: r.Folder, Output: r.Output,
+	}
+}
+
+func inputOf(input *engineserver.Input) *engine.Input {
+	if input == nil {
+		return nil
+	}
+	return &engine.Input{Path: input.Path, MIME: input.MIME, Info: media.Info{
+		Width: input.Width, Height: input.Height, Duration: seconds(input.Duration), Audio: input.Audio,
+	}}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

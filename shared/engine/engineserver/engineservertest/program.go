@@ -1,0 +1,84 @@
+package engineservertest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startTime bounds the start of the engine server, which loads PyTorch.
+const startTime = 5 * time.Minute
+
+// StartProgram starts the real engine server with tiny random models, which it makes
+// first, and gives its URL. It needs what scripts/install-gpu.sh installs, and ends
+// with the test.
+func StartProgram(t *testing.T) (url string) {
+	t.Helper()
+	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(module)))
+	python := filepath.Join(root, ".tools", "gpu", "bin", "python")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startTime)
+	defer cancel()
+	weights := t.TempDir()
+	making := exec.CommandContext(ctx, python, "-m", "tests.models.tiny", weights)
+	making.Dir = filepath.Join(root, "gpu")
+	if out, err := making.CombinedOutput(); err != nil {
+		t.Fatalf("make tiny models: %v\n%s", err, out)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+
+	var log strings.Builder
+	server := exec.Command(python, "-m", "cutroom_engine")
+	server.Dir = filepath.Join(root, "gpu")
+	server.Env = append(os.Environ(), "CUTROOM_ENGINE_ADDR="+address, "CUTROOM_ENGINE_DEVICE=cpu",
+		"CUTROOM_ENGINE_MODELS="+filepath.Join(weights, "models.yaml"))
+	server.Stdout, server.Stderr = &log, &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Wait() // how it ended is in its log
+	}()
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		<-ended
+		if t.Failed() {
+			t.Logf("the engine server's log:\n%s", log.String())
+		}
+	})
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return "http://" + address
+			}
+		}
+		select {
+		case <-ended:
+			t.Fatalf("the engine server ended:\n%s", log.String())
+		case <-ctx.Done():
+			t.Fatal("the engine server does not start")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

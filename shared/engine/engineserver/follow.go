@@ -1,0 +1,70 @@
+package engineserver
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+)
+
+// maxLine bounds a line of a server's answer, in bytes.
+const maxLine = 64 << 10
+
+// follow reads a server's answer to its end, and tells of its progress. It calls
+// alive for every line.
+//
+// Errors: [*engine.Error]; those of the connection.
+func follow(response *http.Response, alive func(), progress func(engine.Progress)) (Result, error) {
+	if response.StatusCode != http.StatusOK {
+		return Result{}, refusal(response)
+	}
+	lines := bufio.NewReaderSize(response.Body, maxLine)
+	for {
+		text, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return Result{}, garbled(fmt.Errorf("a line is longer than %d bytes", maxLine))
+		}
+		if err != nil {
+			// What stands behind the last end of a line was cut off.
+			return Result{}, fmt.Errorf("remote: read the answer: %w", err)
+		}
+		alive()
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		line, err := parse(text)
+		switch {
+		case err != nil:
+			return Result{}, err
+		case line.Error != nil:
+			return Result{}, line.Error.asError()
+		case line.Result != nil:
+			return *line.Result, nil
+		case line.Progress != nil:
+			progress(engine.Progress{Fraction: min(max(*line.Progress, 0), 1), Stage: line.Stage})
+		}
+	}
+}
+
+// refusal tells why a server did not begin the run: by a line of the protocol,
+// where it sent one.
+func refusal(response *http.Response) error {
+	cause := fmt.Errorf("remote: the engine server answered with status %d", response.StatusCode)
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxLine))
+	if err == nil {
+		if line, err := parse(body); err == nil && line.Error != nil {
+			failure := line.Error.asError()
+			failure.Err = errors.Join(cause, failure.Err)
+			return failure
+		}
+	}
+	// What a server refuses once it refuses again, unless it is in trouble.
+	return &engine.Error{
+		Code: job.EngineError, Message: "The engine did not take the edit.", Retryable: response.StatusCode >= 500, Err: cause,
+	}
+}

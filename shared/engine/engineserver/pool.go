@@ -1,0 +1,109 @@
+package engineserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"cutroom/shared/engine"
+)
+
+// Pool edits by several engine servers, such as one for each GPU of a machine: a
+// run goes to the one that has the fewest. It is safe for concurrent use.
+type Pool struct {
+	mu      sync.Mutex
+	members []*member
+}
+
+// member is a server of a pool.
+type member struct {
+	*Engine
+	// runs is how many it has.
+	runs int
+}
+
+var _ engine.Engine = (*Pool)(nil)
+
+// NewPool makes a pool of one server or more. It does not look whether they are
+// there.
+func NewPool(servers ...Config) (*Pool, error) {
+	p := &Pool{}
+	for _, server := range servers {
+		e, err := New(server)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(p.members, func(m *member) bool { return m.base == e.base }) {
+			return nil, fmt.Errorf("%q is named twice", server.URL)
+		}
+		p.members = append(p.members, &member{Engine: e})
+	}
+	if len(p.members) == 0 {
+		return nil, errors.New("no server is named")
+	}
+	return p, nil
+}
+
+// Health returns nil when a server takes runs.
+func (p *Pool) Health(ctx context.Context) error {
+	looks := make(chan error, len(p.members))
+	for _, m := range p.members {
+		go func() { looks <- m.Health(ctx) }()
+	}
+	var wrong error
+	for range p.members {
+		err := <-looks
+		if err == nil {
+			return nil
+		}
+		wrong = errors.Join(wrong, err)
+	}
+	return wrong
+}
+
+// Run edits as [Engine.Run] does. A server that does not take runs gets one only
+// where none does, and is then waited for.
+func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+	m := p.choose(ctx)
+	defer p.leave(m)
+	return m.Run(ctx, spec, progress)
+}
+
+// choose gives a run its server.
+func (p *Pool) choose(ctx context.Context) *member {
+	var down []*member
+	for {
+		m := p.take(down)
+		if m == nil {
+			return p.take(nil)
+		}
+		if len(p.members) == 1 || m.Health(ctx) == nil {
+			return m
+		}
+		p.leave(m)
+		down = append(down, m)
+	}
+}
+
+// take counts a run for the server with the fewest that is none of those that are
+// down; nil when all are.
+func (p *Pool) take(down []*member) *member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := slices.DeleteFunc(slices.Clone(p.members), func(m *member) bool { return slices.Contains(down, m) })
+	if len(up) == 0 {
+		return nil
+	}
+	fewest := slices.MinFunc(up, func(a, b *member) int { return cmp.Compare(a.runs, b.runs) })
+	fewest.runs++
+	return fewest
+}
+
+func (p *Pool) leave(m *member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.runs--
+}

@@ -1,0 +1,154 @@
+package engineserver_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/engineserver"
+	"cutroom/shared/engine/engineserver/engineservertest"
+)
+
+// gated is an engine whose edits wait until the test lets them end.
+type gated struct {
+	begun  chan string // the name of a server that has begun a run
+	name   string
+	finish chan struct{}
+}
+
+func (g gated) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress)) error {
+	g.begun <- g.name
+	select {
+	case <-g.finish:
+		return os.WriteFile(spec.Output, []byte(video), 0o600)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pool is a pool of servers by their names, of whose runs begun tells.
+type pool struct {
+	*engineserver.Pool
+	t       *testing.T
+	begun   chan string
+	finish  map[string]chan struct{}
+	servers map[string]*httptest.Server
+	runs    sync.WaitGroup
+}
+
+func newPool(t *testing.T, names ...string) *pool {
+	t.Helper()
+	p := &pool{t: t, begun: make(chan string), finish: map[string]chan struct{}{}, servers: map[string]*httptest.Server{}}
+	var configs []engineserver.Config
+	for _, name := range names {
+		p.finish[name] = make(chan struct{})
+		server := httptest.NewServer(engineservertest.Handler(gated{p.begun, name, p.finish[name]}))
+		t.Cleanup(server.Close)
+		p.servers[name] = server
+		configs = append(configs, engineserver.Config{URL: server.URL, Starting: aLittle})
+	}
+	var err error
+	if p.Pool, err = engineserver.NewPool(configs...); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// run begins a run and gives the name of its server.
+func (p *pool) run() string {
+	p.t.Helper()
+	spec := newSpec(p.t)
+	p.runs.Go(func() {
+		if err := p.Run(p.t.Context(), spec, func(engine.Progress) {}); err != nil {
+			p.t.Errorf("a run failed: %v", err)
+		}
+	})
+	return <-p.begun
+}
+
+// Runs are spread over the servers, and the next one goes to the first that is
+// free.
+func TestAPoolSpreadsRuns(t *testing.T) {
+	p := newPool(t, "a", "b", "c")
+	first := map[string]bool{p.run(): true, p.run(): true, p.run(): true}
+	if len(first) != 3 {
+		t.Fatalf("three runs went to %v", first)
+	}
+	p.finish["b"] <- struct{}{}
+	// The run has ended for its server; its caller learns of it a moment later.
+	waiting := p.run()
+	for waiting != "b" {
+		p.finish[waiting] <- struct{}{}
+		waiting = p.run()
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		close(p.finish[name])
+	}
+	p.runs.Wait()
+}
+
+// A server that is down gets no runs while another is up, and is well again by
+// itself.
+func TestAPoolPassesOverWhatIsDown(t *testing.T) {
+	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			t.Error("a server that takes no runs was given one")
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer down.Close()
+	up := scripted(t, 200, wrote, closes)
+	p, err := engineserver.NewPool(engineserver.Config{URL: down.URL}, engineserver.Config{URL: up})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		spec := newSpec(t)
+		if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Health(t.Context()); err != nil {
+		t.Errorf("a pool of which one server is up: %v", err)
+	}
+}
+
+// Where no server is up a run waits for one, as for a single server.
+func TestAPoolOfWhichNothingIsUp(t *testing.T) {
+	p := newPool(t, "a", "b")
+	for _, server := range p.servers {
+		server.Close()
+	}
+	var failure *engine.Error
+	if err := p.Run(t.Context(), newSpec(t), func(engine.Progress) {}); !errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine cannot be reached." {
+		t.Errorf("got %v", err)
+	}
+	if err := p.Health(t.Context()); err == nil || strings.Count(err.Error(), "connection refused") != 2 {
+		t.Errorf("the health is %v", err)
+	}
+}
+
+func TestPoolsThatAreNone(t *testing.T) {
+	for want, urls := range map[string][]string{
+		"no server":   {},
+		"no http URL": {"http://127.0.0.1:8090", "gpu-1"},
+		"twice":       {"http://127.0.0.1:8090", "http://127.0.0.1:8090/"},
+	} {
+		var configs []engineserver.Config
+		for _, url := range urls {
+			configs = append(configs, engineserver.Config{URL: url})
+		}
+		if _, err := engineserver.NewPool(configs...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q gives %v", urls, err)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+//go:build gpu
+
+package engineserver_test
+
+import (
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/engineserver/engineservertest"
+	"cutroom/shared/engine/enginetest"
+)
+
+// TestEngineProgram: the engine server, with tiny models of the real classes, does
+// what every engine does.
+func TestEngineProgram(t *testing.T) {
+	url := engineservertest.StartProgram(t)
+	enginetest.Run(t, enginetest.Harness{
+		Engine: newEngine(t, url, 5*patience),
+		Models: map[catalog.Kind]string{
+			catalog.Restyle: "gen-restyle-2", catalog.Edit: "gen-2.5", catalog.TryOn: "gen-vton-3.6", catalog.Clip: "gen-clip",
+			catalog.TextToVideo: "gen-pro-t2v", catalog.Image: "gen-image-2",
+		},
+		Video: catalog.Size{Width: 64, Height: 48}, Image: catalog.Size{Width: 64, Height: 48}, FPS: 5,
+	})
+}

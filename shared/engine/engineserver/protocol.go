@@ -1,0 +1,156 @@
+package engineserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+)
+
+// Request asks an engine server for a run. Paths are absolute, on the disk that
+// the two programs share; times are in seconds, sizes in pixels.
+type Request struct {
+	Job       string         `json:"job"`
+	Model     string         `json:"model"`
+	Kind      catalog.Kind   `json:"kind"`
+	Prompt    string         `json:"prompt"`
+	Seed      uint32         `json:"seed"`
+	Options   map[string]any `json:"options"`
+	Data      *Input         `json:"data"`
+	Reference *Input         `json:"reference"`
+	Width     int            `json:"width"`
+	Height    int            `json:"height"`
+	FPS       int            `json:"fps"`
+	Duration  float64        `json:"duration"`
+	// Folder is empty, and the run's own; Output is the file in it to be written.
+	Folder string `json:"folder"`
+	Output string `json:"output"`
+}
+
+// Input is a file to be read, with what is known of it.
+type Input struct {
+	Path string `json:"path"`
+	MIME string `json:"mime"`
+	// Width and Height are as displayed, after a rotation that the file asks for.
+	Width    int     `json:"width"`
+	Height   int     `json:"height"`
+	Duration float64 `json:"duration"`
+	Audio    bool    `json:"audio"`
+}
+
+// Line is one line of a server's answer: progress and its stage, or the run's
+// end. A line without any of them only says that the server is alive.
+type Line struct {
+	Progress *float64 `json:"progress,omitempty"`
+	Stage    string   `json:"stage,omitempty"`
+	Result   *Result  `json:"result,omitempty"`
+	Error    *Failure `json:"error,omitempty"`
+}
+
+// Result ends a run that wrote its output.
+type Result struct {
+	// Bytes is the size of the output.
+	Bytes int64 `json:"bytes"`
+	// Stages says how many seconds each stage took.
+	Stages map[string]float64 `json:"stages,omitempty"`
+}
+
+// stageName is what a stage may be called: names become those of metrics.
+var stageName = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
+
+// maxStages bounds the stages of a run.
+const maxStages = 16
+
+// stages gives the times, of a server that tells sensible ones.
+func (r Result) stages() map[string]time.Duration {
+	if len(r.Stages) > maxStages {
+		return nil
+	}
+	stages := map[string]time.Duration{}
+	for name, seconds := range r.Stages {
+		if stageName.MatchString(name) && seconds >= 0 && seconds < maxStageSeconds {
+			stages[name] = time.Duration(seconds * float64(time.Second))
+		}
+	}
+	return stages
+}
+
+// maxStageSeconds is a day, beyond which no run lasts.
+const maxStageSeconds = 24 * 60 * 60
+
+// Failure ends a run that wrote none. Its message is for the person who sent the
+// job.
+type Failure struct {
+	Code      job.Code `json:"code"`
+	Message   string   `json:"message"`
+	Retryable bool     `json:"retryable"`
+}
+
+func requestOf(spec engine.Spec) Request {
+	return Request{
+		Job: spec.Job, Model: spec.Model, Kind: spec.Kind, Prompt: spec.Prompt, Seed: spec.Seed, Options: spec.Options,
+		Data: inputOf(spec.Data), Reference: inputOf(spec.Reference),
+		Width: spec.Size.Width, Height: spec.Size.Height, FPS: spec.FPS, Duration: spec.Duration.Seconds(),
+		Folder: spec.Folder, Output: spec.Output,
+	}
+}
+
+func inputOf(input *engine.Input) *Input {
+	if input == nil {
+		return nil
+	}
+	return &Input{
+		Path: input.Path, MIME: input.MIME, Width: input.Info.Width, Height: input.Info.Height,
+		Duration: input.Info.Duration.Seconds(), Audio: input.Info.Audio,
+	}
+}
+
+// resultType is the type of file that a run is to write.
+func resultType(spec engine.Spec) string {
+	if spec.Kind == catalog.Image {
+		return "image/png"
+	}
+	return "video/mp4"
+}
+
+// maxMessage bounds a message that is shown to a person, in code points.
+const maxMessage = 300
+
+// asError gives the engine's error. Codes that are not an engine's to give, such
+// as a cancellation, are the engine's own trouble.
+func (f *Failure) asError() *engine.Error {
+	code := f.Code
+	cause := error(nil)
+	if code != job.InvalidInput && code != job.EngineError {
+		cause = fmt.Errorf("remote: the server's code is %.50q", string(code))
+		code = job.EngineError
+	}
+	message := strings.Join(strings.FieldsFunc(f.Message, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")
+	if points := []rune(message); len(points) > maxMessage {
+		message = string(points[:maxMessage]) + "…"
+	}
+	if message == "" {
+		message = "The engine failed."
+	}
+	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
+}
+
+// parse reads a line.
+func parse(line []byte) (Line, error) {
+	var l Line
+	if err := json.Unmarshal(line, &l); err != nil {
+		return l, garbled(fmt.Errorf("%.100q: %w", line, err))
+	}
+	return l, nil
+}
+
+// garbled makes the error of a server that does not keep to the protocol.
+func garbled(cause error) error {
+	return &engine.Error{Code: job.EngineError, Message: "The engine gave an answer that makes no sense.", Retryable: true, Err: cause}
+}

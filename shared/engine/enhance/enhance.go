@@ -1,0 +1,126 @@
+// Package enhance calls a text inference gateway, or any model server with the
+// same chat interface, for the service's own needs.
+package enhance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// enhanceTime bounds a call: a job waits for it.
+	enhanceTime = 8 * time.Second
+	// maxAnswer bounds the answer that is read, in bytes.
+	maxAnswer = 1 << 20
+	// maxTokens bounds what is generated.
+	maxTokens = 300
+)
+
+// instruction makes of a model a writer of prompts.
+const instruction = `You improve prompts for a video and image editing model.
+Rewrite the user's prompt as one vivid, concrete paragraph of at most 80 words. Keep every wish and add no new subject.
+Answer with the prompt alone, in the language of the user's prompt.`
+
+// Enhancer expands prompts by a chat model.
+type Enhancer struct {
+	client *http.Client
+	url    string
+	model  string
+	key    string
+}
+
+// FromSettings makes the enhancer of the settings CUTROOM_ENHANCE_URL,
+// CUTROOM_ENHANCE_MODEL and CUTROOM_ENHANCE_KEY; nil when none is set.
+func FromSettings(base, model, key string) (*Enhancer, error) {
+	if base == "" {
+		if model != "" || key != "" {
+			return nil, errors.New("CUTROOM_ENHANCE_URL: it is empty, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set")
+		}
+		return nil, nil
+	}
+	if model == "" {
+		return nil, errors.New("CUTROOM_ENHANCE_URL: it is set, but CUTROOM_ENHANCE_MODEL is not")
+	}
+	enhancer, err := NewEnhancer(base, model, key)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_ENHANCE_URL: %w", err)
+	}
+	return enhancer, nil
+}
+
+// NewEnhancer makes an enhancer that asks the model at the base URL, with or
+// without the "/v1" that calls begin with. An empty key sends none.
+func NewEnhancer(base, model, key string) (*Enhancer, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q is no http or https URL", base)
+	}
+	return &Enhancer{
+		client: &http.Client{Timeout: enhanceTime},
+		url:    strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1/chat/completions",
+		model:  model, key: key,
+	}, nil
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Enhance expands a prompt. The answer is never empty, and at most maxLength
+// code points long.
+func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (string, error) {
+	body, err := json.Marshal(map[string]any{
+		"model":      e.model,
+		"max_tokens": maxTokens,
+		"messages":   []message{{"system", instruction}, {"user", prompt}},
+	})
+	if err != nil {
+		return "", fmt.Errorf("openai: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+	if err != nil {
+		return "", fmt.Errorf("openai: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if e.key != "" {
+		request.Header.Set("Authorization", "Bearer "+e.key)
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("openai: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("openai: the model answered with status %d", response.StatusCode)
+	}
+	var answer struct {
+		Choices []struct {
+			Message      message `json:"message"`
+			FinishReason string  `json:"finish_reason"`
+		} `json:"choices"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil {
+		return "", fmt.Errorf("openai: read the answer: %w", err)
+	}
+	if len(answer.Choices) == 0 {
+		return "", fmt.Errorf("openai: the model gave no answer")
+	}
+	if answer.Choices[0].FinishReason == "length" {
+		return "", fmt.Errorf("openai: the model's answer was cut off")
+	}
+	text := strings.Join(strings.Fields(answer.Choices[0].Message.Content), " ")
+	if text == "" || utf8.RuneCountInString(text) > maxLength {
+		return "", fmt.Errorf("openai: the model gave no prompt of 1 to %d characters", maxLength)
+	}
+	return text, nil
+}

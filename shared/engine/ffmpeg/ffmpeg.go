@@ -1,0 +1,148 @@
+// Package ffmpeg runs the programs ffmpeg and ffprobe on files from strangers.
+//
+// Every run is fenced: the demuxer is forced by the sniffed type, the protocol
+// whitelist is "file", memory, processor time, output size, pixels and duration
+// are bounded, and the program runs in a process group of its own that is gone
+// when the call returns.
+package ffmpeg
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+)
+
+// oldestMajor is the oldest release whose options this package uses.
+const oldestMajor = 5
+
+// required is what a build of FFmpeg must be able to do for the service; a
+// distribution's usual build can.
+var required = map[string][]string{
+	"encoders": {"libx264", "aac", "png"},
+	"decoders": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
+	"filters":  {"scale", "zscale", "tonemap", "lut3d", "fps"},
+}
+
+// installation is how a build that can do all this is installed. Homebrew's
+// formula ffmpeg lacks zscale, and ffmpeg-full is not put into PATH by itself.
+const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or "brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
+
+// Tools are the two programs, found and checked. Its methods are safe for
+// concurrent use.
+type Tools struct {
+	ffmpeg, ffprobe, shell string
+	limits                 catalog.Limits
+	bounds                 bounds
+}
+
+// bounds is what one program may use.
+type bounds struct {
+	// memory is its address space, in bytes.
+	memory int64
+	// runTime and probeTime are processor time, over all threads, of ffmpeg
+	// and of ffprobe.
+	runTime, probeTime time.Duration
+}
+
+// defaultBounds are far above what any input within the limits needs: 1.3 GB
+// for tone-mapping pictures of 4096x4096, and the stacks of the threads that
+// FFmpeg starts for each core.
+func defaultBounds() bounds {
+	cores := runtime.NumCPU()
+	return bounds{
+		memory:    4<<30 + int64(cores)*32<<20,
+		runTime:   job.MaxAge * time.Duration(cores),
+		probeTime: 30 * time.Second,
+	}
+}
+
+// Find looks for ffmpeg and ffprobe in PATH and checks that they can do what
+// the service needs. The limits bound what a run may be made to decode.
+//
+// An error is one line for the person who starts the program: what is missing
+// and how to install it.
+func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
+	tools := &Tools{limits: limits, bounds: defaultBounds()}
+	for name, path := range map[string]*string{"ffmpeg": &tools.ffmpeg, "ffprobe": &tools.ffprobe, "sh": &tools.shell} {
+		var err error
+		if *path, err = exec.LookPath(name); err != nil {
+			return nil, fmt.Errorf("%s is not in PATH; install FFmpeg with %s", name, installation)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return tools, tools.check(ctx)
+}
+
+// versionForm finds the major version in "ffmpeg version 5.1.9-0+deb12u1 ...";
+// a build from the sources' head has a date or a revision instead.
+var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
+
+// check asks the program for all that it can do at once: to start it takes a
+// tenth of a second, which everybody waits for who starts the service.
+func (t *Tools) check(ctx context.Context) error {
+	var (
+		mu      sync.Mutex
+		version []byte
+		missing []string
+	)
+	group, ctx := errgroup.WithContext(ctx)
+	for kind, names := range required {
+		group.Go(func() error {
+			has, banner, err := t.list(ctx, kind)
+			mu.Lock()
+			defer mu.Unlock()
+			version = banner
+			for _, name := range names {
+				if !has[name] {
+					missing = append(missing, strings.TrimSuffix(kind, "s")+" "+name)
+				}
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if found := versionForm.FindSubmatch(version); found != nil {
+		if major, _ := strconv.Atoi(string(found[1])); major < oldestMajor {
+			return fmt.Errorf("%s is version %d; version %d or newer is needed", t.ffmpeg, major, oldestMajor)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("%s lacks %s; install a full build of FFmpeg with %s", t.ffmpeg, strings.Join(missing, ", "), installation)
+	}
+	return nil
+}
+
+// list gives the names of what the program has of a kind, such as "filters", and
+// what it says of itself before.
+func (t *Tools) list(ctx context.Context, kind string) (names map[string]bool, banner []byte, err error) {
+	var out, log bytes.Buffer
+	cmd := exec.CommandContext(ctx, t.ffmpeg, "-"+kind)
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		return nil, nil, fmt.Errorf("%s -%s: %w", t.ffmpeg, kind, err)
+	}
+	names = map[string]bool{}
+	for line := range strings.Lines(out.String()) {
+		if fields := strings.Fields(line); len(fields) > 1 {
+			names[fields[1]] = true
+		}
+	}
+	return names, log.Bytes(), nil
+}

@@ -1,0 +1,77 @@
+package ffmpeg_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+)
+
+// limits are those of decisions.md, "Models".
+var limits = catalog.Limits{VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000}
+
+func find(t *testing.T) *ffmpeg.Tools {
+	t.Helper()
+	tools, err := ffmpeg.Find(t.Context(), limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
+}
+
+// checkCode checks that an error is the engine's, of the code, and that its
+// message is fit for a stranger's eyes.
+func checkCode(t *testing.T, err error, code job.Code) *engine.Error {
+	t.Helper()
+	var failure *engine.Error
+	if !errors.As(err, &failure) {
+		t.Fatalf("got %v, want %s", err, code)
+	}
+	if failure.Code != code {
+		t.Errorf("got %v, want %s", err, code)
+	}
+	if strings.Contains(failure.Message, "/") || strings.Contains(failure.Message, "\n") {
+		t.Errorf("the message %q shows too much", failure.Message)
+	}
+	return failure
+}
+
+func TestFindSaysWhatIsMissing(t *testing.T) {
+	program := func(folder, name, script string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name, version, filters, want string
+	}{
+		{"old", "ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright", "", "version 4; version 5 or newer is needed"},
+		{"without what the engine needs", "ffmpeg version 6.1.1 Copyright", " ..C scale V->V", "filter lut3d"},
+		{"of a revision, without what the engine needs", "ffmpeg version N-1234-gabcdef Copyright", "", "encoder libx264"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			folder := t.TempDir()
+			program(folder, "ffmpeg", `echo "`+test.version+`" >&2; echo "`+test.filters+`"`)
+			program(folder, "ffprobe", "")
+			t.Setenv("PATH", folder+":/usr/bin:/bin")
+			_, err := ffmpeg.Find(t.Context(), limits)
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Find gave %v, want one line with %q", err, test.want)
+			}
+		})
+	}
+	t.Run("not installed", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		_, err := ffmpeg.Find(t.Context(), limits)
+		if err == nil || !strings.Contains(err.Error(), "apt-get install ffmpeg") || !strings.Contains(err.Error(), "brew install ffmpeg") {
+			t.Errorf("Find gave %v", err)
+		}
+	})
+}

@@ -1,0 +1,273 @@
+package ffmpeg_test
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine/ffmpeg"
+)
+
+// videoTypes and imageTypes are the types that a hostile file may be taken for.
+var (
+	videoTypes = []string{
+		"video/mp4", "video/webm", "video/x-msvideo", "video/mp2t", "video/ogg", "video/x-flv", "image/gif",
+	}
+	imageTypes = []string{
+		"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/avif",
+	}
+)
+
+// trap is an address and a file that nobody may open.
+type trap struct {
+	address, file string
+	accepted      atomic.Int32
+}
+
+// setTrap listens on an address of this machine. The file is a clip of one
+// colour, in a container that can be joined to others.
+func setTrap(t *testing.T) *trap {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &trap{
+		address: "http://" + listener.Addr().String() + "/a.ts",
+		file:    mediatest.Video{Name: "secret.ts", Source: "color=c=red", Silent: true}.Make(t),
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			tr.accepted.Add(1)
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		listener.Close()
+		<-done
+	})
+	return tr
+}
+
+// TestTrap makes sure that the trap works: without the fence, ffmpeg opens what
+// the hostile files name.
+func TestTrap(t *testing.T) {
+	tr := setTrap(t)
+	unfenced := func(demuxer, path string, options ...string) error {
+		args := append([]string{"-v", "error", "-f", demuxer, "-protocol_whitelist", "file,http,tcp"}, options...)
+		return exec.CommandContext(t.Context(), "ffmpeg", append(args, "-i", path, "-f", "null", "-")...).Run()
+	}
+	_ = unfenced("hls", mediatest.Playlist(t, tr.address), "-allowed_extensions", "ALL")
+	if tr.accepted.Load() == 0 {
+		t.Error("a playlist made no connection")
+	}
+	if err := unfenced("hls", mediatest.Playlist(t, tr.file), "-allowed_extensions", "ALL"); err != nil {
+		t.Errorf("a playlist did not open the file: %v", err)
+	}
+	if err := unfenced("concat", mediatest.ConcatScript(t, tr.file), "-safe", "0"); err != nil {
+		t.Errorf("a script did not open the file: %v", err)
+	}
+	colour := mediatest.Video{Name: "red.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t)
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-f", "mov", "-enable_drefs", "1", "-use_absolute_path", "1",
+		"-i", mediatest.ExternalTrack(t, colour), "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1").Output()
+	if err != nil || len(out) < 3 {
+		t.Errorf("an alias did not open the file: %v, %d bytes", err, len(out))
+	}
+}
+
+// TestFilesThatNameOthers has files that ask a player to open an address or
+// another file, and has them taken for every type there is.
+func TestFilesThatNameOthers(t *testing.T) {
+	tools, tr := find(t), setTrap(t)
+	for name, path := range map[string]string{
+		"playlist with an address":           mediatest.Playlist(t, tr.address),
+		"playlist with a file":               mediatest.Playlist(t, tr.file),
+		"disguised playlist with an address": mediatest.DisguisedPlaylist(t, tr.address),
+		"disguised playlist with a file":     mediatest.DisguisedPlaylist(t, tr.file),
+		"concat script with an address":      mediatest.ConcatScript(t, tr.address),
+		"concat script with a file":          mediatest.ConcatScript(t, tr.file),
+		"session description":                mediatest.SessionDescription(t),
+		"SVG with an address":                mediatest.SVG(t, tr.address),
+		"SVG with a file":                    mediatest.SVG(t, tr.file),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, mime := range videoTypes {
+				_, err := tools.ProbeVideo(t.Context(), path, mime)
+				checkCode(t, err, job.InvalidInput)
+			}
+			for _, mime := range imageTypes {
+				_, err := tools.ProbeImage(t.Context(), path, mime)
+				checkCode(t, err, job.InvalidInput)
+			}
+			checkRunRefuses(t, tools, path, "video/mp4")
+		})
+	}
+	if n := tr.accepted.Load(); n != 0 {
+		t.Errorf("%d connections were made", n)
+	}
+}
+
+// checkRunRefuses checks that a run blames the input and writes no result, also
+// when no probe came before it.
+func checkRunRefuses(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
+	t.Helper()
+	folder := t.TempDir()
+	err := tools.Run(t.Context(), ffmpeg.Command{
+		Folder: folder,
+		Inputs: []ffmpeg.Source{{Path: path, MIME: mime}},
+		Args:   []string{"-map", "0:V:0", "-c:v", "libx264", "-preset", "ultrafast", "result.mp4"},
+	})
+	checkCode(t, err, job.InvalidInput)
+	if stat, err := os.Stat(filepath.Join(folder, "result.mp4")); err == nil && stat.Size() > 0 {
+		t.Errorf("there is a result of %d bytes", stat.Size())
+	}
+}
+
+// A track that is to be read from another file is not.
+func TestExternalTrack(t *testing.T) {
+	tools := find(t)
+	secret := mediatest.Video{Name: "secret.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t)
+	var out bytes.Buffer
+	err := tools.Run(t.Context(), ffmpeg.Command{
+		Folder: t.TempDir(),
+		Inputs: []ffmpeg.Source{{Path: mediatest.ExternalTrack(t, secret), MIME: "video/quicktime"}},
+		Args:   []string{"-map", "0:V:0", "-frames:v", "1", "-vf", "scale=1:1", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"},
+		Stdout: &out,
+	})
+	if err != nil {
+		checkCode(t, err, job.InvalidInput)
+	} else if p := out.Bytes(); len(p) != 3 || p[0] > 200 && p[1] < 50 && p[2] < 50 {
+		t.Errorf("the result is %v, the colour of the other file", p)
+	}
+}
+
+func TestFilesThatAreNoMedia(t *testing.T) {
+	tools := find(t)
+	clip := mediatest.Video{}.Make(t)
+	for _, test := range []struct {
+		name, path, mime string
+		// onlyRun is for what a probe cannot see.
+		onlyRun bool
+	}{
+		{name: "text named .mp4", path: mediatest.TextFile(t), mime: "video/mp4"},
+		{name: "nonsense behind the first box of an MP4", path: mediatest.Noise(t, []byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), 64<<10), mime: "video/mp4"},
+		{name: "nonsense behind the head of a WebM", path: mediatest.Noise(t, []byte("\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm"), 64<<10), mime: "video/webm"},
+		{name: "nonsense behind the head of an AVI", path: mediatest.Noise(t, []byte("RIFF\x00\x00\x01\x00AVI LIST"), 64<<10), mime: "video/x-msvideo"},
+		{name: "MP4 whose end, with the header, is missing", path: mediatest.Truncated(t, clip, 0.9), mime: "video/mp4"},
+		{name: "empty MP4", path: mediatest.Truncated(t, clip, 0), mime: "video/mp4"},
+		{name: "MP4 without pictures", path: mediatest.Truncated(t, mediatest.Video{FastStart: true}.Make(t), 0.2), mime: "video/mp4"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := tools.ProbeVideo(t.Context(), test.path, test.mime)
+			checkCode(t, err, job.InvalidInput)
+			checkRunRefuses(t, tools, test.path, test.mime)
+		})
+	}
+}
+
+// What is whole of a clip that is cut off is used, as players do.
+func TestTruncatedClip(t *testing.T) {
+	tools := find(t)
+	clip := mediatest.Truncated(t, mediatest.Video{FastStart: true, Seconds: 2}.Make(t), 0.7)
+	if _, err := tools.ProbeVideo(t.Context(), clip, "video/mp4"); err != nil {
+		t.Error(err)
+	}
+	folder := t.TempDir()
+	err := tools.Run(t.Context(), ffmpeg.Command{
+		Folder: folder, Inputs: []ffmpeg.Source{{Path: clip, MIME: "video/mp4"}},
+		Args: []string{"-map", "0:V:0", "-c:v", "libx264", "-preset", "ultrafast", "result.mp4"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := tools.ProbeVideo(t.Context(), filepath.Join(folder, "result.mp4"), "video/mp4")
+	if err != nil || info.Duration < 500*time.Millisecond || info.Duration > 2*time.Second {
+		t.Errorf("the result is %+v, %v", info, err)
+	}
+}
+
+// A file that is a video to one program and an archive to another is a video.
+func TestPolyglot(t *testing.T) {
+	path := mediatest.WithZip(t, mediatest.Video{}.Make(t))
+	info, err := find(t).ProbeVideo(t.Context(), path, "video/mp4")
+	if err != nil || info.Width != 160 {
+		t.Errorf("got %+v, %v", info, err)
+	}
+}
+
+func TestPicturesBeyondTheLimit(t *testing.T) {
+	tools := find(t)
+	for name, path := range map[string]string{
+		"header of 60,000 by 60,000 pixels": mediatest.PNGHeader(t, 60_000, 60_000),
+		"bomb of 12,000 by 12,000 pixels":   mediatest.PNGBomb(t, 12_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := tools.ProbeImage(t.Context(), path, "image/png")
+			if failure := checkCode(t, err, job.InvalidInput); failure.Message != "The image is larger than 50 megapixels." {
+				t.Errorf("got %q", failure.Message)
+			}
+			checkCode(t, resize(t, tools, path, "scale=64:64"), job.InvalidInput)
+		})
+	}
+}
+
+func TestClipsOfHours(t *testing.T) {
+	tools := find(t)
+	hours := mediatest.Video{FPS: 1.0 / 60, Seconds: 6 * 3600, Silent: true, Width: 64, Height: 64}.Make(t)
+	for name, path := range map[string]string{
+		"clip of hours":                   hours,
+		"clip whose header claims hours":  mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, false),
+		"clip whose tracks claim hours":   mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, true),
+		"clip of hours, of no known type": mediatest.Video{Name: "a.ts", FPS: 1.0 / 60, Seconds: 3600, Silent: true, Width: 64, Height: 64}.Make(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			mime := "video/mp4"
+			if filepath.Ext(path) == ".ts" {
+				mime = "video/mp2t"
+			}
+			_, err := tools.ProbeVideo(t.Context(), path, mime)
+			if failure := checkCode(t, err, job.InvalidInput); failure.Message != "The video is longer than 5 minutes." {
+				t.Errorf("got %q", failure.Message)
+			}
+		})
+	}
+	t.Run("clip of hours whose header claims a second", func(t *testing.T) {
+		path := mediatest.ClaimDuration(t, hours, 1, true)
+		folder := t.TempDir()
+		err := tools.Run(t.Context(), ffmpeg.Command{
+			Folder: folder,
+			Inputs: []ffmpeg.Source{{Path: path, MIME: "video/mp4"}},
+			Args:   []string{"-map", "0:V:0", "-r", "1", "-c:v", "libx264", "-preset", "ultrafast", "result.mp4"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Open(filepath.Join(folder, "result.mp4"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		stat, err := file.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := media.Inspect(file, stat.Size(), "video/mp4")
+		if err != nil || info.Duration > limits.VideoDuration+time.Minute {
+			t.Errorf("the result is %+v, %v", info, err)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package ffmpeg
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+)
+
+const (
+	// maxPackets bounds how many packets are counted to find a duration: five
+	// minutes at 240 frames per second, and as many again.
+	maxPackets = 150_000
+	// assumedFrameRate is that of a video which does not tell, in frames per
+	// second.
+	assumedFrameRate = 25
+)
+
+// measure finds the duration of a video whose header does not tell it, as that
+// of a browser's recording, by reading the times of its packets, up to where the
+// limit is passed.
+func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float64) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		return 0, fmt.Errorf("ffmpeg: %w", err)
+	}
+	defer read.Close()
+	result := make(chan packetTimes)
+	go func() {
+		times := readPacketTimes(read, t.limits.VideoDuration+media.Grace)
+		if times.beyond {
+			cancel()
+		}
+		result <- times
+	}()
+	err = t.runProbe(ctx, path, mime, write,
+		"-select_streams", "V:0", "-show_entries", "packet=pts_time,dts_time,duration_time", "-of", "csv=p=0")
+	write.Close()
+	times := <-result
+	switch {
+	case times.beyond:
+		return max(times.duration, t.limits.VideoDuration+2*media.Grace), nil
+	case err != nil:
+		return 0, err
+	case times.packets == 0:
+		return 0, engine.InvalidInput(nil, "The video has no pictures.")
+	}
+	if frameRate == 0 {
+		frameRate = assumedFrameRate
+	}
+	return max(times.duration, time.Duration(float64(time.Second)/frameRate)), nil
+}
+
+// packetTimes is what the packets of a track tell.
+type packetTimes struct {
+	packets  int
+	duration time.Duration
+	// beyond says that the limit was passed, so that the rest was not read.
+	beyond bool
+}
+
+// readPacketTimes reads lines "pts,dts,duration", in seconds or N/A.
+func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
+	var times packetTimes
+	first, last := math.Inf(1), math.Inf(-1)
+	lines := bufio.NewScanner(r)
+	for lines.Scan() && !times.beyond {
+		fields := strings.Split(lines.Text(), ",")
+		if len(fields) < 3 {
+			continue // the line of what a packet carries beside its data
+		}
+		times.packets++
+		if at, known := firstNumber(fields[:2]); known {
+			length, _ := firstNumber(fields[2:3])
+			first, last = min(first, at), max(last, at+length)
+			times.duration = media.Seconds(last - first)
+		}
+		times.beyond = times.duration > limit || times.packets > maxPackets
+	}
+	_, _ = io.Copy(io.Discard, r)
+	return times
+}
+
+// firstNumber gives the first field that is a number.
+func firstNumber(fields []string) (float64, bool) {
+	for _, field := range fields {
+		if n, err := strconv.ParseFloat(field, 64); err == nil {
+			return n, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,170 @@
+package ffmpeg
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+)
+
+const (
+	// probeTime bounds the wall time of a probe; a healthy file takes a small
+	// part of a second.
+	probeTime = 2 * time.Minute
+	// maxReport bounds what ffprobe may answer, in bytes.
+	maxReport = 1 << 20
+)
+
+// The entries asked of ffprobe, and no more: tags, which can be large, are left
+// out. What it says of a video's tracks comes from decoding their first frames;
+// an image's frame tells the orientation too.
+const (
+	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
+	videoEntries   = "format=duration:stream=codec_type,avg_frame_rate,r_frame_rate,duration," + pictureEntries +
+		":stream_disposition=attached_pic:stream_side_data=rotation"
+	imageEntries = "frame=" + pictureEntries + ":frame_side_data=rotation"
+)
+
+// ProbeVideo finds out what a video is by decoding its beginning, and checks it
+// against the limits. The first video track that is no cover picture counts,
+// and the first audio track.
+//
+// Errors: the context's; [*engine.Error], of code invalid_input when the file is
+// no video that can be decoded or is beyond a limit.
+func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, error) {
+	if kind, _ := media.Find(mime); !kind.Video {
+		return media.Info{}, engine.InvalidInput(nil, "The file is not a video.")
+	}
+	check := func(info media.Info) error { return refuse(media.CheckVideo(info, t.limits)) }
+	if err := precheck(path, mime, check); err != nil {
+		return media.Info{}, err
+	}
+	report, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
+	if err != nil {
+		return media.Info{}, err
+	}
+	info, decoded := report.video()
+	if err := check(info); err != nil {
+		return media.Info{}, err
+	}
+	if !decoded {
+		return media.Info{}, engine.InvalidInput(nil, "The video cannot be decoded.")
+	}
+	if info.Duration == 0 || mime == "video/mp2t" {
+		// Of a transport stream, which has no header, FFmpeg only guesses.
+		if info.Duration, err = t.measure(ctx, path, mime, info.FrameRate); err != nil {
+			return media.Info{}, err
+		}
+	}
+	return info, check(info)
+}
+
+// ProbeImage finds out what an image is by decoding it, and checks it against
+// the limits. Of an animation the first picture counts.
+//
+// Errors: as for ProbeVideo.
+func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
+	if kind, _ := media.Find(mime); !kind.Image {
+		return media.Info{}, engine.InvalidInput(nil, "The file is not an image.")
+	}
+	check := func(info media.Info) error { return refuse(media.CheckImage(info, t.limits)) }
+	if err := precheck(path, mime, check); err != nil {
+		return media.Info{}, err
+	}
+	report, err := t.ask(ctx, path, mime,
+		"-select_streams", "v:0", "-read_intervals", "%+#1", "-show_frames", "-show_entries", imageEntries)
+	if err != nil {
+		return media.Info{}, err
+	}
+	if len(report.Frames) == 0 || report.Frames[0].Width == 0 {
+		return media.Info{}, engine.InvalidInput(nil, "The image cannot be decoded.")
+	}
+	info := report.Frames[0].info()
+	return info, check(info)
+}
+
+// precheck refuses what is beyond a limit by its own header, with the limit's
+// message: ffprobe would only say that it cannot decode it.
+func precheck(path, mime string, check func(media.Info) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("ffmpeg: probe: %w", err)
+	}
+	defer file.Close()
+	stat, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("ffmpeg: probe: %w", err)
+	}
+	info, err := media.Inspect(file, stat.Size(), mime)
+	if err != nil {
+		return fmt.Errorf("ffmpeg: probe: %w", err)
+	}
+	return check(info)
+}
+
+// refuse makes an invalid_input of a fault of the input.
+func refuse(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Code == fault.Invalid {
+		return engine.InvalidInput(f.Err, "%s", f.Message)
+	}
+	return err
+}
+
+// ask runs ffprobe on a file.
+func (t *Tools) ask(ctx context.Context, path, mime string, args ...string) (probeReport, error) {
+	var report probeReport
+	out := &capped{limit: maxReport}
+	if err := t.runProbe(ctx, path, mime, out, append(args, "-of", "json")...); err != nil {
+		return report, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		return report, engine.InvalidInput(err, "The file cannot be decoded.")
+	}
+	return report, nil
+}
+
+func (t *Tools) runProbe(ctx context.Context, path, mime string, out io.Writer, args ...string) error {
+	input, err := t.fence(mime)
+	if err != nil {
+		return err
+	}
+	options := append([]string{"-hide_banner", "-loglevel", "error", "-max_alloc", strconv.Itoa(t.maxAlloc())}, input...)
+	within, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	err = t.run(within, process{
+		program:       t.ffprobe,
+		args:          append(append(options, args...), "file:"+path),
+		stdout:        out,
+		processorTime: t.bounds.probeTime,
+		maxFile:       1,
+	})
+	if within.Err() != nil && ctx.Err() == nil {
+		// The machine may be to blame as well as the file.
+		return &engine.Error{Code: job.EngineError, Message: "The file took too long to read.", Retryable: true, Err: err}
+	}
+	return explainProbe(err)
+}
+
+// capped keeps what is written to it, up to a limit, and fails beyond.
+type capped struct {
+	bytes.Buffer
+	limit int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if c.Len()+len(p) > c.limit {
+		return 0, errors.New("ffprobe's answer is too long")
+	}
+	return c.Buffer.Write(p)
+}

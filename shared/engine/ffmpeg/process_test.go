@@ -1,0 +1,147 @@
+package ffmpeg_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"cutroom/shared/engine/ffmpeg"
+)
+
+// endless is a command that would go on for days.
+func endless(folder string) ffmpeg.Command {
+	return ffmpeg.Command{
+		Folder: folder,
+		Args:   append([]string{"-filter_complex", "testsrc2=s=320x240[v]", "-map", "[v]"}, append(encode, "result.mp4")...),
+	}
+}
+
+// When its context ends, a run is over and leaves no process behind.
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	command := endless(t.TempDir())
+	child := 0
+	command.Progress = func(time.Duration) {
+		if children := childrenOf(t, os.Getpid()); child == 0 && len(children) > 0 {
+			child = children[0]
+		}
+		cancel()
+	}
+	if err := find(t).Run(ctx, command); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if left := childrenOf(t, os.Getpid()); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+	if child != 0 && !errors.Is(syscall.Kill(-child, 0), syscall.ESRCH) {
+		t.Errorf("process group %d is left", child)
+	}
+}
+
+// role makes the test binary play the program that is killed.
+const role = "CUTROOM_TEST_RUN_ENDLESSLY"
+
+// When the program that runs ffmpeg is killed with SIGKILL, ffmpeg dies too.
+func TestKilledProgramTakesItsChildrenAlong(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux can do it")
+	}
+	if folder := os.Getenv(role); folder != "" {
+		runEndlessly(t, folder)
+		return
+	}
+	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProgramTakesItsChildrenAlong$")
+	program.Env = append(os.Environ(), role+"="+t.TempDir())
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = program.Wait()
+	waitForEnd(t, number(line))
+}
+
+// runEndlessly runs ffmpeg and says which process it is once it works.
+func runEndlessly(t *testing.T, folder string) {
+	said := false
+	command := endless(folder)
+	command.Progress = func(time.Duration) {
+		if !said {
+			said = true
+			fmt.Println(childrenOf(t, os.Getpid())[0])
+		}
+	}
+	t.Error(find(t).Run(t.Context(), command))
+}
+
+// number reads a process's number, 0 when there is none.
+func number(text string) int {
+	n, _ := strconv.Atoi(strings.TrimSpace(text))
+	return n
+}
+
+// childrenOf lists the processes whose parent is the process, where the system
+// tells.
+func childrenOf(t *testing.T, parent int) []int {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var children []int
+	for _, path := range stats {
+		if fields := afterName(path); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			children = append(children, number(filepath.Base(filepath.Dir(path))))
+		}
+	}
+	return children
+}
+
+// afterName gives what follows the name in a process's stat: its state, its
+// parent and so on; nothing once the process is gone.
+func afterName(path string) []string {
+	stat, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+}
+
+// waitForEnd waits until a process is gone, or has ended and waits for its
+// parent to notice.
+func waitForEnd(t *testing.T, pid int) {
+	t.Helper()
+	if pid <= 1 {
+		t.Fatalf("%d is no process of a test", pid)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		fields := afterName(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		if gone := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH); gone || len(fields) > 0 && fields[0] == "Z" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is left", pid)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package openaimedia
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+)
+
+// maxImage bounds the answer with an image, in bytes: base64 inside JSON, which is
+// read whole. It is far above a PNG of the largest size of the catalog.
+const maxImage = 64 << 20
+
+// image edits an image, which the server does within the call.
+func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+	if spec.Data == nil {
+		return errors.New("openaimedia: an edit needs an input")
+	}
+	progress(engine.Progress{Stage: "generate"})
+	fields := []field{
+		{"prompt", spec.Prompt}, {"size", spec.Size.String()}, {"n", "1"},
+		{"response_format", "b64_json"}, {"output_format", "png"},
+		{"seed", strconv.FormatUint(uint64(spec.Seed), 10)},
+	}
+	files := []file{{"image", spec.Data}}
+	if spec.Reference != nil {
+		files = append(files, file{"image", spec.Reference})
+	}
+	body, contentType := stream(fields, files)
+	defer body.Close()
+	response, err := e.call(ctx, http.MethodPost, e.images+"/images/edits", body, contentType)
+	if err != nil {
+		return ours(ctx, err)
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Data []struct {
+			Image []byte `json:"b64_json"`
+		} `json:"data"`
+	}
+	err = json.NewDecoder(io.LimitReader(response.Body, maxImage)).Decode(&answer)
+	var corrupt base64.CorruptInputError
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &corrupt), errors.As(err, &syntax), errors.As(err, &mistyped):
+		return failed("The engine gave an answer that makes no sense.", true, err)
+	case err != nil:
+		return ours(ctx, fmt.Errorf("openaimedia: read the answer: %w", err))
+	case len(answer.Data) == 0 || len(answer.Data[0].Image) == 0:
+		return failed("The engine left no result.", true, errors.New("an answer without an image"))
+	}
+	made := answer.Data[0].Image
+	kind, known := media.Sniff(made)
+	if !known || !kind.Image {
+		return failed("The engine left no result.", true, errors.New("the server's image is of no known type"))
+	}
+	raw := filepath.Join(spec.Folder, "generated"+kind.Extension)
+	if err := os.WriteFile(raw, made, 0o600); err != nil {
+		return fmt.Errorf("openaimedia: %w", err)
+	}
+	return e.finishImage(ctx, spec, raw, kind.MIME, progress)
+}

@@ -1,0 +1,154 @@
+// Package openaimedia has media edited by servers that speak the OpenAI interface
+// for videos and images, such as vLLM-Omni and SGLang: POST /v1/videos, whose job
+// is polled, and POST /v1/images/edits.
+//
+// Such a server serves one model, which does what it can: it gets a clip or
+// nothing, and one more image only for an image. What comes back is brought to the
+// size, rate, length and sound that the catalog promises.
+package openaimedia
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+)
+
+const (
+	// callTime bounds a call that waits for no model.
+	callTime = time.Minute
+	// defaultPollEvery is the time between two looks at a video.
+	defaultPollEvery = time.Second
+	// maxPollsLost is how many looks in a row may fail.
+	maxPollsLost = 10
+	// deleteTime bounds the deletion of what a server keeps of a run.
+	deleteTime = 5 * time.Second
+)
+
+// Runner runs one command of FFmpeg to its end, as [ffmpeg.Tools] does.
+type Runner interface {
+	Run(ctx context.Context, command ffmpeg.Command) error
+}
+
+// Config is what an [Engine] is made of.
+type Config struct {
+	// Videos and Images are base URLs, with or without the "/v1" that calls begin
+	// with; they may be the same.
+	Videos, Images string
+	// Key is the servers' API key; none is sent when it is empty.
+	Key    string
+	Runner Runner
+	// PollEvery is the time between two looks at a video; 0 is a second.
+	PollEvery time.Duration
+}
+
+// Engine edits by such servers. It is safe for concurrent use.
+type Engine struct {
+	client         *http.Client
+	videos, images string
+	key            string
+	runner         Runner
+	pollEvery      time.Duration
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New makes an engine. It does not look whether the servers are there.
+func New(c Config) (*Engine, error) {
+	e := &Engine{client: &http.Client{}, key: c.Key, runner: c.Runner, pollEvery: c.PollEvery}
+	if e.pollEvery == 0 {
+		e.pollEvery = defaultPollEvery
+	}
+	var err error
+	if e.videos, err = callsBegin(c.Videos); err != nil {
+		return nil, err
+	}
+	if e.images, err = callsBegin(c.Images); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// callsBegin gives what the URLs of a server's calls begin with.
+func callsBegin(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%q is no http or https URL", base)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1", nil
+}
+
+// Run edits as [engine.Engine] says. The stages are "generate" and "finish". When
+// the context ends the server is asked to forget the run.
+func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+	if spec.Kind == catalog.Image {
+		return e.image(ctx, spec, progress)
+	}
+	if spec.Reference != nil {
+		return engine.InvalidInput(nil, "The engine takes no reference image beside a video.")
+	}
+	return e.video(ctx, spec, progress)
+}
+
+// call sends a request and gives the answer, which the caller closes; an answer of
+// another status than 200 is an error.
+//
+// Errors: the context's; [*engine.Error].
+func (e *Engine) call(ctx context.Context, method, target string, body io.Reader, contentType string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, target, body)
+	if err != nil {
+		return nil, fmt.Errorf("openaimedia: %w", err)
+	}
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	if e.key != "" {
+		request.Header.Set("Authorization", "Bearer "+e.key)
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, failed("The engine cannot be reached.", true, err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	response.Body.Close()
+	// What a server refuses once it refuses again, unless it is in trouble.
+	busy := response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests
+	return nil, failed("The engine did not take the edit.", busy, &statusError{response.StatusCode})
+}
+
+// statusError is an answer of another status than 200.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("openaimedia: the server answered with status %d", e.status)
+}
+
+func failed(message string, retryable bool, cause error) *engine.Error {
+	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
+}
+
+// ours gives the context's error where it has ended, else the error.
+func ours(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var known *engine.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return failed("The engine ended in the middle of the edit.", true, err)
+}

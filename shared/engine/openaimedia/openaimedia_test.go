@@ -1,0 +1,348 @@
+package openaimedia_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/openaimedia"
+)
+
+// tools finds ffmpeg once for all tests.
+var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
+	return ffmpeg.Find(context.Background(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000})
+})
+
+// call is a request that the server got: its method and path, fields and files.
+type call struct {
+	what   string
+	fields map[string]string
+	files  map[string][]string
+}
+
+// upstream is a server whose answers to a path are written by the test. Each answer
+// but the last is given once.
+type upstream struct {
+	t       *testing.T
+	mu      sync.Mutex
+	answers map[string][]answer
+	calls   []call
+}
+
+type answer struct {
+	status int
+	body   string
+}
+
+func says(body string) answer { return answer{http.StatusOK, body} }
+
+func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	got := call{what: r.Method + " " + r.URL.Path, fields: map[string]string{}, files: map[string][]string{}}
+	if key := r.Header.Get("Authorization"); key != "Bearer secret" {
+		u.t.Errorf("%s has the key %q", got.what, key)
+	}
+	if _, params, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil {
+		form := multipart.NewReader(r.Body, params["boundary"])
+		for {
+			part, err := form.NextPart()
+			if err != nil {
+				break
+			}
+			content, _ := io.ReadAll(part)
+			if part.FileName() == "" {
+				got.fields[part.FormName()] = string(content)
+				continue
+			}
+			got.files[part.FormName()] = append(got.files[part.FormName()], fmt.Sprintf("%s %s %d", part.FileName(), part.Header.Get("Content-Type"), len(content)))
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.calls = append(u.calls, got)
+	left := u.answers[got.what]
+	if len(left) == 0 {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if len(left) > 1 {
+		u.answers[got.what] = left[1:]
+	}
+	if left[0].status == 0 { // a crash
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(left[0].status)
+	_, _ = io.WriteString(w, left[0].body)
+}
+
+func (u *upstream) called() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var what []string
+	for _, c := range u.calls {
+		what = append(what, c.what)
+	}
+	return what
+}
+
+func serve(t *testing.T, answers map[string][]answer) (*openaimedia.Engine, *upstream) {
+	t.Helper()
+	return serveAt(t, "", "", answers)
+}
+
+// serveAt is serve, with what stands behind the server's address in its two URLs.
+func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (*openaimedia.Engine, *upstream) {
+	t.Helper()
+	found, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &upstream{t: t, answers: answers}
+	server := httptest.NewServer(u)
+	t.Cleanup(server.Close)
+	e, err := openaimedia.New(openaimedia.Config{
+		Videos: server.URL + videos, Images: server.URL + images, Key: "secret", Runner: found, PollEvery: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, u
+}
+
+// clip is what a server makes: of another size, rate and length than asked for.
+func clip(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(mediatest.Video{Width: 96, Height: 64, FPS: 16, Seconds: 0.5, Silent: true}.Make(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func input(t *testing.T, path, mime string, image bool) *engine.Input {
+	t.Helper()
+	found, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe := found.ProbeVideo
+	if image {
+		probe = found.ProbeImage
+	}
+	info, err := probe(t.Context(), path, mime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &engine.Input{Path: path, MIME: mime, Info: info}
+}
+
+func newSpec(t *testing.T, kind catalog.Kind) engine.Spec {
+	t.Helper()
+	spec := engine.Spec{
+		Kind: kind, Prompt: "winter", Seed: 4294967295, Size: catalog.Size{Width: 160, Height: 90}, FPS: 10, Duration: time.Second,
+		Folder: t.TempDir(),
+	}
+	spec.Output = filepath.Join(spec.Folder, "output.mp4")
+	switch kind {
+	case catalog.TextToVideo:
+	case catalog.Image:
+		spec.Data = input(t, mediatest.Image{Name: "a.png", Width: 48, Height: 32}.Make(t), "image/png", true)
+		spec.FPS, spec.Duration, spec.Output = 0, 0, filepath.Join(spec.Folder, "output.png")
+	default:
+		spec.Data = input(t, mediatest.Video{}.Make(t), "video/mp4", false)
+	}
+	return spec
+}
+
+const (
+	create  = "POST /v1/videos"
+	look    = "GET /v1/videos/v1"
+	content = "GET /v1/videos/v1/content"
+	remove  = "DELETE /v1/videos/v1"
+	edits   = "POST /v1/images/edits"
+	queued  = `{"id":"v1","status":"queued"}`
+	done    = `{"id":"v1","status":"completed","progress":100}`
+)
+
+func TestVideo(t *testing.T) {
+	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
+		t.Run(string(kind), func(t *testing.T) {
+			e, u := serve(t, map[string][]answer{
+				create:  {says(queued)},
+				look:    {says(`{"id":"v1","status":"in_progress","progress":50}`), {503, ""}, says(`{"id":"v1","status":"in_progress","progress":40}`), says(done)},
+				content: {says(clip(t))},
+				remove:  {says(`{"deleted":true}`)},
+			})
+			spec := newSpec(t, kind)
+			last := 0.0
+			err := e.Run(t.Context(), spec, func(p engine.Progress) {
+				if p.Fraction < last || p.Fraction > 1 || p.Stage == "" {
+					t.Errorf("progress %+v after %g", p, last)
+				}
+				last = p.Fraction
+			})
+			if err != nil || last != 1 {
+				t.Fatalf("at %g: %v", last, err)
+			}
+			info := input(t, spec.Output, "video/mp4", false).Info
+			if info.Width != 160 || info.Height != 90 || info.FrameRate != 10 || math.Abs(info.Duration.Seconds()-1) > 0.1 || info.Audio != (kind == catalog.Edit) {
+				t.Errorf("the result is %+v", info)
+			}
+			if got, want := u.called(), []string{create, look, look, look, look, content, remove}; !slices.Equal(got, want) {
+				t.Errorf("called %v, want %v", got, want)
+			}
+			asked := u.calls[0]
+			want := map[string]string{
+				"prompt": "winter", "size": "160x90", "width": "160", "height": "90", "seconds": "1", "num_frames": "10", "fps": "10", "seed": "4294967295",
+			}
+			if fmt.Sprint(asked.fields) != fmt.Sprint(want) {
+				t.Errorf("asked for %v, want %v", asked.fields, want)
+			}
+			if has := len(asked.files["input_reference"]) == 1; has != (kind == catalog.Edit) {
+				t.Errorf("sent %v", asked.files)
+			}
+		})
+	}
+}
+
+func TestImage(t *testing.T) {
+	made, err := os.ReadFile(mediatest.Image{Name: "made.jpg", Width: 96, Height: 64}.Make(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, u := serve(t, map[string][]answer{edits: {says(fmt.Sprintf(`{"created":1,"data":[{"b64_json":%q}]}`, base64.StdEncoding.EncodeToString(made)))}})
+	spec := newSpec(t, catalog.Image)
+	spec.Reference = input(t, mediatest.Image{Name: "b.jpg", Width: 32, Height: 32}.Make(t), "image/jpeg", true)
+	if err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+		t.Fatal(err)
+	}
+	if info := input(t, spec.Output, "image/png", true).Info; info.Width != 160 || info.Height != 90 {
+		t.Errorf("the result is %+v", info)
+	}
+	sent := u.calls[0].files["image"]
+	if len(sent) != 2 || !strings.HasPrefix(sent[0], "image.png image/png ") || !strings.HasPrefix(sent[1], "image.jpg image/jpeg ") {
+		t.Errorf("sent %v", sent)
+	}
+}
+
+// TestTrouble: what a server does wrong, and what a run makes of it.
+func TestTrouble(t *testing.T) {
+	completed := map[string][]answer{create: {says(queued)}, look: {says(done)}, remove: {says("{}")}}
+	with := func(what string, then ...answer) map[string][]answer {
+		answers := map[string][]answer{}
+		for path, usual := range completed {
+			answers[path] = usual
+		}
+		answers[what] = then
+		return answers
+	}
+	for _, c := range []struct {
+		name      string
+		kind      catalog.Kind
+		answers   map[string][]answer
+		message   string
+		retryable bool
+	}{
+		{"it refuses", catalog.Edit, with(create, answer{400, `{"error":{"message":"no"}}`}), "The engine did not take the edit.", false},
+		{"it is busy", catalog.Edit, with(create, answer{429, ""}), "The engine did not take the edit.", true},
+		{"it is broken", catalog.Edit, with(create, answer{500, ""}), "The engine did not take the edit.", true},
+		{"it crashes at once", catalog.Edit, with(create, answer{}), "The engine cannot be reached.", true},
+		{"it sends no JSON", catalog.Edit, with(create, says("<html>")), "The engine gave an answer that makes no sense.", true},
+		{"its video has no id", catalog.Edit, with(create, says("{}")), "The engine gave an answer that makes no sense.", true},
+		{"its video fails", catalog.Edit, with(look, says(`{"id":"v1","status":"failed","error":{"message":"/secret: out of memory"}}`)), "The engine failed.", true},
+		{"it forgets the video", catalog.Edit, with(look, answer{404, ""}), "The engine ended in the middle of the edit.", true},
+		{"it does not come back", catalog.Edit, with(look, answer{}), "The engine ended in the middle of the edit.", true},
+		{"its video is empty", catalog.Edit, with(content, says("")), "The engine left no result.", true},
+		{"its video is none", catalog.Edit, with(content, says("oops")), "The engine left no result.", true},
+		{"it crashes in the download", catalog.Edit, with(content, answer{}), "The engine cannot be reached.", true},
+		{"it has no image", catalog.Image, with(edits, says(`{"data":[]}`)), "The engine left no result.", true},
+		{"its image is no base64", catalog.Image, with(edits, says(`{"data":[{"b64_json":"?"}]}`)), "The engine gave an answer that makes no sense.", true},
+		{"its image is none", catalog.Image, with(edits, says(`{"data":[{"b64_json":"b29wcw=="}]}`)), "The engine left no result.", true},
+		{"its answer is cut off", catalog.Image, with(edits, says(`{"data":[`)), "The engine ended in the middle of the edit.", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e, u := serve(t, c.answers)
+			err := e.Run(t.Context(), newSpec(t, c.kind), func(engine.Progress) {})
+			var failure *engine.Error
+			if !errors.As(err, &failure) || failure.Code != job.EngineError || failure.Message != c.message || failure.Retryable != c.retryable {
+				t.Errorf("error %v, want %q, retryable %t", err, c.message, c.retryable)
+			}
+			if called := u.called(); slices.Contains(called, look) && !slices.Contains(called, remove) {
+				t.Errorf("the video stays: %v", called)
+			}
+		})
+	}
+}
+
+func TestAReferenceImageBesideAVideoIsRefused(t *testing.T) {
+	e, u := serve(t, nil)
+	spec := newSpec(t, catalog.TryOn)
+	spec.Reference = spec.Data
+	var failure *engine.Error
+	if err := e.Run(t.Context(), spec, nil); !errors.As(err, &failure) || failure.Code != job.InvalidInput || len(u.called()) > 0 {
+		t.Errorf("error %v after %v", err, u.called())
+	}
+}
+
+// TestCancel: the end of the context ends the run, and has the server forget it.
+func TestCancel(t *testing.T) {
+	e, u := serve(t, map[string][]answer{create: {says(queued)}, look: {says(`{"id":"v1","status":"in_progress","progress":10}`)}, remove: {says("{}")}})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := e.Run(ctx, newSpec(t, catalog.TextToVideo), func(p engine.Progress) {
+		if p.Fraction > 0 {
+			cancel()
+		}
+	})
+	if called := u.called(); !errors.Is(err, context.Canceled) || called[len(called)-1] != remove {
+		t.Errorf("error %v after %v", err, called)
+	}
+}
+
+// TestUploadIsStreamed: an input that cannot be read breaks the upload off, instead
+// of sending half of it as a whole.
+func TestUploadIsStreamed(t *testing.T) {
+	e, _ := serve(t, map[string][]answer{create: {says(queued)}})
+	spec := newSpec(t, catalog.Edit)
+	spec.Data.Path = filepath.Join(t.TempDir(), "gone.mp4")
+	if err := e.Run(t.Context(), spec, func(engine.Progress) {}); err == nil {
+		t.Error("an edit of nothing succeeded")
+	}
+}
+
+func TestURLs(t *testing.T) {
+	for _, wrong := range []string{"", "127.0.0.1", "ftp://a", "http://", "http://a?b"} {
+		if _, err := openaimedia.New(openaimedia.Config{Videos: wrong, Images: "http://a"}); err == nil {
+			t.Errorf("%q is taken for a URL", wrong)
+		}
+	}
+	for _, right := range [][2]string{{"", ""}, {"/", "/"}, {"/v1", "/v1/"}, {"/v1", "/v1"}} {
+		e, u := serveAt(t, right[0], right[1], nil)
+		for _, kind := range []catalog.Kind{catalog.Edit, catalog.Image} {
+			if err := e.Run(t.Context(), newSpec(t, kind), func(engine.Progress) {}); err == nil {
+				t.Errorf("%q: an edit that was refused succeeded", right)
+			}
+		}
+		if got := u.called(); !slices.Equal(got, []string{create, edits}) {
+			t.Errorf("%q: the server was asked for %q", right, got)
+		}
+	}
+}

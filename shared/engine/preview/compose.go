@@ -1,0 +1,73 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/scene"
+)
+
+// paintedPixels is how many pixels of a frame are painted at most; the rest is
+// scaling. Scenes are soft, and painting is what takes the time.
+const paintedPixels = 640 * 360
+
+// compose makes a video from words alone: a painted scene under the look of the
+// request. It has no sound.
+func (e *edit) compose(ctx context.Context) error {
+	size := e.size
+	if share := float64(paintedPixels) / float64(size.Width*size.Height); share < 1 {
+		size = catalog.Size{Width: int(float64(size.Width) * math.Sqrt(share)), Height: int(float64(size.Height) * math.Sqrt(share))}
+	}
+	e.frames = &ffmpeg.Frames{
+		Reader: &painter{ctx: ctx, scene: scene.Choose(e.spec.Prompt, e.spec.Seed), size: size, fps: e.fps, left: e.length()},
+		Size:   size, FPS: e.fps,
+	}
+	link := e.filter(fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=gbrp", e.size.Width, e.size.Height), "[0:v:0]")
+	link, err := e.apply(link, look.Named(e.spec.Prompt, e.spec.Seed))
+	if err != nil {
+		return err
+	}
+	return e.encode(ctx, link, "")
+}
+
+// painter is a reader of a scene's frames, painted as they are read.
+type painter struct {
+	ctx   context.Context
+	scene scene.Scene
+	size  catalog.Size
+	fps   int
+	// painted counts the frames so far, left those to come.
+	painted, left int
+	frame, rest   []byte
+}
+
+// Read gives the next bytes of the frames.
+func (p *painter) Read(to []byte) (int, error) {
+	if len(p.rest) == 0 {
+		if err := p.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(to, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+func (p *painter) next() error {
+	if p.left == 0 {
+		return io.EOF
+	}
+	if p.frame == nil {
+		p.frame = make([]byte, 3*p.size.Width*p.size.Height)
+	}
+	if err := p.scene.Paint(p.ctx, p.frame, p.size.Width, p.size.Height, float64(p.painted)/float64(p.fps)); err != nil {
+		return err
+	}
+	p.painted, p.left, p.rest = p.painted+1, p.left-1, p.frame
+	return nil
+}

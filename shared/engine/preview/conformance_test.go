@@ -1,0 +1,18 @@
+package preview_test
+
+import (
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/enginetest"
+	"cutroom/shared/engine/preview"
+)
+
+func TestConformance(t *testing.T) {
+	found, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := catalog.Size{Width: 160, Height: 96}
+	enginetest.Run(t, enginetest.Harness{Engine: preview.New(found), Video: small, Image: small, FPS: 10})
+}

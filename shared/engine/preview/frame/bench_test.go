@@ -1,0 +1,61 @@
+package frame_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/engine/preview/look"
+)
+
+// combined are prompts of two moods and a medium, the most that one draws.
+var combined = []string{"underwater film noir woodblock", "cyberpunk neon rain, oil painting", "vhs vintage film watercolor", "vhs matrix mosaic", "vhs underwater oil painting", "dreamy fog impressionist"}
+
+// BenchmarkEdit edits frames on one core by every look.
+func BenchmarkEdit(b *testing.B) {
+	in := frameOf(b, frame.Box, 1)
+	for _, prompt := range append(append(look.Names(), ""), combined...) {
+		b.Run(prompt, func(b *testing.B) {
+			e := editor(b, catalog.Edit)
+			e.SetPrompt(prompt)
+			edit(b, e, in) // readies the prompt
+			begun := used(b)
+			for b.Loop() {
+				if _, err := e.Edit(b.Context(), in); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/(used(b)-begun).Seconds(), "frames/cpu-s")
+		})
+	}
+}
+
+// BenchmarkSetPrompt readies every look, as each change of a prompt does.
+func BenchmarkSetPrompt(b *testing.B) {
+	in := frameOf(b, frame.Box, 1)
+	for _, prompt := range append(append(look.Names(), ""), combined...) {
+		b.Run(prompt, func(b *testing.B) {
+			e := editor(b, catalog.Edit)
+			edit(b, e, in)
+			begun := used(b)
+			for i := 0; b.Loop(); i++ {
+				e.SetPrompt(prompt + fmt.Sprint(" ", i)) // the same one again costs nothing
+			}
+			b.ReportMetric((used(b)-begun).Seconds()*1000/float64(b.N), "cpu-ms/op")
+		})
+	}
+}
+
+// used is the processor time of this process: what else runs on the machine does
+// not count.
+func used(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

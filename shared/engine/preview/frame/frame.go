@@ -1,0 +1,301 @@
+// Package frame edits live pictures on the CPU, one JPEG at a time: the preview
+// engine of realtime sessions.
+//
+// It draws from the same looks as package preview does for finished videos, in
+// Go and at 640x360, fast enough for live pictures on one core. What package
+// preview says of itself holds here too: it changes colours, edges and textures,
+// and does not know what a picture shows.
+package frame
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"image/jpeg"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/service/realtime"
+)
+
+// Box is the size that edited frames fit into, its sides swapped for upright
+// pictures.
+var Box = catalog.Size{Width: 640, Height: 360}
+
+const (
+	// maxPixels is how large a frame may be, in pixels.
+	maxPixels = 1920 * 1088
+	// quality is that of the JPEGs that are sent, of 100.
+	quality = 82
+)
+
+// Engine makes editors. It is safe for concurrent use.
+type Engine struct {
+	now  func() time.Time
+	seed func() uint32
+	// decoding admits one reference image at a time: they may be large.
+	decoding chan struct{}
+}
+
+var _ realtime.Engine = (*Engine)(nil)
+
+// New makes an engine. The clock moves what drifts over a picture; seed draws the
+// seed of a session.
+func New(now func() time.Time, seed func() uint32) *Engine {
+	return &Engine{now: now, seed: seed, decoding: make(chan struct{}, 1)}
+}
+
+// Open makes the editor of one session.
+func (e *Engine) Open(_ context.Context, m *catalog.Model) (realtime.Editor, error) {
+	return newEditor(e, m.Kind, e.seed()), nil
+}
+
+// editor is the state of one session.
+type editor struct {
+	engine *Engine
+	kind   catalog.Kind
+	seed   uint32
+	work   *workspace
+	began  time.Time
+
+	mu sync.Mutex
+	// asked is what was set last, made what the frames are edited by: the same
+	// once it is compiled.
+	asked request
+	made  *plan
+}
+
+// request is what a session asks for. It is compared by identity of the image.
+type request struct {
+	prompt string
+	image  *reference
+}
+
+// plan is a request that is ready for frames of one size.
+type plan struct {
+	request request
+	program *program
+	// finish is what the first frame decides, such as which colours are to be
+	// changed into the reference's; nil until then, and where there is nothing.
+	finish step
+	settle func(w *workspace) step
+}
+
+func newEditor(e *Engine, kind catalog.Kind, seed uint32) *editor {
+	return &editor{engine: e, kind: kind, seed: seed, work: newWorkspace()}
+}
+
+// SetPrompt sets the prompt. It takes a moment: the look is made ready here, so
+// that the frames go on meanwhile.
+func (e *editor) SetPrompt(prompt string) {
+	e.ask(func(r *request) { r.prompt = prompt })
+}
+
+// SetImage sets the reference image.
+//
+// Errors: fault.Invalid when it cannot be decoded; the context's.
+func (e *editor) SetImage(ctx context.Context, sent *realtime.Image) error {
+	if sent == nil {
+		e.ask(func(r *request) { r.image = nil })
+		return nil
+	}
+	select {
+	case e.engine.decoding <- struct{}{}:
+		defer func() { <-e.engine.decoding }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	image, err := newReference(sent)
+	if err != nil {
+		return err
+	}
+	e.ask(func(r *request) { r.image = image })
+	return nil
+}
+
+// ask changes the request and makes its plan for frames of the size that the
+// session has. Another ask may have come first, and is then left alone.
+func (e *editor) ask(change func(*request)) {
+	e.mu.Lock()
+	before := e.asked
+	change(&e.asked)
+	asked, made := e.asked, e.made
+	e.mu.Unlock()
+	if made == nil || asked == before {
+		return
+	}
+	next := e.plan(asked, made.program.size)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.asked == asked {
+		e.made = next
+	}
+}
+
+// current gives the plan for frames of a size. What is asked for meanwhile does
+// not hold it up once there is one of the size: ask makes the next. While there
+// is none, ask leaves it to this.
+func (e *editor) current(size catalog.Size) *plan {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.made == nil || e.made.program.size != size {
+		asked := e.asked
+		e.mu.Unlock()
+		next := e.plan(asked, size)
+		e.mu.Lock()
+		if e.asked == asked {
+			e.made = next
+		}
+	}
+	return e.made
+}
+
+// plan readies a request.
+func (e *editor) plan(asked request, size catalog.Size) *plan {
+	p := &plan{request: asked}
+	switch {
+	case e.kind == catalog.TryOn:
+		p.program = &program{size: size}
+		p.settle = p.program.dress(asked, e.seed)
+	case asked.image != nil && asked.prompt == "":
+		p.program = compile(look.Reference(e.seed), size)
+		p.settle = asked.image.transfer
+	default:
+		p.program = compile(look.Parse(asked.prompt, e.seed), size)
+		if asked.image != nil {
+			p.settle = asked.image.transfer
+		}
+	}
+	return p
+}
+
+// Edit gives the edited frame.
+//
+// Errors: fault.Invalid when the frame cannot be decoded or is too large; the
+// context's.
+func (e *editor) Edit(ctx context.Context, frame []byte) ([]byte, error) {
+	header, err := jpeg.DecodeConfig(bytes.NewReader(frame))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "The frame is no JPEG that can be decoded.")
+	}
+	if header.Width*header.Height > maxPixels {
+		return nil, fault.New(fault.Invalid, "The frame is larger than 1920x1088 pixels.")
+	}
+	picture, err := jpeg.Decode(bytes.NewReader(frame))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "The frame is no JPEG that can be decoded.")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	size := Box.Fit(catalog.Size{Width: header.Width, Height: header.Height})
+	e.work.load(picture, size)
+	now := e.engine.now()
+	if e.began.IsZero() {
+		e.began = now
+	}
+	e.current(size).run(e.work, now.Sub(e.began))
+	return e.work.encode()
+}
+
+// run edits the picture in the workspace. Only the session's one edit at a time
+// calls it.
+func (p *plan) run(w *workspace, at time.Duration) {
+	p.program.run(w, at)
+	if p.settle != nil {
+		p.finish, p.settle = p.settle(w), nil
+	}
+	if p.finish != nil {
+		p.finish(w, at)
+	}
+}
+
+// Close releases what the editor holds.
+func (e *editor) Close() { e.work, e.made = nil, nil }
+
+// load sets the picture from a decoded one, at a size.
+func (w *workspace) load(from image.Image, size catalog.Size) {
+	w.picture.sized(size)
+	planes, ok := from.(*image.YCbCr)
+	if !ok {
+		w.loadAny(from, size)
+		return
+	}
+	bounds := planes.Bounds().Size()
+	have := catalog.Size{Width: bounds.X, Height: bounds.Y}
+	direct := planes.SubsampleRatio == image.YCbCrSubsampleRatio420 || planes.SubsampleRatio == image.YCbCrSubsampleRatio444
+	if have == size && direct {
+		w.picture.join(planes)
+		return
+	}
+	w.other.sized(size)
+	full := image.YCbCr{
+		Y: w.other.planes[0], Cb: w.other.planes[1], Cr: w.other.planes[2],
+		YStride: size.Width, CStride: size.Width, SubsampleRatio: image.YCbCrSubsampleRatio444,
+		Rect: image.Rect(0, 0, size.Width, size.Height),
+	}
+	w.scaler(have, size).scale(full.Y, planes.Y, planes.YStride)
+	coarse := chromaSize(planes)
+	s := w.scaler(coarse, size)
+	s.scale(full.Cb, planes.Cb, planes.CStride)
+	s.scale(full.Cr, planes.Cr, planes.CStride)
+	w.picture.join(&full)
+}
+
+// chromaSize is the size of a picture's chroma planes.
+func chromaSize(p *image.YCbCr) catalog.Size {
+	size := p.Bounds().Size()
+	across, down := 1, 1
+	switch p.SubsampleRatio {
+	case image.YCbCrSubsampleRatio422:
+		across = 2
+	case image.YCbCrSubsampleRatio420:
+		across, down = 2, 2
+	case image.YCbCrSubsampleRatio440:
+		down = 2
+	case image.YCbCrSubsampleRatio411:
+		across = 4
+	case image.YCbCrSubsampleRatio410:
+		across, down = 4, 2
+	}
+	return catalog.Size{Width: (size.X + across - 1) / across, Height: (size.Y + down - 1) / down}
+}
+
+// loadAny sets the picture from one of any kind, such as a gray one.
+func (w *workspace) loadAny(from image.Image, size catalog.Size) {
+	bounds := from.Bounds()
+	whole := newRaster(catalog.Size{Width: bounds.Dx(), Height: bounds.Dy()})
+	at := 0
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			r, g, b, a := from.At(x, y).RGBA()
+			// Over white, as finished edits are.
+			ground := 0xffff - a
+			whole.planes[0][at], whole.planes[1][at], whole.planes[2][at] = uint8((r+ground)>>8), uint8((g+ground)>>8), uint8((b+ground)>>8)
+			at++
+		}
+	}
+	if whole.size == size {
+		w.picture.copyFrom(whole)
+		return
+	}
+	s := w.scaler(whole.size, size)
+	for i := range whole.planes {
+		s.scale(w.picture.planes[i], whole.planes[i], whole.size.Width)
+	}
+}
+
+// encode gives the picture as a JPEG.
+func (w *workspace) encode() ([]byte, error) {
+	w.colors.sized(w.picture.size)
+	w.picture.split(&w.colors.YCbCr)
+	var out bytes.Buffer
+	out.Grow(w.picture.size.Width * w.picture.size.Height / 4)
+	if err := jpeg.Encode(&out, &w.colors.YCbCr, &jpeg.Options{Quality: quality}); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

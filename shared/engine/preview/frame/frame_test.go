@@ -1,0 +1,377 @@
+package frame_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/draw"
+	"image/jpeg"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/service/realtime"
+)
+
+const seed = 7
+
+// tools finds ffmpeg once for all tests.
+var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
+	known, err := catalog.Default("gen")
+	if err != nil {
+		return nil, err
+	}
+	return ffmpeg.Find(context.Background(), known.Limits)
+})
+
+// frameOf gives a frame of the sample clip as a JPEG of the size.
+func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
+	t.Helper()
+	clip := filepath.Join("..", "..", "..", "..", "testdata", "clip.mp4")
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-ss", strconv.FormatFloat(at, 'f', 2, 64), "-i", clip,
+		"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic:out_range=pc,format=yuvj420p", size.Width, size.Height),
+		"-frames:v", "1", "-q:v", "1", "-f", "mjpeg", "-").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func decoded(t testing.TB, encoded []byte) image.Image {
+	t.Helper()
+	picture, _, err := image.Decode(bytes.NewReader(encoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return picture
+}
+
+// editor opens a session of the kind; its clock stands at the start.
+func editor(t testing.TB, kind catalog.Kind) realtime.Editor {
+	t.Helper()
+	e, err := frame.New(func() time.Time { return time.Unix(0, 0) }, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func edit(t testing.TB, e realtime.Editor, jpeg []byte) image.Image {
+	t.Helper()
+	out, err := e.Edit(t.Context(), jpeg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded(t, out)
+}
+
+// finished edits the frame with the engine of finished media.
+func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []byte) image.Image {
+	t.Helper()
+	found, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	input := func(name string, data []byte) *engine.Input {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		info, err := found.ProbeImage(t.Context(), path, "image/jpeg")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &engine.Input{Path: path, MIME: "image/jpeg", Info: info}
+	}
+	spec := engine.Spec{
+		Kind: kind, Prompt: prompt, Seed: seed, Data: input("data", jpeg), Size: frame.Box,
+		Folder: folder, Output: filepath.Join(folder, "output.png"),
+	}
+	if reference != nil {
+		spec.Reference = input("reference", reference)
+	}
+	if err := preview.New(found).Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.ReadFile(spec.Output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := png.Decode(bytes.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return picture
+}
+
+// difference is the mean absolute difference of two pictures of one size, in
+// levels of a channel, after averaging squares of a side.
+func difference(t testing.TB, a, b image.Image, side int) float64 {
+	t.Helper()
+	size := a.Bounds().Size()
+	if b.Bounds().Size() != size {
+		t.Fatalf("sizes %v and %v", size, b.Bounds().Size())
+	}
+	left, right := flat(a), flat(b)
+	sum, count := 0, 0
+	for y := 0; y+side <= size.Y; y += side {
+		for x := 0; x+side <= size.X; x += side {
+			var d [3]int
+			for j := range side {
+				at := 4 * ((y+j)*size.X + x)
+				for i := at; i < at+4*side; i += 4 {
+					for channel := range d {
+						d[channel] += int(left[i+channel]) - int(right[i+channel])
+					}
+				}
+			}
+			for _, v := range d {
+				sum += max(v, -v)
+				count++
+			}
+		}
+	}
+	return float64(sum) / float64(side*side) / float64(count)
+}
+
+// flat gives a picture's bytes: red, green, blue and alpha.
+func flat(from image.Image) []uint8 {
+	size := from.Bounds().Size()
+	to := image.NewRGBA(image.Rect(0, 0, size.X, size.Y))
+	draw.Draw(to, to.Bounds(), from, from.Bounds().Min, draw.Src)
+	return to.Pix
+}
+
+// alike fails unless the live picture is close to the finished one: pixel by
+// pixel, where the live one is a JPEG, and more so in squares of eight pixels,
+// where grain and the encoding even out.
+func alike(t testing.TB, what string, live, done image.Image) {
+	t.Helper()
+	fine, coarse := difference(t, live, done, 1), difference(t, live, done, 8)
+	t.Logf("%s: differs by %.2f of 255, in squares by %.2f", what, fine, coarse)
+	if fine > 12 || coarse > 4 {
+		t.Errorf("%s: differs by %.2f of 255 (12 are allowed), in squares by %.2f (4)", what, fine, coarse)
+	}
+}
+
+func TestEveryLookIsLikeTheFinishedOne(t *testing.T) {
+	in := frameOf(t, frame.Box, 1)
+	for i, prompt := range append(look.Names(), "", "a quiet library of glass", "warmer, vivid anime at sunset") {
+		if i%compareEach != 0 {
+			continue
+		}
+		e := editor(t, catalog.Edit)
+		e.SetPrompt(prompt)
+		live := edit(t, e, in)
+		alike(t, fmt.Sprintf("%q", prompt), live, finished(t, catalog.Image, prompt, in, nil))
+		if changed := difference(t, live, decoded(t, in), 1); changed < 3 {
+			t.Errorf("%q changes the picture by %.2f only", prompt, changed)
+		}
+	}
+}
+
+func TestTheReferenceGivesItsColours(t *testing.T) {
+	in := frameOf(t, frame.Box, 1)
+	reference, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "reference.jpg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, prompt := range []string{"", "watercolor"} {
+		e := editor(t, catalog.Edit)
+		e.SetPrompt(prompt)
+		before := edit(t, e, in)
+		if err := e.SetImage(t.Context(), &realtime.Image{MIME: "image/jpeg", Data: reference}); err != nil {
+			t.Fatal(err)
+		}
+		live := edit(t, e, in)
+		alike(t, fmt.Sprintf("a reference and %q", prompt), live, finished(t, catalog.Image, prompt, in, reference))
+		if err := e.SetImage(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if d := difference(t, edit(t, e, in), before, 1); d != 0 {
+			t.Errorf("%q: without the reference the picture differs by %.2f from the one before it", prompt, d)
+		}
+	}
+}
+
+// Try-on changes what is in the middle of the picture, and leaves the rest.
+func TestTryOnDressesTheSubject(t *testing.T) {
+	garment, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "garment.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := frameOf(t, frame.Box, 1)
+	plain := decoded(t, in)
+	part := func(picture image.Image, r image.Rectangle) image.Image { return picture.(*image.YCbCr).SubImage(r) }
+	e := editor(t, catalog.TryOn)
+	if err := e.SetImage(t.Context(), &realtime.Image{MIME: "image/png", Data: garment}); err != nil {
+		t.Fatal(err)
+	}
+	worn := edit(t, e, in)
+	middle, corner := image.Rect(272, 200, 368, 320), image.Rect(0, 0, 96, 120)
+	if d := difference(t, part(worn, middle), part(plain, middle), 8); d < 15 {
+		t.Errorf("the middle changes by %.2f only", d)
+	}
+	if d := difference(t, part(worn, corner), part(plain, corner), 8); d > 1.5 {
+		t.Errorf("a corner changes by %.2f", d)
+	}
+}
+
+func TestWhatIsSetHoldsFromTheNextFrameOn(t *testing.T) {
+	in := frameOf(t, frame.Box, 1)
+	e := editor(t, catalog.Edit)
+	first := edit(t, e, in)
+	e.SetPrompt("thermal camera")
+	hot := edit(t, e, in)
+	if d := difference(t, first, hot, 1); d < 20 {
+		t.Errorf("after the prompt the frame differs by %.2f only", d)
+	}
+	if d := difference(t, hot, edit(t, e, in), 1); d != 0 {
+		t.Errorf("the same frame is edited otherwise, by %.2f", d)
+	}
+	e.SetPrompt("")
+	if d := difference(t, first, edit(t, e, in), 1); d != 0 {
+		t.Errorf("without the prompt the frame differs by %.2f from the one before it", d)
+	}
+}
+
+// A session's first prompt often comes while its first frame is edited.
+func TestWhatIsSetDuringTheFirstFrameHoldsToo(t *testing.T) {
+	in := frameOf(t, frame.Box, 1)
+	fresh := editor(t, catalog.Edit)
+	fresh.SetPrompt("film noir")
+	want := edit(t, fresh, in)
+	for range 10 {
+		// The clock is read when the first frame's look is about to be made,
+		// which takes far longer than to set a prompt.
+		making := make(chan struct{})
+		begun := sync.OnceFunc(func() { close(making) })
+		clock := func() time.Time {
+			begun()
+			return time.Unix(0, 0)
+		}
+		e, err := frame.New(clock, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.SetPrompt("watercolor")
+		var setting sync.WaitGroup
+		setting.Go(func() {
+			<-making
+			e.SetPrompt("film noir")
+		})
+		edit(t, e, in)
+		setting.Wait()
+		if d := difference(t, want, edit(t, e, in), 1); d != 0 {
+			t.Fatalf("the prompt is lost: the second frame differs by %.2f", d)
+		}
+		e.Close()
+	}
+}
+
+func TestSnowFalls(t *testing.T) {
+	now := time.Unix(0, 0)
+	e, err := frame.New(func() time.Time { return now }, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.SetPrompt("snow")
+	in := frameOf(t, frame.Box, 1)
+	first := edit(t, e, in)
+	now = now.Add(time.Second / 2)
+	if d := difference(t, first, edit(t, e, in), 1); d < 1 {
+		t.Errorf("half a second later the frame differs by %.2f only", d)
+	}
+	now = now.Add(1000 * time.Hour)
+	edit(t, e, in)
+}
+
+func TestFramesOfAllSizes(t *testing.T) {
+	e := editor(t, catalog.Edit)
+	e.SetPrompt("oil painting in the rain")
+	for _, c := range []struct{ in, want catalog.Size }{
+		{catalog.Size{Width: 640, Height: 360}, catalog.Size{Width: 640, Height: 360}},
+		{catalog.Size{Width: 1920, Height: 1080}, catalog.Size{Width: 640, Height: 360}},
+		{catalog.Size{Width: 320, Height: 240}, catalog.Size{Width: 480, Height: 360}},
+		{catalog.Size{Width: 360, Height: 640}, catalog.Size{Width: 360, Height: 640}},
+		{catalog.Size{Width: 101, Height: 99}, catalog.Size{Width: 368, Height: 360}},
+		{catalog.Size{Width: 2, Height: 2}, catalog.Size{Width: 360, Height: 360}},
+		{catalog.Size{Width: 1800, Height: 2}, catalog.Size{Width: 640, Height: 2}},
+	} {
+		var in bytes.Buffer
+		if err := jpeg.Encode(&in, image.NewGray(image.Rect(0, 0, c.in.Width, c.in.Height)), nil); err != nil {
+			t.Fatal(err)
+		}
+		if size := edit(t, e, in.Bytes()).Bounds().Size(); size != image.Pt(c.want.Width, c.want.Height) {
+			t.Errorf("a frame of %v becomes one of %v, want %v", c.in, size, c.want)
+		}
+	}
+}
+
+func TestBadFramesAndImagesAreRefused(t *testing.T) {
+	e := editor(t, catalog.Edit)
+	in := frameOf(t, frame.Box, 1)
+	var giant bytes.Buffer
+	if err := jpeg.Encode(&giant, image.NewGray(image.Rect(0, 0, 4000, 3000)), nil); err != nil {
+		t.Fatal(err)
+	}
+	for what, bad := range map[string][]byte{
+		"nothing": nil, "text": []byte("hello"), "half a frame": in[:len(in)/2], "a large one": giant.Bytes(),
+	} {
+		if _, err := e.Edit(t.Context(), bad); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if what == "a large one" {
+			continue
+		}
+		if err := e.SetImage(t.Context(), &realtime.Image{MIME: "image/jpeg", Data: bad}); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s as a reference: %v", what, err)
+		}
+	}
+	edit(t, e, in)
+}
+
+// A prompt is readied while frames are edited.
+func TestPromptsComeWhileFramesDo(t *testing.T) {
+	in := frameOf(t, catalog.Size{Width: 160, Height: 90}, 1)
+	e := editor(t, catalog.Edit)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for i, name := range look.Names()[:8] {
+			e.SetPrompt(name)
+			if i%3 == 0 {
+				if err := e.SetImage(t.Context(), &realtime.Image{MIME: "image/jpeg", Data: in}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for range 10 {
+		edit(t, e, in)
+	}
+	asking.Wait()
+	fresh := editor(t, catalog.Edit)
+	fresh.SetPrompt(look.Names()[7])
+	if err := fresh.SetImage(t.Context(), &realtime.Image{MIME: "image/jpeg", Data: in}); err != nil {
+		t.Fatal(err)
+	}
+	if d := difference(t, edit(t, fresh, in), edit(t, e, in), 1); d != 0 {
+		t.Errorf("what was set last is not what frames are edited by: they differ by %.2f", d)
+	}
+}

@@ -1,0 +1,194 @@
+package frame
+
+import (
+	"image"
+	"math"
+	"time"
+
+	"cutroom/shared/engine/preview/look"
+)
+
+// The operations that lay light and textures over the picture, and that move it.
+
+func (p *program) bloom(op look.Bloom) step {
+	factor := blurFactor(p.length(op.Radius))
+	sigma := p.length(op.Radius) / float64(factor)
+	var bright [256]uint8
+	for v := range bright {
+		bright[v] = uint8(min(255, max(float64(v)-255*op.Threshold, 0)*op.Amount/(1-op.Threshold)+0.5))
+	}
+	return func(w *workspace, _ time.Duration) {
+		small := w.shrunk(p.part(factor))
+		for _, plane := range small.planes {
+			for i, v := range plane {
+				plane[i] = bright[v]
+			}
+			w.blur.gaussian(plane, small.size.Width, small.size.Height, sigma)
+		}
+		w.other.sized(p.size)
+		w.enlarge(w.other)
+		for i, plane := range w.picture.planes {
+			light := w.other.planes[i][:len(plane)]
+			for at, v := range plane {
+				plane[at] = 255 - multiplied(255-v, 255-light[at])
+			}
+		}
+	}
+}
+
+// fringe shifts red to the left and blue to the right; the border smears.
+func fringe(w *workspace, shift int) {
+	width := w.picture.size.Width
+	shift = min(shift, width-1)
+	for y := range w.picture.size.Height {
+		red := w.picture.planes[0][y*width:][:width]
+		copy(red, red[shift:])
+		for x := width - shift; x < width; x++ {
+			red[x] = red[width-1]
+		}
+		blue := w.picture.planes[2][y*width:][:width]
+		copy(blue[shift:], blue)
+		for x := range shift {
+			blue[x] = blue[0]
+		}
+	}
+}
+
+// sheet is a drawn texture in planes; a gray one has one plane for all.
+type sheet struct {
+	width, height int
+	planes        [3][]uint8
+}
+
+func newSheet(drawn image.Image) sheet {
+	size := drawn.Bounds().Size()
+	s := sheet{width: size.X, height: size.Y}
+	switch drawn := drawn.(type) {
+	case *image.Gray:
+		s.planes = [3][]uint8{drawn.Pix, drawn.Pix, drawn.Pix}
+	case *image.RGBA:
+		for channel := range s.planes {
+			s.planes[channel] = make([]uint8, size.X*size.Y)
+			for i := range s.planes[channel] {
+				s.planes[channel][i] = drawn.Pix[4*i+channel]
+			}
+		}
+	}
+	return s
+}
+
+// place says where in a moving sheet the picture's corner is.
+func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int) {
+	seconds := at.Seconds()
+	if motion.Hold > 0 {
+		n := math.Floor(seconds / motion.Hold)
+		margin := math.Floor(look.JumpMargin * p.length(1))
+		across, down := math.Mod(n*look.JumpAcross, 1)*margin, math.Mod(n*look.JumpDown, 1)*margin
+		return min(int(across), s.width-p.size.Width), min(int(down), s.height-p.size.Height)
+	}
+	around := func(speed float64, side int) int {
+		moved := math.Mod(-speed*p.length(1)*seconds, float64(side))
+		if moved < 0 {
+			moved += float64(side)
+		}
+		return min(int(moved), side-1)
+	}
+	return around(motion.Right, s.width), around(motion.Down, s.height)
+}
+
+// rows calls do with each stretch of the picture and of the moved sheet that lie
+// side by side: one a row, or two where the sheet comes round.
+func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
+	for row := range p.size.Height {
+		line := (row + y) % s.height * s.width
+		for column := 0; column < p.size.Width; {
+			from := (column + x) % s.width
+			length := min(p.size.Width-column, s.width-from)
+			do(row*p.size.Width+column, line+from, length)
+			column += length
+		}
+	}
+}
+
+func (p *program) layer(op look.Layer, seed uint32) step {
+	s := newSheet(op.Draw(p.size.Width, p.size.Height, seed))
+	blend := map[look.Mode]func(to, from []uint8){look.Multiply: multiply, look.Screen: screen, look.Add: add}[op.Mode]
+	return func(w *workspace, at time.Duration) {
+		x, y := p.place(op.Motion, s, at)
+		for channel, plane := range w.picture.planes {
+			from := s.planes[channel]
+			p.rows(s, x, y, func(at, start, length int) { blend(plane[at:][:length], from[start:][:length]) })
+		}
+	}
+}
+
+func multiply(to, from []uint8) {
+	from = from[:len(to)]
+	for i, v := range to {
+		to[i] = multiplied(v, from[i])
+	}
+}
+
+func screen(to, from []uint8) {
+	from = from[:len(to)]
+	for i, v := range to {
+		to[i] = 255 - multiplied(255-v, 255-from[i])
+	}
+}
+
+func add(to, from []uint8) {
+	from = from[:len(to)]
+	for i, v := range to {
+		to[i] = clip8(int32(v) + int32(from[i]) - 128)
+	}
+}
+
+// warp moves points by maps whose levels are pixels; see look.WarpZero. At the
+// borders the last pixels repeat.
+func (p *program) warp(op look.Warp, seed uint32) step {
+	across, down := op.Draw(p.size.Width, p.size.Height, seed)
+	var s sheet
+	if across != nil {
+		s = newSheet(across)
+	}
+	if down != nil {
+		vertical := newSheet(down)
+		s.width, s.height, s.planes[1] = vertical.width, vertical.height, vertical.planes[0]
+	}
+	if across == nil {
+		if down == nil {
+			return func(*workspace, time.Duration) {}
+		}
+		s.planes[0] = still(len(s.planes[1]))
+	}
+	if down == nil {
+		s.planes[1] = still(len(s.planes[0]))
+	}
+	return func(w *workspace, at time.Duration) {
+		w.other.sized(p.size)
+		width, height := p.size.Width, p.size.Height
+		x0, y0 := p.place(op.Motion, s, at)
+		p.rows(s, x0, y0, func(at, start, length int) {
+			row, column := at/width, at%width
+			horizontal, vertical := s.planes[0][start:][:length], s.planes[1][start:][:length]
+			for i := range length {
+				x := min(max(column+i+int(horizontal[i])-look.WarpZero, 0), width-1)
+				y := min(max(row+int(vertical[i])-look.WarpZero, 0), height-1)
+				from := y*width + x
+				for channel := range w.other.planes {
+					w.other.planes[channel][at+i] = w.picture.planes[channel][from]
+				}
+			}
+		})
+		w.picture, w.other = w.other, w.picture
+	}
+}
+
+// still is a map of a warp that moves nothing.
+func still(length int) []uint8 {
+	level := make([]uint8, length)
+	for i := range level {
+		level[i] = look.WarpZero
+	}
+	return level
+}

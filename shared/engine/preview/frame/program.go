@@ -1,0 +1,114 @@
+package frame
+
+import (
+	"fmt"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/look"
+)
+
+// program is a look that is ready for frames of one size: its tables made and
+// its textures drawn. It is not changed any more and may serve many.
+type program struct {
+	size  catalog.Size
+	steps []step
+}
+
+// step is one operation on the picture in the workspace. At is the time since
+// the session's first frame.
+type step func(w *workspace, at time.Duration)
+
+// workspace is the memory of an editor: the picture, and what operations need
+// beside it. Nothing is made for a frame that the one before had.
+type workspace struct {
+	picture raster
+	// other is a second picture of the size.
+	other raster
+	// small is a picture of a part of the size, smaller a second one.
+	small, smaller raster
+	colors         chroma
+	blur           blurrer
+	bilateral      bilateral
+	scalers        map[[4]int]*resampler
+	plane          []uint8
+}
+
+func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }
+
+// maxScalers bounds the pairs of sizes that are kept: a session has a few, and
+// one that changes its size with each frame must not grow.
+const maxScalers = 16
+
+func (w *workspace) scaler(from, to catalog.Size) *resampler {
+	key := [4]int{from.Width, from.Height, to.Width, to.Height}
+	s := w.scalers[key]
+	if s == nil {
+		if len(w.scalers) >= maxScalers {
+			clear(w.scalers)
+		}
+		s = newResampler(from.Width, from.Height, to.Width, to.Height)
+		w.scalers[key] = s
+	}
+	return s
+}
+
+// compile readies a look for a size.
+func compile(l look.Look, size catalog.Size) *program {
+	p := &program{size: size}
+	for _, op := range l.Ops {
+		p.steps = append(p.steps, p.step(op, l.Seed))
+	}
+	return p
+}
+
+// step renders one operation. The renderings follow those of package preview,
+// so that the live picture is like the finished video; they are cheaper where
+// that is hard to see.
+func (p *program) step(op look.Op, seed uint32) step {
+	switch op := op.(type) {
+	case look.Smooth:
+		return p.smooth(op)
+	case look.Flatten:
+		return p.flatten(op)
+	case look.Pixelate:
+		block := p.pixels(op.Block)
+		return func(w *workspace, _ time.Duration) { pixelate(w.picture, block) }
+	case look.Clarity:
+		return p.clarity(op)
+	case look.Grade:
+		t := newTable(op.LUT)
+		return func(w *workspace, _ time.Duration) { t.apply(w.picture) }
+	case look.Lines:
+		return p.lines(op)
+	case look.Bloom:
+		return p.bloom(op)
+	case look.Fringe:
+		shift := p.pixels(op.Shift)
+		return func(w *workspace, _ time.Duration) { fringe(w, shift) }
+	case look.Warp:
+		return p.warp(op, seed)
+	case look.Layer:
+		return p.layer(op, seed)
+	}
+	panic(fmt.Sprintf("frame: no rendering of %T", op))
+}
+
+// run edits the picture in the workspace.
+func (p *program) run(w *workspace, at time.Duration) {
+	for _, s := range p.steps {
+		s(w, at)
+	}
+}
+
+// length turns units into pixels, pixels into whole ones.
+func (p *program) length(units float64) float64 {
+	return units * float64(min(p.size.Width, p.size.Height))
+}
+
+func (p *program) pixels(units float64) int { return look.Pixels(units, p.size.Width, p.size.Height) }
+
+// part is the size divided by a factor.
+func (p *program) part(factor int) catalog.Size {
+	return catalog.Size{Width: max(1, p.size.Width/factor), Height: max(1, p.size.Height/factor)}
+}

@@ -1,0 +1,258 @@
+// Package garment guesses where a person's clothes are in a picture, and draws
+// what they are to wear: the preview of try-on. Where the clothes are is a guess:
+// about the middle of the picture, in colours that are found there and not at the
+// borders.
+package garment
+
+import (
+	"image"
+	"image/color"
+	"math"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/look/noise"
+)
+
+// Clothes is what was found of the subject's clothes.
+type Clothes struct {
+	// Table maps each colour to how likely it is the clothes', as a gray.
+	Table *look.LUT
+	// luma is the mean of what was found, 0 to 1.
+	luma float64
+}
+
+// bins is the number of steps along each side of a histogram of colours.
+const bins = 16
+
+// histogram counts colours, with weights.
+type histogram struct {
+	weights [bins][bins][bins]float64
+	total   float64
+}
+
+func (h *histogram) add(pixel []byte, weight float64) {
+	h.weights[pixel[0]>>4][pixel[1]>>4][pixel[2]>>4] += weight
+	h.total += weight
+}
+
+// density gives how often a colour occurs, against evenly spread colours,
+// smoothed over its neighbours.
+func (h *histogram) density(r, g, b float64) float64 {
+	at := [3]float64{r*bins - 0.5, g*bins - 0.5, b*bins - 0.5}
+	var low [3]int
+	for i, v := range at {
+		low[i] = int(math.Floor(v)) - 1
+	}
+	sum := 0.0
+	for i := range 4 {
+		for j := range 4 {
+			for k := range 4 {
+				p := [3]int{low[0] + i, low[1] + j, low[2] + k}
+				weight := 1.0
+				for axis, v := range p {
+					if v < 0 || v >= bins {
+						weight = 0
+						break
+					}
+					weight *= max(0, 1-math.Abs(at[axis]-float64(v))/2)
+				}
+				if weight > 0 {
+					sum += weight * h.weights[p[0]][p[1]][p[2]]
+				}
+			}
+		}
+	}
+	return sum / (h.total + 1e-9)
+}
+
+// Find learns the clothes' colours from small frames: colours that are
+// frequent in the middle of the picture and rare outside of where a body is.
+func Find(pixels []byte, size catalog.Size) Clothes {
+	var inside, outside histogram
+	frame := size.Width * size.Height
+	for i := range len(pixels) / 3 {
+		x := (float64(i%size.Width) + 0.5) / float64(size.Width)
+		y := (float64(i%frame/size.Width) + 0.5) / float64(size.Height)
+		pixel := pixels[3*i:][:3]
+		if core := 1 - math.Hypot((x-0.5)/0.11, (y-0.62)/0.2); core > 0 {
+			inside.add(pixel, core)
+		}
+		if area := Body(x, y); area < 0.5 {
+			outside.add(pixel, 1-area)
+		}
+	}
+	likely := func(r, g, b float64) float64 {
+		in, out := inside.density(r, g, b), outside.density(r, g, b)
+		// What was seen nowhere is as likely as not.
+		const unseen = 0.004
+		p := (in + unseen) / (in + out + 2*unseen)
+		t := max(0, min(1, (p-0.55)/0.2))
+		return t * t * (3 - 2*t)
+	}
+	found := Clothes{Table: look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
+		v := likely(r, g, b)
+		return v, v, v
+	})}
+	covered, luma := 0.0, 0.0
+	for i := range len(pixels) / 3 {
+		x := (float64(i%size.Width) + 0.5) / float64(size.Width)
+		y := (float64(i%frame/size.Width) + 0.5) / float64(size.Height)
+		r, g, b := float64(pixels[3*i])/255, float64(pixels[3*i+1])/255, float64(pixels[3*i+2])/255
+		v := likely(r, g, b) * Body(x, y)
+		covered += v
+		luma += v * (0.2126*r + 0.7152*g + 0.0722*b)
+	}
+	found.luma = luma / (covered + 1e-9)
+	// Clothes that look like everything else cannot be told by colour: then
+	// the place alone decides.
+	if covered < 0.05*float64(len(pixels)/3) {
+		found.Table = look.LUTOf(func(_, _, _ float64) (float64, float64, float64) { return 0.85, 0.85, 0.85 })
+		found.luma = 0.5
+	}
+	return found
+}
+
+// Shade makes the table of the clothes' light and dark, gray around one half.
+func (c Clothes) Shade() *look.LUT {
+	return look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
+		v := 0.5 + 0.85*(0.2126*r+0.7152*g+0.0722*b-c.luma)
+		return v, v, v
+	})
+}
+
+// worded is the share of the prompt's own cloth in one that a reference image
+// and a prompt make together: the garment stays what it is, and the words show.
+const worded = 0.4
+
+// Reference is a small copy of the image that a request refers to.
+type Reference struct {
+	Size catalog.Size
+	// Pixels are four bytes each, the last one alpha, which is not multiplied
+	// into the others.
+	Pixels []byte
+}
+
+// Cloth draws what the subject is to wear, of a size: the garment of the
+// reference image, a cloth from the prompt's words where there is none, or the
+// one dyed by the other.
+func Cloth(reference *Reference, prompt string, seed uint32, size catalog.Size) image.Image {
+	if reference == nil {
+		return look.Cloth(prompt, seed, size.Width, size.Height)
+	}
+	garment := tile(reference.Pixels, reference.Size, bounds(reference.Pixels, reference.Size), size, seed)
+	if prompt != "" {
+		dye(garment, look.Cloth(prompt, seed, size.Width, size.Height))
+	}
+	return garment
+}
+
+// Body says how likely clothes are at a place, both 0 to 1: a column in the
+// middle that leaves out the height of a head.
+func Body(x, y float64) float64 {
+	across := math.Abs(x-0.5) / 0.27
+	down := math.Abs(y-0.66) / 0.42
+	d := math.Pow(across, 2.4) + math.Pow(down, 3)
+	return max(0, min(1, (1.12-d)/0.4))
+}
+
+// dye mixes a share of the cloth into a garment of the same size.
+func dye(garment, cloth *image.RGBA) {
+	for i, from := range cloth.Pix {
+		garment.Pix[i] = uint8(float64(garment.Pix[i])*(1-worded) + float64(from)*worded + 0.5)
+	}
+}
+
+// bounds finds the garment on its background, which is what the picture's
+// border shows, and gives a rectangle well inside it.
+func bounds(pixels []byte, size catalog.Size) image.Rectangle {
+	at := func(x, y int) []byte { return pixels[4*(y*size.Width+x):][:4] }
+	var mean [3]float64
+	count := 0.0
+	border := func(visit func(p []byte)) {
+		for x := range size.Width {
+			visit(at(x, 0))
+			visit(at(x, size.Height-1))
+		}
+		for y := range size.Height {
+			visit(at(0, y))
+			visit(at(size.Width-1, y))
+		}
+	}
+	border(func(p []byte) {
+		for i := range mean {
+			mean[i] += float64(p[i])
+		}
+		count++
+	})
+	for i := range mean {
+		mean[i] /= count
+	}
+	ground := func(p []byte) bool {
+		d := math.Abs(float64(p[0])-mean[0]) + math.Abs(float64(p[1])-mean[1]) + math.Abs(float64(p[2])-mean[2])
+		return p[3] < 128 || d < 48
+	}
+	even := 0.0
+	border(func(p []byte) {
+		if ground(p) {
+			even++
+		}
+	})
+	whole := image.Rect(0, 0, size.Width, size.Height)
+	garment := image.Rectangle{}
+	if even >= 0.7*count {
+		for y := range size.Height {
+			for x := range size.Width {
+				if !ground(at(x, y)) {
+					garment = garment.Union(image.Rect(x, y, x+1, y+1))
+				}
+			}
+		}
+	}
+	if garment.Dx() < size.Width/8 || garment.Dy() < size.Height/8 {
+		garment = whole
+	}
+	// The middle, below a collar and above a hem.
+	return image.Rect(garment.Min.X+garment.Dx()*3/10, garment.Min.Y+garment.Dy()*3/10,
+		garment.Max.X-garment.Dx()*3/10, garment.Max.Y-garment.Dy()*2/10)
+}
+
+// tile covers a picture with a part of another, mirrored at its borders so that
+// no seam shows.
+func tile(pixels []byte, from catalog.Size, part image.Rectangle, size catalog.Size, seed uint32) *image.RGBA {
+	picture := image.NewRGBA(image.Rect(0, 0, size.Width, size.Height))
+	placed := noise.NewSource(uint64(seed), 72)
+	dx, dy := placed.Float()*2, placed.Float()*2
+	width := 0.30 * float64(min(size.Width, size.Height))
+	height := width * float64(part.Dy()) / float64(part.Dx())
+	mirror := func(v float64) float64 {
+		v = math.Mod(v, 2)
+		return min(v, 2-v)
+	}
+	for y := range size.Height {
+		v := float64(part.Min.Y) + mirror(float64(y)/height+dy)*float64(part.Dy()-1)
+		for x := range size.Width {
+			u := float64(part.Min.X) + mirror(float64(x)/width+dx)*float64(part.Dx()-1)
+			picture.SetRGBA(x, y, between(pixels, from, u, v))
+		}
+	}
+	return picture
+}
+
+// between gives the colour between four pixels, over white where they are
+// transparent.
+func between(pixels []byte, size catalog.Size, x, y float64) color.RGBA {
+	x0, y0 := int(x), int(y)
+	var sum [3]float64
+	for j := range 2 {
+		for i := range 2 {
+			weight := (1 - math.Abs(x-float64(x0+i))) * (1 - math.Abs(y-float64(y0+j)))
+			p := pixels[4*(min(y0+j, size.Height-1)*size.Width+min(x0+i, size.Width-1)):][:4]
+			alpha := float64(p[3]) / 255
+			for channel := range sum {
+				sum[channel] += weight * (float64(p[channel])*alpha + 255*(1-alpha))
+			}
+		}
+	}
+	return color.RGBA{uint8(sum[0] + 0.5), uint8(sum[1] + 0.5), uint8(sum[2] + 0.5), 255}
+}

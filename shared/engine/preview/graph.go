@@ -1,0 +1,109 @@
+package preview
+
+import (
+	"bufio"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview/look"
+)
+
+// graph is a filter graph under construction, with the files that it reads.
+// Between its filters pictures are planar RGB of the result's size.
+type graph struct {
+	folder string
+	// prefix begins the names of this graph's files in the folder.
+	prefix string
+	size   catalog.Size
+	// fps is the frame rate; 0 for a single picture.
+	fps int
+	// frames, when not nil, are the first input, before the files.
+	frames *ffmpeg.Frames
+	inputs []ffmpeg.Source
+	chains []string
+	labels int
+}
+
+// label names a new link.
+func (g *graph) label() string {
+	g.labels++
+	return fmt.Sprintf("[v%d]", g.labels)
+}
+
+// filter sends links through filters and gives the name of what comes out.
+func (g *graph) filter(filters string, links ...string) string {
+	out := g.label()
+	g.chains = append(g.chains, strings.Join(links, "")+filters+out)
+	return out
+}
+
+// split gives a link a second end.
+func (g *graph) split(link string) (string, string) {
+	a, b := g.label(), g.label()
+	g.chains = append(g.chains, link+"split"+a+b)
+	return a, b
+}
+
+// String gives the graph in ffmpeg's syntax.
+func (g *graph) String() string { return strings.Join(g.chains, ";") }
+
+// input adds a file and gives the link of its picture.
+func (g *graph) input(source ffmpeg.Source) string {
+	number := len(g.inputs)
+	if g.frames != nil {
+		number++
+	}
+	g.inputs = append(g.inputs, source)
+	return fmt.Sprintf("[%d:v:0]", number)
+}
+
+// picture adds a drawn picture as an input and gives its link.
+func (g *graph) picture(picture image.Image) (string, error) {
+	name := fmt.Sprintf("%spicture%d.png", g.prefix, len(g.inputs))
+	path := filepath.Join(g.folder, name)
+	file, err := os.Create(path)
+	if err != nil {
+		return "", fmt.Errorf("preview: %w", err)
+	}
+	defer file.Close()
+	out := bufio.NewWriterSize(file, 1<<16)
+	// It is read once and then gone: speed counts, size does not.
+	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
+	if err := encoder.Encode(out, picture); err != nil {
+		return "", fmt.Errorf("preview: %w", err)
+	}
+	if err := out.Flush(); err != nil {
+		return "", fmt.Errorf("preview: %w", err)
+	}
+	source := ffmpeg.Source{Path: path, MIME: "image/png"}
+	if g.fps > 0 {
+		source.Options = []string{"-framerate", fmt.Sprint(g.fps)}
+	}
+	return g.input(source), nil
+}
+
+// table writes a colour table and gives the filter that applies it.
+func (g *graph) table(lut *look.LUT) (string, error) {
+	g.labels++
+	name := fmt.Sprintf("%stable%d.cube", g.prefix, g.labels)
+	file, err := os.Create(filepath.Join(g.folder, name))
+	if err != nil {
+		return "", fmt.Errorf("preview: %w", err)
+	}
+	defer file.Close()
+	if err := lut.WriteCube(file); err != nil {
+		return "", fmt.Errorf("preview: %w", err)
+	}
+	if lut.Nearest {
+		return fmt.Sprintf("lut3d=file=%s:interp=nearest", name), nil
+	}
+	// With 16 bits the filter is several times as fast as with 8, which more
+	// than pays for the conversions.
+	return fmt.Sprintf("format=gbrp16,lut3d=file=%s:interp=tetrahedral,format=gbrp", name), nil
+}

@@ -1,0 +1,190 @@
+package preview_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview"
+)
+
+// sample is the clip that comes with the program; its edits are what most tests
+// look at, small and short.
+var sample = filepath.Join("..", "..", "..", "testdata", "clip.mp4")
+
+// tools finds ffmpeg once for all tests.
+var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
+	known, err := catalog.Default("gen")
+	if err != nil {
+		return nil, err
+	}
+	return ffmpeg.Find(context.Background(), known.Limits)
+})
+
+// inputs and originals keep what has been found out of files, which do not change:
+// most tests edit the sample.
+var (
+	inputs    sync.Map // the path to *engine.Input
+	originals sync.Map // the arguments of ffmpeg to []picture
+)
+
+// input probes a file as the worker does before it calls the engine.
+func input(t testing.TB, path string, image bool) *engine.Input {
+	t.Helper()
+	if kept, ok := inputs.Load(path); ok {
+		return kept.(*engine.Input)
+	}
+	found, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(absolute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	head := make([]byte, media.SniffLen)
+	n, _ := file.Read(head)
+	kind, ok := media.Sniff(head[:n])
+	if !ok {
+		t.Fatalf("%s is no media", path)
+	}
+	probe := found.ProbeVideo
+	if image {
+		probe = found.ProbeImage
+	}
+	info, err := probe(t.Context(), absolute, kind.MIME)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &engine.Input{Path: absolute, MIME: kind.MIME, Info: info}
+	inputs.Store(path, made)
+	return made
+}
+
+// small is the spec of an edit of the sample: two frames of 320x180.
+func small(t testing.TB, prompt string) engine.Spec {
+	return engine.Spec{
+		Kind: catalog.Edit, Prompt: prompt, Seed: 7, Data: input(t, sample, false),
+		Size: catalog.Size{Width: 320, Height: 180}, FPS: 10, Duration: 200 * time.Millisecond,
+	}
+}
+
+// run edits and gives the path of the result.
+func run(t testing.TB, spec engine.Spec) string {
+	t.Helper()
+	path, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+	if err != nil {
+		t.Fatalf("%s %q: %v", spec.Kind, spec.Prompt, err)
+	}
+	return path
+}
+
+func attempt(t testing.TB, ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (string, error) {
+	t.Helper()
+	found, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Folder = t.TempDir()
+	name := "output.mp4"
+	if spec.Kind == catalog.Image {
+		name, spec.FPS, spec.Duration = "output.png", 0, 0
+	}
+	spec.Output = filepath.Join(spec.Folder, name)
+	return spec.Output, preview.New(found).Run(ctx, spec, progress)
+}
+
+// frames decodes a file at a size: one picture after the other.
+func frames(t testing.TB, path string, size catalog.Size) []picture {
+	t.Helper()
+	return decode(t, size, "-i", path, "-vf", "scale="+strings.Replace(size.String(), "x", ":", 1)+":flags=bicubic")
+}
+
+// untouched decodes as many frames of a spec's input as its result has, at the
+// result's size and rate.
+func untouched(t testing.TB, spec engine.Spec) []picture {
+	t.Helper()
+	filters := "scale=" + strings.Replace(spec.Size.String(), "x", ":", 1) + ":flags=bicubic"
+	if spec.FPS > 0 {
+		filters = "fps=" + itoa(spec.FPS) + "," + filters
+	}
+	count := max(1, int(spec.Duration.Seconds()*float64(spec.FPS)+0.5))
+	args := []string{"-i", spec.Data.Path, "-vf", filters, "-frames:v", itoa(count)}
+	key := strings.Join(args, " ")
+	if kept, ok := originals.Load(key); ok {
+		return kept.([]picture)
+	}
+	pictures := decode(t, spec.Size, args...)
+	originals.Store(key, pictures)
+	return pictures
+}
+
+func decode(t testing.TB, size catalog.Size, args ...string) []picture {
+	t.Helper()
+	args = append([]string{"-v", "error"}, args...)
+	cmd := exec.CommandContext(t.Context(), "ffmpeg", append(args, "-f", "rawvideo", "-pix_fmt", "rgb24", "-")...)
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("decode: %v\n%s", err, log.Bytes())
+	}
+	var pictures []picture
+	length := 3 * size.Width * size.Height
+	for rest := out.Bytes(); len(rest) >= length; rest = rest[length:] {
+		pictures = append(pictures, picture{size.Width, size.Height, rest[:length]})
+	}
+	if len(pictures) == 0 {
+		t.Fatal("decode: no pictures")
+	}
+	return pictures
+}
+
+// facts is what ffprobe says of a file.
+type facts struct {
+	Streams []struct {
+		CodecType         string `json:"codec_type"`
+		CodecName         string `json:"codec_name"`
+		Profile           string
+		PixFmt            string `json:"pix_fmt"`
+		Width, Height     int
+		SampleAspectRatio string `json:"sample_aspect_ratio"`
+		RFrameRate        string `json:"r_frame_rate"`
+		NbFrames          string `json:"nb_frames"`
+		Duration          string
+		ColorRange        string `json:"color_range"`
+		ColorSpace        string `json:"color_space"`
+		ColorTransfer     string `json:"color_transfer"`
+		ColorPrimaries    string `json:"color_primaries"`
+		Channels          int
+	}
+	Format struct{ Duration string }
+}
+
+func inspect(t testing.TB, path string) facts {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-show_streams", "-show_format", "-of", "json", path).Output()
+	if err != nil {
+		t.Fatalf("ffprobe: %v", err)
+	}
+	var f facts
+	if err := json.Unmarshal(out, &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}

@@ -1,0 +1,43 @@
+package preview
+
+import (
+	"context"
+
+	"cutroom/shared/engine/ffmpeg"
+)
+
+// image edits a picture; of an animation the first frame. Alpha stays.
+func (e *edit) image(ctx context.Context) error {
+	data := *e.spec.Data
+	e.fps = 0
+	link := e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME})
+	alpha := ""
+	if data.Info.Alpha {
+		var shape string
+		link, shape = e.split(link)
+		alpha = e.filter(e.convert(data)+",format=rgba,alphaextract", shape)
+	}
+	link, err := e.style(ctx, e.source(link, data))
+	if err != nil {
+		return err
+	}
+	format := "rgb24"
+	if alpha != "" {
+		link, format = e.filter("alphamerge", e.filter("format=rgba", link), alpha), "rgba"
+	}
+	link = e.filter("format="+format, link)
+	e.report("edit", analyzed)
+	err = e.runner.Run(ctx, ffmpeg.Command{
+		Folder: e.folder, Inputs: e.inputs,
+		Args: []string{
+			"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link,
+			"-frames:v", "1", "-c:v", "png", "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
+			"-update", "1", "-f", "image2", "file:" + e.spec.Output,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	e.report("edit", 1)
+	return nil
+}

@@ -1,0 +1,277 @@
+package preview_test
+
+import (
+	"encoding/binary"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine"
+)
+
+// box is the size of the models in these tests.
+var box = catalog.Size{Width: 320, Height: 180}
+
+// upright is a clip of four colours: red and green above blue and white.
+const upright = "nullsrc"
+
+// corners paints the quarters of a picture red, green, blue and white.
+const corners = "drawbox=c=red:t=fill:w=iw/2:h=ih/2,drawbox=c=lime:t=fill:x=iw/2:w=iw/2:h=ih/2," +
+	"drawbox=c=blue:t=fill:y=ih/2:w=iw/2:h=ih/2,drawbox=c=white:t=fill:x=iw/2:y=ih/2:w=iw/2:h=ih/2"
+
+// TestInputs edits what people send.
+func TestInputs(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		clip  mediatest.Video
+		sound bool
+		size  catalog.Size
+		// seconds is the input's length.
+		seconds float64
+	}{
+		{"landscape", mediatest.Video{}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"portrait", mediatest.Video{Width: 90, Height: 160}, true, catalog.Size{Width: 180, Height: 320}, 1},
+		{"square", mediatest.Video{Width: 100, Height: 100}, true, catalog.Size{Width: 180, Height: 180}, 1},
+		{"odd sides", mediatest.Video{Width: 151, Height: 83, PixelFormat: "yuv444p"}, true, catalog.Size{Width: 320, Height: 176}, 1},
+		{"very wide", mediatest.Video{Width: 640, Height: 32}, true, catalog.Size{Width: 320, Height: 16}, 1},
+		{"turned by a phone", mediatest.Video{Rotation: 90}, true, catalog.Size{Width: 180, Height: 320}, 1},
+		{"without sound", mediatest.Video{Silent: true}, false, catalog.Size{Width: 320, Height: 180}, 1},
+		{"variable rate", mediatest.Video{Variable: true, FPS: 12}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"60 pictures a second", mediatest.Video{FPS: 60}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"5 pictures a second", mediatest.Video{FPS: 5}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"10 bits", mediatest.Video{PixelFormat: "yuv420p10le"}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"HEVC of 10 bits", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le"}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"high dynamic range", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"one picture", mediatest.Video{FPS: 25, Seconds: 0.04, Silent: true}, false, catalog.Size{Width: 320, Height: 180}, 0.04},
+		{"GIF", mediatest.Video{Name: "clip.gif"}, false, catalog.Size{Width: 320, Height: 180}, 1},
+		{"WebM", mediatest.Video{Name: "clip.webm"}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"Matroska", mediatest.Video{Name: "clip.mkv"}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"AVI", mediatest.Video{Name: "clip.avi"}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"QuickTime", mediatest.Video{Name: "clip.mov"}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"transport stream", mediatest.Video{Name: "clip.ts"}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"wide pixels", mediatest.Video{Width: 90, Height: 90, Filter: "setsar=16/9"}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"six channels", mediatest.Video{Args: []string{"-ac", "6"}}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{"sound of 8 kHz", mediatest.Video{Args: []string{"-ar", "8000"}}, true, catalog.Size{Width: 320, Height: 180}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			data := input(t, c.clip.Make(t), false)
+			spec := engine.Spec{
+				Kind: catalog.Edit, Prompt: "golden hour", Seed: 1, Data: data, FPS: 20, Duration: data.Info.Duration,
+				Size: box.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height}),
+			}
+			if spec.Size != c.size {
+				t.Fatalf("the result is to be %s, want %s", spec.Size, c.size)
+			}
+			if math.Abs(data.Info.Duration.Seconds()-c.seconds) > 0.11 {
+				t.Fatalf("the input plays for %s, want %gs", data.Info.Duration, c.seconds)
+			}
+			checkVideo(t, run(t, spec), spec, c.sound)
+		})
+	}
+}
+
+// TestUpright checks that pictures which ask to be turned are, and that nothing
+// is cut off or padded: each quarter keeps its colour.
+func TestUpright(t *testing.T) {
+	quarters := func(t *testing.T, p picture, want [4]string) {
+		t.Helper()
+		for i, name := range want {
+			r, g, b := p.at(p.width/8+i%2*p.width*3/4, p.height/8+i/2*p.height*3/4)
+			got := "white"
+			switch {
+			case r > g+60 && r > b+60:
+				got = "red"
+			case g > r+60 && g > b+60:
+				got = "green"
+			case b > r+60 && b > g+60:
+				got = "blue"
+			}
+			if got != name {
+				t.Errorf("quarter %d is %s (%.0f %.0f %.0f), want %s", i, got, r, g, b, name)
+			}
+		}
+	}
+	for _, c := range []struct {
+		rotation int
+		want     [4]string
+	}{
+		{0, [4]string{"red", "green", "blue", "white"}},
+		{90, [4]string{"blue", "red", "white", "green"}},
+		{180, [4]string{"white", "blue", "green", "red"}},
+		{270, [4]string{"green", "white", "red", "blue"}},
+	} {
+		data := input(t, mediatest.Video{Source: upright, Filter: corners, Rotation: c.rotation, Seconds: 0.2, Silent: true}.Make(t), false)
+		spec := engine.Spec{
+			Kind: catalog.Edit, Prompt: "sharper", Data: data, FPS: 10, Duration: data.Info.Duration,
+			Size: box.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height}),
+		}
+		quarters(t, frames(t, run(t, spec), spec.Size)[0], c.want)
+	}
+	// Orientation 6 of Exif is a quarter turn clockwise.
+	for orientation, want := range map[int][4]string{
+		1: {"red", "green", "blue", "white"}, 3: {"white", "blue", "green", "red"},
+		6: {"blue", "red", "white", "green"}, 8: {"green", "white", "red", "blue"},
+	} {
+		data := input(t, mediatest.Image{Name: "picture.jpg", Source: upright, Filter: corners, Orientation: orientation}.Make(t), true)
+		spec := engine.Spec{Kind: catalog.Image, Prompt: "sharper", Data: data,
+			Size: box.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height})}
+		quarters(t, frames(t, run(t, spec), spec.Size)[0], want)
+	}
+}
+
+// TestImages edits pictures of every kind; the result is a PNG with 8 bits a
+// channel, and alpha where the input has it.
+func TestImages(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		image mediatest.Image
+		want  string
+	}{
+		{"PNG", mediatest.Image{}, "rgb24"},
+		{"16 bits", mediatest.Image{PixelFormat: "rgb48be"}, "rgb24"},
+		{"gray", mediatest.Image{PixelFormat: "gray"}, "rgb24"},
+		{"alpha", mediatest.Image{PixelFormat: "rgba", Filter: "format=rgba,colorchannelmixer=aa=0.5"}, "rgba"},
+		{"JPEG", mediatest.Image{Name: "picture.jpg"}, "rgb24"},
+		{"WebP", mediatest.Image{Name: "picture.webp"}, "rgb24"},
+		{"BMP", mediatest.Image{Name: "picture.bmp"}, "rgb24"},
+		{"TIFF", mediatest.Image{Name: "picture.tif"}, "rgb24"},
+		{"large", mediatest.Image{Width: 2400, Height: 1600}, "rgb24"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			data := input(t, c.image.Make(t), true)
+			spec := engine.Spec{Kind: catalog.Image, Prompt: "watercolor", Seed: 5, Data: data,
+				Size: box.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height})}
+			path := run(t, spec)
+			v := inspect(t, path).Streams[0]
+			if v.CodecName != "png" || v.PixFmt != c.want || v.Width != spec.Size.Width || v.Height != spec.Size.Height {
+				t.Errorf("the result is %s %s of %dx%d, want png %s of %s", v.CodecName, v.PixFmt, v.Width, v.Height, c.want, spec.Size)
+			}
+			if d := difference(untouched(t, spec), frames(t, path, spec.Size)); d < 8 {
+				t.Errorf("differs from the input by %.1f, want at least 8", d)
+			}
+		})
+	}
+	t.Run("of an animation the first picture", func(t *testing.T) {
+		clip := mediatest.Video{Name: "clip.gif", Source: "color=c=blue", Filter: "hue=h=120:enable='gt(n,1)'"}.Make(t)
+		data := input(t, clip, true)
+		spec := engine.Spec{Kind: catalog.Image, Prompt: "sharper", Data: data, Size: box}
+		if m := measure(frames(t, run(t, spec), box)[0]); m.blue < m.red+60 {
+			t.Errorf("red %.0f, blue %.0f: not the first picture", m.red, m.blue)
+		}
+	})
+}
+
+// TestAlpha edits pictures with holes: an image keeps them, a video shows white.
+func TestAlpha(t *testing.T) {
+	hole := "format=rgba,geq=r=200:g=30:b=30:a='255*gt(X,W/2)'"
+	image := input(t, mediatest.Image{PixelFormat: "rgba", Filter: hole}.Make(t), true)
+	spec := engine.Spec{Kind: catalog.Image, Prompt: "sharper", Data: image, Size: box}
+	path := run(t, spec)
+	alpha := decode(t, box, "-i", path, "-vf", "alphaextract,format=gray")[0]
+	if left, right := alpha.luma(40, 90), alpha.luma(280, 90); left > 10 || right < 245 {
+		t.Errorf("alpha is %.0f on the left, %.0f on the right; want 0 and 255", left, right)
+	}
+	clip := mediatest.Video{Name: "clip.mov", Codec: "qtrle", PixelFormat: "argb", Filter: hole, Seconds: 0.3}.Make(t)
+	data := input(t, clip, false)
+	spec = engine.Spec{Kind: catalog.Edit, Prompt: "sharper", Data: data, Size: box, FPS: 10, Duration: data.Info.Duration}
+	result := frames(t, run(t, spec), box)[0]
+	if r, g, b := result.at(40, 90); min(r, g, b) < 205 {
+		t.Errorf("the hole shows %.0f %.0f %.0f, want white", r, g, b)
+	}
+	if r, g, _ := result.at(280, 90); r < g+60 {
+		t.Errorf("the rest shows red %.0f and green %.0f", r, g)
+	}
+}
+
+// TestDynamicRange edits one scene from a clip of high dynamic range and from an
+// ordinary one: on a screen both are to look about alike.
+func TestDynamicRange(t *testing.T) {
+	edit := func(clip mediatest.Video) picture {
+		data := input(t, clip.Make(t), false)
+		spec := engine.Spec{Kind: catalog.Edit, Prompt: "sharper", Data: data, Size: box, FPS: 10, Duration: 200 * time.Millisecond}
+		return frames(t, run(t, spec), box)[0]
+	}
+	ordinary := mediatest.Video{Source: "smptehdbars", Silent: true, Seconds: 0.2}
+	high := ordinary
+	high.Codec, high.PixelFormat, high.HDR = "libx265", "yuv420p10le", true
+	// The scene as a camera for HDR stores it, with white at 203 cd/m2 (ITU-R
+	// BT.2408).
+	high.Filter = "scale=out_color_matrix=bt709,format=yuv444p10le," +
+		"setparams=color_primaries=bt709:color_trc=bt709:colorspace=bt709:range=tv,zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=2020,zscale=t=smpte2084:m=2020_ncl:r=tv:npl=203,format=yuv420p10le"
+	sdr, hdr := edit(ordinary), edit(high)
+	if d := difference([]picture{sdr}, []picture{hdr}); d > 24 {
+		t.Errorf("the tone-mapped clip differs by %.1f from the ordinary one", d)
+	}
+	if a, b := measure(sdr), measure(hdr); b.color < 0.8*a.color || math.Abs(a.light-b.light) > 10 {
+		t.Errorf("light %.0f, colour %.0f; the ordinary clip's are %.0f and %.0f", b.light, b.color, a.light, a.color)
+	}
+}
+
+// TestSound edits a clip that flashes where it clicks: both stay together, to
+// within a frame.
+func TestSound(t *testing.T) {
+	data := input(t, mediatest.Video{Flash: true, Source: "color=c=gray", Seconds: 2, FPS: 20}.Make(t), false)
+	spec := engine.Spec{Kind: catalog.Edit, Prompt: "sharper", Data: data, Size: box, FPS: 20, Duration: data.Info.Duration}
+	path := run(t, spec)
+	var flashes []float64
+	pictures := frames(t, path, box)
+	for i, p := range pictures {
+		if p.luma(160, 90) > 200 && (i == 0 || pictures[i-1].luma(160, 90) <= 200) {
+			flashes = append(flashes, float64(i)/20)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-ac", "1", "-ar", "8000", "-f", "s16le", "-").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clicks []float64
+	for i := 0; i+1 < len(out); i += 2 {
+		at := float64(i) / 2 / 8000
+		if v := int16(binary.LittleEndian.Uint16(out[i:])); math.Abs(float64(v)) > 12000 && (len(clicks) == 0 || at > clicks[len(clicks)-1]+0.25) {
+			clicks = append(clicks, at)
+		}
+	}
+	if len(flashes) != 4 || len(clicks) != 4 {
+		t.Fatalf("flashes at %v, clicks at %v; want four each", flashes, clicks)
+	}
+	for i, at := range flashes {
+		if math.Abs(at-float64(i)*mediatest.ClickEvery) > 0.05 || math.Abs(at-clicks[i]) > 0.05 {
+			t.Errorf("flash at %.3f, click at %.3f; want both at %.1f", at, clicks[i], float64(i)*mediatest.ClickEvery)
+		}
+	}
+}
+
+// TestLengths edits clips whose picture and sound begin or end apart: the result
+// plays as long as the longer of them, and what is missing is a still or
+// silence.
+func TestLengths(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// args read a picture and a sound.
+		args   []string
+		frames int
+	}{
+		{"the sound ends first", []string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=1", "-f", "lavfi", "-i", "sine=d=0.4"}, 20},
+		{"the picture ends first", []string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=0.4", "-f", "lavfi", "-i", "sine=d=1"}, 20},
+		{"the picture begins late", []string{"-itsoffset", "0.5", "-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=0.5", "-f", "lavfi", "-i", "sine=d=1"}, 20},
+		{"the sound begins late", []string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=1", "-itsoffset", "0.5", "-f", "lavfi", "-i", "sine=d=0.5"}, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clip := filepath.Join(t.TempDir(), "clip.mp4")
+			mediatest.Run(t, append(c.args, "-pix_fmt", "yuv420p", clip)...)
+			data := input(t, clip, false)
+			spec := engine.Spec{Kind: catalog.Edit, Prompt: "winter", Data: data, Size: box, FPS: 20, Duration: data.Info.Duration}
+			path := run(t, spec)
+			checkVideo(t, path, spec, true)
+			if got := len(frames(t, path, box)); math.Abs(float64(got-c.frames)) > 1 {
+				t.Errorf("%d frames, want %d", got, c.frames)
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+package look
+
+import (
+	"image"
+	"image/color"
+	"math"
+	"sync"
+
+	"cutroom/shared/engine/preview/look/noise"
+)
+
+// Layer lays a drawn texture over the picture.
+type Layer struct {
+	Texture Texture
+	Mode    Mode
+	// Tint colours the texture, each channel 0 to 1: the light of a Screen
+	// layer, the shade of a Multiply layer. An Add layer has none.
+	Tint   [3]float64
+	Motion Motion
+}
+
+// Mode says how a texture meets the picture. All values are 0 to 1.
+type Mode int
+
+const (
+	// Multiply darkens: picture x texture.
+	Multiply Mode = iota
+	// Screen lightens: 1 - (1 - picture) x (1 - texture).
+	Screen
+	// Add does either: picture + texture - 1/2.
+	Add
+)
+
+// Motion moves a texture. The zero Motion keeps it still.
+type Motion struct {
+	// Hold is for how many seconds the texture stays in a place before it jumps
+	// to another; 0 is for ever.
+	Hold float64
+	// Right and Down are speeds in units per second. What leaves the picture
+	// on one side comes back on the other.
+	Right, Down float64
+}
+
+// Texture draws a gray picture: it sets every value of the sheet, 0 to 1.
+type Texture func(*Sheet)
+
+// Sheet is what textures are drawn on.
+type Sheet struct {
+	// Width and Height are in pixels, Unit is the number of pixels in a unit.
+	Width, Height int
+	Unit          float64
+	Seed          uint64
+	// Values are 0 to 1, row by row from the top.
+	Values []float32
+}
+
+// JumpMargin is by how much the sheet of a layer that jumps is larger than the
+// picture, in units.
+const JumpMargin = 0.25
+
+// JumpAcross and JumpDown say where in its sheet the picture's part of a jumping
+// layer begins: when the place has changed n times, at the fractional parts of
+// n x JumpAcross and n x JumpDown, as shares of the margin. They never fall into
+// a rhythm.
+const (
+	JumpAcross = 0.618034
+	JumpDown   = 0.754878
+)
+
+// Pixels turns a length in units into a whole number of pixels, at least 1, of
+// a picture with the size.
+func Pixels(length float64, width, height int) int {
+	return max(1, int(math.Round(length*float64(min(width, height)))))
+}
+
+// newSheet makes a sheet for a picture of the size in pixels.
+func newSheet(width, height int, seed uint32, motion Motion) *Sheet {
+	unit := float64(min(width, height))
+	if motion.Hold > 0 {
+		margin := int(JumpMargin * unit)
+		width, height = width+margin, height+margin
+	}
+	return &Sheet{Width: width, Height: height, Unit: unit, Seed: uint64(seed), Values: make([]float32, width*height)}
+}
+
+// Draw draws the layer's texture for a picture of the size in pixels. A layer
+// that jumps gets JumpMargin more on each axis.
+func (l Layer) Draw(width, height int, seed uint32) image.Image {
+	sheet := newSheet(width, height, seed, l.Motion)
+	l.Texture(sheet)
+	bounds := image.Rect(0, 0, sheet.Width, sheet.Height)
+	if l.gray() {
+		picture := image.NewGray(bounds)
+		for i, v := range sheet.Values {
+			picture.Pix[i] = level(float64(v))
+		}
+		return picture
+	}
+	var table [256]color.RGBA
+	for i := range table {
+		v := float64(i) / 255
+		c := l.Tint
+		for channel := range c {
+			if l.Mode == Multiply {
+				c[channel] += (1 - c[channel]) * v
+			} else {
+				c[channel] *= v
+			}
+		}
+		table[i] = color.RGBA{level(c[0]), level(c[1]), level(c[2]), 255}
+	}
+	picture := image.NewRGBA(bounds)
+	for i, v := range sheet.Values {
+		c := table[level(float64(v))]
+		copy(picture.Pix[4*i:], []uint8{c.R, c.G, c.B, c.A})
+	}
+	return picture
+}
+
+// gray reports whether the tint leaves the texture as it is drawn.
+func (l Layer) gray() bool {
+	switch l.Mode {
+	case Multiply:
+		return l.Tint == [3]float64{}
+	case Screen:
+		return l.Tint == [3]float64{1, 1, 1}
+	}
+	return true
+}
+
+func level(v float64) uint8 { return uint8(max(0, min(255, v*255+0.5))) }
+
+// fill sets every value from its place, in units from the sheet's corner. The
+// function is called from several goroutines.
+func (s *Sheet) fill(value func(x, y float64) float64) {
+	s.rows(func(row int) {
+		y := (float64(row) + 0.5) / s.Unit
+		line := s.Values[row*s.Width:][:s.Width]
+		for i := range line {
+			line[i] = float32(clamp(value((float64(i)+0.5)/s.Unit, y)))
+		}
+	})
+}
+
+// rows calls do for every row, a band of rows to a goroutine.
+func (s *Sheet) rows(do func(row int)) {
+	const bands = 4
+	var done sync.WaitGroup
+	for band := range bands {
+		done.Go(func() {
+			for row := s.Height * band / bands; row < s.Height*(band+1)/bands; row++ {
+				do(row)
+			}
+		})
+	}
+	done.Wait()
+}
+
+// source starts a sequence of numbers for one purpose.
+func (s *Sheet) source(purpose uint64) *noise.Source { return noise.NewSource(s.Seed, purpose) }
+
+// field makes smooth noise for one purpose.
+func (s *Sheet) field(purpose uint64) *noise.Field { return noise.NewField(s.Seed, purpose) }
+
+// aspect is the sheet's width and height in units.
+func (s *Sheet) aspect() (width, height float64) {
+	return float64(s.Width) / s.Unit, float64(s.Height) / s.Unit
+}
+
+// stamp calls draw with every pixel within the reach of a place, all in units;
+// what reaches over a border goes on at the opposite one. The value returned
+// replaces the sheet's where it is greater.
+func (s *Sheet) stamp(cx, cy, reachX, reachY float64, draw func(dx, dy float64) float64) {
+	x0, x1 := int(math.Floor((cx-reachX)*s.Unit)), int(math.Ceil((cx+reachX)*s.Unit))
+	y0, y1 := int(math.Floor((cy-reachY)*s.Unit)), int(math.Ceil((cy+reachY)*s.Unit))
+	for y := y0; y <= y1; y++ {
+		row := s.Values[wrap(y, s.Height)*s.Width:][:s.Width]
+		for x := x0; x <= x1; x++ {
+			at := wrap(x, s.Width)
+			row[at] = max(row[at], float32(clamp(draw((float64(x)+0.5)/s.Unit-cx, (float64(y)+0.5)/s.Unit-cy))))
+		}
+	}
+}
+
+func wrap(i, n int) int { return (i%n + n) % n }
+
+// between gives the value between four pixels.
+func (s *Sheet) between(x, y float64) float64 {
+	x, y = x-0.5, y-0.5
+	x0, y0 := int(math.Floor(x)), int(math.Floor(y))
+	u, v := float32(x-float64(x0)), float32(y-float64(y0))
+	left, right := wrap(x0, s.Width), wrap(x0+1, s.Width)
+	top, bottom := s.Values[wrap(y0, s.Height)*s.Width:], s.Values[wrap(y0+1, s.Height)*s.Width:]
+	a, b := top[left]+(top[right]-top[left])*u, bottom[left]+(bottom[right]-bottom[left])*u
+	return float64(a + (b-a)*v)
+}
+
+// coarse makes a sheet whose pixels are of a size in units, at least one of
+// this sheet's, and that covers it.
+func (s *Sheet) coarse(size float64) *Sheet {
+	step := max(1, size*s.Unit)
+	c := &Sheet{Width: int(float64(s.Width)/step) + 2, Height: int(float64(s.Height)/step) + 2, Unit: s.Unit / step, Seed: s.Seed}
+	c.Values = make([]float32, c.Width*c.Height)
+	return c
+}

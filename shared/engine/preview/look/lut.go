@@ -1,0 +1,129 @@
+package look
+
+import (
+	"bufio"
+	"io"
+	"math"
+	"strconv"
+
+	"cutroom/shared/engine/preview/look/oklab"
+)
+
+// lutSize is the number of points along each side of a table: steps of 8
+// levels, between which a renderer interpolates.
+const lutSize = 33
+
+// LUT is a change of colours, as a table over the cube of sRGB.
+type LUT struct {
+	// Nearest says that colours between the table's points take the nearest
+	// point's value rather than a mixture.
+	Nearest bool
+	// values are red, green and blue, red's index running fastest.
+	values []float32
+	size   int
+}
+
+// NewLUT makes the table of adjustments, applied in order.
+func NewLUT(adjustments ...Adjust) *LUT {
+	return LUTOf(func(r, g, b float64) (float64, float64, float64) {
+		c := oklab.FromSRGB(r, g, b)
+		for _, adjust := range adjustments {
+			c = adjust(c)
+		}
+		return c.SRGB()
+	})
+}
+
+// LUTOf makes the table of a function of red, green and blue, each 0 to 1.
+func LUTOf(change func(r, g, b float64) (float64, float64, float64)) *LUT {
+	lut := &LUT{size: lutSize, values: make([]float32, 0, 3*lutSize*lutSize*lutSize)}
+	step := 1.0 / (lutSize - 1)
+	for b := range lutSize {
+		for g := range lutSize {
+			for r := range lutSize {
+				red, green, blue := change(float64(r)*step, float64(g)*step, float64(b)*step)
+				lut.values = append(lut.values, clip(red), clip(green), clip(blue))
+			}
+		}
+	}
+	return lut
+}
+
+// clip brings a channel into 0 to 1, and what is no number (the root of a
+// negative light) to 0.
+func clip(v float64) float32 {
+	if !(v > 0) {
+		return 0
+	}
+	return float32(min(v, 1))
+}
+
+// At gives the colour for a colour, each channel 0 to 1, interpolated between
+// the eight points around it unless Nearest.
+func (l *LUT) At(r, g, b float64) (float64, float64, float64) {
+	top := float64(l.size - 1)
+	r, g, b = float64(clip(r))*top, float64(clip(g))*top, float64(clip(b))*top
+	if l.Nearest {
+		v := l.point(int(r+0.5), int(g+0.5), int(b+0.5))
+		return float64(v[0]), float64(v[1]), float64(v[2])
+	}
+	r0, g0, b0 := math.Floor(r), math.Floor(g), math.Floor(b)
+	var out [3]float64
+	for corner := range 8 {
+		weight, at := 1.0, [3]int{int(r0), int(g0), int(b0)}
+		for axis, fraction := range [3]float64{r - r0, g - g0, b - b0} {
+			if corner>>axis&1 == 1 {
+				weight *= fraction
+				at[axis] = min(at[axis]+1, l.size-1)
+			} else {
+				weight *= 1 - fraction
+			}
+		}
+		v := l.point(at[0], at[1], at[2])
+		for channel := range out {
+			out[channel] += weight * float64(v[channel])
+		}
+	}
+	return out[0], out[1], out[2]
+}
+
+func (l *LUT) point(r, g, b int) []float32 {
+	return l.values[3*((b*l.size+g)*l.size+r):][:3]
+}
+
+// Then gives the table that does what l does and then what next does.
+func (l *LUT) Then(next *LUT) *LUT {
+	both := &LUT{size: l.size, Nearest: l.Nearest || next.Nearest, values: make([]float32, len(l.values))}
+	for i := 0; i < len(l.values); i += 3 {
+		r, g, b := next.At(float64(l.values[i]), float64(l.values[i+1]), float64(l.values[i+2]))
+		both.values[i], both.values[i+1], both.values[i+2] = float32(r), float32(g), float32(b)
+	}
+	return both
+}
+
+// Points gives the table itself for engines that apply it: side points along
+// each side of the cube, as red, green and blue from 0 to 1, red's index running
+// fastest. It is not to be written to.
+func (l *LUT) Points() (side int, values []float32) { return l.size, l.values }
+
+// WriteCube writes the table in the .cube format (Adobe, "Cube LUT
+// Specification 1.0").
+func (l *LUT) WriteCube(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	line := append([]byte("LUT_3D_SIZE "), strconv.Itoa(l.size)...)
+	for i, v := range l.values {
+		separator := byte(' ')
+		if i%3 == 0 {
+			separator = '\n'
+		}
+		line = strconv.AppendFloat(append(line, separator), float64(v), 'f', 5, 32)
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+		line = line[:0]
+	}
+	if err := out.WriteByte('\n'); err != nil {
+		return err
+	}
+	return out.Flush()
+}

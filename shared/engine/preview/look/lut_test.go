@@ -1,0 +1,99 @@
+package look
+
+import (
+	"bufio"
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"cutroom/shared/engine/preview/look/oklab"
+)
+
+func TestLUT(t *testing.T) {
+	same := NewLUT()
+	invertAll := LUTOf(func(r, g, b float64) (float64, float64, float64) { return 1 - r, 1 - g, 1 - b })
+	for _, c := range [][3]float64{{0, 0, 0}, {1, 1, 1}, {0.2, 0.5, 0.8}, {0.013, 0.99, 0.41}} {
+		if r, g, b := same.At(c[0], c[1], c[2]); distance([3]float64{r, g, b}, c) > 0.004 {
+			t.Errorf("no adjustment turns %v to %.3f %.3f %.3f", c, r, g, b)
+		}
+		if r, g, b := invertAll.Then(invertAll).At(c[0], c[1], c[2]); distance([3]float64{r, g, b}, c) > 1e-5 {
+			t.Errorf("inverted twice %v is %.3f %.3f %.3f", c, r, g, b)
+		}
+	}
+	if r, _, _ := same.At(-1, 2, math.NaN()); r > 1e-5 {
+		t.Errorf("below black lies %g", r)
+	}
+	var out bytes.Buffer
+	if err := invertAll.WriteCube(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(&out)
+	var text []string
+	for lines.Scan() {
+		text = append(text, lines.Text())
+	}
+	if len(text) != 1+33*33*33 || text[0] != "LUT_3D_SIZE 33" {
+		t.Fatalf("%d lines, the first is %q", len(text), text[0])
+	}
+	// Red runs fastest.
+	if text[1] != "1.00000 1.00000 1.00000" || text[2] != "0.96875 1.00000 1.00000" || text[34] != "1.00000 0.96875 1.00000" {
+		t.Errorf("the cube begins %q", strings.Join(text[1:3], " / "))
+	}
+}
+
+// TestTransfer maps pictures towards a reference: the means of colour arrive,
+// and even a reference of one flat colour leaves the scene.
+func TestTransfer(t *testing.T) {
+	var scene, warmScene, flat []byte
+	for i := range 4096 {
+		v := byte(i * 255 / 4096)
+		scene = append(scene, v, v/2+60, 255-v)
+		warmScene = append(warmScene, 200, byte(100+i%64), byte(i%40))
+		flat = append(flat, 200, 30, 30)
+	}
+	for name, reference := range map[string][]byte{"warm": warmScene, "flat": flat} {
+		from, to := Measure(scene), Measure(reference)
+		lut := Transfer(from, to)
+		var moved []byte
+		for i := 0; i < len(scene); i += 3 {
+			r, g, b := lut.At(float64(scene[i])/255, float64(scene[i+1])/255, float64(scene[i+2])/255)
+			moved = append(moved, byte(r*255+0.5), byte(g*255+0.5), byte(b*255+0.5))
+		}
+		got := Measure(moved)
+		for axis := 1; axis < 3; axis++ {
+			if before, after := math.Abs(from.Mean[axis]-to.Mean[axis]), math.Abs(got.Mean[axis]-to.Mean[axis]); after > 0.5*before {
+				t.Errorf("%s: the mean of axis %d is %.3f from the reference's, was %.3f", name, axis, after, before)
+			}
+		}
+		if spread := math.Sqrt(got.Covariance[0][0] / from.Covariance[0][0]); spread < 0.4 || spread > 2.3 {
+			t.Errorf("%s: lightness spreads %.2f times as far", name, spread)
+		}
+	}
+	if empty := Measure(nil); empty != (Statistics{}) {
+		t.Errorf("no pixels have statistics %v", empty)
+	}
+}
+
+// TestOklab checks the conversion against the values of its author's page.
+func TestOklab(t *testing.T) {
+	for _, c := range []struct{ rgb, lab [3]float64 }{
+		{[3]float64{1, 1, 1}, [3]float64{1, 0, 0}},
+		{[3]float64{1, 0, 0}, [3]float64{0.628, 0.225, 0.126}},
+		{[3]float64{0, 1, 0}, [3]float64{0.866, -0.234, 0.179}},
+		{[3]float64{0, 0, 1}, [3]float64{0.452, -0.032, -0.312}},
+	} {
+		got := oklab.FromSRGB(c.rgb[0], c.rgb[1], c.rgb[2])
+		if distance([3]float64{got.L, got.A, got.B}, c.lab) > 0.002 {
+			t.Errorf("%v is %v, want %v", c.rgb, got, c.lab)
+		}
+		r, g, b := got.SRGB()
+		if distance([3]float64{r, g, b}, c.rgb) > 1e-4 {
+			t.Errorf("%v comes back as %.4f %.4f %.4f", c.rgb, r, g, b)
+		}
+	}
+}
+
+func distance(a, b [3]float64) float64 {
+	return max(math.Abs(a[0]-b[0]), math.Abs(a[1]-b[1]), math.Abs(a[2]-b[2]))
+}

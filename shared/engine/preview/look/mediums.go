@@ -1,0 +1,263 @@
+package look
+
+import "cutroom/shared/engine/preview/look/oklab"
+
+// mediums are the looks that say what the picture is made of.
+func mediums() []entry {
+	return []entry{
+		{"watercolor", []string{"watercolor", "watercolour", "water color", "aquarelle", "gouache"}, nil, true, watercolor},
+		{"oil painting", []string{"oil painting", "oil paint", "oil", "renaissance", "rembrandt", "acrylic"}, []string{"painting", "painted", "painterly"}, true, oilPainting},
+		{"impressionist", []string{"van gogh", "starry night", "impressionist", "impressionism", "expressionist", "monet", "brush strokes", "brushstrokes"}, nil, true, impressionist},
+		{"pencil sketch", []string{"pencil", "sketch", "pencil sketch", "graphite", "hand drawn", "line art"}, []string{"drawing", "drawn"}, true, pencilSketch},
+		{"charcoal", []string{"charcoal", "charcoal drawing", "charcoal sketch"}, nil, true, charcoal},
+		{"anime", []string{"anime", "ghibli", "studio ghibli", "cel shaded", "cel shading", "toon", "cartoon"}, []string{"animation"}, true, anime},
+		{"manga", []string{"manga", "screentone"}, nil, true, manga},
+		{"comic", []string{"comic", "comic book", "graphic novel", "ink", "inked"}, []string{"superhero"}, true, comic},
+		{"pop art", []string{"pop art", "warhol", "andy warhol", "lichtenstein", "roy lichtenstein", "silkscreen"}, nil, true, popArt},
+		{"pixel art", []string{"pixel art", "pixel", "pixelated", "8 bit", "16 bit", "8bit", "16bit", "retro game", "video game", "arcade", "minecraft", "voxel"}, nil, true, pixelArt},
+		{"toy bricks", []string{"lego", "legos", "brick", "toy brick", "building block"}, nil, true, toyBricks},
+		{"mosaic", []string{"mosaic", "byzantine"}, []string{"tile"}, true, mosaic},
+		{"stained glass", []string{"stained glass", "cathedral window", "tiffany"}, nil, true, stainedGlass},
+		{"pointillism", []string{"pointillism", "pointillist", "seurat", "confetti"}, nil, true, pointillism},
+		{"low poly", []string{"low poly", "lowpoly", "polygon", "polygonal", "origami", "geometric", "crystal"}, nil, true, lowPoly},
+		{"woodblock", []string{"ukiyo e", "ukiyoe", "woodblock", "woodcut", "hokusai", "japanese print", "linocut"}, nil, true, woodblock},
+		{"blueprint", []string{"blueprint", "technical drawing", "schematic", "architectural drawing", "cyanotype"}, nil, true, blueprint},
+		{"gold", []string{"gold", "golden statue", "gold statue", "statue", "made of gold", "bronze", "sculpture"}, nil, true, goldStatue},
+	}
+}
+
+func watercolor() []Op {
+	return []Op{
+		Warp{Across: wobble(9, 0), Down: wobble(9, 1), Reach: 0.012},
+		Flatten{0.009},
+		Smooth{0.014, 0.08},
+		grade(saturate(1.3), light(0.045), contrast(0.95, 0.6), fade(0.2, 0.985)),
+		Lines{Width: 0.014, From: 0.74, To: 0.985, Ink: [3]float64{0.36, 0.32, 0.44}},
+		add(pigment(0.13)),
+		add(paper(0.085)),
+		screen(frame(1, 0.055), 0.985, 0.975, 0.955),
+	}
+}
+
+func oilPainting() []Op {
+	loaded := brush{bristle: 0.004, length: 0.034, swirl: 1.0}
+	return []Op{
+		loaded.dragged(0.012),
+		Flatten{0.010},
+		Clarity{0.025, 0.6},
+		grade(saturate(1.3), contrast(1.18, 0.55), warm(0.012)),
+		add(loaded.ridges(0.24)),
+		add(canvas(0.05)),
+		multiply(vignette(0.3, 0.55)),
+	}
+}
+
+func impressionist() []Op {
+	short := brush{bristle: 0.0075, length: 0.075, swirl: 1.4}
+	return []Op{
+		short.dragged(0.024),
+		Flatten{0.007},
+		grade(attract(258, 85, 0.35, 1.5), contrast(1.2, 0.55), splitTone(268, 0.05, 88, 0.035)),
+		Lines{Width: 0.02, From: 0.62, To: 0.95, Ink: [3]float64{0.10, 0.12, 0.34}},
+		add(short.ridges(0.40)),
+	}
+}
+
+func pencilSketch() []Op {
+	graphite := NewLUT(mono, fade(0.42, 1.02))
+	return []Op{
+		Warp{Across: wobble(13, 0), Down: wobble(13, 1), Reach: 0.005, Motion: Motion{Hold: 0.25}},
+		Smooth{0.006, 0.07},
+		Lines{Width: 0.010, From: 0.74, To: 0.985, Ink: [3]float64{0.1, 0.1, 0.1}, Fill: graphite},
+		add(hatching(0.30)).jumping(4),
+		grade(steep(0.36, 0.80, 0.16, 0.985), splitTone(270, 0.006, 90, 0.008)),
+		add(paper(0.11)),
+	}
+}
+
+// steep draws lightness between from and to out over low to high.
+func steep(from, to, low, high float64) Adjust {
+	return func(c oklab.Color) oklab.Color {
+		c.L = low + (high-low)*smoothstep(from, to, c.L)
+		return c
+	}
+}
+
+func charcoal() []Op {
+	return []Op{
+		Flatten{0.006},
+		Lines{Width: 0.022, From: 0.55, To: 0.97, Ink: [3]float64{0.04, 0.04, 0.04}, Fill: NewLUT(mono, contrast(1.3, 0.5), fade(0.18, 0.9))},
+		add(hatching(0.16)),
+		add(paper(0.20)),
+		grade(steep(0.1, 0.86, 0.07, 0.93), splitTone(60, 0.008, 80, 0.014)),
+		multiply(vignette(0.25, 0.5)),
+	}
+}
+
+func anime() []Op {
+	return []Op{
+		Smooth{0.016, 0.11},
+		Lines{Width: 0.009, From: 0.80, To: 0.965, Ink: [3]float64{0.10, 0.06, 0.18}},
+		grade(light(0.05), levels(6, 0.22), saturate(1.4), splitTone(285, 0.03, 95, 0.012)),
+		Bloom{0.035, 0.72, 0.55},
+	}
+}
+
+func manga() []Op {
+	return []Op{
+		Smooth{0.012, 0.12},
+		Lines{Width: 0.010, From: 0.76, To: 0.94, Ink: [3]float64{}},
+		add(dots(0.36, 0.0125, 45)),
+		grade(mono, light(-0.05), contrast(1.15, 0.5), steep(0.46, 0.55, 0.05, 0.985)),
+	}
+}
+
+func comic() []Op {
+	return []Op{
+		Smooth{0.014, 0.13},
+		Lines{Width: 0.011, From: 0.74, To: 0.92, Ink: [3]float64{0.02, 0.02, 0.05}},
+		add(dots(0.13, 0.0135, 30)),
+		grade(contrast(1.3, 0.52), saturate(1.6), levels(5, 0.12)),
+		add(paper(0.05)),
+	}
+}
+
+func popArt() []Op {
+	ink, pink, sky, sun, cream := hex(0x1d1140), hex(0xee1d7a), hex(0x16a5e0), hex(0xffd60a), hex(0xfff6e2)
+	return []Op{
+		Flatten{0.012},
+		Lines{Width: 0.012, From: 0.72, To: 0.9, Ink: [3]float64{0.05, 0.02, 0.1}},
+		add(dots(0.17, 0.021, 20)),
+		grade(contrast(1.35, 0.55), saturate(1.6), palette(1.1, ink, pink, sky, sun, cream, hex(0xff5a36), hex(0x6a2fb5))),
+	}
+}
+
+func pixelArt() []Op {
+	const block = 1.0 / 80
+	quantize := NewLUT(saturate(1.35), contrast(1.2, 0.5), palette(1.25, pixelPalette()...))
+	quantize.Nearest = true
+	return []Op{
+		Pixelate{block},
+		add(bayer(0.085, block)),
+		Grade{quantize},
+	}
+}
+
+// pixelPalette is a set of 32 colours in ramps, as consoles had.
+func pixelPalette() []oklab.Color {
+	var colors []oklab.Color
+	for _, v := range []uint32{
+		0x100a1c, 0x2a1f4a, 0x4b2d73, 0x7b3f8f, 0xb0559a, 0xe07a9d, 0xf7b1b0,
+		0x3b1430, 0x7a1f3d, 0xb8343f, 0xe2603f, 0xf59a4a, 0xfbcf68, 0xfff3b8,
+		0x17324d, 0x1f5a7a, 0x2f8fa8, 0x5fc4c6, 0xb4ecdf, 0x12203f, 0x2b4a9b, 0x4d7fe0, 0x93bdf5,
+		0x153b2b, 0x2b6b3a, 0x5c9c3f, 0xa4cc55, 0x5b3a29, 0x93633d, 0x6e6a7c, 0xa9a6b3, 0xffffff,
+	} {
+		colors = append(colors, hex(v))
+	}
+	return colors
+}
+
+func toyBricks() []Op {
+	const block = 1.0 / 42
+	var colors []oklab.Color
+	for _, v := range []uint32{
+		0x14161c, 0x5f6670, 0xa3a8ad, 0xf4f4f2, 0xc4161c, 0x7a1220, 0xf2641f, 0xf7b21b, 0xffe04d,
+		0x1c8a3a, 0x0f4d2a, 0x9bc53d, 0x0f55b0, 0x15315f, 0x4aa3e0, 0xa5d4f2, 0x5c2a83, 0xa06cc4,
+		0xd9508f, 0xf5a3c0, 0x5a2d1a, 0x9c6238, 0xe0b98a, 0xf2cfae,
+	} {
+		colors = append(colors, hex(v))
+	}
+	snap := NewLUT(saturate(1.3), contrast(1.15, 0.5), palette(1.1, colors...))
+	snap.Nearest = true
+	return []Op{
+		Pixelate{block},
+		Grade{snap},
+		add(bricks(0.30, block)),
+	}
+}
+
+func mosaic() []Op {
+	const block = 1.0 / 56
+	return []Op{
+		Clarity{0.05, 0.6},
+		Pixelate{block},
+		grade(saturate(1.35), contrast(1.15, 0.5), levels(7, 0.4), warm(0.012)),
+		add(tiles(0.24, block)),
+		Bloom{0.02, 0.8, 0.4},
+	}
+}
+
+func stainedGlass() []Op {
+	panes := cells{perUnit: 22, purpose: 1}
+	return []Op{
+		panes.gathered(),
+		grade(contrast(1.2, 0.47), saturate(1.75), levels(7, 0.5)),
+		add(panes.facets(0.16)),
+		add(pigment(0.10)),
+		Bloom{0.03, 0.6, 0.7},
+		multiply(panes.leading(0.16)),
+		multiply(vignette(0.35, 0.5)),
+	}
+}
+
+func pointillism() []Op {
+	touch := cells{perUnit: 105, purpose: 2}
+	return []Op{
+		Clarity{0.03, 0.5},
+		touch.gathered(),
+		grade(contrast(1.1, 0.55), saturate(1.6), light(0.03)),
+		add(touch.dabs(0.24)),
+	}
+}
+
+func lowPoly() []Op {
+	facets := cells{perUnit: 34, purpose: 3}
+	return []Op{
+		Smooth{0.012, 0.1},
+		facets.gathered(),
+		grade(contrast(1.12, 0.5), saturate(1.25)),
+		add(facets.facets(0.20)),
+	}
+}
+
+func woodblock() []Op {
+	var colors []oklab.Color
+	for _, v := range []uint32{
+		0x16213d, 0x27457a, 0x4f7fa8, 0x9dbfc4, 0xd8dccb, 0xf1e6c8, 0xe3b87a, 0xc97b4a, 0xa8402f, 0x6b2b2e, 0x5b6b4a, 0x3a3340, 0xcf8f8a,
+	} {
+		colors = append(colors, hex(v))
+	}
+	return []Op{
+		Flatten{0.011},
+		Lines{Width: 0.010, From: 0.76, To: 0.93, Ink: [3]float64{0.08, 0.10, 0.2}},
+		grade(light(0.04), contrast(1.1, 0.5), palette(1.15, colors...)),
+		add(brush{0.002, 0.12, 0.3}.ridges(0.10)),
+		add(paper(0.16)),
+		screen(frame(0.95, 0.02), 0.96, 0.91, 0.80),
+	}
+}
+
+func blueprint() []Op {
+	return []Op{
+		Smooth{0.006, 0.08},
+		Lines{Width: 0.008, From: 0.78, To: 0.985, Ink: [3]float64{}, Fill: NewLUT(mono, fade(0.72, 0.92))},
+		grade(gradientMap(1,
+			colorStop{0.10, hex(0xf2f8ff)}, colorStop{0.45, hex(0x8db9ee)},
+			colorStop{0.72, hex(0x2a63b8)}, colorStop{0.95, hex(0x0f2f78)})),
+		screen(grid(0.30, 1.0/30), 0.75, 0.87, 1),
+		add(paper(0.09)),
+		multiply(vignette(0.35, 0.5)),
+	}
+}
+
+func goldStatue() []Op {
+	return []Op{
+		Smooth{0.010, 0.08},
+		Clarity{0.02, 0.9},
+		grade(mono, contrast(1.3, 0.5), gradientMap(1,
+			colorStop{0, hex(0x140a04)}, colorStop{0.30, hex(0x5a330b)}, colorStop{0.55, hex(0xb9791c)},
+			colorStop{0.78, hex(0xf3c14b)}, colorStop{0.92, hex(0xfff0b8)}, colorStop{1, hex(0xffffff)})),
+		Bloom{0.02, 0.72, 0.7},
+		multiply(vignette(0.45, 0.5)),
+	}
+}

@@ -1,0 +1,127 @@
+package look
+
+import (
+	"math"
+
+	"cutroom/shared/engine/preview/look/oklab"
+)
+
+// Statistics says which colours a picture has: the mean of Oklab's L, A and B
+// and how they vary together.
+type Statistics struct {
+	Mean       [3]float64
+	Covariance [3][3]float64
+}
+
+// Measure takes the statistics of pixels: three bytes each, red, green, blue.
+func Measure(pixels []byte) Statistics {
+	var s Statistics
+	count := float64(len(pixels) / 3)
+	if count == 0 {
+		return s
+	}
+	points := make([][3]float64, 0, len(pixels)/3)
+	for i := 0; i+2 < len(pixels); i += 3 {
+		c := oklab.FromSRGB(float64(pixels[i])/255, float64(pixels[i+1])/255, float64(pixels[i+2])/255)
+		p := [3]float64{c.L, c.A, c.B}
+		points = append(points, p)
+		for axis, v := range p {
+			s.Mean[axis] += v / count
+		}
+	}
+	for _, p := range points {
+		for i := range 3 {
+			for j := range 3 {
+				s.Covariance[i][j] += (p[i] - s.Mean[i]) * (p[j] - s.Mean[j]) / count
+			}
+		}
+	}
+	return s
+}
+
+// Transfer makes the change of colours that gives a picture of the first
+// statistics the colours of the second: the linear map between two bell curves
+// that moves colours least (Pitié and Kokaram, "The linear Monge-Kantorovitch
+// linear colour mapping for example-based colour transfer", 2007). How far
+// contrast may change is bounded, so that a reference of one flat colour does
+// not wipe the picture out.
+func Transfer(from, to Statistics) *LUT {
+	// A picture without any variation has no directions to map between.
+	a, b := from.Covariance, to.Covariance
+	for axis, least := range [3]float64{0.08, 0.012, 0.012} {
+		a[axis][axis] += least * least
+		b[axis][axis] += least * least
+	}
+	root := symmetric(a, math.Sqrt)
+	inverse := symmetric(a, func(v float64) float64 { return 1 / math.Sqrt(v) })
+	middle := symmetric(product(product(root, b), root), math.Sqrt)
+	// The map's own stretches are bounded.
+	change := symmetric(product(product(inverse, middle), inverse), func(v float64) float64 {
+		return max(0.45, min(2.2, v))
+	})
+	return NewLUT(func(c oklab.Color) oklab.Color {
+		d := [3]float64{c.L - from.Mean[0], c.A - from.Mean[1], c.B - from.Mean[2]}
+		var out [3]float64
+		for i := range 3 {
+			out[i] = to.Mean[i]
+			for j := range 3 {
+				out[i] += change[i][j] * d[j]
+			}
+		}
+		// Half of the picture's own light and dark stays: it carries the scene.
+		l := 0.5*out[0] + 0.5*(c.L+0.5*(to.Mean[0]-from.Mean[0]))
+		// Black and white stay free of colour casts that no light would give.
+		k := smoothstep(-0.02, 0.16, l) * smoothstep(1.04, 0.90, l)
+		k = 0.35 + 0.65*k
+		return oklab.Color{L: l, A: out[1] * k, B: out[2] * k}
+	})
+}
+
+type matrix3 = [3][3]float64
+
+func product(a, b matrix3) matrix3 {
+	var out matrix3
+	for i := range 3 {
+		for j := range 3 {
+			for k := range 3 {
+				out[i][j] += a[i][k] * b[k][j]
+			}
+		}
+	}
+	return out
+}
+
+// symmetric applies a function to the eigenvalues of a symmetric matrix, which
+// it finds by Jacobi's rotations.
+func symmetric(m matrix3, f func(float64) float64) matrix3 {
+	vectors := matrix3{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}
+	for range 12 {
+		for p := range 2 {
+			for q := p + 1; q < 3; q++ {
+				if math.Abs(m[p][q]) < 1e-15 {
+					continue
+				}
+				theta := 0.5 * math.Atan2(2*m[p][q], m[p][p]-m[q][q])
+				sin, cos := math.Sincos(theta)
+				turn := matrix3{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}
+				turn[p][p], turn[q][q], turn[p][q], turn[q][p] = cos, cos, -sin, sin
+				m = product(product(transpose(turn), m), turn)
+				vectors = product(vectors, turn)
+			}
+		}
+	}
+	var values matrix3
+	for i := range 3 {
+		values[i][i] = f(max(m[i][i], 1e-9))
+	}
+	return product(product(vectors, values), transpose(vectors))
+}
+
+func transpose(m matrix3) matrix3 {
+	for i := range 3 {
+		for j := i + 1; j < 3; j++ {
+			m[i][j], m[j][i] = m[j][i], m[i][j]
+		}
+	}
+	return m
+}

@@ -1,0 +1,324 @@
+package preview_test
+
+import (
+	"testing"
+
+	"cutroom/shared/engine/preview/look"
+)
+
+// edited is what a look made of the sample.
+type edited struct {
+	before, after traits
+	// first and second are frames of the result, old the input's first.
+	old, first, second picture
+}
+
+// properties say, by look, what makes it what it is.
+var properties = map[string]map[string]func(e edited) bool{
+	"watercolor": {
+		"paper shows at the borders": func(e edited) bool { return e.after.borders > 225 && e.before.borders < 110 },
+		"light and pastel":           func(e edited) bool { return e.after.light > e.before.light+15 && e.after.black > e.before.black+20 },
+		"pigment and paper":          func(e edited) bool { return e.after.grain > 1.5*e.before.grain },
+	},
+	"oil painting": {
+		"strokes stand out":   func(e edited) bool { return e.after.grain > 5*e.before.grain },
+		"colours are richer":  func(e edited) bool { return e.after.color > 1.2*e.before.color },
+		"the scene stays":     func(e edited) bool { return likeness(e.old, e.first) > 0.6 },
+		"the canvas is still": func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) < 3 },
+	},
+	"impressionist": {
+		"strokes stand out":   func(e edited) bool { return e.after.grain > 5*e.before.grain },
+		"blue against orange": func(e edited) bool { return hues(e.first, 45, 280, 65) > hues(e.old, 45, 280, 65) },
+		"colours are richer":  func(e edited) bool { return e.after.color > 1.3*e.before.color },
+	},
+	"pencil sketch": {
+		"mostly paper":        func(e edited) bool { return e.after.light > 180 && e.after.white > 240 },
+		"no colour":           func(e edited) bool { return e.after.color < 12 },
+		"dark lines":          func(e edited) bool { return e.after.black < 90 && e.after.edges > 5*e.before.edges },
+		"lines where edges":   func(e edited) bool { return likeness(e.old, e.first) > 0.4 },
+		"few tones are drawn": func(e edited) bool { return e.after.tones < e.before.tones/3 },
+	},
+	"charcoal": {
+		"no colour":   func(e edited) bool { return e.after.color < 20 },
+		"paper tooth": func(e edited) bool { return e.after.grain > 5*e.before.grain },
+		"deep blacks": func(e edited) bool { return e.after.black < e.before.black && e.after.contrast > e.before.contrast },
+	},
+	"anime": {
+		"flat and vivid":  func(e edited) bool { return e.after.color > 1.4*e.before.color },
+		"bright":          func(e edited) bool { return e.after.light > e.before.light+5 },
+		"shapes are kept": func(e edited) bool { return likeness(e.old, e.first) > 0.7 },
+	},
+	"manga": {
+		"black and white": func(e edited) bool { return e.after.color < 2 && e.after.tones <= 8 },
+		"full contrast":   func(e edited) bool { return e.after.contrast > 2*e.before.contrast },
+		"a screen":        func(e edited) bool { return e.after.grain > 15*e.before.grain },
+	},
+	"comic": {
+		"vivid":      func(e edited) bool { return e.after.color > 1.4*e.before.color },
+		"ink":        func(e edited) bool { return e.after.black < e.before.black/2 },
+		"contrasted": func(e edited) bool { return e.after.contrast > 1.2*e.before.contrast },
+	},
+	"pop art": {
+		"loud":        func(e edited) bool { return e.after.color > 1.7*e.before.color },
+		"dots":        func(e edited) bool { return e.after.grain > 3*e.before.grain },
+		"few colours": func(e edited) bool { return inPalette(e.first, 28, popColors) > 0.6 },
+	},
+	"pixel art": {
+		"blocks are even":      func(e edited) bool { in, between := blockiness(e.first, 2); return in < 0.2*between },
+		"few colours":          func(e edited) bool { return e.after.tones < e.before.tones/2 },
+		"the scene stays":      func(e edited) bool { return likeness(e.old, e.first) > 0.7 },
+		"blocks have contrast": func(e edited) bool { return e.after.grain > 3*e.before.grain },
+	},
+	"toy bricks": {
+		"studs":       func(e edited) bool { return e.after.grain > 8*e.before.grain },
+		"loud":        func(e edited) bool { return e.after.color > 1.3*e.before.color },
+		"shapes stay": func(e edited) bool { return likeness(e.old, e.first) > 0.5 },
+	},
+	"mosaic": {
+		"joints":      func(e edited) bool { return e.after.grain > 6*e.before.grain },
+		"rich":        func(e edited) bool { return e.after.color > 1.3*e.before.color },
+		"shapes stay": func(e edited) bool { return likeness(e.old, e.first) > 0.7 },
+	},
+	"stained glass": {
+		"lead":  func(e edited) bool { return e.after.black < 10 && e.after.grain > 10*e.before.grain },
+		"glass": func(e edited) bool { return e.after.color > 1.2*e.before.color && e.after.white > 190 },
+	},
+	"pointillism": {
+		"touches": func(e edited) bool { return e.after.grain > 8*e.before.grain },
+		"pure":    func(e edited) bool { return e.after.color > 1.4*e.before.color },
+	},
+	"low poly": {
+		"facets":      func(e edited) bool { return e.after.edges > 1.5*e.before.edges },
+		"shapes stay": func(e edited) bool { return likeness(e.old, e.first) > 0.45 },
+	},
+	"woodblock": {
+		"paper margin":    func(e edited) bool { return e.after.borders > e.before.borders+60 },
+		"muted":           func(e edited) bool { return e.after.color < e.before.color },
+		"relief of paper": func(e edited) bool { return e.after.grain > 3*e.before.grain },
+	},
+	"blueprint": {
+		"all blue":    func(e edited) bool { return hues(e.first, 25, 260) > 0.95 && e.after.warmth < -70 },
+		"white lines": func(e edited) bool { return e.after.grain > 2*e.before.grain && e.after.white > e.after.light+25 },
+	},
+	"gold": {
+		"all gold": func(e edited) bool { return hues(e.first, 28, 82) > 0.95 && e.after.warmth > 90 },
+	},
+	"autumn": {
+		"warm":   func(e edited) bool { return e.after.warmth > e.before.warmth+50 },
+		"leaves": func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 1.9 },
+	},
+	"spring": {
+		"bright":  func(e edited) bool { return e.after.light > e.before.light+4 },
+		"pink":    func(e edited) bool { return e.after.red > e.before.red+30 && hues(e.first, 50, 350) > 0.5 },
+		"petals":  func(e edited) bool { return e.after.grain > 1.15*e.before.grain },
+		"drift":   func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 2 },
+		"blossom": func(e edited) bool { return e.after.color > 1.3*e.before.color },
+	},
+	"winter": {
+		"cold":   func(e edited) bool { return e.after.warmth < -15 },
+		"bright": func(e edited) bool { return e.after.light > e.before.light+20 },
+		"pale":   func(e edited) bool { return e.after.color < 0.8*e.before.color },
+		"frost":  func(e edited) bool { return e.after.borders > e.before.borders+50 },
+		"snow":   func(e edited) bool { return e.after.grain > 1.4*e.before.grain },
+	},
+	"infrared": {
+		"pink": func(e edited) bool { return hues(e.first, 50, 350) > 0.8 },
+		"film": func(e edited) bool { return e.after.grain > 4*e.before.grain },
+	},
+	"underwater": {
+		"blue and green": func(e edited) bool { return e.after.warmth < -40 && hues(e.first, 50, 225) > 0.8 },
+		"dark edges":     func(e edited) bool { return e.after.middle > 2*e.after.borders },
+	},
+	"golden hour": {
+		"warm":        func(e edited) bool { return e.after.warmth > e.before.warmth+60 },
+		"gold":        func(e edited) bool { return hues(e.first, 40, 55) > 0.85 },
+		"light stays": func(e edited) bool { return e.after.light > e.before.light-15 },
+	},
+	"sunset": {
+		"red and violet": func(e edited) bool { return e.after.color > 1.6*e.before.color && hues(e.first, 75, 5) > 0.8 },
+		"late":           func(e edited) bool { return e.after.light < e.before.light-15 },
+	},
+	"night": {
+		"dark":  func(e edited) bool { return e.after.light < e.before.light/1.6 },
+		"blue":  func(e edited) bool { return e.after.warmth < -15 },
+		"still": func(e edited) bool { return likeness(e.old, e.first) > 0.8 },
+	},
+	"rain": {
+		"gray":    func(e edited) bool { return e.after.color < 0.7*e.before.color },
+		"cold":    func(e edited) bool { return e.after.warmth < -8 },
+		"streaks": func(e edited) bool { return e.after.grain > 2.5*e.before.grain },
+		"falls":   func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 4 },
+	},
+	"fog": {
+		"pale":     func(e edited) bool { return e.after.color < 0.6*e.before.color },
+		"no black": func(e edited) bool { return e.after.black > e.before.black+40 },
+		"soft":     func(e edited) bool { return e.after.edges < 0.7*e.before.edges },
+	},
+	"fire": {
+		"red to yellow": func(e edited) bool { return hues(e.first, 40, 55) > 0.9 && e.after.warmth > e.before.warmth+70 },
+		"black":         func(e edited) bool { return e.after.black < 35 && e.after.contrast > 1.2*e.before.contrast },
+	},
+	"desert": {
+		"sand": func(e edited) bool { return e.after.warmth > e.before.warmth+60 && hues(e.first, 45, 70) > 0.7 },
+	},
+	"cyberpunk neon": {
+		"magenta and cyan": func(e edited) bool { return hues(e.first, 32, 328, 215) > 0.8 },
+		"dark":             func(e edited) bool { return e.after.light < e.before.light-40 },
+		"glowing":          func(e edited) bool { return e.after.color > 1.4*e.before.color },
+	},
+	"vaporwave": {
+		"pink to violet": func(e edited) bool { return hues(e.first, 55, 345) > 0.75 && e.after.color > 1.3*e.before.color },
+		"a grid":         func(e edited) bool { return e.after.edges > 1.1*e.before.edges },
+	},
+	"dreamy": {
+		"soft":    func(e edited) bool { return e.after.edges < 0.75*e.before.edges },
+		"airy":    func(e edited) bool { return e.after.light > e.before.light+25 && e.after.black > e.before.black+35 },
+		"glowing": func(e edited) bool { return e.after.contrast < e.before.contrast },
+	},
+	"horror": {
+		"drained": func(e edited) bool { return e.after.color < 0.5*e.before.color },
+		"dark":    func(e edited) bool { return e.after.light < 0.65*e.before.light },
+		"closing": func(e edited) bool { return e.after.middle > 4*e.after.borders },
+	},
+	"cinematic": {
+		"teal and orange": func(e edited) bool { return hues(e.first, 35, 48, 240) > hues(e.old, 35, 48, 240)+0.05 },
+		"contrast":        func(e edited) bool { return e.after.contrast > e.before.contrast && e.after.black < e.before.black },
+	},
+	"film noir": {
+		"no colour":   func(e edited) bool { return e.after.color < 2 },
+		"contrast":    func(e edited) bool { return e.after.contrast > 1.25*e.before.contrast },
+		"deep blacks": func(e edited) bool { return e.after.black < 8 },
+		"grain":       func(e edited) bool { return e.after.grain > 5*e.before.grain },
+	},
+	"sepia": {
+		"brown":  func(e edited) bool { return hues(e.first, 30, 72) > 0.9 && e.after.warmth > 40 },
+		"age":    func(e edited) bool { return e.after.middle > 2*e.after.borders },
+		"plain":  func(e edited) bool { return e.after.tones < e.before.tones/2 },
+		"grainy": func(e edited) bool { return e.after.grain > 4*e.before.grain },
+	},
+	"vintage film": {
+		"faded blacks": func(e edited) bool { return e.after.white < e.before.white && e.after.contrast < e.before.contrast },
+		"warm":         func(e edited) bool { return e.after.warmth > e.before.warmth+15 },
+		"grain":        func(e edited) bool { return e.after.grain > 5*e.before.grain },
+		"flickers":     func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 8 },
+	},
+	"vhs": {
+		"lines":  func(e edited) bool { return e.after.edges > 3*e.before.edges },
+		"washed": func(e edited) bool { return e.after.white < e.before.white-15 },
+		"noise":  func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 6 },
+	},
+	"thermal": {
+		"a palette from blue to yellow": func(e edited) bool { return e.after.color > 1.7*e.before.color },
+		"light is heat":                 func(e edited) bool { return alongPalette(e.old, e.first) > 0.9 },
+	},
+	"night vision": {
+		"green":   func(e edited) bool { return hues(e.first, 25, 146) > 0.95 },
+		"a scope": func(e edited) bool { return e.after.middle > 3*e.after.borders },
+		"noisy":   func(e edited) bool { return e.after.grain > 6*e.before.grain },
+	},
+	"matrix": {
+		"green": func(e edited) bool { return hues(e.first, 40, 148) > 0.75 && e.after.green > e.after.red+20 },
+		"code":  func(e edited) bool { return e.after.grain > 3*e.before.grain },
+		"runs":  func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 4 },
+	},
+	"x-ray": {
+		"inverted": func(e edited) bool { return e.before.middle > e.before.borders && e.after.middle < e.after.borders },
+		"blue":     func(e edited) bool { return hues(e.first, 40, 235) > 0.9 },
+	},
+}
+
+// popColors are the inks of pop art.
+var popColors = [][3]float64{{0x1d, 0x11, 0x40}, {0xee, 0x1d, 0x7a}, {0x16, 0xa5, 0xe0}, {0xff, 0xd6, 0x0a}, {0xff, 0xf6, 0xe2}, {0xff, 0x5a, 0x36}, {0x6a, 0x2f, 0xb5}}
+
+// inPalette gives the share of pixels whose channels differ from one of the
+// colours by at most a distance each.
+func inPalette(p picture, distance float64, colors [][3]float64) float64 {
+	near := 0.0
+	for y := range p.height {
+		for x := range p.width {
+			r, g, b := p.at(x, y)
+			for _, c := range colors {
+				if max(r-c[0], c[0]-r, g-c[1], c[1]-g, b-c[2], c[2]-b) <= distance {
+					near++
+					break
+				}
+			}
+		}
+	}
+	return near / float64(p.width*p.height)
+}
+
+// alongPalette is the correlation of the light in one picture with that in
+// another.
+func alongPalette(a, b picture) float64 {
+	var la, lb []float64
+	for y := range a.height {
+		for x := range a.width {
+			la, lb = append(la, a.luma(x, y)), append(lb, b.luma(x, y))
+		}
+	}
+	return correlation(la, lb)
+}
+
+// TestLooks edits the sample by the name of every look and measures what the
+// look promises.
+func TestLooks(t *testing.T) {
+	for _, name := range look.Names() {
+		t.Run(name, func(t *testing.T) {
+			wanted, ok := properties[name]
+			if !ok {
+				t.Fatal("no property of this look is tested")
+			}
+			spec := small(t, name)
+			old, result := untouched(t, spec), frames(t, run(t, spec), spec.Size)
+			if len(result) != 2 {
+				t.Fatalf("%d frames, want 2", len(result))
+			}
+			if d := difference(old, result); d < 8 {
+				t.Errorf("differs from the input by %.1f, want at least 8", d)
+			}
+			e := edited{measure(old[0]), measure(result[0]), old[0], result[0], result[1]}
+			for property, holds := range wanted {
+				if !holds(e) {
+					t.Errorf("not %s\nbefore %+v\nafter  %+v", property, e.before, e.after)
+				}
+			}
+		})
+	}
+}
+
+// TestModifiers edits the sample by words that change it a little.
+func TestModifiers(t *testing.T) {
+	for _, c := range []struct {
+		prompt string
+		holds  func(before, after traits) bool
+	}{
+		{"make it brighter", func(b, a traits) bool { return a.light > b.light+15 }},
+		{"darker, please", func(b, a traits) bool { return a.light < b.light-30 }},
+		{"a warmer picture", func(b, a traits) bool { return a.warmth > b.warmth+30 }},
+		{"colder", func(b, a traits) bool { return a.warmth < b.warmth-30 }},
+		{"more vivid", func(b, a traits) bool { return a.color > 1.4*b.color }},
+		{"muted colours", func(b, a traits) bool { return a.color < 0.65*b.color }},
+		{"high contrast", func(b, a traits) bool { return a.contrast > 1.15*b.contrast }},
+		{"softer", func(b, a traits) bool { return a.edges < b.edges }},
+		{"sharper", func(b, a traits) bool { return a.edges > 1.2*b.edges }},
+		{"grainy", func(b, a traits) bool { return a.grain > 5*b.grain }},
+		{"make it red", func(b, a traits) bool { return a.red-a.green > b.red-b.green+30 }},
+		{"make the car green", func(b, a traits) bool { return a.green-a.red > b.green-b.red+60 }},
+		{"a blue sky", func(b, a traits) bool { return a.blue-a.red > b.blue-b.red+60 }},
+		{"invert", func(b, a traits) bool { return b.middle > b.borders && a.middle < a.borders }},
+		{"", func(b, a traits) bool { return a.color > 1.15*b.color && a.contrast > b.contrast }},
+	} {
+		t.Run(c.prompt, func(t *testing.T) {
+			spec := small(t, c.prompt)
+			old, result := untouched(t, spec), frames(t, run(t, spec), spec.Size)
+			before, after := measure(old[0]), measure(result[0])
+			if !c.holds(before, after) {
+				t.Errorf("not so\nbefore %+v\nafter  %+v", before, after)
+			}
+			if d := difference(old, result); d < 8 {
+				t.Errorf("differs from the input by %.1f, want at least 8", d)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package preview
+
+import (
+	"fmt"
+	"image"
+	"math"
+
+	"cutroom/shared/engine/preview/look"
+)
+
+// apply renders the operations of a look with filters. Those are chosen for
+// speed: ones written in C that work in slices.
+func (g *graph) apply(link string, l look.Look) (string, error) {
+	for _, op := range l.Ops {
+		var err error
+		if link, err = g.op(link, op, l.Seed); err != nil {
+			return "", err
+		}
+	}
+	return link, nil
+}
+
+func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
+	switch op := op.(type) {
+	case look.Smooth:
+		return g.smooth(link, op), nil
+	case look.Flatten:
+		// At half size, and colour at half of that: patches have no detail to
+		// lose, and it is far cheaper.
+		return g.filter(fmt.Sprintf("%s,format=yuv420p,median=radius=%d,%s", g.shrink(2), g.pixels(op.Radius/2), g.full()), link), nil
+	case look.Pixelate:
+		block := g.pixels(op.Block)
+		return g.filter(fmt.Sprintf("pixelize=w=%d:h=%d", block, block), link), nil
+	case look.Clarity:
+		return g.clarity(link, op), nil
+	case look.Grade:
+		table, err := g.table(op.LUT)
+		if err != nil {
+			return "", err
+		}
+		return g.filter(table, link), nil
+	case look.Lines:
+		return g.lines(link, op)
+	case look.Bloom:
+		return g.bloom(link, op), nil
+	case look.Fringe:
+		shift := g.pixels(op.Shift)
+		return g.filter(fmt.Sprintf("rgbashift=rh=%d:bh=%d:edge=smear", -shift, shift), link), nil
+	case look.Warp:
+		return g.warp(link, op, seed)
+	case look.Layer:
+		return g.layer(link, op, seed)
+	}
+	return "", fmt.Errorf("preview: no rendering of %T", op)
+}
+
+func (g *graph) smooth(link string, op look.Smooth) string {
+	factor := 1
+	if g.length(op.Radius) >= 6 {
+		factor = 2
+	}
+	smooth := fmt.Sprintf("format=yuv420p,bilateral=sigmaS=%.3f:sigmaR=%.4f:planes=7,format=gbrp", g.length(op.Radius)/float64(factor), op.Range)
+	if factor > 1 {
+		smooth = g.shrink(factor) + "," + smooth + "," + g.full()
+	}
+	return g.filter(smooth, link)
+}
+
+func (g *graph) clarity(link string, op look.Clarity) string {
+	sharp, wide := g.split(link)
+	factor := blurFactor(g.length(op.Radius))
+	wide = g.filter(fmt.Sprintf("%s,format=gbrp,avgblur=sizeX=%d,%s", g.shrink(factor), g.pixels(op.Radius/float64(factor)), g.full()), wide)
+	return g.filter(fmt.Sprintf("mix=weights='%.3f %.3f':scale=1", 1+op.Amount, -op.Amount), sharp, wide)
+}
+
+func (g *graph) lines(link string, op look.Lines) (string, error) {
+	picture, drawing := g.split(link)
+	biased := fmt.Sprintf("format=gray,lut=c0='(val+%[1]f)/(255+%[1]f)*255+0.5'", 255*look.LinesBias)
+	fine, wide := g.split(g.filter(biased, drawing))
+	wide = g.filter(fmt.Sprintf("avgblur=sizeX=%d", g.pixels(op.Width)), wide)
+	ratio := g.filter("blend=all_mode=divide", fine, wide)
+	share := fmt.Sprintf("clip((val/255-%.4f)/%.4f,0,1)", op.From, op.To-op.From)
+	curve := fmt.Sprintf("(st(0,%s)*ld(0)*(3-2*ld(0)))", share)
+	channel := func(ink float64) string { return fmt.Sprintf("'255*(%.4f+%.4f*%s)+0.5'", ink, 1-ink, curve) }
+	ink := g.filter(fmt.Sprintf("format=gbrp,lutrgb=r=%s:g=%s:b=%s", channel(op.Ink[0]), channel(op.Ink[1]), channel(op.Ink[2])), ratio)
+	if op.Fill != nil {
+		table, err := g.table(op.Fill)
+		if err != nil {
+			return "", err
+		}
+		picture = g.filter(table, picture)
+	}
+	return g.filter("blend=all_mode=multiply", picture, ink), nil
+}
+
+func (g *graph) bloom(link string, op look.Bloom) string {
+	picture, light := g.split(link)
+	bright := fmt.Sprintf("'max(val-%.2f,0)*%.4f+0.5'", 255*op.Threshold, op.Amount/(1-op.Threshold))
+	factor := blurFactor(g.length(op.Radius))
+	light = g.filter(fmt.Sprintf("%s,format=gbrp,lutrgb=r=%[2]s:g=%[2]s:b=%[2]s,gblur=sigma=%.3f,%s",
+		g.shrink(factor), bright, g.length(op.Radius)/float64(factor), g.full()), light)
+	return g.filter("blend=all_mode=screen", picture, light)
+}
+
+func (g *graph) layer(link string, op look.Layer, seed uint32) (string, error) {
+	drawn, err := g.picture(op.Draw(g.size.Width, g.size.Height, seed))
+	if err != nil {
+		return "", err
+	}
+	mode := map[look.Mode]string{look.Multiply: "multiply", look.Screen: "screen", look.Add: "grainmerge"}[op.Mode]
+	drawn = g.move(drawn, op.Motion)
+	return g.filter("blend=all_mode="+mode+":shortest="+g.shortest(op.Motion), link, drawn), nil
+}
+
+func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
+	across, down := op.Draw(g.size.Width, g.size.Height, seed)
+	var maps [2]string
+	for i, drawn := range []*image.Gray{across, down} {
+		if drawn == nil {
+			maps[i] = g.filter(fmt.Sprintf("color=c=0x%[1]x%[1]x%[1]x:s=%[2]s:r=%[3]d,format=gbrp", look.WarpZero, g.size, max(g.fps, 1)))
+			continue
+		}
+		var err error
+		if maps[i], err = g.picture(drawn); err != nil {
+			return "", err
+		}
+		maps[i] = g.move(maps[i], op.Motion)
+	}
+	return g.filter("displace=edge=smear", link, maps[0], maps[1]), nil
+}
+
+// move makes the frames of a drawn picture that moves.
+func (g *graph) move(drawn string, motion look.Motion) string {
+	switch {
+	case g.fps == 0 && motion.Hold > 0:
+		return g.filter(fmt.Sprintf("crop=%d:%d:0:0,format=gbrp", g.size.Width, g.size.Height), drawn)
+	case g.fps == 0 || motion == look.Motion{}:
+		// One picture is enough: the last one of an input that has ended is
+		// repeated.
+		return g.filter("format=gbrp", drawn)
+	case motion.Hold > 0:
+		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))
+		margin := int(look.JumpMargin * g.length(1))
+		return g.filter(fmt.Sprintf("format=gbrp,loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'",
+			g.size.Width, g.size.Height, jump(look.JumpAcross, held, margin), jump(look.JumpDown, held, margin)), drawn)
+	}
+	perFrame := func(speed float64, side int) float64 {
+		return -speed * g.length(1) / float64(side) / float64(g.fps)
+	}
+	return g.filter(fmt.Sprintf("format=gbrp,loop=loop=-1:size=1,scroll=h=%.6f:v=%.6f",
+		perFrame(motion.Right, g.size.Width), perFrame(motion.Down, g.size.Height)), drawn)
+}
+
+// shortest ends the output with the picture where a drawn picture's frames
+// have no end.
+func (g *graph) shortest(motion look.Motion) string {
+	if g.fps > 0 && motion != (look.Motion{}) {
+		return "1"
+	}
+	return "0"
+}
+
+// jump says in the language of filters where a layer's part begins that stays for
+// a number of frames (see look.JumpAcross).
+func jump(step float64, held, margin int) string {
+	return fmt.Sprintf("floor(mod(floor(n/%d)*%f,1)*%d)", held, step, margin)
+}
+
+// length turns units into pixels.
+func (g *graph) length(units float64) float64 {
+	return units * float64(min(g.size.Width, g.size.Height))
+}
+
+// pixels turns units into whole pixels, at least 1.
+func (g *graph) pixels(units float64) int {
+	return look.Pixels(units, g.size.Width, g.size.Height)
+}
+
+// blurFactor is by how much a picture may shrink before it is blurred over a
+// number of pixels: the blur hides the loss.
+func blurFactor(pixels float64) int {
+	switch {
+	case pixels >= 12:
+		return 4
+	case pixels >= 5:
+		return 2
+	}
+	return 1
+}
+
+// shrink and full scale to a part of the result's size and back.
+func (g *graph) shrink(factor int) string {
+	return fmt.Sprintf("scale=%d:%d:flags=area", max(1, g.size.Width/factor), max(1, g.size.Height/factor))
+}
+
+func (g *graph) full() string {
+	return fmt.Sprintf("scale=%d:%d:flags=bicubic,format=gbrp", g.size.Width, g.size.Height)
+}

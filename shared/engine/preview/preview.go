@@ -1,0 +1,178 @@
+// Package preview edits media on the CPU with FFmpeg, so that the service is
+// whole on a machine without a GPU.
+//
+// It is a preview, not a model. It does not know what a picture shows: it
+// changes colours, edges and textures. What a prompt says is looked up in a
+// lexicon of looks (package look), and words that are not in it choose colours
+// and textures by themselves. A reference image gives its colours; try-on
+// recolours the region where a person's clothes usually are, by colours found
+// there; a video from text is a painted landscape or abstraction chosen by
+// words. A GPU engine, behind the same interface, understands the prompt, adds
+// and replaces things, keeps people who they are, and follows motion.
+//
+// The edit is real and repeatable: every request changes the picture visibly,
+// and the same request with the same seed gives the same bytes from the same
+// build of FFmpeg on the same kind of processor. Each edit is one pass of
+// FFmpeg; where colours must be known first, a few small frames are decoded
+// before it.
+//
+// Of the other options, self_anchor says where the colours are measured that a
+// reference image's are fitted to: in the first frame (true, and where there is
+// no such option), or in key frames of the whole clip. enhance_prompt changes
+// nothing: there is no language model here to enhance with.
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview/look"
+)
+
+// Runner runs one command of FFmpeg to its end, as [ffmpeg.Tools] does.
+type Runner interface {
+	Run(ctx context.Context, command ffmpeg.Command) error
+}
+
+// Engine is the preview engine. It keeps nothing between edits and is safe for
+// concurrent use.
+type Engine struct{ runner Runner }
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New makes a preview engine.
+func New(runner Runner) *Engine { return &Engine{runner} }
+
+// Run edits as [engine.Engine] says. Stages are "analyze" and "edit".
+func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+	edit := &edit{Engine: e, spec: spec, progress: progress}
+	edit.graph = graph{folder: spec.Folder, size: spec.Size, fps: spec.FPS}
+	if spec.Data == nil && spec.Kind != catalog.TextToVideo {
+		return errors.New("preview: an edit needs an input")
+	}
+	edit.report("analyze", 0)
+	switch spec.Kind {
+	case catalog.TextToVideo:
+		return edit.compose(ctx)
+	case catalog.Image:
+		return edit.image(ctx)
+	}
+	return edit.video(ctx)
+}
+
+// edit is one run.
+type edit struct {
+	*Engine
+	graph
+	spec     engine.Spec
+	progress func(engine.Progress)
+	// reported is the progress told last; it never falls.
+	reported float64
+}
+
+// analyzed is the share of the progress that belongs to the analysis.
+const analyzed = 0.04
+
+func (e *edit) report(stage string, fraction float64) {
+	e.reported = max(e.reported, min(fraction, 1))
+	e.progress(engine.Progress{Fraction: e.reported, Stage: stage})
+}
+
+// length is the number of the result's frames: as long as the input, and at
+// least one.
+func (e *edit) length() int {
+	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
+}
+
+// look gives the look of the request.
+func (e *edit) look() look.Look {
+	if e.spec.Prompt == "" && e.spec.Reference != nil {
+		return look.Reference(e.spec.Seed)
+	}
+	return look.Parse(e.spec.Prompt, e.spec.Seed)
+}
+
+// video edits a clip: its look, over the whole frame or over the subject.
+func (e *edit) video(ctx context.Context) error {
+	data := *e.spec.Data
+	link := e.source(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME}), data)
+	var err error
+	if e.spec.Kind == catalog.TryOn {
+		link, err = e.dress(ctx, link)
+	} else {
+		link, err = e.style(ctx, link)
+	}
+	if err != nil {
+		return err
+	}
+	audio := ""
+	if data.Info.Audio {
+		audio = "[0:a:0]"
+	}
+	return e.encode(ctx, link, audio)
+}
+
+// style gives the picture the look of the request, and the colours of its
+// reference image.
+func (e *edit) style(ctx context.Context, link string) (string, error) {
+	asked := e.look()
+	link, err := e.apply(link, asked)
+	if err != nil || e.spec.Reference == nil {
+		return link, err
+	}
+	lut, err := e.transfer(ctx, asked)
+	if err != nil {
+		return "", err
+	}
+	table, err := e.table(lut)
+	if err != nil {
+		return "", err
+	}
+	return e.filter(table, link), nil
+}
+
+// encode writes the result: H.264 and AAC in an MP4 whose index stands in
+// front. Audio is the link of the sound, empty for none.
+func (e *edit) encode(ctx context.Context, link, audio string) error {
+	seconds := float64(e.length()) / float64(e.fps)
+	link = e.filter("scale=out_color_matrix=bt709:out_range=tv,format=yuv420p", link)
+	args := []string{"-map", link}
+	if audio != "" {
+		// A gap in the sound becomes silence, so that it stays in step with the
+		// picture; it ends with the picture.
+		sound := "[sound]"
+		e.chains = append(e.chains, fmt.Sprintf(
+			"%saresample=async=1:first_pts=0,aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f%s", audio, seconds, sound))
+		args = append(args, "-map", sound, "-c:a", "aac", "-b:a", "160k")
+	}
+	args = append([]string{"-filter_complex_threads", threads, "-filter_complex", e.String()}, args...)
+	args = append(args,
+		"-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "20", "-threads", threads,
+		"-g", fmt.Sprint(2*e.spec.FPS),
+		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
+		// Nothing of the machine or the input's tags goes into the file.
+		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact",
+		"-map_metadata", "-1", "-map_chapters", "-1",
+		"-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)
+	e.report("edit", analyzed)
+	err := e.runner.Run(ctx, ffmpeg.Command{
+		Folder: e.folder, Frames: e.frames, Inputs: e.inputs, Args: args,
+		Progress: func(written time.Duration) {
+			e.report("edit", analyzed+(1-analyzed)*0.99*written.Seconds()/seconds)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	e.report("edit", 1)
+	return nil
+}
+
+// threads is fixed, because the encoder's output depends on it.
+const threads = "4"

@@ -1,0 +1,323 @@
+package preview_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine"
+)
+
+// reference and garment are pictures that come with the program.
+var (
+	reference = filepath.Join("..", "..", "..", "testdata", "reference.jpg")
+	garment   = filepath.Join("..", "..", "..", "testdata", "garment.png")
+)
+
+// TestKinds edits by every kind of model, and looks at the result as a player
+// does.
+func TestKinds(t *testing.T) {
+	for _, c := range []struct {
+		kind      catalog.Kind
+		prompt    string
+		reference string
+		size      catalog.Size
+		fps       int
+	}{
+		{catalog.Restyle, "watercolor", "", catalog.Size{Width: 320, Height: 176}, 25},
+		{catalog.Restyle, "", reference, catalog.Size{Width: 320, Height: 176}, 25},
+		{catalog.Edit, "film noir", "", catalog.Size{Width: 320, Height: 180}, 20},
+		{catalog.Edit, "", "", catalog.Size{Width: 320, Height: 180}, 20},
+		{catalog.Edit, "winter", reference, catalog.Size{Width: 272, Height: 156}, 20},
+		{catalog.TryOn, "a red leather jacket", "", catalog.Size{Width: 320, Height: 180}, 20},
+		{catalog.TryOn, "", garment, catalog.Size{Width: 320, Height: 180}, 20},
+		{catalog.Clip, "anime", "", catalog.Size{Width: 320, Height: 176}, 25},
+		{catalog.TextToVideo, "a sailing boat at sunset", "", catalog.Size{Width: 320, Height: 176}, 25},
+		{catalog.TextToVideo, "cyberpunk city", "", catalog.Size{Width: 176, Height: 320}, 25},
+	} {
+		t.Run(string(c.kind)+" "+c.prompt, func(t *testing.T) {
+			spec := engine.Spec{Kind: c.kind, Prompt: c.prompt, Seed: 3, Size: c.size, FPS: c.fps, Duration: 600 * time.Millisecond}
+			if c.kind != catalog.TextToVideo {
+				spec.Data = input(t, sample, false)
+			}
+			if c.reference != "" {
+				spec.Reference = input(t, c.reference, true)
+			}
+			path := run(t, spec)
+			checkVideo(t, path, spec, c.kind != catalog.TextToVideo)
+			result := frames(t, path, c.size)
+			if c.kind == catalog.TextToVideo {
+				if m := measure(result[0]); m.contrast < 15 || m.tones < 20 {
+					t.Errorf("the picture shows little: %+v", m)
+				}
+				if d := difference(result[:1], result[len(result)-1:]); d < 0.5 {
+					t.Errorf("the picture moves by %.2f only", d)
+				}
+				return
+			}
+			least := 8.0
+			if c.kind == catalog.TryOn {
+				// The clothes are a tenth of the sample.
+				least = 4
+			}
+			if d := difference(untouched(t, spec), result); d < least {
+				t.Errorf("differs from the input by %.1f, want at least %g", d, least)
+			}
+		})
+	}
+}
+
+// checkVideo checks that a browser plays a result at once: H.264 High in 8-bit
+// 4:2:0, its index in front, exact size, rate and length, and sound in step.
+func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
+	t.Helper()
+	f := inspect(t, path)
+	if want := map[bool]int{true: 2, false: 1}[sound]; len(f.Streams) != want {
+		t.Fatalf("%d streams, want %d", len(f.Streams), want)
+	}
+	v, count := f.Streams[0], max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
+	if v.CodecName != "h264" || v.Profile != "High" || v.PixFmt != "yuv420p" {
+		t.Errorf("the picture is %s %s %s", v.CodecName, v.Profile, v.PixFmt)
+	}
+	if v.Width != spec.Size.Width || v.Height != spec.Size.Height || v.RFrameRate != itoa(spec.FPS)+"/1" || v.NbFrames != itoa(count) {
+		t.Errorf("%dx%d at %s, %s frames; want %s at %d, %d", v.Width, v.Height, v.RFrameRate, v.NbFrames, spec.Size, spec.FPS, count)
+	}
+	if v.SampleAspectRatio != "1:1" || v.ColorSpace != "bt709" || v.ColorPrimaries != "bt709" || v.ColorTransfer != "bt709" || v.ColorRange != "tv" {
+		t.Errorf("aspect %s, colours %s %s %s %s", v.SampleAspectRatio, v.ColorSpace, v.ColorPrimaries, v.ColorTransfer, v.ColorRange)
+	}
+	if sound {
+		a := f.Streams[1]
+		length, _ := strconv.ParseFloat(a.Duration, 64)
+		if a.CodecName != "aac" || math.Abs(length-float64(count)/float64(spec.FPS)) > 1/float64(spec.FPS) {
+			t.Errorf("the sound is %s of %gs, want aac of %gs", a.CodecName, length, float64(count)/float64(spec.FPS))
+		}
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Index(content, []byte("moov")) > bytes.Index(content, []byte("mdat")) {
+		t.Error("the index stands behind the pictures")
+	}
+}
+
+// TestRepeatable runs requests twice, and with another seed.
+func TestRepeatable(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec engine.Spec
+		// least is how much another seed changes.
+		least float64
+	}{
+		{"a look that moves", small(t, "vintage film"), 2},
+		{"a look that stands", small(t, "oil painting"), 2},
+		{"words of its own", small(t, "a castle in the clouds"), 0.5},
+		{"no words", small(t, ""), 0.5},
+		{"clothes", with(small(t, "a striped shirt"), func(s *engine.Spec) { s.Kind = catalog.TryOn }), 0.5},
+		{"a reference", with(small(t, ""), func(s *engine.Spec) { s.Reference = input(t, reference, true) }), 0.5},
+		{"a video from text", engine.Spec{Kind: catalog.TextToVideo, Prompt: "abstract ink", Seed: 7, Size: catalog.Size{Width: 320, Height: 176}, FPS: 25, Duration: 120 * time.Millisecond}, 8},
+		{"an image", with(small(t, "pencil sketch"), func(s *engine.Spec) { s.Kind, s.Data = catalog.Image, input(t, reference, true) }), 0.5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			first, second := run(t, c.spec), run(t, c.spec)
+			if !same(t, first, second) {
+				t.Error("the same request gave other bytes")
+			}
+			c.spec.Seed++
+			if d := difference(frames(t, first, c.spec.Size), frames(t, run(t, c.spec), c.spec.Size)); d < c.least {
+				t.Errorf("another seed differs by %.2f, want at least %g", d, c.least)
+			}
+		})
+	}
+}
+
+func with(spec engine.Spec, change func(*engine.Spec)) engine.Spec {
+	change(&spec)
+	return spec
+}
+
+func same(t *testing.T, a, b string) bool {
+	t.Helper()
+	first, err := os.ReadFile(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Equal(first, second)
+}
+
+// TestPrompts checks that any two prompts give visibly different pictures, and
+// that each differs from the input.
+func TestPrompts(t *testing.T) {
+	prompts := []string{
+		"", "watercolor", "a watercolor of a castle", "film noir", "golden hour", "make it blue", "make it brighter",
+		"a castle in the clouds", "a dragon on the roof", "replace the dog with a cat", "ein Schloss am Meer", "京都の庭",
+	}
+	all(t, prompts, 8, func(prompt string) engine.Spec { return small(t, prompt) })
+}
+
+// TestScenes checks that any two texts, and any two seeds, give different
+// videos.
+func TestScenes(t *testing.T) {
+	texts := []string{
+		"the sea", "the sea at night", "a desert", "a desert with camels", "snowy mountains", "a city", "northern lights",
+		"a galaxy", "a woman at the sea", "abstract", "a cat", "a dog",
+	}
+	all(t, texts, 8, func(prompt string) engine.Spec {
+		return engine.Spec{Kind: catalog.TextToVideo, Prompt: prompt, Seed: 1, Size: catalog.Size{Width: 320, Height: 176}, FPS: 25, Duration: 40 * time.Millisecond}
+	})
+}
+
+// TestGarmentsAndWords checks that a try-on follows its prompt too when it has a
+// garment. Only the clothes change, a sixth of this picture, so that a whole
+// frame differs by a sixth of what they do.
+func TestGarmentsAndWords(t *testing.T) {
+	all(t, []string{"", "red", "a blue denim jacket", "a green leather coat", "striped wool"}, 8.0/6, func(prompt string) engine.Spec {
+		spec := small(t, prompt)
+		spec.Kind, spec.Reference = catalog.TryOn, input(t, garment, true)
+		return spec
+	})
+}
+
+// TestReferences checks that a reference image's colours arrive: any two of
+// them give visibly different pictures.
+func TestReferences(t *testing.T) {
+	references := map[string]string{
+		"none":   "",
+		"aurora": reference,
+		"jersey": garment,
+		"red":    mediatest.Image{Source: "color=c=0xcc2010"}.Make(t),
+		"green":  mediatest.Image{Source: "color=c=0x107030"}.Make(t),
+		"chart":  mediatest.Image{Source: "testsrc2"}.Make(t),
+	}
+	var names []string
+	for name := range references {
+		names = append(names, name)
+	}
+	for _, kind := range []catalog.Kind{catalog.Edit, catalog.Restyle} {
+		t.Run(string(kind), func(t *testing.T) {
+			all(t, names, 8, func(name string) engine.Spec {
+				spec := small(t, "")
+				spec.Kind = kind
+				if path := references[name]; path != "" {
+					spec.Reference = input(t, path, true)
+				}
+				return spec
+			})
+		})
+	}
+	t.Run("the colours are those of the reference", func(t *testing.T) {
+		for name, holds := range map[string]func(m traits) bool{
+			"aurora": func(m traits) bool { return m.blue > m.red+50 },
+			"red":    func(m traits) bool { return m.red > m.green+80 && m.red > m.blue+80 },
+			"green":  func(m traits) bool { return m.green > m.red+25 && m.green > m.blue+15 },
+		} {
+			spec := small(t, "oil painting")
+			spec.Reference = input(t, references[name], true)
+			result := frames(t, run(t, spec), spec.Size)[0]
+			if m := measure(result); !holds(m) {
+				t.Errorf("%s: red %.0f, green %.0f, blue %.0f", name, m.red, m.green, m.blue)
+			}
+			if l := likeness(untouched(t, spec)[0], result); l < 0.45 {
+				t.Errorf("%s: little is left of the scene: %.2f", name, l)
+			}
+		}
+	})
+}
+
+// all runs an edit for every name and compares each with each, and with the
+// input where there is one.
+func all(t *testing.T, names []string, least float64, of func(name string) engine.Spec) {
+	t.Helper()
+	results := map[string][]picture{}
+	for _, name := range names {
+		spec := of(name)
+		results[name] = frames(t, run(t, spec), spec.Size)
+		if spec.Data != nil {
+			if d := difference(untouched(t, spec), results[name]); d < least {
+				t.Errorf("%q differs from the input by %.1f, want at least %g", name, d, least)
+			}
+		}
+		for _, other := range names {
+			if other == name || results[other] == nil {
+				continue
+			}
+			if d := difference(results[other], results[name]); d < least {
+				t.Errorf("%q and %q differ by %.1f, want at least %g", other, name, d, least)
+			}
+		}
+	}
+}
+
+// TestSelfAnchor edits a clip that turns from blue to red, towards a reference:
+// anchored colours are fitted to its first frame, others to the whole clip.
+func TestSelfAnchor(t *testing.T) {
+	clip := mediatest.Video{Filter: "hue=h=180:enable='lt(t,0.5)'", Silent: true, Args: []string{"-g", "2"}}.Make(t)
+	results := map[any][]picture{}
+	for _, anchor := range []any{true, false, nil} {
+		spec := with(small(t, ""), func(s *engine.Spec) {
+			s.Data, s.Duration = input(t, clip, false), time.Second
+			s.Reference = input(t, reference, true)
+			if anchor != nil {
+				s.Options = map[string]any{"self_anchor": anchor}
+			}
+		})
+		results[anchor] = frames(t, run(t, spec), spec.Size)
+	}
+	if d := difference(results[true], results[nil]); d != 0 {
+		t.Errorf("without the option the clip differs by %.2f from an anchored one", d)
+	}
+	if d := difference(results[true], results[false]); d < 1 {
+		t.Errorf("anchoring changes the clip by %.2f only", d)
+	}
+}
+
+// TestProgress follows the reports of an edit.
+func TestProgress(t *testing.T) {
+	spec := with(small(t, "watercolor"), func(s *engine.Spec) {
+		s.Duration, s.Size = 2*time.Second, catalog.Size{Width: 640, Height: 360}
+		s.Reference = input(t, reference, true)
+	})
+	var reports []engine.Progress
+	if _, err := attempt(t, t.Context(), spec, func(p engine.Progress) { reports = append(reports, p) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(reports) < 3 || reports[0].Stage != "analyze" || reports[len(reports)-1] != (engine.Progress{Fraction: 1, Stage: "edit"}) {
+		t.Fatalf("reports %+v", reports)
+	}
+	for i := 1; i < len(reports); i++ {
+		if reports[i].Fraction < reports[i-1].Fraction || reports[i].Fraction > 1 {
+			t.Errorf("progress went from %v to %v", reports[i-1], reports[i])
+		}
+	}
+}
+
+// TestCancel ends an edit in the middle.
+func TestCancel(t *testing.T) {
+	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		spec := with(small(t, "watercolor of the sea"), func(s *engine.Spec) {
+			s.Kind, s.Duration, s.Size = kind, time.Minute, catalog.Size{Width: 640, Height: 360}
+		})
+		_, err := attempt(t, ctx, spec, func(p engine.Progress) {
+			if p.Stage == "edit" {
+				cancel(nil)
+			}
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want the context's error", kind, err)
+		}
+		cancel(nil)
+	}
+}

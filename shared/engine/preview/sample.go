@@ -1,0 +1,103 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview/look"
+)
+
+const (
+	// sampleSide is the longer side of the small frames that are measured, in
+	// pixels.
+	sampleSide = 160
+	// sampleFrames is how many key frames of a clip are measured at most.
+	sampleFrames = 12
+)
+
+// sample decodes the input's first frame, or key frames of the whole clip, at a
+// small size, after the operations of a look. It gives the frames one after the
+// other: three bytes a pixel.
+func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Size, error) {
+	small := *e
+	side := max(e.size.Width, e.size.Height)
+	small.graph = graph{folder: e.folder, prefix: "sample-", size: catalog.Size{
+		Width:  max(2, e.size.Width*sampleSide/side),
+		Height: max(2, e.size.Height*sampleSide/side),
+	}}
+	data := *e.spec.Data
+	from, frames := ffmpeg.Source{Path: data.Path, MIME: data.MIME}, 1
+	spread := e.fps > 0 && !e.anchored()
+	if spread {
+		from.Options, frames = []string{"-skip_frame", "nokey"}, sampleFrames
+	}
+	link := small.input(from)
+	if spread {
+		apart := data.Info.Duration.Seconds() / sampleFrames
+		link = small.filter(fmt.Sprintf("select='isnan(prev_selected_t)+gte(t-prev_selected_t,%.3f)'", apart), link)
+	}
+	link, err := small.apply(small.source(link, data), after)
+	if err != nil {
+		return nil, small.size, err
+	}
+	pixels, err := small.decode(ctx, small.filter("format=rgb24", link), frames)
+	return pixels, small.size, err
+}
+
+// anchored reports whether the first frame stands for the whole clip.
+func (e *edit) anchored() bool {
+	anchor, given := e.spec.Options["self_anchor"].(bool)
+	return anchor || !given
+}
+
+// decode runs the graph and gives the bytes of the link's first frames.
+func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, error) {
+	var pixels bytes.Buffer
+	err := e.runner.Run(ctx, ffmpeg.Command{
+		Folder: e.folder, Inputs: e.inputs, Stdout: &pixels,
+		Args: []string{
+			"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link,
+			"-frames:v", fmt.Sprint(frames), "-vsync", "passthrough", "-f", "rawvideo", "pipe:1",
+		},
+	})
+	return pixels.Bytes(), err
+}
+
+// reference decodes the reference image at a small size: four bytes a pixel,
+// the last one alpha.
+func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error) {
+	image := *e.spec.Reference
+	small := *e
+	small.graph = graph{folder: e.folder, size: size}
+	link := small.input(ffmpeg.Source{Path: image.Path, MIME: image.MIME})
+	return small.decode(ctx, small.filter(small.convert(image)+",format=rgba", link), 1)
+}
+
+// transfer makes the table that gives the colours of the reference image to
+// what the look makes of the input.
+func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error) {
+	before, _, err := e.sample(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	side := sampleSide / 2
+	pixels, err := e.reference(ctx, catalog.Size{Width: side, Height: side})
+	if err != nil {
+		return nil, err
+	}
+	return look.Transfer(look.Measure(before), look.Measure(onWhite(pixels))), nil
+}
+
+// onWhite drops the alpha of pixels and with it what is mostly transparent.
+func onWhite(pixels []byte) []byte {
+	var opaque []byte
+	for i := 0; i+3 < len(pixels); i += 4 {
+		if pixels[i+3] >= 128 {
+			opaque = append(opaque, pixels[i:i+3]...)
+		}
+	}
+	return opaque
+}

@@ -1,0 +1,64 @@
+// Package scene paints moving pictures: landscapes and abstractions that are
+// computed from a seed, point by point, in the manner of a fragment shader. It
+// stands in for a model that imagines a video from a text.
+//
+// A scene is a pure function of its seed, the place in the picture and the
+// time, so the same request gives the same frames.
+package scene
+
+import (
+	"context"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"cutroom/shared/engine/preview/look/noise"
+)
+
+// Scene is a picture that moves.
+type Scene struct {
+	// Name is what the scene shows, such as "bay".
+	Name string
+	// at readies the scene for a time in seconds and an aspect (width by
+	// height).
+	at func(seconds, aspect float64) shader
+}
+
+// shader gives the colour at a place: x runs from 0 to the aspect and y from 0
+// at the top to 1 at the bottom.
+type shader func(x, y float64) rgb
+
+// Paint fills frame with the picture at a time in seconds: width x height
+// pixels, three bytes each (red, green, blue), row by row from the top.
+//
+// Errors: the context's, when it ends first.
+func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, seconds float64) error {
+	shade := s.at(seconds, float64(width)/float64(height))
+	scale := 1 / float64(height)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	const band = 16
+	for top := 0; top < height; top += band {
+		group.Go(func() error {
+			for y := top; y < min(top+band, height); y++ {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				row := frame[y*width*3:][:width*3]
+				for x := range width {
+					c := shade((float64(x)+0.5)*scale, (float64(y)+0.5)*scale)
+					// A little noise before rounding keeps smooth skies from
+					// showing bands.
+					dither := float64(noise.Mix(uint64(y*width+x))&0xff)/255 - 0.5
+					row[x*3], row[x*3+1], row[x*3+2] = level(c.r, dither), level(c.g, dither), level(c.b, dither)
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func level(v, dither float64) byte {
+	return byte(clamp(v+dither/255)*255 + 0.5)
+}

@@ -1,0 +1,366 @@
+package httpserver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/platform/httpserver"
+)
+
+// start serves the configuration on a port of this machine until the test ends.
+func start(t *testing.T, c httpserver.Config) (address string, server *httpserver.Server) {
+	t.Helper()
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = httpserver.New(c)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		server.Shutdown(ended)
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return listener.Addr().String(), server
+}
+
+// log is an access log that a test can read. The line of a request is written
+// when its handling is over, which a client may see a little earlier.
+type log struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+	line  chan struct{}
+}
+
+func newLog() *log { return &log{line: make(chan struct{}, 100)} }
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.line <- struct{}{}
+	return l.bytes.Write(p)
+}
+
+func (l *log) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
+
+// wait gives the log once it has so many lines.
+func (l *log) wait(t *testing.T, lines int) string {
+	t.Helper()
+	for range lines {
+		select {
+		case <-l.line:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the line is not in the log")
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes.String()
+}
+
+func TestRequestIDs(t *testing.T) {
+	seen := make(chan string, 1)
+	address, _ := start(t, httpserver.Config{
+		NewRequestID: func() string { return "new" },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen <- httpserver.RequestID(r.Context())
+			if r.URL.Path == "/error" {
+				w.WriteHeader(http.StatusTeapot)
+			}
+		}),
+	})
+	for _, c := range []struct{ name, path, sent, want string }{
+		{"none is sent", "/", "", "new"},
+		{"one is kept", "/", "my-id 1~", "my-id 1~"},
+		{"on an error too", "/error", "my-id", "my-id"},
+		{"128 characters", "/", strings.Repeat("x", 128), strings.Repeat("x", 128)},
+		{"129 characters", "/", strings.Repeat("x", 129), "new"},
+		{"not ASCII", "/", "idé", "new"},
+		{"a control character", "/", "a\tb", "new"},
+	} {
+		request, _ := http.NewRequest("GET", "http://"+address+c.path, nil)
+		if c.sent != "" {
+			request.Header.Set("x-request-id", c.sent)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if got, inContext := answer.Header.Get("x-request-id"), <-seen; got != c.want || inContext != c.want {
+			t.Errorf("%s: %q on the answer and %q in the context, want %q", c.name, got, inContext, c.want)
+		}
+	}
+}
+
+func TestGeneratedRequestIDsDiffer(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: http.NotFoundHandler()})
+	ids := map[string]bool{}
+	for range 3 {
+		answer, err := http.Get("http://" + address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		ids[answer.Header.Get("x-request-id")] = true
+	}
+	if len(ids) != 3 || ids[""] {
+		t.Errorf("the ids of three requests: %v", ids)
+	}
+}
+
+func TestTheAccessLogTellsWhoAndWhatButNoSecret(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /things/{id}", func(w http.ResponseWriter, r *http.Request) {
+		httpserver.SetAccount(r.Context(), "studio")
+		io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusAccepted)
+		io.WriteString(w, "a secret answer")
+	})
+	log := newLog()
+	address, _ := start(t, httpserver.Config{Handler: mux, Logger: log.logger()})
+	request, _ := http.NewRequest("POST", "http://"+address+"/things/hidden?api_key=hidden", strings.NewReader("a hidden body"))
+	request.Header.Set("x-api-key", "hidden")
+	request.Header.Set("x-request-id", "r1")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+
+	text := log.wait(t, 1)
+	var line map[string]any
+	if err := json.Unmarshal([]byte(text), &line); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for key, want := range map[string]any{
+		"request_id": "r1", "account": "studio", "method": "POST", "route": "POST /things/{id}",
+		"status": 202.0, "bytes_in": 13.0, "bytes_out": 15.0, "aborted": false,
+	} {
+		if line[key] != want {
+			t.Errorf("%s is %v, want %v", key, line[key], want)
+		}
+	}
+	for _, word := range []string{"hidden", "secret"} {
+		if strings.Contains(text, word) {
+			t.Errorf("%q is in the log: %s", word, text)
+		}
+	}
+}
+
+func TestAPanicIsAnsweredInTheShapeOfTheSurface(t *testing.T) {
+	log := newLog()
+	address, _ := start(t, httpserver.Config{
+		Logger: log.logger(),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Left-Over", "1")
+			panic("oh")
+		}),
+		Failed: func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			io.WriteString(w, `{"detail":"sorry"}`)
+		},
+	})
+	answer, err := http.Get("http://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	if answer.StatusCode != 500 || string(body) != `{"detail":"sorry"}` || answer.Header.Get("x-request-id") == "" || answer.Header.Get("X-Left-Over") != "" {
+		t.Errorf("got %d %s %v", answer.StatusCode, body, answer.Header)
+	}
+	if text := log.wait(t, 2); !strings.Contains(text, "httpserver_test.go") || !strings.Contains(text, `"panic":"oh"`) {
+		t.Errorf("the log does not say where it panicked: %s", text)
+	}
+}
+
+func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "half")
+		http.NewResponseController(w).Flush()
+		panic("oh")
+	})})
+	answer, err := http.Get("http://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); err == nil {
+		t.Errorf("the client took %q for the whole answer", body)
+	}
+}
+
+// A peer that stops sending, or taking, is given up after the time for a step.
+func TestAStalledPeerIsGivenUp(t *testing.T) {
+	result := make(chan error, 1)
+	address, _ := start(t, httpserver.Config{
+		Stall: 50 * time.Millisecond,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				_, err := io.Copy(io.Discard, r.Body)
+				result <- err
+				w.WriteHeader(http.StatusRequestTimeout)
+				return
+			}
+			var err error
+			for chunk := make([]byte, 1<<20); err == nil; {
+				_, err = w.Write(chunk)
+			}
+			result <- err
+		}),
+	})
+	for _, request := range []string{
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nhalf",
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf",
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, request)
+		if err := <-result; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%.10s…: got %v, want a timeout", request, err)
+		}
+		if strings.HasPrefix(request, "POST") {
+			if answer, _ := io.ReadAll(conn); !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
+				t.Errorf("got %.40q, want the handler's 408", answer)
+			}
+		}
+		conn.Close()
+	}
+}
+
+// The limit on the steps of an upload must not end the work that follows it.
+func TestTheTimeForAStepDoesNotBoundTheHandler(t *testing.T) {
+	const stall = 20 * time.Millisecond
+	address, _ := start(t, httpserver.Config{Stall: stall, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+			w.WriteHeader(http.StatusInternalServerError)
+		case <-time.After(5 * stall):
+		}
+	})})
+	answer, err := http.Post("http://"+address, "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the request's context ended while it was worked on")
+	}
+}
+
+// A program that has no connection of its own to limit, such as a function that
+// is invoked with a request, gets everything else.
+func TestHandlerWithoutAConnection(t *testing.T) {
+	log := newLog()
+	handler := httpserver.Handler(httpserver.Config{Handler: refuse, Logger: log.logger()})
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", 1<<20)))
+	request.Header.Set("x-request-id", "r1")
+	handler.ServeHTTP(recorder, request)
+	if recorder.Code != 401 || recorder.Body.String() != `{"detail":"no"}` || recorder.Header().Get("x-request-id") != "r1" || recorder.Header().Get("Connection") != "" {
+		t.Errorf("got %d %s %v", recorder.Code, recorder.Body, recorder.Header())
+	}
+	if text := log.wait(t, 1); !strings.Contains(text, `"status":401`) {
+		t.Errorf("the log says %s", text)
+	}
+}
+
+func TestShutdownLetsRequestsFinish(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-leave
+		io.WriteString(w, "done")
+	})})
+	got := make(chan string, 1)
+	go func() {
+		answer, err := http.Get("http://" + address)
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		body, _ := io.ReadAll(answer.Body)
+		got <- string(body)
+	}()
+	<-entered
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Shutdown(context.Background()) }()
+	for { // until the listener is closed
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			break
+		}
+		conn.Close()
+	}
+	close(leave)
+	if err := <-stopped; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if body := <-got; body != "done" {
+		t.Errorf("the request under way got %q", body)
+	}
+}
+
+// What does not finish is cut off: who notices can still tell its client, whole.
+func TestShutdownCutsOffWhatDoesNotFinish(t *testing.T) {
+	entered, returned := make(chan struct{}), make(chan struct{})
+	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(returned)
+		io.WriteString(w, "begun")
+		http.NewResponseController(w).Flush()
+		close(entered)
+		<-r.Context().Done()
+		fmt.Fprintf(w, ", cut off as %v", context.Cause(r.Context()))
+	})})
+	got := make(chan string, 1)
+	go func() {
+		answer, err := http.Get("http://" + address)
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		got <- fmt.Sprintf("%s: %v", body, err)
+	}()
+	<-entered
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if err := server.Shutdown(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("shutdown: %v, want that requests were cut off", err)
+	}
+	select {
+	case <-returned:
+	default:
+		t.Error("shutdown returned before the handler did")
+	}
+	if text, want := <-got, fmt.Sprintf("begun, cut off as %v: <nil>", httpserver.ErrStopping); text != want {
+		t.Errorf("the client got %q, want %q", text, want)
+	}
+}

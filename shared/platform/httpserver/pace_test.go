@@ -1,0 +1,104 @@
+package httpserver_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/platform/httpserver"
+)
+
+// takeAll reads a request's body, answers 408 where that takes too long, and gives
+// how the reading ended.
+func takeAll() (http.Handler, <-chan error) {
+	results := make(chan error, 1)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		results <- err
+		if err != nil {
+			w.Header().Set("Content-Length", "0")
+			w.WriteHeader(http.StatusRequestTimeout)
+		}
+	}), results
+}
+
+// drip sends a byte now and then until the connection fails.
+func drip(conn net.Conn, every time.Duration) {
+	for {
+		if _, err := io.WriteString(conn, "."); err != nil {
+			return
+		}
+		time.Sleep(every)
+	}
+}
+
+// A client that sends a byte now and then, each far within the time for a step,
+// and one that never comes to its end, are given up and told so.
+func TestABodyThatIsTooSlowEnds(t *testing.T) {
+	for says, c := range map[string]struct {
+		config httpserver.Config
+		head   string
+	}{
+		"a byte now and then": {
+			httpserver.Config{Grace: 200 * time.Millisecond}, "Content-Length: 100000\r\n\r\n",
+		},
+		"no end": {
+			// What is sent is fast enough for this.
+			httpserver.Config{Slowest: 1, Longest: 200 * time.Millisecond}, "Content-Length: 100000\r\n\r\n",
+		},
+		"no end, in chunks": {
+			httpserver.Config{Slowest: 1, Longest: 200 * time.Millisecond}, "Transfer-Encoding: chunked\r\n\r\n100000\r\n",
+		},
+	} {
+		handler, results := takeAll()
+		c.config.Handler, c.config.DrainTime = handler, 50*time.Millisecond
+		address, _ := start(t, c.config)
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\n"+c.head)
+		go drip(conn, 5*time.Millisecond)
+		if err := <-results; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: got %v, want a timeout", says, err)
+		}
+		if answer, _ := io.ReadAll(conn); !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
+			t.Errorf("%s: got %.40q, want the handler's 408", says, answer)
+		}
+	}
+}
+
+// Who is fast on the whole may stand still in between, and a handler's own time
+// is not the client's.
+func TestABodyThatIsFastEnoughOnTheWhole(t *testing.T) {
+	const grace = 500 * time.Millisecond
+	handler, results := takeAll()
+	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body.Read(make([]byte, 1))
+		time.Sleep(2 * grace)
+		handler.ServeHTTP(w, r)
+	})
+	// 8 pieces of what the least speed takes grace for come with pauses of a fifth
+	// of that.
+	address, _ := start(t, httpserver.Config{Handler: slow, Slowest: 1000, Grace: grace})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n")
+	for range 8 {
+		io.WriteString(conn, strings.Repeat(".", 500))
+		time.Sleep(grace / 5)
+	}
+	if err := <-results; err != nil {
+		t.Errorf("got %v", err)
+	}
+}

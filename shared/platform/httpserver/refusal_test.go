@@ -1,0 +1,259 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/platform/httpserver"
+)
+
+// upload is the size of the request bodies that are refused here.
+const upload = 500 << 20
+
+// refuse answers 401 and reads nothing.
+var refuse = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	const body = `{"detail":"no"}`
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	w.WriteHeader(http.StatusUnauthorized)
+	io.WriteString(w, body)
+})
+
+// A request that net/http refuses by itself, for an expectation that nobody knows,
+// holds its connection no longer than any other whose body does not come.
+func TestARefusedExpectationEnds(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: 50 * time.Millisecond})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	// The second request is there before the first is answered.
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: more\r\n\r\n")
+	answer, err := io.ReadAll(conn)
+	if err != nil || !strings.Contains(string(answer), "HTTP/1.1 417 ") {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
+
+// A refusal reaches a client that sends all of its request before it reads.
+func TestARefusalReachesAClientThatIsStillSending(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: refuse})
+	for name, c := range map[string]struct {
+		header string
+		chunk  func([]byte) []byte
+		end    string
+	}{
+		"declared length": {
+			header: fmt.Sprintf("Content-Length: %d\r\n", upload),
+			chunk:  func(p []byte) []byte { return p },
+		},
+		"chunked": {
+			header: "Transfer-Encoding: chunked\r\n",
+			chunk:  func(p []byte) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(p), p) },
+			end:    "0\r\n\r\n",
+		},
+		"asked for 100 Continue but did not wait": {
+			header: fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n", upload),
+			chunk:  func(p []byte) []byte { return p },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			before := allocated()
+			chunk := c.chunk(make([]byte, 1<<20))
+			fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\n%s\r\n", c.header)
+			for range upload >> 20 {
+				if _, err := conn.Write(chunk); err != nil {
+					t.Fatalf("cut off while sending: %v", err)
+				}
+			}
+			io.WriteString(conn, c.end)
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("the answer was lost: %v", err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			if err != nil || answer.StatusCode != 401 || string(body) != `{"detail":"no"}` || !answer.Close {
+				t.Errorf("got %d %q close=%v: %v", answer.StatusCode, body, answer.Close, err)
+			}
+			if used := allocated() - before; used > 16<<20 {
+				t.Errorf("%d MiB were allocated for a request that was refused", used>>20)
+			}
+		})
+	}
+}
+
+// allocated is how many bytes were ever allocated, freed or not.
+func allocated() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
+}
+
+// A client that waits for "100 Continue" is answered at once and sends nothing.
+func TestAClientThatWaitsForContinueIsRefusedInstead(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: refuse})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", upload)
+	all, err := io.ReadAll(conn) // ends when the server closes
+	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 401 ") || strings.Contains(string(all), "100 Continue") {
+		t.Errorf("got %q: %v", all, err)
+	}
+}
+
+func TestContinueIsSentWhenTheBodyIsWanted(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(w, r.Body)
+	})})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
+	reader := bufio.NewReader(conn)
+	if line, err := reader.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+		t.Fatalf("got %q: %v", line, err)
+	}
+	io.WriteString(conn, "hello")
+	if rest, err := io.ReadAll(reader); err != nil || !strings.HasSuffix(string(rest), "\r\n\r\nhello") {
+		t.Errorf("got %q: %v", rest, err)
+	}
+}
+
+// A small body is read before the answer, so that the connection is kept.
+func TestASmallRefusedRequestKeepsTheConnection(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: refuse})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	for range 2 {
+		io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
+		answer, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, answer.Body)
+		if answer.StatusCode != 401 || answer.Close {
+			t.Errorf("got %d close=%v", answer.StatusCode, answer.Close)
+		}
+	}
+}
+
+// A small request that its client does not finish is refused all the same,
+// while the time for a step is far from over.
+func TestASmallUnfinishedRequestIsRefused(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: time.Hour, DrainTime: time.Second})
+	for name, drip := range map[string]bool{"silent": false, "dripping": true} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n")
+			if drip {
+				go func() {
+					for {
+						if _, err := io.WriteString(conn, "."); err != nil {
+							return
+						}
+						time.Sleep(10 * time.Millisecond)
+					}
+				}()
+			}
+			conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // not the hour
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != 401 || !answer.Close || len(body) == 0 {
+				t.Errorf("got %d close=%v %q, %v", answer.StatusCode, answer.Close, body, err)
+			}
+		})
+	}
+}
+
+// What is read of a refused request is bounded in bytes and in time.
+func TestDrainingIsBounded(t *testing.T) {
+	log := newLog()
+	address, _ := start(t, httpserver.Config{
+		Handler: refuse, Logger: log.logger(), DrainBytes: 1 << 20, DrainTime: 100 * time.Millisecond,
+	})
+	for name, send := range map[string]func(net.Conn){
+		"a client that sends for ever": func(conn net.Conn) {
+			for chunk := make([]byte, 1<<20); ; {
+				if _, err := conn.Write(chunk); err != nil {
+					return
+				}
+			}
+		},
+		"a client that stops in the middle": func(conn net.Conn) { conn.Write(make([]byte, 100_000)) },
+	} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7fffffff\r\n")
+		send(conn)
+		if text := log.wait(t, 1); !strings.Contains(text, `"status":401`) {
+			t.Errorf("%s: %s", name, text)
+		}
+		conn.Close()
+	}
+}
+
+// Clients that people use, as they come.
+func TestARefusalReachesCurlAndPython(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: refuse})
+	file := filepath.Join(t.TempDir(), "upload")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, upload); err != nil {
+		t.Fatal(err)
+	}
+	const python = `
+import http.client, sys
+c = http.client.HTTPConnection(sys.argv[1])
+c.request("POST", "/", open(sys.argv[2], "rb"), {"Content-Length": sys.argv[3]})
+r = c.getresponse()
+print(r.read().decode() + str(r.status), end="")
+`
+	for name, command := range map[string][]string{
+		"curl":                    {"curl", "-sS", "-w", "%{http_code}", "-F", "data=@" + file, "http://" + address},
+		"curl that does not wait": {"curl", "-sS", "-w", "%{http_code}", "-H", "Expect:", "-F", "data=@" + file, "http://" + address},
+		"python":                  {"python3", "-c", python, address, file, fmt.Sprint(upload)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
+			if err != nil || string(output) != `{"detail":"no"}401` {
+				t.Errorf("got %q: %v", output, err)
+			}
+		})
+	}
+}

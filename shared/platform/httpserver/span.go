@@ -1,0 +1,80 @@
+package httpserver
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	api "go.opentelemetry.io/otel/trace"
+
+	"cutroom/shared/platform/trace"
+)
+
+// Observer learns how requests were answered, such as for metrics. It is called
+// by the goroutine that has handled the request.
+type Observer interface {
+	Answered(Answer)
+}
+
+// Answer is how a request was answered.
+type Answer struct {
+	Method string
+	// Route is the pattern of the path, "" where nothing is at the path.
+	Route    string
+	Status   int
+	Duration time.Duration
+	// Received and Sent are the bytes of the bodies.
+	Received, Sent int64
+}
+
+// watched are the paths that are asked for every few seconds by who watches a
+// program: they would fill the traces.
+var watched = []string{"/healthz", "/metrics"}
+
+// begin makes a request's span beneath that of its client, which the header names
+// (W3C Trace Context) unless the context has one already. Without a tracer the
+// client's trace is carried on as it is. The span is nil where nothing is recorded.
+func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
+	ctx := r.Context()
+	if parent := r.Header.Get(trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
+		ctx = trace.WithParent(ctx, parent)
+	}
+	if tracer == nil || slices.Contains(watched, r.URL.Path) {
+		return ctx, nil
+	}
+	return tracer.Start(ctx, knownMethod(r.Method), api.WithSpanKind(api.SpanKindServer))
+}
+
+// end names and describes the span by what the request turned out to be.
+func end(span api.Span, r *http.Request, e *exchange, status int) {
+	if span == nil {
+		return
+	}
+	if span.IsRecording() {
+		span.SetName(knownMethod(r.Method) + " " + r.Pattern)
+		span.SetAttributes(
+			attribute.String("http.request.method", knownMethod(r.Method)), attribute.String("http.route", r.Pattern),
+			attribute.String("cutroom.request_id", e.id), attribute.String("cutroom.account", e.account),
+		)
+		if status > 0 { // else it was cut off before it began
+			span.SetAttributes(attribute.Int("http.response.status_code", status))
+		}
+		if status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, http.StatusText(status))
+		}
+	}
+	span.End()
+}
+
+// knownMethod gives a method, or "_OTHER" for one that a client made up
+// (OpenTelemetry, "Semantic conventions for HTTP").
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "_OTHER"
+}

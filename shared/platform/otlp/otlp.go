@@ -1,0 +1,147 @@
+// Package otlp sends traces to a collector by OTLP over HTTP, as the
+// environment variables of OpenTelemetry say.
+package otlp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	api "go.opentelemetry.io/otel/trace"
+
+	"cutroom/shared/platform/trace"
+)
+
+const (
+	// queueSize is how many ended spans wait to be sent at most, some 4 MB; what
+	// comes beyond that, as when the collector is gone, is dropped.
+	queueSize = 2048
+	// batchSize is how many spans are sent at once, and batchEvery how long one
+	// waits for others.
+	batchSize  = 256
+	batchEvery = 2 * time.Second
+	// sendTime bounds the sending of a batch with all its attempts, and stopTime
+	// that of what is left when the program ends.
+	sendTime = 10 * time.Second
+	stopTime = 3 * time.Second
+	// maxAttributes bounds what describes a span, maxText each of its texts.
+	maxAttributes, maxText = 32, 256
+)
+
+// The variables that say where traces go to (OpenTelemetry, "OTLP Exporter
+// Configuration"), and the one that turns everything off.
+const (
+	endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	tracesVariable   = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	disabledVariable = "OTEL_SDK_DISABLED"
+)
+
+// Traces makes spans and sends them. The zero value makes none.
+type Traces struct {
+	provider *sdk.TracerProvider
+	logger   *slog.Logger
+}
+
+// FromEnvironment makes what the environment asks for: nothing where neither
+// OTEL_EXPORTER_OTLP_ENDPOINT nor OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. The
+// other variables of the exporter, of the sampler and of the resource are read by
+// OpenTelemetry's SDK from the process's own environment. The service is the name
+// of the program, where OTEL_SERVICE_NAME has no other.
+//
+// The caller closes it, after the last span has ended. That the collector cannot
+// be reached is no error, and keeps nobody waiting.
+//
+// Errors: an endpoint that is no URL.
+func FromEnvironment(ctx context.Context, getenv func(string) string, service string, logger *slog.Logger) (Traces, error) {
+	endpoint := ""
+	for _, variable := range []string{endpointVariable, tracesVariable} {
+		value := getenv(variable)
+		if value == "" {
+			continue
+		}
+		if u, err := url.Parse(value); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return Traces{}, fmt.Errorf("%s: it is no URL such as http://127.0.0.1:4318", variable)
+		}
+		endpoint = value
+	}
+	if endpoint == "" || getenv(disabledVariable) == "true" {
+		return Traces{}, nil
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithTimeout(sendTime))
+	if err != nil {
+		return Traces{}, fmt.Errorf("%s: %w", endpointVariable, err)
+	}
+	traces := New(exporter, service, logger)
+	return traces, nil
+}
+
+// New makes spans and sends them by the exporter, in the background.
+func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces {
+	name := attribute.String("service.name", service)
+	// What the environment says stands before the program's own name.
+	described, err := resource.Merge(resource.NewSchemaless(name), resource.Environment())
+	if err != nil {
+		described = resource.NewSchemaless(name)
+	}
+	limits := sdk.NewSpanLimits()
+	limits.AttributeCountLimit, limits.AttributeValueLengthLimit, limits.EventCountLimit = maxAttributes, maxText, maxAttributes
+	return Traces{logger: logger, provider: sdk.NewTracerProvider(
+		sdk.WithResource(described), sdk.WithRawSpanLimits(limits),
+		sdk.WithBatcher(&reporter{SpanExporter: exporter, logger: logger},
+			sdk.WithMaxQueueSize(queueSize), sdk.WithMaxExportBatchSize(batchSize), sdk.WithBatchTimeout(batchEvery), sdk.WithExportTimeout(sendTime)),
+	)}
+}
+
+// Tracer gives what makes spans; nil where nothing is traced.
+func (t Traces) Tracer() api.Tracer {
+	if t.provider == nil {
+		return nil
+	}
+	return t.provider.Tracer(trace.Scope)
+}
+
+// Close sends what is left, within 3 s, and stops.
+func (t Traces) Close() {
+	if t.provider == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if err := t.provider.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.logger.Warn("send the last traces", "error", err)
+	}
+}
+
+// reportEvery is how often it is logged at most that traces cannot be sent.
+const reportEvery = time.Minute
+
+// reporter logs what goes wrong with an exporter. OpenTelemetry tells it to a
+// handler of the whole process instead, which writes lines of its own to stderr.
+// The batch processor calls one method at a time.
+type reporter struct {
+	sdk.SpanExporter
+	logger *slog.Logger
+	next   time.Time
+	lost   int
+}
+
+// ExportSpans sends a batch. A failure is told in the log and not to the caller.
+func (r *reporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := r.SpanExporter.ExportSpans(ctx, spans)
+	if err == nil {
+		return nil
+	}
+	r.lost += len(spans)
+	if now := time.Now(); now.After(r.next) {
+		r.logger.Warn("traces could not be sent", "spans", r.lost, "error", err)
+		r.next, r.lost = now.Add(reportEvery), 0
+	}
+	return nil
+}

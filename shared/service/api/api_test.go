@@ -1,0 +1,346 @@
+package api_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"log/slog"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/idempotency"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/domain/webhook"
+	"cutroom/shared/platform/boottime"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/api"
+	"cutroom/shared/testkit/programtest"
+)
+
+// Keys of two accounts.
+const (
+	studio = "ck_studio_key"
+	rival  = "ck_rival_key1"
+)
+
+// setup says what differs from a plain world.
+type setup struct {
+	family    string
+	catalog   []byte
+	maxUpload int64
+	stall     time.Duration
+	pending   int
+	// rate limits the requests of an account.
+	rate    ratelimit.Rate
+	origins httpserver.Origins
+	// stopping and draining end when the service stops, and leaves.
+	stopping, draining context.Context
+	// imageWait and videoWait are those of synchronous calls.
+	imageWait, videoWait time.Duration
+	workers              int
+	ready                func(context.Context) error
+	// sessions is how many realtime sessions an account may have.
+	sessions int
+	// stored is how many bytes an account may store, 0 for any number.
+	stored int64
+	// blobs, store and shelf wrap the real ones.
+	blobs  func(blob.Store) blob.Store
+	store  func(job.Store) job.Store
+	shelf  func(file.Store) file.Store
+	groups []api.Group
+	// eventsOnce is where answers do not stream.
+	eventsOnce bool
+	warm       func(context.Context, job.Lane) (bool, error)
+	signs      api.DownloadSigner
+}
+
+// world is a media service on real stores and a real port.
+type world struct {
+	t       *testing.T
+	address string
+	url     string
+	root    string // of the blobs
+	// database is the path of the file of records.
+	database string
+	blobs    *diskblob.Store
+	records  *sqlite.Jobs
+	keys     *sqlite.Keys
+	queue    *sqlite.Queue
+	hooks    *sqlite.Webhooks
+	claims   *sqlite.IdempotencyKeys
+	jobs     *job.Service
+	shelf    *sqlite.Files // records of files
+	live     *sqlite.Sessions
+	sweeper  *file.Sweeper
+	catalog  *catalog.Catalog
+	later    atomic.Int64 // by how much the clock is ahead, in ns
+	log      *programtest.Output
+}
+
+// ownTime passes only as the test lets it.
+func (w *world) ownTime() time.Time { return time.Unix(0, w.later.Load()) }
+
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
+
+func newWorld(t *testing.T, s setup) *world {
+	t.Helper()
+	w := &world{t: t, log: &programtest.Output{}, root: filepath.Join(t.TempDir(), "blobs")}
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if s.family == "" {
+		s.family = "gen"
+	}
+	w.catalog, err = catalog.Default(s.family)
+	if s.catalog != nil {
+		w.catalog, err = catalog.Parse(s.catalog, s.family)
+	}
+	must(err)
+	w.database = filepath.Join(t.TempDir(), "cutroom.db")
+	db, err := sqlite.Open(ctx, w.database, sqlite.Options{Now: w.now})
+	must(err)
+	t.Cleanup(func() { db.Close() })
+	w.records, w.keys, w.queue, w.hooks = db.Jobs(), db.Keys(), db.Queue(), db.Webhooks()
+	w.claims = db.IdempotencyKeys()
+	w.blobs, err = diskblob.Open(w.root)
+	must(err)
+	tiers := credential.Tiers{credential.DefaultTier: {
+		RequestsPerSecond: s.rate.PerSecond, Burst: s.rate.Burst, PendingJobs: s.pending, StoredBytes: s.stored,
+		RealtimeSessions: s.sessions}}
+	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
+		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
+		must(err)
+		must(db.Keys().CreateKey(ctx, key))
+	}
+	var store job.Store = w.records
+	if s.store != nil {
+		store = s.store(store)
+	}
+	secret := []byte("the secret of this test")
+	var blobs blob.Store = w.blobs
+	if s.blobs != nil {
+		blobs = s.blobs(blobs)
+	}
+	if s.workers == 0 {
+		s.workers = 100
+	}
+	w.jobs = job.NewService(job.Config{
+		Store: store, Now: w.now, Random: rand.Reader, Watcher: w.records, Cursors: job.NewCursors(secret),
+		Workers: map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
+	})
+	logger := slog.New(slog.NewTextHandler(w.log, nil))
+	w.shelf = db.Files()
+	clock, err := boottime.Open()
+	must(err)
+	w.live = db.Sessions(clock)
+	w.sweeper = &file.Sweeper{Store: w.shelf, Blobs: w.blobs, Now: w.now, Logger: logger}
+	var shelf file.Store = w.shelf
+	if s.shelf != nil {
+		shelf = s.shelf(shelf)
+	}
+	urls := api.NewUploadURLs(secret, w.now)
+	server := httpserver.New(httpserver.Config{
+		Logger: logger, Failed: api.InternalError(s.origins), Stall: s.stall,
+		Handler: api.New(api.Config{
+			Catalog: w.catalog, Jobs: w.jobs, Authenticator: credential.NewAuthenticator(db.Keys(), tiers, w.now),
+			Idempotency: &idempotency.Service{Store: w.claims, Now: w.now},
+			Limiter:     ratelimit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
+			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
+			Origins: s.origins, Stopping: s.stopping, Draining: s.draining, ImageWait: s.imageWait, VideoWait: s.videoWait,
+			Blobs: blobs, Files: file.NewService(file.Config{
+				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
+			}),
+			Sessions: w.live, QuotaReads: ratelimit.NewWindow(w.ownTime),
+			Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
+			Warm: s.warm, Downloads: s.signs, EventsOnce: s.eventsOnce,
+			WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret),
+		}, s.groups...),
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	w.address = listener.Addr().String()
+	w.url = "http://" + w.address
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return w
+}
+
+// answer is what a client sees.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// detail is the error body's text, "" when it has none.
+func (a answer) detail() string {
+	var body struct{ Detail any }
+	if a.header.Get("Content-Type") != "application/json" || json.Unmarshal([]byte(a.body), &body) != nil {
+		return ""
+	}
+	text, _ := body.Detail.(string)
+	return text
+}
+
+// request sends a request; header fields follow as "name: value".
+func (w *world) request(method, path, key string, body io.Reader, header ...string) answer {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if key != "" {
+		request.Header.Set("x-api-key", key)
+	}
+	for _, field := range header {
+		name, value, _ := strings.Cut(field, ": ")
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
+}
+
+func (w *world) get(path, key string, header ...string) answer {
+	w.t.Helper()
+	return w.request(http.MethodGet, path, key, nil, header...)
+}
+
+// part is a part of a form.
+type part struct{ name, fileName, content string }
+
+func text(name, value string) part     { return part{name: name, content: value} }
+func upload(name, content string) part { return part{name, "upload", content} }
+func multiform(parts ...part) (body, contentType string) {
+	var buffer strings.Builder
+	writer := multipart.NewWriter(&buffer)
+	for _, p := range parts {
+		header := textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + p.name + `"`}}
+		if p.fileName != "" {
+			header = textproto.MIMEHeader{
+				"Content-Disposition": {`form-data; name="` + p.name + `"; filename="` + p.fileName + `"`},
+				"Content-Type":        {"application/octet-stream"},
+			}
+		}
+		w, _ := writer.CreatePart(header) // a Builder takes everything
+		io.WriteString(w, p.content)
+	}
+	writer.Close()
+	return buffer.String(), writer.FormDataContentType()
+}
+
+// post submits a job.
+func (w *world) post(model, key string, parts ...part) answer {
+	w.t.Helper()
+	body, contentType := multiform(parts...)
+	return w.request(http.MethodPost, "/v1/jobs/"+model, key, strings.NewReader(body), "Content-Type: "+contentType)
+}
+
+// accepted gives the id of the job that was created.
+func (w *world) accepted(a answer) string {
+	w.t.Helper()
+	var body map[string]string
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status != http.StatusOK || body["status"] != "pending" || len(body) != 2 {
+		w.t.Fatalf("not accepted: %d %s", a.status, a.body)
+	}
+	return body["job_id"]
+}
+
+// record gives a job as the store has it.
+func (w *world) record(id string) job.Job {
+	w.t.Helper()
+	j, err := w.records.Get(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return j
+}
+
+// files gives the paths of all that is in the folder of the blobs, those of
+// arriving bytes included.
+func (w *world) files() (paths []string) {
+	w.t.Helper()
+	err := filepath.WalkDir(w.root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			relative, _ := filepath.Rel(w.root, path)
+			paths = append(paths, relative)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return paths
+}
+
+// nothingStays asserts that there is no blob, once the server is done.
+func (w *world) nothingStays() {
+	w.t.Helper()
+	eventually(w.t, "the blobs are gone", func() bool { return len(w.files()) == 0 })
+}
+
+// eventually waits for what happens a moment after an answer.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); {
+		if time.Now().After(end) {
+			t.Fatalf("not so after 10 s: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// clip is the bytes of a small video.
+func clip(t *testing.T) string { return content(t, mediatest.Video{}.Make(t)) }
+
+// picture is the bytes of a small image.
+func picture(t *testing.T) string { return content(t, mediatest.PNGHeader(t, 40, 30)) }
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	bytes, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(bytes)
+}

@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+)
+
+// Content is the group of job results (interface.md, "Job content").
+func Content(s *service) []route {
+	return []route{{
+		method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, unlimited: true, handle: s.showContent,
+	}}
+}
+
+// showContent is GET /v1/jobs/{id of a job}/content (decisions.md, "Jobs":
+// Content).
+func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.namedJob(r, c)
+	if err != nil {
+		return err
+	}
+	if err := s.Jobs.CheckResult(j); err != nil {
+		return err
+	}
+	return s.sendBlob(w, r, stored{
+		blob: j.Result.Blob, size: j.Result.Size, mime: j.Result.MIME, disposition: dispositionOf(j),
+		tag: j.Result.SHA256, modified: j.CompletedAt, gone: "The job's result has expired.",
+	})
+}
+
+// stored is a blob as it is sent.
+type stored struct {
+	blob string
+	// size is in bytes.
+	size              int64
+	mime, disposition string
+	// tag is the ETag without its quotes.
+	tag      string
+	modified time.Time
+	// gone tells a client that the blob was deleted a moment ago.
+	gone string
+}
+
+// sendBlob answers with a blob, or with a part of it, or with a URL for it.
+func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) error {
+	header := w.Header()
+	if s.Downloads != nil {
+		url, err := s.Downloads.SignDownload(r.Context(), what.blob, what.mime, what.disposition)
+		if err != nil {
+			return fmt.Errorf("sign a download: %w", err)
+		}
+		header.Set("Location", url)
+		header.Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return nil
+	}
+	header.Set("Content-Type", what.mime)
+	header.Set("Content-Disposition", what.disposition)
+	header.Set("ETag", `"`+what.tag+`"`)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "private, no-cache")
+	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
+		// Only single ranges of bytes are served; a request for another gets
+		// the whole, which is always right (RFC 9110, 14.2).
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
+	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
+		// The standard library would answer with a range that holds nothing.
+		r = r.Clone(r.Context())
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", what.size))
+	}
+	content := &blobReader{ctx: r.Context(), blobs: s.Blobs, stored: what}
+	defer content.close()
+	answer := &contentWriter{ResponseWriter: w, service: s, request: r, content: content}
+	http.ServeContent(answer, r, "", what.modified, content)
+	return nil
+}
+
+// DownloadSigner signs requests that read a blob without a key.
+type DownloadSigner interface {
+	// SignDownload gives an absolute URL that may be read for a few minutes, and
+	// answers with this Content-Type and Content-Disposition.
+	SignDownload(ctx context.Context, blob, contentType, disposition string) (url string, err error)
+}
+
+// describeResult writes the header fields of a completed job's result.
+func describeResult(header http.Header, j job.Job) {
+	header.Set("Content-Type", j.Result.MIME)
+	header.Set("Content-Disposition", dispositionOf(j))
+	header.Set("ETag", `"`+j.Result.SHA256+`"`)
+	header.Set("X-Content-Type-Options", "nosniff")
+}
+
+// dispositionOf names the file that a completed job's result is shown as.
+func dispositionOf(j job.Job) string {
+	name := j.ID
+	if kind, ok := media.Find(j.Result.MIME); ok {
+		name += kind.Extension
+	}
+	return fmt.Sprintf("inline; filename=%q", name)
+}
+
+// blobReader is a blob for http.ServeContent. It opens the blob once it is known
+// which part is wanted.
+type blobReader struct {
+	stored
+	ctx    context.Context
+	blobs  blob.Store
+	offset int64
+	open   io.ReadCloser
+}
+
+// Seek sets the offset of what is read next. It is not called after a Read.
+func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+		c.offset = offset
+	case io.SeekCurrent:
+		c.offset += offset
+	case io.SeekEnd:
+		c.offset = c.size + offset
+	}
+	if c.offset < 0 {
+		return 0, errors.New("seek to before the start")
+	}
+	return c.offset, nil
+}
+
+// begin opens the blob at the offset for so many bytes.
+//
+// Errors: fault.NotFound when it was deleted a moment ago.
+func (c *blobReader) begin(length int64) (err error) {
+	c.open, err = c.blobs.Open(c.ctx, c.blob, c.offset, length)
+	if fault.Is(err, fault.NotFound) {
+		return fault.Wrap(err, fault.NotFound, "%s", c.gone)
+	}
+	return err
+}
+
+func (c *blobReader) Read(p []byte) (int, error) {
+	if c.open == nil {
+		return 0, errors.New("the blob was not opened")
+	}
+	return c.open.Read(p)
+}
+
+func (c *blobReader) close() {
+	if c.open != nil {
+		c.open.Close()
+	}
+}
+
+// contentWriter stands between http.ServeContent and the answer. It opens the
+// blob when the header is about to go out, so that one which cannot be opened
+// is an error and no broken 200, and HEAD opens nothing. And it gives errors the
+// shape that they have everywhere else.
+type contentWriter struct {
+	http.ResponseWriter
+	service *service
+	request *http.Request
+	content *blobReader
+	// replaced means that another answer was given in place of ServeContent's.
+	replaced bool
+}
+
+func (w *contentWriter) WriteHeader(status int) {
+	switch status {
+	case http.StatusRequestedRangeNotSatisfiable, http.StatusPreconditionFailed:
+		w.replaced = true
+		w.clear("Content-Range")
+		w.service.writeDetail(w.ResponseWriter, w.request, status, http.StatusText(status))
+		return
+	case http.StatusOK, http.StatusPartialContent:
+		if w.request.Method == http.MethodHead {
+			break
+		}
+		length, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64)
+		if err == nil {
+			err = w.content.begin(length)
+		}
+		if err != nil {
+			w.replaced = true
+			w.clear()
+			w.service.fail(w.ResponseWriter, w.request, err)
+			return
+		}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// clear removes the header of the blob, but for some fields.
+func (w *contentWriter) clear(but ...string) {
+	for _, field := range []string{
+		"Accept-Ranges", "Content-Disposition", "Content-Range", "Etag", "Last-Modified", "X-Content-Type-Options",
+	} {
+		if len(but) == 0 || but[0] != field {
+			w.Header().Del(field)
+		}
+	}
+}
+
+func (w *contentWriter) Write(p []byte) (int, error) {
+	if w.replaced {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}

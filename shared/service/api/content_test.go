@@ -1,0 +1,177 @@
+package api_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/job"
+)
+
+// complete ends a job whose run was started with a result of these bytes.
+func (w *world) complete(id, bytes, mime string) {
+	w.t.Helper()
+	name := job.ResultBlob(id, "nonce")
+	size, err := w.blobs.Put(w.t.Context(), name, strings.NewReader(bytes))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	hash := sha256.Sum256([]byte(bytes))
+	result := job.Result{Blob: name, MIME: mime, Size: size, SHA256: hex.EncodeToString(hash[:])}
+	if err := w.records.Complete(w.t.Context(), id, "nonce", result, w.now()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The content endpoint, as decisions.md, "Jobs", describes it.
+func TestContent(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.submit(studio)
+	w.start(id)
+	w.complete(id, "0123456789", "video/mp4")
+	path := "/v1/jobs/" + id + "/content"
+	hash := sha256.Sum256([]byte("0123456789"))
+	tag := fmt.Sprintf(`"%x"`, hash)
+
+	for _, c := range []struct {
+		says   string
+		header []string
+		status int
+		body   string
+		fields map[string]string
+	}{
+		{"the whole", nil, 200, "0123456789", map[string]string{
+			"Content-Type": "video/mp4", "Content-Length": "10", "ETag": tag, "Accept-Ranges": "bytes",
+			"Content-Disposition": `inline; filename="` + id + `.mp4"`, "X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache",
+		}},
+		{"from the start", []string{"Range: bytes=0-3"}, 206, "0123", map[string]string{
+			"Content-Range": "bytes 0-3/10", "Content-Length": "4", "Content-Type": "video/mp4", "ETag": tag,
+		}},
+		{"from the middle", []string{"Range: bytes=7-"}, 206, "789", map[string]string{"Content-Range": "bytes 7-9/10"}},
+		{"the last bytes", []string{"Range: bytes=-2"}, 206, "89", map[string]string{"Content-Range": "bytes 8-9/10"}},
+		{"past the end is cut", []string{"Range: bytes=8-99"}, 206, "89", map[string]string{"Content-Range": "bytes 8-9/10", "Content-Length": "2"}},
+		{"beyond the end", []string{"Range: bytes=10-"}, 416, `{"detail":"Requested Range Not Satisfiable"}`, map[string]string{
+			"Content-Range": "bytes */10", "Content-Type": "application/json", "ETag": "", "Content-Disposition": "",
+		}},
+		{"the last nothing", []string{"Range: bytes=-0"}, 416, `{"detail":"Requested Range Not Satisfiable"}`, map[string]string{"Content-Range": "bytes */10"}},
+		{"a range of something else: the whole", []string{"Range: items=0-4"}, 200, "0123456789", map[string]string{"Content-Range": ""}},
+		{"several ranges: the whole", []string{"Range: bytes=0-1,4-5"}, 200, "0123456789", map[string]string{"Content-Range": ""}},
+		{"one that is known", []string{"If-None-Match: " + tag}, 304, "", map[string]string{"ETag": tag}},
+		{"one among those that are known", []string{`If-None-Match: "x", W/` + tag}, 304, "", nil},
+		{"another is known", []string{`If-None-Match: "x"`}, 200, "0123456789", nil},
+		{"a range of the known", []string{"Range: bytes=0-3", "If-Range: " + tag}, 206, "0123", nil},
+		{"a range of another", []string{"Range: bytes=0-3", `If-Range: "x"`}, 200, "0123456789", nil},
+		{"not the expected", []string{`If-Match: "x"`}, 412, `{"detail":"Precondition Failed"}`, map[string]string{"ETag": ""}},
+	} {
+		a := w.get(path, studio, c.header...)
+		if a.status != c.status || a.body != c.body {
+			t.Errorf("%s: %d %q", c.says, a.status, a.body)
+		}
+		head := w.request(http.MethodHead, path, studio, nil, c.header...)
+		if head.status != c.status || head.body != "" {
+			t.Errorf("%s, HEAD: %d %q", c.says, head.status, head.body)
+		}
+		for field, want := range c.fields {
+			if got := a.header.Get(field); got != want {
+				t.Errorf("%s: %s is %q, want %q", c.says, field, got, want)
+			}
+			if got := head.header.Get(field); got != want {
+				t.Errorf("%s, HEAD: %s is %q, want %q", c.says, field, got, want)
+			}
+		}
+	}
+}
+
+func TestContentThatIsNotThere(t *testing.T) {
+	w := newWorld(t, setup{})
+	image := w.accepted(w.post("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x")))
+	pending, failed, completed := w.submit(studio), w.submit(studio), w.submit(studio)
+	check := func(says, id string, status int, detail, retryAfter string) {
+		t.Helper()
+		a := w.get("/v1/jobs/"+id+"/content", studio)
+		if a.status != status || a.detail() != detail || a.header.Get("Retry-After") != retryAfter {
+			t.Errorf("%s: %d %s %v", says, a.status, a.body, a.header)
+		}
+		if a.header.Get("ETag") != "" || a.header.Get("Content-Disposition") != "" {
+			t.Errorf("%s: it has the header of a result: %v", says, a.header)
+		}
+	}
+	check("unknown", "job_x", 404, "Job not found.", "")
+	check("pending", pending, 409, "The job is pending; its result is not ready.", "2")
+	w.start(pending)
+	check("processing", pending, 409, "The job is processing; its result is not ready.", "2")
+	w.start(failed)
+	w.fail(failed, job.Failure{Code: job.InvalidInput, Message: "It is broken."})
+	check("failed", failed, 409, "The job failed (invalid_input): It is broken.", "")
+
+	w.start(image)
+	w.complete(image, "png", "image/png")
+	if a := w.get("/v1/jobs/"+image+"/content", studio); a.status != 200 || a.header.Get("Content-Type") != "image/png" ||
+		a.header.Get("Content-Disposition") != `inline; filename="`+image+`.png"` {
+		t.Errorf("an image: %d %v", a.status, a.header)
+	}
+
+	w.start(completed)
+	w.complete(completed, "bytes", "video/mp4")
+	if err := w.blobs.Delete(t.Context(), job.ResultBlob(completed, "nonce")); err != nil {
+		t.Fatal(err)
+	}
+	check("bytes that are gone", completed, 404, "The job's result has expired.", "")
+
+	w.later.Store(int64(24 * time.Hour))
+	check("after 24 hours", image, 404, "The job's result has expired.", "")
+	if a := w.get("/v1/jobs/"+image, studio); a.status != 200 {
+		t.Errorf("the record after 24 hours: %d", a.status)
+	}
+	w.later.Store(int64(7 * 24 * time.Hour))
+	if a := w.get("/v1/jobs/"+image, studio); a.status != 404 {
+		t.Errorf("the record after 7 days: %d", a.status)
+	}
+}
+
+// countedStore counts what is opened, and how many bytes are read.
+type countedStore struct {
+	blob.Store
+	opened, length *atomic.Int64
+}
+
+func (s countedStore) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	s.opened.Add(1)
+	s.length.Add(length)
+	return s.Store.Open(ctx, name, offset, length)
+}
+
+// The store is asked for what is wanted and for nothing else.
+func TestContentReadsNoMoreThanItSends(t *testing.T) {
+	var opened, length atomic.Int64
+	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return countedStore{s, &opened, &length} }})
+	id := w.submit(studio)
+	w.start(id)
+	w.complete(id, "0123456789", "video/mp4")
+	path := "/v1/jobs/" + id + "/content"
+	for _, c := range []struct {
+		says, method string
+		header       []string
+		opens, reads int64
+	}{
+		{"HEAD", http.MethodHead, nil, 0, 0},
+		{"not modified", http.MethodGet, []string{"If-None-Match: *"}, 0, 0},
+		{"a range", http.MethodGet, []string{"Range: bytes=2-4"}, 1, 3},
+		{"the whole", http.MethodGet, nil, 1, 10},
+	} {
+		opened.Store(0)
+		length.Store(0)
+		w.request(c.method, path, studio, nil, c.header...)
+		if opened.Load() != c.opens || length.Load() != c.reads {
+			t.Errorf("%s: opened %d times for %d bytes", c.says, opened.Load(), length.Load())
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/httpserver"
+)
+
+const (
+	internalDetail = "Internal server error"
+	// clientGone is the status of a request whose client has left, for the
+	// access log alone; the number is nginx's.
+	clientGone = 499
+)
+
+// statusOf gives the HTTP status of a fault's code. It is the one place that
+// turns codes into statuses.
+func statusOf(code fault.Code) int {
+	switch code {
+	case fault.Invalid:
+		return http.StatusUnprocessableEntity
+	case fault.Unauthorized:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.Limited:
+		return http.StatusTooManyRequests
+	case fault.StorageFull:
+		return http.StatusInsufficientStorage
+	case fault.EngineFailed:
+		return http.StatusBadGateway
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	case fault.Timeout:
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusInternalServerError
+}
+
+// fail answers with an error: 422 for problems of the request, the status of
+// its code for a fault, and 500, which says nothing more, for any other.
+func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var invalid problems
+	var unread *bodyError
+	var refusal *fault.Error
+	switch {
+	case errors.As(err, &invalid):
+		s.writeJSON(w, r, http.StatusUnprocessableEntity, map[string]any{"detail": invalid})
+	case errors.As(err, &unread) && errors.Is(err, os.ErrDeadlineExceeded):
+		s.writeDetail(w, r, http.StatusRequestTimeout, "The request's body stopped arriving.")
+	case errors.As(err, &unread):
+		s.fail(w, r, problems{bodyProblem("The body ended early or is broken.")})
+	case errors.As(err, &refusal) && refusal.Code == fault.Invalid:
+		s.fail(w, r, problems{bodyProblem(refusal.Message)})
+	case errors.As(err, &refusal) && statusOf(refusal.Code) != http.StatusInternalServerError:
+		status := statusOf(refusal.Code)
+		// A refusal without a cause, as of an image while no worker is warm, is no
+		// failure of anything.
+		if status >= 500 && (refusal.Err != nil || refusal.Code != fault.Unavailable) {
+			s.log(r, err)
+		}
+		if refusal.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(refusal.RetryAfter), 10))
+		}
+		s.writeDetail(w, r, status, refusal.Message)
+	case r.Context().Err() != nil:
+		s.writeDetail(w, r, clientGone, "The client has gone.")
+	default:
+		s.log(r, err)
+		s.writeDetail(w, r, http.StatusInternalServerError, internalDetail)
+	}
+}
+
+func (s *service) log(r *http.Request, err error) {
+	s.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
+		slog.String("request_id", httpserver.RequestID(r.Context())),
+		slog.String("route", r.Pattern),
+		slog.Any("error", err))
+}
+
+// InternalError answers with 500 in the shape of this package's errors, for
+// httpserver.Config's Failed.
+func InternalError(origins httpserver.Origins) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		origins.Allow(w.Header(), r, exposed)
+		writeInternalError(w)
+	}
+}
+
+func writeInternalError(w http.ResponseWriter) {
+	writeBody(w, http.StatusInternalServerError, []byte(`{"detail":"`+internalDetail+`"}`))
+}
+
+func (s *service) writeDetail(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	s.writeJSON(w, r, status, map[string]string{"detail": detail})
+}
+
+func (s *service) writeJSON(w http.ResponseWriter, r *http.Request, status int, value any) {
+	body, err := encodeJSON(value)
+	if err != nil {
+		s.log(r, err)
+		writeInternalError(w)
+		return
+	}
+	writeBody(w, status, body)
+}
+
+// encodeJSON gives a value as the JSON of answers.
+func encodeJSON(value any) ([]byte, error) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
+}
+
+// writeBody answers with a text of JSON. Its length is declared, so that the
+// answer is complete for a client that is still sending (see httpserver).
+func writeBody(w http.ResponseWriter, status int, text []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(text)))
+	header.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // fails when the client has gone
+}

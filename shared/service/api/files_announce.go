@@ -1,0 +1,210 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+)
+
+// Signer signs requests that carry the bytes of a promised file without a key.
+type Signer interface {
+	// Sign gives the request that may carry f's bytes, until f.UploadUntil.
+	Sign(ctx context.Context, f file.File) (file.SignedUpload, error)
+}
+
+// announcedBody is the reference of a file to come, and how to send its bytes
+// (decisions.md, "Files": Large uploads).
+type announcedBody struct {
+	fileBody
+	Upload uploadBody `json:"upload"`
+}
+
+type uploadBody struct {
+	Method    string            `json:"method"`
+	URL       string            `json:"url"`
+	Headers   map[string]string `json:"headers"`
+	ExpiresAt *string           `json:"expires_at"`
+}
+
+// announceFile is POST /v1/files with JSON.
+func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) error {
+	sent, err := readJSON(r)
+	if err != nil {
+		return err
+	}
+	f, found := readAnnouncement(sent)
+	if len(found) > 0 {
+		return found
+	}
+	f.Account, f.Key = c.who.Account(), c.who.Key.ID
+	if f, err = s.announce(w, r, c, f); err != nil {
+		return err
+	}
+	signed, err := s.Signer.Sign(r.Context(), f)
+	if err != nil {
+		return fmt.Errorf("sign an upload: %w", err)
+	}
+	url := signed.URL
+	if strings.HasPrefix(url, "/") {
+		url = origin(r) + url
+	}
+	headers := signed.Headers
+	if headers == nil {
+		headers = map[string]string{}
+	}
+	s.writeJSON(w, r, http.StatusOK, announcedBody{
+		newFileBody(f), uploadBody{http.MethodPut, url, headers, timestamp(signed.ExpiresAt)},
+	})
+	return nil
+}
+
+// announce records the promise of a file. A request that was sent before under the
+// same Idempotency-Key gets that one's file as it was then; its URL is signed anew,
+// and takes bytes no longer and no more often than the first one does.
+//
+// Errors: those of once and file.Service; fault.Conflict when the time for the
+// bytes is over.
+func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
+	f, err := s.Files.Name(f)
+	if err != nil {
+		return file.File{}, err
+	}
+	earlier, err := s.once(w, r, c, creation{
+		asked: askedOf("announce", f), resource: f.ID,
+		made: func(ctx context.Context, id string) ([]byte, bool, error) {
+			promise, err := s.Files.Store.Promise(ctx, id)
+			if fault.Is(err, fault.NotFound) {
+				return nil, false, nil
+			}
+			if err != nil {
+				return nil, false, err
+			}
+			answer, err := json.Marshal(promise)
+			return answer, err == nil, err
+		},
+		create: func(ctx context.Context) ([]byte, error) {
+			if f, err = s.Files.Announce(ctx, f, c.who.Tier.StoredBytes); err != nil {
+				return nil, err
+			}
+			return json.Marshal(f)
+		},
+	})
+	if err != nil || earlier == nil {
+		return f, err
+	}
+	if err := json.Unmarshal(earlier.Answer, &f); err != nil {
+		return file.File{}, fmt.Errorf("the answer to an earlier announcement: %w", err)
+	}
+	if !s.Files.Now().Before(f.UploadUntil) {
+		return file.File{}, fault.New(fault.Conflict, "The time for the bytes of %s is over. Announce the file under another Idempotency-Key.", f.ID)
+	}
+	return f, nil
+}
+
+// origin is where the client reaches this service, as far as the request tells.
+func origin(r *http.Request) string {
+	// A proxy that ends TLS says so; nobody gains by pretending to be one, as
+	// the URL is shown to the caller alone.
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+const (
+	// mimePattern is a media type without parameters (RFC 6838, 4.2).
+	mimePattern = "^[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}/[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}$"
+	// maxFilename is how long a file's name may be before it is cleaned, in code
+	// points: any path that a client's system knows.
+	maxFilename = 4096
+)
+
+// mimeForm is compiled when it is first needed, as few functions need it.
+var mimeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(mimePattern) })
+
+// readAnnouncement reads what a file to come is said to be. All problems are
+// given at once, in the order of the fields.
+func readAnnouncement(sent jsonObject) (file.File, problems) {
+	var f file.File
+	var found problems
+	check := func(wrong problems) { found = append(found, wrong...) }
+	text := func(name string, rule func(text string) *problem) string {
+		text, there, wrong := sent.text(name)
+		check(wrong)
+		if !there {
+			check(problems{missing(name)})
+		} else if wrong == nil {
+			if broken := rule(text); broken != nil {
+				check(problems{*broken})
+			}
+		}
+		return text
+	}
+	matching := func(name string, form *regexp.Regexp) func(string) *problem {
+		return func(text string) *problem {
+			if form.MatchString(text) {
+				return nil
+			}
+			wrong := unlikePattern(name, text, form.String())
+			return &wrong
+		}
+	}
+	f.Filename = text("filename", func(text string) *problem {
+		var wrong problem
+		switch {
+		case text == "":
+			wrong = tooShort("filename", text, 1)
+		case utf8.RuneCountInString(text) > maxFilename:
+			wrong = tooLong("filename", text, maxFilename)
+		default:
+			return nil
+		}
+		return &wrong
+	})
+	f.MIME = strings.ToLower(text("mime_type", matching("mime_type", mimeForm())))
+	size, wrong := sent.integer("size_bytes", 1, file.MaxSignedSize)
+	check(wrong)
+	if size != nil {
+		f.Size = *size
+	} else if wrong == nil {
+		check(problems{missing("size_bytes")})
+	}
+	f.MD5 = strings.ToLower(text("md5", matching("md5", md5Form())))
+	f.Lifetime, wrong = readLifetime(sent)
+	check(wrong)
+	return f, found
+}
+
+// readLifetime reads how long a file is kept. It may be text, as in the form of
+// an upload, or a number.
+func readLifetime(sent jsonObject) (time.Duration, problems) {
+	value := sent.member(lifetimeField)
+	if value == nil {
+		return file.DefaultLifetime, nil
+	}
+	if value[0] != '"' {
+		number, wrong := sent.integer(lifetimeField, minLifetime, maxLifetime)
+		if wrong != nil {
+			return 0, wrong
+		}
+		return time.Duration(*number) * time.Second, nil
+	}
+	text, _, wrong := sent.text(lifetimeField)
+	if wrong != nil {
+		return 0, wrong
+	}
+	lifetime, broken := parseLifetime(text)
+	if broken != nil {
+		return 0, problems{*broken}
+	}
+	return lifetime, nil
+}

@@ -1,0 +1,221 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/idempotency"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+)
+
+const (
+	fileField     = "file"
+	lifetimeField = "ttl_seconds"
+	// persistent is the lifetime of a file that is kept until it is deleted.
+	persistent = "persistent"
+)
+
+// uploadForm is the form of an upload (decisions.md, "Forms": Upload).
+func uploadForm() *catalog.Form {
+	return &catalog.Form{Name: "upload", Fields: []catalog.Field{
+		{
+			Name: fileField, Type: catalog.AnyFile, Required: true,
+			Description: "The bytes to store, of any kind.",
+		},
+		{
+			Name: lifetimeField, Type: catalog.Text, Default: fmt.Sprint(int64(file.DefaultLifetime / time.Second)),
+			Description: fmt.Sprintf("How long the file is kept, %d to %d seconds, or `%s` to keep it until it is deleted.",
+				minLifetime, maxLifetime, persistent),
+		},
+	}}
+}
+
+// createFile is POST /v1/files: a form with the file, or JSON that announces a
+// large one.
+func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) error {
+	if r.ContentLength > s.maxBody() {
+		return s.errBodyTooLarge()
+	}
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err == nil && kind == "application/json":
+		return s.announceFile(w, r, c)
+	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
+		answer, err := s.upload(w, r, c, parameters["boundary"])
+		if err != nil {
+			return err
+		}
+		writeBody(w, http.StatusOK, answer)
+		return nil
+	}
+	return problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json to announce a large file.")}
+}
+
+// upload stores the file of a form and has it recorded, and gives the answer. When
+// it fails, nothing that it stored stays, unless the file may have been recorded
+// all the same. A request that was sent before under the same Idempotency-Key gets
+// that one's answer, whatever has become of its file.
+//
+// Errors: problems; those of the body, the stores, once and file.Service.
+func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
+	ctx := r.Context()
+	blobs := &storedBlobs{service: s}
+	defer blobs.discard(ctx)
+
+	form := uploadForm()
+	f := file.File{Account: c.who.Account(), Key: c.who.Key.ID}
+	b := &body{source: r.Body, left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
+	sub, err := readMultipart(b, boundary, form, func(p filePart) (*job.Input, *problem, error) {
+		wrong, err := s.takeUpload(ctx, p, blobs, &f)
+		return nil, wrong, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found problems
+	if carried := sub[fileField]; carried == nil {
+		found = problems{missing(fileField)}
+	} else {
+		found = carried.problems
+	}
+	f.Lifetime = file.DefaultLifetime
+	if carried := sub[lifetimeField]; carried != nil {
+		var wrong *problem
+		found = append(found, carried.problems...)
+		if f.Lifetime, wrong = parseLifetime(carried.text); wrong != nil {
+			found = append(found, *wrong)
+		}
+	}
+	if len(found) > 0 {
+		return nil, found
+	}
+	if f, err = s.Files.Name(f); err != nil {
+		return nil, err
+	}
+	earlier, err := s.once(w, r, c, creation{
+		asked:    askedOf("upload", f),
+		resource: f.ID, made: s.madeFile(f.Account),
+		create: func(ctx context.Context) ([]byte, error) {
+			blobs.kept = true
+			created, err := s.Files.Create(ctx, f, c.who.Tier.StoredBytes)
+			blobs.kept = !refused(err)
+			if err != nil {
+				return nil, err
+			}
+			answer, err = encodeJSON(newFileBody(created))
+			return answer, err
+		},
+	})
+	if earlier != nil {
+		return earlier.Answer, nil
+	}
+	return answer, err
+}
+
+// askedOf is what a request asks for that sends a file, or announces one.
+func askedOf(way string, f file.File) any {
+	return []any{way, f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
+}
+
+// madeFile is whether a file of the account was stored.
+func (s *service) madeFile(account string) idempotency.Made {
+	return func(ctx context.Context, id string) ([]byte, bool, error) {
+		f, err := s.Files.Get(ctx, account, id)
+		if fault.Is(err, fault.NotFound) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		answer, err := encodeJSON(newFileBody(f))
+		return answer, err == nil, err
+	}
+}
+
+// takeUpload stores a file of any kind and fills in what is known of it then.
+//
+// Errors: those of the content and of the stores.
+func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs, f *file.File) (*problem, error) {
+	head, err := readHead(p.content)
+	if err != nil {
+		return nil, err
+	}
+	if len(head) == 0 {
+		wrong := valueProblem(p.name, nil, emptyFile)
+		return &wrong, nil
+	}
+	if f.Blob, err = s.Files.NewBlob(); err != nil {
+		return nil, err
+	}
+	f.Size, f.MD5, err = blobs.store(ctx, f.Blob, io.MultiReader(bytes.NewReader(head), p.content), s.MaxUpload, errFileTooLarge)
+	switch {
+	case errors.Is(err, errFileTooLarge):
+		wrong := fileTooLarge(p.name, s.MaxUpload)
+		return &wrong, nil
+	case err != nil:
+		return nil, fmt.Errorf("store a file: %w", err)
+	}
+	f.Filename = p.fileName
+	f.MIME = typeOf(head, p.declared)
+	return nil, nil
+}
+
+// readHead reads what the type of a file is told by.
+//
+// Errors: those of the content.
+func readHead(content io.Reader) ([]byte, error) {
+	head := make([]byte, media.SniffLen)
+	n, err := io.ReadFull(content, head)
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // ReadFull's own, not a body's that broke off
+		err = nil
+	}
+	return head[:n], err
+}
+
+// undeclared is the type of bytes of which nothing is known.
+const undeclared = "application/octet-stream"
+
+// typeOf gives the type of a file, as its first bytes tell it, else as it was
+// declared (decisions.md, "Files").
+func typeOf(head []byte, declared string) string {
+	detected, told := media.Detect(head)
+	if told {
+		return detected
+	}
+	if declared, _, err := mime.ParseMediaType(declared); err == nil && mimeForm().MatchString(declared) && declared != undeclared {
+		return declared
+	}
+	return detected
+}
+
+// Bounds of a lifetime, in seconds.
+const (
+	minLifetime = int64(file.MinLifetime / time.Second)
+	maxLifetime = int64(file.MaxLifetime / time.Second)
+)
+
+// parseLifetime reads how long a file is kept; 0 is until it is deleted.
+func parseLifetime(text string) (time.Duration, *problem) {
+	if text == persistent {
+		return 0, nil
+	}
+	least, most := minLifetime, maxLifetime
+	number, wrong := parse(&catalog.Field{Type: catalog.Integer, Min: &least, Max: &most}, &sent{name: lifetimeField, text: text})
+	if wrong == nil {
+		return time.Duration(number.(int64)) * time.Second, nil
+	}
+	if wrong.Type == "int_parsing" {
+		wrong.Message = "Input should be '" + persistent + "' or a valid integer, unable to parse string as an integer"
+	}
+	return 0, wrong
+}

@@ -1,0 +1,423 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// outcome is what came of a request: problems of a refused one, or what the job
+// of an accepted one was asked to do.
+type outcome struct {
+	says   string
+	status int
+	lines  []any
+}
+
+// golden compares outcomes with a file of testdata/golden. It is JSON with a
+// line for each problem and for each job.
+func golden(t *testing.T, name string, outcomes []outcome) {
+	t.Helper()
+	var got bytes.Buffer
+	encoder := json.NewEncoder(&got)
+	encoder.SetEscapeHTML(false)
+	for i, o := range outcomes {
+		if slices.ContainsFunc(outcomes[:i], func(before outcome) bool { return before.says == o.says }) {
+			t.Fatalf("two cases say %q", o.says)
+		}
+		fmt.Fprintf(&got, "%s%q: {\"%d\": [\n", []string{"{\n", ",\n"}[min(i, 1)], o.says, o.status)
+		for j, line := range o.lines {
+			got.WriteString("  ")
+			if err := encoder.Encode(line); err != nil {
+				t.Fatal(err)
+			}
+			got.Truncate(got.Len() - 1)
+			got.WriteString([]string{",\n", "\n"}[(j+1)/len(o.lines)])
+		}
+		got.WriteString("]}")
+	}
+	got.WriteString("\n}\n")
+	if !json.Valid(got.Bytes()) {
+		t.Fatalf("no JSON: %s", got.String())
+	}
+	path := filepath.Join("testdata", "golden", name+".json")
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotLines, wantLines := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(gotLines), len(wantLines)) {
+		if i >= len(gotLines) || i >= len(wantLines) || gotLines[i] != wantLines[i] {
+			t.Fatalf("not as in %s from line %d on (run with -update and look at the difference):\n%s",
+				path, i+1, strings.Join(gotLines[max(0, min(i, len(gotLines))-1):], "\n"))
+		}
+	}
+}
+
+// formCase is a request's form by what decisions.md, "Forms", says of it.
+type formCase struct {
+	says  string
+	parts []part
+}
+
+// Every form, as decisions.md describes it. What a refused request is answered,
+// and what an accepted one asks of the job, is in testdata/golden, by case.
+func TestForms(t *testing.T) {
+	video, image := clip(t), picture(t)
+	data := upload("data", video)
+	reference := upload("reference_image", image)
+	prompt := text("prompt", "a watercolor painting")
+	everythingWrong := []part{
+		upload("data", image), text("prompt", strings.Repeat("é", 4001)), upload("reference_image", video),
+		text("seed", "-1"), text("resolution", "1080p"), text("enhance_prompt", "maybe"), text("self_anchor", "2"),
+		text("orientation", "square"),
+	}
+	// What holds for every form that edits a video.
+	edited := []formCase{
+		{"data is required", []part{prompt}},
+		{"data is a video, told by its content", []part{upload("data", "no video at all"), prompt}},
+		{"an image is no video", []part{upload("data", image), prompt}},
+		{"data without a file name is bytes too", []part{text("data", video), prompt}},
+		{"an empty file", []part{upload("data", ""), prompt}},
+		{"all problems at once, in field order", everythingWrong},
+		{"seed is optional", []part{data, prompt, text("seed", "7")}},
+		{"seed 0 and 4294967295 are the limits", []part{data, prompt, text("seed", "4294967295")}},
+		{"seed above", []part{data, prompt, text("seed", "4294967296")}},
+		{"seed below", []part{data, prompt, text("seed", "-1")}},
+		{"seed is an integer", []part{data, prompt, text("seed", "1.5")}},
+		{"an empty value counts as absent", []part{data, prompt, text("seed", ""), text("resolution", ""), text("enhance_prompt", "")}},
+		{"resolution is 720p", []part{data, prompt, text("resolution", "480p")}},
+		{"enhance_prompt is a boolean", []part{data, prompt, text("enhance_prompt", "no")}},
+		{"enhance_prompt is no number", []part{data, prompt, text("enhance_prompt", "2")}},
+		{"unknown fields are ignored", []part{text("mystery", "1"), data, prompt, upload("another", "x")}},
+		{"a field that is sent twice", []part{data, prompt, text("seed", "1"), text("seed", "2"), data}},
+		{"a prompt of 4000 code points", []part{data, text("prompt", strings.Repeat("é", 4000))}},
+		{"a prompt of 4001 code points", []part{data, text("prompt", strings.Repeat("é", 4001))}},
+	}
+	withReference := []formCase{
+		{"reference_image is optional", []part{data, prompt, reference}},
+		{"reference_image.0 is the same field", []part{data, prompt, upload("reference_image.0", image)}},
+		{"both names are one too many", []part{data, prompt, reference, upload("reference_image.0", image)}},
+		{"the reference is an image", []part{data, prompt, upload("reference_image.0", video)}},
+	}
+	for _, form := range []struct {
+		name, model string
+		cases       [][]formCase
+	}{
+		{"restyle", "gen-restyle-2", [][]formCase{edited, {
+			{"exactly one of prompt and reference_image: the prompt", []part{data, prompt}},
+			{"exactly one of prompt and reference_image: the reference", []part{data, reference}},
+			{"exactly one of prompt and reference_image: none", []part{data}},
+			{"exactly one of prompt and reference_image: both", []part{data, prompt, reference}},
+			{"an empty prompt beside the reference counts as absent", []part{data, reference, text("prompt", "")}},
+			{"enhance_prompt with a prompt", []part{data, prompt, text("enhance_prompt", "off")}},
+			{"enhance_prompt with a reference alone", []part{data, reference, text("enhance_prompt", "true")}},
+			{"enhance_prompt, unreadable, without either", []part{data, text("enhance_prompt", "maybe")}},
+			{"reference_image.0 is the same field", []part{data, upload("reference_image.0", image)}},
+			{"both names are one too many", []part{data, reference, upload("reference_image.0", image)}},
+			{"the reference is an image", []part{data, upload("reference_image.0", video)}},
+		}}},
+		{"edit-self-anchored", "gen-2.5", [][]formCase{edited, withReference, {
+			{"the prompt defaults to nothing, self_anchor to true", []part{data}},
+			{"self_anchor can be turned off", []part{data, text("self_anchor", "F")}},
+			{"self_anchor is a boolean", []part{data, text("self_anchor", "-")}},
+		}}},
+		{"edit", "gen-2.1", [][]formCase{edited, withReference, {
+			{"the prompt defaults to nothing", []part{data}},
+			{"self_anchor is no field of it", []part{data, text("self_anchor", "-")}},
+		}}},
+		{"try-on", "gen-vton-3.6", [][]formCase{edited, withReference, {
+			{"the prompt defaults to nothing", []part{data}},
+		}}},
+		{"clip", "gen-clip", [][]formCase{edited, withReference, {
+			{"the prompt is required", []part{data}},
+			{"an empty prompt counts as absent", []part{data, text("prompt", "")}},
+		}}},
+		{"image", "gen-image-2", [][]formCase{{
+			{"data and prompt are required", nil},
+			{"data is an image", []part{upload("data", video), prompt}},
+			{"resolution defaults to 720p", []part{upload("data", image), prompt}},
+			{"resolution 480p", []part{upload("data", image), prompt, text("resolution", "480p")}},
+			{"no other resolution", []part{upload("data", image), prompt, text("resolution", "720P")}},
+			{"a reference", []part{upload("data", image), prompt, upload("reference_image.0", image)}},
+			{"all problems at once, in field order", append([]part{upload("data", video)}, everythingWrong[1:]...)},
+		}}},
+		{"text-to-video", "gen-pro-t2v", [][]formCase{{
+			{"the prompt is required", []part{text("seed", "5")}},
+			{"the defaults", []part{prompt}},
+			{"everything", []part{prompt, text("seed", "5"), text("resolution", "480p"), text("orientation", "portrait"), text("enhance_prompt", "0")}},
+			{"all problems at once, in field order", everythingWrong},
+		}}},
+	} {
+		t.Run(form.name, func(t *testing.T) {
+			w := newWorld(t, setup{})
+			var outcomes []outcome
+			for _, c := range slices.Concat(form.cases...) {
+				outcomes = append(outcomes, w.outcome(c.says, w.post(form.model, studio, c.parts...)))
+			}
+			golden(t, form.name, outcomes)
+		})
+	}
+}
+
+// outcome gives what came of a request, less what differs from run to run.
+func (w *world) outcome(says string, a answer) outcome {
+	w.t.Helper()
+	o := outcome{says: says, status: a.status}
+	if a.status != http.StatusOK {
+		for _, p := range w.problems(a) {
+			if text, ok := p.Input.(string); ok {
+				p.Input = shortened(text)
+			}
+			o.lines = append(o.lines, p)
+		}
+		return o
+	}
+	j := w.record(w.accepted(a))
+	inputs := map[string]string{}
+	for name, input := range j.Request.Inputs {
+		inputs[name] = input.MIME
+	}
+	o.lines = []any{map[string]any{
+		"model": j.Model, "lane": j.Lane, "prompt": shortened(j.Request.Prompt), "options": j.Request.Options, "inputs": inputs,
+	}}
+	return o
+}
+
+func shortened(text string) string {
+	if n := utf8.RuneCountInString(text); n > 100 {
+		return fmt.Sprintf("%.10s… (%d characters)", text, n)
+	}
+	return text
+}
+
+// A refused request leaves no file of its own, an accepted one those that its
+// job needs and no other.
+func TestFormsLeaveTheFilesOfAcceptedJobsAlone(t *testing.T) {
+	w := newWorld(t, setup{})
+	video, image := clip(t), picture(t)
+	w.post("gen-2.5", studio, upload("data", video), upload("reference_image", image), text("seed", "x"))
+	w.post("gen-2.5", studio, upload("data", video), upload("data", video))
+	w.post("gen-2.5", studio, upload("reference_image", image))
+	w.nothingStays()
+	id := w.accepted(w.post("gen-2.5", studio, upload("data", video), upload("reference_image.0", image), upload("other", video)))
+	want := []string{"jobs/" + id + "/data", "jobs/" + id + "/reference_image"}
+	if got := w.files(); !slices.Equal(got, want) {
+		t.Errorf("the files are %v, want %v", got, want)
+	}
+	for field, bytes := range map[string]string{"data": video, "reference_image": image} {
+		if content(t, filepath.Join(w.root, "jobs", id, field)) != bytes {
+			t.Errorf("%s is not what was sent", field)
+		}
+	}
+}
+
+// Numbers and truth values are read as pydantic 2 reads text.
+func TestReadingOfValues(t *testing.T) {
+	w := newWorld(t, setup{})
+	seeds := map[string]uint32{
+		"0": 0, "4294967295": 4294967295, "007": 7, "+1": 1, "-0": 0, " 12\t": 12, "\n3": 3, "1_000": 1000, "1.0": 1, "1_0.00": 10,
+	}
+	for text, want := range seeds {
+		a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(url.Values{"prompt": {"x"}, "seed": {text}}.Encode()),
+			"Content-Type: application/x-www-form-urlencoded")
+		if a.status != 200 {
+			t.Errorf("seed %q: %d %s", text, a.status, a.body)
+			continue
+		}
+		if got := w.record(w.accepted(a)).Seed; got != want {
+			t.Errorf("seed %q was read as %d", text, got)
+		}
+	}
+	refused := map[string]string{
+		"1.5": "int_parsing", "1.": "int_parsing", ".0": "int_parsing", "1e3": "int_parsing", "0x10": "int_parsing", "_1": "int_parsing",
+		"1__0": "int_parsing", "1_": "int_parsing", "1.0_0": "int_parsing", "+-1": "int_parsing", "- 1": "int_parsing", "1 2": "int_parsing",
+		"٣": "int_parsing", "1\x00": "int_parsing", "-1": "greater_than_equal", "4294967296": "less_than_equal",
+		strings.Repeat("9", 40): "less_than_equal", "-" + strings.Repeat("9", 40): "greater_than_equal",
+	}
+	for text, want := range refused {
+		if got := w.problemTypes(url.Values{"prompt": {"x"}, "seed": {text}}); !slices.Equal(got, []string{want}) {
+			t.Errorf("seed %q: %v, want %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]bool{
+		"true": true, "TRUE": true, "1": true, "on": true, "Yes": true, "t": true, "y": true, "Y": true,
+		"false": false, "False": false, "0": false, "oFF": false, "no": false, "f": false, "n": false,
+	} {
+		a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(url.Values{"prompt": {"x"}, "enhance_prompt": {text}}.Encode()),
+			"Content-Type: application/x-www-form-urlencoded")
+		if got := w.record(w.accepted(a)).Request.Flag("enhance_prompt"); got != want {
+			t.Errorf("enhance_prompt %q was read as %v", text, got)
+		}
+	}
+	for _, text := range []string{" true", "2", "-1", "truee", "null", "ja"} {
+		if got := w.problemTypes(url.Values{"prompt": {"x"}, "enhance_prompt": {text}}); !slices.Equal(got, []string{"bool_parsing"}) {
+			t.Errorf("enhance_prompt %q: %v", text, got)
+		}
+	}
+}
+
+// problemTypes gives the types of the problems of a text-to-video form.
+func (w *world) problemTypes(form url.Values) (types []string) {
+	w.t.Helper()
+	a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(form.Encode()), "Content-Type: application/x-www-form-urlencoded")
+	for _, p := range w.problems(a) {
+		types = append(types, p.Type)
+	}
+	return types
+}
+
+// problem is an item of a validation error body.
+type problem struct {
+	Loc   []string       `json:"loc"`
+	Msg   string         `json:"msg"`
+	Type  string         `json:"type"`
+	Input any            `json:"input"`
+	Ctx   map[string]any `json:"ctx"`
+}
+
+// problems gives the items of a validation error body, each of which must have
+// the five keys of interface.md.
+func (w *world) problems(a answer) []problem {
+	w.t.Helper()
+	var keys struct{ Detail []map[string]any }
+	var body struct{ Detail []problem }
+	if err := errors.Join(json.Unmarshal([]byte(a.body), &keys), json.Unmarshal([]byte(a.body), &body)); err != nil || a.status != 422 || len(body.Detail) == 0 {
+		w.t.Errorf("no validation error: %d %s: %v", a.status, a.body, err)
+		return nil
+	}
+	for i, item := range keys.Detail {
+		if keys := slices.Sorted(maps.Keys(item)); !slices.Equal(keys, []string{"ctx", "input", "loc", "msg", "type"}) || body.Detail[i].Ctx == nil {
+			w.t.Errorf("the keys of a problem are %v", keys)
+		}
+	}
+	return body.Detail
+}
+
+// The encodings that a form may come in, and those that it may not.
+func TestBodies(t *testing.T) {
+	w := newWorld(t, setup{})
+	multi, multiType := multiform(text("prompt", "a; b & c"))
+	const urlType = "application/x-www-form-urlencoded"
+	var outcomes []outcome
+	for _, c := range []struct{ says, model, contentType, body string }{
+		{"text-to-video is urlencoded", "gen-pro-t2v", urlType, "prompt=a+b%26c&seed=1"},
+		{"with a charset", "gen-pro-t2v", urlType + "; charset=UTF-8", "prompt=x"},
+		{"text-to-video in parts", "gen-pro-t2v", multiType, multi},
+		{"a semicolon in a value", "gen-pro-t2v", urlType, "prompt=a;b"},
+		{"an empty urlencoded body has no fields", "gen-pro-t2v", urlType, ""},
+		{"names without values are absent", "gen-pro-t2v", urlType, "&&prompt&seed="},
+		{"a name of its own is no field", "gen-pro-t2v", urlType, "PROMPT=x"},
+		{"a broken escape", "gen-pro-t2v", urlType, "prompt=%zz"},
+		{"bytes that are no UTF-8", "gen-pro-t2v", urlType, "prompt=%ff%fe"},
+		{"a field twice", "gen-pro-t2v", urlType, "prompt=a&prompt=b&prompt=c"},
+		{"no content type", "gen-pro-t2v", "", "prompt=x"},
+		{"JSON", "gen-pro-t2v", "application/json", `{"prompt":"x"}`},
+		{"an urlencoded form has no files", "gen-2.5", urlType, "data=file_abc&prompt=x"},
+		{"JSON to a form with files", "gen-2.5", "application/json", "{}"},
+		{"no content type to a form with files", "gen-2.5", "", "x"},
+		{"no boundary", "gen-2.5", "multipart/form-data", multi},
+		{"another boundary", "gen-2.5", "multipart/form-data; boundary=x", multi},
+		{"an empty body", "gen-2.5", "multipart/form-data; boundary=x", ""},
+		{"no parts", "gen-2.5", "multipart/form-data; boundary=x", "--x--\r\n"},
+		{"no parts, and no line end", "gen-2.5", "multipart/form-data; boundary=x", "--x--"},
+		{"a part without a name", "gen-2.5", "multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data\r\n\r\nx\r\n--x--\r\n"},
+		{"a part without a header", "gen-2.5", "multipart/form-data; boundary=x", "--x\r\n\r\nx\r\n--x--\r\n"},
+	} {
+		var header []string
+		if c.contentType != "" {
+			header = append(header, "Content-Type: "+c.contentType)
+		}
+		outcomes = append(outcomes, w.outcome(c.says, w.request("POST", "/v1/jobs/"+c.model, studio, strings.NewReader(c.body), header...)))
+	}
+	golden(t, "bodies", outcomes)
+	w.nothingStays()
+}
+
+// A file part whose whole content is a reference stands for a stored file.
+func TestReferences(t *testing.T) {
+	video, image := clip(t), picture(t)
+	w := newWorld(t, setup{})
+	for _, f := range []struct{ id, account, mime, bytes string }{
+		{"file_video", "studio", "video/mp4", video},
+		{"file_image", "studio", "image/png", image},
+		{"file_notes", "studio", "text/plain", "notes"},
+		{"file_theirs", "rival", "video/mp4", video},
+		{"file_feigned", "studio", "video/mp4", "bytes that were declared a video"},
+	} {
+		w.shelve(file.File{ID: f.id, Account: f.account, MIME: f.mime, Size: int64(len(f.bytes)), Blob: "files/" + f.id})
+		if _, err := w.blobs.Put(t.Context(), "files/"+f.id, strings.NewReader(f.bytes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A record whose bytes were deleted a moment ago.
+	w.shelve(file.File{ID: "file_gone", Account: "studio", MIME: "video/mp4", Size: 9, Blob: "files/file_gone"})
+
+	stored := len(w.files())
+	var outcomes []outcome
+	for _, c := range []formCase{
+		{"a reference in a part with a file name", []part{upload("data", "file_video")}},
+		{"a reference in a part without one", []part{text("data", "file_video"), text("reference_image.0", "file_image")}},
+		{"an unknown one", []part{text("data", "file_unknown")}},
+		{"another account's is unknown", []part{text("data", "file_theirs")}},
+		{"one whose bytes are gone is unknown", []part{text("data", "file_gone")}},
+		{"an image where a video is asked for", []part{text("data", "file_image")}},
+		{"a file that is no media", []part{text("data", "file_notes")}},
+		{"a file that was declared a video and is none", []part{text("data", "file_feigned")}},
+		{"the longest form of a reference", []part{text("data", "file_"+strings.Repeat("a", 64))}},
+		{"longer is bytes", []part{text("data", "file_"+strings.Repeat("a", 65))}},
+		{"a line end makes it bytes", []part{text("data", "file_video\n")}},
+		{"so does a character that is no letter or digit", []part{text("data", "file_vi-deo")}},
+		{"two references", []part{text("data", "file_unknown"), text("reference_image", "file_nothing")}},
+	} {
+		outcomes = append(outcomes, w.outcome(c.says, w.post("gen-2.5", studio, c.parts...)))
+	}
+	golden(t, "references", outcomes)
+
+	id := w.accepted(w.post("gen-2.5", studio, text("data", "file_video")))
+	if err := w.blobs.Delete(t.Context(), "files/file_video"); err != nil {
+		t.Fatal(err)
+	}
+	want := job.Input{Blob: "jobs/" + id + "/data", MIME: "video/mp4", Size: int64(len(video))}
+	if got := w.record(id).Request.Inputs["data"]; got != want {
+		t.Errorf("the input is %+v, want %+v", got, want)
+	}
+	if content(t, filepath.Join(w.root, want.Blob)) != video {
+		t.Error("the job does not own what it works on")
+	}
+	const ofAccepted = 3 + 1 // two jobs of the table, one here
+	if got, want := len(w.files()), stored-1+ofAccepted; got != want {
+		t.Errorf("%d files, want %d: %v", got, want, w.files())
+	}
+}
+
+// shelve records a file.
+func (w *world) shelve(f file.File) {
+	w.t.Helper()
+	f.CreatedAt = w.now()
+	if err := w.shelf.Create(w.t.Context(), f, 0); err != nil {
+		w.t.Fatal(err)
+	}
+}

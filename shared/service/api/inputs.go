@@ -1,0 +1,143 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+)
+
+// emptyFile is what a problem says of a file without bytes.
+const emptyFile = "The file is empty."
+
+var errFileTooLarge = errors.New("the file is larger than an upload may be")
+
+// inputs stores the files of one job to be.
+type inputs struct {
+	storedBlobs
+	account string
+	jobID   string
+}
+
+// take stores the content of a file part, or copies the stored file that it
+// refers to (decisions.md, "Forms"). It is a [takeFile].
+//
+// Errors: those of content and of the stores.
+func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, error) {
+	head := make([]byte, max(media.SniffLen, file.MaxReference+1))
+	n, err := io.ReadFull(p.content, head)
+	head = head[:n]
+	whole := err == io.EOF || err == io.ErrUnexpectedEOF // ReadFull's own, not a body's that broke off
+	switch {
+	case err != nil && !whole:
+		return nil, nil, err
+	case n == 0:
+		wrong := valueProblem(p.name, nil, emptyFile)
+		return nil, &wrong, nil
+	case whole && file.IsReference(string(head)):
+		return in.refer(ctx, p.field, p.name, string(head))
+	}
+	kind, known := media.Sniff(head)
+	if !known || !accepts(p.field, kind) {
+		wrong := wrongKind(p.name, p.field)
+		return nil, &wrong, nil
+	}
+
+	input := &job.Input{Blob: job.InputBlob(in.jobID, p.field.Name), MIME: kind.MIME}
+	limit := in.service.MaxUpload
+	input.Size, input.MD5, err = in.store(ctx, input.Blob, io.MultiReader(bytes.NewReader(head), p.content), limit, errFileTooLarge)
+	switch {
+	case errors.Is(err, errFileTooLarge):
+		wrong := fileTooLarge(p.name, limit)
+		return nil, &wrong, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("store an input: %w", err)
+	}
+	wrong, err := in.check(ctx, p.field, p.name, nil, input)
+	return input, wrong, err
+}
+
+// refer copies a stored file, so that the job owns what it works on whatever
+// becomes of the file.
+func (in *inputs) refer(ctx context.Context, field *catalog.Field, name, reference string) (*job.Input, *problem, error) {
+	unknown := valueProblem(name, reference, fmt.Sprintf("There is no file %s.", reference))
+	stored, err := in.service.Files.Get(ctx, in.account, reference)
+	if fault.Is(err, fault.NotFound) {
+		return nil, &unknown, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("find a referenced file: %w", err)
+	}
+	// By its content, as any other file: the type of a stored one may be what its
+	// client declared.
+	kind, known, err := in.sniff(ctx, stored.Blob)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, &unknown, nil // deleted, or expired, a moment ago
+	case err != nil:
+		return nil, nil, fmt.Errorf("read a referenced file: %w", err)
+	case !known || !accepts(field, kind):
+		wrong := wrongKind(name, field)
+		wrong.Input = reference
+		return nil, &wrong, nil
+	}
+	input := &job.Input{Blob: job.InputBlob(in.jobID, field.Name), MIME: kind.MIME, Size: stored.Size, MD5: stored.MD5}
+	in.names = append(in.names, input.Blob)
+	if err := in.service.Blobs.Copy(ctx, stored.Blob, input.Blob); fault.Is(err, fault.NotFound) {
+		return nil, &unknown, nil
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("copy a referenced file: %w", err)
+	}
+	wrong, err := in.check(ctx, field, name, reference, input)
+	return input, wrong, err
+}
+
+// sniff tells the type of a blob, as media.Sniff does.
+//
+// Errors: fault.NotFound; those of the store.
+func (in *inputs) sniff(ctx context.Context, blob string) (media.Type, bool, error) {
+	r, err := in.service.Blobs.Open(ctx, blob, 0, media.SniffLen)
+	if err != nil {
+		return media.Type{}, false, err
+	}
+	defer r.Close()
+	head, err := io.ReadAll(r)
+	kind, known := media.Sniff(head)
+	return kind, known, err
+}
+
+// accepts reports whether a field takes files of the kind.
+func accepts(field *catalog.Field, kind media.Type) bool {
+	if field.Type == catalog.ImageFile {
+		return kind.Image
+	}
+	return kind.Video
+}
+
+// check looks at what the file's header tells, as far as it is within the
+// limits (decisions.md, "Models"). The value is as a problem shows it.
+func (in *inputs) check(ctx context.Context, field *catalog.Field, name string, value any, input *job.Input) (*problem, error) {
+	reader := blob.ReaderAt{Context: ctx, Store: in.service.Blobs, Name: input.Blob}
+	info, err := media.Inspect(reader, input.Size, input.MIME)
+	if err != nil {
+		return nil, fmt.Errorf("inspect an input: %w", err)
+	}
+	within := media.CheckVideo
+	if field.Type == catalog.ImageFile {
+		within = media.CheckImage
+	}
+	var beyond *fault.Error
+	if errors.As(within(info, in.service.Catalog.Limits), &beyond) {
+		wrong := valueProblem(name, value, beyond.Message)
+		return &wrong, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,174 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+)
+
+func (w *world) cancel(id, key string) answer {
+	w.t.Helper()
+	return w.request(http.MethodDelete, "/v1/jobs/"+id, key, nil)
+}
+
+// wantCancelled wants an answer to be of a job that its account has cancelled.
+func (w *world) wantCancelled(a answer) {
+	w.t.Helper()
+	var body struct {
+		Status      string
+		CompletedAt string `json:"completed_at"`
+		Error       job.Failure
+	}
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status != 200 ||
+		body.Status != "failed" || body.Error != job.CancelledFailure() || body.CompletedAt == "" {
+		w.t.Errorf("not cancelled: %d %s", a.status, a.body)
+	}
+}
+
+// A job that waits is cancelled at once, and its place is free.
+func TestAPendingJobIsCancelled(t *testing.T) {
+	w := newWorld(t, setup{pending: 1})
+	id := w.submit(studio)
+	if a := w.post("gen-pro-t2v", studio, text("prompt", "x")); a.status != 429 {
+		t.Fatalf("a second job: %d %s", a.status, a.body)
+	}
+	cancelled := w.cancel(id, studio)
+	w.wantCancelled(cancelled)
+	if again := w.cancel(id, studio); again.status != 200 || again.body != cancelled.body {
+		t.Errorf("again: %d %s, want %s", again.status, again.body, cancelled.body)
+	}
+	if shown := w.get("/v1/jobs/"+id, studio); shown.body != cancelled.body {
+		t.Errorf("GET shows %s, the cancellation %s", shown.body, cancelled.body)
+	}
+	if a := w.get("/v1/jobs/"+id+"/content", studio); a.status != 409 || a.header.Get("Retry-After") != "" || !strings.Contains(a.detail(), "cancelled") {
+		t.Errorf("the content: %d %s", a.status, a.body)
+	}
+	w.submit(studio) // there is room again
+}
+
+// A job that a worker has received, and not started, is not started any more.
+func TestAReceivedJobIsCancelled(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.submit(studio)
+	delivery, err := w.queue.Receive(t.Context(), job.VideoLane, time.Minute)
+	if err != nil || delivery.JobID() != id {
+		t.Fatalf("received %v, %v", delivery, err)
+	}
+	w.wantCancelled(w.cancel(id, studio))
+	if _, err := w.records.Start(t.Context(), id, "nonce", w.now()); !fault.Is(err, fault.Conflict) {
+		t.Errorf("its start gives %v, want a conflict", err)
+	}
+	if err := delivery.Extend(t.Context(), time.Minute); !fault.Is(err, fault.Conflict) {
+		t.Errorf("its message is still there: %v", err)
+	}
+}
+
+// The engine of a job that is cancelled stops, and its result is nobody's.
+func TestAProcessingJobIsCancelled(t *testing.T) {
+	w := newWorld(t, setup{})
+	started, stopped := make(chan struct{}), make(chan struct{})
+	w.work(script(func(ctx context.Context, _ engine.Spec) error {
+		close(started)
+		<-ctx.Done()
+		close(stopped)
+		return ctx.Err()
+	}), blind{})
+	id := w.submit(studio)
+	<-started
+	w.wantCancelled(w.cancel(id, studio))
+	<-stopped
+	w.nothingStays()
+	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
+}
+
+// A cancellation that comes when the engine is done and its result is on its way
+// wins, and the result is deleted.
+func TestAJobIsCancelledBeforeItsResultIsRecorded(t *testing.T) {
+	w := newWorld(t, setup{})
+	answers := make(chan answer, 1)
+	var late string
+	w.work(script(func(_ context.Context, spec engine.Spec) error {
+		if late == "" {
+			late = spec.Job
+			answers <- w.cancel(spec.Job, studio)
+		}
+		return os.WriteFile(spec.Output, []byte("the result"), 0o600)
+	}), blind{})
+	id, next := w.submit(studio), w.submit(studio)
+	w.wantCancelled(<-answers)
+	eventually(t, "the worker has gone on", func() bool { return w.record(next).Status == job.Completed })
+	eventually(t, "only the next job has a result", func() bool {
+		files := w.files()
+		return len(files) == 1 && strings.Contains(files[0], next)
+	})
+	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
+}
+
+// Of a cancellation and a completion that come at once exactly one is the job's
+// end, and only a result that is the job's stays.
+func TestACancellationRacesWithTheCompletion(t *testing.T) {
+	w := newWorld(t, setup{})
+	done := make(chan chan struct{})
+	w.work(script(func(_ context.Context, spec engine.Spec) error {
+		err := os.WriteFile(spec.Output, []byte("the result"), 0o600)
+		ready := make(chan struct{})
+		done <- ready
+		<-ready
+		return err
+	}), blind{})
+	var completed int
+	const rounds = 12
+	for round := range rounds {
+		id := w.submit(studio)
+		ready := <-done
+		close(ready)
+		time.Sleep(time.Duration(round) * time.Millisecond) // which decides who is likely to win
+		a := w.cancel(id, studio)
+		switch shown := w.record(id); {
+		case a.status == 200 && shown.Status == job.Failed:
+			w.wantCancelled(a)
+		case a.status == 409 && shown.Status == job.Completed && a.detail() == "The job is completed.":
+			completed++
+			if content := w.get("/v1/jobs/"+id+"/content", studio); content.body != "the result" {
+				t.Errorf("the content of the completed job: %d %s", content.status, content.body)
+			}
+		default:
+			t.Errorf("the cancellation is answered by %d %s, and the job is %s", a.status, a.body, shown.Status)
+		}
+	}
+	eventually(t, fmt.Sprintf("%d results are there", completed), func() bool { return len(w.files()) == completed })
+}
+
+// What has ended otherwise is not cancelled.
+func TestAnEndedJobIsNotCancelled(t *testing.T) {
+	w := newWorld(t, setup{})
+	completed, failed, overdue := w.submit(studio), w.submit(studio), w.submit(studio)
+	w.start(completed)
+	w.complete(completed, "bytes", "video/mp4")
+	w.start(failed)
+	w.fail(failed, job.Failure{Code: job.EngineError, Message: "It broke."})
+	if a := w.cancel(completed, studio); a.status != 409 || a.detail() != "The job is completed." {
+		t.Errorf("completed: %d %s", a.status, a.body)
+	}
+	if a := w.cancel(failed, studio); a.status != 409 || a.detail() != "The job failed (engine_error): It broke." {
+		t.Errorf("failed: %d %s", a.status, a.body)
+	}
+	w.later.Store(int64(job.MaxAge))
+	if a := w.cancel(overdue, studio); a.status != 409 || !strings.Contains(a.detail(), "timeout") {
+		t.Errorf("overdue: %d %s", a.status, a.body)
+	}
+	for _, id := range []string{completed, "job_unknown", "gen-2.5"} {
+		if a := w.cancel(id, rival); a.status != 404 || a.detail() != "Job not found." {
+			t.Errorf("%s by another account: %d %s", id, a.status, a.body)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+
+	"cutroom/shared/domain/job"
+)
+
+// jobPageBody is a page of jobs; NextCursor is null on the last one.
+type jobPageBody struct {
+	Jobs       []jobBody `json:"jobs"`
+	NextCursor *string   `json:"next_cursor"`
+}
+
+// listJobs is GET /v1/jobs, an extension of this service: an account's jobs,
+// newest first, by pages as for files.
+func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error {
+	account := c.who.Account()
+	limit, after, found, err := readPage(r, account, s.Jobs.Cursors)
+	if err != nil {
+		return err
+	}
+	filter, wrong := s.jobFilter(r.URL.RawQuery)
+	if found = append(found, wrong...); len(found) > 0 {
+		return found
+	}
+	jobs, next, err := s.Jobs.List(r.Context(), account, filter, after, limit)
+	if err != nil {
+		return err
+	}
+	page := jobPageBody{Jobs: make([]jobBody, len(jobs))}
+	for i, j := range jobs {
+		page.Jobs[i] = newJobBody(j)
+	}
+	if next != "" {
+		page.NextCursor = &next
+	}
+	s.writeJSON(w, r, http.StatusOK, page)
+	return nil
+}
+
+// jobFilter reads which jobs a query asks for.
+func (s *service) jobFilter(query string) (filter job.Filter, found problems) {
+	values := readQuery(query)
+	if text, ok := values["status"]; ok {
+		filter.Status = job.Status(text)
+		statuses := []string{string(job.Pending), string(job.Processing), string(job.Completed), string(job.Failed)}
+		if !slices.Contains(statuses, text) {
+			found = append(found, notAmong("status", text, statuses).in("query"))
+		}
+	}
+	if name, ok := values["model"]; ok {
+		if m, known := s.Catalog.Find(name); known {
+			filter.Model = m.ID
+		} else {
+			found = append(found, valueProblem("model", name, "There is no such model.").in("query"))
+		}
+	}
+	return filter, found
+}

@@ -1,0 +1,254 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+// submit creates a text-to-video job and gives its id.
+func (w *world) submit(key string) string {
+	w.t.Helper()
+	return w.accepted(w.post("gen-pro-t2v", key, text("prompt", "x")))
+}
+
+// start begins the job's first run.
+func (w *world) start(id string) {
+	w.t.Helper()
+	if _, err := w.records.Start(w.t.Context(), id, "nonce", w.now()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// fail ends a job.
+func (w *world) fail(id string, failure job.Failure) {
+	w.t.Helper()
+	if err := w.records.Fail(w.t.Context(), id, "nonce", failure, w.now()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A job's record as its account sees it, state by state.
+func TestJobStatus(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.accepted(w.post("gen-latest", studio, upload("data", clip(t)), text("seed", "42")))
+	if !regexp.MustCompile(`^job_[0-9A-Z]{26}$`).MatchString(id) {
+		t.Errorf("the id is %q", id)
+	}
+	const moment = `"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`
+	check := func(state, pattern string) {
+		t.Helper()
+		a := w.get("/v1/jobs/"+id, studio)
+		pattern = strings.NewReplacer("ID", id, "TIME", moment).Replace(pattern)
+		if a.status != 200 || !regexp.MustCompile("^"+pattern+"$").MatchString(a.body) {
+			t.Errorf("%s: %d %s", state, a.status, a.body)
+		}
+	}
+	check("pending", `\{"job_id":"ID","status":"pending","model":"gen-2\.5","created_at":TIME,"started_at":null,"completed_at":null,"progress":0,"seed":42\}`)
+	w.start(id)
+	if err := w.records.Progress(t.Context(), id, "nonce", 0.25); err != nil {
+		t.Fatal(err)
+	}
+	check("processing", `\{"job_id":"ID","status":"processing","model":"gen-2\.5","created_at":TIME,"started_at":TIME,"completed_at":null,"progress":0\.25,"seed":42\}`)
+	w.complete(id, "the result", "video/mp4")
+	check("completed", `\{"job_id":"ID","status":"completed","model":"gen-2\.5","created_at":TIME,"started_at":TIME,"completed_at":TIME,"progress":1,"seed":42\}`)
+
+	id = w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"), text("seed", "0")))
+	w.start(id)
+	w.fail(id, job.Failure{Code: job.InvalidInput, Message: "The video <x> cannot be decoded."})
+	check("failed", `\{"job_id":"ID","status":"failed","model":"gen-pro-t2v","created_at":TIME,"started_at":TIME,"completed_at":TIME,"progress":0,"seed":0,`+
+		`"error":\{"code":"invalid_input","message":"The video <x> cannot be decoded\."\}\}`)
+}
+
+// Whatever has not ended ten minutes after its creation has failed, also when
+// nobody is left alive to say so.
+func TestAJobPastItsDeadlineHasFailed(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.submit(studio)
+	w.later.Store(int64(10 * time.Minute))
+	var body struct {
+		Status string
+		Error  job.Failure
+	}
+	if err := json.Unmarshal([]byte(w.get("/v1/jobs/"+id, studio).body), &body); err != nil {
+		t.Fatal(err)
+	}
+	if body.Status != "failed" || body.Error != job.TimeoutFailure() {
+		t.Errorf("got %+v", body)
+	}
+	if a := w.get("/v1/jobs/"+id+"/content", studio); a.status != 409 || !strings.Contains(a.detail(), "timeout") {
+		t.Errorf("the content: %d %s", a.status, a.body)
+	}
+}
+
+func TestASeedIsDrawnWhenNoneIsSent(t *testing.T) {
+	w := newWorld(t, setup{})
+	seeds := map[uint32]bool{}
+	for range 5 {
+		seeds[w.record(w.submit(studio)).Seed] = true
+	}
+	if len(seeds) < 4 {
+		t.Errorf("five jobs have the seeds %v", seeds)
+	}
+}
+
+// Two accounts cannot see each other's jobs by any route: the answers are those
+// for a job that does not exist.
+func TestAccountsDoNotSeeEachOthersJobs(t *testing.T) {
+	w := newWorld(t, setup{})
+	pending, completed, failed := w.submit(studio), w.submit(studio), w.submit(studio)
+	w.start(completed)
+	w.complete(completed, "bytes", "video/mp4")
+	w.start(failed)
+	w.fail(failed, job.Failure{Code: job.EngineError, Message: "x"})
+	const unknown = `{"detail":"Job not found."}`
+	for _, id := range []string{pending, completed, failed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", "gen-2.5", "x"} {
+		for _, path := range []string{"/v1/jobs/" + id, "/v1/jobs/" + id + "/content"} {
+			if a := w.get(path, rival); a.status != 404 || a.body != unknown {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+			if a := w.get(path, rival, "Range: bytes=0-1", `If-None-Match: *`); a.status != 404 {
+				t.Errorf("a range of %s: %d %s", path, a.status, a.body)
+			}
+		}
+	}
+	for _, id := range []string{pending, completed, failed} {
+		if a := w.get("/v1/jobs/"+id, studio); a.status != 200 {
+			t.Errorf("their own job: %d %s", a.status, a.body)
+		}
+	}
+}
+
+// Every job model answers under its id and its aliases, image models too.
+func TestEveryNameOfTheCatalogTakesJobs(t *testing.T) {
+	w := newWorld(t, setup{})
+	video, image := clip(t), picture(t)
+	for _, m := range w.catalog.Models() {
+		for _, name := range m.Names() {
+			parts := []part{text("prompt", "x")}
+			switch data, ok := m.Form.Field("data"); {
+			case ok && data.Type == "video":
+				parts = append(parts, upload("data", video))
+			case ok:
+				parts = append(parts, upload("data", image))
+			}
+			if got := w.record(w.accepted(w.post(name, studio, parts...))).Model; got != m.ID {
+				t.Errorf("a job of %s is of the model %s", name, got)
+			}
+		}
+	}
+}
+
+// Another family, by setting alone.
+func TestAnotherFamily(t *testing.T) {
+	w := newWorld(t, setup{family: "acme"})
+	a := w.post("acme-latest", studio, upload("data", clip(t)))
+	if got := w.record(w.accepted(a)).Model; got != "acme-2.5" {
+		t.Errorf("the model is %s", got)
+	}
+	if a := w.post("gen-2.5", studio, upload("data", clip(t))); a.status != 404 {
+		t.Errorf("the other family's name: %d %s", a.status, a.body)
+	}
+}
+
+// brokenStore fails to accept jobs, before or after they are accepted.
+type brokenStore struct {
+	job.Store
+	after bool
+	err   error
+}
+
+func (s brokenStore) Accept(ctx context.Context, j job.Job, limit int) error {
+	if s.after {
+		if err := s.Store.Accept(ctx, j, limit); err != nil {
+			return err
+		}
+	}
+	return s.err
+}
+
+// Inputs are deleted when the job was refused, and kept when nobody knows.
+func TestInputsOfAJobThatMayHaveBeenAcceptedStay(t *testing.T) {
+	video := clip(t)
+	for _, c := range []struct {
+		name   string
+		store  brokenStore
+		status int
+		stays  bool
+	}{
+		{"refused", brokenStore{err: fault.New(fault.Limited, "Full.")}, 429, false},
+		{"no room for the record", brokenStore{err: fault.New(fault.StorageFull, "Full.")}, 507, false},
+		{"the answer was lost", brokenStore{after: true, err: errors.New("connection reset")}, 500, true},
+		{"nobody knows", brokenStore{err: fault.New(fault.Unavailable, "Try again.")}, 503, true},
+	} {
+		w := newWorld(t, setup{store: func(s job.Store) job.Store { c.store.Store = s; return c.store }})
+		a := w.post("gen-2.5", studio, upload("data", video))
+		if a.status != c.status {
+			t.Errorf("%s: %d %s", c.name, a.status, a.body)
+		}
+		if stays := len(w.files()) > 0; stays != c.stays {
+			t.Errorf("%s: the files are %v", c.name, w.files())
+		}
+		if c.status == 500 && (a.detail() != "Internal server error" || !strings.Contains(w.log.String(), "connection reset")) {
+			t.Errorf("%s: the client sees %s, the log %s", c.name, a.body, w.log.String())
+		}
+	}
+}
+
+// fullStore has no room.
+type fullStore struct{ blob.Store }
+
+func (fullStore) Put(_ context.Context, _ string, r io.Reader) (int64, error) {
+	io.CopyN(io.Discard, r, 100)
+	return 0, fault.New(fault.StorageFull, "There is no room left to store the bytes.")
+}
+
+func TestAFullDiskIsTold(t *testing.T) {
+	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return fullStore{s} }})
+	a := w.post("gen-2.5", studio, upload("data", clip(t)))
+	if a.status != 507 || a.detail() != "There is no room left to store the bytes." {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+}
+
+// What a catalog may say of fields, whatever the default one says.
+func TestFieldsOfAnyCatalog(t *testing.T) {
+	w := newWorld(t, setup{catalog: []byte(`
+limits: {video: {duration: 5m, width: 4096, height: 4096}, image: {pixels: 5}}
+forms:
+  f:
+    urlencoded: true
+    fields:
+      - {name: note, type: text, max: 1}
+      - {name: resolution, type: choice, values: [a, b, c], default: c}
+      - {name: steps, type: integer, min: -2, default: 4}
+      - {name: free, type: text}
+models:
+  - {id: m, kind: text-to-video, form: f, fps: 20, duration: 1s, sizes: {a: 16x16, b: 16x16, c: 16x16}}
+`)})
+	o := w.outcome("", w.post("m", studio, text("note", "ab"), text("resolution", "d"), text("steps", "-3")))
+	var messages []string
+	for _, p := range o.lines {
+		messages = append(messages, p.(problem).Msg)
+	}
+	want := []string{"String should have at most 1 character", "Input should be 'a', 'b' or 'c'", "Input should be greater than or equal to -2"}
+	if !slices.Equal(messages, want) {
+		t.Errorf("got %q", messages)
+	}
+	id := w.accepted(w.post("m", studio, text("note", "é"), text("steps", "99999999999999999999"), text("free", strings.Repeat("x", 5000))))
+	options := w.record(id).Request.Options
+	if options["note"] != "é" || options["resolution"] != "c" || len(options["free"].(string)) != 5000 || options["steps"] != int64(math.MaxInt64) && options["steps"] != float64(math.MaxInt64) {
+		t.Errorf("the options are %.100v", options)
+	}
+}

@@ -1,0 +1,54 @@
+package api
+
+import (
+	"net/http"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/cursor"
+	"cutroom/shared/domain/fault"
+)
+
+// Bounds of a page of a list (interface.md, "Limits").
+const (
+	minPage     = 1
+	maxPage     = 1000
+	defaultPage = 100
+)
+
+// readPage reads which page of an account's list a request asks for, and what is
+// wrong with that.
+//
+// Errors: that cursors cannot be read at all.
+func readPage(r *http.Request, account string, cursors cursor.Cursors) (limit int, after string, found problems, err error) {
+	limit, sealed, found := pageQuery(r.URL.RawQuery)
+	if sealed == nil {
+		return limit, "", found, nil
+	}
+	// Not left to the list, for which no cursor and an empty one are the same.
+	_, err = cursors.Read(r.Context(), account, *sealed)
+	if fault.Is(err, fault.Invalid) {
+		return limit, "", append(found, valueProblem("cursor", *sealed, err.Error()).in("query")), nil
+	}
+	return limit, *sealed, found, err
+}
+
+// pageQuery reads the query of a page: its limit, and its cursor, which is nil
+// when there is none.
+func pageQuery(raw string) (limit int, cursor *string, found problems) {
+	values := readQuery(raw)
+	limit = defaultPage
+	if text, ok := values["limit"]; ok {
+		least, most := int64(minPage), int64(maxPage)
+		field := &catalog.Field{Name: "limit", Type: catalog.Integer, Min: &least, Max: &most}
+		value, wrong := parse(field, &sent{name: field.Name, text: text})
+		if wrong != nil {
+			found = append(found, wrong.in("query"))
+		} else {
+			limit = int(value.(int64))
+		}
+	}
+	if text, ok := values["cursor"]; ok {
+		cursor = &text
+	}
+	return limit, cursor, found
+}

@@ -1,0 +1,215 @@
+package api
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"mime/multipart"
+	"strings"
+	"unicode/utf8"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+)
+
+const (
+	// maxParts bounds the parts of a form, those of unknown fields counted in.
+	maxParts = 100
+	// maxPartHeader bounds what stands between the contents of two parts, in
+	// bytes: a boundary and a header.
+	maxPartHeader = 16 << 10
+	// bodyBuffer is how much is read from a connection at once; the parser's
+	// own steps are small.
+	bodyBuffer = 256 << 10
+)
+
+var (
+	errTooLong   = errors.New("a part's header is too long")
+	errTruncated = errors.New("the form ends before its last boundary")
+)
+
+// filePart is a file in a form, as it arrives.
+type filePart struct {
+	field *catalog.Field
+	// name is the field's name as the client spelled it.
+	name string
+	// fileName and declared, a MIME type, are the client's words; either may be
+	// empty.
+	fileName, declared string
+	content            io.Reader
+}
+
+// takeFile stores the content of a file part. A problem is the client's, an
+// error ends the request. It need not read the content to its end.
+type takeFile func(filePart) (*job.Input, *problem, error)
+
+// readMultipart reads a form part by part, as it arrives. Files go to take and
+// nothing is held of them; of other fields, maxValue bytes are kept.
+//
+// Errors: problems when the body is no valid form; those of the body and of
+// take.
+func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) (submission, error) {
+	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
+	reader := multipart.NewReader(source, boundary)
+	sub := submission{}
+	for parts := 0; ; parts++ {
+		source.bound(maxPartHeader)
+		part, err := reader.NextRawPart()
+		if err == io.EOF { // as it is: the last boundary; see partSource
+			break
+		}
+		if err != nil {
+			return nil, source.invalid(b)
+		}
+		if parts == maxParts {
+			return nil, problems{bodyProblem("The form has more than 100 parts.")}
+		}
+		source.unbound()
+		p := &partContent{part: part}
+		err = readPart(sub, p, form, take)
+		if err == nil {
+			// The reader would drop the rest too, but within a header's bound.
+			_, err = io.Copy(io.Discard, p)
+		}
+		if p.failed {
+			return nil, source.invalid(b)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	// The form is over, the body may not be.
+	_, err := io.Copy(io.Discard, b)
+	return sub, err
+}
+
+// readPart reads one part, as far as it is of use.
+func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile) error {
+	name := p.part.FormName()
+	if name == "" {
+		return problems{bodyProblem("A part has no name, or its Content-Disposition cannot be read.")}
+	}
+	field, known := form.Field(name)
+	if !known {
+		return nil
+	}
+	if !field.Type.IsFile() {
+		text, err := readValue(p)
+		if err == nil && text != "" {
+			if s := sub.begin(field, name); s != nil {
+				s.text = text
+			}
+		}
+		return err
+	}
+	s := sub.begin(field, name)
+	if s == nil {
+		return nil
+	}
+	input, wrong, err := take(filePart{
+		field: field, name: name, fileName: p.part.FileName(), declared: p.part.Header.Get("Content-Type"), content: p,
+	})
+	if wrong != nil {
+		s.problems = append(s.problems, *wrong)
+	}
+	s.input = input
+	return err
+}
+
+// readValue reads a value, the first maxValue bytes of it at most.
+func readValue(r io.Reader) (string, error) {
+	var text strings.Builder
+	if _, err := io.Copy(&text, io.LimitReader(r, maxValue)); err != nil {
+		return "", err
+	}
+	return shorten(text.String()), nil
+}
+
+// shorten gives the first maxValue bytes of a value, less a character that the
+// cut goes through.
+func shorten(text string) string {
+	if len(text) < maxValue {
+		return text
+	}
+	text = text[:maxValue]
+	for i := 1; i <= utf8.UTFMax && i <= len(text); i++ {
+		if start := len(text) - i; utf8.RuneStart(text[start]) {
+			if !utf8.FullRuneInString(text[start:]) {
+				text = text[:start]
+			}
+			break
+		}
+	}
+	return text
+}
+
+// partContent is the content of a part. It remembers whether reading it failed,
+// to tell that from a failure of whoever takes the content.
+type partContent struct {
+	part   *multipart.Part
+	failed bool
+}
+
+func (p *partContent) Read(b []byte) (int, error) {
+	n, err := p.part.Read(b)
+	if err != nil && err != io.EOF {
+		p.failed = true
+	}
+	return n, err
+}
+
+// partSource is what a multipart.Reader reads from. It bounds what that may
+// read between two contents, of which the reader would take 10 MiB. And it lets
+// no body end in the reader's sight, for which a body that breaks off in a
+// header is complete: it adds the line end that a last boundary may lack, and
+// then fails.
+type partSource struct {
+	source io.Reader
+	// left is how much may be read, negative when there is no bound.
+	left int
+	// tooLong means that the bound was met.
+	tooLong bool
+	added   int // of lineEnd
+}
+
+const lineEnd = "\r\n"
+
+func (s *partSource) bound(bytes int) { s.left = bytes }
+func (s *partSource) unbound()        { s.left = -1 }
+
+// invalid gives the error of a form that could not be read on. What the reader
+// said is of no use: it may have taken a line that was cut for a malformed one.
+func (s *partSource) invalid(b *body) error {
+	switch {
+	case b.failure != nil:
+		return b.failure
+	case s.tooLong:
+		return problems{bodyProblem("The header of a part is longer than 16 KiB.")}
+	}
+	return problems{bodyProblem("The body is not valid multipart/form-data.")}
+}
+
+func (s *partSource) Read(p []byte) (n int, err error) {
+	if s.left == 0 {
+		s.tooLong = true
+		return 0, errTooLong
+	}
+	if s.left > 0 {
+		p = p[:min(len(p), s.left)]
+	}
+	if s.added == 0 {
+		n, err = s.source.Read(p)
+	}
+	if n == 0 && (err == io.EOF || s.added > 0) {
+		n, err = copy(p, lineEnd[s.added:]), nil
+		if s.added += n; n == 0 {
+			err = errTruncated
+		}
+	} else if err == io.EOF {
+		err = nil
+	}
+	if s.left > 0 {
+		s.left -= n
+	}
+	return n, err
+}

@@ -1,0 +1,199 @@
+package api
+
+import (
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+)
+
+// described is what a client reads of the document.
+type described struct {
+	OpenAPI string
+	Info    struct{ Version string }
+	Paths   map[string]map[string]struct {
+		OperationID string
+		Deprecated  bool
+		AliasOf     string `json:"x-alias-of"`
+		Security    []map[string][]string
+		RequestBody *struct {
+			Content map[string]struct{ Schema formSchema }
+		}
+		Responses map[string]any
+	}
+}
+
+type formSchema struct {
+	Properties map[string]map[string]any
+	Required   []string
+}
+
+// undressed is a service whose handlers only tell who may call them.
+func undressed(t *testing.T, known *catalog.Catalog) *service {
+	t.Helper()
+	return &service{Config{
+		Catalog: known, Authenticator: credential.NewAuthenticator(nil, nil, time.Now),
+		MaxUpload: DefaultMaxUpload, Logger: slog.New(slog.DiscardHandler),
+	}}
+}
+
+func readDocument(t *testing.T, known *catalog.Catalog) described {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	New(undressed(t, known).Config).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	var d described
+	if err := json.Unmarshal(answer.Body.Bytes(), &d); err != nil || answer.Code != http.StatusOK {
+		t.Fatalf("status %d, %v: %.300s", answer.Code, err, answer.Body)
+	}
+	if d.OpenAPI != "3.1.0" || d.Info.Version != "1.0.0" {
+		t.Errorf("OpenAPI %s of version %s, want 3.1.0 of 1.0.0", d.OpenAPI, d.Info.Version)
+	}
+	return d
+}
+
+func family(t *testing.T, name string) *catalog.Catalog {
+	t.Helper()
+	known, err := catalog.Default(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known
+}
+
+// What openapi.yaml has and the routes are the same, so that neither is without
+// the other.
+func TestOpenAPIHasEveryRoute(t *testing.T) {
+	s := undressed(t, family(t, "gen"))
+	source, err := readObject(openapiSource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written, served []string
+	for _, operation := range source.object("operations") {
+		written = append(written, operation.name)
+	}
+	for _, group := range allGroups() {
+		for _, route := range group(s) {
+			served = append(served, route.method+" "+route.path)
+		}
+	}
+	slices.Sort(written)
+	slices.Sort(served)
+	if !slices.Equal(written, served) {
+		t.Errorf("openapi.yaml has\n%s\nand the routes are\n%s", strings.Join(written, "\n"), strings.Join(served, "\n"))
+	}
+}
+
+// Every operation of the document is there: one with a credential answers 401
+// without, one without answers something else.
+func TestEveryDocumentedOperationAnswers(t *testing.T) {
+	known := family(t, "gen")
+	handler := New(undressed(t, known).Config)
+	ids := map[string]bool{}
+	for path, methods := range readDocument(t, known).Paths {
+		for method, operation := range methods {
+			if ids[operation.OperationID] || operation.OperationID == "" {
+				t.Errorf("%s %s: its id %q is another's too", method, path, operation.OperationID)
+			}
+			ids[operation.OperationID] = true
+			secured := len(operation.Security) == 1 && operation.Security[0]["key"] != nil
+			if operation.Responses["401"] != nil != secured || secured && operation.Responses["403"] == nil {
+				t.Errorf("%s %s: that it answers 401 or 403 does not follow from whether it asks for a key", method, path)
+			}
+			request := httptest.NewRequest(strings.ToUpper(method), strings.NewReplacer("{", "", "}", "").Replace(path), nil)
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, request)
+			switch {
+			case answer.Code == http.StatusNotFound, answer.Code == http.StatusMethodNotAllowed, (answer.Code == http.StatusUnauthorized) != secured:
+				t.Errorf("%s %s without a key: status %d", method, path, answer.Code)
+			case answer.Code != http.StatusUnauthorized && operation.Responses[strconv.Itoa(answer.Code)] == nil:
+				t.Errorf("%s %s: the status %d is not in the document", method, path, answer.Code)
+			}
+		}
+	}
+}
+
+// Every name of every model has a path of its own, whatever the family, with the
+// fields that the form is read by.
+func TestOpenAPIFollowsTheCatalog(t *testing.T) {
+	for _, name := range []string{"gen", "acme"} {
+		known := family(t, name)
+		paths := readDocument(t, known).Paths
+		for _, m := range known.Models() {
+			for _, alias := range m.Names() {
+				path := "/v1/jobs/" + alias
+				operation := paths[path]["post"]
+				if operation.RequestBody == nil {
+					t.Fatalf("%s is not there", path)
+				}
+				if want := slices.Contains(m.DeprecatedAliases, alias); operation.Deprecated != want {
+					t.Errorf("%s: deprecated is %t, want %t", path, operation.Deprecated, want)
+				}
+				if isAlias := operation.AliasOf == m.ID; isAlias != (alias != m.ID) {
+					t.Errorf("%s is said to be an alias of %q", path, operation.AliasOf)
+				}
+				types := []string{"multipart/form-data"}
+				if m.Form.URLEncoded {
+					types = []string{"application/x-www-form-urlencoded", "multipart/form-data"}
+				}
+				if got := slices.Sorted(maps.Keys(operation.RequestBody.Content)); !slices.Equal(got, types) {
+					t.Errorf("%s takes %v, want %v", path, got, types)
+				}
+				for kind, content := range operation.RequestBody.Content {
+					checkFormSchema(t, path+" "+kind, jobForm(m), content.Schema)
+				}
+			}
+		}
+		for _, m := range known.Models() {
+			for _, alias := range m.Names() {
+				operation, there := paths["/v1/generate/"+alias]["post"]
+				if there != (m.Generate != catalog.NotGenerated) {
+					t.Errorf("whether there is /v1/generate/%s is wrong", alias)
+				}
+				if want := m.Generate == catalog.GenerateDeprecated || slices.Contains(m.DeprecatedAliases, alias); there && operation.Deprecated != want {
+					t.Errorf("/v1/generate/%s: deprecated is %t, want %t", alias, operation.Deprecated, want)
+				}
+			}
+		}
+		for path := range paths {
+			if rest, found := strings.CutPrefix(path, "/v1/jobs/"); found && !strings.HasPrefix(rest, name+"-") && !strings.HasPrefix(rest, "{") {
+				t.Errorf("family %s: there is %s", name, path)
+			}
+		}
+	}
+}
+
+func checkFormSchema(t *testing.T, where string, form *catalog.Form, schema formSchema) {
+	t.Helper()
+	names := 0
+	for _, field := range form.Fields {
+		for _, name := range []string{field.Name, field.Also} {
+			if name == "" {
+				continue
+			}
+			names++
+			property := schema.Properties[name]
+			if property == nil {
+				t.Errorf("%s has no field %s", where, name)
+			}
+			if field.Type.IsFile() != (property["format"] == "binary") {
+				t.Errorf("%s: the field %s is %v", where, name, property)
+			}
+		}
+		if field.Required != slices.Contains(schema.Required, field.Name) {
+			t.Errorf("%s: whether %s is required is wrong", where, field.Name)
+		}
+	}
+	if len(schema.Properties) != names {
+		t.Errorf("%s has %d fields, want %d", where, len(schema.Properties), names)
+	}
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"cutroom/shared/service/console/theme"
+)
+
+//go:embed docs realtime
+var pageSources embed.FS
+
+// page is a page for people: one text that asks for no other file.
+type page struct{ text, policy string }
+
+// pagePart is what stands in a page's source for a file, or for data.
+var pagePart = regexp.MustCompile(`\{\{[a-z.]+\}\}`)
+
+// newPage puts together the page of a folder. In its page.html, {{theme.css}} is
+// the style that all pages have, {{name.css}} and {{name.js}} are files of the
+// folder, and {{data}} is what it is given, as JSON.
+//
+// Its Content-Security-Policy lets it run the scripts and styles that it has, by
+// their hashes, and call this service; the directives say what more it may do, and
+// who may frame it.
+func newPage(folder string, data any, directives ...string) (*page, error) {
+	source, err := pageSources.ReadFile(folder + "/page.html")
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return nil, err
+	}
+	hashes := map[string]string{}
+	text := pagePart.ReplaceAllFunc(source, func(part []byte) []byte {
+		name := string(part[2 : len(part)-2])
+		if name == "data" {
+			return encoded // json.Marshal leaves no < that could end the element
+		}
+		content := []byte(theme.CSS())
+		if name != "theme.css" {
+			var failure error
+			if content, failure = pageSources.ReadFile(folder + "/" + name); failure != nil {
+				err = failure
+				return nil
+			}
+		}
+		directive := "script-src"
+		if strings.HasSuffix(name, ".css") {
+			directive = "style-src"
+		}
+		hash := sha256.Sum256(content)
+		hashes[directive] += " 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+		return content
+	})
+	policy := append([]string{
+		"default-src 'none'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'",
+		"style-src" + hashes["style-src"], "script-src" + hashes["script-src"],
+	}, directives...)
+	return &page{string(text), strings.Join(policy, "; ")}, err
+}
+
+// write answers with the page.
+func (p *page) write(w http.ResponseWriter) {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Length", strconv.Itoa(len(p.text)))
+	header.Set("Content-Security-Policy", p.policy)
+	header.Set("Cache-Control", "no-cache")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write([]byte(p.text)) // fails when the client has gone
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/ratelimit"
+)
+
+// Sessions counts an account's open realtime sessions.
+type Sessions interface {
+	Active(ctx context.Context, account string) (int, error)
+}
+
+// Realtime is the group of the session quota (interface.md, "Realtime quota").
+// A read is one read of the records of sessions.
+func Realtime(s *service) []route {
+	return []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}}
+}
+
+// quotaReads is how often a key may read the quota: the tenth time within one
+// second is refused (decisions.md, "Realtime").
+var quotaReads = ratelimit.Rate{PerSecond: 9, Burst: 9}
+
+// noSessionLimit stands for the limit of a tier that has none: interface.md has
+// numbers in this place, and so do clients.
+const noSessionLimit = math.MaxInt32
+
+// quotaBody is how many sessions an account may have at once, and how many it has.
+type quotaBody struct {
+	Limit     int `json:"limit"`
+	Active    int `json:"active"`
+	Remaining int `json:"remaining"`
+}
+
+// readQuota is GET /v1/realtime/quota.
+func (s *service) readQuota(w http.ResponseWriter, r *http.Request, c call) error {
+	if s.QuotaReads != nil {
+		state, err := s.QuotaReads.Take(r.Context(), "quota/"+c.who.Key.ID, 1, quotaReads)
+		if err != nil {
+			return err
+		}
+		if !state.Allowed {
+			over := fault.New(fault.Limited, "The quota is read more than %g times within a second. Once a second is enough.", quotaReads.PerSecond)
+			over.RetryAfter = time.Second
+			return over
+		}
+	}
+	active, err := s.Sessions.Active(r.Context(), c.who.Account())
+	if err != nil {
+		return fmt.Errorf("count sessions: %w", err)
+	}
+	most := c.who.Tier.RealtimeSessions
+	if most == 0 {
+		most = noSessionLimit
+	}
+	s.writeJSON(w, r, http.StatusOK, quotaBody{most, active, max(0, most-active)})
+	return nil
+}

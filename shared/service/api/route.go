@@ -1,0 +1,192 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/httpserver"
+)
+
+// access says which credential a route asks for (decisions.md,
+// "Authentication").
+type access int
+
+const (
+	// public routes ask for none.
+	public access = iota
+	// keyOnly routes are for permanent keys.
+	keyOnly
+	// adminOnly routes are for permanent keys that are an admin's.
+	adminOnly
+	// keyOrToken routes are for permanent keys and for client tokens within
+	// their scope.
+	keyOrToken
+)
+
+// route is one endpoint and what a request must bring to reach its handler.
+// Everything that is said of the endpoints elsewhere, such as their document,
+// comes from these.
+type route struct {
+	// method GET answers HEAD as well.
+	method string
+	// path is a pattern of http.ServeMux.
+	path   string
+	access access
+	// queryToken routes take a client token as api_key in the query, too: for the
+	// clients of a browser that cannot set a header.
+	queryToken bool
+	// unlimited routes are outside the rates of tiers (decisions.md, "Limits by
+	// tier"); so are public ones, which have no account to count for.
+	unlimited bool
+	// serves says which models the path may name, as {id}: by the id or an alias,
+	// and the call then submits a job to the model. It is nil where the path names
+	// no model.
+	serves func(*catalog.Model) bool
+	// form gives the form of a request for a model; nil is the model's own.
+	form   func(*catalog.Model) *catalog.Form
+	handle handler
+}
+
+// models gives what the path may name, in the order of the catalog.
+func (route *route) models(known *catalog.Catalog) []*catalog.Model {
+	if route.serves == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(known.Models()), func(m *catalog.Model) bool { return !route.serves(m) })
+}
+
+// formOf gives the form of a request for a model.
+func (route *route) formOf(m *catalog.Model) *catalog.Form {
+	if route.form == nil {
+		return m.Form
+	}
+	return route.form(m)
+}
+
+// call is what a request's route has found out about it.
+type call struct {
+	// who is calling; zero on a public route.
+	who credential.Principal
+	// model is what the path names, nil where it names none.
+	model *catalog.Model
+}
+
+// handler answers a request, or gives the error to answer with.
+type handler func(http.ResponseWriter, *http.Request, call) error
+
+// admit makes the checks that stand before a route's handler, in the order of
+// decisions.md, "Order of checks and error bodies". Whether the queue has room
+// can be told only once the model is known.
+//
+// Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
+func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {
+	var c call
+	if route.access == public {
+		return c, nil
+	}
+	var err error
+	if c.who, err = s.authenticate(r, route); err != nil {
+		return c, err
+	}
+	if !route.unlimited {
+		if err := s.count(r.Context(), w.Header(), c.who); err != nil {
+			return c, err
+		}
+	}
+	if route.serves != nil {
+		name := r.PathValue("id")
+		m, ok := s.Catalog.Find(name)
+		if !ok || !route.serves(m) {
+			return c, unknownModel(name)
+		}
+		c.model = m
+		room := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs)
+		if err := s.unlessKnown(r, c, room); err != nil {
+			return c, err
+		}
+	}
+	return c, s.checkScope(r, route, c)
+}
+
+func unknownModel(name string) error {
+	return fault.New(fault.NotFound, "There is no model %.128q.", name)
+}
+
+// checkScope refuses what is beyond the scope of a client token, or the role of a
+// permanent key.
+//
+// Errors: fault.Forbidden.
+func (s *service) checkScope(r *http.Request, route *route, c call) error {
+	if c.who.Token == nil {
+		if route.access == adminOnly && !c.who.Key.Admin {
+			return fault.New(fault.Forbidden, "An admin key of the account is required.")
+		}
+		return nil
+	}
+	if route.access == keyOnly || route.access == adminOnly {
+		return fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
+	}
+	if !c.who.Scope().AllowsOrigin(r.Header.Get("Origin")) {
+		return fault.New(fault.Forbidden, "The client token does not allow this origin.")
+	}
+	if c.model != nil {
+		return s.checkModel(c.who, c.model.ID)
+	}
+	return nil
+}
+
+// checkModel refuses a model that the caller's scope does not reach. The scope's
+// names are resolved here, at their use.
+//
+// Errors: fault.Forbidden.
+func (s *service) checkModel(who credential.Principal, id string) error {
+	names := []string{id}
+	if m, ok := s.Catalog.Find(id); ok {
+		names = m.Names()
+	}
+	if !who.Scope().AllowsModel(names...) {
+		return fault.New(fault.Forbidden, "The client token does not allow the model %s.", id)
+	}
+	return nil
+}
+
+// dispatch serves one path: it chooses the route by method.
+func (s *service) dispatch(routes []*route) http.HandlerFunc {
+	var allowed []string
+	for _, route := range routes {
+		allowed = append(allowed, route.method)
+		if route.method == http.MethodGet {
+			allowed = append(allowed, http.MethodHead)
+		}
+	}
+	slices.Sort(allowed)
+	allow := strings.Join(allowed, ", ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		if httpserver.IsPreflight(r) {
+			httpserver.AnswerPreflight(w, r, allow)
+			return
+		}
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		i := slices.IndexFunc(routes, func(route *route) bool { return route.method == method })
+		if i < 0 {
+			w.Header().Set("Allow", allow)
+			s.writeDetail(w, r, http.StatusMethodNotAllowed, "Method Not Allowed")
+			return
+		}
+		c, err := s.admit(w, r, routes[i])
+		if err == nil {
+			err = routes[i].handle(w, r, c)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"cutroom/shared/domain/credential"
+)
+
+// Tokens is the group of client tokens (interface.md, "Client tokens").
+func Tokens(s *service) []route {
+	return []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}}
+}
+
+// maxSessionSeconds bounds the constraint on realtime sessions: more than any
+// session lasts, and little enough for every client's integers.
+const maxSessionSeconds = 1<<31 - 1
+
+// createToken is POST /v1/client/tokens (decisions.md, "Authentication").
+func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) error {
+	sent, err := readJSON(r)
+	if err != nil {
+		return err
+	}
+	request, found := s.tokenRequest(sent)
+	if len(found) > 0 {
+		return found
+	}
+	answer, err := s.onceSecret(w, r, c, request, func(ctx context.Context) (any, error) {
+		secret, token, err := s.Minter.Mint(ctx, c.who.Key, request)
+		return newTokenBody(secret, token), err
+	})
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, answer)
+	return nil
+}
+
+// tokenRequest reads what a token shall be. All problems are given at once, in
+// the order of the fields.
+func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, problems) {
+	request := credential.TokenRequest{Lifetime: credential.DefaultTokenLifetime}
+	lifetime, found := sent.integer("expiresIn",
+		int64(credential.MinTokenLifetime/time.Second), int64(credential.MaxTokenLifetime/time.Second))
+	if lifetime != nil {
+		request.Lifetime = time.Duration(*lifetime) * time.Second
+	}
+	var wrong problems
+	knows := s.KnowsModel
+	if knows == nil {
+		knows = s.Catalog.Knows
+	}
+	request.Scope.Models, wrong = sent.list("allowedModels", credential.MaxTokenModels, func(name string) string {
+		if !knows(name) {
+			return unknownModel(name).Error()
+		}
+		return ""
+	})
+	found = append(found, wrong...)
+	request.Scope.Origins, wrong = sent.list("allowedOrigins", credential.MaxTokenOrigins, func(origin string) string {
+		if !credential.IsOrigin(origin) {
+			return "Input should be a full origin: a scheme, a host and where needed a port, such as https://app.example.com."
+		}
+		return ""
+	})
+	found = append(found, wrong...)
+	request.Scope.MaxSession, wrong = sent.maxSession()
+	found = append(found, wrong...)
+	request.Metadata, wrong = sent.metadata()
+	return request, append(found, wrong...)
+}
+
+// list reads a member that restricts a token to some values. wrong says what is
+// wrong with one, or nothing. An empty list is refused, because a reader could
+// take it for everything or for nothing.
+func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {
+	values, found := o.texts(name, most)
+	switch {
+	case found != nil || values == nil:
+		return nil, found
+	case len(values) == 0:
+		return nil, problems{valueProblem(name, o[name], "The list is empty. Leave the field out to allow all.")}
+	}
+	for i, value := range values {
+		if message := wrong(value); message != "" {
+			found = append(found, valueProblem(strconv.Itoa(i), value, message).within(name))
+		}
+	}
+	return values, found
+}
+
+// maxSession reads constraints.realtime.maxSessionDuration; 0 when there is none.
+func (o jsonObject) maxSession() (time.Duration, problems) {
+	constraints, found := o.object("constraints")
+	if found != nil {
+		return 0, found
+	}
+	realtime, found := constraints.object("realtime")
+	if found != nil {
+		return 0, problems{found[0].within("constraints")}
+	}
+	seconds, found := realtime.integer("maxSessionDuration", 1, maxSessionSeconds)
+	switch {
+	case found != nil:
+		return 0, problems{found[0].within("constraints", "realtime")}
+	case seconds == nil:
+		return 0, nil
+	}
+	return time.Duration(*seconds) * time.Second, nil
+}
+
+// metadata reads what the caller keeps with a token, nil when it is absent. Its
+// size is that of the JSON without white space.
+func (o jsonObject) metadata() (json.RawMessage, problems) {
+	object, found := o.object("metadata")
+	if found != nil || object == nil {
+		return nil, found
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, o["metadata"]); err != nil || compact.Len() > credential.MaxTokenMetadata {
+		return nil, problems{valueProblem("metadata", nil, fmt.Sprintf("The object is longer than %d bytes.", credential.MaxTokenMetadata))}
+	}
+	return compact.Bytes(), nil
+}
+
+// tokenBody is a token as its minter sees it, once.
+type tokenBody struct {
+	APIKey      string           `json:"apiKey"`
+	ExpiresAt   *string          `json:"expiresAt"`
+	Permissions *permissionsBody `json:"permissions"`
+	Constraints *constraintsBody `json:"constraints"`
+}
+
+// permissionsBody is what a token is restricted to, as it was sent.
+type permissionsBody struct {
+	Models  []string `json:"models,omitempty"`
+	Origins []string `json:"origins,omitempty"`
+}
+
+type constraintsBody struct {
+	Realtime realtimeBody `json:"realtime"`
+}
+
+type realtimeBody struct {
+	// MaxSessionDuration is in seconds.
+	MaxSessionDuration int64 `json:"maxSessionDuration"`
+}
+
+func newTokenBody(secret string, token credential.Token) tokenBody {
+	body := tokenBody{APIKey: secret, ExpiresAt: timestamp(token.ExpiresAt)}
+	if scope := token.Scope; len(scope.Models)+len(scope.Origins) > 0 {
+		body.Permissions = &permissionsBody{scope.Models, scope.Origins}
+	}
+	if token.Scope.MaxSession > 0 {
+		body.Constraints = &constraintsBody{realtimeBody{int64(token.Scope.MaxSession / time.Second)}}
+	}
+	return body
+}

@@ -1,0 +1,139 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/credential"
+)
+
+// newToken asks for a client token.
+func (w *world) newToken(key, body string) answer {
+	w.t.Helper()
+	return w.request(http.MethodPost, "/v1/client/tokens", key, strings.NewReader(body), "Content-Type: application/json")
+}
+
+// Client tokens, as decisions.md, "Authentication", describes them. The answers
+// are in testdata/golden, by case; what differs from run to run is replaced.
+func TestClientTokenRequests(t *testing.T) {
+	w := newWorld(t, setup{})
+	names := func(n int, name string) string {
+		return `["` + strings.Join(strings.Fields(strings.Repeat(name+" ", n)), `","`) + `"]`
+	}
+	var outcomes []outcome
+	for _, c := range []struct{ says, body string }{
+		{"no body", ""},
+		{"a blank body", " \n"},
+		{"null", "null"},
+		{"an empty object", "{}"},
+		{"every field null", `{"expiresIn": null, "allowedModels": null, "allowedOrigins": null, "constraints": null, "metadata": null}`},
+		{"unknown fields are ignored", `{"surprise": [1]}`},
+		{"every field", `{"expiresIn": 3600, "allowedModels": ["gen-latest", "gen-vton-3.5"], "allowedOrigins": ["https://App.example.com", "http://localhost:3000"],
+			"constraints": {"realtime": {"maxSessionDuration": 120}}, "metadata": {"user": "née 7"}}`},
+		{"expiresIn 1 is the least", `{"expiresIn": 1}`},
+		{"expiresIn may have a fraction of zeros", `{"expiresIn": 6.0e1}`},
+		{"expiresIn 0", `{"expiresIn": 0}`},
+		{"expiresIn 3601", `{"expiresIn": 3601}`},
+		{"expiresIn beyond any number", `{"expiresIn": 1e999}`},
+		{"expiresIn far below", `{"expiresIn": -1e999}`},
+		{"expiresIn with a fraction", `{"expiresIn": 1.5}`},
+		{"expiresIn as text", `{"expiresIn": "60"}`},
+		{"expiresIn true", `{"expiresIn": true}`},
+		{"allowedModels, 20 of them", `{"allowedModels": ` + names(20, "gen-2.5") + `}`},
+		{"allowedModels, 21 of them", `{"allowedModels": ` + names(21, "x") + `}`},
+		{"allowedModels, unknown ones", `{"allowedModels": ["gen-2.5", "gen-9", "gen-2.1", "acme-2.5"]}`},
+		{"allowedModels of the inference gateway, a placeholder too", `{"allowedModels": ["cutroom-echo", "gen-2.1", "cutroom-chat"]}`},
+		{"allowedModels, empty", `{"allowedModels": []}`},
+		{"allowedModels is a list", `{"allowedModels": "gen-2.5"}`},
+		{"allowedModels is a list of strings", `{"allowedModels": ["gen-2.5", 25, null, ["gen-2.5"]]}`},
+		{"allowedOrigins of every kind", `{"allowedOrigins": ["https://a.example", "http://127.0.0.1:8080", "http://[::1]:3000", "capacitor://localhost"]}`},
+		{"allowedOrigins that are none", `{"allowedOrigins": ["a.example", "https://a.example/", "https://a.example/path", "https://*.example", "*", "null", "", "https://u@a.example", "https://a.example:", "https://a b"]}`},
+		{"allowedOrigins, 21 of them", `{"allowedOrigins": ` + names(21, "https://a.example") + `}`},
+		{"constraints that say nothing", `{"constraints": {}}`},
+		{"constraints.realtime that says nothing", `{"constraints": {"realtime": {}}}`},
+		{"constraints is an object", `{"constraints": 5}`},
+		{"constraints.realtime is an object", `{"constraints": {"realtime": [5]}}`},
+		{"maxSessionDuration 0", `{"constraints": {"realtime": {"maxSessionDuration": 0}}}`},
+		{"maxSessionDuration as text", `{"constraints": {"realtime": {"maxSessionDuration": "long"}}}`},
+		{"metadata is an object", `{"metadata": ["x"]}`},
+		{"metadata of 4096 bytes", `{"metadata": {"k": "` + strings.Repeat("x", 4096-len(`{"k":""}`)) + `"}}`},
+		{"metadata of 4097 bytes", `{"metadata": {"k": "` + strings.Repeat("x", 4097-len(`{"k":""}`)) + `"}}`},
+		{"all problems at once, in field order", `{"metadata": 1, "constraints": {"realtime": {"maxSessionDuration": -1}}, "allowedOrigins": ["x"], "allowedModels": ["x"], "expiresIn": "x"}`},
+		{"no JSON", `{"expiresIn": 60`},
+		{"JSON and more", `{} {}`},
+		{"not UTF-8", "{\"metadata\": {\"k\": \"\xff\"}}"},
+		{"a list", `[{"expiresIn": 60}]`},
+		{"a string", `"expiresIn"`},
+	} {
+		before := w.now()
+		a := w.newToken(studio, c.body)
+		if a.status != http.StatusOK {
+			outcomes = append(outcomes, w.refusal(c.says, a))
+			continue
+		}
+		var body map[string]any
+		if err := json.Unmarshal([]byte(a.body), &body); err != nil {
+			t.Fatal(err)
+		}
+		secret, _ := body["apiKey"].(string)
+		expires, err := time.Parse("2006-01-02T15:04:05.000Z", fmt.Sprint(body["expiresAt"]))
+		if !strings.HasPrefix(secret, "ek_") || err != nil {
+			t.Errorf("%s: %s", c.says, a.body)
+		}
+		body["apiKey"], body["expiresAt"] = "ek_…", fmt.Sprintf("in %.0f s", expires.Sub(before).Seconds())
+		outcomes = append(outcomes, outcome{c.says, a.status, []any{body}})
+	}
+	golden(t, "client-tokens", outcomes)
+}
+
+// refusal is the outcome of a request whose content was refused.
+func (w *world) refusal(says string, a answer) outcome {
+	w.t.Helper()
+	o := outcome{says: says, status: a.status}
+	for _, p := range w.problems(a) {
+		o.lines = append(o.lines, p)
+	}
+	return o
+}
+
+// What a token was made with is kept with it, its secret is not.
+func TestAClientTokenIsKeptByItsHashAlone(t *testing.T) {
+	w := newWorld(t, setup{})
+	a := w.newToken(studio, `{"expiresIn": 90, "allowedModels": ["gen-latest"], "allowedOrigins": ["https://a.example"],
+		"constraints": {"realtime": {"maxSessionDuration": 30}}, "metadata": { "user": 9007199254740993 }}`)
+	var body struct{ APIKey string }
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	token, err := w.keys.FindToken(t.Context(), credential.HashOf(body.APIKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token.Key.Account != "studio" || token.Scope.Models[0] != "gen-latest" || token.Scope.Origins[0] != "https://a.example" ||
+		token.Scope.MaxSession != 30*time.Second || string(token.Metadata) != `{"user":9007199254740993}` ||
+		token.ExpiresAt.Sub(token.CreatedAt) != 90*time.Second {
+		t.Errorf("got %+v", token)
+	}
+	if strings.Contains(w.log.String(), body.APIKey) {
+		t.Error("the token is in the log")
+	}
+	if a.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("the answer may be kept: %v", a.header)
+	}
+}
+
+func TestATokenBodyIsBounded(t *testing.T) {
+	w := newWorld(t, setup{})
+	long := `{"metadata": {"k": "` + strings.Repeat("x", 2<<20) + `"}}`
+	if a := w.newToken(studio, long); a.status != 413 || a.detail() != "The request's body is larger than 1048576 bytes." {
+		t.Errorf("declared: %d %s", a.status, a.body)
+	}
+	a := w.request(http.MethodPost, "/v1/client/tokens", studio, struct{ *strings.Reader }{strings.NewReader(long)})
+	if a.status != 413 {
+		t.Errorf("in chunks: %d %s", a.status, a.body)
+	}
+}

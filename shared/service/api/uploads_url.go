@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/url"
+	"strconv"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+)
+
+// uploadsPath is where the group Uploads takes bytes, followed by a file's id.
+const uploadsPath = "/v1/uploads/"
+
+// UploadURLs are URLs of this service that take the bytes of a promised file
+// until they expire. They are the [Signer] of one machine, whose blob store has
+// no URLs of its own.
+type UploadURLs struct {
+	secret []byte
+	now    func() time.Time
+}
+
+// NewUploadURLs makes URLs that are signed with the secret.
+func NewUploadURLs(secret []byte, now func() time.Time) UploadURLs { return UploadURLs{secret, now} }
+
+// Sign gives the URL that takes f's bytes.
+func (u UploadURLs) Sign(_ context.Context, f file.File) (file.SignedUpload, error) {
+	expires := f.UploadUntil.Truncate(time.Second)
+	text := strconv.FormatInt(expires.Unix(), 10)
+	query := url.Values{"expires": {text}, "signature": {u.signature(f.ID, text)}}
+	return file.SignedUpload{URL: uploadsPath + f.ID + "?" + query.Encode(), ExpiresAt: expires}, nil
+}
+
+// check refuses a URL that was not made by Sign, or has expired.
+//
+// Errors: fault.Forbidden.
+func (u UploadURLs) check(id string, query map[string]string) error {
+	if !hmac.Equal([]byte(query["signature"]), []byte(u.signature(id, query["expires"]))) {
+		return fault.New(fault.Forbidden, "The URL's signature is not valid.")
+	}
+	expires, err := strconv.ParseInt(query["expires"], 10, 64)
+	if err != nil || u.now().Unix() >= expires {
+		return fault.New(fault.Forbidden, "The URL has expired.")
+	}
+	return nil
+}
+
+func (u UploadURLs) signature(id, expires string) string {
+	mac := hmac.New(sha256.New, u.secret)
+	// The path comes first, so that nothing else that the secret seals can be
+	// taken for it.
+	mac.Write([]byte("PUT\x00" + uploadsPath + "\x00" + id + "\x00" + expires))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}

@@ -1,0 +1,44 @@
+package api
+
+import (
+	"io"
+	"net/url"
+	"strings"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// maxURLEncoded is how long an urlencoded form may be, in bytes.
+const maxURLEncoded = 1 << 20
+
+// readURLEncoded reads a form that carries no files; what it says for file
+// fields is ignored.
+//
+// Errors: problems when the body is no valid form; those of the body.
+func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
+	text, err := io.ReadAll(io.LimitReader(b, maxURLEncoded+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxURLEncoded {
+		return nil, problems{bodyProblem("The form is longer than 1 MiB.")}
+	}
+	sub := submission{}
+	for pair := range strings.SplitSeq(string(text), "&") {
+		// Not url.ParseQuery, which refuses a semicolon in a value.
+		name, value, _ := strings.Cut(pair, "=")
+		name, wrongName := url.QueryUnescape(name)
+		value, wrongValue := url.QueryUnescape(value)
+		if wrongName != nil || wrongValue != nil {
+			return nil, problems{bodyProblem("The body is not valid application/x-www-form-urlencoded.")}
+		}
+		field, known := form.Field(name)
+		if !known || field.Type.IsFile() || value == "" {
+			continue
+		}
+		if s := sub.begin(field, name); s != nil {
+			s.text = shorten(value)
+		}
+	}
+	return sub, nil
+}

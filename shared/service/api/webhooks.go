@@ -1,0 +1,125 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/webhook"
+)
+
+// Webhooks is the group of what an account needs to take webhooks, an extension of
+// this service: the secret that they are signed with, and the log of a job's
+// attempts. (That a job has a webhook is a field of its form.)
+func Webhooks(s *service) []route {
+	return []route{
+		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},
+		{method: http.MethodGet, path: "/v1/jobs/{id}/deliveries", access: keyOrToken, unlimited: true, handle: s.listDeliveries},
+	}
+}
+
+// jobForm is the form of a job for a model: the model's own, and the field that is
+// common to all jobs.
+func jobForm(m *catalog.Model) *catalog.Form {
+	form, most := *m.Form, int64(webhook.MaxURL)
+	form.Fields = append(slices.Clip(form.Fields), catalog.Field{
+		Name: webhookField, Type: catalog.Text, Max: &most,
+		Description: "URL that is told of the job's end by a signed POST (an extension of this service): https, of the public internet.",
+	})
+	return &form
+}
+
+// checkWebhook notes what is wrong with the webhook of a form, besides what is
+// wrong with it as a text.
+func (s *service) checkWebhook(sub submission) {
+	sent := sub[webhookField]
+	if sent == nil || !utf8.ValidString(sent.text) || utf8.RuneCountInString(sent.text) > webhook.MaxURL {
+		return
+	}
+	var invalid *fault.Error
+	if errors.As(s.WebhookTargets.CheckURL(sent.text), &invalid) {
+		sent.problems = append(sent.problems, valueProblem(sent.name, sent.text, invalid.Message))
+	}
+}
+
+// webhookBody is what a receiver is told. Repetitions are the same to the byte.
+type webhookBody struct {
+	Type webhook.EventType `json:"type"`
+	// Timestamp is when the job ended.
+	Timestamp *string `json:"timestamp"`
+	// Data is the job as its status shows it.
+	Data jobBody `json:"data"`
+}
+
+// WebhookBody writes the message about a job that has ended, for webhook.Deliverer.
+func WebhookBody(j job.Job) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(webhookBody{webhook.EventOf(j), timestamp(j.CompletedAt), newJobBody(j)}); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
+
+// showWebhookSecret is GET /v1/webhooks/secret.
+func (s *service) showWebhookSecret(w http.ResponseWriter, r *http.Request, c call) error {
+	secret, err := s.WebhookSecrets.Of(r.Context(), c.who.Account())
+	if err != nil {
+		return err
+	}
+	s.writeJSON(w, r, http.StatusOK, map[string]string{"secret": secret})
+	return nil
+}
+
+// deliveryBody is an attempt to deliver a webhook.
+type deliveryBody struct {
+	// ID is the message's, which all attempts have.
+	ID      string  `json:"id"`
+	Attempt int     `json:"attempt"`
+	At      *string `json:"at"`
+	// Status is that of the answer, nil where there was none.
+	Status *int `json:"status"`
+	// Error says why the attempt failed, nil when it did not.
+	Error *string `json:"error"`
+	// Milliseconds is how long the receiver took.
+	Milliseconds int64 `json:"duration_ms"`
+	// NextAttemptAt is nil where none follows.
+	NextAttemptAt *string `json:"next_attempt_at"`
+}
+
+// listDeliveries is GET /v1/jobs/{id of a job}/deliveries.
+func (s *service) listDeliveries(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if err := s.checkModel(c.who, j.Model); err != nil {
+		return err
+	}
+	attempts, err := s.WebhookLog.Attempts(r.Context(), j.ID)
+	if err != nil {
+		return fmt.Errorf("read the log of a webhook: %w", err)
+	}
+	deliveries := make([]deliveryBody, len(attempts))
+	for i, a := range attempts {
+		deliveries[i] = deliveryBody{
+			ID: webhook.MessageID(j.ID), Attempt: a.Number, At: timestamp(a.At), Milliseconds: a.Duration.Milliseconds(), NextAttemptAt: timestamp(a.Next),
+		}
+		if a.Status != 0 {
+			deliveries[i].Status = &a.Status
+		}
+		if a.Error != "" {
+			deliveries[i].Error = &a.Error
+		}
+	}
+	s.writeJSON(w, r, http.StatusOK, map[string]any{"deliveries": deliveries})
+	return nil
+}

@@ -1,0 +1,163 @@
+package console_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/console"
+)
+
+// largest is how many bytes of a whole console may travel, compressed.
+const largest = 200_000
+
+func newConsole(t *testing.T) http.Handler {
+	t.Helper()
+	known, err := catalog.Default("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := console.New(console.Config{
+		Settings:      console.Settings{BaseURL: "..", MaxUpload: 512 << 20, Models: console.Models(known)},
+		InferencePort: 8081,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages.Beside(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+}
+
+func get(handler http.Handler, target string, header ...string) *http.Response {
+	request := httptest.NewRequest(http.MethodGet, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	return answer.Result()
+}
+
+func TestWhatTheConsoleServes(t *testing.T) {
+	handler := newConsole(t)
+	for _, test := range []struct {
+		target, accept string
+		status         int
+		location, kind string
+	}{
+		{"/", "text/html,*/*", 307, "console/", ""},
+		{"/", "application/json", http.StatusTeapot, "", ""},
+		{"/console", "*/*", 307, "console/", ""},
+		{"/console/", "text/html", 200, "", "text/html; charset=utf-8"},
+		{"/console/main.js", "*/*", 200, "", "text/javascript; charset=utf-8"},
+		{"/console/theme.css", "*/*", 200, "", "text/css; charset=utf-8"},
+		{"/console/config.json", "*/*", 200, "", "application/json"},
+		{"/console/../console.go", "*/*", http.StatusTeapot, "", ""},
+		{"/console/static/main.js", "*/*", http.StatusTeapot, "", ""},
+		{"/consoles", "*/*", http.StatusTeapot, "", ""},
+		{"/v1/jobs", "*/*", http.StatusTeapot, "", ""},
+	} {
+		answer := get(handler, test.target, "Accept", test.accept)
+		if answer.StatusCode != test.status || answer.Header.Get("Location") != test.location || answer.Header.Get("Content-Type") != test.kind {
+			t.Errorf("%s for %s: status %d, Location %q, Content-Type %q", test.target, test.accept, answer.StatusCode, answer.Header.Get("Location"), answer.Header.Get("Content-Type"))
+		}
+	}
+}
+
+// A file is asked for again each time, and sent again only when it has changed.
+func TestFilesAreCompressedAndKept(t *testing.T) {
+	handler := newConsole(t)
+	total := 0
+	files, err := console.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		answer := get(handler, "/console/"+file.Name, "Accept-Encoding", "gzip, br")
+		zipped, _ := io.ReadAll(answer.Body)
+		total += len(zipped)
+		reader, err := gzip.NewReader(strings.NewReader(string(zipped)))
+		if err != nil {
+			t.Fatalf("%s: %v", file.Name, err)
+		}
+		if content, err := io.ReadAll(reader); err != nil || string(content) != string(file.Content) {
+			t.Errorf("%s is not what was compressed: %v", file.Name, err)
+		}
+		plain := get(handler, "/console/"+file.Name)
+		if plain.Header.Get("ETag") == answer.Header.Get("ETag") || plain.Header.Get("Vary") != "Accept-Encoding" || plain.Header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("%s: caches would mix up its forms: %v", file.Name, plain.Header)
+		}
+		again := get(handler, "/console/"+file.Name, "Accept-Encoding", "gzip", "If-None-Match", answer.Header.Get("ETag"))
+		if body, _ := io.ReadAll(again.Body); again.StatusCode != http.StatusNotModified || len(body) > 0 {
+			t.Errorf("%s, asked for again: status %d with %d bytes", file.Name, again.StatusCode, len(body))
+		}
+	}
+	if total > largest {
+		t.Errorf("the console has %d bytes, want at most %d", total, largest)
+	}
+	t.Logf("%d bytes, compressed", total)
+}
+
+func TestPolicy(t *testing.T) {
+	handler := newConsole(t)
+	for host, connect := range map[string]string{
+		"example.com:8080":     "connect-src 'self' http://example.com:8081;",
+		"[::1]:8080":           "connect-src 'self' http://[::1]:8081;",
+		"localhost":            "connect-src 'self' http://localhost:8081;",
+		"a; script-src *:8080": "connect-src 'self';",
+	} {
+		request := httptest.NewRequest(http.MethodGet, "/console/", nil)
+		request.Host = host
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		policy := answer.Header().Get("Content-Security-Policy")
+		if !strings.Contains(policy, connect) || !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+			t.Errorf("for the host %q the policy is %q", host, policy)
+		}
+	}
+}
+
+// What the policy would refuse is in no file.
+func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
+	files, err := console.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forbidden := regexp.MustCompile(`<script>|<style>|\sstyle="|\son[a-z]+="|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|(?:src|href)="https?:|url\("?https?:`)
+	for _, file := range files {
+		if strings.HasSuffix(file.Name, ".svg") {
+			continue
+		}
+		if found := forbidden.FindString(string(file.Content)); found != "" {
+			t.Errorf("%s has %s", file.Name, found)
+		}
+	}
+}
+
+// The page learns of a catalog what it needs for every form.
+func TestSettings(t *testing.T) {
+	answer := get(newConsole(t), "/console/config.json")
+	var settings console.Settings
+	if err := json.NewDecoder(answer.Body).Decode(&settings); err != nil {
+		t.Fatal(err)
+	}
+	if settings.InferenceURL != "http://example.com:8081" {
+		t.Errorf("the gateway is at %q", settings.InferenceURL)
+	}
+	models := map[string]console.Model{}
+	for _, one := range settings.Models {
+		models[one.ID] = one
+	}
+	restyle := models["acme-restyle-2"]
+	if len(restyle.ExactlyOne) != 2 || restyle.OnlyWith["enhance_prompt"] != "prompt" || restyle.Fields[0].Type != catalog.VideoFile {
+		t.Errorf("the form of a restyle is %+v", restyle)
+	}
+	if !models["acme-pro-t2v"].URLEncoded {
+		t.Errorf("the form of a text to video is %+v", models["acme-pro-t2v"])
+	}
+}

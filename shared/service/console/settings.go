@@ -1,0 +1,61 @@
+package console
+
+import "cutroom/shared/domain/catalog"
+
+// Settings is what the page is told of the service that it belongs to, as
+// SettingsFile. URLs may be relative to the console's address.
+type Settings struct {
+	// BaseURL is the media service's, InferenceURL the gateway's.
+	BaseURL      string `json:"base_url"`
+	InferenceURL string `json:"inference_url"`
+	// RealtimeURL is the page of realtime sessions, DocsURL that of the interface;
+	// either is empty where there is none.
+	RealtimeURL string `json:"realtime_url"`
+	DocsURL     string `json:"docs_url"`
+	// MaxUpload is how large a file in a form may be, in bytes. Larger ones go by
+	// a signed URL (decisions.md, "Files").
+	MaxUpload int64   `json:"max_upload"`
+	Models    []Model `json:"models"`
+}
+
+// Model is a media model as the page offers it.
+type Model struct {
+	ID          string       `json:"id"`
+	Kind        catalog.Kind `json:"kind"`
+	Description string       `json:"description"`
+	Fields      []Field      `json:"fields"`
+	// URLEncoded, ExactlyOne and OnlyWith are as in catalog.Form.
+	URLEncoded bool              `json:"urlencoded,omitempty"`
+	ExactlyOne []string          `json:"exactly_one,omitempty"`
+	OnlyWith   map[string]string `json:"only_with,omitempty"`
+}
+
+// Field is a field of a model's form.
+type Field struct {
+	Name        string            `json:"name"`
+	Type        catalog.FieldType `json:"type"`
+	Required    bool              `json:"required,omitempty"`
+	Default     any               `json:"default,omitempty"`
+	Max         *int64            `json:"max,omitempty"`
+	Values      []string          `json:"values,omitempty"`
+	Description string            `json:"description"`
+}
+
+// Models gives what the page offers of a catalog.
+func Models(known *catalog.Catalog) []Model {
+	models := []Model{}
+	for _, row := range known.Models() {
+		offered := Model{
+			ID: row.ID, Kind: row.Kind, Description: row.Description,
+			URLEncoded: row.Form.URLEncoded, ExactlyOne: row.Form.ExactlyOne, OnlyWith: row.Form.OnlyWith,
+		}
+		for _, field := range row.Form.Fields {
+			offered.Fields = append(offered.Fields, Field{
+				Name: field.Name, Type: field.Type, Required: field.Required, Default: field.Default,
+				Max: field.Max, Values: field.Values, Description: field.Description,
+			})
+		}
+		models = append(models, offered)
+	}
+	return models
+}

@@ -1,0 +1,334 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/httpserver"
+)
+
+// maxAnswer bounds an answer that is no stream, in bytes. It is in memory as a
+// whole, as its header tells what stands at its end: the tokens that it used.
+const maxAnswer = 16 << 20
+
+var (
+	errAnswerTooLong = errors.New("its answer is longer than 16 MiB")
+	errNoCompletion  = errors.New("its answer is no completion")
+)
+
+// answerBuffers keeps buffers for the reading and the rewriting of answers.
+var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+func keepBuffer(buffer *[]byte) {
+	if cap(*buffer) <= maxKeptBuffer {
+		answerBuffers.Put(buffer)
+	}
+}
+
+// answer passes on an answer that is no stream.
+func (c *completion) answer(r reply, secret string) *failure {
+	read := answerBuffers.Get().(*[]byte)
+	defer keepBuffer(read)
+	body, err := c.readAnswer((*read)[:0], r)
+	*read = body
+	if err != nil {
+		f := brokenOff(err)
+		f.elsewhere = f.outcome == Failed && !errors.Is(err, errAnswerTooLong)
+		return f
+	}
+	c.tally.reset()
+	completion, ok := parseObject(body)
+	if !ok {
+		return failed(errNoCompletion)
+	}
+	edits, f := c.rewriteAnswer(completion, secret)
+	if f != nil {
+		return f
+	}
+	written := answerBuffers.Get().(*[]byte)
+	defer keepBuffer(written)
+	*written = appendEdited((*written)[:0], body, edits)
+	setTokensUsed(c.w.Header(), c.counts)
+	writeJSON(c.w, http.StatusOK, *written)
+	return nil
+}
+
+// readAnswer appends the body to a buffer.
+func (c *completion) readAnswer(body []byte, r reply) ([]byte, error) {
+	if n := r.length; n >= int64(cap(body)) && n < trustedLength {
+		body = make([]byte, 0, n+1) // one more, to see the end
+	}
+	r.body.allow(c.idle())
+	for {
+		if len(body) == cap(body) {
+			if len(body) > maxAnswer {
+				return body, errAnswerTooLong
+			}
+			grown := make([]byte, len(body), max(2*cap(body), eventBuffer))
+			copy(grown, body)
+			body = grown
+		}
+		n, err := r.body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF {
+			return body, nil
+		}
+		if err != nil {
+			return body, err
+		}
+	}
+}
+
+// rewriteAnswer gives the edits that make of an upstream's answer one with every
+// field of interface.md, "Completion objects", under the caller's name of the
+// model; and meters it.
+func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, *failure) {
+	edits := make([]edit, 0, 8)
+	var id, object, created, named, broken bool
+	var choices, used gjson.Result
+	answer.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "id":
+			id = true
+		case "object":
+			object = true
+		case "created":
+			created = true
+		case "model":
+			named = true
+			edits = append(edits, replace(value, c.pool.slug))
+		case "choices":
+			choices = value
+		case "usage":
+			used = value
+		case "error":
+			broken = value.Type != gjson.Null
+		}
+		return true
+	})
+	c.tally.report(used)
+	if broken {
+		return nil, errorInside(answer, secret)
+	}
+	if !choices.IsArray() {
+		return nil, failed(errNoCompletion)
+	}
+	position := 0
+	choices.ForEach(func(_, choice gjson.Result) bool {
+		if !c.tally.known {
+			c.tally.addChoice(choice)
+		}
+		edits = appendChoice(edits, choice, position, c.route)
+		position++
+		return true
+	})
+	c.settle()
+	var members []string
+	if !id {
+		members = append(members, `"id":`+string(quote(answerID(c.route, httpserver.RequestID(c.r.Context())))))
+	}
+	if !object {
+		members = append(members, `"object":"`+answerObject(c.route)+`"`)
+	}
+	if !created {
+		members = append(members, `"created":`+strconv.FormatInt(c.begun.Unix(), 10))
+	}
+	if !named {
+		members = append(members, `"model":`+string(c.pool.slug))
+	}
+	if used.Exists() {
+		edits = appendUsage(edits, used, c.counts, c.route)
+	} else {
+		members = append(members, `"usage":`+string(appendCounts(nil, c.counts, c.route)))
+	}
+	if len(members) > 0 {
+		edits = append(edits, insertMembers(answer, members...))
+	}
+	return edits, nil
+}
+
+// appendChoice appends the edits that a choice needs.
+func appendChoice(edits []edit, choice gjson.Result, position int, route Route) []edit {
+	if !choice.IsObject() {
+		return edits
+	}
+	var index, finish, text, message gjson.Result
+	choice.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "index":
+			index = value
+		case "finish_reason":
+			finish = value
+		case "text":
+			text = value
+		case "message":
+			message = value
+		}
+		return true
+	})
+	var members []string
+	ensure := func(value gjson.Result, valid bool, name, otherwise string) {
+		switch {
+		case valid:
+		case value.Exists():
+			edits = append(edits, replace(value, []byte(otherwise)))
+		default:
+			members = append(members, `"`+name+`":`+otherwise)
+		}
+	}
+	if index.Type != gjson.Number {
+		ensure(index, false, "index", strconv.Itoa(position))
+	}
+	ensure(finish, finish.Type == gjson.String, "finish_reason", `"stop"`)
+	if route == catalog.Completions {
+		ensure(text, text.Type == gjson.String, "text", `""`)
+	} else {
+		ensure(message, message.IsObject(), "message", `{"role":"assistant","content":""}`)
+		if message.IsObject() {
+			edits = appendMessage(edits, message)
+		}
+	}
+	if len(members) > 0 {
+		edits = append(edits, insertMembers(choice, members...))
+	}
+	return edits
+}
+
+// appendMessage appends the edits that a message needs. Beside calls of tools
+// the content may be null, as clients know it.
+func appendMessage(edits []edit, message gjson.Result) []edit {
+	var role, content, calls gjson.Result
+	message.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "role":
+			role = value
+		case "content":
+			content = value
+		case "tool_calls":
+			calls = value
+		}
+		return true
+	})
+	var members []string
+	if !role.Exists() {
+		members = append(members, `"role":"assistant"`)
+	}
+	empty := `""`
+	if calls.IsArray() {
+		empty = "null"
+	}
+	switch {
+	case !content.Exists():
+		members = append(members, `"content":`+empty)
+	case content.Type == gjson.Null && !calls.IsArray():
+		edits = append(edits, replace(content, []byte(empty)))
+	}
+	if len(members) > 0 {
+		edits = append(edits, insertMembers(message, members...))
+	}
+	return edits
+}
+
+// appendUsage appends the edits that a usage needs: the upstream's own stays,
+// with what it lacks; one that is none, or not the whole, is replaced.
+func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Route) []edit {
+	if !used.IsObject() || counts.Estimated > 0 {
+		return append(edits, replace(used, appendCounts(nil, counts, route)))
+	}
+	const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
+	var total, prompt, completion bool
+	detail := func(value gjson.Result, name string) {
+		switch {
+		case !value.IsObject():
+			edits = append(edits, replace(value, []byte(`{"`+name+`":0}`)))
+		case !value.Get(name).Exists():
+			edits = append(edits, insertMembers(value, `"`+name+`":0`))
+		}
+	}
+	used.ForEach(func(key, value gjson.Result) bool {
+		switch {
+		case key.Str == "total_tokens":
+			total = true
+			if value.Type != gjson.Number {
+				edits = append(edits, replace(value, strconv.AppendInt(nil, billed(counts), 10)))
+			}
+		case key.Str == promptDetails && route == catalog.Chat:
+			prompt = true
+			detail(value, "cached_tokens")
+		case key.Str == completionDetails && route == catalog.Chat:
+			completion = true
+			detail(value, "reasoning_tokens")
+		}
+		return true
+	})
+	var members []string
+	if !total {
+		members = append(members, `"total_tokens":`+strconv.FormatInt(billed(counts), 10))
+	}
+	if !prompt && route == catalog.Chat {
+		members = append(members, `"`+promptDetails+`":{"cached_tokens":0}`)
+	}
+	if !completion && route == catalog.Chat {
+		members = append(members, `"`+completionDetails+`":{"reasoning_tokens":0}`)
+	}
+	if len(members) > 0 {
+		edits = append(edits, insertMembers(used, members...))
+	}
+	return edits
+}
+
+// appendCounts appends a usage of the gateway's own.
+func appendCounts(out []byte, counts usage.Counts, route Route) []byte {
+	out = strconv.AppendInt(append(out, `{"prompt_tokens":`...), counts.PromptTokens, 10)
+	out = strconv.AppendInt(append(out, `,"completion_tokens":`...), counts.CompletionTokens, 10)
+	out = strconv.AppendInt(append(out, `,"total_tokens":`...), billed(counts), 10)
+	if route == catalog.Chat {
+		out = strconv.AppendInt(append(out, `,"prompt_tokens_details":{"cached_tokens":`...), counts.CachedTokens, 10)
+		out = strconv.AppendInt(append(out, `},"completion_tokens_details":{"reasoning_tokens":`...), counts.ReasoningTokens, 10)
+		out = append(out, '}')
+	}
+	return append(out, '}')
+}
+
+// appendUsageChunk appends a chunk that carries nothing but a usage; id and
+// created are JSON, or empty.
+func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.Counts, route Route) []byte {
+	object := answerObject(route)
+	if route == catalog.Chat {
+		object += ".chunk"
+	}
+	if id == "" {
+		id = `""`
+	}
+	if created == "" {
+		created = "0"
+	}
+	out = append(append(out, `{"id":`...), id...)
+	out = append(append(append(out, `,"object":"`...), object...), `","created":`...)
+	out = append(append(append(out, created...), `,"model":`...), slug...)
+	out = appendCounts(append(out, `,"choices":[],"usage":`...), counts, route)
+	return append(out, '}')
+}
+
+// answerObject is what an answer of the route calls itself.
+func answerObject(route Route) string {
+	if route == catalog.Chat {
+		return "chat.completion"
+	}
+	return "text_completion"
+}
+
+// answerID names an answer whose upstream did not.
+func answerID(route Route, requestID string) string {
+	if route == catalog.Chat {
+		return "chatcmpl-" + requestID
+	}
+	return "cmpl-" + requestID
+}

@@ -1,0 +1,177 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/usage"
+)
+
+// What upstreams answer, what the caller sees of it (interface.md, "Completion
+// objects"), and what is metered.
+func TestAnswers(t *testing.T) {
+	const details = `"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
+	for _, c := range []struct {
+		name, upstream, want string
+		counts               usage.Counts
+	}{
+		{"as it should be", whole, asSmall(whole), usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: 3, ReasoningTokens: 2}},
+		{"unknown members, space and the writing of numbers stay",
+			`{ "id":"c1", "object":"chat.completion","created":7e0,"x":[1.0,1e2],"model" : "weights","choices":[{"index":0,"y":null,"message":{"z":"\u0041","role":"assistant","content":"a"},"finish_reason":"stop","logprobs":null}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"w":1,` + details + `} }`,
+			`{ "id":"c1", "object":"chat.completion","created":7e0,"x":[1.0,1e2],"model" : "small","choices":[{"index":0,"y":null,"message":{"z":"\u0041","role":"assistant","content":"a"},"finish_reason":"stop","logprobs":null}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"w":1,` + details + `} }`,
+			reported},
+		{"no details",
+			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":5}}`,
+			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[],"usage":{"total_tokens":16,` + details + `,"prompt_tokens":11,"completion_tokens":5}}`, reported},
+		{"null details",
+			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":null,"completion_tokens_details":{}}}`,
+			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}`, reported},
+		{"no usage", `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}]}`,
+			`{"usage":{"prompt_tokens":6,"completion_tokens":3,"total_tokens":9,` + details + `},"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}]}`, counted(3)},
+		{"a usage that is none", `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}],"usage":null}`,
+			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}],"usage":{"prompt_tokens":6,"completion_tokens":3,"total_tokens":9,` + details + `}}`, counted(3)},
+		{"hardly anything", `{"choices":[{},{"message":{}},{"message":null,"index":null,"finish_reason":null}],"usage":{"prompt_tokens":11,"completion_tokens":5}}`,
+			`{"id":"chatcmpl-ID","object":"chat.completion","created":NOW,"model":"small","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":""}},{"index":1,"finish_reason":"stop","message":{"role":"assistant","content":""}},{"message":{"role":"assistant","content":""},"index":2,"finish_reason":"stop"}],"usage":{"total_tokens":16,` + details + `,"prompt_tokens":11,"completion_tokens":5}}`, reported},
+		{"null content beside calls of tools stays",
+			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`,
+			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`, reported},
+		{"null content elsewhere is text",
+			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":null},"finish_reason":"length"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`,
+			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"length"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`, reported},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, c.upstream))}})
+			a := w.chat(plain, "X-Request-Id: ID")
+			got := regexp.MustCompile(`"created":\d{10}`).ReplaceAllString(a.body, `"created":NOW`)
+			if a.status != 200 || got != c.want || a.header.Get("Content-Type") != "application/json" {
+				t.Errorf("got %d %s\n%s\nwant\n%s", a.status, a.header, got, c.want)
+			}
+			if a.header.Get("X-Tokens-Used") != tokens(c.counts) || a.header.Get("X-Request-Id") != "ID" {
+				t.Errorf("the header says %s", a.header)
+			}
+			if r := w.recorded(1)[0]; r.Counts != c.counts {
+				t.Errorf("recorded %+v, want %+v", r.Counts, c.counts)
+			}
+			if o := w.completed(1)[0]; o.Model != "small" || o.Route != "chat" || o.Status != 200 || o.Code != "" || o.Counts != c.counts || o.Duration <= 0 {
+				t.Errorf("observed %+v", o)
+			}
+		})
+	}
+}
+
+func TestTextCompletions(t *testing.T) {
+	const text = `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[{"index":0,"text":"a b","finish_reason":"length"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
+	u := newUpstream(t, always(200, text))
+	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	a := w.complete(`{"model":"small","prompt":[1,2,3]}`)
+	if a.status != 200 || a.body != asSmall(text) || a.header.Get("X-Tokens-Used") != "16" {
+		t.Errorf("got %d %s %s", a.status, a.body, a.header)
+	}
+	if got := u.seen()[0]; got.path != "/v1/completions" || got.body != `{"model":"weights","prompt":[1,2,3]}` {
+		t.Errorf("the upstream saw %s %s", got.path, got.body)
+	}
+	u.now(always(200, `{"choices":[{"text":"a b"}]}`))
+	a = w.complete(`{"model":"small","prompt":[1,2,3]}`)
+	if !strings.Contains(a.body, `"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`) || !strings.Contains(a.body, `"object":"text_completion"`) {
+		t.Errorf("got %s", a.body)
+	}
+	u.now(events(`{"id":"t","object":"text_completion","created":7,"model":"weights","choices":[{"index":0,"text":"one two","finish_reason":"stop"}]}`, done))
+	a = w.complete(`{"model":"small","prompt":"x","stream":true,"stream_options":{"include_usage":true}}`)
+	want := eventStream(`{"id":"t","object":"text_completion","created":7,"model":"small","choices":[{"index":0,"text":"one two","finish_reason":"stop"}]}`,
+		`{"id":"t","object":"text_completion","created":7,"model":"small","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}`, done)
+	if a.body != want {
+		t.Errorf("got\n%s\nwant\n%s", a.body, want)
+	}
+}
+
+// What upstreams answer instead of a completion, and what the caller is told.
+func TestRefusals(t *testing.T) {
+	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,"code":"upstream_error"}}`
+	refusal := func(message, param, code string) string {
+		return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":%s,"code":%s}}`, message, param, code)
+	}
+	t.Setenv("UPSTREAM_KEY", "sk-very-secret")
+	const rows = `
+  - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights, secret: "env:UPSTREAM_KEY"}]}
+`
+	for _, c := range []struct {
+		name     string
+		upstream func(*call)
+		status   int
+		body     string
+		tokens   string
+	}{
+		{"a refusal is passed on", always(400, `{"error":{"message":"too long","type":"BadRequestError","param":"messages","code":"context_length_exceeded"}}`), 400,
+			refusal("too long", `"messages"`, `"context_length_exceeded"`), ""},
+		{"as vLLM writes it", always(400, `{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}`), 400, refusal("too long", "null", "null"), ""},
+		{"as FastAPI writes it", always(422, `{"detail":"no such field"}`), 422, refusal("no such field", "null", "null"), ""},
+		{"in a few words", always(413, `{"error":"too big"}`), 413, refusal("too big", "null", "null"), ""},
+		{"as no JSON", always(400, `<html>`), 400, refusal("The model server refused the request.", "null", "null"), ""},
+		{"with this service's key in it", always(400, `{"error":{"message":"key sk-very-secret, too long"}}`), 400, refusal("key ***, too long", "null", "null"), ""},
+		{"an error inside of 200", always(200, `{"error":{"message":"boom"}}`), 502, failed, ""},
+		{"a refusal inside of 200", always(200, `{"error":{"message":"too long","code":400}}`), 400, refusal("too long", "null", "null"), ""},
+		{"an error that used tokens", always(200, `{"error":{"message":"boom"},"usage":{"prompt_tokens":4,"completion_tokens":3}}`), 502, failed, "7"},
+		{"an unknown key", always(401, `{"error":{"message":"Incorrect API key provided: sk-very-secret"}}`), 502, failed, ""},
+		{"a key without the right", always(403, `{"error":{"message":"sk-very-secret may not"}}`), 502, failed, ""},
+		{"an unknown model", always(404, `{"error":{"message":"The model weights does not exist"}}`), 502, failed, ""},
+		{"a failure", always(500, `{"error":{"message":"stack trace"}}`), 502, failed, ""},
+		{"what is no JSON", always(200, `hello`), 502, failed, ""},
+		{"what is cut off", always(200, whole[:100]), 502, failed, ""},
+		{"what is no completion", always(200, `{"choices":"x"}`), 502, failed, ""},
+		{"what is no object", always(200, `[]`), 502, failed, ""},
+		{"nothing", always(200, ``), 502, failed, ""},
+		{"what is shorter than its length", func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}") }, 502, failed, ""},
+		{"gigabytes", func(c *call) {
+			c.stream()
+			for piece := strings.Repeat(" ", 1<<20); c.write(piece) == nil; {
+			}
+		}, 502, failed, ""},
+		{"gigabytes of refusal", func(c *call) {
+			io.WriteString(c, "HTTP/1.1 400 x\r\nTransfer-Encoding: chunked\r\n\r\n")
+			for piece := strings.Repeat(" ", 1<<20); c.write(piece) == nil; {
+			}
+		}, 400, refusal("The model server refused the request.", "null", "null"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, c.upstream)}})
+			for _, request := range []string{plain, streamed} {
+				a := w.chat(request)
+				if a.status != c.status || a.body != c.body || a.header.Get("X-Tokens-Used") != c.tokens {
+					t.Errorf("got %d %s %v, want %d %s", a.status, a.body, a.header, c.status, c.body)
+				}
+			}
+			if strings.Contains(w.log.String(), "very-secret") {
+				t.Errorf("the log tells the key: %s", w.log)
+			}
+		})
+	}
+}
+
+// Nothing of a prompt or a completion is in the log, whatever happens.
+func TestTheLogTellsNoText(t *testing.T) {
+	u := newUpstream(t, always(200, strings.ReplaceAll(whole, "hello there", "private answer")))
+	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	body := strings.ReplaceAll(plain, "one two", "private question")
+	w.chat(body)
+	u.now(always(500, `{"error":{"message":"private trouble"}}`))
+	w.chat(body)
+	u.now(func(c *call) { c.stream(); c.write(eventStream(chunk("private chunk"))); c.reset() })
+	w.chat(strings.ReplaceAll(streamed, "one two", "private question"))
+	w.chat(`{"model":"small","messages":[{"role":"private role","content":"x"}]}`)
+	w.completed(4)
+	text := w.log.String()
+	if strings.Contains(text, "private") || strings.Contains(text, studio) {
+		t.Errorf("the log says %s", text)
+	}
+	for line := range strings.Lines(text) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry["request_id"] == "" || entry["account"] != "studio" {
+			t.Errorf("a line of the log says too little: %s", line)
+		}
+	}
+}

@@ -1,0 +1,419 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway"
+)
+
+// token mints a client token of the studio's key.
+func (w *world) token(scope credential.Scope) string {
+	w.t.Helper()
+	key, err := w.keys.FindKey(w.t.Context(), credential.HashOf(studio))
+	must(w.t, err)
+	secret, token, err := credential.NewToken(rand.Reader, key, scope, nil, time.Minute, w.now())
+	must(w.t, err)
+	must(w.t, w.keys.CreateToken(w.t.Context(), token))
+	return secret
+}
+
+const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`
+
+// Route, then 401, 429, size, the model's existence, scope, content: as the order
+// of decisions.md has it, but that the model's name is in the body.
+func TestOrderOfChecks(t *testing.T) {
+	w := newWorld(t, setup{
+		upstreams: []*upstream{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 5},
+		rows: oneRow + `
+  - {id: talker, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: URL0}]}
+  - {id: later, placeholder: true}
+`})
+	scoped := w.token(credential.Scope{Models: []string{"talker"}, Origins: []string{"https://a.example"}})
+	const (
+		model   = `{"model":"none","messages":0}`
+		known   = `{"model":"small","messages":0}`
+		nothing = `null`
+	)
+	for _, c := range []struct {
+		name, method, path, key, body string
+		fields                        []string
+		status                        int
+		want                          string
+	}{
+		{"no route", "POST", "/v1/chat", "", model, nil, 404, fmt.Sprintf(errorFormat, "There is nothing at this path.", "invalid_request_error", nothing, nothing)},
+		{"a path that is not clean", "POST", "/v1//completions", "", model, nil, 404, fmt.Sprintf(errorFormat, "There is nothing at this path.", "invalid_request_error", nothing, nothing)},
+		{"no method", "PUT", "/v1/chat/completions", "", model, nil, 405, fmt.Sprintf(errorFormat, "The path does not answer this method.", "invalid_request_error", nothing, nothing)},
+		{"no key", "POST", "/v1/chat/completions", "", model, nil, 401, fmt.Sprintf(errorFormat, `An API key is required in the header Authorization, after "Bearer".`, "authentication_error", nothing, `"invalid_api_key"`)},
+		{"an unknown key", "POST", "/v1/chat/completions", "ck_unknown_key", model, nil, 401, fmt.Sprintf(errorFormat, "The API key is not valid.", "authentication_error", nothing, `"invalid_api_key"`)},
+		{"a token from elsewhere", "POST", "/v1/chat/completions", scoped, model, []string{"Origin: https://b.example"}, 403, fmt.Sprintf(errorFormat, "The client token does not allow this origin.", "permission_error", nothing, nothing)},
+		{"no such model", "POST", "/v1/chat/completions", scoped, model, []string{"Origin: https://a.example"}, 404, ""},
+		{"a token for others", "POST", "/v1/chat/completions", scoped, known, nil, 403, ""},
+		{"content", "POST", "/v1/chat/completions", studio, known, nil, 400, ""},
+		{"a placeholder", "POST", "/v1/completions", studio, `{"model":"later","prompt":""}`, nil, 404, ""},
+		{"a model without the route", "POST", "/v1/completions", studio, `{"model":"talker","prompt":""}`, nil, 404, ""},
+		{"over the rate", "POST", "/v1/chat/completions", studio, model, nil, 429, fmt.Sprintf(errorFormat, "The account makes more than 5 requests per minute.", "rate_limit_error", nothing, `"rate_limit_exceeded"`)},
+	} {
+		a := w.do(w.request(t.Context(), c.method, c.path, c.key, strings.NewReader(c.body), c.fields...))
+		if a.status != c.status || c.want != "" && a.body != c.want || a.header.Get("X-Request-Id") == "" || a.header.Get("X-Tokens-Used") != "" {
+			t.Errorf("%s: got %d %v %s, want %d %s", c.name, a.status, a.header, a.body, c.status, c.want)
+		}
+		if c.status == 404 && c.path != "/v1/chat" && !strings.Contains(c.path, "//") && !strings.Contains(a.body, `"code":"model_not_found"`) {
+			t.Errorf("%s: %s", c.name, a.body)
+		}
+		if allow := a.header.Get("Allow"); (allow == "POST") != (c.status == 405) {
+			t.Errorf("%s: Allow is %q", c.name, allow)
+		}
+	}
+	w.recorded(0)
+}
+
+func TestRequestRate(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 2}})
+	for _, left := range []string{"1", "0"} {
+		a := w.chat(plain)
+		if a.status != 200 || a.header.Get("X-Ratelimit-Limit-Requests") != "2" || a.header.Get("X-Ratelimit-Remaining-Requests") != left {
+			t.Errorf("got %d %v", a.status, a.header)
+		}
+		if reset, err := time.ParseDuration(a.header.Get("X-Ratelimit-Reset-Requests")); err != nil || reset <= 0 || reset > time.Minute {
+			t.Errorf("it is reset in %v: %v", reset, err)
+		}
+	}
+	if a := w.chat(plain); a.status != 429 || a.header.Get("Retry-After") != "30" {
+		t.Errorf("got %d %v %s", a.status, a.header, a.body)
+	}
+	w.wait(31 * time.Second)
+	if a := w.chat(plain); a.status != 200 {
+		t.Errorf("half a minute later: %d %s", a.status, a.body)
+	}
+	other := w.do(w.request(t.Context(), "POST", "/v1/chat/completions", rival, strings.NewReader(plain)))
+	if other.status != 200 {
+		t.Errorf("another account: %d %s", other.status, other.body)
+	}
+}
+
+// A call is admitted while there are tokens left, and what it then uses may be a
+// debt.
+func TestTokenRate(t *testing.T) {
+	u := newUpstream(t, always(200, whole)) // 16 tokens
+	w := newWorld(t, setup{upstreams: []*upstream{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
+	for i, left := range []string{"4", "0"} {
+		if i == 1 {
+			u.now(events(chunk("one"), last, used, done)) // as many
+		}
+		a := w.chat(map[int]string{0: plain, 1: streamed}[i])
+		if a.status != 200 || a.header.Get("X-Ratelimit-Limit-Tokens") != "20" {
+			t.Errorf("got %d %v", a.status, a.header)
+		}
+		if got := a.header.Get("X-Ratelimit-Remaining-Tokens"); i == 0 && got != left {
+			t.Errorf("%s tokens remain, want %s", got, left)
+		}
+	}
+	a := w.chat(plain) // 12 over, at 20 a minute
+	if a.status != 429 || a.header.Get("Retry-After") != "39" || !strings.Contains(a.body, "tokens per minute") {
+		t.Errorf("got %d %v %s", a.status, a.header, a.body)
+	}
+	w.wait(40 * time.Second)
+	if a := w.chat(streamed); a.status != 200 {
+		t.Errorf("later: %d %s", a.status, a.body)
+	}
+}
+
+func TestBodiesThatAreTooLarge(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	for name, length := range map[string]int64{"declared": 100 << 20, "chunked": -1} {
+		request := w.request(t.Context(), "POST", "/v1/chat/completions", studio, io.LimitReader(zeros{}, 100<<20))
+		request.ContentLength = length
+		a := w.do(request)
+		if a.status != 413 || !strings.Contains(a.body, `"code":"request_too_large"`) {
+			t.Errorf("%s: %d %s: %v", name, a.status, a.body, a.err)
+		}
+	}
+	largest := strings.Replace(plain, "one two", strings.Repeat("x", gateway.MaxBody-len(plain)+len("one two")), 1)
+	if a := w.chat(largest); a.status != 200 {
+		t.Errorf("%d bytes: %d %s", len(largest), a.status, a.body)
+	}
+	if a := w.chat(largest + " "); a.status != 413 {
+		t.Errorf("%d bytes: %d %s", len(largest)+1, a.status, a.body)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// Bodies that are broken on their way are no fault of the gateway's.
+func TestBodiesThatDoNotArrive(t *testing.T) {
+	w := newWorld(t, setup{stall: 50 * time.Millisecond})
+	for name, c := range map[string]struct {
+		sent string
+		end  bool
+		want string
+	}{
+		"cut off":  {"Content-Length: 100\r\n\r\n{", true, "HTTP/1.1 400 "},
+		"stalled":  {"Content-Length: 100\r\n\r\n{", false, "HTTP/1.1 408 "},
+		"no chunk": {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", true, "HTTP/1.1 400 "},
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		must(t, err)
+		fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: bearer %s\r\n%s", studio, c.sent)
+		if c.end {
+			conn.(*net.TCPConn).CloseWrite()
+		}
+		conn.SetReadDeadline(time.Now().Add(patience))
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		if err != nil || !strings.HasPrefix(line, c.want) {
+			t.Errorf("%s: got %q: %v, want %s", name, line, err, c.want)
+		}
+		conn.Close()
+	}
+}
+
+// A caller that leaves takes its call from the upstream, wherever it is, and is
+// billed for what was generated until then.
+func TestCallersThatLeave(t *testing.T) {
+	for _, c := range []struct {
+		name, request string
+		// before sends what the caller waits for.
+		before string
+		counts usage.Counts
+	}{
+		{"before the header", plain, "", counted(0)},
+		{"before a stream's header", streamed, "", counted(0)},
+		{"before the first chunk", streamed, "header", counted(0)},
+		{"after a chunk", streamed, eventStream(chunk("one two three")), counted(3)},
+		{"just before the end", streamed, eventStream(chunk("one two three"), last), counted(3)},
+		{"with the usage said on every chunk", streamed,
+			eventStream(strings.Replace(chunk("one two three"), `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), reported},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			entered, left := make(chan bool, 1), make(chan time.Time, 1)
+			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, func(up *call) {
+				if c.before != "" {
+					up.stream()
+				}
+				if strings.HasPrefix(c.before, "data") {
+					up.write(c.before)
+				}
+				entered <- true
+				<-up.left
+				left <- time.Now()
+			})}})
+			ctx, leave := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			request := w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(c.request))
+			seen := make(chan bool, 1)
+			go func() {
+				response, err := client.Do(request)
+				if err == nil {
+					_, err = io.ReadFull(response.Body, make([]byte, 1))
+					seen <- true
+					io.Copy(io.Discard, response.Body)
+					response.Body.Close()
+				}
+				ended <- err
+			}()
+			<-entered
+			if strings.HasPrefix(c.before, "data") {
+				<-seen
+			}
+			leave()
+			select {
+			case <-left:
+			case <-time.After(patience):
+				t.Fatal("the upstream was not told")
+			}
+			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			if r := w.recorded(1)[0]; r.Counts != c.counts {
+				t.Errorf("recorded %+v, want %+v", r.Counts, c.counts)
+			}
+			w.completed(1)
+			if o := w.completed(1)[0]; o.Status != 499 {
+				t.Errorf("observed %+v", o)
+			}
+			if got := w.outcomes(); len(got) != 1 || got[0] != "first: abandoned" {
+				t.Errorf("the outcomes are %v", got)
+			}
+		})
+	}
+}
+
+// A stop that cannot wait tells the callers that are there: by an event, before
+// the end that every stream has, or by a status where nothing was sent yet.
+func TestAStopTellsCallers(t *testing.T) {
+	const told = `{"error":{"message":"The gateway stops, and did not wait for the rest of the answer.","type":"api_error","param":null,"code":"service_unavailable"}}`
+	for _, c := range []struct {
+		name, request string
+		upstream      func(*call)
+		status        int
+		want          string
+		records       int
+	}{
+		{"a stream", streamed, func(c *call) { c.stream(); c.write(eventStream(chunk("one two"))) }, 200, eventStream(asSmall(chunk("one two")), told, done), 1},
+		{"a stream without a chunk", streamed, func(c *call) { c.stream() }, 503, told, 0},
+		{"an answer", plain, func(*call) {}, 503, told, 0},
+		{"a large request", strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1), func(*call) {}, 503, told, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			entered := make(chan bool, 1)
+			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, func(up *call) {
+				c.upstream(up)
+				entered <- true
+				<-up.left
+			})}})
+			got := make(chan answer, 1)
+			begun := make(chan bool, 1)
+			go func() {
+				response, err := client.Do(w.request(t.Context(), "POST", "/v1/chat/completions", studio, strings.NewReader(c.request)))
+				if err != nil {
+					got <- answer{err: err}
+					return
+				}
+				begun <- true
+				defer response.Body.Close()
+				body, err := io.ReadAll(response.Body)
+				got <- answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
+			}()
+			<-entered
+			if c.status == 200 {
+				<-begun
+			}
+			w.stop()
+			if a := <-got; a.err != nil || a.status != c.status || a.body != c.want || (a.header.Get("Retry-After") == "1") != (c.status == 503) {
+				t.Errorf("got %d %v %s: %v", a.status, a.header, a.body, a.err)
+			}
+			if r := w.recorded(c.records); c.records > 0 && r[0].Counts != counted(2) {
+				t.Errorf("recorded %+v", r)
+			}
+			if o := w.completed(1)[0]; o.Code != "service_unavailable" || o.Status != c.status {
+				t.Errorf("observed %+v", o)
+			}
+			if got := w.outcomes(); len(got) != 1 || got[0] != "first: abandoned" {
+				t.Errorf("the outcomes are %v", got)
+			}
+		})
+	}
+}
+
+func TestModels(t *testing.T) {
+	w := newWorld(t, setup{rows: oneRow + `
+  - {id: org/talker:v2, routes: [chat], context_length: 80, max_output_length: 8, upstreams: [{url: URL0}]}
+  - {id: later, placeholder: true}
+`})
+	created := fmt.Sprint(w.now().Unix())[:5]
+	one := func(id, length, context, capabilities string) string {
+		return `{"id":"` + id + `","object":"model","created":` + created + `,"owned_by":"cutroom","max_output_length":` + length + `,"context_length":` + context + `,"capabilities":[` + capabilities + `]}`
+	}
+	small, talker := one("small", "1000", "8192", `"chat","completions"`), one("org/talker:v2", "8", "80", `"chat"`)
+	scoped := w.token(credential.Scope{Models: []string{"small"}})
+	for _, c := range []struct {
+		path, key string
+		status    int
+		want      string
+	}{
+		{"/v1/models", studio, 200, `{"object":"list","data":[` + small + `,` + talker + `]}`},
+		{"/v1/models", scoped, 200, `{"object":"list","data":[` + small + `]}`},
+		{"/v1/models/small", studio, 200, small},
+		{"/v1/models/org/talker:v2", studio, 200, talker},
+		{"/v1/models/org/talker:v2", scoped, 403, ""},
+		{"/v1/models/later", studio, 404, `{"error":{"message":"There is no model \"later\".","type":"invalid_request_error","param":"model","code":"model_not_found"}}`},
+		{"/v1/models/none", studio, 404, ""},
+		{"/v1/models", "", 401, ""},
+	} {
+		a := w.get(c.path, c.key)
+		body := a.body
+		if i := strings.Index(body, `"created":`+created); i >= 0 {
+			body = strings.ReplaceAll(body, body[i:i+len(`"created":`)+10], `"created":`+created)
+		}
+		if a.status != c.status || c.want != "" && body != c.want {
+			t.Errorf("%s: %d %s, want %d %s", c.path, a.status, body, c.status, c.want)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	w.chat(plain)
+	today := string(usage.DayOf(w.now()))
+	row := `{"day":"` + today + `","model":"small","requests":1,"prompt_tokens":11,"completion_tokens":5,"cached_tokens":3,"reasoning_tokens":2,"estimated":0}`
+	scoped := w.token(credential.Scope{})
+	for _, c := range []struct {
+		query, key string
+		status     int
+		want       string
+	}{
+		{"", studio, 200, `{"data":[` + row + `]}`},
+		{"?from=" + today + "&to=" + today, studio, 200, `{"data":[` + row + `]}`},
+		{"?to=2020-01-31", studio, 200, `{"data":[]}`},
+		{"", rival, 200, `{"data":[]}`},
+		{"", scoped, 403, `{"error":{"message":"A client token cannot be used here; a permanent key is required.","type":"permission_error","param":null,"code":null}}`},
+		{"?from=yesterday", studio, 400, `{"error":{"message":"A day is written as 2006-01-02.","type":"invalid_request_error","param":"from","code":null}}`},
+		{"?from=2020-02-01&to=2020-01-31", studio, 400, ""},
+		{"?from=2019-01-01&to=2020-01-31", studio, 400, ""},
+		{"", "", 401, ""},
+	} {
+		if a := w.get("/v1/usage"+c.query, c.key); a.status != c.status || c.want != "" && a.body != c.want {
+			t.Errorf("%s: %d %s, want %d %s", c.query, a.status, a.body, c.status, c.want)
+		}
+	}
+}
+
+func TestBrowsers(t *testing.T) {
+	w := newWorld(t, setup{origins: httpserver.Origins{"https://a.example"}})
+	a := w.do(w.request(t.Context(), "OPTIONS", "/v1/chat/completions", "", nil, "Origin: https://a.example",
+		"Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization, x-stainless-os"))
+	if a.status != 204 || a.header.Get("Access-Control-Allow-Headers") != "authorization, x-stainless-os" || a.header.Get("Access-Control-Allow-Methods") != "POST" {
+		t.Errorf("a preflight: %d %v", a.status, a.header)
+	}
+	for origin, want := range map[string]string{"https://a.example": "https://a.example", "https://b.example": ""} {
+		a := w.get("/v1/models", "", "Origin: "+origin)
+		if a.status != 401 || a.header.Get("Access-Control-Allow-Origin") != want {
+			t.Errorf("from %s: %d %v", origin, a.status, a.header)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var broken error
+	w := newWorld(t, setup{ready: func(context.Context) error { return broken }})
+	if a := w.get("/healthz", ""); a.status != 200 || a.body != `{"status":"ok"}` {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	broken = errors.New("the disk is gone")
+	if a := w.get("/healthz", ""); a.status != 503 || strings.Contains(a.body, "disk") || !strings.Contains(w.log.String(), "the disk is gone") {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+}
+
+// Where answers carry no trailers none is announced.
+func TestStreamsWithoutTrailers(t *testing.T) {
+	w := newWorld(t, setup{noTrailer: true, upstreams: []*upstream{newUpstream(t, events(chunk("one"), last, used, done))}})
+	if a := w.chat(streamed); a.status != 200 || len(a.trailer) != 0 || a.header.Get("Trailer") != "" {
+		t.Errorf("got %d %v %v", a.status, a.header, a.trailer)
+	}
+}
+
+// A meter that fails costs nobody the answer, and is heard of.
+func TestAMeterThatFails(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	w.meter.fail = errors.New("the disk is full")
+	if a := w.chat(plain); a.status != http.StatusOK || !strings.Contains(w.log.String(), "the disk is full") {
+		t.Errorf("got %d %s; the log: %s", a.status, a.body, w.log)
+	}
+}

@@ -1,0 +1,432 @@
+package demomodel_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/service/gateway/demomodel"
+	"cutroom/shared/service/gateway/tokenizer"
+)
+
+// newServer serves a model server on a real socket.
+func newServer(t *testing.T) *httptest.Server {
+	server := httptest.NewServer(demomodel.New(demomodel.Config{
+		Tokenizer: tokenizer.New(), Now: func() time.Time { return time.Unix(1_770_000_000, 0) }, NewID: func() string { return "1" },
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// answer is a whole answer, or a chunk, of both routes.
+type answer struct {
+	ID, Object, Model string
+	Created           int64
+	Choices           []struct {
+		Index          int
+		Text           string
+		Message, Delta struct {
+			Role      string
+			Content   *string
+			ToolCalls []struct {
+				ID, Type string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+		FinishReason   string `json:"finish_reason"`
+		TokenIDs       []int  `json:"token_ids"`
+		PromptTokenIDs []int  `json:"prompt_token_ids"`
+	}
+	Usage *struct {
+		PromptTokens     int `json:"prompt_tokens"`
+		CompletionTokens int `json:"completion_tokens"`
+		TotalTokens      int `json:"total_tokens"`
+	}
+	Error *struct{ Message, Type, Param, Code string }
+}
+
+// content is the text of a chat's choice.
+func (a answer) content(t *testing.T, choice int) string {
+	t.Helper()
+	if len(a.Choices) <= choice || a.Choices[choice].Message.Content == nil {
+		t.Fatalf("there is no content %d: %+v", choice, a)
+	}
+	return *a.Choices[choice].Message.Content
+}
+
+// post sends a request and gives the answer, which must have the status.
+func post(t *testing.T, server *httptest.Server, path, body string, status int) answer {
+	t.Helper()
+	response, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != status {
+		t.Fatalf("status %d, want %d: %s", response.StatusCode, status, text)
+	}
+	var a answer
+	if err := json.Unmarshal(text, &a); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return a
+}
+
+// chat asks for a chat completion; more are fields beside model and messages,
+// each with a comma before it.
+func chat(t *testing.T, server *httptest.Server, more string) answer {
+	t.Helper()
+	return post(t, server, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}]`+more+`}`, 200)
+}
+
+func complete(t *testing.T, server *httptest.Server, fields string) answer {
+	t.Helper()
+	return post(t, server, "/v1/completions", `{"model":"m",`+fields+`}`, 200)
+}
+
+// streamed gives the chunks of a stream, which must end as it is to.
+func streamed(t *testing.T, server *httptest.Server, path, body string) []answer {
+	t.Helper()
+	response, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got := response.Header.Get("Content-Type"); response.StatusCode != 200 || got != "text/event-stream" {
+		t.Fatalf("status %d, Content-Type %q", response.StatusCode, got)
+	}
+	var chunks []answer
+	done := false
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		switch {
+		case lines.Text() == "":
+		case !ok || done:
+			t.Fatalf("a line that is not to be there: %q", lines.Text())
+		case data == "[DONE]":
+			done = true
+		default:
+			var chunk answer
+			if err := json.Unmarshal([]byte(data), &chunk); err != nil {
+				t.Fatalf("%v: %s", err, data)
+			}
+			chunks = append(chunks, chunk)
+		}
+	}
+	if !done || lines.Err() != nil {
+		t.Fatalf("the stream ended without its end: %v", lines.Err())
+	}
+	return chunks
+}
+
+// The first thing that a new user reads says what it is.
+func TestChatSaysWhatItIs(t *testing.T) {
+	a := chat(t, newServer(t), "")
+	text := a.content(t, 0)
+	for _, part := range []string{"demonstration model", "no language model", "Grüße 🤚🏾, you!", "catalog"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the answer does not say %q: %s", part, text)
+		}
+	}
+	if a.ID != "chatcmpl-1" || a.Object != "chat.completion" || a.Created != 1_770_000_000 || a.Model != "m" ||
+		a.Choices[0].Message.Role != "assistant" || a.Choices[0].FinishReason != "stop" {
+		t.Errorf("%+v", a)
+	}
+	if a.Usage.CompletionTokens != tokenizer.New().Count(text) || a.Usage.PromptTokens < 5 ||
+		a.Usage.TotalTokens != a.Usage.PromptTokens+a.Usage.CompletionTokens {
+		t.Errorf("usage %+v", a.Usage)
+	}
+}
+
+func TestSameRequestSameAnswer(t *testing.T) {
+	server := newServer(t)
+	for _, more := range []string{"", `,"seed":7`, `,"seed":-3,"n":3`} {
+		if first, again := chat(t, server, more), chat(t, server, more); !reflect.DeepEqual(first, again) {
+			t.Errorf("%s: %+v and %+v", more, first, again)
+		}
+	}
+	one := chat(t, server, `,"seed":1`).content(t, 0)
+	if two := chat(t, server, `,"seed":2`).content(t, 0); one == two {
+		t.Error("another seed changes nothing")
+	}
+	if several := chat(t, server, `,"seed":0,"n":2`); several.content(t, 0) == several.content(t, 1) || several.content(t, 1) != one {
+		t.Errorf("the choices of seed 0 are %+v", several.Choices)
+	}
+}
+
+func TestBoundsOfAnAnswer(t *testing.T) {
+	server := newServer(t)
+	whole := chat(t, server, "").content(t, 0)
+	for _, test := range []struct{ more, finish, text string }{
+		{`,"stop":"language"`, "stop", before(whole, "language")},
+		{`,"stop":["nowhere to be found","language","model"]`, "stop", before(whole, "model")},
+		{`,"stop":null`, "stop", whole},
+		{`,"stop":[]`, "stop", whole},
+		{`,"max_tokens":100000`, "stop", whole},
+	} {
+		a := chat(t, server, test.more)
+		if got := a.content(t, 0); got != test.text || a.Choices[0].FinishReason != test.finish {
+			t.Errorf("%s: %q, %s; want %q, %s", test.more, got, a.Choices[0].FinishReason, test.text, test.finish)
+		}
+	}
+	for _, more := range []string{`,"max_tokens":4`, `,"max_completion_tokens":4`, `,"max_completion_tokens":4,"max_tokens":9`, `,"max_tokens":4,"stop":"language"`} {
+		a := chat(t, server, more)
+		if got := a.content(t, 0); !strings.HasPrefix(whole, got) || got == "" || a.Choices[0].FinishReason != "length" || a.Usage.CompletionTokens != 4 {
+			t.Errorf("%s: %q, %s, %+v", more, got, a.Choices[0].FinishReason, a.Usage)
+		}
+	}
+	if a := chat(t, server, `,"max_tokens":200,"ignore_eos":true`); a.Usage.CompletionTokens != 200 || a.Choices[0].FinishReason != "length" {
+		t.Errorf("ignore_eos gives %s, %+v", a.Choices[0].FinishReason, a.Usage)
+	}
+}
+
+// A bound that cuts a character cuts all of it.
+func TestNoHalfCharacters(t *testing.T) {
+	server := newServer(t)
+	for n := range 60 {
+		a := complete(t, server, `"prompt":"🤚🏾🤚🏾🤚🏾","max_tokens":`+string(must(json.Marshal(n+1))))
+		if strings.ContainsRune(a.Choices[0].Text, '\uFFFD') || a.Usage.CompletionTokens > n+1 {
+			t.Errorf("%d tokens: %q", n+1, a.Choices[0].Text)
+		}
+	}
+}
+
+func TestStreamIsTheAnswerInPieces(t *testing.T) {
+	server := newServer(t)
+	const fields = `"messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}],"n":2`
+	whole := post(t, server, "/v1/chat/completions", `{"model":"m",`+fields+`}`, 200)
+	chunks := streamed(t, server, "/v1/chat/completions", `{"model":"m",`+fields+`,"stream":true,"stream_options":{"include_usage":true}}`)
+	texts, finishes := make([]string, 2), make([]string, 2)
+	for i, chunk := range chunks {
+		if chunk.Object != "chat.completion.chunk" || chunk.Model != "m" {
+			t.Fatalf("chunk %d is %+v", i, chunk)
+		}
+		for _, choice := range chunk.Choices {
+			if choice.Delta.Content != nil {
+				texts[choice.Index] += *choice.Delta.Content
+			}
+			finishes[choice.Index] += choice.FinishReason
+		}
+		if last := i == len(chunks)-1; last != (chunk.Usage != nil) || last != (len(chunk.Choices) == 0) {
+			t.Fatalf("chunk %d of %d has usage %+v and %d choices", i, len(chunks), chunk.Usage, len(chunk.Choices))
+		}
+	}
+	for i := range texts {
+		if texts[i] != whole.content(t, i) || finishes[i] != "stop" {
+			t.Errorf("choice %d streamed as %q, %q", i, texts[i], finishes[i])
+		}
+	}
+	if *chunks[len(chunks)-1].Usage != *whole.Usage || len(chunks) < 20 {
+		t.Errorf("%d chunks, usage %+v, want %+v", len(chunks), chunks[len(chunks)-1].Usage, whole.Usage)
+	}
+	for _, chunk := range streamed(t, server, "/v1/chat/completions", `{"model":"m",`+fields+`,"stream":true}`) {
+		if chunk.Usage != nil {
+			t.Fatal("usage that nobody asked for")
+		}
+	}
+}
+
+const weather = `{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":2}},"required":["city","days"]}}},
+	{"type":"function","function":{"name":"get_time"}}`
+
+func TestToolsAreCalled(t *testing.T) {
+	server := newServer(t)
+	for _, test := range []struct{ choice, function, arguments string }{
+		{``, "get_weather", `{"city":"example","days":2}`},
+		{`,"tool_choice":"auto"`, "get_weather", `{"city":"example","days":2}`},
+		{`,"tool_choice":"required"`, "get_weather", `{"city":"example","days":2}`},
+		{`,"tool_choice":{"type":"function","function":{"name":"get_time"}}`, "get_time", `{}`},
+		{`,"tool_choice":"none"`, "", ""},
+	} {
+		a := chat(t, server, `,"tools":[`+weather+`]`+test.choice)
+		calls := a.Choices[0].Message.ToolCalls
+		if test.function == "" {
+			if len(calls) != 0 || a.content(t, 0) == "" {
+				t.Errorf("%s: %+v", test.choice, a)
+			}
+			continue
+		}
+		if len(calls) != 1 || calls[0].ID == "" || calls[0].Type != "function" || a.Choices[0].FinishReason != "tool_calls" ||
+			calls[0].Function.Name != test.function || calls[0].Function.Arguments != test.arguments || a.Choices[0].Message.Content != nil {
+			t.Errorf("%s: %+v", test.choice, a)
+		}
+	}
+}
+
+func TestToolAnswerIsTakenUp(t *testing.T) {
+	a := post(t, newServer(t), "/v1/chat/completions", `{"model":"m","tools":[`+weather+`],"messages":[{"role":"user","content":"Weather?"},
+		{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"get_weather","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"c","content":"sunny"}]}`, 200)
+	if text := a.content(t, 0); !strings.Contains(text, "tool answered “sunny”") {
+		t.Error(text)
+	}
+}
+
+func TestToolCallStreams(t *testing.T) {
+	chunks := streamed(t, newServer(t), "/v1/chat/completions",
+		`{"model":"m","stream":true,"tools":[`+weather+`],"messages":[{"role":"user","content":"Weather?"}]}`)
+	name, arguments, finish := "", "", ""
+	for _, chunk := range chunks {
+		for _, call := range chunk.Choices[0].Delta.ToolCalls {
+			name, arguments = name+call.Function.Name, arguments+call.Function.Arguments
+		}
+		finish += chunk.Choices[0].FinishReason
+	}
+	if name != "get_weather" || arguments != `{"city":"example","days":2}` || finish != "tool_calls" || len(chunks) < 4 {
+		t.Errorf("%q %q %q in %d chunks", name, arguments, finish, len(chunks))
+	}
+}
+
+func TestStructuredOutput(t *testing.T) {
+	server := newServer(t)
+	var object map[string]any
+	if text := chat(t, server, `,"response_format":{"type":"json_object"}`).content(t, 0); json.Unmarshal([]byte(text), &object) != nil {
+		t.Errorf("json_object gives %s", text)
+	} else if object["last_message"] != "Grüße 🤚🏾, you!" {
+		t.Errorf("json_object gives %v", object)
+	}
+	a := chat(t, server, `,"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":{"n":{"type":"integer","minimum":5}},"required":["n"]}}}`)
+	if text := a.content(t, 0); text != `{"n":5}` {
+		t.Errorf("json_schema gives %s", text)
+	}
+	if text := chat(t, server, `,"response_format":{"type":"text"}`).content(t, 0); !strings.Contains(text, "no language model") {
+		t.Errorf("text gives %s", text)
+	}
+}
+
+// What comes out as ids goes in as ids, and is the same prompt as its text.
+func TestTokenIDsRoundTrip(t *testing.T) {
+	server := newServer(t)
+	first := complete(t, server, `"prompt":"Once upon 🤚🏾","return_token_ids":true,"max_tokens":30`)
+	choice := first.Choices[0]
+	if len(choice.TokenIDs) != 30 || first.Usage.CompletionTokens != 30 || choice.FinishReason != "length" || len(choice.PromptTokenIDs) != first.Usage.PromptTokens {
+		t.Fatalf("%+v", first)
+	}
+	ids := string(must(json.Marshal(choice.TokenIDs)))
+	if a := complete(t, server, `"echo":true,"max_tokens":1,"prompt":`+ids); !strings.HasPrefix(a.Choices[0].Text, choice.Text) || a.Usage.PromptTokens != 30 {
+		t.Errorf("the ids of %q are taken for %q", choice.Text, a.Choices[0].Text)
+	}
+	byText := complete(t, server, `"prompt":"Once upon 🤚🏾"`)
+	if byIDs := complete(t, server, `"prompt":`+string(must(json.Marshal(choice.PromptTokenIDs)))); !reflect.DeepEqual(byText, byIDs) {
+		t.Errorf("%+v and %+v", byText, byIDs)
+	}
+}
+
+func TestFormsOfAPrompt(t *testing.T) {
+	server := newServer(t)
+	for prompt, want := range map[string][]string{
+		`"hello world"`:               {"hello world"},
+		`["hello world","bye"]`:       {"hello world", "bye"},
+		`[15339,1917]`:                {"hello world"},
+		`[[15339,1917],[15339],[11]]`: {"hello world", "hello", ","},
+	} {
+		a := complete(t, server, `"echo":true,"n":2,"prompt":`+prompt)
+		if len(a.Choices) != 2*len(want) || a.Object != "text_completion" {
+			t.Errorf("%s: %+v", prompt, a)
+			continue
+		}
+		for i, choice := range a.Choices {
+			if choice.Index != i || !strings.HasPrefix(choice.Text, want[i/2]+" ") || !strings.Contains(choice.Text, "no language model") {
+				t.Errorf("%s: choice %d is %+v", prompt, i, choice)
+			}
+		}
+	}
+	chunks := streamed(t, server, "/v1/completions", `{"model":"m","stream":true,"prompt":["a","b"],"stream_options":{"include_usage":true}}`)
+	texts := make([]string, 2)
+	for _, chunk := range chunks[:len(chunks)-1] {
+		texts[chunk.Choices[0].Index] += chunk.Choices[0].Text
+	}
+	whole := complete(t, server, `"prompt":["a","b"]`)
+	if texts[0] != whole.Choices[0].Text || texts[1] != whole.Choices[1].Text || *chunks[len(chunks)-1].Usage != *whole.Usage {
+		t.Errorf("streamed %q and %+v, want %+v", texts, chunks[len(chunks)-1], whole)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	server := newServer(t)
+	const messages = `{"model":"m","messages":[{"role":"user","content":"hi"}]`
+	long := strings.Repeat("word ", demomodel.ContextLength)
+	for _, test := range []struct{ path, body, param, code string }{
+		{"/v1/chat/completions", `{`, "", ""},
+		{"/v1/chat/completions", `{"model":"m"}`, "messages", ""},
+		{"/v1/chat/completions", messages + `,"n":0}`, "n", ""},
+		{"/v1/chat/completions", messages + `,"n":1000000}`, "n", ""},
+		{"/v1/chat/completions", messages + `,"max_tokens":0}`, "max_tokens", ""},
+		{"/v1/chat/completions", messages + `,"max_tokens":"many"}`, "max_tokens", ""},
+		{"/v1/chat/completions", messages + `,"tools":[` + weather + `],"tool_choice":{"function":{"name":"other"}}}`, "tool_choice", ""},
+		{"/v1/chat/completions", messages + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"not":{}}}}}`, "response_format", ""},
+		{"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"` + long + `"}]}`, "messages", "context_length_exceeded"},
+		{"/v1/completions", `{"model":"m"}`, "prompt", ""},
+		{"/v1/completions", `{"model":"m","prompt":[123456789]}`, "prompt", ""},
+		{"/v1/completions", `{"model":"m","prompt":[-1]}`, "prompt", ""},
+		{"/v1/completions", `{"model":"m","prompt":["a","b","c"],"n":100}`, "prompt", ""},
+	} {
+		a := post(t, server, test.path, test.body, 400)
+		if a.Error == nil || a.Error.Type != "invalid_request_error" || a.Error.Param != test.param || a.Error.Code != test.code || a.Error.Message == "" {
+			t.Errorf("%.100s: %+v", test.body, a.Error)
+		}
+	}
+}
+
+func TestModelsAreListed(t *testing.T) {
+	response, err := http.Get(newServer(t).URL + "/v1/models")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var list struct{ Data []struct{ ID string } }
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list.Data) != 1 || list.Data[0].ID != demomodel.Model {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// A caller that leaves ends the work for it.
+func TestStreamEndsWithItsCaller(t *testing.T) {
+	ended := make(chan struct{})
+	inner := demomodel.New(demomodel.Config{Tokenizer: tokenizer.New(), Now: time.Now, NewID: func() string { return "1" }})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		inner.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/completions",
+		strings.NewReader(`{"prompt":"a","stream":true,"ignore_eos":true,"n":16}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := response.Body.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	response.Body.Close()
+	<-ended
+}
+
+func before(text, end string) string {
+	text, _, _ = strings.Cut(text, end)
+	return text
+}
+
+func must(text []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

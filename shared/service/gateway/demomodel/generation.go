@@ -1,0 +1,91 @@
+package demomodel
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// generation is a text as a model would generate it, token by token.
+type generation struct {
+	// pieces are what streams one after another: the text of each token, or of
+	// several where a character needs them.
+	pieces []string
+	ids    []int
+	// finish is why it ended: "stop" or "length".
+	finish string
+}
+
+// text is all of it.
+func (g generation) text() string { return strings.Join(g.pieces, "") }
+
+// bounds say where a generation ends.
+type bounds struct {
+	// tokens is how many there are at most.
+	tokens int
+	stop   stops
+	// endless goes on from the beginning until another bound is met.
+	endless bool
+}
+
+// generate cuts a text by the bounds.
+func (s *Server) generate(text string, b bounds) (generation, error) {
+	if b.endless {
+		ids, err := s.config.Tokenizer.Encode(text)
+		if err != nil {
+			return generation{}, err
+		}
+		text = strings.Repeat(text, b.tokens/max(len(ids), 1)+1)
+	}
+	text, _ = b.stop.before(text)
+	ids, err := s.config.Tokenizer.Encode(text)
+	if err != nil {
+		return generation{}, err
+	}
+	g := generation{ids: ids, finish: "stop"}
+	if len(ids) > b.tokens {
+		g.ids, g.finish = ids[:b.tokens], "length"
+	}
+	held := ""
+	for _, id := range g.ids {
+		piece, err := s.config.Tokenizer.Decode(id)
+		if err != nil {
+			return generation{}, err
+		}
+		// A character may be cut by the bound; what is there of it is no text.
+		if held += piece; utf8.ValidString(held) {
+			g.pieces = append(g.pieces, held)
+			held = ""
+		}
+	}
+	return g, nil
+}
+
+// quoted gives the beginning of a text in a form for one line.
+func quoted(text string) string {
+	const shown = 200
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > shown {
+		text = string(runes[:shown]) + "…"
+	}
+	return "“" + text + "”"
+}
+
+// openings are the first sentences of an answer; the seed and the number of the
+// choice say which.
+var openings = []string{
+	"This is Cutroom's demonstration model.",
+	"You have reached Cutroom's demonstration model.",
+	"Cutroom's demonstration model answers.",
+	"Hello from Cutroom's demonstration model.",
+}
+
+const (
+	confession = " It is no language model and understands nothing: it makes this answer from your request alone."
+	advice     = " To talk to a language model, add a model server to the catalog."
+)
+
+// say makes an answer around what is quoted from the request.
+func say(variant int64, about string) string {
+	i := int(((variant % int64(len(openings))) + int64(len(openings))) % int64(len(openings)))
+	return openings[i] + confession + about + advice
+}

@@ -1,0 +1,102 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway"
+)
+
+// words counts words, so that a test can tell its count from an upstream's.
+type words struct{}
+
+func (words) Count(text string) int { return len(strings.Fields(text)) }
+
+// meter keeps what is recorded.
+type meter struct {
+	mu      sync.Mutex
+	records []usage.Record
+	fail    error
+}
+
+func (m *meter) Record(_ context.Context, r usage.Record) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records = append(m.records, r)
+	return m.fail
+}
+
+func (m *meter) Totals(_ context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var totals []usage.Total
+	for _, r := range m.records {
+		if r.Account == account && first <= r.Day && r.Day <= last {
+			totals = append(totals, usage.Total{Day: r.Day, Model: r.Model, Counts: r.Counts})
+		}
+	}
+	return totals, nil
+}
+
+// recorded waits for so many records.
+func (w *world) recorded(n int) []usage.Record {
+	w.t.Helper()
+	var got []usage.Record
+	w.eventually(fmt.Sprintf("%d records", n), func() bool {
+		w.meter.mu.Lock()
+		defer w.meter.mu.Unlock()
+		got = slices.Clone(w.meter.records)
+		return len(got) >= n
+	})
+	if len(got) > n {
+		w.t.Errorf("%d records, want %d: %+v", len(got), n, got)
+	}
+	return got
+}
+
+// observer keeps what it is told.
+type observer struct {
+	mu          sync.Mutex
+	completions []gateway.Completion
+	attempts    []gateway.Attempt
+}
+
+func (o *observer) Completed(c gateway.Completion) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.completions = append(o.completions, c)
+}
+
+func (o *observer) Attempted(a gateway.Attempt) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.attempts = append(o.attempts, a)
+}
+
+// completed waits for so many completions.
+func (w *world) completed(n int) []gateway.Completion {
+	w.t.Helper()
+	var got []gateway.Completion
+	w.eventually(fmt.Sprintf("%d completions", n), func() bool {
+		w.observer.mu.Lock()
+		defer w.observer.mu.Unlock()
+		got = slices.Clone(w.observer.completions)
+		return len(got) >= n
+	})
+	return got
+}
+
+// outcomes gives how the attempts so far ended, "first: succeeded" for example.
+func (w *world) outcomes() []string {
+	w.observer.mu.Lock()
+	defer w.observer.mu.Unlock()
+	var all []string
+	for _, a := range w.observer.attempts {
+		all = append(all, a.Upstream+": "+string(a.Outcome))
+	}
+	return all
+}

@@ -1,0 +1,144 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"cutroom/shared/domain/fault"
+)
+
+// Type says what kind of error a caller is told of; client libraries choose
+// their exception by it and by the status.
+type Type string
+
+// The types of decisions.md, "Inference gateway".
+const (
+	InvalidRequest Type = "invalid_request_error"
+	Authentication Type = "authentication_error"
+	Permission     Type = "permission_error"
+	RateLimited    Type = "rate_limit_error"
+	API            Type = "api_error"
+)
+
+// The codes that a client may act on.
+const (
+	InvalidAPIKey      = "invalid_api_key"
+	ModelNotFound      = "model_not_found"
+	ModelNotAllowed    = "model_not_allowed"
+	RateLimitExceeded  = "rate_limit_exceeded"
+	RequestTooLarge    = "request_too_large"
+	UpstreamFailed     = "upstream_error"
+	UpstreamTimeout    = "upstream_timeout"
+	InternalError      = "internal_error"
+	ServiceUnavailable = "service_unavailable"
+)
+
+// The codes of a bad request, in the words that clients' users know.
+const (
+	InvalidJSON      = "invalid_json"
+	MissingParameter = "missing_required_parameter"
+	InvalidType      = "invalid_type"
+	InvalidValue     = "invalid_value"
+	EmptyArray       = "empty_array"
+	ArrayTooLong     = "array_above_max_length"
+	BelowMinimum     = "decimal_below_min_value"
+	AboveMaximum     = "decimal_above_max_value"
+	IntegerTooSmall  = "integer_below_min_value"
+)
+
+// Error is what a caller of the gateway is told when a call fails. Its text
+// never holds a secret, a prompt or the text of an internal error.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	Type   Type
+	Code   string
+	// Param is the field that is wrong, such as messages[0].role; empty where
+	// no field is.
+	Param   string
+	Message string
+	// RetryAfter is how long to wait before trying again; zero says nothing.
+	RetryAfter time.Duration
+}
+
+// Error gives the message.
+func (e *Error) Error() string { return e.Message }
+
+// errorBody is an error as it is sent: all four members are always there, and
+// those that say nothing are null.
+type errorBody struct {
+	Error struct {
+		Message string  `json:"message"`
+		Type    Type    `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	} `json:"error"`
+}
+
+// JSON gives the body of the answer, {"error": {message, type, param, code}}.
+func (e *Error) JSON() []byte {
+	var body errorBody
+	body.Error.Message, body.Error.Type = e.Message, e.Type
+	if e.Param != "" {
+		body.Error.Param = &e.Param
+	}
+	if e.Code != "" {
+		body.Error.Code = &e.Code
+	}
+	// A struct of strings is always encoded: what is not UTF-8 is replaced.
+	text, _ := json.Marshal(body)
+	return text
+}
+
+// ErrorOf gives what a caller is told of any error: an *Error in err's chain as
+// it is, a fault by its code, and of all else only that something went wrong.
+func ErrorOf(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return &Error{Status: http.StatusInternalServerError, Type: API, Code: InternalError, Message: "Something went wrong inside the gateway."}
+	}
+	e = &Error{Message: f.Message, RetryAfter: f.RetryAfter}
+	switch f.Code {
+	case fault.Invalid:
+		e.Status, e.Type = http.StatusBadRequest, InvalidRequest
+	case fault.Unauthorized:
+		e.Status, e.Type, e.Code = http.StatusUnauthorized, Authentication, InvalidAPIKey
+	case fault.Forbidden:
+		e.Status, e.Type = http.StatusForbidden, Permission
+	case fault.NotFound:
+		e.Status, e.Type = http.StatusNotFound, InvalidRequest
+	case fault.Conflict:
+		e.Status, e.Type = http.StatusConflict, InvalidRequest
+	case fault.TooLarge:
+		e.Status, e.Type, e.Code = http.StatusRequestEntityTooLarge, InvalidRequest, RequestTooLarge
+	case fault.Limited:
+		e.Status, e.Type, e.Code = http.StatusTooManyRequests, RateLimited, RateLimitExceeded
+	case fault.Unavailable:
+		e.Status, e.Type, e.Code = http.StatusServiceUnavailable, API, ServiceUnavailable
+	case fault.EngineFailed:
+		e.Status, e.Type, e.Code = http.StatusBadGateway, API, UpstreamFailed
+	case fault.Timeout:
+		e.Status, e.Type, e.Code = http.StatusGatewayTimeout, API, UpstreamTimeout
+	default:
+		e.Status, e.Type, e.Code = http.StatusInternalServerError, API, InternalError
+	}
+	return e
+}
+
+// invalid is the answer to a request that breaks a rule in the field param.
+func invalid(param, code, format string, args ...any) *Error {
+	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// modelNotFound is the answer to an unknown model, a placeholder row, and a
+// model without the route.
+func modelNotFound(format string, args ...any) *Error {
+	return &Error{Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model", Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,248 @@
+// Package gateway is the text inference gateway over HTTP: chat and text
+// completions in front of any number of model servers that speak the same
+// interface. The contract is interface.md, "Inference gateway"; decisions.md
+// fills what that leaves open.
+//
+// A request is checked and rewritten in place, sent to one of the model's
+// upstreams, and the answer passed on as it comes. What it used is metered
+// whether the caller stays to its end or not.
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/httpserver"
+)
+
+// DefaultKeepAlive is how long a stream is silent before its first chunk until
+// a comment keeps the connection alive, where nothing else is set.
+const DefaultKeepAlive = 10 * time.Second
+
+// Config is what the gateway is made of. Fields are required where nothing
+// else is said.
+type Config struct {
+	// Catalog gives the catalog that stands at the moment; one that takes over
+	// keeps the state of the upstreams that it has in common with the last.
+	Catalog       func() *catalog.Catalog
+	Authenticator *credential.Authenticator
+	// Limiter counts requests and tokens against the rates of tiers; nil limits
+	// none.
+	Limiter Limiter
+	Meter   Meter
+	// Usage gives what was metered, for GET /v1/usage.
+	Usage     Totals
+	Tokenizer Tokenizer
+	// Secrets gives the keys of upstreams.
+	Secrets Secrets
+	// Embedded is the model server that the base URL "embedded:" stands for; nil
+	// where there is none.
+	Embedded http.Handler
+	// Tracer makes a span of every call of an upstream, and lets the upstream go on
+	// with the trace; nil does neither.
+	Tracer trace.Tracer
+	// Observer learns what happens; nil where nobody wants to know. Metrics
+	// answers GET /metrics; nil where it is not there.
+	Observer Observer
+	Metrics  http.Handler
+	// Origins are those that browsers may call from.
+	Origins httpserver.Origins
+	// KeepAlive is how long a stream is silent before its first chunk until a
+	// comment keeps the connection alive; 0 takes DefaultKeepAlive.
+	KeepAlive time.Duration
+	// Trailers reports whether the transport carries trailers, by which streams
+	// tell their tokens.
+	Trailers bool
+	// Ready reports why the gateway does not accept requests yet, for /healthz;
+	// nil means that it always does.
+	Ready func(context.Context) error
+	Now   func() time.Time
+	// Random draws from 0 up to 1, to choose among upstreams.
+	Random func() float64
+	Logger *slog.Logger
+}
+
+// Limiter counts what accounts use against the rates of their tiers.
+type Limiter interface {
+	// Take counts n of what the name stands for, where they are allowed at once.
+	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
+	// Charge counts n that are used already.
+	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
+}
+
+// Totals gives what accounts have used.
+type Totals interface {
+	// Totals gives an account's use of the days, the first and the last
+	// included, in the order of day and model.
+	Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error)
+}
+
+// Gateway answers the gateway's routes.
+type Gateway struct {
+	Config
+	pools         *pools
+	mux           *http.ServeMux
+	started       time.Time
+	closeEmbedded func()
+}
+
+// New makes the gateway. Close releases what it holds.
+func New(c Config) *Gateway {
+	if c.KeepAlive == 0 {
+		c.KeepAlive = DefaultKeepAlive
+	}
+	if c.Observer == nil {
+		c.Observer = nobody{}
+	}
+	g := &Gateway{Config: c, mux: http.NewServeMux(), started: c.Now(), closeEmbedded: func() {}}
+	g.pools = &pools{catalog: c.Catalog, secrets: c.Secrets, random: c.Random, now: c.Now}
+	if c.Embedded != nil {
+		g.pools.dialer.embedded = newMemoryListener()
+		g.closeEmbedded = serveEmbedded(c.Embedded, g.pools.dialer.embedded, c.Logger)
+	}
+	g.route("/v1/chat/completions", http.MethodPost, g.admitted(g.completion(catalog.Chat)))
+	g.route("/v1/completions", http.MethodPost, g.admitted(g.completion(catalog.Completions)))
+	g.route("/v1/models", http.MethodGet, g.admitted(g.listModels))
+	g.route("/v1/models/{id...}", http.MethodGet, g.admitted(g.getModel))
+	g.route("/v1/usage", http.MethodGet, g.admitted(g.getUsage))
+	g.route("/healthz", http.MethodGet, g.health)
+	if c.Metrics != nil {
+		g.route("/metrics", http.MethodGet, func(w http.ResponseWriter, r *http.Request) error {
+			c.Metrics.ServeHTTP(w, r)
+			return nil
+		})
+	}
+	g.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { NotFound(w) })
+	return g
+}
+
+// Close closes the connections to upstreams that no call uses, and ends the
+// embedded model server. The calls under way should have ended before.
+func (g *Gateway) Close() {
+	if s := g.pools.standing.Load(); s != nil {
+		s.retire(nil)
+	}
+	g.closeEmbedded()
+}
+
+// Health gives the state of every upstream, in the catalog's order.
+func (g *Gateway) Health() []UpstreamHealth {
+	var all []UpstreamHealth
+	s := g.pools.current()
+	for _, row := range s.catalog.InferenceModels() {
+		for _, m := range s.pools[row.ID].members {
+			all = append(all, m.health())
+		}
+	}
+	return all
+}
+
+// exposed are the fields of an answer's header that a browser shows to the page,
+// beside those that it always does.
+var exposed = strings.Join([]string{
+	"X-Request-Id", "X-Tokens-Used", "Retry-After", "Allow",
+	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
+	"X-RateLimit-Limit-Tokens", "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens",
+}, ", ")
+
+// ServeHTTP answers a request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.Origins.Allow(w.Header(), r, exposed)
+	// The mux would redirect to a cleaned path; a path that is not clean is no
+	// path of this service.
+	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
+		NotFound(w)
+		return
+	}
+	g.mux.ServeHTTP(w, r)
+}
+
+// handler answers a request, or gives the error to answer with.
+type handler func(http.ResponseWriter, *http.Request) error
+
+// route serves one path, by one method; GET answers HEAD as well.
+func (g *Gateway) route(pattern, method string, handle handler) {
+	methods := []string{method}
+	if method == http.MethodGet {
+		methods = append(methods, http.MethodHead)
+	}
+	allow := strings.Join(methods, ", ")
+	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if httpserver.IsPreflight(r) {
+			httpserver.AnswerPreflight(w, r, allow)
+			return
+		}
+		if !slices.Contains(methods, r.Method) {
+			w.Header().Set("Allow", allow)
+			g.fail(w, r, &Error{Status: http.StatusMethodNotAllowed, Type: InvalidRequest, Message: "The path does not answer this method."})
+			return
+		}
+		if err := handle(w, r); err != nil {
+			g.fail(w, r, err)
+		}
+	})
+}
+
+// NotFound answers a request at whose path there is nothing, or nothing for its
+// sender to see.
+func NotFound(w http.ResponseWriter) {
+	e := &Error{Status: http.StatusNotFound, Type: InvalidRequest, Message: "There is nothing at this path."}
+	writeJSON(w, e.Status, e.JSON())
+}
+
+// admitted makes the checks that stand before every route's own: who is
+// calling, and whether a token may be used from where it is (decisions.md,
+// "Authentication").
+func (g *Gateway) admitted(handle func(http.ResponseWriter, *http.Request, credential.Principal) error) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		secret, ok := bearer(r.Header.Get("Authorization"))
+		if !ok {
+			return fault.New(fault.Unauthorized, "An API key is required in the header Authorization, after \"Bearer\".")
+		}
+		who, err := g.Authenticator.Authenticate(r.Context(), secret)
+		if err != nil {
+			return err
+		}
+		httpserver.SetAccount(r.Context(), who.Account())
+		if !who.Scope().AllowsOrigin(r.Header.Get("Origin")) {
+			return fault.New(fault.Forbidden, "The client token does not allow this origin.")
+		}
+		return handle(w, r, who)
+	}
+}
+
+// bearer gives the secret of an Authorization field (RFC 6750, section 2.1); the
+// scheme's name is of any case.
+func bearer(field string) (secret string, ok bool) {
+	scheme, secret, ok := strings.Cut(field, " ")
+	secret = strings.TrimSpace(secret)
+	return secret, ok && secret != "" && strings.EqualFold(scheme, "Bearer")
+}
+
+func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
+	if g.Ready != nil {
+		if err := g.Ready(r.Context()); err != nil {
+			return fault.Wrap(err, fault.Unavailable, "The gateway does not accept requests now.")
+		}
+	}
+	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
+	return nil
+}
+
+// nobody observes nothing.
+type nobody struct{}
+
+func (nobody) Completed(Completion) {}
+func (nobody) Attempted(Attempt)    {}

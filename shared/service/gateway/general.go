@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"cutroom/shared/platform/trace"
+)
+
+// generalTransport carries calls by http.Transport: over TLS, by HTTP/2 where
+// the server speaks it, and through a proxy where the environment names one.
+type generalTransport struct{ *http.Transport }
+
+var userAgent = []string{"cutroom"}
+
+func (t *generalTransport) closeIdle() { t.CloseIdleConnections() }
+
+func (t *generalTransport) call(ctx context.Context, o outgoing) (reply, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	header := http.Header{
+		"Content-Type": jsonType, "User-Agent": userAgent,
+		// Without a value it is not sent. It lets the transport repeat the request
+		// on a new connection where a kept one turns out to be closed.
+		"X-Idempotency-Key": nil,
+	}
+	if o.stream {
+		header["Accept"] = streamType
+	}
+	if o.secret != "" {
+		header["Authorization"] = []string{"Bearer " + o.secret}
+	}
+	if o.traceparent != "" {
+		header[trace.Header] = []string{o.traceparent}
+	}
+	sent := o.body.Bytes()
+	request := (&http.Request{
+		Method: http.MethodPost, URL: o.target, Host: o.target.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(bytes.NewReader(sent)), ContentLength: int64(len(sent)),
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sent)), nil },
+	}).WithContext(ctx)
+	body := &generalBody{ctx: ctx, cancel: cancel, until: time.Now().Add(longestCall)}
+	body.timer = time.AfterFunc(o.firstByte, func() { cancel(errSilent) })
+	response, err := t.RoundTrip(request)
+	if err != nil {
+		err = body.explain(err)
+		body.stop()
+		return reply{}, err
+	}
+	body.ReadCloser = response.Body
+	return reply{
+		status:      response.StatusCode,
+		contentType: response.Header.Get("Content-Type"), retryAfter: response.Header.Get("Retry-After"), date: response.Header.Get("Date"),
+		length: response.ContentLength,
+		framed: response.ContentLength >= 0 || len(response.TransferEncoding) > 0 || response.ProtoMajor > 1,
+		body:   body,
+	}, nil
+}
+
+// generalBody is the body of an answer, with the timer that ends its call.
+type generalBody struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	// silence is how long each read may take, 0 while the first byte's time runs;
+	// until is when the whole call ends.
+	silence time.Duration
+	until   time.Time
+}
+
+func (b *generalBody) allow(silence time.Duration) {
+	b.timer.Stop()
+	b.silence = silence
+}
+
+// Read reads from the body.
+func (b *generalBody) Read(p []byte) (int, error) {
+	if b.silence > 0 {
+		b.timer.Reset(min(b.silence, max(time.Until(b.until), 0)))
+		defer b.timer.Stop()
+	}
+	n, err := b.ReadCloser.Read(p)
+	return n, b.explain(err)
+}
+
+// explain tells a call that the timer has ended from one that broke.
+func (b *generalBody) explain(err error) error {
+	if err != nil && err != io.EOF && errors.Is(context.Cause(b.ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+func (b *generalBody) stop() {
+	b.timer.Stop()
+	b.cancel(nil)
+}
+
+// Close gives the connection back, or closes it.
+func (b *generalBody) Close() error {
+	b.stop()
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"net/http"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+)
+
+// modelBody is a model as it is listed (decisions.md, "Inference gateway").
+type modelBody struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+	// MaxOutputLength and ContextLength are in tokens.
+	MaxOutputLength int             `json:"max_output_length"`
+	ContextLength   int             `json:"context_length"`
+	Capabilities    []catalog.Route `json:"capabilities"`
+}
+
+func (g *Gateway) modelBody(row *catalog.Inference) modelBody {
+	return modelBody{
+		ID: row.ID, Object: "model", Created: g.started.Unix(), OwnedBy: "cutroom",
+		MaxOutputLength: row.MaxOutputLength, ContextLength: row.ContextLength, Capabilities: row.Routes,
+	}
+}
+
+// listModels is GET /v1/models: what the caller may use.
+func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credential.Principal) error {
+	list := struct {
+		Object string      `json:"object"`
+		Data   []modelBody `json:"data"`
+	}{"list", []modelBody{}}
+	for _, row := range g.Catalog().InferenceModels() {
+		if !row.Placeholder && who.Scope().AllowsModel(row.ID) {
+			list.Data = append(list.Data, g.modelBody(row))
+		}
+	}
+	return respond(w, list)
+}
+
+// getModel is GET /v1/models/{id}.
+func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	id := r.PathValue("id")
+	row, ok := g.Catalog().Inference(id)
+	if !ok || row.Placeholder {
+		return modelNotFound("There is no model %.128q.", id)
+	}
+	if !who.Scope().AllowsModel(row.ID) {
+		return fault.New(fault.Forbidden, "The client token does not allow the model %s.", row.ID)
+	}
+	return respond(w, g.modelBody(row))
+}

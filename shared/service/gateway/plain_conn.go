@@ -1,0 +1,378 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http/httputil"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"cutroom/shared/platform/trace"
+)
+
+// maxInterim bounds how many interim answers (1xx) may come before the final one.
+const maxInterim = 8
+
+var (
+	errHeaderBreaks  = errors.New("a field of the request's header holds a line break")
+	errHeaderTooLong = errors.New("the header of its answer is longer than 64 KiB")
+	errNoHTTP        = errors.New("it answered in no HTTP/1 that is known")
+	errNotIdle       = errors.New("the kept connection was closed, or spoken on unasked")
+)
+
+// plainConn is a connection to an upstream, which one call has at a time. It
+// speaks HTTP/1.1 (RFC 9112) as far as the answers to a POST need it.
+type plainConn struct {
+	net.Conn
+	transport *plainTransport
+	// raw is nil where the connection has no file descriptor.
+	raw    syscall.RawConn
+	reader *bufio.Reader
+	writer *bufio.Writer
+	// used is when its last call ended; zero for a new one.
+	used time.Time
+
+	// Of the call under way: answered reports that a byte of its answer was
+	// there, head bounds what may still be read of its head, -1 once that is
+	// behind; until is when the time for the first byte ends, silence how long
+	// each read may take after that, and end when the whole call ends.
+	answered   bool
+	head       int
+	until, end time.Time
+	silence    time.Duration
+	// stop ends the watch over the call's context.
+	stop func() bool
+
+	mu sync.Mutex
+	// interrupted reports that the context has ended.
+	interrupted bool
+}
+
+func newPlainConn(conn net.Conn, t *plainTransport) *plainConn {
+	c := &plainConn{Conn: conn, transport: t, writer: bufio.NewWriter(conn)}
+	c.reader = bufio.NewReader(c)
+	if socket, ok := conn.(syscall.Conn); ok {
+		c.raw, _ = socket.SyscallConn() // it fails on a closed one, as the next call does
+	}
+	return c
+}
+
+// drop closes the connection. That it fails matters to nobody.
+func (c *plainConn) drop() { _ = c.Conn.Close() }
+
+// interrupt ends the call under way.
+func (c *plainConn) interrupt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.interrupted = true
+	_ = c.Conn.SetDeadline(time.Unix(1, 0)) // it fails on a closed one
+}
+
+// Read reads within the bounds of the call.
+func (c *plainConn) Read(p []byte) (int, error) {
+	if c.head == 0 {
+		return 0, errHeaderTooLong
+	}
+	if c.head > 0 {
+		p = p[:min(len(p), c.head)]
+	}
+	if c.silence > 0 {
+		c.until = time.Now().Add(c.silence)
+		if c.until.After(c.end) {
+			c.until = c.end
+		}
+		if err := c.setDeadline(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Conn.Read(p)
+	if c.head > 0 {
+		c.head -= n
+	}
+	c.answered = c.answered || n > 0
+	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errSilent
+	}
+	return n, err
+}
+
+// setDeadline sets the limit for reads, unless the call was interrupted.
+func (c *plainConn) setDeadline() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.interrupted {
+		return context.Canceled
+	}
+	return c.Conn.SetDeadline(c.until)
+}
+
+// call sends a request and reads the head of its answer. After an error the
+// connection serves no other call.
+func (c *plainConn) call(ctx context.Context, o outgoing) (reply, error) {
+	now := time.Now()
+	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
+	c.until, c.end = now.Add(o.firstByte), now.Add(longestCall)
+	if err := c.setDeadline(); err != nil {
+		return reply{}, err
+	}
+	if !c.used.IsZero() && !c.isIdle() {
+		return reply{}, errNotIdle
+	}
+	c.stop = context.AfterFunc(ctx, c.interrupt)
+	err := c.send(o)
+	var r reply
+	for i := 0; err == nil && r.status < 200; i++ {
+		if i > maxInterim {
+			err = errNoHTTP
+			break
+		}
+		r, err = c.readHead()
+	}
+	if err != nil {
+		c.stop()
+		return reply{}, err
+	}
+	c.head = -1
+	return r, nil
+}
+
+// isIdle reports whether the server has left a kept connection open and said
+// nothing on it since its last answer. What it says unasked would be read as the
+// answer to the next call, which may be another caller's.
+func (c *plainConn) isIdle() bool {
+	idle := true
+	if c.raw != nil {
+		err := c.raw.Read(func(fd uintptr) bool {
+			var b [1]byte
+			// It does not wait: the connections of package net never do.
+			_, err := syscall.Read(int(fd), b[:])
+			idle = err == syscall.EAGAIN || err == syscall.EINTR
+			return true
+		})
+		idle = idle && err == nil
+	}
+	return idle
+}
+
+// send writes a request.
+func (c *plainConn) send(o outgoing) error {
+	if strings.ContainsAny(o.secret, "\r\n") {
+		return errHeaderBreaks
+	}
+	// The writer keeps the first error for its Flush.
+	w := c.writer
+	field := func(name, value string) {
+		_, _ = w.WriteString(name)
+		_, _ = w.WriteString(value)
+	}
+	field("POST ", o.target.EscapedPath())
+	if o.target.RawQuery != "" {
+		field("?", o.target.RawQuery)
+	}
+	field(" HTTP/1.1\r\nHost: ", o.target.Host)
+	field("\r\nUser-Agent: ", userAgent[0])
+	field("\r\nContent-Type: ", jsonType[0])
+	if o.stream {
+		field("\r\nAccept: ", streamType[0])
+	}
+	if o.secret != "" {
+		field("\r\nAuthorization: Bearer ", o.secret)
+	}
+	if o.traceparent != "" {
+		field("\r\n"+trace.Header+": ", o.traceparent)
+	}
+	_, _ = w.WriteString("\r\nContent-Length: ")
+	_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(o.body.Len()), 10))
+	_, _ = w.WriteString("\r\n\r\n")
+	o.body.writeTo(w)
+	return w.Flush()
+}
+
+// readHead reads the head of an answer. Fields that are not needed are skipped,
+// however long.
+func (c *plainConn) readHead() (reply, error) {
+	line, err := c.readLine()
+	if err != nil {
+		return reply{}, err
+	}
+	// "HTTP/1.1 200 OK", and nothing that is shorter or older.
+	version, rest, _ := bytes.Cut(line, []byte(" "))
+	code, _, _ := bytes.Cut(rest, []byte(" "))
+	status, err := strconv.Atoi(string(code))
+	if len(version) != 8 || string(version[:7]) != "HTTP/1." || len(code) != 3 || err != nil || status < 100 {
+		return reply{}, errNoHTTP
+	}
+	r := reply{status: status, length: -1}
+	body := &plainBody{conn: c, last: string(version) != "HTTP/1.1"}
+	chunked := false
+	for {
+		line, err := c.readLine()
+		if err != nil {
+			return reply{}, err
+		}
+		if len(line) == 0 {
+			break
+		}
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
+			// Readers do not agree on what such a line means, nor on where the
+			// answer ends then (RFC 9112, section 5).
+			return reply{}, errNoHTTP
+		}
+		value = bytes.TrimSpace(value)
+		switch {
+		case isField(name, "Content-Length"):
+			n, err := strconv.ParseUint(string(value), 10, 62)
+			if err != nil || r.length >= 0 && r.length != int64(n) {
+				return reply{}, errNoHTTP
+			}
+			r.length = int64(n)
+		case isField(name, "Transfer-Encoding"):
+			if chunked || !bytes.EqualFold(value, []byte("chunked")) {
+				return reply{}, errNoHTTP
+			}
+			chunked = true
+		case isField(name, "Connection"):
+			body.last = body.last || bytes.Contains(bytes.ToLower(value), []byte("close"))
+		case isField(name, "Content-Type"):
+			r.contentType = contentType(value)
+		case isField(name, "Retry-After"):
+			r.retryAfter = string(value)
+		case isField(name, "Date") && r.status != 200:
+			r.date = string(value)
+		}
+	}
+	switch {
+	case status < 200:
+		return r, nil
+	case status == 204 || status == 304:
+		// They have no body, whatever they declare; a server that sends one all
+		// the same must not have it read as the next answer.
+		r.length, body.left, body.last = 0, 0, true
+	case chunked:
+		// What declares both may be two answers to two readers; its connection is
+		// not used again (RFC 9112, section 6.3).
+		body.last = body.last || r.length >= 0
+		r.length = -1
+		body.chunks = httputil.NewChunkedReader(c.reader)
+	case r.length >= 0:
+		body.left = r.length
+	default:
+		body.last, body.left = true, -1
+	}
+	r.framed = chunked || r.length >= 0
+	r.body = body
+	return r, nil
+}
+
+func isField(name []byte, wanted string) bool {
+	return len(name) == len(wanted) && strings.EqualFold(view(name), wanted)
+}
+
+// contentType gives the value without a copy where it is one of the two that
+// there mostly are.
+func contentType(value []byte) string {
+	switch string(value) {
+	case "application/json":
+		return "application/json"
+	case "text/event-stream":
+		return "text/event-stream"
+	}
+	return string(value)
+}
+
+// readLine reads a line of a head, without its end; of one that is longer than
+// the buffer the beginning.
+func (c *plainConn) readLine() ([]byte, error) {
+	line, err := c.reader.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		line = bytes.Clone(line)
+		for err == bufio.ErrBufferFull {
+			_, err = c.reader.ReadSlice('\n')
+		}
+	}
+	return bytes.TrimRight(line, "\r\n"), err
+}
+
+// plainBody is the body of an answer. Once it was read whole its connection
+// serves the next call.
+type plainBody struct {
+	conn *plainConn
+	// chunks is the body's reader where it comes in chunks; else left is what of
+	// its length is still to be read, or -1 where the connection ends it.
+	chunks io.Reader
+	left   int64
+	// last reports that the server closes the connection after this answer.
+	last          bool
+	whole, closed bool
+}
+
+func (b *plainBody) allow(silence time.Duration) { b.conn.silence = silence }
+
+// Read reads from the body.
+func (b *plainBody) Read(p []byte) (n int, err error) {
+	switch {
+	case b.whole || len(p) == 0:
+	case b.chunks != nil:
+		if n, err = b.chunks.Read(p); err == io.EOF {
+			if err = b.skipTrailer(); err == nil {
+				b.whole = true
+			}
+		}
+	case b.left < 0:
+		if n, err = b.conn.reader.Read(p); err == io.EOF {
+			b.whole, err = true, nil
+		}
+	case b.left > 0:
+		n, err = b.conn.reader.Read(p[:min(int64(len(p)), b.left)])
+		b.left -= int64(n)
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	if b.chunks == nil && b.left == 0 {
+		b.whole = true
+	}
+	if b.whole && n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// skipTrailer reads what follows the last chunk.
+func (b *plainBody) skipTrailer() error {
+	b.conn.head = maxAnswerHeader
+	for {
+		line, err := b.conn.readLine()
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil || len(line) == 0 {
+			b.conn.head = -1
+			return err
+		}
+	}
+}
+
+// Close gives the connection back, or closes it.
+func (b *plainBody) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	// When the context has ended it has interrupted the connection, or is about
+	// to.
+	if b.conn.stop() && b.whole && !b.last && b.conn.reader.Buffered() == 0 {
+		b.conn.transport.keep(b.conn)
+		return nil
+	}
+	return b.conn.Close()
+}

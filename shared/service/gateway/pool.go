@@ -1,0 +1,189 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// pools gives the upstreams of every model of the catalog that stands. A
+// catalog that replaces another keeps the state of the upstreams that both
+// have.
+type pools struct {
+	catalog func() *catalog.Catalog
+	dialer  dialer
+	secrets Secrets
+	random  func() float64
+	now     func() time.Time
+
+	standing atomic.Pointer[standing]
+	// mu is held while a new catalog takes over.
+	mu sync.Mutex
+}
+
+// standing is what was made of a catalog.
+type standing struct {
+	catalog *catalog.Catalog
+	pools   map[string]*pool
+}
+
+// pool is the upstreams of one model.
+type pool struct {
+	model *catalog.Inference
+	// slug is the model's id as JSON.
+	slug    []byte
+	members []member
+	random  func() float64
+	now     func() time.Time
+}
+
+// member is an upstream with its share of a model's calls.
+type member struct {
+	*upstream
+	weight int
+}
+
+// current gives the catalog that stands, and the pools that belong to it.
+func (p *pools) current() *standing {
+	known := p.catalog()
+	if s := p.standing.Load(); s != nil && s.catalog == known {
+		return s
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.standing.Load()
+	if before != nil && before.catalog == known {
+		return before
+	}
+	s := &standing{catalog: known, pools: map[string]*pool{}}
+	for _, row := range known.InferenceModels() {
+		s.pools[row.ID] = p.pool(row, before)
+	}
+	p.standing.Store(s)
+	if before != nil {
+		before.retire(s)
+	}
+	return s
+}
+
+func (p *pools) pool(row *catalog.Inference, before *standing) *pool {
+	made := &pool{model: row, slug: quote(row.ID), random: p.random, now: p.now}
+	for _, u := range row.Upstreams {
+		made.members = append(made.members, member{p.upstream(row, u, before), u.Weight})
+	}
+	return made
+}
+
+// upstream gives the one that the standing catalog has too, or makes one.
+func (p *pools) upstream(row *catalog.Inference, u catalog.Upstream, before *standing) *upstream {
+	if before != nil && before.pools[row.ID] != nil {
+		for _, known := range before.pools[row.ID].members {
+			same := known.row
+			same.Weight, same.Concurrency = u.Weight, u.Concurrency
+			if same == u && known.timeouts == row.Timeouts {
+				known.setLimit(u.Concurrency)
+				return known.upstream
+			}
+		}
+	}
+	return &upstream{
+		row: u, model: row.ID, timeouts: row.Timeouts, limit: u.Concurrency,
+		urls:      map[Route]*url.URL{catalog.Chat: routeURL(u.URL, catalog.Chat), catalog.Completions: routeURL(u.URL, catalog.Completions)},
+		transport: p.dialer.transport(u.URL, row.Timeouts.Connect),
+		secret:    &cachedSecret{secrets: p.secrets, reference: u.Secret, now: p.now},
+	}
+}
+
+// retire closes the idle connections of the upstreams that the next catalog
+// does not name; nil names none.
+func (s *standing) retire(next *standing) {
+	for id, pool := range s.pools {
+		for _, m := range pool.members {
+			kept := next != nil && next.pools[id] != nil &&
+				slices.ContainsFunc(next.pools[id].members, func(other member) bool { return other.upstream == m.upstream })
+			if !kept {
+				m.transport.closeIdle()
+			}
+		}
+	}
+}
+
+// take chooses an upstream at random by weight, among those that may be called
+// now and are not in tried. The error tells the caller when to come back.
+func (p *pool) take(tried []*upstream) (lease, *Error) {
+	now := p.now()
+	var room [8]member
+	for {
+		able, sum := room[:0], 0
+		why, wait := none, time.Duration(0)
+		for _, m := range p.members {
+			if slices.Contains(tried, m.upstream) {
+				continue
+			}
+			obstacle, takes := m.check(now)
+			if obstacle == none {
+				able = append(able, m)
+				sum += m.weight
+				continue
+			}
+			if why == none || obstacle < why {
+				why = obstacle
+			}
+			if wait == 0 || takes < wait {
+				wait = takes
+			}
+		}
+		if len(able) == 0 {
+			return lease{}, p.unavailable(why, wait)
+		}
+		chosen, at := 0, int(p.random()*float64(sum))
+		for chosen < len(able)-1 && at >= able[chosen].weight {
+			at -= able[chosen].weight
+			chosen++
+		}
+		// Between the look and the taking another call may have come.
+		if l, ok := able[chosen].take(now); ok {
+			return l, nil
+		}
+	}
+}
+
+// unavailable is what a caller is told when no upstream can be called now.
+func (p *pool) unavailable(why obstacle, wait time.Duration) *Error {
+	if why == full || why == resting {
+		return &Error{
+			Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: wait,
+			Message: fmt.Sprintf("The model %s has all the calls that it can serve now.", p.model.ID),
+		}
+	}
+	return &Error{
+		Status: http.StatusBadGateway, Type: API, Code: UpstreamFailed, RetryAfter: wait,
+		Message: fmt.Sprintf("No model server of %s answers now.", p.model.ID),
+	}
+}
+
+// routeURL gives the address of a route below a base URL.
+func routeURL(base string, route Route) *url.URL {
+	if base == catalog.Embedded {
+		base = embeddedURL
+	}
+	// The catalog has checked the base.
+	u, err := url.Parse(base + routePath(route))
+	if err != nil {
+		return &url.URL{}
+	}
+	return u
+}
+
+// quote writes a text as JSON.
+func quote(text string) []byte {
+	quoted, _ := json.Marshal(text) // a string is always encoded
+	return quoted
+}

@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"net/http"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// MaxBody is the size of the greatest request that is read, in bytes. A greater
+// one is answered with 413.
+const MaxBody = 32 << 20
+
+// Route is a route of the gateway.
+type Route = catalog.Route
+
+// Caller is what a request is held against: what exists, and how far the
+// caller's credential reaches.
+type Caller struct {
+	// Find gives the row of a slug.
+	Find func(slug string) (*catalog.Inference, bool)
+	// Allows reports whether the caller may use the model; nil allows all.
+	Allows func(slug string) bool
+	// MaxTokens is the tier's cap on what one completion may be asked to
+	// generate, in tokens; 0 is none.
+	MaxTokens int
+}
+
+// Request is a checked request for a completion.
+type Request struct {
+	Route Route
+	Model *catalog.Inference
+	// Stream reports whether the answer is Server-Sent Events.
+	Stream bool
+	// IncludeUsage reports whether the caller asked for the usage at the end of
+	// the stream. The upstream is asked for it in any case.
+	IncludeUsage bool
+
+	body []byte
+	// edits are what the rules change, without the name of the model.
+	edits []edit
+	// model, prompt and tools are where they stand in the body; promptIDs counts the
+	// token ids of the prompt.
+	model, prompt, tools span
+	promptIDs            int
+}
+
+// Parse checks a request by the rules of interface.md's two gateway sections
+// and of decisions.md, "Inference gateway". The first thing that is wrong is
+// the error: what is no JSON (400), the model's existence (404), the caller's
+// scope (403), then the fields in the order of the interface (400). The request
+// keeps body, which must not be changed afterwards.
+//
+// A field that is null is absent, and is not forwarded. A name that stands twice
+// in an object is refused, and so is one that differs from a known field's in
+// case alone: model servers do not agree on what those mean.
+func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
+	if problem := bounded(body); problem != nil {
+		return nil, problem
+	}
+	s := newScan(route, body)
+	defer s.free()
+	if err := s.body(); err != nil {
+		return nil, notJSON(err)
+	}
+	if !s.members[modelField].present() {
+		return nil, invalid("model", MissingParameter, "model is missing.")
+	}
+	if s.problem != nil && s.problemField == modelField {
+		return nil, s.problem
+	}
+	m, problem := caller.find(route, s.model)
+	if problem != nil {
+		return nil, problem
+	}
+	if name := m.MaxTokensField; name != maxTokensField.String() && name != maxCompletionTokensField.String() {
+		// Only now is it known that one more field has a meaning.
+		s.begin(route, body)
+		s.rowTokens = name
+		if err := s.body(); err != nil {
+			return nil, notJSON(err)
+		}
+	}
+	prompt := promptField
+	if route == catalog.Chat {
+		prompt = messagesField
+	}
+	if !s.members[prompt].present() {
+		s.wrong(prompt, prompt.String(), MissingParameter, "%s is missing.", prompt)
+	}
+	r := &Request{
+		Route: route, Model: m, Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
+		body: body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
+	}
+	if tools := s.members[toolsField]; tools.present() {
+		r.tools = tools.value
+	}
+	r.rewrite(s, caller.MaxTokens)
+	if s.problem != nil {
+		return nil, s.problem
+	}
+	return r, nil
+}
+
+// find gives the model that a caller means, if it is there for the caller.
+func (c Caller) find(route Route, slug string) (*catalog.Inference, *Error) {
+	m, ok := c.Find(slug)
+	switch {
+	case !ok, m.Placeholder:
+		if len(slug) > maxParam {
+			return nil, modelNotFound("The model does not exist.")
+		}
+		return nil, modelNotFound("The model %q does not exist.", slug)
+	case !m.Serves(route):
+		return nil, modelNotFound("The model %q has no %s route.", slug, route)
+	case c.Allows != nil && !c.Allows(slug):
+		return nil, &Error{
+			Status: http.StatusForbidden, Type: Permission, Code: ModelNotAllowed, Param: "model",
+			Message: "The token does not reach this model.",
+		}
+	}
+	return m, nil
+}

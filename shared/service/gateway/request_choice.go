@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// tools reads the tools: objects, whose inside is the upstream's to judge.
+func (s *scan) tools() (span, error) {
+	r := s.reader
+	start, err := r.open()
+	if err != nil {
+		return span{}, err
+	}
+	for i := 0; r.kind() != ']'; i++ {
+		value, _, err := r.value()
+		if err != nil {
+			return span{}, err
+		}
+		if value.Kind() != '{' {
+			s.wrongType(toolsField, fmt.Sprintf("tools[%d]", i), "an object")
+		}
+	}
+	return r.close(start)
+}
+
+// toolChoiceWord checks a tool_choice that is no object.
+func (s *scan) toolChoiceWord(value jsontext.Value) {
+	if value.Kind() != '"' {
+		s.wrongType(toolChoiceField, "tool_choice", "a string or an object")
+		return
+	}
+	switch string(s.reader.string(value)) {
+	case "auto", "none", "required":
+	default:
+		s.wrong(toolChoiceField, "tool_choice", InvalidValue,
+			"tool_choice: expected auto, none, required, or an object that names a function.")
+	}
+}
+
+// toolChoice reads {type: function, function: {name}}.
+func (s *scan) toolChoice() (span, error) {
+	value, at, err := s.reader.value()
+	if err != nil {
+		return at, err
+	}
+	var function, named bool
+	for name, value := range members(value) {
+		switch {
+		case name == "type":
+			function = isString(value, "function")
+		case name == "function" && value.Kind() == '{':
+			for name, value := range members(value) {
+				if name == "name" {
+					named = value.Kind() == '"' && len(value) > len(`""`)
+				}
+			}
+		}
+	}
+	switch {
+	case !function:
+		s.wrong(toolChoiceField, "tool_choice.type", InvalidValue, `tool_choice.type: expected "function".`)
+	case !named:
+		s.wrong(toolChoiceField, "tool_choice.function.name", MissingParameter, "tool_choice.function.name: expected the name of a function.")
+	}
+	return at, nil
+}
+
+// responseFormat reads {type: text}, {type: json_object} or {type: json_schema,
+// json_schema: {...}}.
+func (s *scan) responseFormat() (span, error) {
+	value, at, err := s.reader.value()
+	if err != nil {
+		return at, err
+	}
+	var known, bySchema, schema bool
+	for name, value := range members(value) {
+		switch name {
+		case "type":
+			bySchema = isString(value, "json_schema")
+			known = bySchema || isString(value, "json_object") || isString(value, "text")
+		case "json_schema":
+			schema = value.Kind() == '{'
+		}
+	}
+	switch {
+	case !known:
+		s.wrong(responseFormatField, "response_format.type", InvalidValue, "response_format.type: expected one of json_object, json_schema and text.")
+	case bySchema && !schema:
+		s.wrong(responseFormatField, "response_format.json_schema", MissingParameter, "response_format.json_schema: expected an object.")
+	}
+	return at, nil
+}
+
+// isString reports whether a value is the JSON of a string.
+func isString(value jsontext.Value, text string) bool {
+	if value.Kind() != '"' {
+		return false
+	}
+	unquoted, err := jsontext.AppendUnquote(nil, value)
+	return err == nil && string(unquoted) == text
+}
+
+// stops reads an array of stop sequences.
+func (s *scan) stops() (span, error) {
+	value, at, err := s.reader.value()
+	if err != nil {
+		return at, err
+	}
+	count := 0
+	for stop := range elements(value) {
+		count++
+		if stop.Kind() != '"' {
+			s.wrongType(stopField, "stop", "a string or an array of strings")
+		}
+	}
+	if s.route == catalog.Chat && count > maxStops {
+		s.wrong(stopField, "stop", ArrayTooLong, "stop: expected at most %d stop sequences.", maxStops)
+	}
+	return at, nil
+}

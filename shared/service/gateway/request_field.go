@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// field is a top-level field that the gateway reads, in the order in which
+// errors are reported.
+type field uint8
+
+const (
+	modelField field = iota
+	messagesField
+	promptField
+	streamField
+	temperatureField
+	topPField
+	maxTokensField
+	maxCompletionTokensField
+	// rowTokensField is what a row calls the field, where that is neither of the
+	// two. A caller's own must not pass the limits by.
+	rowTokensField
+	toolsField
+	toolChoiceField
+	responseFormatField
+	stopField
+	frequencyPenaltyField
+	presencePenaltyField
+	ignoreEOSField
+	reasoningEffortField
+	templateKwargsField
+	streamOptionsField
+	fieldCount
+	// otherField is any other one, which is forwarded as it is.
+	otherField
+)
+
+var fieldNames = [fieldCount]string{
+	"model", "messages", "prompt", "stream", "temperature", "top_p", "max_tokens", "max_completion_tokens", "",
+	"tools", "tool_choice", "response_format", "stop", "frequency_penalty", "presence_penalty", "ignore_eos",
+	"reasoning_effort", "chat_template_kwargs", "stream_options",
+}
+
+func (f field) String() string { return fieldNames[f] }
+
+// fieldOf gives the field that a name means on a route. A field of the other
+// route is no field: the interface does not name it.
+func fieldOf(route Route, name []byte) field {
+	switch string(name) {
+	case "model":
+		return modelField
+	case "stream":
+		return streamField
+	case "temperature":
+		return temperatureField
+	case "top_p":
+		return topPField
+	case "max_tokens":
+		return maxTokensField
+	case "max_completion_tokens":
+		return maxCompletionTokensField
+	case "stop":
+		return stopField
+	case "frequency_penalty":
+		return frequencyPenaltyField
+	case "presence_penalty":
+		return presencePenaltyField
+	case "stream_options":
+		return streamOptionsField
+	}
+	if route == catalog.Completions {
+		switch string(name) {
+		case "prompt":
+			return promptField
+		case "ignore_eos":
+			return ignoreEOSField
+		}
+		return otherField
+	}
+	switch string(name) {
+	case "messages":
+		return messagesField
+	case "tools":
+		return toolsField
+	case "tool_choice":
+		return toolChoiceField
+	case "response_format":
+		return responseFormatField
+	case "reasoning_effort":
+		return reasoningEffortField
+	case "chat_template_kwargs":
+		return templateKwargsField
+	}
+	return otherField
+}
+
+// looksLike gives the field that a reader which ignores case would take the
+// name of an unknown field for. There are such model servers, and a limit must
+// not be passed by writing MAX_TOKENS.
+func looksLike(route Route, name []byte) (field, bool) {
+	plain := true
+	for _, c := range name {
+		plain = plain && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_')
+	}
+	if plain || len(name) > maxParam {
+		return 0, false
+	}
+	for f, known := range fieldNames {
+		if strings.EqualFold(known, string(name)) && fieldOf(route, []byte(known)) != otherField {
+			return field(f), true
+		}
+	}
+	return 0, false
+}
+
+// sentField is a field as it was sent. A field that was not sent, or as null, has
+// no kind.
+type sentField struct {
+	kind jsontext.Kind
+	// sent reports whether the field stands in the body, null included.
+	sent       bool
+	key, value span
+	// ordinal is how many members come before it. previous is where the last of
+	// them ends, next where the next one begins; -1 where there is none.
+	ordinal, previous, next int
+}
+
+// present reports whether the field has a value: null means absent.
+func (m *sentField) present() bool { return m.kind != 0 }
+
+// object is what a rule needs to know of an object in which it may set a member.
+type object struct {
+	// open is where the first member would begin, last where the last one ends;
+	// an empty object has no last.
+	open, last int
+	empty      bool
+}

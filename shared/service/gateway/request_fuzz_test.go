@@ -1,0 +1,98 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway"
+)
+
+// FuzzParse feeds requests of any bytes. What is accepted is forwarded as valid
+// JSON in which every field that the interface does not name has the very bytes
+// that were sent, in the same order, and which no rule would change again.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		chat("plain", `"stream":true,"x":[1.0,{"y":null}]`),
+		chat("thinker", `"reasoning_effort":"xhigh","response_format":{"type":"text"},"chat_template_kwargs":{"a":1}`),
+		chat("short", `"max_tokens":null,"stop":["a"],"stream_options":null,"stream":true`),
+		chat("cpp", `"n_predict":5,"max_completion_tokens":9999`),
+		completion("plain", `"max_tokens":5000,"max_completion_tokens":1,"top_p":null`),
+		`{"prompt":[[1],[2]],"stop":null,"model":"plain"}`,
+		`{"tools":null,"model":"modern","messages":[{"content":[{"type":"text","text":"\u0000"}],"role":"user"}],"max_tokens":7}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	who := caller(f)
+	who.MaxTokens = 100
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		for _, route := range []gateway.Route{catalog.Chat, catalog.Completions} {
+			r, problem := gateway.Parse(route, sent, who)
+			if problem != nil {
+				if !json.Valid(problem.JSON()) {
+					t.Fatalf("the error is no JSON: %s", problem.JSON())
+				}
+				continue
+			}
+			got := r.Body(r.Model.ID).Bytes()
+			before, after := unnamed(t, route, sent), unnamed(t, route, got)
+			if !reflect.DeepEqual(before, after) {
+				t.Fatalf("%s became %s: the fields %q became %q", sent, got, before, after)
+			}
+			var limits map[string]json.RawMessage
+			if err := json.Unmarshal(got, &limits); err != nil {
+				t.Fatalf("%s became %s: %v", sent, got, err)
+			}
+			for _, name := range []string{"max_tokens", "max_completion_tokens", r.Model.MaxTokensField} {
+				limit, there := limits[name]
+				if n, err := strconv.Atoi(string(limit)); there && (err != nil || n > 100 || name != r.Model.MaxTokensField) {
+					t.Fatalf("%s became %s, with %s of %s", sent, got, name, limit)
+				}
+			}
+			again, problem := gateway.Parse(route, got, who)
+			if problem != nil {
+				t.Fatalf("%s became %s, which is refused: %s", sent, got, problem.Message)
+			}
+			if twice := again.Body(r.Model.ID).Bytes(); string(twice) != string(got) {
+				t.Fatalf("%s became %s and then %s", sent, got, twice)
+			}
+			r.PromptTexts(func([]byte) {})
+		}
+	})
+}
+
+// unnamed gives the members that the interface does not name, with their raw
+// bytes, by a reader that shares no code with the gateway.
+func unnamed(t *testing.T, route gateway.Route, body []byte) (members []string) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(string(body)))
+	if _, err := decoder.Token(); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	named := " model stream temperature top_p max_tokens max_completion_tokens stop frequency_penalty presence_penalty stream_options n_predict "
+	if route == catalog.Chat {
+		named += "messages tools tool_choice response_format reasoning_effort chat_template_kwargs "
+	} else {
+		named += "prompt ignore_eos "
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		if !strings.Contains(named, " "+name.(string)+" ") {
+			members = append(members, name.(string), string(value))
+		}
+	}
+	if _, err := decoder.Token(); err != nil || decoder.More() {
+		t.Fatalf("%s: no end (%v)", body, err)
+	}
+	return members
+}

@@ -1,0 +1,150 @@
+package gateway
+
+import (
+	"iter"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// prompt checks the prompt of a completion, in its four forms.
+func (s *scan) prompt(value jsontext.Value) {
+	const want = "a string, an array of strings, an array of token ids, or an array of such arrays"
+	if value.Kind() == '"' {
+		return
+	}
+	if value.Kind() != '[' {
+		s.wrongType(promptField, "prompt", want)
+		return
+	}
+	if isEmpty(value) {
+		s.wrong(promptField, "prompt", EmptyArray, "prompt: expected at least one prompt or token id.")
+		return
+	}
+	if n, ok := tokenIDs(value); ok {
+		s.tokenIDs = n
+		return
+	}
+	var form jsontext.Kind
+	for element := range elements(value) {
+		kind := element.Kind()
+		if form == 0 {
+			form = kind
+		}
+		n, ids := 0, false
+		if kind == '[' {
+			n, ids = tokenIDs(element)
+			s.tokenIDs += n
+		}
+		if kind != form || kind != '"' && !ids {
+			s.wrongType(promptField, "prompt", want)
+			return
+		}
+	}
+}
+
+// tokenIDs counts the elements of an array that are all token ids, integers of
+// at least 0. An array of JSON has nothing but digits, commas and space then.
+func tokenIDs(array jsontext.Value) (n int, ok bool) {
+	inside := array[1 : len(array)-1]
+	for _, c := range inside {
+		switch {
+		case c == ',':
+			n++
+		case '0' <= c && c <= '9', c == ' ', c == '\t', c == '\n', c == '\r':
+		default:
+			return 0, false
+		}
+	}
+	if isEmpty(array) {
+		return 0, true
+	}
+	return n + 1, true
+}
+
+// elements gives the elements of an array that is known to be good.
+func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
+	return func(yield func(jsontext.Value) bool) {
+		r := newJSONReader(array)
+		defer r.free()
+		if _, err := r.open(); err != nil {
+			return
+		}
+		for r.kind() != ']' {
+			if element, _, err := r.value(); err != nil || !yield(element) {
+				return
+			}
+		}
+	}
+}
+
+// members gives the members of an object that is known to be good.
+func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
+	return func(yield func(string, jsontext.Value) bool) {
+		r := newJSONReader(object)
+		defer r.free()
+		if _, err := r.open(); err != nil {
+			return
+		}
+		for r.kind() != '}' {
+			name, _, err := r.key()
+			if err != nil {
+				return
+			}
+			key := string(name)
+			if value, _, err := r.value(); err != nil || !yield(key, value) {
+				return
+			}
+		}
+	}
+}
+
+// tokensAround is about how many tokens a chat's template puts around a message.
+const tokensAround = 4
+
+// PromptTexts calls yield with each piece of text that the model reads: the
+// contents of a chat, its calls of tools and the tools themselves as JSON, or
+// the prompts of a completion. A piece is good until the next one. The result is
+// how many tokens there are besides the text: token ids, and about what a
+// template puts around messages.
+func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
+	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
+	reader := newJSONReader(prompt)
+	defer reader.free()
+	if r.Route == catalog.Completions {
+		if prompt.Kind() == '"' {
+			yield(reader.string(prompt))
+			return 0
+		}
+		if r.promptIDs == 0 {
+			for element := range elements(prompt) {
+				yield(reader.string(element))
+			}
+		}
+		return r.promptIDs
+	}
+	for message := range elements(prompt) {
+		tokens += tokensAround
+		for name, value := range members(message) {
+			switch {
+			case name == "content" && value.Kind() == '"':
+				yield(reader.string(value))
+			case name == "content" && value.Kind() == '[':
+				for part := range elements(value) {
+					for name, value := range members(part) {
+						if name == "text" && value.Kind() == '"' {
+							yield(reader.string(value))
+						}
+					}
+				}
+			case name == "tool_calls" && value.Kind() == '[':
+				yield(value)
+			}
+		}
+	}
+	if r.tools.end > 0 {
+		yield(r.body[r.tools.start:r.tools.end])
+	}
+	return tokens
+}

@@ -1,0 +1,262 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway"
+)
+
+// message is a chat of one message with the members.
+func message(members string) string { return `{"model":"plain","messages":[{` + members + `}]}` }
+
+func prompt(value string) string { return `{"model":"plain","prompt":` + value + `}` }
+
+type ruling struct {
+	name, body string
+	// param is the field that is wrong; a request that is good has "ok".
+	param, code string
+}
+
+func rule(t *testing.T, route gateway.Route, cases []ruling) {
+	t.Helper()
+	for _, c := range cases {
+		r, problem := gateway.Parse(route, []byte(c.body), caller(t))
+		switch {
+		case c.param == "ok" && problem != nil:
+			t.Errorf("%s: %s: refused: %s (%s)", c.name, c.body, problem.Message, problem.Param)
+		case c.param == "ok":
+			if got := string(r.Body("plain").Bytes()); got != c.body {
+				t.Errorf("%s: forwarded %s, want %s", c.name, got, c.body)
+			}
+		case problem == nil:
+			t.Errorf("%s: %s was accepted, want %s on %s", c.name, c.body, c.code, c.param)
+		case problem.Status != 400 || problem.Type != gateway.InvalidRequest || problem.Param != c.param || problem.Code != c.code || problem.Message == "":
+			t.Errorf("%s: %s: %d %s %s on %q (%s), want 400 %s on %q", c.name, c.body, problem.Status, problem.Type, problem.Code, problem.Param, problem.Message, c.code, c.param)
+		}
+	}
+}
+
+func TestRulesOfTheChat(t *testing.T) {
+	const ok = "ok"
+	rule(t, catalog.Chat, []ruling{
+		{"model is required", `{` + hello + `}`, "model", gateway.MissingParameter},
+		{"model null is absent", `{"model":null,` + hello + `}`, "model", gateway.MissingParameter},
+		{"model is a string", `{"model":5,` + hello + `}`, "model", gateway.InvalidType},
+		{"model is a name", `{"model":"",` + hello + `}`, "model", gateway.InvalidValue},
+
+		{"messages are required", `{"model":"plain"}`, "messages", gateway.MissingParameter},
+		{"messages null", `{"model":"plain","messages":null}`, "messages", gateway.MissingParameter},
+		{"messages are an array", `{"model":"plain","messages":{}}`, "messages", gateway.InvalidType},
+		{"messages are some", `{"model":"plain","messages":[]}`, "messages", gateway.EmptyArray},
+		{"a message is an object", `{"model":"plain","messages":[{"role":"user","content":""},"hi"]}`, "messages[1]", gateway.InvalidType},
+		{"role is required", message(`"content":"x"`), "messages[0].role", gateway.MissingParameter},
+		{"role is a string", message(`"role":1,"content":"x"`), "messages[0].role", gateway.InvalidType},
+		{"role system", message(`"role":"system","content":"x"`), ok, ""},
+		{"role user", message(`"role":"user","content":"x"`), ok, ""},
+		{"role assistant", message(`"role":"assistant","content":"x"`), ok, ""},
+		{"role tool", message(`"role":"tool","content":"x","tool_call_id":"c"`), ok, ""},
+		{"role developer", message(`"role":"developer","content":"x"`), ok, ""},
+		{"role in another case", message(`"role":"User","content":"x"`), "messages[0].role", gateway.InvalidValue},
+		{"no other role", message(`"role":"narrator","content":"x"`), "messages[0].role", gateway.InvalidValue},
+		{"content is required", message(`"role":"user"`), "messages[0].content", gateway.MissingParameter},
+		{"content null", message(`"role":"user","content":null`), "messages[0].content", gateway.MissingParameter},
+		{"content is text", message(`"role":"user","content":5`), "messages[0].content", gateway.InvalidType},
+		{"content may be empty", message(`"role":"user","content":""`), ok, ""},
+		{"content null beside tool_calls", message(`"role":"assistant","content":null,"tool_calls":[{}]`), ok, ""},
+		{"content absent beside tool_calls", message(`"tool_calls":[{}],"role":"assistant"`), ok, ""},
+		{"content absent beside no calls", message(`"role":"assistant","tool_calls":[ ]`), "messages[0].content", gateway.MissingParameter},
+		{"content absent in another role", message(`"role":"user","tool_calls":[{}]`), "messages[0].content", gateway.MissingParameter},
+		{"tool_calls are an array", message(`"role":"assistant","content":"","tool_calls":{}`), "messages[0].tool_calls", gateway.InvalidType},
+		{"content as parts", message(`"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"u"}}]`), ok, ""},
+		{"a part is an object", message(`"role":"user","content":["x"]`), "messages[0].content[0]", gateway.InvalidType},
+		{"a part has a type", message(`"role":"user","content":[{"type":"text","text":"x"},{"text":"x"}]`), "messages[0].content[1].type", gateway.InvalidType},
+		{"a text has a text", message(`"role":"user","content":[{"type":"text"}]`), "messages[0].content[0].text", gateway.InvalidType},
+
+		{"stream is a boolean", chat("plain", `"stream":"true"`), "stream", gateway.InvalidType},
+		{"stream is no number", chat("plain", `"stream":1`), "stream", gateway.InvalidType},
+
+		{"temperature 0", chat("plain", `"temperature":0`), ok, ""},
+		{"temperature 2", chat("plain", `"temperature":2.0`), ok, ""},
+		{"temperature below 0", chat("plain", `"temperature":-0.1`), "temperature", gateway.BelowMinimum},
+		{"temperature above 2", chat("plain", `"temperature":2.000001`), "temperature", gateway.AboveMaximum},
+		{"temperature beyond numbers", chat("plain", `"temperature":1e999`), "temperature", gateway.AboveMaximum},
+		{"temperature is a number", chat("plain", `"temperature":"1"`), "temperature", gateway.InvalidType},
+		{"temperature is no boolean", chat("plain", `"temperature":true`), "temperature", gateway.InvalidType},
+		{"top_p is a number", chat("plain", `"top_p":[]`), "top_p", gateway.InvalidType},
+		{"top_p beyond numbers", chat("plain", `"top_p":1e999`), "top_p", gateway.AboveMaximum},
+		{"top_p with temperature", chat("plain", `"top_p":0.9,"temperature":1`), ok, ""},
+		{"frequency_penalty -2", chat("plain", `"frequency_penalty":-2.0`), ok, ""},
+		{"frequency_penalty 2", chat("plain", `"frequency_penalty":2`), ok, ""},
+		{"frequency_penalty below -2", chat("plain", `"frequency_penalty":-2.1`), "frequency_penalty", gateway.BelowMinimum},
+		{"frequency_penalty above 2", chat("plain", `"frequency_penalty":3`), "frequency_penalty", gateway.AboveMaximum},
+		{"presence_penalty below -2", chat("plain", `"presence_penalty":-3`), "presence_penalty", gateway.BelowMinimum},
+		{"presence_penalty above 2", chat("plain", `"presence_penalty":2.5`), "presence_penalty", gateway.AboveMaximum},
+		{"presence_penalty is a number", chat("plain", `"presence_penalty":{}`), "presence_penalty", gateway.InvalidType},
+
+		{"max_tokens is an integer", chat("plain", `"max_tokens":"10"`), "max_tokens", gateway.InvalidType},
+		{"max_tokens is no fraction", chat("plain", `"max_tokens":1.5`), "max_tokens", gateway.InvalidType},
+		{"max_tokens has no exponent", chat("plain", `"max_tokens":1e2`), "max_tokens", gateway.InvalidType},
+		{"max_tokens is at least 1", chat("plain", `"max_tokens":0`), "max_tokens", gateway.IntegerTooSmall},
+		{"max_tokens is not negative", chat("plain", `"max_tokens":-99999999999999999999`), "max_tokens", gateway.IntegerTooSmall},
+		{"max_completion_tokens is an integer", chat("plain", `"max_completion_tokens":true`), "max_completion_tokens", gateway.InvalidType},
+		{"the one that loses is checked too", chat("plain", `"max_tokens":"x","max_completion_tokens":5`), "max_tokens", gateway.InvalidType},
+		{"a row's own field is checked too", chat("cpp", `"n_predict":-1`), "n_predict", gateway.IntegerTooSmall},
+
+		{"tools are an array", chat("plain", `"tools":{}`), "tools", gateway.InvalidType},
+		{"a tool is an object", chat("plain", `"tools":[{},"x"]`), "tools[1]", gateway.InvalidType},
+		{"tool_choice auto", chat("plain", `"tool_choice":"auto"`), ok, ""},
+		{"tool_choice none", chat("plain", `"tool_choice":"none"`), ok, ""},
+		{"tool_choice required", chat("plain", `"tool_choice":"required"`), ok, ""},
+		{"tool_choice a function", chat("plain", `"tool_choice":{"type":"function","function":{"name":"f"}}`), ok, ""},
+		{"tool_choice no other word", chat("plain", `"tool_choice":"any"`), "tool_choice", gateway.InvalidValue},
+		{"tool_choice is no number", chat("plain", `"tool_choice":1`), "tool_choice", gateway.InvalidType},
+		{"tool_choice has a type", chat("plain", `"tool_choice":{"function":{"name":"f"}}`), "tool_choice.type", gateway.InvalidValue},
+		{"tool_choice of another type", chat("plain", `"tool_choice":{"type":"tool","function":{"name":"f"}}`), "tool_choice.type", gateway.InvalidValue},
+		{"tool_choice names a function", chat("plain", `"tool_choice":{"type":"function","function":{"name":""}}`), "tool_choice.function.name", gateway.MissingParameter},
+		{"tool_choice has a function", chat("plain", `"tool_choice":{"type":"function","function":"f"}`), "tool_choice.function.name", gateway.MissingParameter},
+
+		{"response_format is an object", chat("bare", `"response_format":"json"`), "response_format", gateway.InvalidType},
+		{"response_format has a type", chat("bare", `"response_format":{}`), "response_format.type", gateway.InvalidValue},
+		{"response_format of no other type", chat("bare", `"response_format":{"type":"xml"}`), "response_format.type", gateway.InvalidValue},
+		{"response_format json_schema has one", chat("bare", `"response_format":{"type":"json_schema"}`), "response_format.json_schema", gateway.MissingParameter},
+		{"response_format json_schema is an object", chat("bare", `"response_format":{"json_schema":[],"type":"json_schema"}`), "response_format.json_schema", gateway.MissingParameter},
+
+		{"stop is a string", chat("plain", `"stop":"\n"`), ok, ""},
+		{"stop up to 4", chat("plain", `"stop":["a","b","c","d"]`), ok, ""},
+		{"stop at most 4", chat("plain", `"stop":["a","b","c","d","e"]`), "stop", gateway.ArrayTooLong},
+		{"stop is text", chat("plain", `"stop":["a",1]`), "stop", gateway.InvalidType},
+		{"stop is no number", chat("plain", `"stop":1`), "stop", gateway.InvalidType},
+
+		{"reasoning_effort is a string", chat("plain", `"reasoning_effort":3`), "reasoning_effort", gateway.InvalidType},
+		{"chat_template_kwargs is an object", chat("plain", `"chat_template_kwargs":"x"`), "chat_template_kwargs", gateway.InvalidType},
+		{"stream_options is an object", chat("plain", `"stream_options":true`), "stream_options", gateway.InvalidType},
+		{"include_usage is a boolean", chat("plain", `"stream_options":{"include_usage":"yes"}`), "stream_options.include_usage", gateway.InvalidType},
+
+		{"the first of several in the interface's order", chat("plain", `"stop":1,"top_p":"x","temperature":3`), "temperature", gateway.AboveMaximum},
+		{"what is missing comes in that order too", `{"temperature":3,"model":"plain"}`, "messages", gateway.MissingParameter},
+	})
+}
+
+func TestRulesOfTheCompletion(t *testing.T) {
+	const ok = "ok"
+	rule(t, catalog.Completions, []ruling{
+		{"prompt is required", `{"model":"plain"}`, "prompt", gateway.MissingParameter},
+		{"prompt null", prompt(`null`), "prompt", gateway.MissingParameter},
+		{"a string", prompt(`"x"`), ok, ""},
+		{"an empty string", prompt(`""`), ok, ""},
+		{"strings", prompt(`["x", "y"]`), ok, ""},
+		{"token ids", prompt(`[1, 2,30000]`), ok, ""},
+		{"arrays of token ids", prompt(`[[1,2], [3]]`), ok, ""},
+		{"nothing", prompt(`[]`), "prompt", gateway.EmptyArray},
+		{"a number", prompt(`5`), "prompt", gateway.InvalidType},
+		{"an object", prompt(`{}`), "prompt", gateway.InvalidType},
+		{"text and ids", prompt(`["x",1]`), "prompt", gateway.InvalidType},
+		{"ids and text", prompt(`[1,"x"]`), "prompt", gateway.InvalidType},
+		{"ids and arrays", prompt(`[1,[2]]`), "prompt", gateway.InvalidType},
+		{"arrays and text", prompt(`[[1],"x"]`), "prompt", gateway.InvalidType},
+		{"arrays of text", prompt(`[["x"]]`), "prompt", gateway.InvalidType},
+		{"a negative id", prompt(`[1,-2]`), "prompt", gateway.InvalidType},
+		{"a fraction", prompt(`[1.0]`), "prompt", gateway.InvalidType},
+		{"null inside", prompt(`[null]`), "prompt", gateway.InvalidType},
+		{"deeper", prompt(`[[[1]]]`), "prompt", gateway.InvalidType},
+
+		{"any number of stop sequences", completion("plain", `"stop":["a","b","c","d","e","f"]`), ok, ""},
+		{"stop is text", completion("plain", `"stop":[[]]`), "stop", gateway.InvalidType},
+		{"ignore_eos", completion("plain", `"ignore_eos":true`), ok, ""},
+		{"ignore_eos is a boolean", completion("plain", `"ignore_eos":0`), "ignore_eos", gateway.InvalidType},
+		{"temperature above 2", completion("plain", `"temperature":2.1`), "temperature", gateway.AboveMaximum},
+		{"presence_penalty below -2", completion("plain", `"presence_penalty":-2.1`), "presence_penalty", gateway.BelowMinimum},
+		{"max_tokens 0, to echo the prompt", completion("plain", `"max_tokens":0,"echo":true`), ok, ""},
+		{"max_tokens is not negative", completion("plain", `"max_tokens":-1`), "max_tokens", gateway.IntegerTooSmall},
+		{"stream is a boolean", completion("plain", `"stream":"x"`), "stream", gateway.InvalidType},
+	})
+}
+
+// What two readers could take for different requests is refused: what was
+// checked would not be what a model server acts on.
+func TestAmbiguousRequestsAreRefused(t *testing.T) {
+	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
+	rule(t, catalog.Chat, []ruling{
+		{"nothing", ``, "", gateway.InvalidJSON},
+		{"no JSON", `hello`, "", gateway.InvalidJSON},
+		{"an array", `[]`, "", gateway.InvalidJSON},
+		{"null", `null`, "", gateway.InvalidJSON},
+		{"cut off", chat("plain")[:40], "", gateway.InvalidJSON},
+		{"something after it", chat("plain") + `{}`, "", gateway.InvalidJSON},
+		{"NaN", chat("plain", `"temperature":NaN`), "", gateway.InvalidJSON},
+		{"Infinity", chat("plain", `"x":-Infinity`), "", gateway.InvalidJSON},
+		{"a comment", chat("plain", `/* x */"x":1`), "", gateway.InvalidJSON},
+		{"a comma too many", chat("plain", `"x":[1,]`), "", gateway.InvalidJSON},
+		{"a byte order mark", "\ufeff" + chat("plain"), "", gateway.InvalidJSON},
+		{"bytes that are no UTF-8", message("\"role\":\"user\",\"content\":\"\xff\""), "", gateway.InvalidJSON},
+		{"half a character", message(`"role":"user","content":"\ud83d"`), "", gateway.InvalidJSON},
+		{"a control character", message("\"role\":\"user\",\"content\":\"\n\""), "", gateway.InvalidJSON},
+		{"deep", chat("plain", `"x":`+deep), "", gateway.InvalidJSON},
+		{"deep and not closed", strings.Repeat(`{"a":`, 1<<20), "", gateway.InvalidJSON},
+		{"a field twice", chat("plain", `"max_tokens":1`, `"max_tokens":100000`), "max_tokens", gateway.InvalidJSON},
+		{"a field twice, once escaped", chat("plain", `"max_tokens":1`, `"max\u005ftokens":100000`), "max_tokens", gateway.InvalidJSON},
+		{"a field twice, deep inside", `{"model":"plain","messages":[{"role":"user","content":"x","role":"tool"}]}`, "messages[0].role", gateway.InvalidJSON},
+		{"an unknown field twice", chat("plain", `"x":{"y":[{"z":1,"z":2}]}`), "x.y[0].z", gateway.InvalidJSON},
+		{"a field in another case", chat("plain", `"MAX_TOKENS":100000`), "MAX_TOKENS", gateway.InvalidValue},
+		{"a field with a letter that folds", chat("plain", `"max_toKens":100000`), "max_toKens", gateway.InvalidValue},
+	})
+	// Brackets in a text are no depth, however many they are, and whatever is
+	// escaped beside them.
+	text := message(`"role":"user","content":"` + strings.Repeat(`[{\"\\`, 500) + `"`)
+	rule(t, catalog.Chat, []ruling{
+		{"brackets in a text", text, "ok", ""},
+		{"not too deep", chat("plain", `"x":`+strings.Repeat("[", 127)+strings.Repeat("]", 127)), "ok", ""},
+		{"many and flat", chat("plain", `"x":[`+strings.Repeat(`[],{},`, 500)+`0]`), "ok", ""},
+		{"an unknown field in capitals", chat("plain", `"X_Y":1`), "ok", ""},
+	})
+}
+
+func TestMembersAreBounded(t *testing.T) {
+	var many strings.Builder
+	for range 1 << 17 {
+		many.WriteString(`{"a":1,"b":2},`)
+	}
+	body := chat("plain", `"x":[`+many.String()+`{"a":1}]`)
+	_, problem := gateway.Parse(catalog.Chat, []byte(body), caller(t))
+	if problem == nil || problem.Code != gateway.InvalidJSON {
+		t.Fatalf("got %v, want a refusal", problem)
+	}
+	if _, problem := gateway.Parse(catalog.Chat, []byte(message(`"role":"user","content":"`+strings.Repeat(":", 1<<19)+`"`)), caller(t)); problem != nil {
+		t.Fatalf("colons in a text are refused: %v", problem)
+	}
+}
+
+// The model's existence comes before the caller's scope, and both before the
+// content (decisions.md, "Order of checks and error bodies").
+func TestModelAndScopeComeFirst(t *testing.T) {
+	who := caller(t)
+	who.Allows = func(slug string) bool { return slug == "short" }
+	for _, c := range []struct {
+		name   string
+		route  gateway.Route
+		body   string
+		status int
+		code   string
+	}{
+		{"an unknown model", catalog.Chat, `{"model":"none"}`, 404, gateway.ModelNotFound},
+		{"a media model", catalog.Chat, `{"model":"media"}`, 404, gateway.ModelNotFound},
+		{"a placeholder", catalog.Completions, `{"model":"later"}`, 404, gateway.ModelNotFound},
+		{"a model without chat", catalog.Chat, `{"model":"old"}`, 404, gateway.ModelNotFound},
+		{"a model without completions", catalog.Completions, `{"model":"bare"}`, 404, gateway.ModelNotFound},
+		{"a model out of scope", catalog.Chat, `{"model":"plain"}`, 403, gateway.ModelNotAllowed},
+		{"content", catalog.Chat, `{"model":"short"}`, 400, gateway.MissingParameter},
+		{"a bad model before bad content", catalog.Chat, `{"model":7,"temperature":"x"}`, 400, gateway.InvalidType},
+		{"an endless name", catalog.Chat, `{"model":"` + strings.Repeat("x", 1<<20) + `"}`, 404, gateway.ModelNotFound},
+	} {
+		_, problem := gateway.Parse(c.route, []byte(c.body), who)
+		if problem == nil || problem.Status != c.status || problem.Code != c.code {
+			t.Errorf("%s: got %+v, want %d %s", c.name, problem, c.status, c.code)
+			continue
+		}
+		if len(problem.Message) > 500 {
+			t.Errorf("%s: a message of %d bytes", c.name, len(problem.Message))
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package gateway
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// Body gives the request as an upstream gets it: the caller's bytes, changed
+// only where the rules ask for it, and with the upstream's name of the model.
+func (r *Request) Body(upstreamModel string) Edited {
+	// A name that is not UTF-8 is quoted all the same, with replacements.
+	name, _ := jsontext.AppendQuote(nil, upstreamModel)
+	edits := append(r.edits[:len(r.edits):len(r.edits)], edit{r.model.start, r.model.end, name})
+	sortEdits(edits)
+	length := len(r.body)
+	for _, e := range edits {
+		length += len(e.with) - (e.to - e.from)
+	}
+	return Edited{r.body, edits, length}
+}
+
+// rewriting collects what becomes of the known fields of a request.
+type rewriting struct {
+	*scan
+	edits []edit
+	// removed fields are not forwarded; added is what follows the last member.
+	removed [fieldCount]bool
+	added   []byte
+}
+
+func (w *rewriting) replace(at span, text string) {
+	w.edits = append(w.edits, edit{at.start, at.end, []byte(text)})
+}
+
+// add puts a member at the end of the body.
+func (w *rewriting) add(name, value string) {
+	w.added = append(w.added, `,"`+name+`":`+value...)
+}
+
+// rewrite decides what the upstream gets.
+func (r *Request) rewrite(s *scan, tierCap int) {
+	w := &rewriting{scan: s, edits: make([]edit, 0, 4)}
+	for f := range s.members {
+		if m := &s.members[f]; m.sent && !m.present() {
+			w.removed[f] = true
+		}
+	}
+	w.limitTokens(r.Model, tierCap)
+	if r.Route == catalog.Chat {
+		w.reason(r)
+	}
+	if r.Stream && r.Model.StreamOptions {
+		w.askForUsage()
+	}
+	w.remove()
+	if len(w.added) > 0 {
+		w.edits = append(w.edits, edit{s.last, s.last, w.added})
+	}
+	r.edits = w.edits
+}
+
+// limitTokens forwards one of the max-token fields, under the upstream's name
+// and clamped (decisions.md, "Inference gateway").
+func (w *rewriting) limitTokens(m *catalog.Inference, tierCap int) {
+	limit := m.MaxOutputLength
+	if tierCap > 0 {
+		limit = min(limit, tierCap)
+	}
+	winner := maxTokensField
+	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
+		if w.members[f].present() {
+			winner = f
+			break
+		}
+	}
+	for f := maxTokensField; f <= rowTokensField; f++ {
+		w.removed[f] = w.members[f].sent && (f != winner || !w.members[f].present())
+	}
+	if !w.members[winner].present() {
+		if m.DefaultMaxTokens > 0 {
+			w.add(m.MaxTokensField, strconv.Itoa(min(m.DefaultMaxTokens, limit)))
+		}
+		return
+	}
+	if winner != rowTokensField && winner.String() != m.MaxTokensField {
+		w.replace(w.members[winner].key, `"`+m.MaxTokensField+`"`)
+	}
+	if w.tokens[winner-maxTokensField] > limit {
+		w.replace(w.members[winner].value, strconv.Itoa(limit))
+	}
+}
+
+// reason applies the rules for reasoning_effort and chat_template_kwargs that
+// interface.md numbers, where the row is bound by them (decisions.md, "Inference
+// gateway").
+func (w *rewriting) reason(r *Request) {
+	m := r.Model
+	var set []string
+	// Rules 1 to 4.
+	effort := &w.members[reasoningEffortField]
+	if m.Effort == catalog.EffortTemplate && effort.present() && !w.effort.present() {
+		value := string(r.body[effort.value.start:effort.value.end])
+		if string(w.reader.string(jsontext.Value(value))) == "xhigh" {
+			value = `"max"`
+		}
+		w.removed[reasoningEffortField] = true
+		if w.effort.sent {
+			w.replace(w.effort.value, value)
+		} else {
+			set = append(set, `"reasoning_effort":`+value)
+		}
+	}
+	// Rule 7.
+	if m.TemplateKwargs && w.members[responseFormatField].present() && !w.thinking.present() {
+		if w.thinking.sent {
+			w.replace(w.thinking.value, "false")
+		} else {
+			set = append(set, `"enable_thinking":false`)
+		}
+	}
+	if len(set) > 0 {
+		w.set(templateKwargsField, &w.kwargs, strings.Join(set, ","))
+	}
+}
+
+// askForUsage asks the upstream to end its stream with the usage.
+func (w *rewriting) askForUsage() {
+	switch {
+	case w.usage.kind == 't':
+	case w.usage.sent:
+		w.replace(w.usage.value, "true")
+	default:
+		w.set(streamOptionsField, &w.streaming, `"include_usage":true`)
+	}
+}
+
+// set puts members into the object of a field, which is made where it is absent.
+func (w *rewriting) set(f field, o *object, text string) {
+	switch m := &w.members[f]; {
+	case m.present() && o.empty:
+		w.replace(span{o.open, o.open}, text)
+	case m.present():
+		w.replace(span{o.last, o.last}, ","+text)
+	case m.sent:
+		w.removed[f] = false
+		w.replace(m.value, "{"+text+"}")
+	default:
+		w.add(f.String(), "{"+text+"}")
+	}
+}
+
+// remove turns the fields that are not forwarded into changes, each with the comma
+// that parts it from what stays.
+func (w *rewriting) remove() {
+	for f, removed := range w.removed {
+		if !removed {
+			continue
+		}
+		m := &w.members[f]
+		before := 0
+		for other, too := range w.removed {
+			if too && w.members[other].ordinal < m.ordinal {
+				before++
+			}
+		}
+		switch {
+		case before < m.ordinal:
+			// Something that stays comes before it.
+			w.replace(span{m.previous, m.value.end}, "")
+		case m.next >= 0:
+			w.replace(span{m.key.start, m.next}, "")
+		default:
+			w.replace(span{m.key.start, m.value.end}, "")
+		}
+	}
+}

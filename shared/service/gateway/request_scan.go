@@ -1,0 +1,309 @@
+package gateway
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// maxStops is how many stop sequences a chat may have (interface.md, "Limits").
+const maxStops = 4
+
+// errNotObject means that the body is JSON, but no object.
+var errNotObject = errors.New("the body is no object")
+
+// scan is what one walk over a body has found.
+type scan struct {
+	route  Route
+	reader *jsonReader
+	// rowTokens is the name of rowTokensField, once the row is known.
+	rowTokens string
+	members   [fieldCount]sentField
+	// last is where the last member of the body ends, -1 where there is none.
+	last int
+
+	// problem is what is wrong with the first bad field, in the interface's order.
+	problem      *Error
+	problemField field
+
+	model string
+	// tokens holds the values of the three max-token fields.
+	tokens [3]int
+	// tokenIDs is how many token ids the prompts have together.
+	tokenIDs int
+
+	kwargs, streaming       object
+	effort, thinking, usage sentField
+}
+
+// scans keeps what walks are made with, which is larger than most requests.
+var scans = sync.Pool{New: func() any { return &scan{reader: new(jsonReader)} }}
+
+// newScan begins a walk over a body that is not changed meanwhile.
+func newScan(route Route, body []byte) *scan {
+	s := scans.Get().(*scan)
+	s.begin(route, body)
+	return s
+}
+
+// begin forgets what another walk has found.
+func (s *scan) begin(route Route, body []byte) {
+	s.reader.read(body)
+	*s = scan{route: route, reader: s.reader}
+}
+
+// free gives back what newScan gave. Nothing of it may be used any more.
+func (s *scan) free() {
+	s.reader.rest()
+	*s = scan{reader: s.reader}
+	scans.Put(s)
+}
+
+// wrong keeps a problem unless one of an earlier field is known.
+func (s *scan) wrong(f field, param, code, format string, args ...any) {
+	if s.problem == nil || f < s.problemField {
+		s.problem, s.problemField = invalid(param, code, format, args...), f
+	}
+}
+
+// wrongType is the problem of a value of another kind than the interface says.
+func (s *scan) wrongType(f field, param, want string) {
+	s.wrong(f, param, InvalidType, "%s: expected %s.", param, want)
+}
+
+// body walks over the request. An error means that it is not one JSON object.
+func (s *scan) body() error {
+	r := s.reader
+	if r.kind() != '{' {
+		if _, _, err := r.value(); err != nil {
+			return err
+		}
+		return errNotObject
+	}
+	start, err := r.open()
+	if err != nil {
+		return err
+	}
+	s.last = -1
+	var before *sentField
+	for ordinal := 0; r.kind() != '}'; ordinal++ {
+		name, key, err := r.key()
+		if err != nil {
+			return err
+		}
+		if before != nil {
+			before.next, before = key.start, nil
+		}
+		f := s.fieldOf(name)
+		if f == otherField {
+			_, at, err := r.value()
+			if err != nil {
+				return err
+			}
+			s.last = at.end
+			continue
+		}
+		m := &s.members[f]
+		*m = sentField{sent: true, key: key, ordinal: ordinal, previous: s.last, next: -1}
+		if kind := r.kind(); kind == 'n' {
+			_, m.value, err = r.value()
+		} else {
+			m.kind = kind
+			m.value, err = s.field(f, kind)
+		}
+		if err != nil {
+			return err
+		}
+		s.last, before = m.value.end, m
+	}
+	if _, err := r.close(start); err != nil {
+		return err
+	}
+	return r.end()
+}
+
+// fieldOf gives the field that a name means.
+func (s *scan) fieldOf(name []byte) field {
+	f := fieldOf(s.route, name)
+	if f != otherField {
+		return f
+	}
+	if s.rowTokens != "" && string(name) == s.rowTokens {
+		return rowTokensField
+	}
+	if known, ok := looksLike(s.route, name); ok {
+		s.wrong(known, string(name), InvalidValue, "%q: the name of the field is written %q.", name, known)
+	}
+	return otherField
+}
+
+// field reads and checks the value of a field.
+func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
+	switch {
+	case f == messagesField && kind == '[':
+		return s.messages()
+	case f == toolsField && kind == '[':
+		return s.tools()
+	case f == stopField && kind == '[':
+		return s.stops()
+	case f == toolChoiceField && kind == '{':
+		return s.toolChoice()
+	case f == responseFormatField && kind == '{':
+		return s.responseFormat()
+	case f == templateKwargsField && kind == '{':
+		return s.templateKwargs()
+	case f == streamOptionsField && kind == '{':
+		return s.streamOptions()
+	}
+	value, at, err := s.reader.value()
+	if err != nil {
+		return at, err
+	}
+	switch f {
+	case modelField:
+		s.slug(value)
+	case streamField, ignoreEOSField:
+		if kind != 't' && kind != 'f' {
+			s.wrongType(f, f.String(), "a boolean")
+		}
+	case temperatureField:
+		s.number(f, value, 0, 2)
+	case topPField:
+		// The interface names no bounds: those of a probability are the
+		// upstream's to refuse, but an infinity is no number.
+		s.number(f, value, -math.MaxFloat64, math.MaxFloat64)
+	case frequencyPenaltyField, presencePenaltyField:
+		s.number(f, value, -2, 2)
+	case maxTokensField, maxCompletionTokensField:
+		s.limit(f, f.String(), value)
+	case rowTokensField:
+		s.limit(f, s.rowTokens, value)
+	case promptField:
+		s.prompt(value)
+	case reasoningEffortField:
+		if kind != '"' {
+			s.wrongType(f, f.String(), "a string")
+		}
+	case stopField:
+		if kind != '"' {
+			s.wrongType(f, f.String(), "a string or an array of strings")
+		}
+	case toolChoiceField:
+		s.toolChoiceWord(value)
+	case messagesField, toolsField:
+		s.wrongType(f, f.String(), "an array")
+	default:
+		s.wrongType(f, f.String(), "an object")
+	}
+	return at, nil
+}
+
+// slug reads the name of the model.
+func (s *scan) slug(value jsontext.Value) {
+	if value.Kind() != '"' {
+		s.wrongType(modelField, "model", "a string")
+		return
+	}
+	if s.model = string(s.reader.string(value)); s.model == "" {
+		s.wrong(modelField, "model", InvalidValue, "model: expected the name of a model.")
+	}
+}
+
+// number checks a number and its range, both bounds included.
+func (s *scan) number(f field, value jsontext.Value, low, high float64) {
+	if value.Kind() != '0' {
+		s.wrongType(f, f.String(), "a number")
+		return
+	}
+	n, err := strconv.ParseFloat(string(value), 64)
+	switch {
+	case err != nil && n == 0:
+		s.wrongType(f, f.String(), "a number")
+	case n < low:
+		s.wrong(f, f.String(), BelowMinimum, "%s: expected a number of at least %g.", f, low)
+	case n > high:
+		s.wrong(f, f.String(), AboveMaximum, "%s: expected a number of at most %g.", f, high)
+	}
+}
+
+// limit reads a number of tokens. One that is greater than any integer is as
+// good as the greatest: it is clamped in any case.
+func (s *scan) limit(f field, name string, value jsontext.Value) {
+	n, err := strconv.ParseInt(string(value), 10, 32)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		s.wrongType(f, name, "an integer")
+		return
+	}
+	// A completion of no tokens has a use, which is to echo its prompt with
+	// probabilities; a chat of none has not.
+	least := int64(1)
+	if s.route == catalog.Completions {
+		least = 0
+	}
+	if n < least {
+		s.wrong(f, name, IntegerTooSmall, "%s: expected an integer of at least %d.", name, least)
+		return
+	}
+	s.tokens[f-maxTokensField] = int(n)
+}
+
+// templateKwargs reads chat_template_kwargs, which is forwarded verbatim but for
+// two members.
+func (s *scan) templateKwargs() (span, error) {
+	return s.options(&s.kwargs, func(name []byte) *sentField {
+		switch string(name) {
+		case "reasoning_effort":
+			return &s.effort
+		case "enable_thinking":
+			return &s.thinking
+		}
+		return nil
+	})
+}
+
+func (s *scan) streamOptions() (span, error) {
+	at, err := s.options(&s.streaming, func(name []byte) *sentField {
+		if string(name) == "include_usage" {
+			return &s.usage
+		}
+		return nil
+	})
+	if kind := s.usage.kind; s.usage.present() && kind != 't' && kind != 'f' {
+		s.wrongType(streamOptionsField, "stream_options.include_usage", "a boolean")
+	}
+	return at, err
+}
+
+// options reads an object and remembers the members that find gives a place for.
+func (s *scan) options(o *object, find func(name []byte) *sentField) (span, error) {
+	r := s.reader
+	start, err := r.open()
+	if err != nil {
+		return span{}, err
+	}
+	o.open, o.empty = start+1, true
+	for r.kind() != '}' {
+		name, key, err := r.key()
+		if err != nil {
+			return span{}, err
+		}
+		target, kind := find(name), r.kind()
+		_, value, err := r.value()
+		if err != nil {
+			return span{}, err
+		}
+		if target != nil {
+			*target = sentField{sent: true, key: key, value: value}
+			if kind != 'n' {
+				target.kind = kind
+			}
+		}
+		o.empty, o.last = false, value.end
+	}
+	return r.close(start)
+}

@@ -1,0 +1,255 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway"
+)
+
+// rows are models of every kind that a rule tells apart.
+const rows = `
+limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
+forms: {f: {fields: [{name: data, type: video}, {name: resolution, type: choice, values: [720p], default: 720p}]}}
+models: [{id: media, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}]
+inference:
+  - {id: plain, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{url: "http://a"}]}
+  - {id: thinker, routes: [chat], context_length: 8192, max_output_length: 1000, reasoning_effort: template, upstreams: [{url: "http://a"}]}
+  - {id: bare, routes: [chat], context_length: 8192, max_output_length: 1000, chat_template_kwargs: false, stream_options: false, upstreams: [{url: "http://a"}]}
+  - {id: modern, routes: [chat], context_length: 8192, max_output_length: 1000, max_tokens_field: max_completion_tokens, upstreams: [{url: "http://a"}]}
+  - {id: cpp, routes: [chat], context_length: 8192, max_output_length: 1000, max_tokens_field: n_predict, upstreams: [{url: "http://a"}]}
+  - {id: short, routes: [chat, completions], context_length: 8192, max_output_length: 1000, default_max_tokens: 64, upstreams: [{url: "http://a"}]}
+  - {id: later, placeholder: true}
+  - {id: old, routes: [completions], context_length: 8192, max_output_length: 1000, upstreams: [{url: "http://a"}]}
+`
+
+func caller(t testing.TB) gateway.Caller {
+	t.Helper()
+	known, err := catalog.Parse([]byte(rows), "gen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gateway.Caller{Find: known.Inference}
+}
+
+const hello = `"messages":[{"role":"user","content":"hi"}]`
+
+// chat is a chat with the model and one message, and then the members.
+func chat(slug string, members ...string) string {
+	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, hello}, members...), ",") + "}"
+}
+
+// completion is a completion with the model and a prompt, and then the members.
+func completion(slug string, members ...string) string {
+	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, `"prompt":"hi"`}, members...), ",") + "}"
+}
+
+// forwarded is what an upstream that calls the model by its slug is sent.
+func forwarded(t *testing.T, route gateway.Route, body string, who gateway.Caller) (string, *gateway.Request) {
+	t.Helper()
+	r, problem := gateway.Parse(route, []byte(body), who)
+	if problem != nil {
+		t.Fatalf("%s: refused with %d %s %q: %s", body, problem.Status, problem.Code, problem.Param, problem.Message)
+	}
+	text := string(r.Body(r.Model.ID).Bytes())
+	if !json.Valid([]byte(text)) {
+		t.Fatalf("%s: forwarded as %s, which is no JSON", body, text)
+	}
+	return text, r
+}
+
+func TestMaxTokens(t *testing.T) {
+	for _, c := range []struct {
+		name, slug string
+		tier       int
+		sent, want string
+	}{
+		{"forwarded as sent", "plain", 0, `"max_tokens":10`, `"max_tokens":10`},
+		{"at the model's length", "plain", 0, `"max_tokens":1000`, `"max_tokens":1000`},
+		{"clamped to the model's length", "plain", 0, `"max_tokens":1001`, `"max_tokens":1000`},
+		{"clamped to the tier's cap", "plain", 50, `"max_tokens":51`, `"max_tokens":50`},
+		{"the smaller of both", "plain", 5000, `"max_tokens":5001`, `"max_tokens":1000`},
+		{"greater than any integer", "plain", 0, `"max_tokens":99999999999999999999999`, `"max_tokens":1000`},
+		{"the other name", "plain", 0, `"max_completion_tokens":7`, `"max_tokens":7`},
+		{"the other name, clamped", "plain", 0, `"max_completion_tokens":70000`, `"max_tokens":1000`},
+		{"max_completion_tokens wins", "plain", 0, `"max_tokens":9,"max_completion_tokens":7`, `"max_tokens":7`},
+		{"in any order", "plain", 0, `"max_completion_tokens":7,"max_tokens":9`, `"max_tokens":7`},
+		{"wins when it is greater", "plain", 0, `"max_completion_tokens":9,"x":1,"max_tokens":7`, `"max_tokens":9,"x":1`},
+		{"null is absent", "plain", 0, `"max_completion_tokens":null,"max_tokens":7`, `"max_tokens":7`},
+		{"null both", "plain", 0, `"max_tokens":null,"max_completion_tokens":null`, ``},
+		{"neither: nothing is added", "plain", 50, ``, ``},
+		{"neither: the row's default", "short", 0, ``, `"max_tokens":64`},
+		{"the row's default under the cap", "short", 50, ``, `"max_tokens":50`},
+		{"the row's default in place of null", "short", 0, `"max_tokens":null`, `"max_tokens":64`},
+		{"the row's default is not needed", "short", 0, `"max_tokens":100`, `"max_tokens":100`},
+		{"the row's name", "modern", 0, `"max_tokens":7`, `"max_completion_tokens":7`},
+		{"the row's name, sent so", "modern", 0, `"max_completion_tokens":7,"max_tokens":5`, `"max_completion_tokens":7`},
+		{"a name of the row's own", "cpp", 0, `"max_tokens":7`, `"n_predict":7`},
+		{"a name of the row's own, sent so", "cpp", 0, `"n_predict":5000`, `"n_predict":1000`},
+		{"a name of the row's own, beside", "cpp", 0, `"n_predict":5000,"max_tokens":7`, `"n_predict":7`},
+		{"the name of another row is none", "plain", 0, `"n_predict":5000`, `"n_predict":5000`},
+		{"an escaped name is the name", "plain", 0, `"max\u005ftokens":5000`, `"max\u005ftokens":1000`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			who := caller(t)
+			who.MaxTokens = c.tier
+			routes := map[gateway.Route]func(string, ...string) string{catalog.Chat: chat}
+			if m, _ := who.Find(c.slug); m.Serves(catalog.Completions) {
+				routes[catalog.Completions] = completion
+			}
+			for route, form := range routes {
+				got, _ := forwarded(t, route, form(c.slug, nonEmpty(c.sent)...), who)
+				if want := form(c.slug, nonEmpty(c.want)...); got != want {
+					t.Errorf("%s: forwarded %s, want %s", route, got, want)
+				}
+			}
+		})
+	}
+}
+
+func nonEmpty(members string) []string {
+	if members == "" {
+		return nil
+	}
+	return []string{members}
+}
+
+// Each case names the rule of interface.md.
+func TestReasoningEffortAndTemplateKwargs(t *testing.T) {
+	const format = `"response_format":{"type":"json_object"}`
+	for _, c := range []struct{ name, slug, sent, want string }{
+		{"1: copied into the template's, and removed", "thinker",
+			`"reasoning_effort":"high","x":1`, `"x":1,"chat_template_kwargs":{"reasoning_effort":"high"}`},
+		{"1: beside what the caller sent", "thinker",
+			`"chat_template_kwargs":{"a": 1},"reasoning_effort":"high"`, `"chat_template_kwargs":{"a": 1,"reasoning_effort":"high"}`},
+		{"1: into an empty object", "thinker",
+			`"reasoning_effort":"high","chat_template_kwargs":{ }`, `"chat_template_kwargs":{"reasoning_effort":"high" }`},
+		{"1: in place of null", "thinker",
+			`"reasoning_effort":"high","chat_template_kwargs":null`, `"chat_template_kwargs":{"reasoning_effort":"high"}`},
+		{"1: in place of null inside", "thinker",
+			`"reasoning_effort":"high","chat_template_kwargs":{"reasoning_effort":null,"a":1}`, `"chat_template_kwargs":{"reasoning_effort":"high","a":1}`},
+		{"1: not for another family", "plain", `"reasoning_effort":"high"`, `"reasoning_effort":"high"`},
+		{"1: null is absent", "thinker", `"reasoning_effort":null`, ``},
+		{"2: xhigh is max", "thinker", `"reasoning_effort":"xhigh"`, `"chat_template_kwargs":{"reasoning_effort":"max"}`},
+		{"2: however it is written", "thinker", `"reasoning_effort":"\u0078high"`, `"chat_template_kwargs":{"reasoning_effort":"max"}`},
+		{"2: not for another family", "plain", `"reasoning_effort":"xhigh"`, `"reasoning_effort":"xhigh"`},
+		{"3: max", "thinker", `"reasoning_effort":"max"`, `"chat_template_kwargs":{"reasoning_effort":"max"}`},
+		{"3: minimal, literally", "thinker", `"reasoning_effort":"minimal"`, `"chat_template_kwargs":{"reasoning_effort":"minimal"}`},
+		{"3: low, literally", "thinker", `"reasoning_effort":"low"`, `"chat_template_kwargs":{"reasoning_effort":"low"}`},
+		{"3: medium, literally", "thinker", `"reasoning_effort":"medium"`, `"chat_template_kwargs":{"reasoning_effort":"medium"}`},
+		{"4: an explicit one is kept, the field left alone", "thinker",
+			`"reasoning_effort":"xhigh","chat_template_kwargs":{"reasoning_effort":"low"}`, `"reasoning_effort":"xhigh","chat_template_kwargs":{"reasoning_effort":"low"}`},
+		{"4: kept verbatim", "thinker", `"chat_template_kwargs":{"reasoning_effort":"xhigh"}`, `"chat_template_kwargs":{"reasoning_effort":"xhigh"}`},
+		{"5: forwarded", "plain", `"chat_template_kwargs":{"enable_thinking":false}`, `"chat_template_kwargs":{"enable_thinking":false}`},
+		{"6: forwarded", "plain", `"chat_template_kwargs":{"drop_thinking":true}`, `"chat_template_kwargs":{"drop_thinking":true}`},
+		{"7: injected", "plain", format, format + `,"chat_template_kwargs":{"enable_thinking":false}`},
+		{"7: injected beside", "plain", format + `,"chat_template_kwargs":{"drop_thinking":true}`, format + `,"chat_template_kwargs":{"drop_thinking":true,"enable_thinking":false}`},
+		{"7: the caller's wins", "plain", format + `,"chat_template_kwargs":{"enable_thinking":true}`, format + `,"chat_template_kwargs":{"enable_thinking":true}`},
+		{"7: null is none", "plain", format + `,"chat_template_kwargs":{"enable_thinking":null}`, format + `,"chat_template_kwargs":{"enable_thinking":false}`},
+		{"7: for text too", "plain", `"response_format":{"type":"text"}`, `"response_format":{"type":"text"},"chat_template_kwargs":{"enable_thinking":false}`},
+		{"7: not without response_format", "plain", `"response_format":null`, ``},
+		{"7: not where the upstream takes none", "bare", format, format},
+		{"forwarded even where the upstream takes none", "bare", `"chat_template_kwargs":{"a":1}`, `"chat_template_kwargs":{"a":1}`},
+		{"1 and 7 together", "thinker", `"reasoning_effort":"max",` + format,
+			format + `,"chat_template_kwargs":{"reasoning_effort":"max","enable_thinking":false}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, _ := forwarded(t, catalog.Chat, chat(c.slug, c.sent), caller(t))
+			if want := chat(c.slug, nonEmpty(c.want)...); got != want {
+				t.Errorf("forwarded %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func TestAStreamIsAskedForItsUsage(t *testing.T) {
+	for _, c := range []struct {
+		name, slug, sent, want string
+		asked                  bool
+	}{
+		{"on the caller's behalf", "plain", `"stream":true`, `"stream":true,"stream_options":{"include_usage":true}`, false},
+		{"beside other options", "plain", `"stream":true,"stream_options":{"a":[1]}`, `"stream":true,"stream_options":{"a":[1],"include_usage":true}`, false},
+		{"in an empty object", "plain", `"stream_options":{},"stream":true`, `"stream_options":{"include_usage":true},"stream":true`, false},
+		{"in place of null", "plain", `"stream_options":null,"stream":true`, `"stream_options":{"include_usage":true},"stream":true`, false},
+		{"in place of false", "plain", `"stream":true,"stream_options":{"include_usage":false}`, `"stream":true,"stream_options":{"include_usage":true}`, false},
+		{"by the caller", "plain", `"stream":true,"stream_options":{"include_usage":true}`, `"stream":true,"stream_options":{"include_usage":true}`, true},
+		{"not without a stream", "plain", `"stream":false`, `"stream":false`, false},
+		{"not where null says the default", "plain", `"stream":null`, ``, false},
+		{"not where the upstream takes no options", "bare", `"stream":true`, `"stream":true`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, r := forwarded(t, catalog.Chat, chat(c.slug, c.sent), caller(t))
+			if want := chat(c.slug, nonEmpty(c.want)...); got != want || r.IncludeUsage != c.asked {
+				t.Errorf("forwarded %s (asked: %v), want %s (%v)", got, r.IncludeUsage, want, c.asked)
+			}
+			if r.Stream != strings.Contains(c.sent, `"stream":true`) {
+				t.Errorf("stream is %v", r.Stream)
+			}
+		})
+	}
+}
+
+func TestWhatIsForwardedAsItIs(t *testing.T) {
+	body := ` { "seed" : 1.50e+3 , "model":"plain","messages" : [ {"content":"\u00e9\/","role":"user","name":"x"} ],` +
+		`"logit_bias":{"5":-100.0},"b":[1.0,1,10000000000000000000001],"a":null,"n":2,"min_p":0.10,"é":"☃" } `
+	got, r := forwarded(t, catalog.Chat, body, caller(t))
+	if got != body {
+		t.Errorf("forwarded %s, want it unchanged", got)
+	}
+	if got := string(r.Body(`Org/"Model"`).Bytes()); got != strings.Replace(body, `"plain"`, `"Org/\"Model\""`, 1) {
+		t.Errorf("forwarded %s under the upstream's name", got)
+	}
+	// Fields of the other route mean nothing.
+	body = completion("plain", `"messages":5`, `"reasoning_effort":1`, `"response_format":7`, `"tools":""`, `"chat_template_kwargs":[]`)
+	if got, _ := forwarded(t, catalog.Completions, body, caller(t)); got != body {
+		t.Errorf("forwarded %s, want %s", got, body)
+	}
+	if body = chat("plain", `"prompt":5`, `"ignore_eos":"x"`); body != "" {
+		if got, _ := forwarded(t, catalog.Chat, body, caller(t)); got != body {
+			t.Errorf("forwarded %s, want %s", got, body)
+		}
+	}
+}
+
+// A null of the interface's is absent; the comma goes with it wherever it stands.
+func TestNullMeansAbsent(t *testing.T) {
+	for _, c := range []struct{ sent, want string }{
+		{`{"stop":null,"model":"plain",` + hello + `}`, `{"model":"plain",` + hello + `}`},
+		{`{"stop":null, "tools":null , "model":"plain",` + hello + `}`, `{"model":"plain",` + hello + `}`},
+		{`{"model":"plain", "stop":null, "top_p":null , ` + hello + `}`, `{"model":"plain" , ` + hello + `}`},
+		{`{"model":"plain",` + hello + `, "stop":null,"tools":null }`, `{"model":"plain",` + hello + ` }`},
+		{`{"stop":null,"model":"plain","tools":null,` + hello + `,"top_p":null}`, `{"model":"plain",` + hello + `}`},
+		{`{"model":"short",` + hello + `,"max_tokens":null,"stream":null}`, `{"model":"short",` + hello + `,"max_tokens":64}`},
+		{`{"model":"plain",` + hello + `,"n":null}`, `{"model":"plain",` + hello + `,"n":null}`},
+	} {
+		if got, _ := forwarded(t, catalog.Chat, c.sent, caller(t)); got != c.want {
+			t.Errorf("%s: forwarded %s, want %s", c.sent, got, c.want)
+		}
+	}
+}
+
+func TestPromptTexts(t *testing.T) {
+	for _, c := range []struct {
+		route      gateway.Route
+		body, want string
+		tokens     int
+	}{
+		{catalog.Completions, `{"model":"plain","prompt":"a\nb"}`, "a\nb", 0},
+		{catalog.Completions, `{"model":"plain","prompt":["a","\"b\""]}`, `a|"b"`, 0},
+		{catalog.Completions, `{"model":"plain","prompt":[1, 2,3]}`, "", 3},
+		{catalog.Completions, `{"model":"plain","prompt":[[1,2],[3],[]]}`, "", 3},
+		{catalog.Chat, chat("plain"), "hi", 4},
+		{catalog.Chat, `{"model":"plain","messages":[{"role":"system","content":"a"},{"content":[{"type":"text","text":"b\t"},{"type":"image_url","image_url":{"url":"x"}},{"type":"text","text":"c"}],"role":"user"},` +
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"1"}]}]}`, "a|b\t|c|" + `[{"id":"1"}]`, 12},
+		{catalog.Chat, chat("plain", `"tools":[{"type":"function"}]`), `hi|[{"type":"function"}]`, 4},
+	} {
+		_, r := forwarded(t, c.route, c.body, caller(t))
+		var texts []string
+		tokens := r.PromptTexts(func(text []byte) { texts = append(texts, string(text)) })
+		if got := strings.Join(texts, "|"); got != c.want || tokens != c.tokens {
+			t.Errorf("%s: %q and %d tokens, want %q and %d", c.body, got, tokens, c.want, c.tokens)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	api "go.opentelemetry.io/otel/trace"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/platform/trace"
+)
+
+// firstTokenEvent is the event of the first chunk of a stream.
+const firstTokenEvent = "first_token"
+
+// call is the span of one call of an upstream; the zero call records nothing,
+// which costs nothing.
+type call struct {
+	span api.Span
+	// parent is what the upstream goes on with the trace by.
+	parent string
+}
+
+// beginCall begins the span of a call.
+func (c *completion) beginCall(l lease) call {
+	if c.Tracer == nil {
+		return call{}
+	}
+	ctx, span := c.Tracer.Start(c.r.Context(), "upstream", api.WithSpanKind(api.SpanKindClient))
+	if !span.IsRecording() {
+		return call{}
+	}
+	operation := "text_completion"
+	if c.route == catalog.Chat {
+		operation = "chat"
+	}
+	// The names of OpenTelemetry, "Semantic conventions for generative AI".
+	span.SetAttributes(
+		attribute.String("gen_ai.operation.name", operation), attribute.String("gen_ai.request.model", c.pool.model.ID),
+		attribute.String("cutroom.upstream", l.row.Name), attribute.Bool("cutroom.stream", c.request.Stream),
+	)
+	return call{span, trace.Parent(ctx)}
+}
+
+// endCall ends the span. What went wrong is told by the outcome alone: errors hold
+// what upstreams answered.
+func (c *completion) endCall(call call, outcome Outcome) {
+	span := call.span
+	if span == nil {
+		return
+	}
+	if !c.firstToken.IsZero() {
+		span.AddEvent(firstTokenEvent, api.WithTimestamp(c.firstToken))
+	}
+	if c.settled {
+		span.SetAttributes(
+			attribute.Int64("gen_ai.usage.input_tokens", c.counts.PromptTokens), attribute.Int64("gen_ai.usage.output_tokens", c.counts.CompletionTokens))
+	}
+	span.SetAttributes(attribute.String("cutroom.outcome", string(outcome)))
+	if outcome == Failed || outcome == TimedOut || outcome == Overloaded {
+		span.SetStatus(codes.Error, string(outcome))
+	}
+	span.End()
+}

@@ -1,0 +1,140 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/usage"
+)
+
+// maxUnsent is how much of a stream is gathered, while more is there already,
+// before it is sent, in bytes.
+const maxUnsent = 16 << 10
+
+var (
+	keepAliveComment = []byte(": keep-alive\n\n")
+	doneEvent        = []byte("data: [DONE]\n\n")
+)
+
+// streamWriter sends a stream to the caller. The header is sent with the first
+// chunk, so that what fails before has a status of its own; or with the first
+// keep-alive, when the first chunk is long in coming.
+//
+// One goroutine uses it, beside its own timer.
+type streamWriter struct {
+	w          http.ResponseWriter
+	controller *http.ResponseController
+	trailers   bool
+	every      time.Duration
+	// out is what is to be sent next.
+	out []byte
+
+	mu        sync.Mutex
+	keepAlive *time.Timer
+	// begun reports that the header was sent, quiet that no keep-alive may be
+	// sent any more.
+	begun, quiet bool
+}
+
+// newStreamWriter begins to keep the connection alive; hush ends that.
+func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
+	s := &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keepAlive = time.AfterFunc(keepAlive, s.stayAlive)
+	return s
+}
+
+// hasBegun reports whether the caller has been sent anything; a nil writer is
+// that of an answer that is no stream.
+func (s *streamWriter) hasBegun() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
+}
+
+// stayAlive sends a comment. A caller that cannot take it has gone, which the
+// next send finds out.
+func (s *streamWriter) stayAlive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quiet {
+		return
+	}
+	s.begin()
+	_, _ = s.w.Write(keepAliveComment)
+	_ = s.controller.Flush()
+	s.keepAlive.Reset(s.every)
+}
+
+// begin sends the header, once.
+func (s *streamWriter) begin() {
+	if s.begun {
+		return
+	}
+	s.begun = true
+	header := s.w.Header()
+	header["Content-Type"] = streamType
+	header["Cache-Control"] = noStore
+	// Proxies in front must not hold chunks back; this is what nginx reads.
+	header.Set("X-Accel-Buffering", "no")
+	if s.trailers {
+		header.Set("Trailer", "X-Tokens-Used")
+	}
+	s.w.WriteHeader(http.StatusOK)
+}
+
+// send sends what is in out. An error means that the caller has gone.
+func (s *streamWriter) send() error {
+	if len(s.out) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.quiet {
+		s.quiet = true
+		s.keepAlive.Stop()
+	}
+	s.begin()
+	_, err := s.w.Write(s.out)
+	s.out = s.out[:0]
+	if err != nil {
+		return err
+	}
+	return s.controller.Flush()
+}
+
+// finish ends the stream.
+func (s *streamWriter) finish(counts usage.Counts) error {
+	s.out = append(s.out, doneEvent...)
+	err := s.send()
+	if s.trailers {
+		s.w.Header().Set("X-Tokens-Used", strconv.FormatInt(billed(counts), 10))
+	}
+	return err
+}
+
+// fail ends the stream with an error event.
+func (s *streamWriter) fail(told *Error, counts usage.Counts) {
+	s.out = append(s.out, "data: "...)
+	s.out = append(s.out, told.JSON()...)
+	s.out = append(s.out, "\n\n"...)
+	_ = s.finish(counts) // a caller that has gone needs no end
+}
+
+// hush ends the keeping alive: from then on one goroutine alone writes, and may
+// change the header. A nil writer has nothing to end.
+func (s *streamWriter) hush() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quiet = true
+	s.keepAlive.Stop()
+}

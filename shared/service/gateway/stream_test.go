@@ -1,0 +1,319 @@
+package gateway_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/usage"
+)
+
+// reported is what the chunk "used" says.
+var reported = usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5}
+
+// counted is what the gateway counts of "one two", in the template of a chat,
+// answered by n words.
+func counted(n int64) usage.Counts {
+	return usage.Counts{Requests: 1, PromptTokens: 6, CompletionTokens: n, Estimated: 1}
+}
+
+// What upstreams send, what the caller sees of it, and what is metered.
+func TestStreams(t *testing.T) {
+	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,"code":"upstream_error"}}`
+	usual := []string{chunk("hel"), chunk("lo"), last, used, done}
+	seenUsual := eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
+	const details = `,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
+	usedChunk := `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{` + details[1:] + `,"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
+	const estimated = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8` + details + `}}`
+	text := func(text string) func(*call) {
+		return func(c *call) { c.stream(); c.write(text); c.end() }
+	}
+	everyByte := func(text string) func(*call) {
+		return func(c *call) {
+			c.stream()
+			for i := range len(text) {
+				c.write(text[i : i+1])
+			}
+			c.end()
+		}
+	}
+	crlf := strings.ReplaceAll(eventStream(usual...), "\n", "\r\n")
+	for _, c := range []struct {
+		name     string
+		upstream func(*call)
+		request  string
+		want     string
+		counts   usage.Counts
+	}{
+		{"as it should be", events(usual...), streamed, seenUsual, reported},
+		{"the usage is told to who asked", events(usual...), asking, strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
+		{"one byte at a time", everyByte(eventStream(usual...)), streamed, seenUsual, reported},
+		{"one byte at a time, in lines that end with CR and LF", everyByte(crlf), streamed, seenUsual, reported},
+		{"split inside of a character", func(c *call) {
+			c.stream()
+			one := eventStream(chunk("héllo wörld"))
+			cut := strings.Index(one, "ö") + 1
+			c.write(one[:cut])
+			c.write(one[cut:])
+			c.write(eventStream(last, used, done))
+			c.end()
+		}, streamed, eventStream(asSmall(chunk("héllo wörld")), asSmall(last), done), reported},
+		{"all in one piece", text(eventStream(usual...)), streamed, seenUsual, reported},
+		{"lines that end with CR", text(strings.ReplaceAll(eventStream(usual...), "\n", "\r")), streamed, seenUsual, reported},
+		{"a byte order mark", text("\ufeff" + eventStream(usual...)), streamed, seenUsual, reported},
+		{"comments and other fields", text(": hi\n\nevent: message\nid: 3\nretry: 10\n: between\ndata:" + chunk("hel") + "\n\n: ping\n\n" + eventStream(usual[1:]...)),
+			streamed, seenUsual, reported},
+		{"data on several lines", text("data: {\"id\":\"c1\",\ndata: \"model\":\"weights\",\ndata: \"choices\":[]}\n\n" + eventStream(last, used, done)),
+			streamed, eventStream(`{"id":"c1", "model":"small", "choices":[]}`, asSmall(last), done), reported},
+		{"no end of the last line", text(strings.TrimRight(eventStream(usual...), "\n")), streamed, seenUsual, reported},
+		{"no [DONE]", events(usual[:4]...), streamed, seenUsual, reported},
+		{"no [DONE], no end of the line", text(strings.TrimRight(eventStream(usual[:4]...), "\n")), streamed, seenUsual, reported},
+		{"[DONE] twice", events(append(usual, done)...), streamed, seenUsual, reported},
+		{"more after [DONE]", events(append(usual, chunk("more"))...), streamed, seenUsual, reported},
+		{"the end of the connection ends it", func(c *call) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+eventStream(chunk("hel"), chunk("lo"), last))
+		}, streamed, seenUsual, counted(1)},
+		{"no usage", events(chunk("one"), chunk(" two"), last, done), streamed, eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), done), counted(2)},
+		{"no usage for who asked", events(chunk("one"), chunk(" two"), last, done), asking,
+			eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), estimated, done), counted(2)},
+		{"the usage is early", events(used, chunk("hel"), chunk("lo"), last, done), streamed, seenUsual, reported},
+		{"the usage is early, and told at the end", events(used, chunk("hel"), chunk("lo"), last, done), asking,
+			strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
+		{"the usage stops too early", events(strings.Replace(used, `"completion_tokens":5`, `"completion_tokens":1`, 1), chunk("a b"), chunk(" c d"), last, done), streamed,
+			eventStream(asSmall(chunk("a b")), asSmall(chunk(" c d")), asSmall(last), done), usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 4, Estimated: 1}},
+		{"a usage that is none", events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":"x"},"choices"`, 1), done), streamed,
+			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":"x"},"choices"`, 1)), done), counted(1)},
+		{"the usage is on the last chunk", events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done), asking,
+			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), done), reported},
+		{"a chunk without a model", events(`{"choices":[]}`, last, used, done), streamed, eventStream(`{"model":"small","choices":[]}`, asSmall(last), done), reported},
+		{"reasoning and calls of tools count", events(
+			`{"model":"weights","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
+			`{"model":"weights","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": 1}"}}]},"finish_reason":"tool_calls"}]}`, done), streamed,
+			eventStream(`{"model":"small","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
+				`{"model":"small","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": 1}"}}]},"finish_reason":"tool_calls"}]}`, done),
+			counted(5)},
+		{"it breaks off", func(c *call) { c.stream(); c.write(eventStream(chunk("one"), chunk(" two"))); c.reset() }, streamed,
+			eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), failed, done), counted(2)},
+		{"it breaks off within an event", func(c *call) { c.stream(); c.write(eventStream(chunk("one")) + "data: {\"id\""); c.reset() }, streamed,
+			eventStream(asSmall(chunk("one")), failed, done), counted(1)},
+		{"the connection ends without a reason", func(c *call) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+eventStream(chunk("one")))
+		}, streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
+		{"an error on the way", events(chunk("one"), `{"error":{"message":"secret internals","code":500}}`, chunk("two"), done), streamed,
+			eventStream(asSmall(chunk("one")), failed, done), counted(1)},
+		{"an error that is the caller's", events(chunk("one"), `{"error":{"message":"too long","code":400}}`, done), streamed,
+			eventStream(asSmall(chunk("one")), `{"error":{"message":"too long","type":"invalid_request_error","param":null,"code":null}}`, done), counted(1)},
+		{"an event that is an error", text(eventStream(chunk("one")) + "event: error\ndata: {\"message\":\"x\"}\n\n"), streamed,
+			eventStream(asSmall(chunk("one")), failed, done), counted(1)},
+		{"a chunk that is no JSON", events(chunk("one"), `{"id":`, done), streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
+		{"a chunk that is no object", events(chunk("one"), `7`, done), streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
+		{"an event of gigabytes", func(c *call) {
+			c.stream()
+			c.write(eventStream(chunk("one")) + "data: ")
+			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
+			}
+		}, streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
+		{"a comment of gigabytes", func(c *call) {
+			c.stream()
+			c.write(eventStream(chunk("one")) + ": ")
+			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
+			}
+		}, streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, c.upstream)}})
+			a := w.chat(c.request)
+			if a.status != 200 || a.header.Get("Content-Type") != "text/event-stream" || a.err != nil {
+				t.Fatalf("%d %s: %v", a.status, a.header, a.err)
+			}
+			if a.body != c.want {
+				t.Errorf("got\n%s\nwant\n%s", a.body, c.want)
+			}
+			r := w.recorded(1)[0]
+			if r.Counts != c.counts || r.Account != "studio" || r.Model != "small" || !strings.HasPrefix(r.Key, "key_") {
+				t.Errorf("recorded %+v, want %+v", r, c.counts)
+			}
+			if got, want := a.trailer.Get("X-Tokens-Used"), tokens(c.counts); got != want {
+				t.Errorf("the trailer says %q tokens, want %q", got, want)
+			}
+		})
+	}
+}
+
+func tokens(c usage.Counts) string {
+	text, _ := json.Marshal(c.PromptTokens + c.CompletionTokens)
+	return string(text)
+}
+
+// What fails before the first chunk has a status, and costs nothing.
+func TestStreamsThatNeverBegin(t *testing.T) {
+	for name, c := range map[string]struct {
+		upstream func(*call)
+		status   int
+		code     string
+	}{
+		"an error as the first event":  {events(`{"error":{"message":"overrun","code":500}}`, done), 502, "upstream_error"},
+		"a refusal as the first event": {events(`{"error":{"message":"too long","code":400}}`, done), 400, ""},
+		"an error as JSON":             {always(200, `{"error":{"message":"no"}}`), 502, "upstream_error"},
+		"a refusal as JSON":            {always(200, `{"error":{"message":"no","code":422}}`), 422, ""},
+		"an answer that is no stream":  {always(200, whole), 502, "upstream_error"},
+		"nothing at all":               {events(), 502, "upstream_error"},
+		"nothing but the end":          {events(done), 502, "upstream_error"},
+		"comments alone":               {func(c *call) { c.stream(); c.write(": x\n\n: y\n\n"); c.end() }, 502, "upstream_error"},
+		"a reset before the header":    {func(c *call) { c.reset() }, 502, "upstream_error"},
+		"a reset after the header":     {func(c *call) { c.stream(); c.reset() }, 502, "upstream_error"},
+		"what is no HTTP":              {func(c *call) { io.WriteString(c, "SSH-2.0-x\r\n") }, 502, "upstream_error"},
+		"a header of megabytes":        {func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20)+"\r\n\r\n") }, 502, "upstream_error"},
+		"HTML":                         {func(c *call) { c.stream(); c.write("<html>\n\n"); c.end() }, 502, "upstream_error"},
+		"a redirect":                   {func(c *call) { io.WriteString(c, "HTTP/1.1 302 x\r\nLocation: /v2\r\nContent-Length: 0\r\n\r\n") }, 502, "upstream_error"},
+		"a line that never ends": {func(c *call) {
+			c.stream()
+			for c.write(strings.Repeat("x", 64<<10)) == nil {
+			}
+		}, 502, "upstream_error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, c.upstream)}})
+			a := w.chat(streamed)
+			var body struct {
+				Error struct{ Code string }
+			}
+			if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status != c.status || body.Error.Code != c.code {
+				t.Errorf("%d %s: %v, want %d %s", a.status, a.body, err, c.status, c.code)
+			}
+			if a.header.Get("X-Tokens-Used") != "" || a.header.Get("Content-Type") != "application/json" {
+				t.Errorf("the header is %v", a.header)
+			}
+			w.completed(1)
+			w.recorded(0)
+		})
+	}
+}
+
+// A chunk is there as soon as the upstream has sent it.
+func TestChunksAreNotHeldBack(t *testing.T) {
+	next := make(chan bool)
+	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, func(c *call) {
+		c.stream()
+		for range 3 {
+			c.write(eventStream(chunk("x")))
+			<-next
+		}
+		c.write(eventStream(last, used, done))
+		c.end()
+	})}})
+	response := w.open(t.Context(), streamed)
+	reader := bufio.NewReader(response.Body)
+	for range 3 {
+		for _, want := range []string{"data: " + asSmall(chunk("x")) + "\n", "\n"} {
+			if line, err := reader.ReadString('\n'); err != nil || line != want {
+				t.Fatalf("got %q: %v", line, err)
+			}
+		}
+		next <- true
+	}
+}
+
+// While the first chunk is long in coming comments come, and what fails then is
+// told in the stream.
+func TestKeepAlive(t *testing.T) {
+	for name, waiting := range map[string]func(*call){
+		"before the upstream's header": func(*call) {},
+		"after it":                     func(c *call) { c.stream() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			release := make(chan bool)
+			u := newUpstream(t, func(c *call) {
+				waiting(c)
+				<-release
+				if strings.HasPrefix(name, "before") {
+					c.stream()
+				}
+				c.write(eventStream(chunk("one"), last, used, done))
+				c.end()
+			})
+			w := newWorld(t, setup{upstreams: []*upstream{u}, keepAlive: 5 * time.Millisecond})
+			for _, fails := range []bool{false, true} {
+				response := w.open(t.Context(), streamed)
+				reader := bufio.NewReader(response.Body)
+				for range 3 {
+					if line, err := reader.ReadString('\n'); err != nil || line != ": keep-alive\n" {
+						t.Fatalf("got %q: %v", line, err)
+					}
+					reader.ReadString('\n')
+				}
+				release <- true
+				rest, err := io.ReadAll(reader)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := strings.ReplaceAll(string(rest), ": keep-alive\n\n", "")
+				want := eventStream(asSmall(chunk("one")), asSmall(last), done)
+				if fails {
+					want = eventStream(`{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,"code":"upstream_error"}}`, done)
+				}
+				if text != want {
+					t.Errorf("got %q, want %q", text, want)
+				}
+				u.now(func(c *call) { waiting(c); <-release; c.reset() })
+			}
+			w.recorded(1)
+		})
+	}
+}
+
+// A slow reader makes the upstream wait: of what it could write no more is taken
+// than fits into the buffers of the sockets, which are small here but for the
+// one that the gateway reads from, and into the gateway's own.
+func TestBackpressure(t *testing.T) {
+	const socket = 4 << 10
+	kernel, err := os.ReadFile("/proc/sys/net/ipv4/tcp_rmem")
+	receiving := 256 << 10 // the default of other systems, and room
+	if err == nil {
+		receiving, err = strconv.Atoi(strings.Fields(string(kernel))[1])
+		must(t, err)
+	}
+	piece := eventStream(chunk(strings.Repeat("x", 1000)))
+	var wrote atomic.Int64
+	over := make(chan struct{})
+	w := newWorld(t, setup{socketBuffer: socket, upstreams: []*upstream{newUpstream(t, func(c *call) {
+		defer close(over)
+		c.Conn.(*net.TCPConn).SetWriteBuffer(socket)
+		c.stream()
+		for wrote.Load() < 1<<30 && c.write(piece) == nil {
+			wrote.Add(int64(len(piece)))
+		}
+	})}})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	must(t, err)
+	defer conn.Close()
+	must(t, conn.(*net.TCPConn).SetReadBuffer(socket))
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", studio, len(streamed), streamed)
+	_, err = io.ReadFull(conn, make([]byte, 100))
+	must(t, err)
+	// It has come to a standstill when nothing more was written for a while.
+	for still, last := 0, int64(0); still < 50; still++ {
+		time.Sleep(10 * time.Millisecond)
+		if now := wrote.Load(); now != last {
+			still, last = 0, now
+		}
+	}
+	if most := int64(receiving + 256<<10); wrote.Load() > most {
+		t.Errorf("%d KiB were taken for a reader that reads nothing, want %d at most", wrote.Load()>>10, most>>10)
+	}
+	conn.Close()
+	<-over
+	if r := w.recorded(1)[0]; r.Estimated != 1 || r.CompletionTokens == 0 {
+		t.Errorf("recorded %+v", r)
+	}
+}

@@ -1,0 +1,109 @@
+package tokenizer_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"cutroom/shared/service/gateway/tokenizer"
+)
+
+// The ids are those of the reference implementation of cl100k_base.
+func TestEncode(t *testing.T) {
+	tok := tokenizer.New()
+	for text, want := range map[string][]int{
+		"":              {},
+		"hello world":   {15339, 1917},
+		"Hello, World!": {9906, 11, 4435, 0},
+		"1234567":       {4513, 10961, 22},
+	} {
+		got, err := tok.Encode(text)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
+		}
+	}
+}
+
+// texts are of many kinds, some longer than what is looked at in one piece.
+var texts = []string{
+	"", " ", "a", "The quick brown fox.", "Grüße aus Köln 🤚🏾!", "日本語のテキスト", "a\x00b",
+	"func main() {\n\tfmt.Println(\"hi\")\n}\n",
+	strings.Repeat("The quick brown fox jumps over the lazy dog. ", 1000),
+	strings.Repeat("日本語", 5000), strings.Repeat("🤚🏾", 3000),
+	strings.Repeat("a", 20_000), strings.Repeat(" ", 20_000),
+}
+
+func TestTextDecodesToItself(t *testing.T) {
+	tok := tokenizer.New()
+	for _, text := range texts {
+		ids, err := tok.Encode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tok.Decode(ids...)
+		if err != nil || got != text {
+			t.Errorf("%.40q… of %d bytes decodes to %.40q… of %d, %v", text, len(text), got, len(got), err)
+		}
+		if n := tok.Count(text); n != len(ids) {
+			t.Errorf("%.40q… counts %d tokens and has %d", text, n, len(ids))
+		}
+	}
+}
+
+// What is not UTF-8 costs something, and breaks nothing.
+func TestBrokenText(t *testing.T) {
+	tok := tokenizer.New()
+	for _, text := range []string{"\xff\xfe broken", strings.Repeat("\xff", 5000), strings.Repeat("\x80", 5000), "\xf0\x9f"} {
+		if tok.Count(text) == 0 {
+			t.Errorf("%.40q counts no tokens", text)
+		}
+	}
+}
+
+// Chunks change the count of a long text by one for each at most.
+func TestCountOfALongText(t *testing.T) {
+	tok := tokenizer.New()
+	sentence := "The quick brown fox jumps over the lazy dog."
+	const repeats = 2000
+	exact := tok.Count(sentence) + (repeats-1)*tok.Count(" "+sentence)
+	got := tok.Count(strings.TrimSpace(strings.Repeat(sentence+" ", repeats)))
+	if chunks := repeats * len(sentence) / 2048; got < exact || got > exact+chunks {
+		t.Errorf("counted %d, want %d and at most %d more", got, exact, chunks)
+	}
+}
+
+func TestDecodeRefusesWhatIsNoToken(t *testing.T) {
+	tok := tokenizer.New()
+	for _, ids := range [][]int{{-1}, {15339, 1 << 40}, {100_256 + 1}} {
+		if text, err := tok.Decode(ids...); err == nil {
+			t.Errorf("%v decodes to %q", ids, text)
+		}
+	}
+}
+
+func TestTokenizerServesManyAtOnce(t *testing.T) {
+	tok := tokenizer.New()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			ids, err := tok.Encode(texts[4])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got, err := tok.Decode(ids...); err != nil || got != texts[4] {
+				t.Errorf("decoded %q, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func BenchmarkCount(b *testing.B) {
+	tok := tokenizer.New()
+	b.SetBytes(int64(len(texts[9])))
+	for b.Loop() {
+		tok.Count(texts[9])
+	}
+}

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"net/http"
+	"time"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/usage"
+)
+
+const (
+	// usageDays is how many days are given when "from" does not say.
+	usageDays = 30
+	// maxUsageDays bounds what one call may ask for.
+	maxUsageDays = 366
+)
+
+// usageBody is what an account has used of one model on one day (decisions.md,
+// "Inference gateway").
+type usageBody struct {
+	Day              usage.Day `json:"day"`
+	Model            string    `json:"model"`
+	Requests         int64     `json:"requests"`
+	PromptTokens     int64     `json:"prompt_tokens"`
+	CompletionTokens int64     `json:"completion_tokens"`
+	CachedTokens     int64     `json:"cached_tokens"`
+	ReasoningTokens  int64     `json:"reasoning_tokens"`
+	// Estimated counts the requests whose tokens the gateway counted itself.
+	Estimated int64 `json:"estimated"`
+	// SessionSeconds is there for models with realtime sessions alone.
+	SessionSeconds int64 `json:"session_seconds,omitempty"`
+}
+
+// getUsage is GET /v1/usage?from=&to=: days in UTC, both included; the last 30
+// when nothing is said.
+func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	if who.Token != nil {
+		return fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
+	}
+	query := r.URL.Query()
+	to, err := day(query.Get("to"), "to", g.Now().UTC())
+	if err != nil {
+		return err
+	}
+	from, err := day(query.Get("from"), "from", to.AddDate(0, 0, 1-usageDays))
+	if err != nil {
+		return err
+	}
+	if from.After(to) || to.Sub(from) >= maxUsageDays*24*time.Hour {
+		return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Param: "from", Message: "\"from\" is not after \"to\", and at most a year before it."}
+	}
+	totals, err := g.Usage.Totals(r.Context(), who.Account(), usage.DayOf(from), usage.DayOf(to))
+	if err != nil {
+		return err
+	}
+	body := struct {
+		Data []usageBody `json:"data"`
+	}{[]usageBody{}}
+	for _, t := range totals {
+		body.Data = append(body.Data, usageBody{
+			Day: t.Day, Model: t.Model, Requests: t.Requests, PromptTokens: t.PromptTokens, CompletionTokens: t.CompletionTokens,
+			CachedTokens: t.CachedTokens, ReasoningTokens: t.ReasoningTokens, Estimated: t.Estimated, SessionSeconds: t.SessionSeconds,
+		})
+	}
+	return respond(w, body)
+}
+
+func day(text, param string, otherwise time.Time) (time.Time, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	parsed, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		return time.Time{}, &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Param: param, Message: "A day is written as 2006-01-02."}
+	}
+	return parsed, nil
+}

@@ -1,0 +1,414 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/programtest"
+)
+
+// Keys of two accounts.
+const (
+	studio = "ck_studio_key_of_the_tests"
+	rival  = "ck_rival_key_of_the_tests"
+)
+
+// patience is how long a test waits for what has to happen; it fails then.
+const patience = 20 * time.Second
+
+// setup says what differs from a plain world.
+type setup struct {
+	// rows are the catalog's inference models, in YAML; URL0, URL1 ... stand for
+	// the upstreams.
+	rows      string
+	upstreams []*upstream
+	tier      credential.Tier
+	embedded  http.Handler
+	keepAlive time.Duration
+	random    func() float64
+	origins   httpserver.Origins
+	stall     time.Duration
+	ready     func(context.Context) error
+	noTrailer bool
+	secrets   gateway.Secrets
+	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it to
+	// the system.
+	socketBuffer int
+}
+
+// world is a gateway on a real port, before real upstreams.
+type world struct {
+	t        testing.TB
+	url      string
+	gateway  *gateway.Gateway
+	server   *httpserver.Server
+	meter    *meter
+	observer *observer
+	keys     *sqlite.Keys
+	log      *programtest.Output
+	later    atomic.Int64 // by how much the clock is ahead, in ns
+	catalog  atomic.Pointer[catalog.Catalog]
+	setup    setup
+}
+
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
+
+func (w *world) wait(d time.Duration) { w.later.Add(int64(d)) }
+
+const oneRow = `
+  - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
+`
+
+// media is a catalog's other side.
+const media = `
+limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
+forms: {f: {fields: [{name: data, type: video}, {name: resolution, type: choice, values: [720p], default: 720p}]}}
+models: [{id: media, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}]
+inference:
+`
+
+func newWorld(t testing.TB, s setup) *world {
+	t.Helper()
+	w := &world{t: t, meter: &meter{}, observer: &observer{}, log: &programtest.Output{}, setup: s}
+	ctx := t.Context()
+	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: w.now})
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	w.keys = db.Keys()
+	s.tier.Name = credential.DefaultTier
+	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
+		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
+		must(t, err)
+		must(t, w.keys.CreateKey(ctx, key))
+	}
+	if s.rows == "" {
+		s.rows = oneRow
+	}
+	w.load(s.rows)
+	if s.random == nil {
+		s.random = rand.Float64
+	}
+	if s.secrets == nil {
+		s.secrets = gateway.LocalSecrets{}
+	}
+	logger := slog.New(slog.NewJSONHandler(w.log, nil))
+	w.gateway = gateway.New(gateway.Config{
+		Catalog:       w.catalog.Load,
+		Authenticator: credential.NewAuthenticator(db.Keys(), credential.Tiers{credential.DefaultTier: s.tier}, w.now),
+		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{}, Secrets: s.secrets,
+		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer, Ready: s.ready,
+		Now: w.now, Random: s.random, Logger: logger,
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	w.server = httpserver.New(httpserver.Config{Handler: w.gateway, Logger: logger, Failed: gateway.Panicked(s.origins), Stall: s.stall})
+	served := make(chan error, 1)
+	go func() { served <- w.server.Serve(narrow{listener, s.socketBuffer}) }()
+	t.Cleanup(func() {
+		w.stop()
+		must(t, <-served)
+		w.gateway.Close()
+		if strings.Contains(w.log.String(), "panic") {
+			t.Errorf("a handler panicked: %s", w.log)
+		}
+	})
+	w.url = "http://" + listener.Addr().String()
+	return w
+}
+
+// narrow gives the connections that it accepts small buffers.
+type narrow struct {
+	net.Listener
+	buffer int
+}
+
+func (n narrow) Accept() (net.Conn, error) {
+	conn, err := n.Listener.Accept()
+	if err == nil && n.buffer > 0 {
+		err = conn.(*net.TCPConn).SetWriteBuffer(n.buffer)
+	}
+	return conn, err
+}
+
+// stop stops the server, and waits for nothing that is under way.
+func (w *world) stop() {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	w.server.Shutdown(ended)
+}
+
+// load makes a catalog of the rows stand.
+func (w *world) load(rows string) {
+	w.t.Helper()
+	for i, u := range w.setup.upstreams {
+		rows = strings.ReplaceAll(rows, fmt.Sprint("URL", i), `"`+u.url+`"`)
+	}
+	rows = strings.ReplaceAll(rows, "URL0", `"http://127.0.0.1:1/v1"`)
+	known, err := catalog.Parse([]byte(media+rows), "gen")
+	must(w.t, err)
+	w.catalog.Store(known)
+}
+
+// answer is a whole answer.
+type answer struct {
+	status  int
+	header  http.Header
+	body    string
+	trailer http.Header
+	err     error
+}
+
+// request makes a call; header fields are "Name: value".
+func (w *world) request(ctx context.Context, method, path, key string, body io.Reader, fields ...string) *http.Request {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, w.url+path, body)
+	must(w.t, err)
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, ": ")
+		request.Header.Set(name, value)
+	}
+	return request
+}
+
+func (w *world) do(request *http.Request) answer {
+	w.t.Helper()
+	response, err := client.Do(request)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
+}
+
+func (w *world) get(path, key string, fields ...string) answer {
+	w.t.Helper()
+	return w.do(w.request(w.t.Context(), http.MethodGet, path, key, nil, fields...))
+}
+
+// chat posts a chat completion.
+func (w *world) chat(body string, fields ...string) answer {
+	w.t.Helper()
+	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(body), fields...))
+}
+
+func (w *world) complete(body string) answer {
+	w.t.Helper()
+	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/completions", studio, strings.NewReader(body)))
+}
+
+// open begins a streaming chat and gives its answer's head and body.
+func (w *world) open(ctx context.Context, body string) *http.Response {
+	w.t.Helper()
+	response, err := client.Do(w.request(ctx, http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(body)))
+	must(w.t, err)
+	w.t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+var client = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * patience}
+
+// small and streamed are a chat with the model "small".
+const (
+	plain    = `{"model":"small","messages":[{"role":"user","content":"one two"}]}`
+	streamed = `{"model":"small","stream":true,"messages":[{"role":"user","content":"one two"}]}`
+	asking   = `{"model":"small","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"one two"}]}`
+)
+
+// upstream is a model server that a test writes.
+type upstream struct {
+	url      string
+	listener net.Listener
+
+	mu       sync.Mutex
+	requests []received
+	answer   func(c *call)
+	gone     sync.WaitGroup
+}
+
+// received is a request as an upstream saw it.
+type received struct {
+	method, path, body string
+	header             http.Header
+}
+
+// call is a connection on which an upstream has been sent a request.
+type call struct {
+	net.Conn
+	received
+	// left is closed when the gateway closes the connection.
+	left <-chan struct{}
+}
+
+// newUpstream makes a model server that answers every request, one to a
+// connection, as the function says: by the bytes that it writes.
+func newUpstream(t *testing.T, answer func(c *call)) *upstream {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	u := &upstream{url: "http://" + listener.Addr().String() + "/v1", listener: listener, answer: answer}
+	u.gone.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			u.gone.Go(func() { u.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		u.gone.Wait()
+	})
+	return u
+}
+
+func (u *upstream) serve(conn net.Conn) {
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	request, err := http.ReadRequest(reader)
+	if err != nil {
+		return
+	}
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return
+	}
+	left := make(chan struct{})
+	u.gone.Go(func() {
+		// It ends with the connection, which the gateway or this one closes.
+		_, _ = io.Copy(io.Discard, reader)
+		close(left)
+	})
+	c := &call{conn, received{request.Method, request.URL.Path, string(body), request.Header}, left}
+	u.mu.Lock()
+	u.requests = append(u.requests, c.received)
+	answer := u.answer
+	u.mu.Unlock()
+	answer(c)
+}
+
+// seen gives the requests so far.
+func (u *upstream) seen() []received {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.requests)
+}
+
+// now answers differently from here on.
+func (u *upstream) now(answer func(c *call)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.answer = answer
+}
+
+// json answers with a status and a body of JSON.
+func (c *call) json(status int, body string, fields ...string) {
+	fmt.Fprintf(c, "HTTP/1.1 %d x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n", status, len(body))
+	for _, field := range fields {
+		fmt.Fprintf(c, "%s\r\n", field)
+	}
+	fmt.Fprintf(c, "\r\n%s", body)
+}
+
+// stream begins an answer of chunks, which end is written by end.
+func (c *call) stream() {
+	fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+}
+
+// write sends a piece of a stream, in a chunk of the transport's own.
+func (c *call) write(text string) error {
+	_, err := fmt.Fprintf(c, "%x\r\n%s\r\n", len(text), text)
+	return err
+}
+
+func (c *call) end() { fmt.Fprint(c, "0\r\n\r\n") }
+
+// reset breaks the connection off.
+func (c *call) reset() {
+	c.Conn.(*net.TCPConn).SetLinger(0)
+	c.Close()
+}
+
+// events answers with a stream of these data, and then its end.
+func events(data ...string) func(*call) {
+	return func(c *call) {
+		c.stream()
+		for _, d := range data {
+			c.write("data: " + d + "\n\n")
+		}
+		c.end()
+	}
+}
+
+// always answers with a status and a body of JSON.
+func always(status int, body string, fields ...string) func(*call) {
+	return func(c *call) { c.json(status, body, fields...) }
+}
+
+// chunk is a chunk of a chat with a piece of content.
+func chunk(content string) string {
+	return fmt.Sprintf(`{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`, content)
+}
+
+const (
+	last = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+	used = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
+	done = "[DONE]"
+	// whole is a complete answer of an upstream.
+	whole = `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}}`
+)
+
+// asSmall is what a caller sees of an upstream's text.
+func asSmall(text string) string {
+	return strings.ReplaceAll(text, `"model":"weights"`, `"model":"small"`)
+}
+
+// eventStream is the bytes of a stream of these data.
+func eventStream(data ...string) string {
+	var b strings.Builder
+	for _, d := range data {
+		b.WriteString("data: " + d + "\n\n")
+	}
+	return b.String()
+}
+
+// eventually waits until it is so.
+func (w *world) eventually(what string, so func() bool) {
+	w.t.Helper()
+	for until := time.Now().Add(patience); !so(); {
+		if time.Now().After(until) {
+			w.t.Fatalf("there never were %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

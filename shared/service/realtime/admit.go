@@ -1,0 +1,86 @@
+package realtime
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+)
+
+// refusal is why a connection gets no session (decisions.md, "Realtime").
+type refusal struct {
+	code websocket.StatusCode
+	// reason is in the close frame, message in the error before it.
+	reason, message string
+}
+
+// Error gives the message.
+func (r refusal) Error() string { return r.message }
+
+func refused(code websocket.StatusCode, reason string) refusal { return refusal{code, reason, reason} }
+
+var (
+	invalidKey     = refused(websocket.StatusPolicyViolation, "Invalid API key")
+	modelRefused   = refused(websocket.StatusPolicyViolation, "Model not allowed")
+	originRefused  = refused(websocket.StatusPolicyViolation, "Origin not allowed")
+	limitReached   = refused(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
+	cannotOpen     = refused(websocket.StatusTryAgainLater, "No session can be opened now. Try again.")
+	failedToOpen   = refused(websocket.StatusInternalError, "Internal error")
+	noLiveKit      = refused(websocket.StatusPolicyViolation, "LiveKit transport not allowed on this server")
+	serverStopping = refused(websocket.StatusGoingAway, "The server is stopping.")
+)
+
+// admission is who may have a session of which model.
+type admission struct {
+	who   credential.Principal
+	model *catalog.Model
+}
+
+// admit makes the checks that need no slot.
+//
+// Errors: a refusal.
+func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) {
+	secret := r.Header.Get("x-api-key")
+	if secret == "" {
+		secret = r.URL.Query().Get("api_key")
+	}
+	who, err := s.Authenticator.Authenticate(ctx, secret)
+	if fault.Is(err, fault.Unauthorized) {
+		return admission{}, invalidKey
+	}
+	if err != nil {
+		// The records are slow or away, which passes: the client shall try again.
+		s.Logger.Error("a session could not be authenticated", "error", err)
+		return admission{}, cannotOpen
+	}
+	m, ok := s.Catalog.Find(r.URL.Query().Get("model"))
+	if !ok || !m.Realtime || !who.Scope().AllowsModel(m.Names()...) {
+		return admission{who: who}, modelRefused
+	}
+	origin := r.Header.Get("Origin")
+	if !who.Scope().AllowsOrigin(origin) || origin != "" && s.AllowOrigin != nil && !s.AllowOrigin(origin) {
+		return admission{who: who}, originRefused
+	}
+	return admission{who, m}, nil
+}
+
+// openSession takes a slot.
+//
+// Errors: a refusal.
+func (s *Server) openSession(ctx context.Context, who credential.Principal) (*session.Session, error) {
+	opened, err := s.Sessions.Open(ctx, who.Account(), who.Tier.RealtimeSessions)
+	switch {
+	case err == nil:
+		return opened, nil
+	case fault.Is(err, fault.Limited):
+		return nil, limitReached
+	case !fault.Is(err, fault.Unavailable):
+		s.Logger.Error("a session could not be opened", "account", who.Account(), "error", err)
+	}
+	return nil, cannotOpen
+}

@@ -1,0 +1,167 @@
+package realtime_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+)
+
+// Refusals accept the upgrade, send an error and close (decisions.md,
+// "Realtime").
+func TestWhoGetsASession(t *testing.T) {
+	const page = "https://app.example.com"
+	w := newWorld(t, setup{origins: []string{page, "https://other.example.com"}})
+	revoked, err := credential.NewKey("ck_revoked_key", "studio", credential.DefaultTier, "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.keys.CreateKey(t.Context(), revoked); err != nil {
+		t.Fatal(err)
+	}
+	orphan := w.mint("ck_revoked_key", credential.Scope{}, time.Hour)
+	if _, err := w.keys.RevokeKey(t.Context(), "", revoked.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	expired := w.mint(studio, credential.Scope{}, time.Millisecond)
+	time.Sleep(2 * time.Millisecond)
+	token := func(scope credential.Scope) string { return w.mint(studio, scope, time.Hour) }
+	const key, model, origin = "Invalid API key", "Model not allowed", "Origin not allowed"
+	for _, c := range []struct {
+		name, model, secret string
+		header              []string
+		// reason is why there is no session, "" when there is one.
+		reason string
+	}{
+		{"a key", "gen-2.5", studio, nil, ""},
+		{"a key in the header", "gen-2.5", "", []string{"X-Api-Key", studio}, ""},
+		{"a token", "gen-2.5", token(credential.Scope{}), nil, ""},
+		{"an alias", "gen-latest", studio, nil, ""},
+		{"a deprecated alias", "gen-vton-2", studio, nil, ""},
+		{"a token of the model's alias", "gen-2.5", token(credential.Scope{Models: []string{"gen-latest"}}), nil, ""},
+		{"no key", "gen-2.5", "", nil, key},
+		{"garbage", "gen-2.5", "hello", nil, key},
+		{"an unknown key", "gen-2.5", "ck_0123456789", nil, key},
+		{"an unknown token", "gen-2.5", "ek_0123456789", nil, key},
+		{"a wrong key in the header beside a right one", "gen-2.5", studio, []string{"X-Api-Key", "ck_0123456789"}, key},
+		{"a revoked key", "gen-2.5", "ck_revoked_key", nil, key},
+		{"a token of a revoked key", "gen-2.5", orphan, nil, key},
+		{"an expired token", "gen-2.5", expired, nil, key},
+		{"a wrong key and a wrong model", "gen-9", "ck_0123456789", nil, key},
+		{"no model", "", studio, nil, model},
+		{"an unknown model", "gen-9", studio, nil, model},
+		{"a model without realtime", "gen-clip", studio, nil, model},
+		{"an image model", "gen-image-2", studio, nil, model},
+		{"a model beyond the token", "gen-2.1", token(credential.Scope{Models: []string{"gen-2.5"}}), nil, model},
+		{"a page that may", "gen-2.5", studio, []string{"Origin", page}, ""},
+		{"a page that may not", "gen-2.5", studio, []string{"Origin", "https://evil.example.com"}, origin},
+		{"a page of the token", "gen-2.5", token(credential.Scope{Origins: []string{page}}), []string{"Origin", page}, ""},
+		{"a page beyond the token", "gen-2.5", token(credential.Scope{Origins: []string{page}}), []string{"Origin", "https://other.example.com"}, origin},
+		{"a token of a page, and no page", "gen-2.5", token(credential.Scope{Origins: []string{page}}), nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := w.dial(c.model, c.secret, c.header...)
+			client.t = t
+			m := client.next()
+			if c.reason == "" {
+				if m.Type != "session_started" {
+					t.Errorf("got %+v, want a session", m)
+				}
+				client.leave()
+				return
+			}
+			if m.Type != "error" || m.Error != c.reason {
+				t.Errorf("got %+v, want the error %q", m, c.reason)
+			}
+			client.ends("", websocket.StatusPolicyViolation, c.reason)
+		})
+	}
+	w.active("studio", 0)
+	if log := w.log.String(); strings.Contains(log, studio) || strings.Contains(log, "api_key") || strings.Contains(log, "ek_") {
+		t.Error("the log has keys or queries in it")
+	}
+}
+
+func TestTheLimitOfSessions(t *testing.T) {
+	w := newWorld(t, setup{limit: 2})
+	first := w.open("gen-2.5", studio)
+	w.open("gen-2.1", w.mint(studio, credential.Scope{}, time.Hour))
+	w.active("studio", 2)
+	refused := w.dial("gen-2.5", studio)
+	if m := refused.next(); m.Type != "error" || m.Error != "Concurrent session limit reached." {
+		t.Errorf("got %+v", m)
+	}
+	refused.ends("", websocket.StatusTryAgainLater, "Concurrent session limit reached.")
+	w.open("gen-2.5", rival)
+	w.active("studio", 2)
+
+	// A close frees the slot at once, and so does a connection that breaks.
+	first.leave()
+	w.active("studio", 1)
+	second := w.open("gen-2.5", studio)
+	second.drop()
+	w.active("studio", 1)
+	w.open("gen-2.5", studio)
+}
+
+// A store that is slow or away refuses nobody for good.
+func TestConnectsWhileTheStoreFails(t *testing.T) {
+	var failing atomic.Pointer[error]
+	w := newWorld(t, setup{failing: &failing})
+	for _, err := range []error{
+		errors.New("the disk is gone"), context.DeadlineExceeded, fault.New(fault.Unavailable, "The records are busy. Try again."),
+	} {
+		failing.Store(&err)
+		refused := w.dial("gen-2.5", studio)
+		const again = "No session can be opened now. Try again."
+		if m := refused.next(); m.Type != "error" || m.Error != again {
+			t.Errorf("%v: got %+v", err, m)
+		}
+		refused.ends("", websocket.StatusTryAgainLater, again)
+	}
+	failing.Store(nil)
+	w.open("gen-2.5", studio)
+	w.active("studio", 1)
+}
+
+// Before the upgrade there is HTTP.
+func TestWhatIsNoWebSocket(t *testing.T) {
+	w := newWorld(t, setup{})
+	for _, c := range []struct {
+		method string
+		header [][2]string
+		status int
+	}{
+		{"GET", nil, http.StatusUpgradeRequired},
+		{"POST", nil, http.StatusUpgradeRequired},
+		{"POST", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusMethodNotAllowed},
+		{"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusBadRequest}, // no version, no key
+		{"GET", [][2]string{{"Upgrade", "h2c"}, {"Connection", "Upgrade"}}, http.StatusUpgradeRequired},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+w.address+"/v1/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range c.header {
+			request.Header.Set(field[0], field[1])
+		}
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != c.status {
+			t.Errorf("%s %v: %d %s, want %d", c.method, c.header, response.StatusCode, body, c.status)
+		}
+	}
+}

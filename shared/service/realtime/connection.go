@@ -1,0 +1,218 @@
+package realtime
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/session"
+)
+
+// ending is why a session ends.
+type ending struct {
+	// reason is what generation_ended says, and close what the close frame
+	// does. A client that has gone is told neither.
+	reason string
+	code   websocket.StatusCode
+	close  string
+}
+
+// Error gives the reason.
+func (e *ending) Error() string { return e.reason }
+
+var (
+	endedByClient     = &ending{reason: "client"}
+	endedByStop       = &ending{"server_stopping", websocket.StatusGoingAway, "The server is stopping."}
+	endedByLoss       = &ending{"session_lost", websocket.StatusInternalError, "The session was lost. Connect again."}
+	endedByDuration   = &ending{"max_session_duration", websocket.StatusNormalClosure, "Maximum session duration reached."}
+	endedByIdleness   = &ending{"idle", websocket.StatusNormalClosure, "The session was idle."}
+	endedByRevocation = &ending{"key_revoked", websocket.StatusPolicyViolation, "Invalid API key"}
+	endedByFlood      = &ending{"too_many_messages", websocket.StatusPolicyViolation, "Too many messages"}
+	endedBySize       = &ending{"message_too_large", websocket.StatusMessageTooBig, "The message is too large."}
+	endedByLiveKit    = &ending{"transport_not_allowed", noLiveKit.code, noLiveKit.reason}
+	endedByFailure    = &ending{"internal_error", websocket.StatusInternalError, "Internal error"}
+)
+
+// connection is one open session with its client.
+type connection struct {
+	admission
+	server  *Server
+	socket  *socket
+	session *session.Session
+	editor  Editor
+	// life ends with the session, the cause being an *ending; stop ends it.
+	life context.Context
+	stop context.CancelCauseFunc
+	// wire is for reads and writes. It outlives life, as the client is still
+	// told of the end: a context that ends cuts the connection.
+	wire context.Context
+	cut  context.CancelFunc
+
+	began    time.Time
+	frames   *newest
+	controls chan clientMessage
+	pace     pace
+	prompts  prompts
+	// edited counts frames, for the log.
+	edited int64
+
+	mu   sync.Mutex
+	last time.Time // of a message from the client
+}
+
+func newConnection(ctx context.Context, s *Server, accepted *socket, admitted admission, opened *session.Session, editor Editor) *connection {
+	c := &connection{
+		admission: admitted, server: s, socket: accepted, session: opened, editor: editor,
+		began: time.Now(), last: time.Now(), frames: newNewest(), controls: make(chan clientMessage), pace: newPace(),
+	}
+	c.wire, c.cut = context.WithCancel(ctx)
+	c.life, c.stop = context.WithCancelCause(ctx)
+	return c
+}
+
+// end ends the session; the first reason counts.
+func (c *connection) end(why *ending) { c.stop(why) }
+
+// seconds is how long the session has been open, in whole seconds.
+func (c *connection) seconds() int64 { return int64(time.Since(c.began) / time.Second) }
+
+// serve serves the session to its end.
+func (c *connection) serve() {
+	s := c.server
+	defer c.cut()
+	s.add(c)
+	defer s.remove(c)
+	metered := s.meter.begin(c)
+	defer s.meter.end(c.wire, metered)
+	log := s.Logger.With("session", c.session.ID(), "account", c.who.Account(), "key", c.who.Key.ID, "model", c.model.ID)
+	log.Info("a session began")
+
+	var running sync.WaitGroup
+	running.Go(c.receive)
+	// What a client may have said already is heard only after this.
+	if c.say(startedMessage{"session_started", c.session.ID()}) {
+		running.Go(c.control)
+		running.Go(c.edit)
+		running.Go(c.ping)
+		c.watch()
+	}
+	<-c.life.Done()
+	why := endedByClient
+	errors.As(context.Cause(c.life), &why)
+	c.leave(why)
+	// The slot does not wait for what the engine is still at.
+	c.session.Close(c.wire)
+	running.Wait()
+	c.prompts.wait()
+	log.Info("a session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped", c.frames.lost())
+}
+
+// leave tells the client why the session ends and closes the connection.
+func (c *connection) leave(why *ending) {
+	if why == endedByClient {
+		_ = c.socket.CloseNow()
+		return
+	}
+	if why != endedByLiveKit {
+		ctx, cancel := context.WithTimeout(c.wire, c.server.Times.Close)
+		defer cancel()
+		if err := c.socket.send(ctx, endedMessage{"generation_ended", c.seconds(), why.reason}); err != nil {
+			_ = c.socket.CloseNow()
+			return
+		}
+	}
+	c.socket.close(why.code, why.close)
+}
+
+// serving reports whether the session may be served, and ends it when it may
+// not. It is asked before everything that the client gets.
+func (c *connection) serving() bool {
+	if !c.session.Alive() {
+		c.end(endedByLoss)
+	}
+	return c.life.Err() == nil
+}
+
+// say sends a message; false when the session is at its end.
+func (c *connection) say(message any) bool {
+	return c.serving() && c.sent(c.socket.send(c.wire, message))
+}
+
+func (c *connection) write(kind websocket.MessageType, message []byte) bool {
+	return c.serving() && c.sent(c.socket.write(c.wire, kind, message))
+}
+
+func (c *connection) sent(err error) bool {
+	if err != nil {
+		c.end(endedByClient)
+	}
+	return err == nil
+}
+
+// watch looks after the session's time until its end.
+func (c *connection) watch() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var over <-chan time.Time
+	if longest := c.who.Scope().MaxSession; longest > 0 {
+		timer := time.NewTimer(longest - time.Since(c.began))
+		defer timer.Stop()
+		over = timer.C
+	}
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case <-c.session.Lost():
+			c.end(endedByLoss)
+		case <-over:
+			c.end(endedByDuration)
+		case <-tick.C:
+			if c.idle() >= c.server.Times.Idle {
+				c.end(endedByIdleness)
+				return
+			}
+			c.say(tickMessage{"generation_tick", c.seconds()})
+		}
+	}
+}
+
+// heard notes that the client said something.
+func (c *connection) heard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+}
+
+// idle is how long the client has said nothing.
+func (c *connection) idle() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.last)
+}
+
+// ping asks the client for signs of life: one that has gone without a word does
+// not hold its slot.
+func (c *connection) ping() {
+	ticker := time.NewTicker(c.server.Times.Ping)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case <-ticker.C:
+		}
+		// The end of life would cut the connection in the middle of a message.
+		ctx, cancel := context.WithTimeout(c.wire, c.server.Times.Pong)
+		err := c.socket.Ping(ctx)
+		cancel()
+		// A process that was stopped has lost the session, not its client.
+		if err != nil && c.serving() {
+			c.end(endedByClient)
+			return
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package realtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"cutroom/shared/domain/fault"
+)
+
+// enhanceTime is how long an expanded prompt is waited for.
+const enhanceTime = 10 * time.Second
+
+// control does what the client's messages ask for, one after the other.
+func (c *connection) control() {
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case message := <-c.controls:
+			c.obey(message)
+		}
+	}
+}
+
+func (c *connection) obey(message clientMessage) {
+	switch message.Type {
+	case "prompt":
+		ack := promptAck{Type: "prompt_ack", Prompt: message.Prompt}
+		ack.Error = c.explain(c.changePrompt(message))
+		ack.Success = ack.Error == ""
+		c.say(ack)
+	case "set_image":
+		ack := setImageAck{Type: "set_image_ack"}
+		ack.Error = c.explain(c.changeImage(message))
+		ack.Success = ack.Error == ""
+		c.say(ack)
+	case "livekit_join":
+		c.say(errorMessage{"error", noLiveKit.message})
+		c.end(endedByLiveKit)
+	default:
+		c.say(errorMessage{"error", "There is no message of this type. Send prompt, set_image or a binary frame."})
+	}
+}
+
+// explain is what the client is told of an error, "" for none.
+func (c *connection) explain(err error) string {
+	var wrong *fault.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &wrong) && (wrong.Code == fault.Invalid || wrong.Code == fault.Limited):
+		return wrong.Message
+	case errors.Is(err, context.DeadlineExceeded):
+		return "The server is busy. Try again."
+	}
+	if c.life.Err() == nil {
+		c.server.Logger.Error("a message could not be obeyed", "session", c.session.ID(), "error", err)
+	}
+	return "Internal error"
+}
+
+// errTooFast refuses a change that comes too soon after others.
+func errTooFast() error { return fault.New(fault.Limited, "Too many changes. Slow down.") }
+
+// changePrompt does what a message of type prompt asks for.
+//
+// Errors: fault.Invalid; fault.Limited.
+func (c *connection) changePrompt(message clientMessage) error {
+	if !c.pace.changes.Allow() {
+		return errTooFast()
+	}
+	asked, err := message.prompt()
+	if err != nil {
+		return err
+	}
+	if !asked.sent {
+		return fault.New(fault.Invalid, "prompt is required.")
+	}
+	c.setPrompt(asked)
+	return nil
+}
+
+// prompt is what a message says of the prompt.
+type prompt struct {
+	text string
+	// sent is false when the message has none.
+	sent bool
+	// enhance says that the prompt may be expanded, as it may where nothing else
+	// is said (decisions.md, "Forms").
+	enhance bool
+}
+
+// prompt reads what a message says of the prompt.
+//
+// Errors: fault.Invalid.
+func (m clientMessage) prompt() (asked prompt, err error) {
+	asked.enhance = true
+	if !isNull(m.EnhancePrompt) && json.Unmarshal(m.EnhancePrompt, &asked.enhance) != nil {
+		return asked, fault.New(fault.Invalid, "enhance_prompt is true or false.")
+	}
+	asked.text, asked.sent, err = textOf("prompt", m.Prompt)
+	if utf8.RuneCountInString(asked.text) > maxPrompt {
+		return asked, fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
+	}
+	return asked, err
+}
+
+// textOf reads a member that is a string; not sent when it is absent or null.
+//
+// Errors: fault.Invalid.
+func textOf(name string, member json.RawMessage) (text string, sent bool, err error) {
+	if isNull(member) {
+		return "", false, nil
+	}
+	if json.Unmarshal(member, &text) != nil {
+		return "", false, fault.New(fault.Invalid, "%s is a string.", name)
+	}
+	return text, true, nil
+}
+
+func isNull(member json.RawMessage) bool {
+	return len(member) == 0 || bytes.Equal(member, []byte("null"))
+}
+
+// beginChange waits until it is the session's turn to have a prompt or an image
+// readied; false when the session ends before. It is called before prompts.mu is
+// taken.
+func (c *connection) beginChange() bool { return c.server.changes.Acquire(c.life, 1) == nil }
+
+func (c *connection) endChange() { c.server.changes.Release(1) }
+
+// prompts keeps the changes of an editor apart.
+type prompts struct {
+	// mu is held while the editor is changed.
+	mu sync.Mutex
+	// superseded ends the expansion of the last prompt, when there is one.
+	superseded context.CancelFunc
+	expanding  sync.WaitGroup
+}
+
+func (p *prompts) wait() { p.expanding.Wait() }
+
+// setPrompt has the editor follow the prompt at once, and an expanded one as
+// soon as there is one.
+func (c *connection) setPrompt(asked prompt) {
+	if !c.beginChange() {
+		return
+	}
+	defer c.endChange()
+	p := &c.prompts
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.superseded != nil {
+		p.superseded()
+		p.superseded = nil
+	}
+	c.editor.SetPrompt(asked.text)
+	if c.server.Enhancer == nil || !asked.enhance || asked.text == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.life, enhanceTime)
+	p.superseded = cancel
+	p.expanding.Go(func() {
+		defer cancel()
+		expanded, err := c.server.Enhancer.Enhance(ctx, asked.text, maxPrompt)
+		if !c.beginChange() {
+			return
+		}
+		defer c.endChange()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			c.server.Logger.Warn("a prompt is used as it was sent", "session", c.session.ID(), "error", err)
+		default:
+			c.editor.SetPrompt(expanded)
+		}
+	})
+}

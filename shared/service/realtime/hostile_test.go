@@ -1,0 +1,150 @@
+package realtime_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/service/realtime"
+)
+
+// Messages that are too large, and too many of them, end a session with their
+// own codes.
+func TestMessagesThatEndASession(t *testing.T) {
+	w := newWorld(t, setup{})
+	t.Run("a frame that is too large", func(t *testing.T) {
+		c := w.open("gen-2.5", studio)
+		c.t = t
+		c.show(make([]byte, 2<<20+1))
+		c.ends("message_too_large", websocket.StatusMessageTooBig, "The message is too large.")
+	})
+	t.Run("a text that is too large", func(t *testing.T) {
+		c := w.open("gen-2.5", studio)
+		c.t = t
+		c.say(`{"type":"prompt","prompt":"` + strings.Repeat("x", 14<<20) + `"}`)
+		if m := c.next(); m.closed == nil || m.closed.Code != websocket.StatusMessageTooBig {
+			t.Errorf("got %+v", m)
+		}
+	})
+	t.Run("a flood of prompts", func(t *testing.T) {
+		c := w.open("gen-2.5", studio)
+		c.t = t
+		go func() {
+			for i := range 2000 {
+				if c.conn.Write(context.Background(), websocket.MessageText, fmt.Appendf(nil, `{"type":"prompt","prompt":"%d"}`, i)) != nil {
+					return
+				}
+			}
+		}()
+		refused := 0
+		m := c.next()
+		for ; m.Type == "prompt_ack"; m = c.next() {
+			if !*m.Success {
+				refused++
+				if m.Error != "Too many changes. Slow down." {
+					t.Fatalf("got %+v", m)
+				}
+			}
+		}
+		if refused == 0 || m.Reason != "too_many_messages" {
+			t.Errorf("%d prompts were refused, and then %+v", refused, m)
+		}
+		c.ends("", websocket.StatusPolicyViolation, "Too many messages")
+	})
+	w.active("studio", 0)
+}
+
+// What hostile clients took of memory and goroutines is given back.
+func TestHostileClientsLeaveNothingBehind(t *testing.T) {
+	w := newWorld(t, setup{limit: 20, times: realtime.Times{
+		Ping: 200 * time.Millisecond, Pong: 500 * time.Millisecond, Write: time.Second, Close: 300 * time.Millisecond,
+	}})
+	http.DefaultClient.CloseIdleConnections()
+	goroutines, memory := level()
+	var hostile sync.WaitGroup
+	for i := range 120 {
+		hostile.Go(func() { attack(t, w, i) })
+	}
+	hostile.Wait()
+	w.active("studio", 0)
+	http.DefaultClient.CloseIdleConnections()
+	eventually(t, "the goroutines are gone", func() bool { now, _ := level(); return now <= goroutines+2 })
+	eventually(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+4<<20 })
+	w.open("gen-2.5", studio).painted(colorOf(""))
+}
+
+// level is how many goroutines there are, and how many bytes are in use.
+func level() (goroutines int, memory uint64) {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return runtime.NumGoroutine(), stats.HeapAlloc
+}
+
+// attack is one hostile client; it returns once the server has let go of it.
+func attack(t *testing.T, w *world, number int) {
+	conn, err := net.Dial("tcp", w.address)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	upgrade := "GET /v1/stream?model=gen-2.5&api_key=" + studio + " HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+	send := func(parts ...string) {
+		for _, part := range parts {
+			// It fails once the server has had enough.
+			if _, err := conn.Write([]byte(part)); err != nil {
+				return
+			}
+		}
+	}
+	// A client's frames are masked; the mask here is of zeros.
+	const mask = "\x00\x00\x00\x00"
+	switch number % 8 {
+	case 0: // no key, and no word more
+		send(strings.Replace(upgrade, studio, "", 1))
+	case 1: // a handshake that is broken off
+		send(upgrade[:60])
+		return
+	case 2: // no word after the handshake
+		send(upgrade)
+	case 3: // a giant frame that is announced and never comes
+		send(upgrade, "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff"+mask, strings.Repeat("x", 1<<16))
+	case 4: // a frame that is large and comes whole
+		send(upgrade, "\x82\xff\x00\x00\x00\x00\x00\x40\x00\x00"+mask, strings.Repeat("x", 4<<20))
+	case 5: // no mask
+		send(upgrade, "\x81\x05hello")
+	case 6: // a flood of what is no JSON, whose answers are not read
+		send(upgrade)
+		for range 400 {
+			send("\x81\x85" + mask + "hello")
+		}
+	case 7: // fragments without an end
+		send(upgrade, "\x01\x85"+mask+"hello")
+		for range 100 {
+			send("\x00\x85" + mask + "hello")
+		}
+	}
+	if number%16 < 8 {
+		// Half of them never read, so that only time ends them.
+		time.Sleep(2 * time.Second)
+		return
+	}
+	reader := bufio.NewReader(conn)
+	for {
+		if _, err := reader.Discard(1); err != nil {
+			return
+		}
+	}
+}

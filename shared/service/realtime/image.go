@@ -1,0 +1,160 @@
+package realtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/media"
+)
+
+// imageTime is how long reading and setting an image may take.
+const imageTime = 10 * time.Second
+
+// changeImage does what a message of type set_image asks for. The image and the
+// prompt, where one was sent, change together or not at all.
+//
+// Errors: fault.Invalid; fault.Limited.
+func (c *connection) changeImage(message clientMessage) error {
+	if !c.pace.changes.Allow() {
+		return errTooFast()
+	}
+	asked, err := message.prompt()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.life, imageTime)
+	defer cancel()
+	image, err := c.imageOf(ctx, message)
+	if err != nil {
+		return err
+	}
+	if err := c.setImage(ctx, image); err != nil {
+		return err
+	}
+	if asked.sent {
+		c.setPrompt(asked)
+	}
+	return nil
+}
+
+// setImage has the editor follow the image.
+//
+// Errors: those of the editor; the session's end.
+func (c *connection) setImage(ctx context.Context, image *Image) error {
+	if !c.beginChange() {
+		return c.life.Err()
+	}
+	defer c.endChange()
+	c.prompts.mu.Lock()
+	defer c.prompts.mu.Unlock()
+	return c.editor.SetImage(ctx, image)
+}
+
+// imageOf reads the image that a message brings or refers to; nil for null.
+//
+// Errors: fault.Invalid.
+func (c *connection) imageOf(ctx context.Context, message clientMessage) (*Image, error) {
+	if len(message.ImageRef) == 0 && len(message.ImageData) == 0 {
+		return nil, fault.New(fault.Invalid, "image_ref or image_data is required; null takes the image away.")
+	}
+	id, referred, err := textOf("image_ref", message.ImageRef)
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	switch brought := !isNull(message.ImageData); {
+	case referred && brought:
+		return nil, fault.New(fault.Invalid, "Send image_ref or image_data, not both.")
+	case referred:
+		data, err = c.storedImage(ctx, id)
+	case brought:
+		data, err = decodeImage(message.ImageData)
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return checkImage(data)
+}
+
+func errImageSize() error {
+	return fault.New(fault.Invalid, "The image is larger than %d bytes.", maxImage)
+}
+
+// storedImage reads the file that an image_ref names.
+//
+// Errors: fault.Invalid when the account has none of the name, or it is too
+// large.
+func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error) {
+	missing := fault.New(fault.Invalid, "image_ref names no stored file.")
+	f, err := c.server.Files.Get(ctx, c.who.Account(), id)
+	if fault.Is(err, fault.NotFound) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f.Size > maxImage {
+		return nil, errImageSize()
+	}
+	content, err := c.server.Blobs.Open(ctx, f.Blob, 0, f.Size)
+	if fault.Is(err, fault.NotFound) {
+		return nil, missing // it was deleted meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	return io.ReadAll(content)
+}
+
+// decodeImage reads base64, as it is or in a data URL.
+//
+// Errors: fault.Invalid.
+func decodeImage(member json.RawMessage) ([]byte, error) {
+	text, _, err := textOf("image_data", member)
+	if err != nil {
+		return nil, err
+	}
+	if rest, found := strings.CutPrefix(text, "data:"); found {
+		_, text, _ = strings.Cut(rest, ",")
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "image_data is no base64.")
+	}
+	return data, nil
+}
+
+// checkImage tells by its content and header whether an engine may decode the
+// image.
+//
+// Errors: fault.Invalid.
+func checkImage(data []byte) (*Image, error) {
+	if len(data) > maxImage {
+		return nil, errImageSize()
+	}
+	kind, known := media.Sniff(data)
+	if !known || !kind.Image {
+		return nil, fault.New(fault.Invalid, "The image is of no type that is known.")
+	}
+	if kind.MIME == "image/jpeg" && scans(data) > maxScans {
+		return nil, fault.New(fault.Invalid, "The image has more than %d scans.", maxScans)
+	}
+	info, err := media.Inspect(bytes.NewReader(data), int64(len(data)), kind.MIME)
+	if err != nil {
+		return nil, err
+	}
+	// A header may claim sides whose product is beyond any integer.
+	if float64(info.Width)*float64(info.Height) > maxImagePixels {
+		return nil, fault.New(fault.Invalid, "The image is larger than %d megapixels.", maxImagePixels/1_000_000)
+	}
+	return &Image{MIME: kind.MIME, Data: data}, nil
+}

@@ -1,0 +1,261 @@
+package realtime_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/realtime"
+)
+
+func TestTicksCountTheSeconds(t *testing.T) {
+	w := newWorld(t, setup{})
+	c := w.open("gen-2.5", studio)
+	for want := range int64(3) {
+		if m := c.any(); m.Type != "generation_tick" || m.Seconds == nil || *m.Seconds != want+1 {
+			t.Errorf("tick %d: %+v", want+1, m)
+		}
+	}
+}
+
+func TestTheMaximumDuration(t *testing.T) {
+	w := newWorld(t, setup{})
+	token := w.mint(studio, credential.Scope{MaxSession: 2 * time.Second}, time.Second)
+	c := w.open("gen-2.5", token) // which expires long before
+	ended := c.ends("max_session_duration", websocket.StatusNormalClosure, "Maximum session duration reached.")
+	if ended.Seconds == nil || *ended.Seconds != 2 {
+		t.Errorf("ended after %v seconds", ended.Seconds)
+	}
+	w.active("studio", 0)
+}
+
+// A revocation ends the sessions of the key and of its tokens, and no others.
+func TestARevokedKeyEndsItsSessions(t *testing.T) {
+	w := newWorld(t, setup{times: realtime.Times{Revocation: 50 * time.Millisecond}})
+	const parent = "ck_parent_key"
+	key, err := credential.NewKey(parent, "studio", credential.DefaultTier, "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.keys.CreateKey(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	own, minted, other := w.open("gen-2.5", parent), w.open("gen-2.5", w.mint(parent, credential.Scope{}, time.Minute)), w.open("gen-2.5", studio)
+	if _, err := w.keys.RevokeKey(t.Context(), "", key.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*client{own, minted} {
+		c.ends("key_revoked", websocket.StatusPolicyViolation, "Invalid API key")
+	}
+	other.painted(colorOf(""))
+	w.active("studio", 1)
+}
+
+// A stop tells all sessions, closes them and frees their slots.
+func TestTheEndOfTheServer(t *testing.T) {
+	w := newWorld(t, setup{})
+	var all []*client
+	for range 5 {
+		all = append(all, w.open("gen-2.5", studio))
+	}
+	stopped := make(chan struct{})
+	go func() {
+		w.stop()
+		close(stopped)
+	}()
+	for _, c := range all {
+		c.ends("server_stopping", websocket.StatusGoingAway, "The server is stopping.")
+	}
+	<-stopped
+	w.active("studio", 0)
+	if n := strings.Count(w.log.String(), `reason=server_stopping`); n != 5 {
+		t.Errorf("%d sessions ended so in the log", n)
+	}
+}
+
+// A client that does not answer to the end of the server holds it up no longer
+// than the time that it has.
+func TestTheEndOfTheServerWaitsForNobody(t *testing.T) {
+	w := newWorld(t, setup{times: realtime.Times{Close: 100 * time.Millisecond, Drain: time.Second}})
+	w.open("gen-2.5", studio) // and reads no more
+	before := func(ctx context.Context) { <-ctx.Done() }
+	w.engine.before.Store(&before)
+	busy := w.open("gen-2.5", studio)
+	busy.show(plain(32, 16, red))
+	w.stop()
+	w.active("studio", 0)
+}
+
+func TestIdleSessionsEnd(t *testing.T) {
+	w := newWorld(t, setup{times: realtime.Times{Idle: 1500 * time.Millisecond}})
+	c, busy := w.open("gen-2.5", studio), w.open("gen-2.5", studio)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 30 {
+			_ = busy.conn.Write(context.Background(), websocket.MessageText, []byte(`{"type":"prompt","prompt":"x"}`))
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	c.ends("idle", websocket.StatusNormalClosure, "The session was idle.")
+	w.active("studio", 1)
+	<-done
+}
+
+// A client that has gone without a word, so that nothing comes back, loses its
+// slot.
+func TestHalfOpenConnections(t *testing.T) {
+	w := newWorld(t, setup{times: realtime.Times{Ping: 100 * time.Millisecond, Pong: 200 * time.Millisecond, Close: 100 * time.Millisecond}})
+	alive := w.open("gen-2.5", studio)
+	reading := make(chan struct{})
+	go func() {
+		defer close(reading)
+		for {
+			if _, _, err := alive.conn.Read(context.Background()); err != nil {
+				return
+			}
+		}
+	}()
+	w.open("gen-2.5", studio) // nothing reads it, and so nothing answers
+	w.active("studio", 1)
+	alive.drop()
+	<-reading
+	w.active("studio", 0)
+}
+
+// A process that was stopped serves nothing of what it had, however late it
+// learns of it.
+func TestAProcessThatWasStoppedFencesItself(t *testing.T) {
+	w := newWorld(t, setup{})
+	begun := make(chan struct{})
+	before := func(context.Context) {
+		close(begun)
+		w.asleep.Add(int64(session.FenceAfter))
+	}
+	w.engine.before.Store(&before)
+	c := w.open("gen-2.5", studio)
+	c.show(plain(32, 16, red))
+	<-begun // the stop is in the middle of an edit
+	w.engine.before.Store(nil)
+	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
+	w.active("studio", 0)
+	w.ready() // a new lease
+	w.open("gen-2.5", studio).painted(colorOf(""))
+}
+
+// A process that was stopped in the middle of sending still tells its client that
+// the session is lost: what the system has taken is not late.
+func TestAProcessThatWasStoppedAsItSentTellsItsClient(t *testing.T) {
+	const patience = 100 * time.Millisecond
+	var w *world
+	var stop atomic.Bool
+	w = newWorld(t, setup{times: realtime.Times{Write: patience}, sent: func(size int) {
+		if size > 256 && stop.CompareAndSwap(true, false) { // a frame, not a tick
+			w.asleep.Add(int64(session.FenceAfter))
+			time.Sleep(3 * patience)
+		}
+	}})
+	c := w.open("gen-2.5", studio)
+	stop.Store(true)
+	c.painted(colorOf(""))
+	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
+}
+
+// glut is an engine whose frames are larger than what a connection takes before
+// its client reads.
+type glut struct{}
+
+func (glut) Open(context.Context, *catalog.Model) (realtime.Editor, error) { return &glutton{}, nil }
+
+type glutton struct{ canvas }
+
+func (*glutton) Edit(context.Context, []byte) ([]byte, error) { return make([]byte, 64<<20), nil }
+
+// The clients of a lost session are let go of before others take its slot, also
+// those that take nothing.
+func TestALostSessionLetsGoOfItsClient(t *testing.T) {
+	w := newWorld(t, setup{engine: glut{}, times: realtime.Times{Write: time.Hour, Close: 50 * time.Millisecond}})
+	c := w.open("gen-2.5", studio)
+	c.show(plain(32, 16, red)) // and never reads what comes back
+	w.asleep.Add(int64(session.FenceAfter))
+	eventually(t, "the connection has ended", func() bool { return strings.Contains(w.log.String(), "reason=session_lost") })
+}
+
+// What an engine is still at when its client leaves does not hold the slot.
+func TestASlotIsFreeWhileTheEngineIsBusy(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, setup{engine: &slow{begun: begun, release: release}})
+	defer close(release)
+	c := w.open("gen-2.5", studio)
+	c.say(`{"type":"prompt","prompt":"x"}`)
+	<-begun
+	w.active("studio", 1)
+	c.drop()
+	w.active("studio", 0)
+}
+
+// slow is an engine that takes its time to ready a prompt.
+type slow struct {
+	painter
+	begun, release chan struct{}
+}
+
+func (s *slow) Open(context.Context, *catalog.Model) (realtime.Editor, error) {
+	return &slowEditor{canvas{painter: &s.painter}, s}, nil
+}
+
+type slowEditor struct {
+	canvas
+	engine *slow
+}
+
+func (e *slowEditor) SetPrompt(string) {
+	close(e.engine.begun)
+	<-e.engine.release
+}
+
+// Sessions are in the usage records while they are open, and whole once they
+// have ended.
+func TestUsage(t *testing.T) {
+	w := newWorld(t, setup{times: realtime.Times{Usage: 300 * time.Millisecond}})
+	today := usage.DayOf(time.Now())
+	total := func(model string) usage.Counts {
+		t.Helper()
+		// Midnight may pass.
+		totals, err := w.usage.Totals(t.Context(), "studio", today, usage.DayOf(time.Now()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum usage.Counts
+		for _, t := range totals {
+			if t.Model == model {
+				sum.Add(t.Counts)
+			}
+		}
+		return sum
+	}
+	first, second := w.open("gen-latest", studio), w.open("gen-2.5", w.mint(studio, credential.Scope{}, time.Minute))
+	other := w.open("gen-2.1", studio)
+	eventually(t, "the use of open sessions is there", func() bool {
+		return total("gen-2.5").SessionSeconds >= 2 && total("gen-2.1").SessionSeconds >= 1
+	})
+	for _, c := range []*client{first, second, other} {
+		c.leave()
+	}
+	w.active("studio", 0)
+	w.stop()
+	if sum := total("gen-2.5"); sum.Requests != 2 || sum.SessionSeconds < 2 || sum.SessionSeconds > 60 {
+		t.Errorf("two sessions of one model: %+v", sum)
+	}
+	if sum := total("gen-2.1"); sum.Requests != 1 || sum.SessionSeconds < 1 {
+		t.Errorf("one session of the other: %+v", sum)
+	}
+}

@@ -1,0 +1,65 @@
+package realtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"cutroom/shared/platform/httpserver"
+)
+
+// ServeHTTP serves one connection until it ends.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "websocket")
+		w.WriteHeader(http.StatusUpgradeRequired)
+		_ = json.NewEncoder(w).Encode(map[string]string{"detail": "This is a WebSocket endpoint."})
+		return
+	}
+	accepted := accept(w, r, s.Times)
+	if accepted == nil {
+		return
+	}
+	// The request's context knows nothing of the connection from here on.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	if !s.begin() {
+		accepted.refuse(ctx, serverStopping)
+		return
+	}
+	defer s.handlers.Done()
+	var no refusal
+	if err := s.serve(ctx, accepted, r); errors.As(err, &no) {
+		accepted.refuse(ctx, no)
+	}
+}
+
+// serve serves a session on the connection.
+//
+// Errors: a refusal, when there is no session.
+func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request) error {
+	admitted, err := s.admit(ctx, r)
+	if who := admitted.who; who.Account() != "" {
+		httpserver.SetAccount(r.Context(), who.Account())
+	}
+	if err != nil {
+		return err
+	}
+	opened, err := s.openSession(ctx, admitted.who)
+	if err != nil {
+		return err
+	}
+	defer opened.Close(ctx)
+	editor, err := s.Engine.Open(ctx, admitted.model)
+	if err != nil {
+		s.Logger.Error("the engine opened no session", "session", opened.ID(), "model", admitted.model.ID, "error", err)
+		return failedToOpen
+	}
+	defer editor.Close()
+	newConnection(ctx, s, accepted, admitted, opened, editor).serve()
+	return nil
+}

@@ -1,0 +1,347 @@
+package realtime_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"hash/fnv"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/jpeg"
+	_ "image/png"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/boottime"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/realtime"
+	"cutroom/shared/testkit/programtest"
+)
+
+// Keys of two accounts.
+const (
+	studio = "ck_studio_key"
+	rival  = "ck_rival_key1"
+)
+
+// setup says what differs from a plain world.
+type setup struct {
+	// limit is how many sessions an account may have, 0 for any number.
+	limit    int
+	times    realtime.Times
+	engine   realtime.Engine
+	enhancer realtime.Enhancer
+	origins  []string
+	// failing, while it is set, is the error of the store when a slot is taken.
+	failing *atomic.Pointer[error]
+	// sent, where it is set, is called after every write to a connection with the
+	// number of bytes, before the write returns.
+	sent func(size int)
+}
+
+// world is a realtime server on real stores and a real port.
+type world struct {
+	t       *testing.T
+	address string
+	keys    *sqlite.Keys
+	usage   *sqlite.Usage
+	records *sqlite.Sessions
+	files   *file.Service
+	blobs   *diskblob.Store
+	engine  *painter
+	log     *programtest.Output
+	// asleep is how long the process seems to have been stopped, in ns.
+	asleep atomic.Int64
+	// stop stops the server as the end of its program does, and waits for it.
+	stop func()
+}
+
+func newWorld(t *testing.T, s setup) *world {
+	t.Helper()
+	w := &world{t: t, engine: &painter{}, log: &programtest.Output{}}
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	known, err := catalog.Default("gen")
+	must(err)
+	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+	must(err)
+	t.Cleanup(func() { db.Close() })
+	clock, err := boottime.Open()
+	must(err)
+	w.keys, w.usage, w.records = db.Keys(), db.Usage(), db.Sessions(clock)
+	w.blobs, err = diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
+	must(err)
+	w.files = file.NewService(file.Config{
+		Store: db.Files(), Blobs: w.blobs, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: file.NewCursors([]byte("secret")), Now: time.Now,
+	})
+	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
+		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", time.Now())
+		must(err)
+		must(w.keys.CreateKey(ctx, key))
+	}
+	logger := slog.New(slog.NewTextHandler(w.log, nil))
+	writer := usage.NewWriter(usage.WriterConfig{Store: w.usage, NewID: rand.Text, Logger: logger})
+	if s.engine == nil {
+		s.engine = w.engine
+	}
+	if s.failing == nil {
+		s.failing = &atomic.Pointer[error]{}
+	}
+	origins := httpserver.Origins(s.origins)
+	server := realtime.New(realtime.Config{
+		Catalog:       known,
+		Authenticator: credential.NewAuthenticator(w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit}}, time.Now),
+		Keys:          w.keys,
+		Sessions: session.NewInstance(session.Config{
+			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
+			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
+		}),
+		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Enhancer: s.enhancer,
+		AllowOrigin: origins.Allows, Times: s.times, Now: time.Now, Logger: logger,
+	})
+	mux := http.NewServeMux()
+	mux.Handle(realtime.Path, server)
+	surface := httpserver.New(httpserver.Config{Logger: logger, Handler: mux})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	if s.sent != nil {
+		listener = watchedListener{listener, s.sent}
+	}
+	w.address = listener.Addr().String()
+
+	running, end := context.WithCancel(context.Background())
+	writing, endWriting := context.WithCancel(context.Background())
+	var sessions, rest sync.WaitGroup
+	sessions.Go(func() { server.Run(running) })
+	rest.Go(func() { writer.Run(writing) })
+	rest.Go(func() {
+		if err := surface.Serve(listener); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	w.stop = sync.OnceFunc(func() {
+		end()
+		sessions.Wait()
+		shutdown, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := surface.Shutdown(shutdown); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		endWriting()
+		rest.Wait()
+	})
+	t.Cleanup(w.stop)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the server's log:\n%s", w.log)
+		}
+	})
+	w.ready()
+	return w
+}
+
+// watchedListener accepts connections that call sent after each write, before it
+// returns.
+type watchedListener struct {
+	net.Listener
+	sent func(size int)
+}
+
+func (l watchedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return watchedConn{conn, l.sent}, err
+}
+
+type watchedConn struct {
+	net.Conn
+	sent func(size int)
+}
+
+func (c watchedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.sent(n)
+	return n, err
+}
+
+// unsteady is a store that fails to take slots while a test wants it to.
+type unsteady struct {
+	session.Store
+	failing *atomic.Pointer[error]
+}
+
+func (u unsteady) Take(ctx context.Context, slot session.Slot, limit int) error {
+	if err := u.failing.Load(); err != nil {
+		return *err
+	}
+	return u.Store.Take(ctx, slot, limit)
+}
+
+// ready waits until sessions can be opened: the first lease is there.
+func (w *world) ready() {
+	w.t.Helper()
+	eventually(w.t, "sessions can be opened", func() bool {
+		c := w.dial("gen-2.5", rival)
+		defer c.drop()
+		return c.next().Type == "session_started"
+	})
+	w.active("rival", 0)
+}
+
+// active wants the account to have so many sessions, soon.
+func (w *world) active(account string, want int) {
+	w.t.Helper()
+	eventually(w.t, "the number of sessions", func() bool {
+		n, err := w.records.Active(w.t.Context(), account)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return n == want
+	})
+}
+
+// mint makes a client token of a key.
+func (w *world) mint(key string, scope credential.Scope, lifetime time.Duration) string {
+	w.t.Helper()
+	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	minter := credential.Minter{Store: w.keys, Random: rand.Reader, Now: time.Now}
+	secret, _, err := minter.Mint(w.t.Context(), found, credential.TokenRequest{Scope: scope, Lifetime: lifetime})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return secret
+}
+
+// store keeps a file for an account.
+func (w *world) store(account string, content []byte) string {
+	w.t.Helper()
+	name, err := w.files.NewBlob()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.blobs.Put(w.t.Context(), name, bytes.NewReader(content)); err != nil {
+		w.t.Fatal(err)
+	}
+	f, err := w.files.Create(w.t.Context(), file.File{
+		Account: account, Key: "key_0123456789ab", Filename: "a", MIME: "application/octet-stream",
+		Size: int64(len(content)), MD5: "d41d8cd98f00b204e9800998ecf8427e", Blob: name,
+	}, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f.ID
+}
+
+// painter is an engine that answers a frame with one of its size in one colour:
+// the reference image's where there is one, else the prompt's.
+type painter struct {
+	// before, where it is set, is called before each edit.
+	before atomic.Pointer[func(ctx context.Context)]
+}
+
+func (p *painter) Open(context.Context, *catalog.Model) (realtime.Editor, error) {
+	return &canvas{painter: p, color: colorOf("")}, nil
+}
+
+type canvas struct {
+	painter *painter
+	mu      sync.Mutex
+	color   color.RGBA
+	image   *color.RGBA
+}
+
+// colorOf gives a prompt's colour.
+func colorOf(prompt string) color.RGBA {
+	h := fnv.New32a()
+	h.Write([]byte(prompt))
+	v := h.Sum32()
+	return color.RGBA{uint8(v) | 1, uint8(v >> 8), uint8(v >> 16), 255}
+}
+
+func (c *canvas) SetPrompt(prompt string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.color = colorOf(prompt)
+}
+
+func (c *canvas) SetImage(_ context.Context, sent *realtime.Image) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if sent == nil {
+		c.image = nil
+		return nil
+	}
+	decoded, _, err := image.Decode(bytes.NewReader(sent.Data))
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "The image cannot be decoded.")
+	}
+	middle := color.RGBAModel.Convert(decoded.At(decoded.Bounds().Dx()/2, decoded.Bounds().Dy()/2)).(color.RGBA)
+	c.image = &middle
+	return nil
+}
+
+func (c *canvas) Edit(ctx context.Context, frame []byte) ([]byte, error) {
+	if before := c.painter.before.Load(); before != nil {
+		(*before)(ctx)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	picture, err := jpeg.Decode(bytes.NewReader(frame))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "The frame cannot be decoded.")
+	}
+	c.mu.Lock()
+	fill := c.color
+	if c.image != nil {
+		fill = *c.image
+	}
+	c.mu.Unlock()
+	return plain(picture.Bounds().Dx(), picture.Bounds().Dy(), fill), nil
+}
+
+func (c *canvas) Close() {}
+
+// plain makes a JPEG of one colour.
+func plain(width, height int, fill color.Color) []byte {
+	picture := image.NewRGBA(image.Rect(0, 0, width, height))
+	draw.Draw(picture, picture.Bounds(), image.NewUniform(fill), image.Point{}, draw.Src)
+	var out bytes.Buffer
+	if err := jpeg.Encode(&out, picture, &jpeg.Options{Quality: 95}); err != nil {
+		panic(err) // the buffer takes everything
+	}
+	return out.Bytes()
+}
+
+// eventually waits for what happens a moment after its cause.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); {
+		if time.Now().After(end) {
+			t.Fatalf("not so after 20 s: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

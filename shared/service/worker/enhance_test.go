@@ -1,0 +1,125 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/enhance"
+	"cutroom/shared/service/worker"
+)
+
+// submitPrompt accepts a job with the prompt, which asks for its enhancement or
+// not.
+func (s *shop) submitPrompt(prompt string, enhancer bool) string {
+	return s.submit("clip", 0, func(j *job.Job) {
+		j.Request.Prompt = prompt
+		j.Request.Options["enhance_prompt"] = enhancer
+	})
+}
+
+// The prompt is expanded by the model that is set, and used as it was sent
+// whatever goes wrong with that.
+func TestPromptsAreEnhanced(t *testing.T) {
+	says := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": text}}}})
+		}
+	}
+	const expanded = "A loose watercolor of a bay at dusk, in warm light."
+	for _, c := range []struct {
+		says   string
+		model  http.HandlerFunc // nil for none
+		prompt string
+		asked  bool
+		want   string
+	}{
+		{"expanded", says(expanded), "watercolor", true, expanded},
+		{"not asked for", says(expanded), "watercolor", false, "watercolor"},
+		{"nothing to expand", says(expanded), "", true, ""},
+		{"no model is set", nil, "watercolor", true, "watercolor"},
+		{"the model fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "watercolor", true, "watercolor"},
+		{"the model says nothing", says(""), "watercolor", true, "watercolor"},
+		{"the model says far too much", says(strings.Repeat("x", 4001)), "watercolor", true, "watercolor"},
+		{"the model says nonsense", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "watercolor", true, "watercolor"},
+		{"the model hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "watercolor", true, "watercolor"},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			s := newShop(t)
+			prompts := make(chan string, 1)
+			s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+				prompts <- spec.Prompt
+				return succeed(ctx, spec, progress)
+			}, func(config *worker.Config) {
+				if c.model == nil {
+					return
+				}
+				server := httptest.NewServer(c.model)
+				t.Cleanup(server.Close)
+				enhancer, err := enhance.NewEnhancer(server.URL, "writer", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				config.Enhancer = enhancer
+			})
+			j := s.awaitEnd(s.submitPrompt(c.prompt, c.asked))
+			used := <-prompts
+			shown := c.want
+			if c.want == c.prompt {
+				shown = ""
+			}
+			if j.Status != job.Completed || used != c.want || j.Result.EnhancedPrompt != shown || j.Request.Prompt != c.prompt {
+				t.Errorf("the engine was told %q; the job is %s, %+v, asked %q", used, j.Status, j.Result, j.Request.Prompt)
+			}
+		})
+	}
+}
+
+// patient is an enhancer that never answers by itself.
+type patient struct{ asked chan struct{} }
+
+func (p patient) Enhance(ctx context.Context, _ string, _ int) (string, error) {
+	close(p.asked)
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+// A model that is slow delays a run, and does not keep it from ending with its
+// job.
+func TestARunThatWaitsForItsPromptCanBeCancelled(t *testing.T) {
+	s := newShop(t)
+	enhancer := patient{make(chan struct{})}
+	stop := s.start(func(ctx context.Context, _ engine.Spec, _ func(engine.Progress)) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}, func(config *worker.Config) {
+		config.Enhancer, config.CheckEvery = enhancer, 20*time.Millisecond
+	})
+	id := s.submitPrompt("watercolor", true)
+	<-enhancer.asked
+	if err := s.service.Cancel(t.Context(), id, job.Failure{Code: job.Cancelled, Message: "No longer wanted."}); err != nil {
+		t.Fatal(err)
+	}
+	s.wantFailure(id, job.Cancelled, "No longer wanted.")
+	left := func() int {
+		entries, err := os.ReadDir(s.scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	for limit := time.Now().Add(20 * time.Second); left() > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("the run goes on")
+		}
+	}
+	s.wantClean(stop)
+}

@@ -1,0 +1,107 @@
+package worker_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/service/worker"
+)
+
+// guard notes how it was called.
+type guard struct {
+	mu    sync.Mutex
+	busy  bool
+	calls chan string
+	err   error
+}
+
+func newGuard() *guard { return &guard{calls: make(chan string, 1000)} }
+
+func (g *guard) set(busy bool, call string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.busy = busy
+	select {
+	case g.calls <- call:
+	default: // more than any test reads
+	}
+	return g.err
+}
+
+func (g *guard) Busy(context.Context) error { return g.set(true, "busy") }
+func (g *guard) Idle(context.Context) error { return g.set(false, "idle") }
+
+func (g *guard) isBusy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.busy
+}
+
+// guarding is a queue that may be asked only while the worker is guarded.
+type guarding struct {
+	worker.Queue
+	t     *testing.T
+	guard *guard
+}
+
+func (q guarding) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
+	if !q.guard.isBusy() {
+		q.t.Error("an unguarded worker receives")
+	}
+	d, err := q.Queue.Receive(ctx, lane, lease)
+	if err == nil && !q.guard.isBusy() {
+		q.t.Error("an unguarded worker has received")
+	}
+	return d, err
+}
+
+// A worker is guarded before it receives and as long as it has a job, and let go
+// between two rounds in which there was none.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	s, stage, g := newShop(t), newStage(), newGuard()
+	s.start(stage.run, func(c *worker.Config) {
+		c.Guard, c.GuardEvery, c.Queue = g, 50*time.Millisecond, guarding{s.queue, t, g}
+	})
+	for _, want := range []string{"busy", "idle", "busy", "idle"} {
+		if call := <-g.calls; call != want {
+			t.Fatalf("an idle worker's guard is told %s, want %s", call, want)
+		}
+	}
+	id := s.submit("one", 0)
+	<-stage.begun
+	if !g.isBusy() {
+		t.Error("a worker with a job is not guarded")
+	}
+	for len(g.calls) > 0 {
+		<-g.calls
+	}
+	for range 3 {
+		if call := <-g.calls; call != "busy" {
+			t.Errorf("the guard of a worker with a job is told %s", call)
+		}
+	}
+	stage.let <- struct{}{}
+	if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+	for call := range g.calls {
+		if call == "idle" {
+			break
+		}
+	}
+}
+
+// A guard that does not answer keeps no job from being done.
+func TestAGuardInTrouble(t *testing.T) {
+	t.Parallel()
+	s, g := newShop(t), newGuard()
+	g.err = context.DeadlineExceeded
+	s.start(succeed, func(c *worker.Config) { c.Guard, c.GuardEvery = g, 50*time.Millisecond })
+	if j := s.awaitEnd(s.submit("one", 0)); j.Status != job.Completed {
+		t.Errorf("got %+v", j)
+	}
+}

@@ -1,0 +1,157 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/disktest"
+)
+
+// A worker whose engine takes no runs leaves its jobs to others, which costs them
+// no run, and goes on when the engine is there again.
+func TestAWorkerWithoutItsEngine(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var there atomic.Bool
+	asked := make(chan struct{}, 100)
+	s.start(succeed, func(c *worker.Config) {
+		c.EngineHealth = func(context.Context) error {
+			if there.Load() {
+				return nil
+			}
+			asked <- struct{}{}
+			return errors.New("the device is lost")
+		}
+	})
+	first := s.submit("one", 0)
+	<-asked
+	stopOther := s.start(succeed)
+	if j := s.awaitEnd(first); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+	stopOther()
+	second := s.submit("two", 0)
+	there.Store(true)
+	if j := s.awaitEnd(second); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+}
+
+// A worker is stuck when a job outlives its deadline in its hands.
+func TestStuck(t *testing.T) {
+	t.Parallel()
+	s, deaf := newShop(t), make(chan struct{})
+	var ahead atomic.Int64
+	begun := make(chan struct{})
+	stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+		close(begun)
+		<-deaf
+		return succeed(ctx, spec, progress)
+	}, func(c *worker.Config) {
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	s.submit("one", 0)
+	<-begun
+	if s.worker.Stuck() {
+		t.Error("it is stuck with a new job")
+	}
+	ahead.Store(int64(job.MaxAge + 2*time.Minute))
+	if !s.worker.Stuck() {
+		t.Error("it is not stuck with a job that is long overdue")
+	}
+	close(deaf)
+	stop()
+	if s.worker.Stuck() {
+		t.Error("it is stuck with no job")
+	}
+}
+
+// ran keeps what a worker told of its runs.
+type ran struct {
+	mu   sync.Mutex
+	runs []worker.Run
+}
+
+func (r *ran) Ran(run worker.Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs = append(r.runs, run)
+}
+
+// What is told of a run are its end, its wait and its stages.
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	s, told := newShop(t), &ran{}
+	first := true
+	stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+		if first {
+			first = false
+			return errors.New("the device fell off the bus")
+		}
+		progress(engine.Progress{Fraction: 1, Stage: "denoise", Took: 7 * time.Second})
+		return succeed(ctx, spec, progress)
+	}, func(c *worker.Config) { c.Observer = worker.Observers{told} })
+	s.awaitEnd(s.submit("one", 3*time.Second))
+	s.awaitEnd(s.submit("broken", 0))
+	stop()
+	type end struct {
+		number  int
+		outcome worker.Outcome
+		code    job.Code
+	}
+	var got []end
+	for _, r := range told.runs {
+		got = append(got, end{r.Number, r.Outcome, r.Code})
+		if r.Lane != job.VideoLane || r.Model != "gen-2.5" || r.Took < 0 {
+			t.Errorf("told of %+v", r)
+		}
+	}
+	want := []end{{1, worker.Repeated, job.EngineError}, {2, worker.Completed, ""}, {1, worker.Failed, job.InvalidInput}}
+	if !slices.Equal(got, want) {
+		t.Fatalf("told of %v, want %v", got, want)
+	}
+	if waited := told.runs[0].Waited; waited < 3*time.Second {
+		t.Errorf("a job of three seconds ago waited %v", waited)
+	}
+	if stages := slices.Sorted(maps.Keys(told.runs[1].Stages)); !slices.Equal(stages, []string{"engine", "engine.denoise", "fetch", "probe", "store"}) {
+		t.Errorf("its stages are %v", stages)
+	}
+	if took := told.runs[1].Stages["engine.denoise"]; took != 7*time.Second {
+		t.Errorf("the engine's stage took %v", took)
+	}
+	loads := s.worker.Loads()
+	if len(loads) != 1 || loads[0].Lane != job.VideoLane || loads[0].Slots != 1 || loads[0].Busy != 0 || loads[0].Prefetched != 0 ||
+		loads[0].BusyTime < told.runs[1].Stages["engine"] {
+		t.Errorf("its load is %+v", loads)
+	}
+}
+
+// An input for which there is no room on the disk fails its job, and neither the
+// job that runs meanwhile nor the worker.
+func TestAFullScratchDisk(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	disk := disktest.Small(t, "size=1m")
+	first := s.submit("one", 0)
+	large := s.submit(string(make([]byte, 2<<20)), 0)
+	last := s.submit("three", 0)
+	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Folder = disk })
+	<-stage.begun
+	close(stage.let)
+	s.wantFailure(large, job.EngineError, "no room left")
+	for _, id := range []string{first, last} {
+		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
+			t.Errorf("got %+v", j)
+		}
+	}
+	s.wantClean(stop)
+}

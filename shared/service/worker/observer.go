@@ -1,0 +1,145 @@
+package worker
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/job"
+)
+
+// Observer is told what a worker does, for metrics. Its method is called from
+// many goroutines and must not block.
+type Observer interface {
+	// Ran tells of a run that has ended.
+	Ran(Run)
+}
+
+// Observers tells each of them.
+type Observers []Observer
+
+// Ran tells of a run.
+func (o Observers) Ran(r Run) {
+	for _, each := range o {
+		each.Ran(r)
+	}
+}
+
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Completed Outcome = "completed"
+	// Failed runs ended their jobs.
+	Failed Outcome = "failed"
+	// Repeated runs failed too, and their jobs run again.
+	Repeated Outcome = "repeated"
+	// HandedBack runs were stopped by a drain.
+	HandedBack Outcome = "handed_back"
+	// Lost runs were another worker's at their end, or their jobs had ended.
+	Lost Outcome = "lost"
+)
+
+// Run is a run that has ended.
+type Run struct {
+	Lane job.Lane
+	// Model is the canonical id.
+	Model string
+	// Number counts the job's runs, from 1.
+	Number  int
+	Outcome Outcome
+	// Code is why the run failed; empty where it did not.
+	Code job.Code
+	// Waited is from the job's creation to the run's start, Took from there to its
+	// end.
+	Waited, Took time.Duration
+	// Stages say how long the worker's stages took that the run went through:
+	// fetch, probe, enhance, engine, store; and under engine.NAME those of which
+	// the engine told. What was fetched ahead took its time before the run.
+	Stages map[string]time.Duration
+}
+
+// stages are how long the stages took, by name, for the log.
+func (r Run) stages() slog.Attr {
+	var took []any
+	for _, name := range slices.Sorted(maps.Keys(r.Stages)) {
+		took = append(took, slog.Duration(name, r.Stages[name]))
+	}
+	return slog.Group("stages", took...)
+}
+
+// The worker's own stages.
+const (
+	stageFetch   = "fetch"
+	stageProbe   = "probe"
+	stageEnhance = "enhance"
+	stageEngine  = "engine"
+	stageStore   = "store"
+)
+
+// Load is what a lane's slots are doing.
+type Load struct {
+	Lane job.Lane
+	// Slots is how many jobs may run at once, Busy how many are with an engine now,
+	// Prefetched how many are in hand besides, for a slot to be free.
+	Slots, Busy, Prefetched int
+	// BusyTime is how long slots had a job with an engine since the worker was made,
+	// added up, until now. Over a time and the slots it is the busy share.
+	BusyTime time.Duration
+}
+
+// Loads gives the load of each lane.
+func (w *Worker) Loads() []Load {
+	loads := make([]Load, 0, len(w.loads))
+	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+		if l, ok := w.loads[lane]; ok {
+			loads = append(loads, l.read(lane, time.Now()))
+		}
+	}
+	return loads
+}
+
+// load counts what the slots of a lane do.
+type load struct {
+	slots int
+
+	mu          sync.Mutex
+	busy, ahead int
+	total       time.Duration
+	// counted is until when total has the time of what is busy.
+	counted time.Time
+}
+
+// count adds up the time since the last count; the caller holds the lock.
+func (l *load) count(now time.Time) {
+	if l.busy > 0 {
+		l.total += time.Duration(l.busy) * now.Sub(l.counted)
+	}
+	l.counted = now
+}
+
+func (l *load) begin(now time.Time) { l.change(now, 1) }
+func (l *load) end(now time.Time)   { l.change(now, -1) }
+
+func (l *load) change(now time.Time, by int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count(now)
+	l.busy += by
+}
+
+func (l *load) prefetched(by int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ahead += by
+}
+
+func (l *load) read(lane job.Lane, now time.Time) Load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count(now)
+	return Load{Lane: lane, Slots: l.slots, Busy: l.busy, Prefetched: l.ahead, BusyTime: l.total}
+}

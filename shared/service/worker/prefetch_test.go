@@ -1,0 +1,420 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/service/worker"
+)
+
+// prefetch turns it on.
+func prefetch(c *worker.Config) { c.Prefetch = true }
+
+// stage is an engine whose runs wait for the test: each is announced in begun, and
+// goes on when it is let.
+type stage struct {
+	begun chan string
+	let   chan struct{}
+	// fraction is the progress that a run tells at its beginning.
+	fraction float64
+}
+
+func newStage() *stage {
+	return &stage{begun: make(chan string, 10), let: make(chan struct{}), fraction: 0.99}
+}
+
+func (s *stage) run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+	progress(engine.Progress{Fraction: s.fraction, Stage: "denoise"})
+	s.begun <- spec.Job
+	select {
+	case <-s.let:
+		return succeed(ctx, spec, progress)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// watched is a blob store that tells which blobs were fetched.
+type watched struct {
+	blob.Store
+	opened chan string
+}
+
+func watch(s *shop) watched { return watched{s.blobs, make(chan string, 20)} }
+
+func (w watched) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	w.opened <- name
+	return w.Store.Open(ctx, name, offset, length)
+}
+
+// awaitFetched waits until the job's input is complete in the scratch folder.
+func (s *shop) awaitFetched(id, content string) {
+	s.t.Helper()
+	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+		paths, err := filepath.Glob(filepath.Join(s.scratch, id+"-*", "data"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, path := range paths {
+			if got, err := os.ReadFile(path); err == nil && string(got) == content {
+				return
+			}
+		}
+	}
+	s.t.Fatalf("the input of %s was not fetched", id)
+}
+
+func (s *shop) get(id string) job.Job {
+	s.t.Helper()
+	j, err := s.jobs.Get(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return j
+}
+
+// The next job's inputs are fetched while the engine works; that starts no run,
+// and the run fetches nothing more.
+func TestTheNextJobIsFetchedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	blobs := watch(s)
+	first, second, third := s.submit("one", 0), s.submit("two", 0), s.submit("three", 0)
+	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = blobs })
+	if id := <-stage.begun; id != first {
+		t.Fatalf("%s began first", id)
+	}
+	s.awaitFetched(second, "two")
+	if j := s.get(second); j.Status != job.Pending || j.Runs != 0 || !j.StartedAt.IsZero() {
+		t.Errorf("fetched ahead it is %s after %d runs", j.Status, j.Runs)
+	}
+	stage.let <- struct{}{}
+	if id := <-stage.begun; id != second {
+		t.Fatalf("%s began second", id)
+	}
+	s.awaitFetched(third, "three")
+	stage.let <- struct{}{}
+	<-stage.begun
+	stage.let <- struct{}{}
+	for _, id := range []string{first, second, third} {
+		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
+			t.Errorf("got %+v", j)
+		}
+	}
+	s.wantClean(stop)
+	close(blobs.opened)
+	var opened []string
+	for name := range blobs.opened {
+		opened = append(opened, name)
+	}
+	if want := []string{job.InputBlob(first, "data"), job.InputBlob(second, "data"), job.InputBlob(third, "data")}; !slices.Equal(opened, want) {
+		t.Errorf("fetched %v, want %v", opened, want)
+	}
+}
+
+// A slot takes one job ahead, and only when its run is near its end: what it does
+// not need yet is another worker's to take.
+func TestWhatIsNotPrefetched(t *testing.T) {
+	t.Parallel()
+	s, busy := newShop(t), newStage()
+	first := s.submit("one", 0)
+	busy.fraction = 0 // it does not tell how far it is
+	s.start(busy.run, prefetch)
+	<-busy.begun
+	second := s.submit("two", 0)
+	other := newStage()
+	s.start(other.run, prefetch)
+	if id := <-other.begun; id != second {
+		t.Fatalf("%s began at the idle worker", id)
+	}
+	third, fourth := s.submit("three", 0), s.submit("four", 0)
+	s.awaitFetched(third, "three")
+	idle := newStage()
+	s.start(idle.run, prefetch)
+	if id := <-idle.begun; id != fourth {
+		t.Errorf("%s began at the idle worker, which no other had ahead", id)
+	}
+	close(busy.let)
+	close(other.let)
+	close(idle.let)
+	for _, id := range []string{first, second, third, fourth} {
+		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
+			t.Errorf("got %+v", j)
+		}
+	}
+}
+
+// A job that is fetched ahead is taken by whichever slot of the worker is free
+// first.
+func TestAFreeSlotTakesWhatAnotherHasFetched(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	s.submit("one", 0)
+	s.submit("two", 0)
+	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Slots = map[job.Lane]int{job.VideoLane: 2} })
+	<-stage.begun
+	<-stage.begun
+	third := s.submit("three", 0)
+	s.awaitFetched(third, "three")
+	stage.let <- struct{}{} // whichever takes it
+	if id := <-stage.begun; id != third {
+		t.Errorf("%s began", id)
+	}
+	close(stage.let)
+	if j := s.awaitEnd(third); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+	s.wantClean(stop)
+}
+
+// A drain returns the job that was fetched ahead, with the one that runs: neither
+// has spent a run.
+func TestADrainReturnsWhatWasFetchedAhead(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	first, second := s.submit("one", 0), s.submit("two", 0)
+	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Lease = time.Hour })
+	<-stage.begun
+	s.awaitFetched(second, "two")
+	s.wantClean(stop)
+	if j := s.get(first); j.Status != job.Processing || j.Runs != 0 {
+		t.Errorf("the job that ran is %s after %d runs", j.Status, j.Runs)
+	}
+	if j := s.get(second); j.Status != job.Pending || j.Runs != 0 {
+		t.Errorf("the job that was fetched ahead is %s after %d runs", j.Status, j.Runs)
+	}
+	s.start(succeed) // long before their leases would have ended
+	for _, id := range []string{first, second} {
+		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
+			t.Errorf("got %+v", j)
+		}
+	}
+}
+
+// What ends while it waits to be run is dropped, and the slot goes on.
+func TestAJobThatEndsWhileItIsHeld(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	s.submit("one", 0)
+	cancelled := s.submit("two", 0)
+	stop := s.start(stage.run, prefetch)
+	<-stage.begun
+	s.awaitFetched(cancelled, "two")
+	if err := s.jobs.Fail(t.Context(), cancelled, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	late := s.submit("three", job.MaxAge-5*time.Second)
+	close(stage.let)
+	if j := s.awaitEnd(late); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+	if j := s.get(cancelled); j.Failure.Code != job.Cancelled || j.Runs != 0 {
+		t.Errorf("got %+v", j)
+	}
+	s.wantClean(stop)
+}
+
+// A job whose time is over while it is held ends so, without a run.
+func TestAJobThatIsOverdueWhileItIsHeld(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	s.submit("one", 0)
+	stop := s.start(stage.run, prefetch)
+	<-stage.begun
+	late := s.submit("two", job.MaxAge-4*time.Second)
+	s.wantFailure(late, job.TimedOut, "10 minutes")
+	if j := s.get(late); j.Runs != 0 {
+		t.Errorf("%d runs", j.Runs)
+	}
+	next := s.submit("three", 0)
+	s.awaitFetched(next, "three") // the place is free again
+	s.wantClean(stop)
+}
+
+// failing is a blob store whose first reads of a job's blobs fail.
+type failing struct {
+	blob.Store
+	id   string
+	left *atomic.Int64
+}
+
+func (f failing) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	if strings.HasPrefix(name, job.Folder(f.id)) && f.left.Add(-1) >= 0 {
+		return nil, errors.New("the store is in trouble")
+	}
+	return f.Store.Open(ctx, name, offset, length)
+}
+
+// What cannot be fetched ahead is fetched by the run; what cannot be edited fails
+// by a run, as ever.
+func TestAPrefetchThatFails(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	s.submit("one", 0)
+	unlucky, broken := s.submit("two", 0), s.submit("broken", 0)
+	reads := new(atomic.Int64)
+	reads.Store(1)
+	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = failing{s.blobs, unlucky, reads} })
+	<-stage.begun
+	for limit := time.Now().Add(20 * time.Second); reads.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("nothing was fetched ahead")
+		}
+	}
+	close(stage.let)
+	if j := s.awaitEnd(unlucky); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+	s.wantFailure(broken, job.InvalidInput, "cannot be decoded")
+	if j := s.get(broken); j.Runs != 1 {
+		t.Errorf("%d runs", j.Runs)
+	}
+	s.wantClean(stop)
+}
+
+// A job that is held stays with its worker for as long as that takes.
+func TestTheLeaseOfAHeldJobIsKept(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	s.submit("one", 0)
+	extended := slow{s.blobs, new(atomic.Int64), make(chan struct{})}
+	s.start(stage.run, prefetch, func(c *worker.Config) { c.Queue = counting{s.queue, extended} })
+	<-stage.begun
+	held := s.submit("two", 0)
+	s.awaitFetched(held, "two")
+	other := newStage()
+	s.start(other.run)
+	last := s.submit("three", 0)
+	if id := <-other.begun; id != last {
+		t.Errorf("%s began elsewhere", id)
+	}
+	<-extended.enough // its first lease has ended
+	stage.let <- struct{}{}
+	if id := <-stage.begun; id != held {
+		t.Errorf("%s began", id)
+	}
+	close(stage.let)
+	close(other.let)
+	if j := s.awaitEnd(held); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+}
+
+// hanging is a queue that gives two jobs. The lease of the second is never extended.
+type hanging struct {
+	worker.Queue
+	given *atomic.Int64
+}
+
+func (q hanging) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
+	switch q.given.Add(1) {
+	case 1:
+		return q.Queue.Receive(ctx, lane, lease)
+	case 2:
+		return silent{q.Queue}.Receive(ctx, lane, lease)
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A worker that hangs loses the job that it holds, and its folder, to another.
+func TestTheLeaseOfAHeldJobIsLost(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	s.submit("one", 0)
+	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Queue = hanging{s.queue, new(atomic.Int64)} })
+	<-stage.begun
+	held := s.submit("two", 0)
+	s.awaitFetched(held, "two")
+	stopOther := s.start(succeed)
+	if j := s.awaitEnd(held); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+	stopOther()
+	s.wantClean(stop)
+}
+
+// tardy is a blob store whose writes wait for the test.
+type tardy struct {
+	blob.Store
+	storing chan string
+	let     chan struct{}
+}
+
+func (s tardy) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
+	s.storing <- name
+	select {
+	case <-s.let:
+		return s.Store.Put(ctx, name, r)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// The engine works on the next job while a result is stored, and no further: the
+// third job's run begins when the first result is stored.
+func TestAResultIsStoredMeanwhile(t *testing.T) {
+	t.Parallel()
+	s, stage := newShop(t), newStage()
+	store := tardy{s.blobs, make(chan string, 10), make(chan struct{})}
+	jobs := []string{s.submit("one", 0), s.submit("two", 0), s.submit("three", 0)}
+	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = store })
+	<-stage.begun
+	stage.let <- struct{}{}
+	if name := <-store.storing; !strings.HasPrefix(name, job.Folder(jobs[0])) {
+		t.Errorf("%s is stored", name)
+	}
+	if id := <-stage.begun; id != jobs[1] {
+		t.Errorf("%s began", id)
+	}
+	stage.let <- struct{}{}
+	s.awaitFetched(jobs[2], "three")
+	select {
+	case id := <-stage.begun:
+		t.Errorf("%s began before a result was stored", id)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(store.let)
+	if id := <-stage.begun; id != jobs[2] {
+		t.Errorf("%s began", id)
+	}
+	close(stage.let)
+	for _, id := range jobs {
+		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
+			t.Errorf("got %+v", j)
+		}
+	}
+	s.wantClean(stop)
+}
+
+// A result that is being stored when the drain begins is stored: its run is not
+// done again.
+func TestADrainLetsAResultBeStored(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	store := tardy{s.blobs, make(chan string, 10), make(chan struct{})}
+	id := s.submit("one", 0)
+	stop := s.start(succeed, func(c *worker.Config) { c.Blobs = store })
+	<-store.storing
+	var stopping sync.WaitGroup
+	stopping.Go(stop)
+	time.Sleep(50 * time.Millisecond) // for the drain to begin
+	close(store.let)
+	stopping.Wait()
+	if j := s.get(id); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+	s.wantClean(stop)
+}

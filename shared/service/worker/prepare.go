@@ -1,0 +1,157 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+)
+
+// preparation makes ready what the engine needs for a job: it fetches and probes
+// the inputs into a folder of the job's own, and expands the prompt. It goes on
+// beside whatever else the worker does. Whoever began it discards it, and so its
+// folder, at last.
+type preparation struct {
+	spec engine.Spec
+	// enhanced is the expanded prompt, empty where it was used as sent.
+	enhanced string
+	// stages say how long each stage took.
+	stages map[string]time.Duration
+
+	job    job.Job
+	folder string
+	err    error
+	cancel context.CancelFunc
+	done   chan struct{}
+	logger *slog.Logger
+}
+
+// prepare begins, until the context ends.
+func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &preparation{job: j, stages: map[string]time.Duration{}, cancel: cancel, done: make(chan struct{}), logger: w.Logger}
+	go func() {
+		defer close(p.done)
+		p.err = p.do(ctx, w)
+	}()
+	return p
+}
+
+// wait waits until all is ready, or the context ends.
+func (p *preparation) wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// discard ends it and removes the folder.
+func (p *preparation) discard() {
+	p.cancel()
+	<-p.done
+	if p.folder == "" {
+		return
+	}
+	if err := os.RemoveAll(p.folder); err != nil {
+		p.logger.Error("remove a scratch folder", "job", p.job.ID, "error", err)
+	}
+}
+
+func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
+	defer contain(&err)
+	m, ok := w.Catalog.Find(p.job.Model)
+	if !ok {
+		return &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
+	}
+	if p.folder, err = os.MkdirTemp(w.Folder, p.job.ID+"-"); err != nil {
+		return fmt.Errorf("make a scratch folder: %w", err)
+	}
+	if err := p.makeSpec(ctx, w, m); err != nil {
+		return err
+	}
+	begun := time.Now()
+	if p.enhanced = w.enhance(ctx, p.job, m); p.enhanced != "" {
+		p.spec.Prompt = p.enhanced
+		p.stages[stageEnhance] = time.Since(begun)
+	}
+	return nil
+}
+
+// makeSpec fetches and probes the inputs and says what the engine is to do.
+func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model) error {
+	scratch := filepath.Join(p.folder, "engine")
+	if err := os.Mkdir(scratch, 0o700); err != nil {
+		return fmt.Errorf("make a scratch folder: %w", err)
+	}
+	extension := ".mp4"
+	if m.Kind == catalog.Image {
+		extension = ".png"
+	}
+	j := p.job
+	spec := engine.Spec{
+		Job: j.ID, Model: m.ID, Kind: m.Kind, Prompt: j.Request.Prompt, Seed: j.Seed, Options: j.Request.Options,
+		Size: m.Sizes[j.Request.Option("resolution")], FPS: m.FPS, Duration: m.Duration,
+		Folder: scratch, Output: filepath.Join(scratch, "output"+extension),
+	}
+	var err error
+	if spec.Reference, err = p.input(ctx, w, "reference_image", catalog.ImageFile); err != nil {
+		return err
+	}
+	if spec.Data, err = p.input(ctx, w, "data", m.DataType()); err != nil {
+		return err
+	}
+	switch {
+	case spec.Data != nil:
+		spec.Size = spec.Size.Fit(catalog.Size{Width: spec.Data.Info.Width, Height: spec.Data.Info.Height})
+		if m.Kind != catalog.Image {
+			spec.Duration = spec.Data.Info.Duration
+		}
+	case j.Request.Option("orientation") == "portrait":
+		spec.Size = spec.Size.Portrait()
+	}
+	p.spec = spec
+	return nil
+}
+
+// input fetches and probes one input file; nil when the job has none.
+func (p *preparation) input(ctx context.Context, w *Worker, field string, want catalog.FieldType) (*engine.Input, error) {
+	stored, ok := p.job.Request.Inputs[field]
+	if !ok {
+		return nil, nil
+	}
+	path := filepath.Join(p.folder, field)
+	begun := time.Now()
+	fetching, end := w.beginStage(ctx, stageFetch)
+	err := blob.Fetch(fetching, w.Blobs, stored.Blob, path)
+	end(err)
+	if err != nil {
+		if fault.Is(err, fault.NotFound) {
+			return nil, &engine.Error{Code: job.EngineError, Message: "An input of the job is gone.", Err: err}
+		}
+		return nil, fmt.Errorf("fetch %s: %w", field, err)
+	}
+	fetched := time.Now()
+	p.stages[stageFetch] += fetched.Sub(begun)
+	probe := w.Prober.ProbeVideo
+	if want == catalog.ImageFile {
+		probe = w.Prober.ProbeImage
+	}
+	probing, end := w.beginStage(ctx, stageProbe)
+	info, err := probe(probing, path, stored.MIME)
+	end(err)
+	if err != nil {
+		return nil, fmt.Errorf("probe %s: %w", field, err)
+	}
+	p.stages[stageProbe] += time.Since(fetched)
+	return &engine.Input{Path: path, MIME: stored.MIME, Info: info}, nil
+}

@@ -1,0 +1,430 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+	"cutroom/shared/service/worker"
+)
+
+// script is an engine whose runs are written by the test.
+type script func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error
+
+func (s script) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+	return s(ctx, spec, progress)
+}
+
+// succeed writes the input's bytes with a mark.
+func succeed(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
+	input, err := os.ReadFile(spec.Data.Path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(spec.Output, append([]byte("edited: "), input...), 0o600)
+}
+
+// prober knows every file as a portrait clip of two seconds, unless its bytes
+// say that they are broken.
+type prober struct{}
+
+func (prober) ProbeVideo(_ context.Context, path, _ string) (media.Info, error) {
+	if data, err := os.ReadFile(path); err != nil || bytes.Contains(data, []byte("broken")) {
+		return media.Info{}, engine.InvalidInput(err, "The video cannot be decoded.")
+	}
+	return media.Info{Width: 1080, Height: 1920, Duration: 2 * time.Second}, nil
+}
+
+func (p prober) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
+	return p.ProbeVideo(ctx, path, mime)
+}
+
+// shop is a workplace on a real database and a real blob folder.
+type shop struct {
+	t       *testing.T
+	jobs    *sqlite.Jobs
+	queue   worker.Queue
+	blobs   blob.Store
+	service *job.Service
+	scratch string
+	// worker is the one that was started last.
+	worker *worker.Worker
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	blobs, err := diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &shop{
+		t: t, jobs: db.Jobs(), queue: db.Queue(), blobs: blobs, scratch: t.TempDir(),
+		service: job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader}),
+	}
+}
+
+// start runs a worker until the test ends or the returned stop is called; stop
+// returns once the worker has drained.
+func (s *shop) start(run script, change ...func(*worker.Config)) (stop func()) {
+	s.t.Helper()
+	known, err := catalog.Default("gen")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	config := worker.Config{
+		Queue: s.queue, Runs: s.jobs, Blobs: s.blobs, Engine: run, Prober: prober{}, Catalog: known,
+		Folder: s.scratch, Slots: map[job.Lane]int{job.VideoLane: 1}, Lease: 900 * time.Millisecond,
+		ProgressEvery: 10 * time.Millisecond, Now: time.Now, Random: rand.Reader,
+		Logger: slog.New(slog.NewTextHandler(testWriter{s.t}, nil)),
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	started := worker.New(config)
+	s.worker = started
+	go func() {
+		defer close(done)
+		started.Run(ctx)
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// submit accepts a job whose video has the content; age is how long ago.
+func (s *shop) submit(content string, age time.Duration, change ...func(*job.Job)) string {
+	s.t.Helper()
+	id, err := s.service.NewID()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	name := job.InputBlob(id, "data")
+	if _, err := s.blobs.Put(s.t.Context(), name, strings.NewReader(content)); err != nil {
+		s.t.Fatal(err)
+	}
+	created := time.Now().Add(-age).UTC().Truncate(time.Millisecond)
+	j := job.Job{
+		ID: id, Account: "acme", Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
+		Request:   job.Request{Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": {Blob: name, MIME: "video/mp4"}}},
+		CreatedAt: created, Deadline: created.Add(job.MaxAge),
+	}
+	for _, c := range change {
+		c(&j)
+	}
+	err = s.jobs.Accept(s.t.Context(), j, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return id
+}
+
+// await waits for the job to be as the test wants it.
+func (s *shop) await(id, what string, ok func(job.Job) bool) job.Job {
+	s.t.Helper()
+	limit := time.Now().Add(20 * time.Second)
+	for {
+		j, err := s.jobs.Get(s.t.Context(), id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if ok(j) {
+			return j
+		}
+		if time.Now().After(limit) {
+			s.t.Fatalf("the job is never %s: %+v", what, j)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (s *shop) awaitEnd(id string) job.Job {
+	s.t.Helper()
+	return s.await(id, "ended", func(j job.Job) bool { return j.Status.Terminal() })
+}
+
+func (s *shop) wantFailure(id string, code job.Code, message string) {
+	s.t.Helper()
+	j := s.awaitEnd(id)
+	if j.Status != job.Failed || j.Failure.Code != code || !strings.Contains(j.Failure.Message, message) || j.Result != nil {
+		s.t.Errorf("the job ended as %s, %+v, result %v; want %s with %q", j.Status, j.Failure, j.Result, code, message)
+	}
+}
+
+// wantClean asserts that no scratch folder is left once the worker has stopped.
+func (s *shop) wantClean(stop func()) {
+	s.t.Helper()
+	stop()
+	left, err := os.ReadDir(s.scratch)
+	if err != nil || len(left) > 0 {
+		s.t.Errorf("left in the scratch folder: %v, %v", left, err)
+	}
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func TestAJobIsCompleted(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	id := s.submit("a clip", 0)
+	var seen engine.Spec
+	stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+		seen = spec
+		for _, fraction := range []float64{0.25, 0.5, 0.1, 0.75} {
+			progress(engine.Progress{Fraction: fraction})
+			want := max(fraction, 0.25)
+			s.await(id, "as far as its engine", func(j job.Job) bool { return j.Progress >= want })
+		}
+		return succeed(ctx, spec, progress)
+	})
+	j := s.awaitEnd(id)
+	s.wantClean(stop)
+	if j.Status != job.Completed || j.Runs != 1 || j.StartedAt.IsZero() || j.CompletedAt.Before(j.StartedAt) || j.Progress != 1 {
+		t.Errorf("got %+v", j)
+	}
+	r, err := s.blobs.Open(t.Context(), j.Result.Blob, 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	result, err := io.ReadAll(r)
+	sum := sha256.Sum256(result)
+	if err != nil || string(result) != "edited: a clip" || j.Result.Size != int64(len(result)) || j.Result.SHA256 != hex.EncodeToString(sum[:]) {
+		t.Errorf("the result is %q, %v, recorded as %+v", result, err, j.Result)
+	}
+	if seen.Size != (catalog.Size{Width: 720, Height: 1280}) {
+		t.Errorf("the engine was asked for %s", seen.Size)
+	}
+	if seen.FPS != 20 || seen.Duration != 2*time.Second || seen.Seed != 7 || seen.Kind != catalog.Edit {
+		t.Errorf("the engine was asked for %+v", seen)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		content string
+		run     script
+		code    job.Code
+		message string
+		runs    int
+	}{
+		{"an input that cannot be decoded", "broken", succeed, job.InvalidInput, "cannot be decoded", 1},
+		{"an engine that will not", "clip", func(context.Context, engine.Spec, func(engine.Progress)) error {
+			return &engine.Error{Code: job.EngineError, Message: "No such look."}
+		}, job.EngineError, "No such look.", 1},
+		{"an engine that writes nothing", "clip", func(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
+			return nil
+		}, job.EngineError, "The engine failed.", 3},
+		{"an engine that fails each time", "clip", func(context.Context, engine.Spec, func(engine.Progress)) error {
+			return errors.New("/secret/path: out of memory")
+		}, job.EngineError, "The engine failed.", 3},
+		{"an engine that panics", "clip", func(context.Context, engine.Spec, func(engine.Progress)) error {
+			panic("at the disco")
+		}, job.EngineError, "The engine failed.", 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			id := s.submit(c.content, 0)
+			stop := s.start(c.run)
+			s.wantFailure(id, c.code, c.message)
+			s.wantClean(stop)
+			if j := s.awaitEnd(id); j.Runs != c.runs {
+				t.Errorf("%d runs, want %d", j.Runs, c.runs)
+			}
+		})
+	}
+}
+
+func TestARunThatFailsIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	id := s.submit("clip", 0)
+	runs := 0
+	s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+		if runs++; runs == 1 {
+			progress(engine.Progress{Fraction: 0.9})
+			s.await(id, "at 0.9", func(j job.Job) bool { return j.Progress >= 0.9 })
+			return errors.New("the device fell off the bus")
+		}
+		progress(engine.Progress{Fraction: 0.2})
+		return succeed(ctx, spec, progress)
+	})
+	lowest := 0.0
+	j := s.await(id, "ended", func(j job.Job) bool {
+		if j.Progress < lowest {
+			t.Errorf("progress fell from %v to %v", lowest, j.Progress)
+		}
+		lowest = j.Progress
+		return j.Status.Terminal()
+	})
+	if j.Status != job.Completed || j.Runs != 2 {
+		t.Errorf("got %+v", j)
+	}
+}
+
+// A drain hands the job back at once and costs it none of its runs.
+func TestADrainHandsTheJobBack(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	id := s.submit("clip", 0)
+	for range job.MaxRuns + 1 {
+		running := make(chan struct{})
+		stop := s.start(func(ctx context.Context, _ engine.Spec, _ func(engine.Progress)) error {
+			close(running)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		<-running
+		s.wantClean(stop)
+		if j := s.await(id, "there", func(job.Job) bool { return true }); j.Status != job.Processing || j.Runs != 0 {
+			t.Fatalf("after a drain the job is %s with %d runs", j.Status, j.Runs)
+		}
+	}
+	s.start(succeed)
+	if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %+v", j)
+	}
+}
+
+// A job that ends while it runs stays as it ended, and its engine is stopped.
+func TestACancelledJobStopsItsEngine(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	id := s.submit("clip", 0)
+	running, stopped := make(chan struct{}), make(chan struct{})
+	s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+		close(running)
+		<-ctx.Done()
+		close(stopped)
+		return succeed(ctx, spec, progress) // an engine that finishes all the same
+	})
+	<-running
+	if err := s.jobs.Fail(t.Context(), id, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	<-stopped
+	s.wantFailure(id, job.Cancelled, "Cancelled.")
+}
+
+func TestARunIsStoppedAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	id := s.submit("clip", job.MaxAge-4*time.Second)
+	stop := s.start(func(ctx context.Context, _ engine.Spec, _ func(engine.Progress)) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	s.wantFailure(id, job.TimedOut, "10 minutes")
+	s.wantClean(stop)
+}
+
+// silent is a queue whose leases are never extended, as if the worker hung.
+type silent struct{ worker.Queue }
+
+func (q silent) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
+	d, err := q.Queue.Receive(ctx, lane, lease)
+	return silentDelivery{d}, err
+}
+
+type silentDelivery struct{ worker.Delivery }
+
+func (silentDelivery) Extend(context.Context, time.Duration) error { return errors.New("no answer") }
+
+// A worker that hangs loses its job to another, and changes nothing when it
+// wakes up.
+func TestAWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	id := s.submit("clip", 0)
+	hung, woken := make(chan struct{}), make(chan struct{})
+	stopHung := s.start(func(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
+		close(hung)
+		<-woken // deaf to its context
+		return os.WriteFile(spec.Output, []byte("late"), 0o600)
+	}, func(c *worker.Config) { c.Queue = silent{s.queue} })
+	<-hung
+	s.start(succeed)
+	first := s.awaitEnd(id)
+	if first.Status != job.Completed || first.Runs != 2 {
+		t.Fatalf("got %+v", first)
+	}
+	close(woken)
+	stopHung()
+	if again := s.awaitEnd(id); again.Result.SHA256 != first.Result.SHA256 || again.Nonce != first.Nonce {
+		t.Errorf("the late worker changed %+v to %+v", first.Result, again.Result)
+	}
+}
+
+// Three runs lost without a word end the job; the worker that would start a
+// fourth says so.
+func TestAJobWhoseRunsAreLostFails(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	id := s.submit("clip", 0)
+	for i := range job.MaxRuns {
+		if _, err := s.jobs.Start(t.Context(), id, string(rune('a'+i)), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start(func(context.Context, engine.Spec, func(engine.Progress)) error {
+		t.Error("a fourth run started")
+		return nil
+	})
+	s.wantFailure(id, job.WorkerLost, "three times")
+}
+
+// full is a blob store without room for results.
+type full struct{ blob.Store }
+
+func (full) Put(context.Context, string, io.Reader) (int64, error) {
+	return 0, fault.New(fault.StorageFull, "no room")
+}
+
+func TestAFullDiskFailsTheJobAndNotTheWorker(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	id := s.submit("clip", 0)
+	stop := s.start(succeed, func(c *worker.Config) { c.Blobs = full{s.blobs} })
+	s.wantFailure(id, job.EngineError, "no room left")
+	s.wantClean(stop)
+	s.start(succeed)
+	if j := s.awaitEnd(s.submit("another", 0)); j.Status != job.Completed {
+		t.Errorf("got %+v", j)
+	}
+}

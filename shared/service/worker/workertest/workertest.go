@@ -1,0 +1,156 @@
+// Package workertest specifies the behaviour of [worker.Queue] and
+// [worker.Delivery] as tests that every adapter runs.
+//
+// Leases run on the queue's own clock, so some tests wait for one to end. They
+// use whole seconds, as queues exist that count in those, and demand that
+// something has happened or that it has not happened yet, never how fast.
+package workertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/conformance"
+)
+
+// Harness is what an adapter gives to be tested: a queue, and the records of
+// the jobs in it.
+type Harness struct {
+	Queue worker.Queue
+	Store job.Store
+	Runs  job.Runs
+	// Fair says that the queue balances accounts exactly: who has fewest
+	// leased jobs is served next, and among equals who waited longest. Other
+	// queues are fair on average, which no short test can tell.
+	Fair bool
+}
+
+// Run runs the suite. The function makes a harness with nothing in it, and
+// closes it with the test.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		t.Parallel() // the tests wait more than they work
+		h := open(t)
+		if group == "Fairness" && !h.Fair {
+			t.Skip("the queue is fair on average")
+		}
+		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t)})
+	},
+		conformance.About("Receive", receiveTests), conformance.About("Fairness", fairnessTests), conformance.About("Lease", leaseTests), conformance.About("Settle", settleTests),
+	)
+}
+
+// test is one statement about the interfaces; its name is the statement.
+type test struct {
+	name string
+	run  func(s *suite)
+}
+
+// Says gives the statement.
+func (t test) Says() string { return t.name }
+
+const (
+	// shortLease ends within a test, longLease does not.
+	shortLease, longLease = time.Second, time.Hour
+	// aWhile is long enough for a short lease to end and its job to come back.
+	aWhile = shortLease + 1500*time.Millisecond
+)
+
+// suite is what a test works with.
+type suite struct {
+	*testing.T
+	Harness
+	ctx context.Context
+	ids atomic.Int64
+}
+
+// accept accepts a job and gives its id. Ids sort by the order of acceptance.
+func (s *suite) accept(lane job.Lane, account string) string {
+	s.Helper()
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	j := job.Job{
+		ID: fmt.Sprintf("job_%026d", s.ids.Add(1)), Account: account, Key: "key_0123456789ab", Model: "gen-2.5",
+		Lane: lane, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
+	}
+	conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
+	return j.ID
+}
+
+// receive receives the next video job.
+func (s *suite) receive(lease time.Duration) worker.Delivery {
+	s.Helper()
+	d, err := s.Queue.Receive(s.ctx, job.VideoLane, lease)
+	conformance.OK(s, err)
+	return d
+}
+
+// receiveJob receives the next video job, which must be the given one.
+func (s *suite) receiveJob(id string, lease time.Duration) worker.Delivery {
+	s.Helper()
+	d := s.receive(lease)
+	if d.JobID() != id {
+		s.Fatalf("received %s, want %s", d.JobID(), id)
+	}
+	return d
+}
+
+// receiveNone checks that no video job comes within the time.
+func (s *suite) receiveNone(within time.Duration) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, within)
+	defer cancel()
+	d, err := s.Queue.Receive(ctx, job.VideoLane, longLease)
+	if err == nil {
+		s.Fatalf("received %s, want none", d.JobID())
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		s.Fatalf("error %v, want the context's", err)
+	}
+}
+
+// start starts a run of the job.
+func (s *suite) start(id, nonce string) {
+	s.Helper()
+	_, err := s.Runs.Start(s.ctx, id, nonce, time.Now())
+	conformance.OK(s, err)
+}
+
+// ended gives the job once it has ended, which can take a moment where a
+// report passes through other hands.
+func (s *suite) ended(id string) job.Job {
+	s.Helper()
+	for {
+		j, err := s.Store.Get(s.ctx, id)
+		conformance.OK(s, err)
+		if j.Status.Terminal() {
+			return j
+		}
+		select {
+		case <-s.ctx.Done():
+			s.Fatalf("job %s has not ended", id)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// conflict ends the test unless the error is one.
+func (s *suite) conflict(err error) {
+	s.Helper()
+	if !fault.Is(err, fault.Conflict) {
+		s.Fatalf("error %v, want a conflict", err)
+	}
+}
+
+// resultOf makes a result that tells whose it is.
+func resultOf(id, nonce string) job.Result {
+	return job.Result{Blob: job.ResultBlob(id, nonce), MIME: "video/mp4", Size: 1, SHA256: nonce}
+}
+
+var broken = job.Failure{Code: job.EngineError, Message: "The engine could not finish the job."}

@@ -1,0 +1,225 @@
+// Package awstest gives tests a local AWS: a MiniStack process of their own,
+// with tables, buckets and queues in it as the deploy makes them.
+package awstest
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"cutroom/shared/testkit/programtest"
+)
+
+const (
+	// Region is where the local AWS says that it is, Account whose it is.
+	Region  = "eu-central-1"
+	Account = "000000000000"
+
+	// startTime bounds how long the process takes to serve, stopTime how long
+	// it takes to end by itself.
+	startTime = time.Minute
+	stopTime  = 10 * time.Second
+)
+
+// launcher is the Python program that runs the local AWS.
+//
+//go:embed ministack.py
+var launcher string
+
+// Cloud is a running local AWS. It ends with the test that started it.
+type Cloud struct {
+	// URL is the endpoint of all its services.
+	URL string
+
+	command *exec.Cmd
+	log     *programtest.Output
+	ended   chan struct{}
+	made    counter
+}
+
+// Start starts a local AWS that has nothing in it. Settings are environment
+// variables of MiniStack, such as "LAMBDA_EXECUTOR=local".
+//
+// A test whose tests are many starts one and lets each of them make its own
+// tables, buckets and queues, whose names never clash.
+func Start(t T, settings ...string) *Cloud {
+	t.Helper()
+	python := Tool(t, "python/bin/python")
+	// A free port can be taken before the process listens on it; then it ends,
+	// and another port is tried.
+	var failure error
+	for range 3 {
+		cloud, err := start(python, t.TempDir(), settings)
+		if err == nil {
+			t.Cleanup(func() { cloud.stop(t) })
+			return cloud
+		}
+		failure = err
+	}
+	t.Fatal(failure)
+	return nil
+}
+
+// Tool gives the path of a program that scripts/install-test-tools.sh installs, by
+// its name below .tools.
+func Tool(t T, name string) string {
+	t.Helper()
+	path := filepath.Join(moduleRoot(t), ".tools", filepath.FromSlash(name))
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is missing: run scripts/install-test-tools.sh, as make test does", path)
+	}
+	return path
+}
+
+// moduleRoot gives the folder of go.mod.
+func moduleRoot(t T) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			t.Fatal("the test runs outside the module")
+		}
+		folder = parent
+	}
+}
+
+func start(python, folder string, settings []string) (*Cloud, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	cloud := &Cloud{URL: "http://" + address, log: &programtest.Output{Limit: logSize}, ended: make(chan struct{})}
+	cloud.command = exec.Command(python, "-c", launcher)
+	cloud.command.Dir = folder
+	cloud.command.Env = append(os.Environ(),
+		"BIND_HOST="+host, "MINISTACK_HOST="+host, "GATEWAY_PORT="+port, "MINISTACK_REGION="+Region,
+		"AWS_DEFAULT_REGION="+Region, "TMPDIR="+folder, "SFTP_ENABLED=0", "PYTHONDONTWRITEBYTECODE=1",
+		// Functions that run in it call it.
+		"AWS_ENDPOINT_URL=http://"+address,
+		// Nothing outside may be asked for credentials or reached by mistake.
+		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true",
+	)
+	cloud.command.Env = append(cloud.command.Env, settings...)
+	cloud.command.Stdout, cloud.command.Stderr = cloud.log, cloud.log
+	cloud.command.WaitDelay = time.Second
+	cloud.command.SysProcAttr = processGroup()
+	started := make(chan error)
+	go func() {
+		// The kernel ties the process's life to the thread that started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cloud.command.Start()
+		started <- err
+		if err == nil {
+			_ = cloud.command.Wait() // how it ended is in ProcessState
+			close(cloud.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start the local AWS: %w", err)
+	}
+	if err := cloud.ready(); err != nil {
+		_ = cloud.command.Process.Kill() // fails when it is gone already
+		<-cloud.ended
+		return nil, err
+	}
+	return cloud, nil
+}
+
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// ready waits until the process serves.
+func (c *Cloud) ready() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/_ministack/ready", nil)
+		if err != nil {
+			return err
+		}
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-c.ended:
+			return fmt.Errorf("the local AWS ended:\n%s", c.log)
+		case <-ctx.Done():
+			return fmt.Errorf("the local AWS does not serve:\n%s", c.log)
+		case <-again.C:
+		}
+	}
+}
+
+func (c *Cloud) stop(t T) {
+	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("stop the local AWS: %v", err)
+	}
+	select {
+	case <-c.ended:
+	case <-time.After(stopTime):
+		_ = c.command.Process.Kill() // it may have ended just now
+		<-c.ended
+	}
+	if t.Failed() {
+		t.Logf("what the local AWS wrote:\n%s", c.log)
+	}
+}
+
+// Config makes clients of the local AWS.
+func (c *Cloud) Config() aws.Config { return ConfigFor(c.URL) }
+
+// ConfigFor makes clients of an AWS behind an endpoint: a local one, or a proxy
+// before it.
+func ConfigFor(url string) aws.Config {
+	return aws.Config{
+		Region:       Region,
+		BaseEndpoint: aws.String(url),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	}
+}
+
+// logSize bounds what is kept of the local AWS's log, in bytes.
+const logSize = 64 << 10
+
+// Environment is what makes the AWS clients of a program use the local AWS.
+func (c *Cloud) Environment() []string {
+	return []string{
+		"AWS_ENDPOINT_URL=" + c.URL, "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region,
+		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true",
+	}
+}

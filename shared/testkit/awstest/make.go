@@ -1,0 +1,193 @@
+package awstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"cutroom/shared/adapter/dynamo"
+)
+
+// makeTime bounds the making of one thing.
+const makeTime = 30 * time.Second
+
+// counter tells the things that tests make apart.
+type counter struct{ made atomic.Int64 }
+
+// isMade reports whether a thing is there already. Names are used once, so it is
+// a call that was repeated after its answer was lost.
+func isMade(err error) bool {
+	var code interface{ ErrorCode() string }
+	if !errors.As(err, &code) {
+		return false
+	}
+	switch code.ErrorCode() {
+	case "ResourceInUseException", "BucketAlreadyOwnedByYou", "StateMachineAlreadyExists":
+		return true
+	}
+	return false
+}
+
+func (c *counter) name(kind string) string { return fmt.Sprintf("test%d-%s", c.made.Add(1), kind) }
+
+// MakeTables makes all tables of the service and gives their names by their
+// names in the schema, such as "jobs".
+func (c *Cloud) MakeTables(t T) map[string]string {
+	t.Helper()
+	names := map[string]string{}
+	for _, table := range dynamo.Tables() {
+		names[table.Name] = c.makeTable(t, table)
+	}
+	return names
+}
+
+// MakeTable makes one of the tables of the service and gives its name.
+func (c *Cloud) MakeTable(t T, name string) string {
+	t.Helper()
+	for _, table := range dynamo.Tables() {
+		if table.Name == name {
+			return c.makeTable(t, table)
+		}
+	}
+	t.Fatalf("the schema has no table %q", name)
+	return ""
+}
+
+func (c *Cloud) makeTable(t T, table dynamo.Table) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	defer cancel()
+	client := dynamodb.NewFromConfig(c.Config())
+	name := c.made.name(table.Name)
+	input := &dynamodb.CreateTableInput{
+		TableName: aws.String(name), BillingMode: dynamotypes.BillingModePayPerRequest,
+		KeySchema: keys(table.PartitionKey, table.SortKey),
+	}
+	attributes := map[string]bool{table.PartitionKey: true, table.SortKey: true}
+	for _, index := range table.Indexes {
+		projection := &dynamotypes.Projection{ProjectionType: dynamotypes.ProjectionTypeAll}
+		if len(index.Includes) > 0 {
+			projection = &dynamotypes.Projection{ProjectionType: dynamotypes.ProjectionTypeInclude, NonKeyAttributes: index.Includes}
+		}
+		attributes[index.PartitionKey], attributes[index.SortKey] = true, true
+		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, dynamotypes.GlobalSecondaryIndex{
+			IndexName: aws.String(index.Name), KeySchema: keys(index.PartitionKey, index.SortKey),
+			Projection: projection,
+		})
+	}
+	for attribute := range attributes {
+		if attribute != "" {
+			input.AttributeDefinitions = append(input.AttributeDefinitions, dynamotypes.AttributeDefinition{
+				AttributeName: aws.String(attribute), AttributeType: dynamotypes.ScalarAttributeTypeS,
+			})
+		}
+	}
+	if view, streams := viewOf(table); streams {
+		input.StreamSpecification = &dynamotypes.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: view}
+	}
+	if _, err := client.CreateTable(ctx, input); err != nil && !isMade(err) {
+		t.Fatalf("make the table %s: %v", name, err)
+	}
+	if table.TTL != "" {
+		if _, err := client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+			TableName: aws.String(name),
+			TimeToLiveSpecification: &dynamotypes.TimeToLiveSpecification{
+				AttributeName: aws.String(table.TTL), Enabled: aws.Bool(true),
+			},
+		}); err != nil {
+			t.Fatalf("set the time to live of %s: %v", name, err)
+		}
+	}
+	return name
+}
+
+// viewOf says what a table's stream shows, false where it has none.
+func viewOf(table dynamo.Table) (dynamotypes.StreamViewType, bool) {
+	if table.StreamsNewImages {
+		return dynamotypes.StreamViewTypeNewImage, true
+	}
+	return dynamotypes.StreamViewTypeOldImage, table.StreamsOldImages
+}
+
+func keys(partition, sort string) []dynamotypes.KeySchemaElement {
+	schema := []dynamotypes.KeySchemaElement{{AttributeName: aws.String(partition), KeyType: dynamotypes.KeyTypeHash}}
+	if sort != "" {
+		schema = append(schema, dynamotypes.KeySchemaElement{AttributeName: aws.String(sort), KeyType: dynamotypes.KeyTypeRange})
+	}
+	return schema
+}
+
+// MakeBucket makes an empty bucket and gives its name. Clients of it use path
+// style, as the local AWS has no names of hosts.
+func (c *Cloud) MakeBucket(t T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	defer cancel()
+	client := s3.NewFromConfig(c.Config(), func(o *s3.Options) { o.UsePathStyle = true })
+	name := c.made.name("bucket")
+	if _, err := client.CreateBucket(ctx, &s3.CreateBucketInput{
+		Bucket:                    aws.String(name),
+		CreateBucketConfiguration: &s3types.CreateBucketConfiguration{LocationConstraint: s3types.BucketLocationConstraint(Region)},
+	}); err != nil && !isMade(err) {
+		t.Fatalf("make the bucket %s: %v", name, err)
+	}
+	return name
+}
+
+// Queue is a queue, and the one that takes what it gives up on.
+type Queue struct {
+	URL, ARN                     string
+	DeadLetterURL, DeadLetterARN string
+}
+
+// MakeQueue makes a queue with a dead-letter queue behind it, which takes a
+// message after so many receives.
+func (c *Cloud) MakeQueue(t T, maxReceives int) Queue {
+	t.Helper()
+	var q Queue
+	q.DeadLetterURL, q.DeadLetterARN = c.makeQueue(t, nil)
+	q.URL, q.ARN = c.makeQueue(t, map[string]string{
+		string(sqstypes.QueueAttributeNameRedrivePolicy): fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, q.DeadLetterARN, maxReceives),
+	})
+	return q
+}
+
+func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	defer cancel()
+	client := sqs.NewFromConfig(c.Config())
+	name := c.made.name("queue")
+	created, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
+	if err != nil {
+		t.Fatalf("make the queue %s: %v", name, err)
+	}
+	return *created.QueueUrl, fmt.Sprintf("arn:aws:sqs:%s:%s:%s", Region, Account, name)
+}
+
+// MakeStateMachine makes a state machine and gives its ARN. The local AWS does
+// not know TimeoutSecondsPath: a definition that is to time out says
+// TimeoutSeconds.
+func (c *Cloud) MakeStateMachine(t T, definition string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	defer cancel()
+	name := c.made.name("jobs")
+	if _, err := sfn.NewFromConfig(c.Config()).CreateStateMachine(ctx, &sfn.CreateStateMachineInput{
+		Name: &name, Definition: &definition, RoleArn: aws.String("arn:aws:iam::" + Account + ":role/jobs"),
+	}); err != nil && !isMade(err) {
+		t.Fatalf("make a state machine: %v", err)
+	}
+	return fmt.Sprintf("arn:aws:states:%s:%s:stateMachine:%s", Region, Account, name)
+}

@@ -1,0 +1,93 @@
+package lambdatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"cutroom/shared/testkit/programtest"
+)
+
+// errEnded is the error of an invocation whose process is gone.
+var errEnded = errors.New("the function's process has ended")
+
+// Timeout is how long an invocation has, by what the function is told.
+const Timeout = time.Minute
+
+// Function is a running function: one execution environment, as Lambda calls it.
+// Whoever starts one kills it.
+type Function struct {
+	api *runtimeAPI
+	cmd *exec.Cmd
+	log *programtest.Output
+	// ended is closed once the process is gone.
+	ended   chan struct{}
+	started time.Duration
+}
+
+// Start starts a function and waits for its first poll. Its environment is what
+// Lambda would set, and the settings.
+//
+// Errors: that it ended instead, with what it logged; the context's.
+func Start(ctx context.Context, program Program, settings ...string) (*Function, error) {
+	api, err := newRuntimeAPI()
+	if err != nil {
+		return nil, err
+	}
+	f := &Function{api: api, cmd: exec.Command(string(program)), log: &programtest.Output{}, ended: make(chan struct{})}
+	f.cmd.Env = append([]string{
+		"AWS_LAMBDA_RUNTIME_API=" + api.address(),
+		"AWS_LAMBDA_FUNCTION_NAME=test", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512",
+		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_SESSION_TOKEN=test",
+	}, settings...)
+	f.cmd.Stdout, f.cmd.Stderr = f.log, f.log
+	f.cmd.WaitDelay = 5 * time.Second
+	f.cmd.SysProcAttr = endWithParent()
+	begun := make(chan error)
+	start := time.Now()
+	go func() {
+		// The kernel ties the process's life to the thread that started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := f.cmd.Start()
+		begun <- err
+		if err == nil {
+			_ = f.cmd.Wait() // how it ended is in ProcessState
+			close(f.ended)
+		}
+	}()
+	if err := <-begun; err != nil {
+		api.close()
+		return nil, fmt.Errorf("start the function: %w", err)
+	}
+	select {
+	case <-api.polled:
+		f.started = time.Since(start)
+		return f, nil
+	case <-f.ended:
+		err = fmt.Errorf("the function ended with exit code %d: %s", f.cmd.ProcessState.ExitCode(), f.log)
+	case <-ctx.Done():
+		err = fmt.Errorf("the function does not poll: %w", context.Cause(ctx))
+	}
+	f.Kill()
+	return nil, err
+}
+
+// StartTime is how long it took from starting the process to its first poll.
+func (f *Function) StartTime() time.Duration { return f.started }
+
+// PID is the id of the function's process.
+func (f *Function) PID() int { return f.cmd.Process.Pid }
+
+// Log is what the function wrote to stdout and stderr so far.
+func (f *Function) Log() string { return f.log.String() }
+
+// Kill ends the process and waits until it is gone.
+func (f *Function) Kill() {
+	_ = f.cmd.Process.Kill() // fails when it is gone already
+	<-f.ended
+	f.api.close()
+}

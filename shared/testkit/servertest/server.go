@@ -1,0 +1,181 @@
+package servertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"syscall"
+	"time"
+
+	"cutroom/shared/testkit/programtest"
+)
+
+// Server is a running `cutroom dev`. Whoever starts one ends it, by Stop or Kill;
+// on Linux it also ends with the process that started it.
+type Server struct {
+	cmd *exec.Cmd
+	// printed is what it wrote to stdout, log what it wrote to stderr.
+	printed, log *programtest.Output
+	// ended is closed once the process is gone and all that it wrote was read.
+	ended chan struct{}
+}
+
+// Start starts a server on the data folder, on a free port, and waits until it
+// serves. Settings are added to, or replace, those that the package makes.
+func (p Program) Start(ctx context.Context, data string, settings ...string) (*Server, error) {
+	server, err := p.Launch(data, settings...)
+	if err != nil {
+		return nil, err
+	}
+	if err := server.Ready(ctx); err != nil {
+		server.Kill()
+		return nil, err
+	}
+	return server, nil
+}
+
+// Launch starts a server on the data folder and does not wait until it serves.
+func (p Program) Launch(data string, settings ...string) (*Server, error) {
+	server := &Server{printed: &programtest.Output{}, log: &programtest.Output{}, ended: make(chan struct{})}
+	server.cmd = exec.Command(string(p), "dev")
+	server.cmd.Env = environment(append([]string{
+		"CUTROOM_DATA=" + data,
+		"CUTROOM_ADDR=127.0.0.1:0",
+		"CUTROOM_INFERENCE_ADDR=127.0.0.1:0",
+		"CUTROOM_DEV_KEY=" + Key,
+	}, settings...))
+	server.cmd.Stdout, server.cmd.Stderr = server.printed, server.log
+	server.cmd.WaitDelay = 5 * time.Second
+	server.cmd.SysProcAttr = processGroup()
+	started := make(chan error)
+	go func() {
+		// The kernel ties the server's life to the thread that started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := server.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = server.cmd.Wait() // how it ended is in ProcessState
+			close(server.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start the server: %w", err)
+	}
+	return server, nil
+}
+
+// address is how the server says where it listens.
+var address = regexp.MustCompile(`(?m)^\s*Media API\s+(http://\S+)$`)
+
+// Ready waits until the server serves.
+//
+// Errors: with the log when the server ended instead; the context's.
+func (s *Server) Ready(ctx context.Context) error {
+	for {
+		more := s.printed.More()
+		if s.URL() != "" && s.healthy(ctx) {
+			return nil
+		}
+		// Once the address is printed only /healthz can tell that all is up.
+		again := time.NewTimer(20 * time.Millisecond)
+		if s.URL() == "" {
+			again.Stop()
+		}
+		select {
+		case <-more:
+			again.Stop()
+		case <-again.C:
+		case <-s.ended:
+			return fmt.Errorf("the server ended with exit code %d:\n%s", s.cmd.ProcessState.ExitCode(), s.Log())
+		case <-ctx.Done():
+			return fmt.Errorf("the server is not ready: %w\n%s", context.Cause(ctx), s.Log())
+		}
+	}
+}
+
+func (s *Server) healthy(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// URL is where the media API is served, "" before the server printed it.
+func (s *Server) URL() string {
+	found := address.FindStringSubmatch(s.printed.String())
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// inferenceAddress is how the server says where its gateway listens.
+var inferenceAddress = regexp.MustCompile(`(?m)^\s*Inference\s+(http://\S+)$`)
+
+// InferenceURL is where the inference gateway is served, "" before the server
+// printed it.
+func (s *Server) InferenceURL() string {
+	found := inferenceAddress.FindStringSubmatch(s.printed.String())
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// Client is a client with the development key.
+func (s *Server) Client() *Client { return &Client{URL: s.URL(), Key: Key} }
+
+// PID is the id of the server's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Printed is what the server wrote to stdout so far.
+func (s *Server) Printed() string { return s.printed.String() }
+
+// Log is what the server wrote to stderr so far.
+func (s *Server) Log() string { return s.log.String() }
+
+// Stop asks the server to end, as a service manager does, and gives its exit
+// code. A server that does not end with the context is killed.
+func (s *Server) Stop(ctx context.Context) (exitCode int, err error) {
+	return s.end(ctx, s.cmd.Process.Pid, syscall.SIGTERM)
+}
+
+// Interrupt is Stop by what a terminal does for Ctrl-C: a SIGINT to the whole
+// process group.
+func (s *Server) Interrupt(ctx context.Context) (exitCode int, err error) {
+	return s.end(ctx, -s.cmd.Process.Pid, syscall.SIGINT)
+}
+
+func (s *Server) end(ctx context.Context, target int, signal syscall.Signal) (int, error) {
+	select {
+	case <-s.ended:
+	default:
+		if err := syscall.Kill(target, signal); err != nil {
+			return 0, fmt.Errorf("signal the server: %w", err)
+		}
+	}
+	select {
+	case <-s.ended:
+		return s.cmd.ProcessState.ExitCode(), nil
+	case <-ctx.Done():
+		s.Kill()
+		return 0, fmt.Errorf("the server did not stop: %w\n%s", context.Cause(ctx), s.Log())
+	}
+}
+
+// Kill ends the server's process by SIGKILL, it alone, and waits until it is
+// gone. A server that has ended stays so.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill() // fails when it is gone already
+	<-s.ended
+}

@@ -1,0 +1,74 @@
+// Package servertest runs the built program the way its users do, and speaks to
+// it over HTTP with a small client of the contract. What it sees is what a user
+// sees: exit codes, what is printed, and answers. Tests and benchmarks share it.
+package servertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cutroom/shared/testkit/programtest"
+)
+
+// Key is the development key of every server that Start and Launch begin.
+const Key = "ck_servertest"
+
+// Program is the path of the built command.
+type Program string
+
+// Build builds the command into the folder, or where programtest.Folder keeps it.
+func Build(ctx context.Context, folder string) (Program, error) {
+	path := filepath.Join(programtest.Folder(folder), "cutroom")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "cutroom/cmd/cutroom")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program: %w\n%s", err, out)
+	}
+	return Program(path), nil
+}
+
+// Ended is how a run of the program ended that was awaited.
+type Ended struct {
+	Stdout, Stderr string
+	ExitCode       int
+}
+
+// Run runs the program to its end. The settings are environment variables, such
+// as "CUTROOM_ADDR=127.0.0.1:0"; none of the caller's own reach the program.
+//
+// Errors: that the program could not be started, or outlived the context.
+func (p Program) Run(ctx context.Context, settings []string, args ...string) (Ended, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, string(p), args...)
+	cmd.Env = environment(settings)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return Ended{}, fmt.Errorf("%s %s: %w", p, strings.Join(args, " "), context.Cause(ctx))
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return Ended{}, err
+	}
+	return Ended{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, nil
+}
+
+// environment is this process's without its own settings, so that a developer's
+// shell cannot change what a test sees. Of a variable that is named twice the
+// last one counts.
+func environment(settings []string) []string {
+	var env []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "CUTROOM_") {
+			env = append(env, variable)
+		}
+	}
+	return append(env, settings...)
+}
