@@ -81,10 +81,9 @@ deploy=$!
 # what goroutines share within a process: not what draws and reads pictures on one,
 # nor the tests of programs, which run as they are built for users, nor the adapters
 # of AWS, whose records are shared by conditional writes. `make race` watches all.
-domains='api client conformance console credential cursor engine/... enginechoice fault ffmpeg file/... folder gateway
-	httpserver idempotency/... job/... limit/... model modelserver openai openaimedia prometheus realtime remote/... session/...
-	setting sqlite tokenizer uptime usage/... webhook/... webhookhttp worker/...'
-watched=$("$GO" list $(printf './shared/%s ' $domains))
+watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
+	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
+	grep -v -e /engine/preview -e /domain/media -e /platform/lambda)
 plain=$("$GO" list ./bench/... ./cmd/... ./functions/... ./shared/... | grep -vxF "$watched")
 released test -vet=off -p 3 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
