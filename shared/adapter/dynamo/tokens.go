@@ -32,6 +32,7 @@ type tokenItem struct {
 	CreatedAt int64  `dynamodbav:"created_at"`
 	ExpiresAt int64  `dynamodbav:"expires_at"`
 	TTL       int64  `dynamodbav:"ttl"`
+	Verifier  []byte `dynamodbav:"verifier,omitempty"`
 }
 
 // CreateToken keeps a new token: one write, the same when it is repeated. The
@@ -46,7 +47,7 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	values, err := attributevalue.MarshalMap(tokenItem{
 		ID: tokenPrefix + token.Hash.String(), Key: token.Key.ID, Scope: string(scope), Metadata: string(token.Metadata),
 		CreatedAt: token.CreatedAt.UnixMilli(), ExpiresAt: token.ExpiresAt.UnixMilli(),
-		TTL: optionalSeconds(token.ExpiresAt.Add(keptExpired)),
+		TTL: optionalSeconds(token.ExpiresAt.Add(keptExpired)), Verifier: token.Verifier,
 	})
 	if err != nil {
 		return fmt.Errorf("dynamo: create a token: %w", err)
@@ -79,6 +80,7 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 	}
 	token := credential.Token{
 		Hash: hash, CreatedAt: time.UnixMilli(read.CreatedAt).UTC(), ExpiresAt: time.UnixMilli(read.ExpiresAt).UTC(),
+		Verifier: read.Verifier,
 	}
 	if read.Metadata != "" {
 		token.Metadata = json.RawMessage(read.Metadata)

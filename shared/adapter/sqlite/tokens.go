@@ -16,7 +16,7 @@ var (
 	_ credential.TokenArchive = (*Keys)(nil)
 )
 
-const tokenByHash = `select scope, metadata, client_token.created_at, expires_at,
+const tokenByHash = `select scope, metadata, client_token.created_at, expires_at, verifier,
 		api_key.hash, id, account, tier, label, admin, api_key.created_at, revoked_at
 	from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`
 
@@ -28,7 +28,7 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 
 func insertTokens(ctx context.Context, tx *sql.Tx, tokens []credential.Token) error {
 	insert, err := tx.PrepareContext(ctx, `insert into client_token
-		(hash, key_hash, scope, metadata, created_at, expires_at) values (?, ?, ?, ?, ?, ?)`)
+		(hash, key_hash, scope, metadata, created_at, expires_at, verifier) values (?, ?, ?, ?, ?, ?, ?)`)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func insertTokens(ctx context.Context, tx *sql.Tx, tokens []credential.Token) er
 			return err
 		}
 		if _, err := insert.ExecContext(ctx, token.Hash[:], token.Key.Hash[:], scope, string(token.Metadata),
-			millis(token.CreatedAt), millis(token.ExpiresAt)); err != nil {
+			millis(token.CreatedAt), millis(token.ExpiresAt), []byte(token.Verifier)); err != nil {
 			return err
 		}
 	}
@@ -54,8 +54,9 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 		token                credential.Token
 		scope, metadata      string
 		createdAt, expiresAt int64
+		verifier             []byte
 	)
-	key, err := scanKey(prefixed{k.db.lookup.QueryRowContext(ctx, tokenByHash, hash[:]), []any{&scope, &metadata, &createdAt, &expiresAt}})
+	key, err := scanKey(prefixed{k.db.lookup.QueryRowContext(ctx, tokenByHash, hash[:]), []any{&scope, &metadata, &createdAt, &expiresAt, &verifier}})
 	if err != nil {
 		if fault.Is(err, fault.NotFound) {
 			return credential.Token{}, fault.New(fault.NotFound, "Token not found.")
@@ -68,7 +69,7 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 	if metadata != "" {
 		token.Metadata = json.RawMessage(metadata)
 	}
-	token.Hash, token.Key = hash, key
+	token.Hash, token.Key, token.Verifier = hash, key, verifier
 	token.CreatedAt, token.ExpiresAt = time.UnixMilli(createdAt).UTC(), time.UnixMilli(expiresAt).UTC()
 	return token, nil
 }

@@ -24,7 +24,7 @@ func newTokens(t *testing.T, db *DB, n int) []credential.Token {
 	}
 	tokens := make([]credential.Token, n)
 	for i := range tokens {
-		if _, tokens[i], err = credential.NewToken(rand.Reader, key, credential.Scope{}, nil, time.Minute, time.Now()); err != nil {
+		if _, tokens[i], err = credential.NewToken(rand.Reader, key, credential.TokenRequest{Lifetime: time.Minute}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -54,7 +54,8 @@ func NewAuthenticator(store interface {
 	return &Authenticator{store: store, tiers: tiers, now: now, cache: map[Hash]cached{}}
 }
 
-// Authenticate tells who holds the secret: a permanent key or a client token.
+// Authenticate tells who holds the secret: a permanent key or a client token, the
+// latter as its secret or as its JWT.
 //
 // Errors: fault.Unauthorized when the secret is missing, malformed, unknown or
 // revoked, or a token that has expired or whose key was revoked.
@@ -62,11 +63,18 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 	if secret == "" {
 		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
 	}
-	isToken := isSecret(secret, "ek_")
-	if !isToken && CheckSecret(secret) != nil {
+	var ask ask
+	switch hash := HashOf(secret); {
+	case isSecret(secret, "ek_"):
+		ask = func(ctx context.Context) (cached, error) { return ofToken(a.store.FindToken(ctx, hash)) }
+	case isJWT(secret):
+		ask = func(ctx context.Context) (cached, error) { return ofToken(findJWT(ctx, a.store, secret)) }
+	case CheckSecret(secret) == nil:
+		ask = a.askKey(hash)
+	default:
 		return Principal{}, errInvalid()
 	}
-	entry, err := a.find(ctx, HashOf(secret), isToken)
+	entry, err := a.find(ctx, HashOf(secret), ask)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -85,7 +93,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 //
 // Errors: fault.Unauthorized when the key was revoked.
 func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
-	entry, err := a.find(ctx, who.Key.Hash, false)
+	entry, err := a.find(ctx, who.Key.Hash, a.askKey(who.Key.Hash))
 	if err != nil {
 		return err
 	}
@@ -95,8 +103,27 @@ func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 	return nil
 }
 
-// find gives what is known of the secret with the hash.
-func (a *Authenticator) find(ctx context.Context, hash Hash, isToken bool) (cached, error) {
+// ask asks the store of a secret.
+type ask func(context.Context) (cached, error)
+
+// askKey asks for a permanent key.
+func (a *Authenticator) askKey(hash Hash) ask {
+	return func(ctx context.Context) (cached, error) {
+		key, err := a.store.FindKey(ctx, hash)
+		return cached{key: key}, err
+	}
+}
+
+// ofToken is what a found token tells.
+func ofToken(token Token, err error) (cached, error) {
+	if err != nil {
+		return cached{}, err
+	}
+	return cached{key: token.Key, token: &token}, nil
+}
+
+// find gives what is known of the secret with the hash, and asks where nothing is.
+func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, error) {
 	now := a.now()
 	a.mu.Lock()
 	entry, ok := a.cache[hash]
@@ -104,16 +131,8 @@ func (a *Authenticator) find(ctx context.Context, hash Hash, isToken bool) (cach
 	if ok && now.Before(entry.until) {
 		return entry, nil
 	}
-	entry = cached{until: now.Add(CacheAge)}
-	var err error
-	if isToken {
-		var token Token
-		if token, err = a.store.FindToken(ctx, hash); err == nil {
-			entry.key, entry.token = token.Key, &token
-		}
-	} else {
-		entry.key, err = a.store.FindKey(ctx, hash)
-	}
+	entry, err := ask(ctx)
+	entry.until = now.Add(CacheAge)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return cached{}, fmt.Errorf("credential: find: %w", err)
 	}

@@ -24,16 +24,17 @@ type Minter struct {
 	Now    func() time.Time
 }
 
-// Mint makes a token of the key and gives its secret, which is kept nowhere.
-func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (secret string, token Token, err error) {
-	secret, token, err = NewToken(m.Random, key, request.Scope, request.Metadata, request.Lifetime, m.Now())
+// Mint makes a token of the key and gives it as its holder sends it, which is kept
+// nowhere.
+func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issued, Token, error) {
+	issued, token, err := NewToken(m.Random, key, request, m.Now())
 	if err != nil {
-		return "", Token{}, err
+		return Issued{}, Token{}, err
 	}
 	if err := m.Store.CreateToken(ctx, token); err != nil {
-		return "", Token{}, fmt.Errorf("credential: keep a token: %w", err)
+		return Issued{}, Token{}, fmt.Errorf("credential: keep a token: %w", err)
 	}
-	return secret, token, nil
+	return issued, token, nil
 }
 
 const (

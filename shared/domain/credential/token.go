@@ -2,6 +2,7 @@ package credential
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -47,6 +48,18 @@ type Token struct {
 	Metadata  json.RawMessage
 	CreatedAt time.Time
 	ExpiresAt time.Time
+	// Verifier is the public key that the token's JWT is verified with. It is nil
+	// for a token that has no JWT.
+	Verifier ed25519.PublicKey
+}
+
+// Issued is a new client token as its holder sends it. Either text is the same
+// token: same scope, same end. Neither is kept.
+type Issued struct {
+	// Secret is "ek_" and 32 characters.
+	Secret string
+	// JWT is a signed JSON Web Token (RFC 7519), for clients that take no other.
+	JWT string
 }
 
 // TokenStore keeps client tokens. The suite in credentialtest specifies it.
@@ -69,18 +82,26 @@ type TokenArchive interface {
 	DeleteTokens(ctx context.Context, before time.Time) error
 }
 
-// NewToken draws a client token of the key: 192 random bits.
-func NewToken(random io.Reader, key Key, scope Scope, metadata json.RawMessage, lifetime time.Duration, now time.Time) (secret string, token Token, err error) {
+// NewToken draws a client token of the key: 192 random bits, and a key pair that
+// signs the token's JWT and nothing else.
+func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (Issued, Token, error) {
 	var bytes [24]byte
-	if _, err := io.ReadFull(random, bytes[:]); err != nil {
-		return "", Token{}, fmt.Errorf("credential: draw a token: %w", err)
+	var seed [ed25519.SeedSize]byte
+	_, err := io.ReadFull(random, bytes[:])
+	if err == nil {
+		_, err = io.ReadFull(random, seed[:])
 	}
-	secret = "ek_" + base64.RawURLEncoding.EncodeToString(bytes[:])
-	created := now.UTC().Truncate(time.Millisecond)
-	return secret, Token{
-		Hash: HashOf(secret), Key: key, Scope: scope, Metadata: metadata,
-		CreatedAt: created, ExpiresAt: created.Add(lifetime),
-	}, nil
+	if err != nil {
+		return Issued{}, Token{}, fmt.Errorf("credential: draw a token: %w", err)
+	}
+	issued := Issued{Secret: "ek_" + base64.RawURLEncoding.EncodeToString(bytes[:])}
+	created, signer := now.UTC().Truncate(time.Millisecond), ed25519.NewKeyFromSeed(seed[:])
+	token := Token{
+		Hash: HashOf(issued.Secret), Key: key, Scope: request.Scope, Metadata: request.Metadata,
+		CreatedAt: created, ExpiresAt: created.Add(request.Lifetime), Verifier: signer.Public().(ed25519.PublicKey),
+	}
+	issued.JWT, err = signToken(token, signer)
+	return issued, token, err
 }
 
 // AllowsModel reports whether the scope reaches a model that has these names:

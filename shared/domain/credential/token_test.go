@@ -15,6 +15,8 @@ import (
 type tokens struct {
 	keys
 	byHash map[credential.Hash]credential.Token
+	// failure is what a read of a token fails with, where it is set.
+	failure error
 }
 
 func (s *tokens) CreateToken(_ context.Context, token credential.Token) error {
@@ -24,6 +26,9 @@ func (s *tokens) CreateToken(_ context.Context, token credential.Token) error {
 
 func (s *tokens) FindToken(_ context.Context, hash credential.Hash) (credential.Token, error) {
 	s.reads++
+	if s.failure != nil {
+		return credential.Token{}, s.failure
+	}
 	token, ok := s.byHash[hash]
 	if !ok {
 		return token, fault.New(fault.NotFound, "no such token")
@@ -43,16 +48,16 @@ func TestAuthenticateWithAToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &tokens{keys{byHash: map[credential.Hash]credential.Key{key.Hash: key}}, map[credential.Hash]credential.Token{}}
+	store := &tokens{keys{byHash: map[credential.Hash]credential.Key{key.Hash: key}}, map[credential.Hash]credential.Token{}, nil}
 	minter := &credential.Minter{Store: store, Random: rand.Reader, Now: clock}
 	authenticator := credential.NewAuthenticator(store, tiers, clock)
 	scope := credential.Scope{Models: []string{"gen-2.5"}}
 	mint := func(lifetime time.Duration) string {
-		secret, _, err := minter.Mint(ctx, key, credential.TokenRequest{Scope: scope, Lifetime: lifetime})
+		issued, _, err := minter.Mint(ctx, key, credential.TokenRequest{Scope: scope, Lifetime: lifetime})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return secret
+		return issued.Secret
 	}
 
 	secret := mint(3 * time.Second)

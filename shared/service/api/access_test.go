@@ -14,18 +14,21 @@ import (
 )
 
 // mint makes a client token of a key, which is good for an hour.
-func (w *world) mint(key string, scope credential.Scope) string {
+func (w *world) mint(key string, scope credential.Scope) string { return w.issue(key, scope).Secret }
+
+// issue makes a client token of a key, which is good for an hour, in both spellings.
+func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	minter := credential.Minter{Store: w.keys, Random: rand.Reader, Now: w.now}
-	secret, _, err := minter.Mint(w.t.Context(), found, credential.TokenRequest{Scope: scope, Lifetime: time.Hour})
+	issued, _, err := minter.Mint(w.t.Context(), found, credential.TokenRequest{Scope: scope, Lifetime: time.Hour})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return secret
+	return issued
 }
 
 // newKey makes another permanent key of an account.
@@ -67,31 +70,36 @@ func (w *world) revoke(secret string) {
 func TestEveryRouteWithEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})
-	expired := w.mint(studio, credential.Scope{})
+	expired := w.issue(studio, credential.Scope{})
 	w.later.Store(int64(time.Hour)) // which ends it
 	revoked, parent := w.newKey("studio"), w.newKey("studio")
-	orphan := w.mint(parent, credential.Scope{})
+	orphan := w.issue(parent, credential.Scope{})
 	w.revoke(revoked)
 	w.revoke(parent)
-	credentials := []struct{ name, secret string }{
-		{"none", ""},
-		{"garbage", "hello"},
-		{"unknown key", "ck_0123456789"},
-		{"unknown token", "ek_0123456789"},
-		{"revoked key", revoked},
+	key := func(secret string) credential.Issued { return credential.Issued{Secret: secret} }
+	credentials := []struct {
+		name string
+		// The JWT of a client token is to be answered as its secret is.
+		credential.Issued
+	}{
+		{"none", key("")},
+		{"garbage", credential.Issued{Secret: "hello", JWT: "eyJhbGciOiJub25lIn0.e30."}},
+		{"unknown key", key("ck_0123456789")},
+		{"unknown token", key("ek_0123456789")},
+		{"revoked key", key(revoked)},
 		{"expired token", expired},
 		{"token of a revoked key", orphan},
-		{"another account's key", rival},
-		{"another account's token", w.mint(rival, credential.Scope{})},
-		{"token without this model", w.mint(studio, credential.Scope{Models: []string{"gen-2.5"}})},
-		{"token of another origin", w.mint(studio, credential.Scope{Origins: []string{"https://other.example.com"}})},
-		{"right key", studio},
-		{"right token", w.mint(studio, credential.Scope{
+		{"another account's key", key(rival)},
+		{"another account's token", w.issue(rival, credential.Scope{})},
+		{"token without this model", w.issue(studio, credential.Scope{Models: []string{"gen-2.5"}})},
+		{"token of another origin", w.issue(studio, credential.Scope{Origins: []string{"https://other.example.com"}})},
+		{"right key", key(studio)},
+		{"right token", w.issue(studio, credential.Scope{
 			Models: []string{"gen-pro-t2v", "gen-image-latest"}, Origins: []string{origin},
 		})},
-		{"admin key", w.newAdmin("studio")},
-		{"admin key of another account", w.newAdmin("rival")},
-		{"token of an admin key", w.mint(w.newAdmin("studio"), credential.Scope{})},
+		{"admin key", key(w.newAdmin("studio"))},
+		{"admin key of another account", key(w.newAdmin("rival"))},
+		{"token of an admin key", w.issue(w.newAdmin("studio"), credential.Scope{})},
 	}
 
 	done := w.submit(studio)
@@ -163,13 +171,21 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 		method, _, _ := strings.Cut(route.endpoint, " ")
 		covered = append(covered, route.endpoint)
 		for i, credential := range credentials {
-			a := w.request(method, route.path, credential.secret, strings.NewReader(route.body),
-				"Content-Type: "+route.contentType, "Origin: "+origin)
-			if a.status != route.statuses[i] {
-				t.Errorf("%s with %s: %d %s, want %d", route.endpoint, credential.name, a.status, a.body, route.statuses[i])
-			}
-			if a.status >= 400 && a.status != http.StatusUnprocessableEntity && a.detail() == "" {
-				t.Errorf("%s with %s: the error is %s", route.endpoint, credential.name, a.body)
+			for _, secret := range []string{credential.Secret, credential.JWT} {
+				if secret == "" && i > 0 {
+					continue // it has no JWT
+				}
+				a := w.request(method, route.path, secret, strings.NewReader(route.body),
+					"Content-Type: "+route.contentType, "Origin: "+origin)
+				if a.status != route.statuses[i] {
+					t.Errorf("%s with %s (%.3s): %d %s, want %d", route.endpoint, credential.name, secret, a.status, a.body, route.statuses[i])
+				}
+				if a.status >= 400 && a.status != http.StatusUnprocessableEntity && a.detail() == "" {
+					t.Errorf("%s with %s: the error is %s", route.endpoint, credential.name, a.body)
+				}
+				if challenged := a.header.Get("WWW-Authenticate") != ""; challenged != (a.status == http.StatusUnauthorized) {
+					t.Errorf("%s with %s: %d with WWW-Authenticate %q", route.endpoint, credential.name, a.status, a.header.Get("WWW-Authenticate"))
+				}
 			}
 		}
 	}

@@ -20,6 +20,10 @@ const (
 	clientGone = 499
 )
 
+// challenge says how to authenticate (RFC 9110, 11.6.1). A scheme that browsers
+// know would make them ask for a password.
+const challenge = `ApiKey realm="cutroom", header="x-api-key"`
+
 // statusOf gives the HTTP status of a fault's code. It is the one place that
 // turns codes into statuses.
 func statusOf(code fault.Code) int {
@@ -71,6 +75,9 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		// failure of anything.
 		if status >= 500 && (refusal.Err != nil || refusal.Code != fault.Unavailable) {
 			s.log(r, err)
+		}
+		if status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", challenge)
 		}
 		if refusal.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(refusal.RetryAfter), 10))

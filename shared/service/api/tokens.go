@@ -32,8 +32,8 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 		return found
 	}
 	answer, err := s.onceSecret(w, r, c, request, func(ctx context.Context) (any, error) {
-		secret, token, err := s.Minter.Mint(ctx, c.who.Key, request)
-		return newTokenBody(secret, token), err
+		issued, token, err := s.Minter.Mint(ctx, c.who.Key, request)
+		return newTokenBody(issued, token), err
 	})
 	if err != nil {
 		return err
@@ -124,14 +124,16 @@ func (o jsonObject) metadata() (json.RawMessage, problems) {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, o["metadata"]); err != nil || compact.Len() > credential.MaxTokenMetadata {
-		return nil, problems{valueProblem("metadata", nil, fmt.Sprintf("The object is longer than %d bytes.", credential.MaxTokenMetadata))}
+		return nil, problems{valueProblem("metadata", json.RawMessage(compact.Bytes()), fmt.Sprintf("The object is longer than %d bytes.", credential.MaxTokenMetadata))}
 	}
 	return compact.Bytes(), nil
 }
 
 // tokenBody is a token as its minter sees it, once.
 type tokenBody struct {
-	APIKey      string           `json:"apiKey"`
+	APIKey string `json:"apiKey"`
+	// Token is the same credential as a JWT, which some clients require.
+	Token       string           `json:"token"`
 	ExpiresAt   *string          `json:"expiresAt"`
 	Permissions *permissionsBody `json:"permissions"`
 	Constraints *constraintsBody `json:"constraints"`
@@ -152,8 +154,8 @@ type realtimeBody struct {
 	MaxSessionDuration int64 `json:"maxSessionDuration"`
 }
 
-func newTokenBody(secret string, token credential.Token) tokenBody {
-	body := tokenBody{APIKey: secret, ExpiresAt: timestamp(token.ExpiresAt)}
+func newTokenBody(issued credential.Issued, token credential.Token) tokenBody {
+	body := tokenBody{APIKey: issued.Secret, Token: issued.JWT, ExpiresAt: timestamp(token.ExpiresAt)}
 	if scope := token.Scope; len(scope.Models)+len(scope.Origins) > 0 {
 		body.Permissions = &permissionsBody{scope.Models, scope.Origins}
 	}

@@ -80,11 +80,12 @@ func TestClientTokenRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		secret, _ := body["apiKey"].(string)
+		token, _ := body["token"].(string)
 		expires, err := time.Parse("2006-01-02T15:04:05.000Z", fmt.Sprint(body["expiresAt"]))
-		if !strings.HasPrefix(secret, "ek_") || err != nil {
+		if !strings.HasPrefix(secret, "ek_") || strings.Count(token, ".") != 2 || err != nil {
 			t.Errorf("%s: %s", c.says, a.body)
 		}
-		body["apiKey"], body["expiresAt"] = "ek_…", fmt.Sprintf("in %.0f s", expires.Sub(before).Seconds())
+		body["apiKey"], body["token"], body["expiresAt"] = "ek_…", "a JWT", fmt.Sprintf("in %.0f s", expires.Sub(before).Seconds())
 		outcomes = append(outcomes, outcome{c.says, a.status, []any{body}})
 	}
 	golden(t, "client-tokens", outcomes)
@@ -105,7 +106,7 @@ func TestAClientTokenIsKeptByItsHashAlone(t *testing.T) {
 	w := newWorld(t, setup{})
 	a := w.newToken(studio, `{"expiresIn": 90, "allowedModels": ["gen-latest"], "allowedOrigins": ["https://a.example"],
 		"constraints": {"realtime": {"maxSessionDuration": 30}}, "metadata": { "user": 9007199254740993 }}`)
-	var body struct{ APIKey string }
+	var body struct{ APIKey, Token string }
 	if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -118,7 +119,7 @@ func TestAClientTokenIsKeptByItsHashAlone(t *testing.T) {
 		token.ExpiresAt.Sub(token.CreatedAt) != 90*time.Second {
 		t.Errorf("got %+v", token)
 	}
-	if strings.Contains(w.log.String(), body.APIKey) {
+	if strings.Contains(w.log.String(), body.APIKey) || strings.Contains(w.log.String(), body.Token) {
 		t.Error("the token is in the log")
 	}
 	if a.header.Get("Cache-Control") != "no-store" {

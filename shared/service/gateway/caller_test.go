@@ -24,10 +24,10 @@ func (w *world) token(scope credential.Scope) string {
 	w.t.Helper()
 	key, err := w.keys.FindKey(w.t.Context(), credential.HashOf(studio))
 	must(w.t, err)
-	secret, token, err := credential.NewToken(rand.Reader, key, scope, nil, time.Minute, w.now())
+	issued, token, err := credential.NewToken(rand.Reader, key, credential.TokenRequest{Scope: scope, Lifetime: time.Minute}, w.now())
 	must(w.t, err)
 	must(w.t, w.keys.CreateToken(w.t.Context(), token))
-	return secret
+	return issued.Secret
 }
 
 const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`

@@ -17,6 +17,9 @@ import (
 // the access log alone; the number is nginx's.
 const callerGone = 499
 
+// challenge says how to authenticate (RFC 6750, section 3).
+const challenge = `Bearer realm="cutroom"`
+
 // hasLeft reports whether a caller has closed its connection. A request's context
 // also ends when the server stops, and then the caller is there to be told.
 func hasLeft(r *http.Request) bool {
@@ -33,6 +36,9 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case told.Status == http.StatusInternalServerError || told.Status == http.StatusServiceUnavailable:
 		g.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
 			slog.String("request_id", httpserver.RequestID(r.Context())), slog.String("route", r.Pattern), slog.Any("error", err))
+	}
+	if told.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", challenge)
 	}
 	if told.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(told.RetryAfter), 10))

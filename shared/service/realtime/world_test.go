@@ -227,11 +227,11 @@ func (w *world) mint(key string, scope credential.Scope, lifetime time.Duration)
 		w.t.Fatal(err)
 	}
 	minter := credential.Minter{Store: w.keys, Random: rand.Reader, Now: time.Now}
-	secret, _, err := minter.Mint(w.t.Context(), found, credential.TokenRequest{Scope: scope, Lifetime: lifetime})
+	issued, _, err := minter.Mint(w.t.Context(), found, credential.TokenRequest{Scope: scope, Lifetime: lifetime})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return secret
+	return issued.Secret
 }
 
 // store keeps a file for an account.

@@ -1,6 +1,8 @@
 package credentialtest
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -22,6 +24,7 @@ func token(key credential.Key, number int) credential.Token {
 		},
 		Metadata:  json.RawMessage(`{"user": "née \"7\"", "n": 9007199254740993}`),
 		CreatedAt: created, ExpiresAt: created.Add(time.Minute),
+		Verifier: bytes.Repeat([]byte{byte(number)}, ed25519.PublicKeySize),
 	}
 }
 
@@ -69,6 +72,12 @@ var tokenTests = []test{
 		conformance.OK(s, s.CreateToken(s.ctx, second))
 		s.foundToken(first)
 		s.foundToken(second)
+	}},
+	{"a token may have no JWT", func(s *suite) {
+		old := token(s.create("acme", 1, created), 1)
+		old.Verifier = nil
+		conformance.OK(s, s.CreateToken(s.ctx, old))
+		s.foundToken(old)
 	}},
 	{"a token may have no scope and no metadata", func(s *suite) {
 		plain := token(s.create("acme", 1, created), 1)

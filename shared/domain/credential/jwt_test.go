@@ -1,0 +1,211 @@
+package credential_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+)
+
+// jwtWorld is a store with one key, and what mints and authenticates over it.
+type jwtWorld struct {
+	*testing.T
+	now           time.Time
+	key           credential.Key
+	store         *tokens
+	authenticator *credential.Authenticator
+}
+
+func newJWTWorld(t *testing.T) *jwtWorld {
+	t.Helper()
+	w := &jwtWorld{T: t, now: time.Now()}
+	tiers, err := credential.DefaultTiers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.key, err = credential.NewKey("ck_development", "acme", "default", "", w.now); err != nil {
+		t.Fatal(err)
+	}
+	w.store = &tokens{keys{byHash: map[credential.Hash]credential.Key{w.key.Hash: w.key}}, map[credential.Hash]credential.Token{}, nil}
+	w.authenticator = credential.NewAuthenticator(w.store, tiers, func() time.Time { return w.now })
+	return w
+}
+
+func (w *jwtWorld) mint(scope credential.Scope, lifetime time.Duration) (credential.Issued, credential.Token) {
+	w.Helper()
+	minter := &credential.Minter{Store: w.store, Random: rand.Reader, Now: func() time.Time { return w.now }}
+	issued, token, err := minter.Mint(w.Context(), w.key, credential.TokenRequest{Scope: scope, Lifetime: lifetime})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return issued, token
+}
+
+// A JWT is the same token as its secret: same scope, same end, one read.
+func TestAJWTIsItsToken(t *testing.T) {
+	w := newJWTWorld(t)
+	scope := credential.Scope{Models: []string{"gen-2.5"}, Origins: []string{"https://a.example"}, MaxSession: 90 * time.Second}
+	issued, token := w.mint(scope, 3*time.Second)
+	who, err := w.authenticator.Authenticate(t.Context(), issued.JWT)
+	if err != nil || who.Account() != "acme" || who.Token == nil || who.Token.Hash != token.Hash {
+		t.Fatalf("%+v, %v", who, err)
+	}
+	if got := who.Scope(); !got.AllowsModel("gen-2.5") || got.AllowsModel("gen-2.1") || got.AllowsOrigin("https://b.example") || got.MaxSession != scope.MaxSession {
+		t.Errorf("the scope is %+v", got)
+	}
+	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil || w.store.reads != 1 {
+		t.Errorf("%d reads, %v", w.store.reads, err)
+	}
+	w.now = token.ExpiresAt.Add(-time.Millisecond)
+	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil {
+		t.Errorf("a millisecond before its end: %v", err)
+	}
+	w.now = token.ExpiresAt
+	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("at its end: %v", err)
+	}
+}
+
+// What a client that decodes it without a key sees.
+func TestTheClaimsOfAJWT(t *testing.T) {
+	w := newJWTWorld(t)
+	issued, token := w.mint(credential.Scope{Models: []string{"gen-latest"}, MaxSession: time.Minute}, time.Hour)
+	parts := strings.Split(issued.JWT, ".")
+	var header, claims map[string]any
+	for part, into := range map[string]*map[string]any{parts[0]: &header, parts[1]: &claims} {
+		text, err := base64.RawURLEncoding.DecodeString(part)
+		if err == nil {
+			err = json.Unmarshal(text, into)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if header["alg"] != "EdDSA" || header["typ"] != "JWT" || header["kid"] != "tok_"+token.Hash.String()[:12] {
+		t.Errorf("the header is %v", header)
+	}
+	want, err := json.Marshal(map[string]any{
+		"iss": "cutroom", "jti": token.Hash.String(), "iat": token.CreatedAt.Unix(), "exp": token.ExpiresAt.Unix(),
+		"permissions": map[string]any{"models": []string{"gen-latest"}}, "constraints": map[string]any{"realtime": map[string]any{"maxSessionDuration": 60}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(claims); err != nil || string(got) != string(want) {
+		t.Errorf("the claims are\n%s, want\n%s", got, want)
+	}
+	if strings.Contains(issued.JWT, issued.Secret) {
+		t.Error("the JWT holds the secret")
+	}
+}
+
+// A JWT ends with the permanent key, as the secret does.
+func TestARevocationEndsAJWT(t *testing.T) {
+	w := newJWTWorld(t)
+	issued, _ := w.mint(credential.Scope{}, time.Hour)
+	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil {
+		t.Fatal(err)
+	}
+	w.key.RevokedAt = w.now
+	w.store.keys.byHash[w.key.Hash] = w.key
+	w.now = w.now.Add(credential.CacheAge)
+	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("of a revoked key: %v", err)
+	}
+}
+
+func TestForgedJWTs(t *testing.T) {
+	w := newJWTWorld(t)
+	issued, token := w.mint(credential.Scope{}, time.Hour)
+	other, otherToken := w.mint(credential.Scope{}, time.Hour)
+	_, mallory, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, kid := token.Hash.String(), "tok_"+token.Hash.String()[:12]
+	forge := func(method jwt.SigningMethod, key any, claims jwt.MapClaims, header map[string]any) string {
+		unsigned := jwt.NewWithClaims(method, claims)
+		unsigned.Header["kid"] = kid
+		for name, value := range header {
+			unsigned.Header[name] = value
+		}
+		signed, err := unsigned.SignedString(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return signed
+	}
+	parts, others := strings.Split(issued.JWT, "."), strings.Split(other.JWT, ".")
+	payload := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	noVerifier, oldToken := w.mint(credential.Scope{}, time.Hour)
+	oldToken.Verifier = nil
+	w.store.byHash[oldToken.Hash] = oldToken
+
+	for name, text := range map[string]string{
+		"no algorithm":                       forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, jwt.MapClaims{"jti": id}, nil),
+		"an HMAC with the public key":        forge(jwt.SigningMethodHS256, []byte(token.Verifier), jwt.MapClaims{"jti": id}, nil),
+		"an HMAC with the hash":              forge(jwt.SigningMethodHS256, token.Hash[:], jwt.MapClaims{"jti": id}, nil),
+		"another key":                        forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id}, nil),
+		"a key in the header":                forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id}, map[string]any{"jwk": map[string]any{"kty": "OKP", "crv": "Ed25519", "x": base64.RawURLEncoding.EncodeToString(mallory.Public().(ed25519.PublicKey))}}),
+		"another kid":                        forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id}, map[string]any{"kid": "../../key"}),
+		"no id":                              forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{}, nil),
+		"an id that is none":                 forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": "zz"}, nil),
+		"an id that is a number":             forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": 5}, nil),
+		"a short id":                         forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id[:62]}, nil),
+		"an unknown id":                      forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": strings.Repeat("ab", 32)}, map[string]any{"kid": "tok_abababababab"}),
+		"the id of a permanent key":          forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": w.key.Hash.String()}, map[string]any{"kid": "tok_" + w.key.Hash.String()[:12]}),
+		"another token's signature":          parts[0] + "." + parts[1] + "." + others[2],
+		"another token's claims":             parts[0] + "." + others[1] + "." + parts[2],
+		"changed claims":                     parts[0] + "." + payload(`{"jti":"`+otherToken.Hash.String()+`"}`) + "." + parts[2],
+		"no signature":                       parts[0] + "." + parts[1] + ".",
+		"a signature of nothing":             parts[0] + "." + parts[1] + "." + strings.Repeat("A", 86),
+		"padding":                            issued.JWT + "==",
+		"a line end":                         issued.JWT + "\n",
+		"another spelling of the last digit": issued.JWT[:len(issued.JWT)-1] + "z",
+		"a fourth part":                      issued.JWT + ".x",
+		"no JSON":                            "eyJ." + parts[1] + "." + parts[2],
+		"too long":                           "eyJ" + strings.Repeat("A", 1<<20) + "." + parts[1] + "." + parts[2],
+		"a token without a key":              noVerifier.JWT,
+	} {
+		if who, err := w.authenticator.Authenticate(t.Context(), text); !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("%s: %+v, %v", name, who, err)
+		}
+	}
+	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil {
+		t.Errorf("the right one: %v", err)
+	}
+
+	// A store in trouble is no verdict on the token.
+	w.now = w.now.Add(credential.CacheAge)
+	w.store.failure = errors.New("the disk is on fire")
+	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err == nil || fault.Is(err, fault.Unauthorized) {
+		t.Errorf("a failing store: %v", err)
+	}
+}
+
+func FuzzAuthenticateJWT(f *testing.F) {
+	f.Add("eyJhbGciOiJFZERTQSJ9.e30.AA")
+	f.Add("eyJhbGciOiJub25lIn0.e30.")
+	f.Fuzz(func(t *testing.T, text string) {
+		w := newJWTWorld(t)
+		issued, _ := w.mint(credential.Scope{}, time.Hour)
+		parts := strings.Split(issued.JWT, ".")
+		for _, forged := range []string{text, "eyJ" + text, parts[0] + "." + parts[1] + "." + text, parts[0] + "." + text + "." + parts[2]} {
+			if forged == issued.JWT {
+				continue
+			}
+			if _, err := w.authenticator.Authenticate(t.Context(), forged); !fault.Is(err, fault.Unauthorized) {
+				t.Errorf("%q: %v", forged, err)
+			}
+		}
+	})
+}
