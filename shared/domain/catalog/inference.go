@@ -27,6 +27,12 @@ const (
 	EffortTemplate ReasoningEffort = "template"
 )
 
+// What a row bounds that says nothing itself: see MaxChoices and MaxPrompts.
+const (
+	DefaultMaxChoices = 16
+	DefaultMaxPrompts = 64
+)
+
 // DefaultMaxTokensField is the field that carries the greatest number of tokens
 // to generate to an upstream whose row names no other.
 const DefaultMaxTokensField = "max_tokens"
@@ -58,8 +64,15 @@ type Inference struct {
 	// StreamOptions reports whether the upstreams take stream_options, by which
 	// a stream is asked to end with its usage.
 	StreamOptions bool
-	Price         Price
-	Timeouts      Timeouts
+	// MaxChoices bounds n and best_of, MaxPrompts the prompts of one text
+	// completion.
+	MaxChoices, MaxPrompts int
+	// AnyField reports whether every field of a request is forwarded; else it is
+	// those that clients commonly send, and Fields.
+	AnyField bool
+	Fields   []string
+	Price    Price
+	Timeouts Timeouts
 	// Upstreams are the model servers; none for a placeholder, else at least one.
 	Upstreams []Upstream
 }
@@ -68,6 +81,10 @@ type Inference struct {
 func (m *Inference) Serves(route Route) bool {
 	return !m.Placeholder && slices.Contains(m.Routes, route)
 }
+
+// Takes reports whether the row itself allows callers a field of this name,
+// beside those that clients commonly send.
+func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
 // Price is what tokens cost, in US dollars per million.
 type Price struct{ Input, Output float64 }

@@ -3,8 +3,10 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,7 +16,10 @@ import (
 var slugForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/-]*$`)
 
 // fieldForm is what a field of a request may be called.
-var fieldForm = regexp.MustCompile(`^[A-Za-z_]+$`)
+var fieldForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// anyField stands in a row's fields for all that there are.
+const anyField = "*"
 
 const (
 	// maxTokens bounds every number of tokens in the file, far above any model.
@@ -25,6 +30,8 @@ const (
 	maxConcurrency = 1 << 20
 	// maxTimeout bounds the waiting for an upstream.
 	maxTimeout = time.Hour
+	// maxMany bounds how many choices and prompts a row may allow.
+	maxMany = 1 << 16
 )
 
 // The file's own shape, as in catalog.go. What a row may leave out with a
@@ -42,6 +49,9 @@ type (
 		Effort           ReasoningEffort `yaml:"reasoning_effort"`
 		TemplateKwargs   *bool           `yaml:"chat_template_kwargs"`
 		StreamOptions    *bool           `yaml:"stream_options"`
+		MaxChoices       *int            `yaml:"max_choices"`
+		MaxPrompts       *int            `yaml:"max_prompts"`
+		Fields           []string
 		Price            struct{ Input, Output float64 }
 		Timeouts         struct {
 			Connect   string
@@ -86,6 +96,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 		ContextLength: e.ContextLength, MaxOutputLength: e.MaxOutputLength, DefaultMaxTokens: e.DefaultMaxTokens,
 		MaxTokensField: e.MaxTokensField, Effort: e.Effort, Price: Price(e.Price),
 		TemplateKwargs: e.TemplateKwargs == nil || *e.TemplateKwargs, StreamOptions: e.StreamOptions == nil || *e.StreamOptions,
+		MaxChoices: DefaultMaxChoices, MaxPrompts: DefaultMaxPrompts,
 	}
 	wrong := func(field, format string, args ...any) error {
 		return wrongAt(path+field, "inference model %q: %w", e.ID, fmt.Errorf(format, args...))
@@ -123,22 +134,11 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	case len(e.Upstreams) == 0:
 		return nil, wrong("", "it has no upstreams, and is no placeholder")
 	}
-	for _, timeout := range []struct {
-		field, text string
-		target      *time.Duration
-	}{
-		{"connect", e.Timeouts.Connect, &m.Timeouts.Connect},
-		{"first_byte", e.Timeouts.FirstByte, &m.Timeouts.FirstByte},
-		{"idle", e.Timeouts.Idle, &m.Timeouts.Idle},
-	} {
-		if timeout.text == "" {
-			continue
-		}
-		d, err := time.ParseDuration(timeout.text)
-		if err != nil || d <= 0 || d > maxTimeout {
-			return nil, wrong(".timeouts."+timeout.field, "the timeout %q is no duration of at most an hour, such as 30s", timeout.text)
-		}
-		*timeout.target = d
+	if field, err := e.timeouts(m); err != nil {
+		return nil, wrong(".timeouts."+field, "%w", err)
+	}
+	if field, err := e.bounds(m); err != nil {
+		return nil, wrong(field, "%w", err)
 	}
 	names := map[string]bool{}
 	for i, entry := range e.Upstreams {
@@ -153,7 +153,78 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 		names[upstream.Name] = true
 		m.Upstreams = append(m.Upstreams, upstream)
 	}
+	// Who runs the model server on the same machine means to have all of it.
+	if e.Fields == nil && !slices.ContainsFunc(m.Upstreams, func(u Upstream) bool { return !u.local() }) {
+		m.AnyField = true
+	}
 	return m, nil
+}
+
+// timeouts reads the timeouts; an error comes with the one that is wrong.
+func (e inferenceEntry) timeouts(m *Inference) (field string, err error) {
+	for _, timeout := range []struct {
+		field, text string
+		target      *time.Duration
+	}{
+		{"connect", e.Timeouts.Connect, &m.Timeouts.Connect},
+		{"first_byte", e.Timeouts.FirstByte, &m.Timeouts.FirstByte},
+		{"idle", e.Timeouts.Idle, &m.Timeouts.Idle},
+	} {
+		if timeout.text == "" {
+			continue
+		}
+		d, err := time.ParseDuration(timeout.text)
+		if err != nil || d <= 0 || d > maxTimeout {
+			return timeout.field, fmt.Errorf("the timeout %q is no duration of at most an hour, such as 30s", timeout.text)
+		}
+		*timeout.target = d
+	}
+	return "", nil
+}
+
+// bounds reads what callers may ask for; an error comes with the key that is
+// wrong.
+func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
+	for _, bound := range []struct {
+		field  string
+		sent   *int
+		target *int
+	}{
+		{"max_choices", e.MaxChoices, &m.MaxChoices},
+		{"max_prompts", e.MaxPrompts, &m.MaxPrompts},
+	} {
+		if bound.sent == nil {
+			continue
+		}
+		if *bound.sent < 1 || *bound.sent > maxMany {
+			return "." + bound.field, fmt.Errorf("%s is 1 to %d", bound.field, maxMany)
+		}
+		*bound.target = *bound.sent
+	}
+	for i, name := range e.Fields {
+		if name == anyField {
+			m.AnyField = true
+			continue
+		}
+		if len(name) > maxName || !fieldForm.MatchString(name) {
+			return fmt.Sprintf(".fields[%d]", i), fmt.Errorf("%q is no name of a field; %q stands for all", name, anyField)
+		}
+		m.Fields = append(m.Fields, name)
+	}
+	return "", nil
+}
+
+// local reports whether a model server is on this machine.
+func (u Upstream) local() bool {
+	if u.URL == Embedded {
+		return true
+	}
+	base, err := url.Parse(u.URL)
+	if err != nil {
+		return false
+	}
+	address, err := netip.ParseAddr(base.Hostname())
+	return base.Hostname() == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
 // upstream reads an entry; an error comes with the field that is wrong. A name

@@ -131,6 +131,9 @@ func TestABadRowNamesTheLine(t *testing.T) {
 		{"a field with a quote", "    upstreams:", "    max_tokens_field: 'a\"b'\n    upstreams:", "line 12:"},
 		{"another reasoning family", "    upstreams:", "    reasoning_effort: deep\n    upstreams:", "line 12:"},
 		{"a family without its options", "    upstreams:", "    reasoning_effort: template\n    chat_template_kwargs: false\n    upstreams:", "line 12:"},
+		{"no choices", "    upstreams:", "    max_choices: 0\n    upstreams:", "line 12:"},
+		{"too many prompts", "    upstreams:", "    max_prompts: 100000\n    upstreams:", "line 12:"},
+		{"a field with a space", "    upstreams:", "    fields: [a, 'b c']\n    upstreams:", "line 12:"},
 		{"a price below 0", "    upstreams:", "    price: {input: -1}\n    upstreams:", "line 12:"},
 		{"a timeout that is none", "    upstreams:", "    timeouts: {connect: 1s, idle: soon}\n    upstreams:", `line 12: inference model "org/big-model:8b": the timeout "soon"`},
 		{"an endless timeout", "    upstreams:", "    timeouts: {first_byte: 2h}\n    upstreams:", "line 12:"},
@@ -162,5 +165,35 @@ func TestABadRowNamesTheLine(t *testing.T) {
 	}
 	if _, err := catalog.Parse([]byte(media+row+row), "gen"); err == nil || !strings.Contains(err.Error(), "line 14:") {
 		t.Errorf("a slug twice: %v", err)
+	}
+}
+
+func TestFieldsAndBounds(t *testing.T) {
+	const local, away = "      - url: http://127.0.0.1:8000\n", "      - url: https://a.example\n"
+	for _, c := range []struct {
+		name, upstreams, keys string
+		any, guided           bool
+	}{
+		{"this machine", local, "", true, true},
+		{"this machine by name", "      - url: http://localhost:1\n      - url: http://[::1]:1\n      - url: 'embedded:'\n", "", true, true},
+		{"this machine, with a list", local, "    fields: [guided_json]\n", false, true},
+		{"this machine, with an empty list", local, "    fields: []\n", false, false},
+		{"another machine", away, "", false, false},
+		{"another machine of this network", "      - url: http://10.0.0.1:8000\n", "", false, false},
+		{"another machine that calls itself this one", "      - url: http://localhost.example\n", "", false, false},
+		{"both", local + away, "", false, false},
+		{"another machine, with all", away, "    fields: ['*']\n", true, true},
+	} {
+		m := parseRow(t, strings.Replace(row, "    upstreams:\n"+local, c.keys+"    upstreams:\n"+c.upstreams, 1))
+		if m.AnyField != c.any || m.Takes("guided_json") != c.guided {
+			t.Errorf("%s: any field: %v, guided_json: %v", c.name, m.AnyField, m.Takes("guided_json"))
+		}
+		if m.MaxChoices != catalog.DefaultMaxChoices || m.MaxPrompts != catalog.DefaultMaxPrompts {
+			t.Errorf("%s: %d choices and %d prompts", c.name, m.MaxChoices, m.MaxPrompts)
+		}
+	}
+	m := parseRow(t, strings.Replace(row, "    upstreams:", "    max_choices: 1\n    max_prompts: 65536\n    upstreams:", 1))
+	if m.MaxChoices != 1 || m.MaxPrompts != 65536 {
+		t.Errorf("%d choices and %d prompts", m.MaxChoices, m.MaxPrompts)
 	}
 }

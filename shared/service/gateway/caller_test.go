@@ -132,7 +132,7 @@ func TestTokenRate(t *testing.T) {
 }
 
 func TestBodiesThatAreTooLarge(t *testing.T) {
-	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}})
 	for name, length := range map[string]int64{"declared": 100 << 20, "chunked": -1} {
 		request := w.request(t.Context(), "POST", "/v1/chat/completions", studio, io.LimitReader(zeros{}, 100<<20))
 		request.ContentLength = length

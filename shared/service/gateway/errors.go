@@ -47,6 +47,9 @@ const (
 	BelowMinimum     = "decimal_below_min_value"
 	AboveMaximum     = "decimal_above_max_value"
 	IntegerTooSmall  = "integer_below_min_value"
+	IntegerTooLarge  = "integer_above_max_value"
+	UnknownParameter = "unknown_parameter"
+	ContextExceeded  = "context_length_exceeded"
 )
 
 // Error is what a caller of the gateway is told when a call fails. Its text

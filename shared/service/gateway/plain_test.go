@@ -137,7 +137,7 @@ func TestAnswersOnTheWire(t *testing.T) {
 func TestLargeRequests(t *testing.T) {
 	large := strings.Replace(plain, "one two", strings.Repeat("x", 8<<20), 1)
 	u := newUpstream(t, always(200, whole))
-	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{u}})
 	if a := w.chat(large); a.status != 200 || len(u.seen()[0].body) < 8<<20 {
 		t.Errorf("got %d %s", a.status, a.body)
 	}

@@ -34,6 +34,8 @@ type Request struct {
 	// IncludeUsage reports whether the caller asked for the usage at the end of
 	// the stream. The upstream is asked for it in any case.
 	IncludeUsage bool
+	// Completions is how many are generated at most, for all prompts together.
+	Completions int
 
 	body []byte
 	// edits are what the rules change, without the name of the model.
@@ -72,10 +74,11 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	if problem != nil {
 		return nil, problem
 	}
-	if name := m.MaxTokensField; name != maxTokensField.String() && name != maxCompletionTokensField.String() {
-		// Only now is it known that one more field has a meaning.
+	name := m.MaxTokensField
+	if name != maxTokensField.String() && name != maxCompletionTokensField.String() || s.unusual && !m.AnyField {
+		// Only now is it known what the other fields mean.
 		s.begin(route, body)
-		s.rowTokens = name
+		s.row = m
 		if err := s.body(); err != nil {
 			return nil, notJSON(err)
 		}
@@ -90,9 +93,14 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	r := &Request{
 		Route: route, Model: m, Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
 		body: body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
+		Completions: max(s.prompts, 1) * max(s.numbers[nField], s.numbers[bestOfField], 1),
 	}
 	if tools := s.members[toolsField]; tools.present() {
 		r.tools = tools.value
+	}
+	s.bound(m)
+	if s.problem == nil && !r.fits(s.longestIDs) {
+		s.wrong(prompt, prompt.String(), ContextExceeded, "%s: longer than the %d tokens that the model %s reads.", prompt, m.ContextLength, m.ID)
 	}
 	r.rewrite(s, caller.MaxTokens)
 	if s.problem != nil {

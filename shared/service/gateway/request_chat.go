@@ -25,7 +25,7 @@ func (s *scan) messages() (span, error) {
 }
 
 // seen is what a message has.
-type seen struct{ role, content, assistant, calls bool }
+type seen struct{ role, content, assistant bool }
 
 // message reads one message.
 func (s *scan) message(i int) error {
@@ -48,7 +48,9 @@ func (s *scan) message(i int) error {
 	if !has.role {
 		s.wrong(messagesField, messagePath(i, ".role"), MissingParameter, "%s is missing.", messagePath(i, ".role"))
 	}
-	if !has.content && !(has.assistant && has.calls) {
+	// What an assistant said may have been calls of tools, its reasoning, a refusal
+	// or audio alone.
+	if !has.content && !has.assistant {
 		s.wrong(messagesField, messagePath(i, ".content"), MissingParameter, "%s is missing.", messagePath(i, ".content"))
 	}
 	_, err = r.close(start)
@@ -85,8 +87,6 @@ func (s *scan) messageMember(i int, has *seen) error {
 		}
 	case calls && kind != '[':
 		s.wrongType(messagesField, messagePath(i, ".tool_calls"), "an array")
-	case calls:
-		has.calls = !isEmpty(value)
 	}
 	return nil
 }

@@ -41,59 +41,64 @@ func (s *scan) toolChoiceWord(value jsontext.Value) {
 	}
 }
 
-// toolChoice reads {type: function, function: {name}}.
+// toolChoice reads {type: function, function: {name}}. Objects of other types,
+// such as custom and allowed_tools, are the upstream's to judge.
 func (s *scan) toolChoice() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
 		return at, err
 	}
-	var function, named bool
+	var typed, function, named bool
 	for name, value := range members(value) {
 		switch {
 		case name == "type":
-			function = isString(value, "function")
+			typed, function = isName(value), isString(value, "function")
 		case name == "function" && value.Kind() == '{':
 			for name, value := range members(value) {
 				if name == "name" {
-					named = value.Kind() == '"' && len(value) > len(`""`)
+					named = isName(value)
 				}
 			}
 		}
 	}
 	switch {
-	case !function:
-		s.wrong(toolChoiceField, "tool_choice.type", InvalidValue, `tool_choice.type: expected "function".`)
-	case !named:
+	case !typed:
+		s.wrong(toolChoiceField, "tool_choice.type", InvalidValue, `tool_choice.type: expected a type, such as "function".`)
+	case function && !named:
 		s.wrong(toolChoiceField, "tool_choice.function.name", MissingParameter, "tool_choice.function.name: expected the name of a function.")
 	}
 	return at, nil
 }
 
 // responseFormat reads {type: text}, {type: json_object} or {type: json_schema,
-// json_schema: {...}}.
+// json_schema: {...}}. Formats of other types, such as a grammar, are the
+// upstream's to judge.
 func (s *scan) responseFormat() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
 		return at, err
 	}
-	var known, bySchema, schema bool
+	var typed, bySchema, schema bool
 	for name, value := range members(value) {
 		switch name {
 		case "type":
-			bySchema = isString(value, "json_schema")
-			known = bySchema || isString(value, "json_object") || isString(value, "text")
+			typed, bySchema, s.asText = isName(value), isString(value, "json_schema"), isString(value, "text")
 		case "json_schema":
 			schema = value.Kind() == '{'
 		}
 	}
 	switch {
-	case !known:
-		s.wrong(responseFormatField, "response_format.type", InvalidValue, "response_format.type: expected one of json_object, json_schema and text.")
+	case !typed:
+		s.wrong(responseFormatField, "response_format.type", InvalidValue,
+			"response_format.type: expected a type, such as json_object, json_schema or text.")
 	case bySchema && !schema:
 		s.wrong(responseFormatField, "response_format.json_schema", MissingParameter, "response_format.json_schema: expected an object.")
 	}
 	return at, nil
 }
+
+// isName reports whether a value is the JSON of a string that is not empty.
+func isName(value jsontext.Value) bool { return value.Kind() == '"' && len(value) > len(`""`) }
 
 // isString reports whether a value is the JSON of a string.
 func isString(value jsontext.Value, text string) bool {

@@ -34,6 +34,10 @@ const (
 	reasoningEffortField
 	templateKwargsField
 	streamOptionsField
+	// nField and bestOfField are not the interface's: they are forwarded as they
+	// are, within the row's bounds.
+	nField
+	bestOfField
 	fieldCount
 	// otherField is any other one, which is forwarded as it is.
 	otherField
@@ -42,7 +46,7 @@ const (
 var fieldNames = [fieldCount]string{
 	"model", "messages", "prompt", "stream", "temperature", "top_p", "max_tokens", "max_completion_tokens", "",
 	"tools", "tool_choice", "response_format", "stop", "frequency_penalty", "presence_penalty", "ignore_eos",
-	"reasoning_effort", "chat_template_kwargs", "stream_options",
+	"reasoning_effort", "chat_template_kwargs", "stream_options", "n", "best_of",
 }
 
 func (f field) String() string { return fieldNames[f] }
@@ -71,6 +75,10 @@ func fieldOf(route Route, name []byte) field {
 		return presencePenaltyField
 	case "stream_options":
 		return streamOptionsField
+	case "n":
+		return nField
+	case "best_of":
+		return bestOfField
 	}
 	if route == catalog.Completions {
 		switch string(name) {
@@ -96,6 +104,27 @@ func fieldOf(route Route, name []byte) field {
 		return templateKwargsField
 	}
 	return otherField
+}
+
+// isUsual reports whether a field that the interface does not name is one of
+// those that clients commonly send: what OpenAI's own two routes take, and what
+// samplers have in common. None of them reaches further than the caller's own
+// completion; what else a model server takes needs the word of its row.
+func isUsual(name []byte) bool {
+	switch string(name) {
+	case "audio", "echo", "function_call", "functions", "logit_bias", "logprobs", "metadata", "modalities", "moderation",
+		"parallel_tool_calls", "prediction", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
+		"safety_identifier", "seed", "service_tier", "store", "suffix", "top_logprobs", "user", "verbosity",
+		"web_search_options":
+		return true
+	case "top_k", "top_a", "min_p", "typical_p", "repetition_penalty", "repeat_penalty", "length_penalty",
+		"min_tokens", "ignore_eos", "stop_token_ids", "include_stop_str_in_output", "skip_special_tokens",
+		"spaces_between_special_tokens", "allowed_token_ids", "bad_words":
+		return true
+	case "reasoning", "include_reasoning", "thinking", "enable_thinking", "thinking_budget":
+		return true
+	}
+	return false
 }
 
 // looksLike gives the field that a reader which ignores case would take the

@@ -11,6 +11,7 @@ import (
 // prompt checks the prompt of a completion, in its four forms.
 func (s *scan) prompt(value jsontext.Value) {
 	const want = "a string, an array of strings, an array of token ids, or an array of such arrays"
+	s.prompts = 1
 	if value.Kind() == '"' {
 		return
 	}
@@ -23,11 +24,13 @@ func (s *scan) prompt(value jsontext.Value) {
 		return
 	}
 	if n, ok := tokenIDs(value); ok {
-		s.tokenIDs = n
+		s.tokenIDs, s.longestIDs = n, n
 		return
 	}
+	s.prompts = 0
 	var form jsontext.Kind
 	for element := range elements(value) {
+		s.prompts++
 		kind := element.Kind()
 		if form == 0 {
 			form = kind
@@ -35,7 +38,7 @@ func (s *scan) prompt(value jsontext.Value) {
 		n, ids := 0, false
 		if kind == '[' {
 			n, ids = tokenIDs(element)
-			s.tokenIDs += n
+			s.tokenIDs, s.longestIDs = s.tokenIDs+n, max(s.longestIDs, n)
 		}
 		if kind != form || kind != '"' && !ids {
 			s.wrongType(promptField, "prompt", want)
@@ -100,6 +103,54 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	}
 }
 
+// bound holds a request against the row's bounds: what one call may have
+// generated is paid for by everybody who waits behind it.
+func (s *scan) bound(m *catalog.Inference) {
+	for f := nField; f <= bestOfField; f++ {
+		if s.numbers[f] > m.MaxChoices {
+			s.wrong(f, f.String(), IntegerTooLarge, "%s: expected an integer of at most %d.", f, m.MaxChoices)
+		}
+	}
+	if s.prompts > m.MaxPrompts {
+		s.wrong(promptField, "prompt", ArrayTooLong, "prompt: expected at most %d prompts.", m.MaxPrompts)
+	}
+}
+
+// longestToken is how many bytes of text one token can stand for at most. The
+// longest that vocabularies have, which are runs of spaces, are half of that.
+const longestToken = 256
+
+// fits reports whether the prompt can be within what the model reads: it counts
+// no token too many, so that nothing is refused that the model would take. ids is
+// how many token ids the longest prompt has.
+func (r *Request) fits(ids int) bool {
+	most := r.Model.ContextLength
+	if ids > most {
+		return false
+	}
+	if len(r.body)/longestToken <= most {
+		return true // nearly always
+	}
+	text, longest := 0, 0
+	count := func(piece []byte) { text, longest = text+len(piece), max(longest, len(piece)) }
+	if r.Route == catalog.Completions {
+		r.PromptTexts(count)
+		return longest/longestToken <= most // each is a prompt of its own
+	}
+	// What else there is a template may leave out.
+	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
+	reader := newJSONReader(prompt)
+	defer reader.free()
+	for message := range elements(prompt) {
+		for name, value := range members(message) {
+			if name == "content" {
+				reader.content(value, count)
+			}
+		}
+	}
+	return text/longestToken <= most
+}
+
 // tokensAround is about how many tokens a chat's template puts around a message.
 const tokensAround = 4
 
@@ -128,16 +179,8 @@ func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 		tokens += tokensAround
 		for name, value := range members(message) {
 			switch {
-			case name == "content" && value.Kind() == '"':
-				yield(reader.string(value))
-			case name == "content" && value.Kind() == '[':
-				for part := range elements(value) {
-					for name, value := range members(part) {
-						if name == "text" && value.Kind() == '"' {
-							yield(reader.string(value))
-						}
-					}
-				}
+			case name == "content":
+				reader.content(value, yield)
 			case name == "tool_calls" && value.Kind() == '[':
 				yield(value)
 			}
@@ -147,4 +190,20 @@ func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 		yield(r.body[r.tools.start:r.tools.end])
 	}
 	return tokens
+}
+
+// content calls yield with each text of a message's content.
+func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
+	switch value.Kind() {
+	case '"':
+		yield(r.string(value))
+	case '[':
+		for part := range elements(value) {
+			for name, value := range members(part) {
+				if name == "text" && value.Kind() == '"' {
+					yield(r.string(value))
+				}
+			}
+		}
+	}
 }

@@ -27,7 +27,7 @@ func rule(t *testing.T, route gateway.Route, cases []ruling) {
 		case c.param == "ok" && problem != nil:
 			t.Errorf("%s: %s: refused: %s (%s)", c.name, c.body, problem.Message, problem.Param)
 		case c.param == "ok":
-			if got := string(r.Body("plain").Bytes()); got != c.body {
+			if got := string(r.Body(r.Model.ID).Bytes()); got != c.body {
 				t.Errorf("%s: forwarded %s, want %s", c.name, got, c.body)
 			}
 		case problem == nil:
@@ -66,7 +66,12 @@ func TestRulesOfTheChat(t *testing.T) {
 		{"content may be empty", message(`"role":"user","content":""`), ok, ""},
 		{"content null beside tool_calls", message(`"role":"assistant","content":null,"tool_calls":[{}]`), ok, ""},
 		{"content absent beside tool_calls", message(`"tool_calls":[{}],"role":"assistant"`), ok, ""},
-		{"content absent beside no calls", message(`"role":"assistant","tool_calls":[ ]`), "messages[0].content", gateway.MissingParameter},
+		{"content absent beside no calls", message(`"role":"assistant","tool_calls":[ ]`), ok, ""},
+		{"content null beside reasoning", message(`"role":"assistant","content":null,"reasoning_content":"x"`), ok, ""},
+		{"content null beside a refusal", message(`"content":null,"role":"assistant","refusal":"no"`), ok, ""},
+		{"content null beside audio", message(`"role":"assistant","content":null,"audio":{"id":"a"}`), ok, ""},
+		{"content absent beside a function's call", message(`"role":"assistant","function_call":{"name":"f","arguments":"{}"}`), ok, ""},
+		{"content null of a tool", message(`"role":"tool","content":null`), "messages[0].content", gateway.MissingParameter},
 		{"content absent in another role", message(`"role":"user","tool_calls":[{}]`), "messages[0].content", gateway.MissingParameter},
 		{"tool_calls are an array", message(`"role":"assistant","content":"","tool_calls":{}`), "messages[0].tool_calls", gateway.InvalidType},
 		{"content as parts", message(`"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"u"}}]`), ok, ""},
@@ -113,13 +118,33 @@ func TestRulesOfTheChat(t *testing.T) {
 		{"tool_choice no other word", chat("plain", `"tool_choice":"any"`), "tool_choice", gateway.InvalidValue},
 		{"tool_choice is no number", chat("plain", `"tool_choice":1`), "tool_choice", gateway.InvalidType},
 		{"tool_choice has a type", chat("plain", `"tool_choice":{"function":{"name":"f"}}`), "tool_choice.type", gateway.InvalidValue},
-		{"tool_choice of another type", chat("plain", `"tool_choice":{"type":"tool","function":{"name":"f"}}`), "tool_choice.type", gateway.InvalidValue},
+		{"tool_choice of another type", chat("plain", `"tool_choice":{"type":"tool","name":"f"}`), ok, ""},
+		{"tool_choice custom", chat("plain", `"tool_choice":{"type":"custom","custom":{"name":"f"}}`), ok, ""},
+		{"tool_choice allowed_tools", chat("plain", `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`), ok, ""},
+		{"tool_choice of a type that is none", chat("plain", `"tool_choice":{"type":5}`), "tool_choice.type", gateway.InvalidValue},
 		{"tool_choice names a function", chat("plain", `"tool_choice":{"type":"function","function":{"name":""}}`), "tool_choice.function.name", gateway.MissingParameter},
 		{"tool_choice has a function", chat("plain", `"tool_choice":{"type":"function","function":"f"}`), "tool_choice.function.name", gateway.MissingParameter},
 
 		{"response_format is an object", chat("bare", `"response_format":"json"`), "response_format", gateway.InvalidType},
 		{"response_format has a type", chat("bare", `"response_format":{}`), "response_format.type", gateway.InvalidValue},
-		{"response_format of no other type", chat("bare", `"response_format":{"type":"xml"}`), "response_format.type", gateway.InvalidValue},
+		{"response_format of a type that is none", chat("bare", `"response_format":{"type":{}}`), "response_format.type", gateway.InvalidValue},
+		{"response_format of no type", chat("bare", `"response_format":{"type":""}`), "response_format.type", gateway.InvalidValue},
+		{"response_format grammar", chat("bare", `"response_format":{"type":"grammar","grammar":"root"}`), ok, ""},
+		{"response_format regex", chat("bare", `"response_format":{"type":"regex","pattern":"x"}`), ok, ""},
+		{"response_format structural_tag", chat("bare", `"response_format":{"type":"structural_tag","structures":[],"triggers":[]}`), ok, ""},
+		{"response_format text injects nothing", chat("plain", `"response_format":{"type":"text"}`), ok, ""},
+
+		{"n", chat("plain", `"n":16`), ok, ""},
+		{"n of the row at most", chat("away", `"n":4`), "n", gateway.IntegerTooLarge},
+		{"n of 16 at most", chat("plain", `"n":17`), "n", gateway.IntegerTooLarge},
+		{"n beyond integers", chat("plain", `"n":99999999999999999999`), "n", gateway.IntegerTooLarge},
+		{"n is at least 1", chat("plain", `"n":0`), "n", gateway.IntegerTooSmall},
+		{"n is an integer", chat("plain", `"n":"2"`), "n", gateway.InvalidType},
+		{"n is no fraction", chat("plain", `"n":1.5`), "n", gateway.InvalidType},
+		{"n in capitals", chat("plain", `"N":2`), "N", gateway.InvalidValue},
+		{"best_of is bounded here too", chat("plain", `"best_of":17`), "best_of", gateway.IntegerTooLarge},
+		{"max_tokens of a fraction with a point", chat("plain", `"max_tokens":5.01`), "max_tokens", gateway.InvalidType},
+		{"max_tokens of nothing but a point", chat("plain", `"max_tokens":0.0`), "max_tokens", gateway.IntegerTooSmall},
 		{"response_format json_schema has one", chat("bare", `"response_format":{"type":"json_schema"}`), "response_format.json_schema", gateway.MissingParameter},
 		{"response_format json_schema is an object", chat("bare", `"response_format":{"json_schema":[],"type":"json_schema"}`), "response_format.json_schema", gateway.MissingParameter},
 
@@ -161,6 +186,11 @@ func TestRulesOfTheCompletion(t *testing.T) {
 		{"a fraction", prompt(`[1.0]`), "prompt", gateway.InvalidType},
 		{"null inside", prompt(`[null]`), "prompt", gateway.InvalidType},
 		{"deeper", prompt(`[[[1]]]`), "prompt", gateway.InvalidType},
+
+		{"best_of of the row at most", completion("away", `"best_of":4`), "best_of", gateway.IntegerTooLarge},
+		{"prompts of the row at most", `{"model":"away","prompt":["a","b","c"]}`, "prompt", gateway.ArrayTooLong},
+		{"prompts of token ids too", `{"model":"away","prompt":[[1],[2],[3]]}`, "prompt", gateway.ArrayTooLong},
+		{"as many token ids as there are", `{"model":"away","prompt":[1,2,3]}`, ok, ""},
 
 		{"any number of stop sequences", completion("plain", `"stop":["a","b","c","d","e","f"]`), ok, ""},
 		{"stop is text", completion("plain", `"stop":[[]]`), "stop", gateway.InvalidType},

@@ -44,12 +44,17 @@ func (w *rewriting) add(name, value string) {
 // rewrite decides what the upstream gets.
 func (r *Request) rewrite(s *scan, tierCap int) {
 	w := &rewriting{scan: s, edits: make([]edit, 0, 4)}
-	for f := range s.members {
+	for f := range nField {
 		if m := &s.members[f]; m.sent && !m.present() {
 			w.removed[f] = true
 		}
 	}
 	w.limitTokens(r.Model, tierCap)
+	for f := nField; f <= bestOfField; f++ {
+		if w.respelled[f] {
+			w.replace(w.members[f].value, strconv.Itoa(w.numbers[f]))
+		}
+	}
 	if r.Route == catalog.Chat {
 		w.reason(r)
 	}
@@ -89,8 +94,8 @@ func (w *rewriting) limitTokens(m *catalog.Inference, tierCap int) {
 	if winner != rowTokensField && winner.String() != m.MaxTokensField {
 		w.replace(w.members[winner].key, `"`+m.MaxTokensField+`"`)
 	}
-	if w.tokens[winner-maxTokensField] > limit {
-		w.replace(w.members[winner].value, strconv.Itoa(limit))
+	if n := w.numbers[winner]; n > limit || w.respelled[winner] {
+		w.replace(w.members[winner].value, strconv.Itoa(min(n, limit)))
 	}
 }
 
@@ -115,7 +120,7 @@ func (w *rewriting) reason(r *Request) {
 		}
 	}
 	// Rule 7.
-	if m.TemplateKwargs && w.members[responseFormatField].present() && !w.thinking.present() {
+	if m.TemplateKwargs && w.members[responseFormatField].present() && !w.asText && !w.thinking.present() {
 		if w.thinking.sent {
 			w.replace(w.thinking.value, "false")
 		} else {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strconv"
@@ -21,9 +22,11 @@ var errNotObject = errors.New("the body is no object")
 type scan struct {
 	route  Route
 	reader *jsonReader
-	// rowTokens is the name of rowTokensField, once the row is known.
-	rowTokens string
-	members   [fieldCount]sentField
+	// row is the model's, once it is known: what other fields mean is the row's to
+	// say. unusual reports that there was a field which needs its word.
+	row     *catalog.Inference
+	unusual bool
+	members [fieldCount]sentField
 	// last is where the last member of the body ends, -1 where there is none.
 	last int
 
@@ -32,10 +35,15 @@ type scan struct {
 	problemField field
 
 	model string
-	// tokens holds the values of the three max-token fields.
-	tokens [3]int
-	// tokenIDs is how many token ids the prompts have together.
-	tokenIDs int
+	// numbers holds the values of the fields that are integers. One that is
+	// respelled was written as 5.0, which not every model server takes.
+	numbers   [fieldCount]int
+	respelled [fieldCount]bool
+	// tokenIDs is how many token ids the prompts have together, and longestIDs
+	// how many the longest has; prompts is how many there are.
+	tokenIDs, longestIDs, prompts int
+	// asText reports that response_format asks for nothing but text.
+	asText bool
 
 	kwargs, streaming       object
 	effort, thinking, usage sentField
@@ -133,11 +141,19 @@ func (s *scan) fieldOf(name []byte) field {
 	if f != otherField {
 		return f
 	}
-	if s.rowTokens != "" && string(name) == s.rowTokens {
+	if s.row != nil && string(name) == s.row.MaxTokensField {
 		return rowTokensField
 	}
 	if known, ok := looksLike(s.route, name); ok {
 		s.wrong(known, string(name), InvalidValue, "%q: the name of the field is written %q.", name, known)
+	}
+	if isUsual(name) {
+		return otherField
+	}
+	s.unusual = true
+	if s.row != nil && !s.row.Takes(string(name)) {
+		shown := string(name[:min(len(name), maxParam)])
+		s.wrong(otherField, shown, UnknownParameter, "%q: the model takes no field of this name.", shown)
 	}
 	return otherField
 }
@@ -182,7 +198,9 @@ func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
 	case maxTokensField, maxCompletionTokensField:
 		s.limit(f, f.String(), value)
 	case rowTokensField:
-		s.limit(f, s.rowTokens, value)
+		s.limit(f, s.row.MaxTokensField, value)
+	case nField, bestOfField:
+		s.integer(f, f.String(), value, 1)
 	case promptField:
 		s.prompt(value)
 	case reasoningEffortField:
@@ -231,25 +249,32 @@ func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 	}
 }
 
-// limit reads a number of tokens. One that is greater than any integer is as
-// good as the greatest: it is clamped in any case.
+// limit reads a number of tokens.
 func (s *scan) limit(f field, name string, value jsontext.Value) {
-	n, err := strconv.ParseInt(string(value), 10, 32)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		s.wrongType(f, name, "an integer")
-		return
-	}
 	// A completion of no tokens has a use, which is to echo its prompt with
 	// probabilities; a chat of none has not.
-	least := int64(1)
+	least := 1
 	if s.route == catalog.Completions {
 		least = 0
 	}
-	if n < least {
+	s.integer(f, name, value, least)
+}
+
+// integer reads an integer, also one that is written as 5.0: some languages know
+// no other numbers. One that is greater than any is as good as the greatest, as
+// all of these fields are bounded.
+func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
+	whole, fraction, respelled := bytes.Cut(value, []byte("."))
+	n, err := strconv.ParseInt(string(whole), 10, 32)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || len(bytes.Trim(fraction, "0")) > 0 {
+		s.wrongType(f, name, "an integer")
+		return
+	}
+	if int(n) < least {
 		s.wrong(f, name, IntegerTooSmall, "%s: expected an integer of at least %d.", name, least)
 		return
 	}
-	s.tokens[f-maxTokensField] = int(n)
+	s.numbers[f], s.respelled[f] = int(n), respelled
 }
 
 // templateKwargs reads chat_template_kwargs, which is forwarded verbatim but for

@@ -15,14 +15,15 @@ limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
 forms: {f: {fields: [{name: data, type: video}, {name: resolution, type: choice, values: [720p], default: 720p}]}}
 models: [{id: media, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}]
 inference:
-  - {id: plain, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{url: "http://a"}]}
-  - {id: thinker, routes: [chat], context_length: 8192, max_output_length: 1000, reasoning_effort: template, upstreams: [{url: "http://a"}]}
-  - {id: bare, routes: [chat], context_length: 8192, max_output_length: 1000, chat_template_kwargs: false, stream_options: false, upstreams: [{url: "http://a"}]}
-  - {id: modern, routes: [chat], context_length: 8192, max_output_length: 1000, max_tokens_field: max_completion_tokens, upstreams: [{url: "http://a"}]}
-  - {id: cpp, routes: [chat], context_length: 8192, max_output_length: 1000, max_tokens_field: n_predict, upstreams: [{url: "http://a"}]}
-  - {id: short, routes: [chat, completions], context_length: 8192, max_output_length: 1000, default_max_tokens: 64, upstreams: [{url: "http://a"}]}
+  - {id: plain, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{url: "http://127.0.0.1"}]}
+  - {id: thinker, routes: [chat], context_length: 8192, max_output_length: 1000, reasoning_effort: template, upstreams: [{url: "http://127.0.0.1"}]}
+  - {id: bare, routes: [chat], context_length: 8192, max_output_length: 1000, chat_template_kwargs: false, stream_options: false, upstreams: [{url: "http://127.0.0.1"}]}
+  - {id: modern, routes: [chat], context_length: 8192, max_output_length: 1000, max_tokens_field: max_completion_tokens, upstreams: [{url: "http://127.0.0.1"}]}
+  - {id: cpp, routes: [chat], context_length: 8192, max_output_length: 1000, max_tokens_field: n_predict, upstreams: [{url: "http://127.0.0.1"}]}
+  - {id: short, routes: [chat, completions], context_length: 8192, max_output_length: 1000, default_max_tokens: 64, upstreams: [{url: "http://127.0.0.1"}]}
   - {id: later, placeholder: true}
-  - {id: old, routes: [completions], context_length: 8192, max_output_length: 1000, upstreams: [{url: "http://a"}]}
+  - {id: away, routes: [chat, completions], context_length: 100, max_output_length: 100, max_choices: 3, max_prompts: 2, fields: [guided_json], upstreams: [{url: "http://127.0.0.1"}, {url: "http://10.0.0.1"}]}
+  - {id: old, routes: [completions], context_length: 8192, max_output_length: 1000, upstreams: [{url: "http://127.0.0.1"}]}
 `
 
 func caller(t testing.TB) gateway.Caller {
@@ -148,7 +149,8 @@ func TestReasoningEffortAndTemplateKwargs(t *testing.T) {
 		{"7: injected beside", "plain", format + `,"chat_template_kwargs":{"drop_thinking":true}`, format + `,"chat_template_kwargs":{"drop_thinking":true,"enable_thinking":false}`},
 		{"7: the caller's wins", "plain", format + `,"chat_template_kwargs":{"enable_thinking":true}`, format + `,"chat_template_kwargs":{"enable_thinking":true}`},
 		{"7: null is none", "plain", format + `,"chat_template_kwargs":{"enable_thinking":null}`, format + `,"chat_template_kwargs":{"enable_thinking":false}`},
-		{"7: for text too", "plain", `"response_format":{"type":"text"}`, `"response_format":{"type":"text"},"chat_template_kwargs":{"enable_thinking":false}`},
+		{"7: not for text", "plain", `"response_format":{"type":"text"}`, `"response_format":{"type":"text"}`},
+		{"7: for formats of other types", "plain", `"response_format":{"type":"regex"}`, `"response_format":{"type":"regex"},"chat_template_kwargs":{"enable_thinking":false}`},
 		{"7: not without response_format", "plain", `"response_format":null`, ``},
 		{"7: not where the upstream takes none", "bare", format, format},
 		{"forwarded even where the upstream takes none", "bare", `"chat_template_kwargs":{"a":1}`, `"chat_template_kwargs":{"a":1}`},
@@ -250,6 +252,113 @@ func TestPromptTexts(t *testing.T) {
 		tokens := r.PromptTexts(func(text []byte) { texts = append(texts, string(text)) })
 		if got := strings.Join(texts, "|"); got != c.want || tokens != c.tokens {
 			t.Errorf("%s: %q and %d tokens, want %q and %d", c.body, got, tokens, c.want, c.tokens)
+		}
+	}
+}
+
+// Some languages know no integers, and write 5 as 5.0.
+func TestIntegersWithAPoint(t *testing.T) {
+	for _, c := range []struct {
+		route      gateway.Route
+		sent, want string
+	}{
+		{catalog.Chat, chat("plain", `"max_tokens":5.0`), chat("plain", `"max_tokens":5`)},
+		{catalog.Chat, chat("plain", `"max_completion_tokens": 5.000`), chat("plain", `"max_tokens": 5`)},
+		{catalog.Chat, chat("plain", `"max_tokens":99999999999999.0`), chat("plain", `"max_tokens":1000`)},
+		{catalog.Chat, chat("cpp", `"n_predict":7.0`), chat("cpp", `"n_predict":7`)},
+		{catalog.Chat, chat("plain", `"n":2.0`), chat("plain", `"n":2`)},
+		{catalog.Completions, completion("plain", `"max_tokens":0.0`), completion("plain", `"max_tokens":0`)},
+		{catalog.Completions, completion("plain", `"max_tokens":-0.0`), completion("plain", `"max_tokens":0`)},
+		{catalog.Completions, completion("plain", `"best_of":3.0`), completion("plain", `"best_of":3`)},
+	} {
+		if got, _ := forwarded(t, c.route, c.sent, caller(t)); got != c.want {
+			t.Errorf("%s: forwarded %s, want %s", c.sent, got, c.want)
+		}
+	}
+}
+
+// Every parameter that the clients of the two routes have for their users, and
+// the usual ones of samplers, reach a server that is not on this machine.
+func TestFieldsThatClientsSend(t *testing.T) {
+	who := caller(t)
+	for _, body := range []string{
+		chat("away", `"audio":{},"frequency_penalty":0,"function_call":"auto","functions":[],"logit_bias":{},"logprobs":true`,
+			`"max_completion_tokens":1,"metadata":{},"modalities":["text"],"n":1,"parallel_tool_calls":true,"prediction":{}`,
+			`"presence_penalty":0,"prompt_cache_key":"k","prompt_cache_retention":"24h","reasoning_effort":"low"`,
+			`"response_format":{"type":"text"},"safety_identifier":"s","seed":1,"service_tier":"auto","stop":"x","store":false`,
+			`"stream":false,"stream_options":{},"temperature":1,"tool_choice":"auto","tools":[],"top_logprobs":2,"top_p":1`,
+			`"user":"u","verbosity":"low","web_search_options":{},"chat_template_kwargs":{"chat_template":"verbatim"}`),
+		chat("away", `"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"min_tokens":1,"stop_token_ids":[1],"skip_special_tokens":true`,
+			`"ignore_eos":true,"enable_thinking":false,"thinking":{},"include_reasoning":true,"bad_words":[]`),
+	} {
+		if _, problem := gateway.Parse(catalog.Chat, []byte(body), who); problem != nil {
+			t.Errorf("%s: %s", body, problem.Message)
+		}
+	}
+	body := completion("away", `"best_of":2,"echo":true,"logit_bias":{},"logprobs":5,"n":2,"seed":1,"suffix":"s","user":"u","ignore_eos":true`)
+	if _, problem := gateway.Parse(catalog.Completions, []byte(body), who); problem != nil {
+		t.Errorf("%s: %s", body, problem.Message)
+	}
+}
+
+// A field that steers the model server beyond the caller's own completion needs
+// the row's word.
+func TestFieldsThatNeedTheRowsWord(t *testing.T) {
+	for _, name := range []string{
+		"chat_template", "id_slot", "priority", "guided_regex", "guided_decoding_backend", "structured_outputs", "grammar",
+		"logits_processors", "cache_salt", "cache_prompt", "mm_processor_kwargs", "lora", "lora_adapter", "n_predict", "prompt_logprobs",
+		"truncate_prompt_tokens", "use_beam_search", "kv_transfer_params", "vllm_xargs", "request_id", "slot_id", "t_max_predict_ms",
+		"samplers", "keep_alive", "options", "documents", "add_generation_prompt", "continue_final_message", "extra_body",
+		"provider", "models", "plugins", "\u0063hat_template", "CHAT_TEMPLATE", "",
+	} {
+		plain := strings.ReplaceAll(name, "\\u0063", "c")
+		for route, text := range map[gateway.Route]string{catalog.Chat: chat("away", `"`+name+`":1`), catalog.Completions: completion("away", `"`+name+`":1`)} {
+			_, problem := gateway.Parse(route, []byte(text), caller(t))
+			if problem == nil || problem.Status != 400 || problem.Code != gateway.UnknownParameter || problem.Param != plain {
+				t.Errorf("%s: got %+v, want it refused", text, problem)
+			}
+			open := strings.Replace(text, "away", "plain", 1)
+			if got, _ := forwarded(t, route, open, caller(t)); got != open {
+				t.Errorf("%s became %s before a server on this machine", open, got)
+			}
+		}
+	}
+	body := chat("away", `"guided_json":{"a":1.0}`)
+	if got, _ := forwarded(t, catalog.Chat, body, caller(t)); got != body {
+		t.Errorf("%s became %s, though the row names the field", body, got)
+	}
+}
+
+// What cannot be within the model's context is refused before it is sent, and
+// nothing that can be.
+func TestPromptsLongerThanTheContext(t *testing.T) {
+	who := caller(t)
+	const longest = 100 * 256 // bytes that 100 tokens can stand for
+	text := func(n int) string { return `"` + strings.Repeat("a", n) + `"` }
+	ids := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
+	for _, c := range []struct {
+		name  string
+		route gateway.Route
+		body  string
+		fits  bool
+	}{
+		{"ids", catalog.Completions, `{"model":"away","prompt":` + ids(100) + `}`, true},
+		{"an id too many", catalog.Completions, `{"model":"away","prompt":` + ids(101) + `}`, false},
+		{"ids, each within", catalog.Completions, `{"model":"away","prompt":[` + ids(100) + `,` + ids(100) + `]}`, true},
+		{"ids, one beyond", catalog.Completions, `{"model":"away","prompt":[` + ids(1) + `,` + ids(101) + `]}`, false},
+		{"text", catalog.Completions, `{"model":"away","prompt":` + text(longest) + `}`, true},
+		{"long text", catalog.Completions, `{"model":"away","prompt":` + text(longest+256) + `}`, false},
+		{"texts, each within", catalog.Completions, `{"model":"away","prompt":[` + text(longest) + `,` + text(longest) + `]}`, true},
+		{"texts, one beyond", catalog.Completions, `{"model":"away","prompt":[` + text(longest+256) + `,"x"]}`, false},
+		{"escapes", catalog.Completions, `{"model":"away","prompt":"` + strings.Repeat(`\u0041`, longest) + `"}`, true},
+		{"a chat", catalog.Chat, `{"model":"away","messages":[{"role":"user","content":` + text(longest) + `}]}`, true},
+		{"a long chat", catalog.Chat, `{"model":"away","messages":[{"role":"user","content":` + text(longest) + `},{"role":"user","content":[{"type":"text","text":` + text(256) + `}]}]}`, false},
+		{"an image", catalog.Chat, `{"model":"away","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":` + text(4*longest) + `}}]}]}`, true},
+		{"tools that a template may drop", catalog.Chat, chat("away", `"tools":[{"x":`+text(4*longest)+`}]`), true},
+	} {
+		_, problem := gateway.Parse(c.route, []byte(c.body), who)
+		if c.fits && problem != nil || !c.fits && (problem == nil || problem.Status != 400 || problem.Code != gateway.ContextExceeded) {
+			t.Errorf("%s: got %+v", c.name, problem)
 		}
 	}
 }

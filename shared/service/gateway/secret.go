@@ -17,7 +17,7 @@ const secretAge = 5 * time.Minute
 // Secrets gives the keys of upstreams.
 type Secrets interface {
 	// Secret gives what a reference of the catalog stands for, such as
-	// "env:NAME"; see model.Upstream.
+	// "env:NAME"; see catalog.Upstream.
 	Secret(ctx context.Context, reference string) (string, error)
 }
 

@@ -78,6 +78,11 @@ const oneRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
+// longRow reads as much as a request can hold.
+const longRow = `
+  - {id: small, routes: [chat, completions], context_length: 1048576, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
+`
+
 // media is a catalog's other side.
 const media = `
 limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
