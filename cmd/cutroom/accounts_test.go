@@ -139,15 +139,23 @@ func TestKeysWhileServing(t *testing.T) {
 	}
 }
 
-// TestDevelopmentKey: a server that is told no key makes one, prints it, and keeps
-// it; one that was revoked is followed by another.
+// TestDevelopmentKey: a server that is told no key makes one, keeps it, and says
+// where; one that was revoked is followed by another.
 func TestDevelopmentKey(t *testing.T) {
 	ctx, data := bounded(t), t.TempDir()
 	printed := func() string {
 		t.Helper()
 		server := start(t, data, "CUTROOM_DEV_KEY=")
-		_, key, _ := strings.Cut(server.Printed(), "x-api-key: ")
-		key, _, _ = strings.Cut(key, "'")
+		content, err := os.ReadFile(filepath.Join(data, "dev-key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := strings.TrimSpace(string(content))
+		// A log keeps what is printed, and the key for ever with it.
+		if told := server.Printed(); strings.Contains(told, key) || strings.Contains(server.Log(), key) ||
+			!strings.Contains(told, `-H "x-api-key: $(cat '`+filepath.Join(data, "dev-key")+`')"`) {
+			t.Errorf("it prints\n%s", told)
+		}
 		client := &servertest.Client{URL: server.URL(), Key: key}
 		if _, err := client.Job(ctx, "job_unknown"); !isRefusal(err, 404) {
 			t.Errorf("the printed key %q: %v, want status 404 for an unknown job", key, err)

@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"path/filepath"
-	"strings"
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/engines"
@@ -23,7 +19,7 @@ type devCommand struct {
 	catalogFlags
 	enhanceFlags
 	inferenceFlags
-	Addr         string       `env:"CUTROOM_ADDR" default:":8080" help:"Address of the media API (${env})."`
+	Addr         string       `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API; :8080 opens it to other machines (${env})."`
 	DevKey       string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
 	Secret       string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
 	MaxUpload    setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
@@ -81,85 +77,7 @@ func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
 	return nil
 }
 
-// announcement is what a program needs to use the server that it has started. The
-// key is told by its place, as what a program prints ends up in logs.
-type announcement struct {
-	URL          string `json:"url"`
-	InferenceURL string `json:"inference_url"`
-	// KeyFile is empty where a setting gives the key.
-	KeyFile string `json:"key_file,omitempty"`
-	Data    string `json:"data"`
-}
-
-// announce says where the server is: to a person, or to a program in one line of
-// JSON.
-func (c *devCommand) announce(out *command.Session, server *server) error {
-	if !out.JSON {
-		c.welcome(out.Out, server)
-		return nil
-	}
-	data, err := filepath.Abs(c.Data)
-	if err != nil {
-		return err
-	}
-	told := announcement{URL: server.url(), InferenceURL: server.gateway.url(), Data: data}
-	if c.DevKey == "" {
-		told.KeyFile = command.DevKeyFile(data)
-	}
-	return out.Print(told)
-}
-
 // workers is how many jobs of a lane run at once.
 func (c *devCommand) workers() int {
 	return cmp.Or(c.Workers, engines.Slots(c.Engine))
-}
-
-// welcome prints what a person needs for a first edit and a first chat.
-func (c *devCommand) welcome(out io.Writer, server *server) {
-	example := c.Family + "-2.5"
-	fmt.Fprintf(out, `
-Cutroom is ready. %[6]s
-
-  Console     %[1]s/console
-  Media API   %[1]s
-  Inference   %[5]s
-  Realtime    %[1]s/realtime
-  Docs        %[1]s/docs
-  Key         %[2]s
-  Data        %[3]s
-
-Edit the sample clip (from the repository's folder), look how far it is, and fetch it when it is completed:
-
-  curl -s %[1]s/v1/jobs/%[4]s -H 'x-api-key: %[2]s' -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
-  curl -s %[1]s/v1/jobs/JOB_ID -H 'x-api-key: %[2]s'
-  curl -sSf %[1]s/v1/jobs/JOB_ID/content -H 'x-api-key: %[2]s' -o edited.mp4
-`, server.url(), server.devKey, c.Data, example, server.gateway.url(), c.engineWords())
-	if slug, ok := server.gateway.chatModel(); ok {
-		fmt.Fprintf(out, `
-Chat, through the inference gateway:
-
-  curl -s %s/v1/chat/completions -H 'Authorization: Bearer %s' -d '{"model": "%s", "messages": [{"role": "user", "content": "Hello!"}]}'
-`, server.gateway.url(), server.devKey, slug)
-	}
-	fmt.Fprint(out, "\nCtrl-C stops it.\n\n")
-}
-
-// engineWords says what edits.
-func (c *devCommand) engineWords() string {
-	if engines.IsPreview(c.Engine) {
-		return "Its preview engine edits on this machine's CPU."
-	}
-	return "What edits is the server at " + strings.TrimPrefix(c.Engine, "openai:") + "."
-}
-
-// reachable is an address that a client on this machine can use for a listener.
-func reachable(addr net.Addr) string {
-	host, port, err := net.SplitHostPort(addr.String())
-	if err != nil {
-		return addr.String()
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(strings.ToLower(host), port)
 }

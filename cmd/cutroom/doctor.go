@@ -50,7 +50,7 @@ type check func(context.Context, examination) []finding
 
 // checks are in the order in which they are shown.
 var checks = []check{
-	checkFFmpeg, checkData, checkAddresses, checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,
+	checkFFmpeg, checkData, checkAddresses, checkNetwork, checkSecrets, checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,
 }
 
 // Run checks everything.

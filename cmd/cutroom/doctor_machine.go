@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
+	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/engine/ffmpeg"
 )
 
@@ -88,6 +89,38 @@ func checkAddresses(ctx context.Context, e examination) []finding {
 			found.Mend = "Set " + address.setting + " to an address of this machine, such as 127.0.0.1:8080."
 		}
 		findings = append(findings, found)
+	}
+	return findings
+}
+
+// checkNetwork says who reaches the server, and whether a key of it may be guessed.
+func checkNetwork(_ context.Context, e examination) []finding {
+	for _, address := range []string{e.settings.Addr, e.settings.InferenceAddr} {
+		resolved, err := net.ResolveTCPAddr("tcp", address)
+		if err != nil {
+			return nil // told before
+		}
+		if isLoopback(resolved) {
+			continue
+		}
+		if e.settings.DevKey != "" && isWeakKey(e.settings.DevKey) {
+			return []finding{{"network", warning, "other machines reach the server at " + address + ", and CUTROOM_DEV_KEY can be guessed", "Leave CUTROOM_DEV_KEY out: a strong one is made and kept."}}
+		}
+		return []finding{{Check: "network", State: fine, Detail: "other machines reach the server at " + address + ", by plain HTTP (docs/service.md)"}}
+	}
+	return []finding{{Check: "network", State: fine, Detail: "this machine alone reaches the server; CUTROOM_ADDR=:8080 and CUTROOM_INFERENCE_ADDR=:8081 open it (docs/service.md)"}}
+}
+
+// checkSecrets looks whether others can read the keys that the data folder keeps.
+func checkSecrets(_ context.Context, e examination) []finding {
+	var findings []finding
+	data := e.settings.Data
+	for _, path := range []string{command.DevKeyFile(data), metricsKeyFile(data), secretFile(data)} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		findings = append(findings, finding{"secrets", warning, "other users of this machine can read " + path, "Run \"chmod 600 " + path + "\"."})
 	}
 	return findings
 }

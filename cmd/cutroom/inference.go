@@ -34,9 +34,9 @@ const heapBallast = 16 << 20
 
 // inferenceFlags are the settings of the inference gateway.
 type inferenceFlags struct {
-	InferenceAddr      string `env:"CUTROOM_INFERENCE_ADDR" default:":8081" help:"Address of the inference gateway (${env})."`
+	InferenceAddr      string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
 	PublicInferenceURL string `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL by which browsers reach the gateway, such as https://llm.example.com, for the console; without one it is the gateway's port on the console's host, by http (${env})."`
-	MetricsKey         string `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address from other machines, as a Bearer token; without one only this machine reads it (${env})."`
+	MetricsKey         string `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address, as a Bearer token; made and kept in the data folder if absent (${env})."`
 }
 
 // inference is the gateway's part of the server.
@@ -62,6 +62,7 @@ type inferenceParts struct {
 	file          catalog.File
 	authenticator *credential.Authenticator
 	limiter       *ratelimit.Limiter
+	metricsKey    string
 	tracer        trace.Tracer
 	logger        *slog.Logger
 }
@@ -83,7 +84,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
 		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
 		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
-		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(c.MetricsKey), Origins: c.Origins, Trailers: true,
+		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey), Origins: c.Origins, Trailers: true,
 		Now: time.Now, Random: mathrand.Float64, Logger: parts.logger,
 	})
 	metrics.Watch(i.gateway.Health)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -191,7 +192,8 @@ func TestMetricsOfTheGateway(t *testing.T) {
 	read := func(header ...string) (servertest.Answer, error) {
 		return client.Get(bounded(t), "/metrics", header...)
 	}
-	answer, err := read()
+	const key = "Bearer operator"
+	answer, err := read("Authorization", key)
 	if err != nil || answer.Status != 200 {
 		t.Fatalf("%v, %d", err, answer.Status)
 	}
@@ -203,11 +205,42 @@ func TestMetricsOfTheGateway(t *testing.T) {
 			t.Errorf("there is no %s", line)
 		}
 	}
-	if answer, err := read("X-Forwarded-For", "192.0.2.1"); err != nil || answer.Status != 404 {
-		t.Errorf("forwarded: %v, %d, want 404", err, answer.Status)
+	if answer, err := read(); err != nil || answer.Status != 404 {
+		t.Errorf("without the key: %v, %d, want 404", err, answer.Status)
 	}
-	if answer, err := read("X-Forwarded-For", "192.0.2.1", "Authorization", "Bearer operator"); err != nil || answer.Status != 200 {
+	if answer, err := read("X-Forwarded-For", "192.0.2.1", "Authorization", key); err != nil || answer.Status != 200 {
 		t.Errorf("forwarded, with the key: %v, %d", err, answer.Status)
+	}
+}
+
+// Without a key of the operator's one is made, which alone reads the metrics: a call
+// from this machine may be a proxy's, for anybody.
+func TestTheKeyOfTheMetricsIsMade(t *testing.T) {
+	data := t.TempDir()
+	server := start(t, data)
+	path := filepath.Join(data, "metrics-key")
+	if !strings.Contains(server.Printed(), path) {
+		t.Errorf("the welcome does not say where the key is:\n%s", server.Printed())
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := strings.TrimSpace(string(content))
+	client := &servertest.Client{URL: server.InferenceURL()}
+	for header, status := range map[string]int{"Bearer " + key: 200, "Bearer " + servertest.Key: 404, "": 404} {
+		if answer, err := client.Get(bounded(t), "/metrics", "Authorization", header); err != nil || answer.Status != status {
+			t.Errorf("%q: %v, %d, want %d", header, err, answer.Status, status)
+		}
+	}
+	stop(t, server)
+	start(t, data)
+	if again, err := os.ReadFile(path); err != nil || string(again) != string(content) {
+		t.Errorf("the next start has another key: %v", err)
 	}
 }
 

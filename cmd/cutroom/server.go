@@ -59,7 +59,8 @@ type server struct {
 	sessions *sessions
 	webhooks webhooks
 	traces   otlp.Traces
-	devKey   string
+	// devKey is the development key.
+	devKey string
 	// stopping ends when the server stops, before its requests do.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -149,9 +150,14 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if s.listener, err = listen("CUTROOM_ADDR", c.Addr); err != nil {
 		return s, err
 	}
+	metricsKey, err := ensureMetricsKey(c)
+	if err != nil {
+		return s, err
+	}
 	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, time.Now), ratelimit.New(time.Now)
 	if s.gateway, err = newInference(c, inferenceParts{
-		db: s.db, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter, tracer: s.traces.Tracer(), logger: logger,
+		db: s.db, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter,
+		metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: logger,
 	}); err != nil {
 		return s, err
 	}
@@ -161,6 +167,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	}); err != nil {
 		return s, err
 	}
+	s.warnOfKey(c)
 	runs := s.gateway.metrics.Worker()
 	s.worker = worker.New(worker.Config{
 		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog,
@@ -314,6 +321,31 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 	}
 	_, err = ensureKey(ctx, store, secret, now)
 	return secret, err
+}
+
+const (
+	// fewestCharacters is how short the random part of a development key may be for
+	// a server that others reach, and fewestKinds how few different characters it may
+	// have: what is below is a word rather than a key.
+	fewestCharacters, fewestKinds = 20, 10
+)
+
+// isWeakKey reports whether a development key may be guessed.
+func isWeakKey(secret string) bool {
+	random := strings.TrimPrefix(secret, "ck_")
+	kinds := map[rune]bool{}
+	for _, character := range random {
+		kinds[character] = true
+	}
+	return len(random) < fewestCharacters || len(kinds) < fewestKinds
+}
+
+// warnOfKey says that a fixed key is weak for a server that others reach.
+func (s *server) warnOfKey(c *devCommand) {
+	isOpen := !isLoopback(s.listener.Addr()) || !isLoopback(s.gateway.listener.Addr())
+	if isOpen && c.DevKey != "" && isWeakKey(c.DevKey) {
+		s.logger.Warn("CUTROOM_DEV_KEY can be guessed, and other machines reach this server: leave it out, and a strong one is made")
+	}
 }
 
 // ensureKey makes a development key known, and reports whether it works: one

@@ -98,9 +98,41 @@ func TestFlags(t *testing.T) {
 			t.Errorf("the help does not tell of %s and %s", flag, setting)
 		}
 	}
+	for _, address := range []string{`--addr="127.0.0.1:8080"`, `--inference-addr="127.0.0.1:8081"`} {
+		if !strings.Contains(help.Stdout, address) {
+			t.Errorf("other machines reach a server that was not told so: there is no %s in\n%s", address, help.Stdout)
+		}
+	}
 	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + t.TempDir(), "CUTROOM_WORKERS=1"}, "dev", "--workers=-1")
 	if err != nil || ended.ExitCode != 2 || !strings.Contains(ended.Stderr, "-1") {
 		t.Errorf("a wrong flag beside a right variable: %+v, %v", ended, err)
+	}
+}
+
+// A server says whether other machines reach it, and warns of a key that they may
+// guess then.
+func TestWhoReachesTheServer(t *testing.T) {
+	const strong = "ck_Zx81kQpR40sTnVb7mLw2"
+	for name, c := range map[string]struct {
+		settings   []string
+		open, warn bool
+	}{
+		"this machine":          {[]string{"CUTROOM_DEV_KEY=ck_password"}, false, false},
+		"the network":           {[]string{"CUTROOM_ADDR=:0", "CUTROOM_DEV_KEY=" + strong}, true, false},
+		"the gateway's network": {[]string{"CUTROOM_INFERENCE_ADDR=:0", "CUTROOM_DEV_KEY=ck_password"}, true, true},
+		"a key of one letter":   {[]string{"CUTROOM_ADDR=:0", "CUTROOM_DEV_KEY=ck_aaaaaaaaaaaaaaaaaaaaaaaa"}, true, true},
+		"a key that is made":    {[]string{"CUTROOM_ADDR=:0", "CUTROOM_DEV_KEY="}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := start(t, t.TempDir(), c.settings...)
+			if open := strings.Contains(server.Printed(), "other machines reach it"); open != c.open || open == strings.Contains(server.Printed(), "this machine alone") {
+				t.Errorf("it says\n%s", server.Printed())
+			}
+			if warned := strings.Contains(server.Log(), "CUTROOM_DEV_KEY can be guessed"); warned != c.warn {
+				t.Errorf("it warns: %t, want %t\n%s", warned, c.warn, server.Log())
+			}
+		})
 	}
 }
 
@@ -266,7 +298,7 @@ func TestTheWelcomeWorks(t *testing.T) {
 		t.Helper()
 		shell := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(line, "JOB_ID", id)+" -f")
 		shell.Dir = root
-		shell.Env = append(os.Environ(), "NO_PROXY=*")
+		shell.Env = append(os.Environ(), "NO_PROXY=*", "CUTROOM_DEV_KEY="+servertest.Key)
 		out, err := shell.Output()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, out)

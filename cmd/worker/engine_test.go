@@ -107,7 +107,7 @@ func TestTroubleOfAnEngineServer(t *testing.T) {
 	if health(t, address) == nil {
 		t.Error("a worker that does not run is healthy")
 	}
-	running := w.start(t, t.TempDir(), "CUTROOM_ENGINE="+url, "CUTROOM_ADDR="+address)
+	running := w.start(t, t.TempDir(), "CUTROOM_ENGINE="+url, "CUTROOM_ADDR="+address, "CUTROOM_METRICS_KEY=operator")
 	prompts := []string{"crash", "garbage", "refuse", "fine"}
 	id := func(i int) string { return fmt.Sprintf("job_01K00000000000000000ENGN%02d", i) }
 	for i, prompt := range prompts {
@@ -131,7 +131,12 @@ func TestTroubleOfAnEngineServer(t *testing.T) {
 	if err := health(t, address); err != nil {
 		t.Errorf("its health: %v", err)
 	}
-	response, err := http.Get("http://" + address + "/metrics")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer operator")
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@
 // is how many jobs of a lane it edits at once (half of the processors; with engine
 // servers one for each), CUTROOM_SCRATCH the folder for its temporary files (one in the
 // system's), CUTROOM_ADDR the address of /healthz and /metrics (:8080),
-// CUTROOM_METRICS_KEY the key that reads /metrics from other machines.
+// CUTROOM_METRICS_KEY the key that reads /metrics, which nobody reads without one.
 // CUTROOM_FAMILY, CUTROOM_CATALOG and CUTROOM_ENHANCE_… are as for the one-machine
 // server. With an engine server, in a task of an ECS service (which sets
 // ECS_AGENT_URI), it protects the task from scale-in while it has jobs.

@@ -323,11 +323,14 @@ func doctor(t *testing.T, s shell) {
 		states[found["check"]] = found["state"]
 	}
 	for check, want := range map[string]string{
-		"ffmpeg": "ok", "data": "ok", "address": "ok", "engine": "ok", "upstream": "ok", "aws": "warn", "server": "ok", "key": "ok",
+		"ffmpeg": "ok", "data": "ok", "address": "ok", "network": "ok", "engine": "ok", "upstream": "ok", "aws": "warn", "server": "ok", "key": "ok",
 	} {
 		if states[check] != want {
 			t.Errorf("%s is %v, want %s", check, states[check], want)
 		}
+	}
+	if got := s.with("CUTROOM_ADDR=:0", "CUTROOM_DEV_KEY=ck_password").run("doctor"); !strings.Contains(got.stdout, "warn  network") {
+		t.Errorf("a weak key on an open server: %+v", got)
 	}
 	s = s.with("PATH="+t.TempDir(), "CUTROOM_ENGINE=http://127.0.0.1:1", "CUTROOM_ADDR="+strings.TrimPrefix(s.setting("CUTROOM_INFERENCE_URL"), "http://"), "CUTROOM_API_KEY=ck_not_this_one")
 	got := s.run("doctor")

@@ -18,6 +18,9 @@ func (s *Session) isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd())) && s.Getenv("TERM") != "dumb"
 }
 
+// ShowsOut reports whether a person sees what goes to Out.
+func (s *Session) ShowsOut() bool { return s.isTerminal(s.Out) && !s.JSON }
+
 // ShowsErr reports whether a person sees what goes to Err.
 func (s *Session) ShowsErr() bool { return s.isTerminal(s.Err) && !s.JSON }
 

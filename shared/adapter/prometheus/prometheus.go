@@ -98,7 +98,8 @@ func (m *Metrics) Watch(health func() []gateway.UpstreamHealth) {
 	m.registry.MustRegister(&upstreams{health})
 }
 
-// Handler answers GET /metrics to whom may read it; see readable.
+// Handler answers GET /metrics to those who send the key as a Bearer token, and to
+// nobody where it is empty.
 func (m *Metrics) Handler(key string) http.Handler {
 	return readable(key, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 }

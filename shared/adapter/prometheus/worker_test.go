@@ -20,7 +20,7 @@ func TestWorker(t *testing.T) {
 	w.Ran(worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 1, Outcome: worker.HandedBack, Waited: time.Second, Stages: stages})
 	w.Ran(worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 1, Outcome: worker.Repeated, Code: job.EngineError, Waited: 3 * time.Second, Stages: stages})
 	w.Ran(worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 2, Outcome: worker.Completed, Waited: time.Minute, Stages: stages})
-	text := read(m, "", "127.0.0.1:5000", "localhost:8081").Body.String()
+	text := reading(m)
 	for _, line := range []string{
 		`cutroom_worker_runs_total{code="",lane="video",model="gen-2.5",outcome="handed_back"} 1`,
 		`cutroom_worker_runs_total{code="engine_error",lane="video",model="gen-2.5",outcome="repeated"} 1`,

@@ -1,0 +1,108 @@
+package main_test
+
+import (
+	"encoding/xml"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// packaged returns a file of the folder packaging.
+func packaged(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "packaging", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// The unit starts the server anew, leaves it little, and lets it fence in the
+// programs that read strangers' media.
+func TestTheUnitOfSystemd(t *testing.T) {
+	unit := packaged(t, "cutroom.service")
+	for _, line := range []string{
+		"ExecStart=/usr/local/bin/cutroom dev", "Restart=always", "KillMode=mixed", "OOMPolicy=continue", "DynamicUser=yes",
+		"StateDirectory=cutroom", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet=", "LimitNOFILE=65536",
+		"EnvironmentFile=-/etc/cutroom/environment", "RestrictNamespaces=user mnt pid net ipc uts cgroup",
+	} {
+		if !slices.Contains(strings.Split(unit, "\n"), line) {
+			t.Errorf("the unit has no %s", line)
+		}
+	}
+	// Each would keep the fence from being set up.
+	for _, setting := range []string{"ProtectKernelTunables=", "ProtectProc=", "ProcSubset=", "PrivateUsers="} {
+		if strings.Contains(unit, "\n"+setting) {
+			t.Errorf("the unit has %s", setting)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("there is no systemd here, which would check the rest")
+		return
+	}
+	path := filepath.Join(t.TempDir(), "cutroom.service")
+	unit = strings.Replace(unit, "ExecStart=/usr/local/bin/cutroom", "ExecStart="+string(program), 1)
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Exposure is from 0 to 100, the lower the better.
+	for _, arguments := range [][]string{{"verify", path}, {"security", "--offline=yes", "--threshold=30", path}} {
+		if said, err := exec.CommandContext(bounded(t), analyze, arguments...).CombinedOutput(); err != nil || strings.Contains(string(said), path+":") {
+			t.Errorf("systemd-analyze %s: %v\n%s", arguments[0], err, said)
+		}
+	}
+}
+
+// The file of launchd says the same.
+func TestTheFileOfLaunchd(t *testing.T) {
+	values := properties(t, packaged(t, "com.cutroom.server.plist"))
+	for key, want := range map[string]string{
+		"Label": "com.cutroom.server", "ProgramArguments": "/usr/local/bin/cutroom dev", "UserName": "_cutroom", "KeepAlive": "true",
+		"RunAtLoad": "true", "ExitTimeOut": "60", "Umask": "63", "CUTROOM_DATA": "/usr/local/var/cutroom", "NumberOfFiles": "65536",
+	} {
+		if values[key] != want {
+			t.Errorf("%s is %q, want %q", key, values[key], want)
+		}
+	}
+}
+
+// properties returns the values of a property list by their keys, those of
+// dictionaries within it as well; of an array it joins the texts.
+func properties(t *testing.T, list string) map[string]string {
+	t.Helper()
+	values, key := map[string]string{}, ""
+	var text strings.Builder
+	for decoder := xml.NewDecoder(strings.NewReader(list)); ; {
+		token, err := decoder.Token()
+		if err == io.EOF {
+			return values
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch token := token.(type) {
+		case xml.CharData:
+			text.Write(token)
+		case xml.StartElement:
+			text.Reset()
+		case xml.EndElement:
+			switch content := strings.TrimSpace(text.String()); token.Name.Local {
+			case "key":
+				key = content
+			case "true", "false":
+				values[key] = token.Name.Local
+			case "string", "integer":
+				values[key] = strings.TrimSpace(values[key] + " " + content)
+				if token.Name.Local == "integer" {
+					values[key] = content
+				}
+			}
+			text.Reset()
+		}
+	}
+}

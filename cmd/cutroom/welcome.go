@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+
+	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/app/engines"
+)
+
+// announcement is what a program needs to use the server that it has started. The
+// key is told by its place, as what a program prints ends up in logs.
+type announcement struct {
+	URL          string `json:"url"`
+	InferenceURL string `json:"inference_url"`
+	// KeyFile is empty where a setting gives the key.
+	KeyFile string `json:"key_file,omitempty"`
+	// MetricsKeyFile is where the key of /metrics is, empty where a setting gives it.
+	MetricsKeyFile string `json:"metrics_key_file,omitempty"`
+	Data           string `json:"data"`
+}
+
+// announce says where the server is: to a person, or to a program in one line of
+// JSON.
+func (c *devCommand) announce(out *command.Session, server *server) error {
+	if !out.JSON {
+		return c.welcome(out, server)
+	}
+	data, err := filepath.Abs(c.Data)
+	if err != nil {
+		return err
+	}
+	told := announcement{URL: server.url(), InferenceURL: server.gateway.url(), Data: data}
+	if c.DevKey == "" {
+		told.KeyFile = command.DevKeyFile(data)
+	}
+	if c.MetricsKey == "" {
+		told.MetricsKeyFile = metricsKeyFile(data)
+	}
+	return out.Print(told)
+}
+
+// keyWords are how the development key is told.
+type keyWords struct {
+	// place is what stands in the table.
+	place string
+	// shell is what stands for the key within double quotes of a shell.
+	shell string
+}
+
+// tellKey returns how to tell the key: itself to a person at a terminal, and its
+// place to everything else, as what is printed there is kept in logs.
+func (c *devCommand) tellKey(key string, isPerson bool) (keyWords, error) {
+	switch {
+	case isPerson:
+		return keyWords{key, key}, nil
+	case c.DevKey != "":
+		return keyWords{"as CUTROOM_DEV_KEY says", "$CUTROOM_DEV_KEY"}, nil
+	}
+	path, err := filepath.Abs(command.DevKeyFile(c.Data))
+	if err != nil {
+		return keyWords{}, err
+	}
+	return keyWords{"in " + path, "$(cat '" + strings.ReplaceAll(path, "'", `'\''`) + "')"}, nil
+}
+
+// welcome prints what a person needs for a first edit and a first chat.
+func (c *devCommand) welcome(out *command.Session, server *server) error {
+	key, err := c.tellKey(server.devKey, out.ShowsOut())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out.Out, `
+Cutroom is ready. %[6]s
+
+  Console     %[1]s/console
+  Media API   %[1]s
+  Inference   %[5]s
+  Realtime    %[1]s/realtime
+  Docs        %[1]s/docs
+  Key         %[2]s
+  Data        %[3]s
+  Metrics     %[5]s/metrics, with the key %[7]s
+  Network     %[8]s
+
+Edit the sample clip (from the repository's folder), look how far it is, and fetch it when it is completed:
+
+  curl -s %[1]s/v1/jobs/%[4]s -H "x-api-key: %[9]s" -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
+  curl -s %[1]s/v1/jobs/JOB_ID -H "x-api-key: %[9]s"
+  curl -sSf %[1]s/v1/jobs/JOB_ID/content -H "x-api-key: %[9]s" -o edited.mp4
+`, server.url(), key.place, c.Data, c.Family+"-2.5", server.gateway.url(), c.engineWords(),
+		c.metricsWords(), networkWords(server.listener.Addr(), server.gateway.listener.Addr()), key.shell)
+	c.welcomeToChat(out.Out, server, key)
+	fmt.Fprint(out.Out, "\nCtrl-C stops it.\n\n")
+	return nil
+}
+
+// welcomeToChat prints a first chat, where there is a model for it.
+func (c *devCommand) welcomeToChat(out io.Writer, server *server, key keyWords) {
+	slug, ok := server.gateway.chatModel()
+	if !ok {
+		return
+	}
+	fmt.Fprintf(out, `
+Chat, through the inference gateway:
+
+  curl -s %s/v1/chat/completions -H "Authorization: Bearer %s" -d '{"model": "%s", "messages": [{"role": "user", "content": "Hello!"}]}'
+`, server.gateway.url(), key.shell, slug)
+}
+
+// metricsWords says where the key of /metrics is.
+func (c *devCommand) metricsWords() string {
+	if c.MetricsKey != "" {
+		return "that CUTROOM_METRICS_KEY says"
+	}
+	return "in " + metricsKeyFile(c.Data)
+}
+
+// networkWords says who reaches the addresses.
+func networkWords(addresses ...net.Addr) string {
+	for _, address := range addresses {
+		if !isLoopback(address) {
+			return "other machines reach it at " + address.String() + ", by plain HTTP: put a proxy with TLS in front (docs/service.md)"
+		}
+	}
+	return "this machine alone reaches it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it (docs/service.md)"
+}
+
+// isLoopback reports whether only this machine reaches a listener.
+func isLoopback(address net.Addr) bool {
+	tcp, ok := address.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// engineWords says what edits.
+func (c *devCommand) engineWords() string {
+	if engines.IsPreview(c.Engine) {
+		return "Its preview engine edits on this machine's CPU."
+	}
+	return "What edits is the server at " + strings.TrimPrefix(c.Engine, "openai:") + "."
+}
+
+// reachable is an address that a client on this machine can use for a listener.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(strings.ToLower(host), port)
+}
