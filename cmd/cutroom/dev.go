@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/engines"
@@ -28,6 +29,7 @@ type devCommand struct {
 	Engine       string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; or openai:URL, a server with the OpenAI interface for videos and images (${env})."`
 	EngineKey    string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface (${env})."`
 	WebhookAllow []string     `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and blocks of addresses such as 10.1.0.0/16, that webhooks may go to though they are not of the public internet, and by http, with commas between them (${env})."`
+	UnknownDays  int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days for which files are kept aside that no record knows (${env})."`
 	LogLevel     slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error (${env})."`
 }
 
@@ -35,6 +37,9 @@ type devCommand struct {
 func (c *devCommand) Validate() error {
 	if c.Workers < 0 || c.Workers > 256 {
 		return fmt.Errorf("CUTROOM_WORKERS: %d is not 0 to 256", c.Workers)
+	}
+	if c.UnknownDays < 1 || c.UnknownDays > 3650 {
+		return fmt.Errorf("CUTROOM_UNKNOWN_DAYS: %d is not 1 to 3650", c.UnknownDays)
 	}
 	origins, err := setting.Origins(c.Origins)
 	if err != nil {
@@ -75,6 +80,11 @@ func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
 	}
 	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept; the next start goes on with them.")
 	return nil
+}
+
+// keepUnknown is for how long bytes are kept that no record knows.
+func (c *devCommand) keepUnknown() time.Duration {
+	return time.Duration(c.UnknownDays) * 24 * time.Hour
 }
 
 // workers is how many jobs of a lane run at once.

@@ -13,11 +13,12 @@ import (
 // dev, so that it looks at what dev would use.
 type doctorCommand struct {
 	Server devCommand `embed:""`
+	repairFlags
 }
 
 // Help is what help says beyond the flags.
 func (doctorCommand) Help() string {
-	return "Settings are those of \"cutroom dev\". It changes nothing, and ends with exit code 1 where something fails."
+	return "Settings are those of \"cutroom dev\". Without --repair it changes nothing, and ends with exit code 1 where something fails."
 }
 
 // The states of a finding. A warning is something that only some need.
@@ -50,11 +51,14 @@ type check func(context.Context, examination) []finding
 
 // checks are in the order in which they are shown.
 var checks = []check{
-	checkFFmpeg, checkData, checkAddresses, checkNetwork, checkSecrets, checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,
+	checkFFmpeg, checkData, checkRecords, checkAddresses, checkNetwork, checkSecrets, checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,
 }
 
-// Run checks everything.
+// Run checks everything, or repairs.
 func (c *doctorCommand) Run(ctx context.Context, s *command.Session) error {
+	if c.Repair {
+		return c.repairWith(ctx, s)
+	}
 	failures, all := 0, 0
 	for _, check := range checks {
 		bounded, cancel := context.WithTimeout(ctx, checkTime)

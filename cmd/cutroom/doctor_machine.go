@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
@@ -66,6 +67,30 @@ func checkData(_ context.Context, e examination) []finding {
 		found.State = failing
 	}
 	return append(findings, found)
+}
+
+// checkRecords looks whether the database is in order, and knows what it should.
+// Those of a server that runs are looked at as they are just then.
+func checkRecords(ctx context.Context, e examination) []finding {
+	if _, err := os.Stat(e.settings.Data); err != nil {
+		return nil // checkData says what there is to say
+	}
+	whole, err := checkStorage(ctx, e.settings.dataFlag, checkTime-time.Second)
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		detail := refused.why
+		if refused.cause != nil {
+			detail = refused.cause.Error()
+		}
+		return []finding{{"database", failing, detail,
+			"Put the newest copy back, cutroom.db with its cutroom.db-wal, or run cutroom doctor --repair."}}
+	case err != nil:
+		return []finding{{"database", failing, err.Error(), ""}}
+	case !whole:
+		return []finding{{Check: "database", State: fine, Detail: "what was checked of it is in order; it is too large to check all of it now"}}
+	}
+	return []finding{{Check: "database", State: fine, Detail: "it is in order"}}
 }
 
 // checkAddresses looks whether a server could listen, or one does already.

@@ -176,6 +176,10 @@ func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) err
 	if _, err := os.Stat(f.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
+	// A new database beside files would be taken for theirs.
+	if err := checkNotLost(ctx, f.dataFlag); err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
 	db, err := sqlite.Open(ctx, f.database(), sqlite.Options{Now: time.Now})
 	if err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)

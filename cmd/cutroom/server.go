@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/adapter/diskblob"
-	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/app/engines"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -46,9 +44,9 @@ const (
 
 // server is the one-machine server: everything in one process over one folder.
 type server struct {
-	logger   *slog.Logger
-	lock     *folderLock
-	db       *sqlite.DB
+	logger *slog.Logger
+	lock   *folderLock
+	storage
 	listener net.Listener
 	http     *httpserver.Server
 	worker   *worker.Worker
@@ -61,6 +59,8 @@ type server struct {
 	traces   otlp.Traces
 	// devKey is the development key.
 	devKey string
+	// keepUnknown is for how long bytes are kept that no record knows.
+	keepUnknown time.Duration
 	// stopping ends when the server stops, before its requests do.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -69,7 +69,7 @@ type server struct {
 // newServer opens the data folder, recovers what a crash left, and listens. On
 // error everything is closed again.
 func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *server, err error) {
-	s = &server{logger: logger}
+	s = &server{logger: logger, keepUnknown: c.keepUnknown()}
 	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -106,13 +106,10 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	if s.db, err = sqlite.Open(ctx, c.database(), sqlite.Options{Now: time.Now}); err != nil {
+	if s.storage, err = openStorage(ctx, c.dataFlag, time.Now, logger); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	blobs, err := diskblob.Open(filepath.Join(c.Data, "blobs"))
-	if err != nil {
-		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
-	}
+	blobs := s.blobs
 	// Absolute, as the programs that edit run in folders of their own.
 	scratch, err := filepath.Abs(filepath.Join(c.Data, "scratch"))
 	if err := errors.Join(err, os.RemoveAll(scratch), os.MkdirAll(scratch, 0o700)); err != nil {
@@ -195,8 +192,8 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 }
 
 // recover mends what a crash left behind: this process holds the folder's lock,
-// so that every lease is a dead worker's, every unsettled claim a dead request's,
-// and every unknown blob a broken upload's.
+// so that every lease is a dead worker's, and every unsettled claim a dead
+// request's. Unknown blobs are broken uploads, as far as anybody can tell.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.db.Queue().RecoverLeases(ctx); err != nil {
 		return err
@@ -207,13 +204,17 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.sweeper.Expire(ctx); err != nil {
 		return err
 	}
-	if err := s.sweeper.SweepUnknown(ctx); err != nil {
+	if err := s.putBackKnown(ctx, s.logger); err != nil {
 		return err
+	}
+	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files)
+	if err != nil {
+		return err
+	}
+	if unknown > 0 {
+		s.logger.Warn("files that no record knows were set aside; cutroom doctor --repair lists them", "blobs", unknown, "kept_for", s.keepUnknown)
 	}
 	if err := s.sweeper.Sweep(ctx); err != nil {
-		return err
-	}
-	if err := s.files.SweepUnknown(ctx); err != nil {
 		return err
 	}
 	return s.files.Sweep(ctx)
@@ -228,6 +229,7 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.sweeper.Run(background) })
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })
+	running.Go(func() { s.watchStorage(background) })
 	running.Go(func() { s.webhooks.loop.Run(background) })
 	running.Go(func() { s.gateway.followCatalog(background) })
 	var live sync.WaitGroup
@@ -277,10 +279,8 @@ func (s *server) close() {
 	if s.gateway != nil {
 		s.gateway.close()
 	}
-	if s.db != nil {
-		if err := s.db.Close(); err != nil {
-			s.logger.Error("close the database", "error", err)
-		}
+	if err := s.storage.close(); err != nil {
+		s.logger.Error("close the database", "error", err)
 	}
 	if s.lock != nil {
 		s.lock.release()

@@ -57,13 +57,23 @@ func Open(root string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder: %w", err)
 	}
-	if err := os.RemoveAll(filepath.Join(root, arrivals)); err != nil {
-		return nil, fileError("open", err)
-	}
+	// The folder stays where it is there, as a full disk has no room for another.
 	if _, err := makeFolders(filepath.Join(root, arrivals)); err != nil {
 		return nil, fileError("open", err)
 	}
+	if err := empty(filepath.Join(root, arrivals)); err != nil {
+		return nil, fileError("open", err)
+	}
 	return &Store{root: root, buffers: sync.Pool{New: func() any { return new([bufferSize]byte) }}}, nil
+}
+
+// empty removes all that a folder holds.
+func empty(path string) error {
+	children, err := os.ReadDir(path)
+	for _, child := range children {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(path, child.Name())))
+	}
+	return err
 }
 
 // path gives the file of a name.

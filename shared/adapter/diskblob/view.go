@@ -25,3 +25,11 @@ func NewView(root string) (*View, error) {
 func (v *View) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	return v.store.Open(ctx, name, offset, length)
 }
+
+// Any reports whether the root holds any blob.
+func (v *View) Any(ctx context.Context) (bool, error) {
+	for _, err := range v.store.List(ctx, "") {
+		return err == nil, err
+	}
+	return false, nil
+}

@@ -56,7 +56,7 @@ func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error 
 		return fmt.Errorf("sqlite: the database is of version %d, which is newer than version %d of this program", current, len(steps))
 	}
 	for current < version {
-		err := db.write(ctx, "migrate", func(ctx context.Context, tx *sql.Tx) error {
+		err := db.writeSchema(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			if current, err = versionOf(ctx, tx); err != nil || current >= version {
 				return err
 			}
@@ -76,6 +76,16 @@ func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error 
 		}
 	}
 	return nil
+}
+
+// writeSchema is write for the schema, which what counts writes is part of.
+func (db *DB) writeSchema(ctx context.Context, do func(ctx context.Context, tx *sql.Tx) error) error {
+	conn, err := db.writer.Conn(ctx)
+	if err != nil {
+		return storeError("migrate", err)
+	}
+	defer conn.Close()
+	return storeError("migrate", transact(context.WithoutCancel(ctx), conn, do))
 }
 
 // versionOf reads the version of the schema, 0 for a new file.

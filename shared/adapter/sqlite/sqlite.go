@@ -40,6 +40,10 @@ const (
 type Options struct {
 	// Now is the clock that dates the end of a job which a delivery reports.
 	Now func() time.Time
+	// Committed is told how many durable transactions the database has had, after
+	// each of this process and before its call returns; nil where nobody asks.
+	// It must not call the database.
+	Committed func(writes int64)
 }
 
 // DB is an open database. Its methods give the stores that live in it, which
@@ -53,19 +57,24 @@ type DB struct {
 	// watches are those of jobs.
 	watches watches
 	tokens  batches[credential.Token]
+	marking marking
 }
 
 // Open opens the file, which is made if there is none, and brings its schema up
 // to date. The folder must exist.
 //
 // Errors: one that names both versions when the file was written by a newer
-// version of the program; fault.StorageFull.
+// version of the program; ErrLostMain; fault.StorageFull.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	db, err := connect(path, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := db.migratePatiently(ctx); err != nil {
+	err = db.migratePatiently(ctx)
+	if err == nil {
+		err = db.prepareMarking(ctx, options.Committed)
+	}
+	if err != nil {
 		db.Close()
 		return nil, err
 	}
@@ -80,6 +89,10 @@ func connect(path string, options Options) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	// SQLite would delete the log of a database that is gone.
+	if err := Present(path); err != nil && !errors.Is(err, ErrNone) {
+		return nil, err
 	}
 	// The file holds prompts, so it is its owner's alone. The files that
 	// SQLite puts beside it take its mode.
@@ -153,7 +166,7 @@ func (db *DB) write(ctx context.Context, what string, do func(ctx context.Contex
 		return storeError(what, err)
 	}
 	defer conn.Close()
-	return storeError(what, transact(context.WithoutCancel(ctx), conn, do))
+	return storeError(what, db.marking.transact(context.WithoutCancel(ctx), conn, do))
 }
 
 // writeVolatile is write for what means nothing once the machine was started

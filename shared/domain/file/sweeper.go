@@ -12,14 +12,16 @@ import (
 )
 
 // Sweeper does on one machine what a store's TTL and its stream do in AWS: it
-// removes files that have expired and promises that were not kept, and bytes
-// that no record knows.
+// removes files that have expired and promises that were not kept. Bytes that no
+// record knows it sets aside: the record may be what was lost.
 type Sweeper struct {
 	Store Archive
 	Blobs interface {
 		Blobs
 		// Children gives what is directly below a prefix.
 		Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
+		// SetAside takes a blob out of the store and keeps it elsewhere.
+		SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
 	}
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -75,20 +77,23 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	}
 }
 
-// SweepUnknown deletes bytes that no record knows: uploads that a crash broke
-// off. It is for the start, while no upload is under way.
-func (s *Sweeper) SweepUnknown(ctx context.Context) error {
+// SweepUnknown sets bytes aside that no record knows, mostly uploads that a crash
+// broke off, and gives the number of blobs. It is for the start, while no upload
+// is under way.
+func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	for entry, err := range s.Blobs.Children(ctx, "files") {
 		if err != nil {
-			return fmt.Errorf("list the files' blobs: %w", err)
+			return blobs, fmt.Errorf("list the files' blobs: %w", err)
 		}
 		known, err := s.Store.KnownBlob(ctx, entry.Name)
 		if err == nil && !known {
-			err = s.Blobs.Delete(ctx, entry.Name)
+			var n int
+			n, err = s.Blobs.SetAside(ctx, entry.Name, s.Now())
+			blobs += n
 		}
 		if err != nil {
-			return fmt.Errorf("sweep %s: %w", entry.Name, err)
+			return blobs, fmt.Errorf("sweep %s: %w", entry.Name, err)
 		}
 	}
-	return nil
+	return blobs, nil
 }

@@ -22,12 +22,16 @@ type SweptBlobs interface {
 	Delete(ctx context.Context, name string) error
 	// DeleteAll removes every blob below a prefix.
 	DeleteAll(ctx context.Context, prefix string) error
+	// SetAside takes every blob below a prefix out of the store, keeps it
+	// elsewhere, and gives the number.
+	SetAside(ctx context.Context, prefix string, now time.Time) (blobs int, err error)
 }
 
 // Sweeper does on one machine what a store's TTL, a bucket's lifecycle and the
 // orchestrator's timeouts do in AWS: it ends jobs at their deadline, deletes
-// inputs once their job has ended, results and records once they are past
-// their age, and blobs that no record knows.
+// inputs once their job has ended, and results and records once they are past
+// their age. Blobs that no record knows it sets aside: the record may be what was
+// lost.
 type Sweeper struct {
 	Store interface {
 		Store
@@ -95,22 +99,25 @@ func (s *Sweeper) Expire(ctx context.Context) error {
 	}
 }
 
-// SweepUnknown deletes the blobs of jobs that there is no record of: uploads
-// that a crash broke off. It is for the start, while no upload is under way.
-func (s *Sweeper) SweepUnknown(ctx context.Context) error {
+// SweepUnknown sets the blobs of jobs aside that there is no record of, mostly
+// uploads that a crash broke off, and gives their number. It is for the start,
+// while no upload is under way.
+func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	for entry, err := range s.Blobs.Children(ctx, "jobs") {
 		if err != nil {
-			return fmt.Errorf("list the jobs with blobs: %w", err)
+			return blobs, fmt.Errorf("list the jobs with blobs: %w", err)
 		}
 		known, err := s.Store.Known(ctx, path.Base(entry.Name))
 		if err == nil && !known {
-			err = s.Blobs.DeleteAll(ctx, entry.Name)
+			var n int
+			n, err = s.Blobs.SetAside(ctx, entry.Name, s.Now())
+			blobs += n
 		}
 		if err != nil {
-			return fmt.Errorf("sweep %s: %w", entry.Name, err)
+			return blobs, fmt.Errorf("sweep %s: %w", entry.Name, err)
 		}
 	}
-	return nil
+	return blobs, nil
 }
 
 // Sweep deletes what ended jobs no longer need, and the records that are past
@@ -139,7 +146,11 @@ func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	j, err := s.Store.Get(ctx, id)
 	switch {
 	case fault.Is(err, fault.NotFound) && s.Now().Sub(folder.StoredAt) > uploadAge:
-		return s.Blobs.DeleteAll(ctx, Folder(id))
+		blobs, err := s.Blobs.SetAside(ctx, Folder(id), s.Now())
+		if err == nil && blobs > 0 {
+			s.Logger.Warn("blobs of a job that there is no record of were set aside", "job", id, "blobs", blobs)
+		}
+		return err
 	case fault.Is(err, fault.NotFound), err == nil && !j.Status.Terminal():
 		return nil
 	}

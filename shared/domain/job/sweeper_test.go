@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -112,8 +113,11 @@ func TestSweeper(t *testing.T) {
 		t.Errorf("the job that nobody ran is %+v, %v", j, err)
 	}
 
-	if err := sweeper.SweepUnknown(ctx); err != nil {
-		t.Fatal(err)
+	if n, err := sweeper.SweepUnknown(ctx); err != nil || n != 1 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if aside, err := blobs.ListAside(ctx); err != nil || len(aside) != 1 || path.Base(aside[0].Name) != "data" {
+		t.Errorf("set aside are %+v, %v; want the broken upload", aside, err)
 	}
 	wantBlobs("after a start no broken upload is left", "done/result-good")
 

@@ -62,10 +62,11 @@ func TestTheBytesOfExpiredFilesGo(t *testing.T) {
 	if _, err := w.blobs.Put(t.Context(), "files/file_crashed", strings.NewReader("left")); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.sweeper.SweepUnknown(t.Context()); err != nil {
-		t.Fatal(err)
+	if n, err := w.sweeper.SweepUnknown(t.Context()); err != nil || n != 1 {
+		t.Fatalf("%d, %v", n, err)
 	}
-	sweep(append(inputs, "files/last")...)
+	aside := ".unknown/" + time.Now().Add(time.Duration(w.later.Load())).UTC().Format(time.DateOnly) + "/files/file_crashed"
+	sweep(append(inputs, "files/last", aside)...)
 }
 
 // A promise may end, and a file be deleted, while its bytes arrive. They do not

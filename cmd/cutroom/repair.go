@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"crypto/md5"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+)
+
+// repairFlags are what doctor does beyond looking.
+type repairFlags struct {
+	Repair bool     `help:"Mend the data folder of a server that is stopped: go on with the database that is there, save what a damaged one still holds, and list the files that it does not know."`
+	Adopt  string   `placeholder:"ACCOUNT" help:"With --repair: make the files that no record knows files of the account."`
+	Drop   bool     `help:"With --repair: delete the files that no record knows."`
+	Only   []string `placeholder:"NAME" help:"With --adopt or --drop: just these of the listed files, with commas between them."`
+}
+
+func (f repairFlags) Validate() error {
+	switch {
+	case !f.Repair && (f.Adopt != "" || f.Drop):
+		return errors.New("--adopt and --drop go with --repair")
+	case f.Adopt != "" && f.Drop:
+		return errors.New("files can be adopted or dropped, not both")
+	case len(f.Only) > 0 && f.Adopt == "" && !f.Drop:
+		return errors.New("--only goes with --adopt or --drop")
+	}
+	return nil
+}
+
+// repair mends the data folder of a stopped server.
+type repair struct {
+	repairFlags
+	data dataFlag
+	tell func(finding) error
+	now  func() time.Time
+}
+
+// checkTimeOfRepair is long enough for any database: a person waits for it.
+const checkTimeOfRepair = time.Hour
+
+func (r *repair) run(ctx context.Context) error {
+	if _, err := os.Stat(r.data.Data); err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	lock, err := lockFolder(r.data.Data)
+	if err != nil {
+		return fmt.Errorf("a repair is for a server that is stopped: %w", err)
+	}
+	defer lock.release()
+	if err := r.database(ctx); err != nil {
+		return err
+	}
+	s, err := openBoth(ctx, r.data, r.now)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.unknown(ctx, s), s.close())
+}
+
+// database makes the database one that a server starts with.
+func (r *repair) database(ctx context.Context) error {
+	name := r.data.database()
+	_, err := checkStorage(ctx, r.data, checkTimeOfRepair)
+	var refused *refusal
+	switch {
+	case err == nil:
+		return r.tell(finding{Check: "database", State: fine, Detail: name + " is in order, and knows what it should"})
+	case errors.Is(err, sqlite.ErrDamaged):
+		return r.salvage(ctx)
+	case errors.Is(err, sqlite.ErrLostMain):
+		kept, err := r.keepOld()
+		if err != nil {
+			return err
+		}
+		return r.tell(finding{"database", warning, "a new database is made; the log of the lost one is kept as " + kept + "-wal", ""})
+	case errors.As(err, &refused):
+		return r.tell(finding{"database", warning, refused.why + ": it counts from now on", ""})
+	}
+	return err
+}
+
+// keepOld gives the files of the database another name, and tells which.
+func (r *repair) keepOld() (string, error) {
+	name := r.data.database()
+	kept := name + ".damaged-" + r.now().UTC().Format("20060102T150405Z")
+	for _, end := range []string{"", "-wal", "-shm"} {
+		if err := os.Rename(name+end, kept+end); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+	}
+	return kept, nil
+}
+
+// salvage brings what a damaged database holds into a new one.
+func (r *repair) salvage(ctx context.Context) error {
+	name := r.data.database()
+	fresh := name + ".repair"
+	for _, end := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(fresh + end); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	tables, err := sqlite.Salvage(ctx, name, fresh)
+	if err != nil {
+		return err
+	}
+	kept, err := r.keepOld()
+	if err == nil {
+		err = os.Rename(fresh, name)
+	}
+	if err != nil {
+		return err
+	}
+	var parts []string
+	for _, table := range tables {
+		if table.Rows == 0 && table.Whole {
+			continue
+		}
+		part := fmt.Sprintf("%d of %s", table.Rows, table.Table)
+		if !table.Whole {
+			part += " (not all)"
+		}
+		parts = append(parts, part)
+	}
+	return r.tell(finding{"database", warning,
+		"it was damaged, and is kept as " + kept + "; the new one has these rows of it: " + strings.Join(parts, ", "),
+		"Where a backup is at hand, it may hold more."})
+}
+
+// unknown sees to the files that the database does not know.
+func (r *repair) unknown(ctx context.Context, s storage) error {
+	quiet := slog.New(slog.DiscardHandler)
+	jobs := &job.Sweeper{Store: s.db.Jobs(), Blobs: s.blobs, Now: r.now, Logger: quiet}
+	files := &file.Sweeper{Store: s.db.Files(), Blobs: s.blobs, Now: r.now, Logger: quiet}
+	if _, err := s.setAsideUnknown(ctx, jobs, files); err != nil {
+		return err
+	}
+	if err := s.putBackKnown(ctx, quiet); err != nil {
+		return err
+	}
+	missing, err := s.countMissing(ctx, r.now())
+	if err != nil {
+		return err
+	}
+	if missing > 0 {
+		if err := r.tell(finding{"missing", warning, fmt.Sprintf("%d files and results that the database knows are not there", missing),
+			"Put back the blobs folder from a backup; what is not found again is answered with 404."}); err != nil {
+			return err
+		}
+	}
+	all, err := s.blobs.ListAside(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range r.Only {
+		if !slices.ContainsFunc(all, func(set diskblob.Aside) bool { return set.Name == name }) {
+			return fmt.Errorf("--only: no unknown file has the name %s", name)
+		}
+	}
+	key, err := r.keyOfAdopter(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, set := range all {
+		if err := r.settle(ctx, s, set, key); err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 {
+		return r.tell(finding{Check: "unknown", State: fine, Detail: "there are no files that the database does not know"})
+	}
+	return nil
+}
+
+// keyOfAdopter gives the id of a key of the account that adopts, "" where none does.
+func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
+	if r.Adopt == "" {
+		return "", nil
+	}
+	keys, err := s.db.Keys().ListKeys(ctx, r.Adopt)
+	if err == nil && len(keys) == 0 {
+		err = fmt.Errorf("--adopt: the account %s has no key; make one with cutroom keys create", r.Adopt)
+	}
+	if err != nil {
+		return "", err
+	}
+	return keys[0].ID, nil
+}
+
+// settle adopts, drops or lists one unknown file.
+func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key string) error {
+	meant := len(r.Only) == 0 || slices.Contains(r.Only, set.Name)
+	detail := fmt.Sprintf("%s, %s, set aside on %s", set.Name, humanize.IBytes(uint64(set.Size)), set.Day.Format(time.DateOnly))
+	switch {
+	case meant && r.Drop:
+		if err := s.blobs.DropAside(ctx, set); err != nil {
+			return err
+		}
+		return r.tell(finding{Check: "unknown", State: fine, Detail: detail + ": deleted"})
+	case meant && r.Adopt != "":
+		f, err := r.adopt(ctx, s, set, key)
+		if err != nil {
+			return fmt.Errorf("adopt %s: %w", set.Name, err)
+		}
+		return r.tell(finding{Check: "unknown", State: fine, Detail: fmt.Sprintf("%s: now the file %s of the account %s", detail, f.ID, f.Account)})
+	}
+	return r.tell(finding{"unknown", warning, detail, ""})
+}
+
+// adopt makes an unknown file one of the account, which keeps it until it is
+// deleted.
+func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key string) (file.File, error) {
+	service := file.NewService(file.Config{
+		Store: s.db.Files(), Blobs: s.blobs, IDs: file.NewIDs(r.now, rand.Reader), Now: r.now,
+	})
+	blob, err := service.NewBlob()
+	if err != nil {
+		return file.File{}, err
+	}
+	if err := s.blobs.PutBackAs(ctx, set, blob); err != nil {
+		return file.File{}, err
+	}
+	// From here on an error leaves a blob that the next start sets aside again.
+	f := file.File{
+		Account: r.Adopt, Key: key, Blob: blob, MIME: "application/octet-stream",
+		Filename: "recovered-" + strings.ReplaceAll(path.Base(set.Name), file.SignedSuffix, ""),
+	}
+	content, err := s.blobs.Open(ctx, blob, 0, -1)
+	if err != nil {
+		return file.File{}, err
+	}
+	defer content.Close()
+	head := make([]byte, media.SniffLen)
+	n, err := io.ReadFull(content, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return file.File{}, err
+	}
+	if mime, told := media.Detect(head[:n]); told {
+		f.MIME = mime
+	}
+	sum := md5.New() //nolint:gosec // what the interface gives of a file
+	sum.Write(head[:n])
+	rest, err := io.Copy(sum, content)
+	if err != nil {
+		return file.File{}, err
+	}
+	f.Size, f.MD5 = int64(n)+rest, hex.EncodeToString(sum.Sum(nil))
+	return service.Create(ctx, f, 0)
+}
+
+// repairWith is doctor with --repair.
+func (c *doctorCommand) repairWith(ctx context.Context, s *command.Session) error {
+	r := &repair{
+		repairFlags: c.repairFlags, data: c.Server.dataFlag, now: time.Now,
+		tell: func(found finding) error { return c.print(s, found) },
+	}
+	return r.run(ctx)
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+)
+
+// checkTimeAtStart bounds the check of the database at a start. A database of
+// some gigabytes takes longer; `cutroom doctor` then checks all of it.
+const checkTimeAtStart = 10 * time.Second
+
+// storage is what is kept in the data folder: the records, and the bytes.
+type storage struct {
+	db    *sqlite.DB
+	blobs *diskblob.Store
+	// marker tells a later start what the records must know.
+	marker *diskblob.Marker
+}
+
+// blobFolder is where the bytes are.
+func (f dataFlag) blobFolder() string { return filepath.Join(f.Data, "blobs") }
+
+// openStorage opens records and bytes that belong together.
+//
+// Errors: those of checkStorage, before anything is changed; fault.StorageFull.
+func openStorage(ctx context.Context, f dataFlag, now func() time.Time, logger *slog.Logger) (s storage, err error) {
+	whole, err := checkStorage(ctx, f, checkTimeAtStart)
+	if err != nil {
+		return s, err
+	}
+	if !whole {
+		logger.Warn("the database is too large to be checked at a start; cutroom doctor checks all of it", "checked_for", checkTimeAtStart)
+	}
+	return openBoth(ctx, f, now)
+}
+
+// openBoth opens records and bytes, and takes it that they belong together.
+func openBoth(ctx context.Context, f dataFlag, now func() time.Time) (s storage, err error) {
+	if s.blobs, err = diskblob.Open(f.blobFolder()); err != nil {
+		return s, err
+	}
+	var told func(int64)
+	s.db, err = sqlite.Open(ctx, f.database(), sqlite.Options{Now: now, Committed: func(writes int64) {
+		if told != nil {
+			told(writes)
+		}
+	}})
+	if err != nil {
+		return s, err
+	}
+	mark, err := s.db.Mark(ctx)
+	if err == nil {
+		s.marker, err = s.blobs.Marker(diskblob.Mark(mark))
+	}
+	if err != nil {
+		return s, errors.Join(err, s.close())
+	}
+	told = s.marker.Advance
+	return s, nil
+}
+
+// close closes what openStorage opened.
+func (s storage) close() error {
+	var err error
+	if s.db != nil {
+		err = s.db.Close()
+	}
+	if s.marker != nil {
+		err = errors.Join(err, s.marker.Close())
+	}
+	return err
+}
+
+// A refusal is why records and bytes do not belong together, and what to do.
+type refusal struct {
+	why string
+	// cause is what was found; nil where why says all.
+	cause error
+}
+
+func (r *refusal) Error() string {
+	text := r.why + `. Nothing was changed. Put the newest copy back, cutroom.db with its cutroom.db-wal, ` +
+		`or run "cutroom doctor --repair" to go on with what is there`
+	if r.cause != nil {
+		text += fmt.Sprintf(" (%v)", r.cause)
+	}
+	return text
+}
+
+func (r *refusal) Unwrap() error { return r.cause }
+
+// checkStorage looks, and changes nothing, whether the database is in order and
+// knows at least what it knew when the blobs were last written to. A database
+// that is missing, or an earlier copy, would take files for unknown that are
+// somebody's. It gives whether all of the database was checked in the time.
+//
+// Errors: *refusal; others of the file system.
+func checkStorage(ctx context.Context, f dataFlag, within time.Duration) (whole bool, err error) {
+	mark, err := diskblob.ReadMark(f.blobFolder())
+	if err != nil {
+		return false, err
+	}
+	if err := checkNotLost(ctx, f); err != nil {
+		return false, err
+	}
+	found, err := sqlite.Inspect(ctx, f.database(), within)
+	switch {
+	case errors.Is(err, sqlite.ErrNone):
+		return true, nil
+	case errors.Is(err, sqlite.ErrDamaged):
+		return false, &refusal{f.database() + " is damaged", err}
+	case err != nil:
+		return false, err
+	case mark == diskblob.Mark{}:
+		return found.Whole, nil // the first start with this version of the program
+	case found.Mark.Database == "":
+		return false, &refusal{why: f.database() + " is older than the files beside it: it is a copy from before the program was last updated"}
+	case found.Mark.Database != mark.Database:
+		return false, &refusal{why: f.database() + " is another database than the one that knows the files beside it"}
+	case found.Mark.Writes < mark.Writes:
+		return false, &refusal{why: fmt.Sprintf("%s is older than the files beside it: it lacks the last %d changes",
+			f.database(), mark.Writes-found.Mark.Writes)}
+	}
+	return found.Whole, nil
+}
+
+// checkNotLost looks whether a database is there, or nothing that it should know.
+//
+// Errors: *refusal; others of the file system.
+func checkNotLost(ctx context.Context, f dataFlag) error {
+	err := sqlite.Present(f.database())
+	switch {
+	case errors.Is(err, sqlite.ErrLostMain):
+		return &refusal{fmt.Sprintf("%s is missing or empty, though its log %[1]s-wal is there", f.database()), err}
+	case !errors.Is(err, sqlite.ErrNone):
+		return err
+	}
+	blobs, err := holdsBlobs(ctx, f.blobFolder())
+	if err == nil && blobs {
+		err = &refusal{why: f.database() + " is missing or empty, though there are files that it should know"}
+	}
+	return err
+}
+
+// holdsBlobs reports whether a blob folder holds any file or result.
+func holdsBlobs(ctx context.Context, root string) (bool, error) {
+	view, err := diskblob.NewView(root)
+	if err != nil {
+		return false, err
+	}
+	return view.Any(ctx)
+}
+
+// putBackKnown gives blobs their place again that were set aside and that the
+// records know now, as where a newer copy of the database was put back.
+func (s storage) putBackKnown(ctx context.Context, logger *slog.Logger) error {
+	all, err := s.blobs.ListAside(ctx)
+	if err != nil {
+		return err
+	}
+	back := 0
+	for _, set := range all {
+		known, err := s.knows(ctx, set.Name)
+		if err != nil {
+			return err
+		}
+		if !known {
+			continue
+		}
+		if err := s.blobs.PutBack(ctx, set); err != nil {
+			logger.Warn("a blob that is known again was not put back", "blob", set.Name, "error", err)
+			continue
+		}
+		back++
+	}
+	if back > 0 {
+		logger.Warn("files that were set aside are known again and were put back", "blobs", back)
+	}
+	return nil
+}
+
+// knows reports whether a record has the blob.
+func (s storage) knows(ctx context.Context, name string) (bool, error) {
+	if rest, ok := strings.CutPrefix(name, "jobs/"); ok {
+		id, _, _ := strings.Cut(rest, "/")
+		return s.db.Jobs().Known(ctx, id)
+	}
+	return s.db.Files().KnownBlob(ctx, name)
+}
+
+// setAsideUnknown sets aside what no record knows, and gives the number of blobs.
+func (s storage) setAsideUnknown(ctx context.Context, jobs *job.Sweeper, files *file.Sweeper) (blobs int, err error) {
+	ofJobs, err := jobs.SweepUnknown(ctx)
+	if err != nil {
+		return ofJobs, err
+	}
+	ofFiles, err := files.SweepUnknown(ctx)
+	return ofJobs + ofFiles, err
+}
+
+// countMissing counts the blobs that must be there by the records and are not.
+func (s storage) countMissing(ctx context.Context, now time.Time) (missing int, err error) {
+	for name, err := range s.db.Expected(ctx, now, now.Add(-job.DefaultResultAge)) {
+		if err != nil {
+			return missing, err
+		}
+		if _, err := s.blobs.Head(ctx, name); fault.Is(err, fault.NotFound) {
+			missing++
+		} else if err != nil {
+			return missing, err
+		}
+	}
+	return missing, nil
+}
+
+// asideEvery is how often is looked for what was set aside long enough.
+const asideEvery = time.Hour
+
+// watchStorage counts once what is missing, and then deletes what was set aside
+// long enough, until the context ends.
+func (s *server) watchStorage(ctx context.Context) {
+	switch missing, err := s.countMissing(ctx, time.Now()); {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		s.logger.Error("look for missing files", "error", err)
+	case missing > 0:
+		s.logger.Error("files or results that the database knows are not there; put back the blobs folder from a backup", "blobs", missing)
+	}
+	ticker := time.NewTicker(asideEvery)
+	defer ticker.Stop()
+	for {
+		dropped, err := s.blobs.DropAsideBefore(ctx, time.Now().Add(-s.keepUnknown))
+		if err != nil && ctx.Err() == nil {
+			s.logger.Error("delete what was set aside", "error", err)
+		}
+		if dropped > 0 {
+			s.logger.Warn("files that no record knew were deleted, as their days are over", "blobs", dropped)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

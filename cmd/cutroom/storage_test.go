@@ -1,0 +1,281 @@
+package main_test
+
+import (
+	"bytes"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+// vault is a data folder with files whose uploads were acknowledged.
+type vault struct {
+	t    *testing.T
+	data string
+	// content is of the files by their ids.
+	content map[string][]byte
+}
+
+// newVault stores files, and gives the folder as a killed server leaves it. What
+// became of the database before the last uploads is given to early.
+func newVault(t *testing.T, early func(v *vault)) *vault {
+	t.Helper()
+	v := &vault{t, t.TempDir(), map[string][]byte{}}
+	server := start(t, v.data)
+	v.upload(server.Client(), 10)
+	if early != nil {
+		early(v)
+	}
+	v.upload(server.Client(), 10)
+	server.Kill()
+	return v
+}
+
+func (v *vault) upload(client *servertest.Client, files int) {
+	v.t.Helper()
+	for range files {
+		content := fmt.Appendf(nil, "file %d", len(v.content))
+		v.content[store(v.t, client, content).ID] = content
+	}
+}
+
+// path gives the path of the database with an end.
+func (v *vault) path(end string) string { return filepath.Join(v.data, "cutroom.db"+end) }
+
+// copyOfDatabase copies the database as it is now, with its log.
+func (v *vault) copyOfDatabase() string {
+	v.t.Helper()
+	folder := v.t.TempDir()
+	for _, end := range []string{"", "-wal"} {
+		content, err := os.ReadFile(v.path(end))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, "cutroom.db"+end), content, 0o600)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			v.t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// putBack puts a copy in the database's place, and takes away what else is there.
+func (v *vault) putBack(folder string) {
+	v.t.Helper()
+	v.lose("", "-wal", "-shm")
+	if err := os.CopyFS(v.data, os.DirFS(folder)); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+func (v *vault) lose(ends ...string) {
+	v.t.Helper()
+	for _, end := range ends {
+		if err := os.Remove(v.path(end)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			v.t.Fatal(err)
+		}
+	}
+}
+
+// bytes gives all that is below the blob folder, by what it holds.
+func (v *vault) bytes() map[string]bool { return v.bytesBelow("blobs") }
+
+func (v *vault) bytesBelow(folder string) map[string]bool {
+	v.t.Helper()
+	all := map[string]bool{}
+	for _, file := range filesIn(v.t, filepath.Join(v.data, folder)) {
+		content, err := os.ReadFile(filepath.Join(v.data, folder, file))
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		all[string(content)] = true
+	}
+	return all
+}
+
+// wantAllBytes wants the bytes of every acknowledged upload somewhere.
+func (v *vault) wantAllBytes(when string) {
+	v.t.Helper()
+	have := v.bytes()
+	for id, content := range v.content {
+		if !have[string(content)] {
+			v.t.Errorf("%s: the bytes of %s are gone", when, id)
+		}
+	}
+}
+
+// wantAll wants every file to be known, and its bytes to be where a request finds
+// them.
+func (v *vault) wantAll(client *servertest.Client) {
+	v.t.Helper()
+	have := v.bytesBelow("blobs/files")
+	for id, content := range v.content {
+		var f storedFile
+		call(v.t, client, http.MethodGet, "/v1/files/"+id, nil, "", &f)
+		if f.MD5 != fmt.Sprintf("%x", md5.Sum(content)) || !have[string(content)] {
+			v.t.Errorf("%s: the record is %+v, and its bytes are there: %t", id, f, have[string(content)])
+		}
+	}
+}
+
+// refused wants the start refused for a reason, and nothing changed by it.
+func (v *vault) refused(reason string) {
+	v.t.Helper()
+	before := v.bytes()
+	server, err := program.Launch(v.data)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(server.Kill)
+	err = server.Ready(bounded(v.t))
+	if err == nil {
+		v.t.Fatal("the server has started")
+	}
+	for _, words := range []string{reason, "cutroom doctor --repair", "exit code 1"} {
+		if !strings.Contains(err.Error(), words) {
+			v.t.Errorf("it ended with\n%v\nwhich does not say %q", err, words)
+		}
+	}
+	if after := v.bytes(); len(after) != len(before) {
+		v.t.Errorf("of %d blobs %d are left", len(before), len(after))
+	}
+	// Neither does the command that makes keys make another database.
+	if reason == "missing or empty" {
+		ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data}, "keys", "create", "--account", "acme")
+		if err != nil || ended.ExitCode == 0 {
+			v.t.Errorf("keys create: %+v, %v", ended, err)
+		}
+	}
+}
+
+// doctor runs doctor with the arguments, and wants it to end well.
+func (v *vault) doctor(arguments ...string) string {
+	v.t.Helper()
+	ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data}, append([]string{"doctor", "--repair"}, arguments...)...)
+	if err != nil || ended.ExitCode != 0 {
+		v.t.Fatalf("doctor --repair %v: %+v, %v", arguments, ended, err)
+	}
+	return ended.Stdout
+}
+
+// TestLostDatabases: a database that is missing, empty, cut off or older than the
+// files refuses the start, which changes nothing; repaired, the server starts, and
+// no byte of an acknowledged upload is gone, whatever the database knows.
+func TestLostDatabases(t *testing.T) {
+	var copied string
+	early := func(v *vault) { copied = v.copyOfDatabase() }
+	for name, c := range map[string]struct {
+		lose   func(v *vault)
+		reason string
+	}{
+		"a lost log":    {func(v *vault) { v.lose("-wal", "-shm") }, "older than the files"},
+		"an older copy": {func(v *vault) { v.putBack(copied) }, "older than the files"},
+		"another database": {func(v *vault) {
+			other := newVault(v.t, nil)
+			v.putBack(other.copyOfDatabase())
+		}, "another database"},
+		"missing":                {func(v *vault) { v.lose("", "-wal", "-shm") }, "missing or empty"},
+		"missing beside its log": {func(v *vault) { v.lose("", "-shm") }, "missing or empty"},
+		"empty": {func(v *vault) {
+			v.lose("-wal", "-shm")
+			if err := os.Truncate(v.path(""), 0); err != nil {
+				v.t.Fatal(err)
+			}
+		}, "missing or empty"},
+		"damaged": {func(v *vault) {
+			v.lose("-wal", "-shm")
+			if err := os.WriteFile(v.path(""), bytes.Repeat([]byte("no database "), 10000), 0o600); err != nil {
+				v.t.Fatal(err)
+			}
+		}, "damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVault(t, early)
+			newest := v.copyOfDatabase()
+			c.lose(v)
+			v.refused(c.reason)
+			v.wantAllBytes("refused")
+			v.doctor()
+			v.wantAllBytes("repaired")
+			server := start(t, v.data)
+			v.wantAllBytes("started")
+			stop(t, server)
+			if told := v.doctor(); !strings.Contains(told, "set aside on") {
+				t.Errorf("the unknown files are not listed:\n%s", told)
+			}
+			// The newest database comes to light: all files are found again.
+			v.putBack(newest)
+			server, err := program.Launch(v.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Ready(bounded(t)); err != nil {
+				server.Kill()
+				v.doctor() // another database than the one that repair made
+				server = start(t, v.data)
+			}
+			endWith(t, server)
+			v.wantAll(server.Client())
+			v.upload(server.Client(), 1)
+			stop(t, server)
+			v.wantAll(start(t, v.data).Client())
+		})
+	}
+}
+
+// TestUnknownFilesAreAdoptedOrDropped: what no record knows is listed, becomes a
+// file of an account, or goes.
+func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
+	v := newVault(t, nil)
+	for name, content := range map[string][]byte{"files/file_one": fixtures.tiny, "files/file_two": []byte("two"), "jobs/job_x/data": []byte("three")} {
+		path := filepath.Join(v.data, "blobs", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := start(t, v.data)
+	if !strings.Contains(server.Log(), "set aside") || !strings.Contains(server.Log(), "blobs=3") {
+		t.Errorf("the log does not count what was set aside:\n%s", tail(server.Log()))
+	}
+	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + v.data}, "doctor", "--repair")
+	if err != nil || ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "stopped") {
+		t.Errorf("a repair beside a server: %+v, %v", ended, err)
+	}
+	stop(t, server)
+	for _, wrong := range [][]string{{"--adopt", "nobody"}, {"--adopt", "dev", "--drop"}, {"--adopt", "dev", "--only", "files/none"}} {
+		ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + v.data}, append([]string{"doctor", "--repair"}, wrong...)...)
+		if err != nil || ended.ExitCode == 0 {
+			t.Errorf("%v: %+v, %v", wrong, ended, err)
+		}
+	}
+	told := v.doctor("--adopt", "dev", "--only", "files/file_one")
+	_, rest, _ := strings.Cut(told, "now the file ")
+	id, _, _ := strings.Cut(rest, " ")
+	if told := v.doctor("--drop", "--only", "jobs/job_x/data"); !strings.Contains(told, "deleted") || !strings.Contains(told, "files/file_two") {
+		t.Errorf("told\n%s", told)
+	}
+	server = start(t, v.data)
+	v.content[id] = fixtures.tiny
+	v.wantAll(server.Client())
+	have := v.bytes()
+	if !have["two"] || have["three"] {
+		t.Errorf("what was left aside is there: %t; what was dropped: %t", have["two"], have["three"])
+	}
+}
+
+// TestMissingFilesAreTold: files that the database knows and that are not there
+// are counted in the log.
+func TestMissingFilesAreTold(t *testing.T) {
+	v := newVault(t, nil)
+	if err := os.RemoveAll(filepath.Join(v.data, "blobs", "files")); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, v.data)
+	eventually(t, "the log tells what is missing", func() bool { return strings.Contains(server.Log(), "blobs=20") })
+}

@@ -1,0 +1,174 @@
+package diskblob
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/blob"
+)
+
+// aside is the folder of the root for what no record knows: a folder for each day
+// on which anything was set aside, and below it the blobs under their names.
+const aside = ".unknown"
+
+// dayForm is the name of a day's folder.
+const dayForm = "2006-01-02"
+
+// Aside is a blob that was set aside.
+type Aside struct {
+	// Name is the one that it had, such as "files/file_0x…".
+	Name string
+	// Day is when it was set aside, in UTC.
+	Day time.Time
+	blob.Info
+	// path is where it is now.
+	path string
+}
+
+// SetAside takes a blob, or all that is under a prefix, out of the store without
+// deleting it, and gives the number of blobs. Prefixes without any are removed.
+func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error) {
+	path, err := s.path(name)
+	if err != nil {
+		return 0, err
+	}
+	if blobs, err = s.count(ctx, name, path); err != nil || blobs == 0 {
+		return 0, errors.Join(err, s.DeleteAll(ctx, name))
+	}
+	target := filepath.Join(s.root, aside, now.UTC().Format(dayForm), filepath.FromSlash(name))
+	for n := 1; ; n++ {
+		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		// It was here before, and came again.
+		target = filepath.Join(s.root, aside, now.UTC().Format(dayForm)+"."+strconv.Itoa(n), filepath.FromSlash(name))
+	}
+	s.folders.Lock()
+	defer s.folders.Unlock()
+	if _, err := makeFolders(filepath.Dir(target)); err != nil {
+		return 0, fileError("set aside", err)
+	}
+	if err := os.Rename(path, target); err != nil {
+		return 0, fileError("set aside", err)
+	}
+	return blobs, fileError("set aside", errors.Join(syncFolder(filepath.Dir(target)), syncFolder(filepath.Dir(path))))
+}
+
+// count gives how many blobs are at, or under, a name.
+func (s *Store) count(ctx context.Context, name, path string) (blobs int, err error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fileError("set aside", err)
+	}
+	if info.Mode().IsRegular() {
+		return 1, nil
+	}
+	for _, err := range s.List(ctx, name) {
+		if err != nil {
+			return 0, err
+		}
+		blobs++
+	}
+	return blobs, nil
+}
+
+// ListAside gives what was set aside and is still there.
+func (s *Store) ListAside(ctx context.Context) ([]Aside, error) {
+	days, err := s.asideDays()
+	if err != nil {
+		return nil, err
+	}
+	var all []Aside
+	for _, day := range days {
+		below := &Store{root: day.path}
+		for entry, err := range below.List(ctx, "") {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, Aside{
+				Name: entry.Name, Day: day.Day, Info: entry.Info,
+				path: filepath.Join(day.path, filepath.FromSlash(entry.Name)),
+			})
+		}
+	}
+	return all, nil
+}
+
+// asideDays gives the folders of the days, the earliest first.
+func (s *Store) asideDays() ([]Aside, error) {
+	entries, err := os.ReadDir(filepath.Join(s.root, aside))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var days []Aside
+	for _, entry := range entries {
+		date, _, _ := strings.Cut(entry.Name(), ".")
+		if day, err := time.Parse(dayForm, date); err == nil && entry.IsDir() {
+			days = append(days, Aside{Day: day, path: filepath.Join(s.root, aside, entry.Name())})
+		}
+	}
+	return days, fileError("list what was set aside", err)
+}
+
+// PutBack gives a blob that was set aside its place again, where no other has it.
+func (s *Store) PutBack(ctx context.Context, set Aside) error {
+	return s.PutBackAs(ctx, set, set.Name)
+}
+
+// PutBackAs is PutBack under another name.
+func (s *Store) PutBackAs(ctx context.Context, set Aside, name string) error {
+	path, err := s.path(name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return fileError("put back", fs.ErrExist)
+	}
+	return fileError("put back", errors.Join(s.rename(set.path, path), syncFolder(filepath.Dir(set.path))))
+}
+
+// DropAside deletes a blob that was set aside.
+func (s *Store) DropAside(ctx context.Context, set Aside) error {
+	if err := os.Remove(set.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fileError("drop", err)
+	}
+	return nil
+}
+
+// DropAsideBefore deletes what was set aside on days that ended before the time,
+// and gives the number of blobs.
+func (s *Store) DropAsideBefore(ctx context.Context, before time.Time) (blobs int, err error) {
+	days, err := s.asideDays()
+	if err != nil {
+		return 0, err
+	}
+	for _, day := range days {
+		if err := ctx.Err(); err != nil {
+			return blobs, err
+		}
+		if day.Day.AddDate(0, 0, 1).After(before) {
+			continue
+		}
+		n := 0
+		for _, err := range (&Store{root: day.path}).List(ctx, "") {
+			if err != nil {
+				return blobs, err
+			}
+			n++
+		}
+		if err := os.RemoveAll(day.path); err != nil {
+			return blobs, fileError("drop", err)
+		}
+		blobs += n
+	}
+	return blobs, nil
+}

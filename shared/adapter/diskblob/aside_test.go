@@ -1,0 +1,110 @@
+package diskblob_test
+
+import (
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/domain/fault"
+)
+
+// What is set aside is no blob any more, is found again, and goes after its days.
+func TestSetAside(t *testing.T) {
+	ctx := t.Context()
+	root := t.TempDir()
+	store := openAt(t, root)
+	put(t, store, "files/a", "one")
+	put(t, store, "jobs/j/data", "two")
+	put(t, store, "jobs/j/deep/er", "three")
+	put(t, store, "jobs/kept/data", "four")
+	day := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
+	for name, want := range map[string]int{"files/a": 1, "jobs/j": 2, "jobs/none": 0} {
+		if n, err := store.SetAside(ctx, name, day); n != want || err != nil {
+			t.Errorf("set %s aside: %d, %v; want %d", name, n, err, want)
+		}
+	}
+	if _, err := store.Head(ctx, "files/a"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a blob that was set aside: %v", err)
+	}
+	// The same name again, on the same day.
+	put(t, store, "files/a", "five")
+	if n, err := store.SetAside(ctx, "files/a", day); n != 1 || err != nil {
+		t.Errorf("the same name again: %d, %v", n, err)
+	}
+	store = openAt(t, root)
+	all, err := store.ListAside(ctx)
+	var names []string
+	for _, set := range all {
+		names = append(names, set.Name)
+		if !set.Day.Equal(day.Truncate(24 * time.Hour)) {
+			t.Errorf("%s was set aside on %v", set.Name, set.Day)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"files/a", "files/a", "jobs/j/data", "jobs/j/deep/er"}; err != nil || !slices.Equal(names, want) {
+		t.Fatalf("set aside are %v, %v; want %v", names, err, want)
+	}
+	for _, set := range all {
+		if set.Name == "jobs/j/data" {
+			if err := store.PutBack(ctx, set); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r, err := store.Open(ctx, "jobs/j/data", 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if content, err := io.ReadAll(r); err != nil || string(content) != "two" {
+		t.Errorf("put back is %q, %v", content, err)
+	}
+	if n, err := store.DropAsideBefore(ctx, day.Add(time.Hour-time.Second)); n != 0 || err != nil {
+		t.Errorf("before their day is over %d go, %v", n, err)
+	}
+	if n, err := store.DropAsideBefore(ctx, day.Add(time.Hour)); n != 3 || err != nil {
+		t.Errorf("after it %d go, %v; want 3", n, err)
+	}
+	if left, err := store.ListAside(ctx); err != nil || len(left) != 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+func TestMark(t *testing.T) {
+	root := t.TempDir()
+	if mark, err := diskblob.ReadMark(root); err != nil || mark != (diskblob.Mark{}) {
+		t.Errorf("no mark: %+v, %v", mark, err)
+	}
+	marker, err := openAt(t, root).Marker(diskblob.Mark{Database: "one", Writes: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(database string, writes int64) {
+		t.Helper()
+		if mark, err := diskblob.ReadMark(root); err != nil || mark != (diskblob.Mark{Database: database, Writes: writes}) {
+			t.Errorf("the mark is %+v, %v; want %s and %d", mark, err, database, writes)
+		}
+	}
+	want("one", 4)
+	marker.Advance(123456789)
+	marker.Advance(5) // told late
+	want("one", 123456789)
+	if err := marker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	marker.Advance(200000000)
+	want("one", 123456789)
+	// Taken up by another database, and by an earlier copy of it.
+	for _, mark := range []diskblob.Mark{{Database: "two", Writes: 9}, {Database: "two", Writes: 3}} {
+		marker, err := openAt(t, root).Marker(mark)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(mark.Database, mark.Writes)
+		if err := marker.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+var (
+	// ErrNone means that there is no database: no file, or an empty one.
+	ErrNone = errors.New("there is no database")
+	// ErrLostMain means that there is no database, though its write-ahead log is
+	// there, which holds what was written last. To open the database would delete
+	// the log.
+	ErrLostMain = errors.New("the database is gone, though its write-ahead log is there")
+	// ErrDamaged means that the database cannot be read, or contradicts itself.
+	ErrDamaged = errors.New("the database is damaged")
+)
+
+// Inspection is what Inspect has found.
+type Inspection struct {
+	// Mark is zero where the database was last written by a version of the program
+	// that kept none.
+	Mark Mark
+	// Whole says that the whole database was checked in the time given.
+	Whole bool
+}
+
+// Inspect looks at a database that is not open, and changes nothing: whether it
+// is there, its mark, and, for at most the time given, whether it is in order.
+//
+// Errors: ErrNone, ErrLostMain, ErrDamaged; others of the file system.
+func Inspect(ctx context.Context, path string, within time.Duration) (Inspection, error) {
+	if err := Present(path); err != nil {
+		return Inspection{}, err
+	}
+	pool, err := openPool(path, url.Values{
+		"mode": {"ro"}, "_busy_timeout": {strconv.FormatInt(busyTimeout.Milliseconds(), 10)}, "_query_only": {"on"},
+	}, 1)
+	if err != nil {
+		return Inspection{}, err
+	}
+	defer pool.Close()
+	var found Inspection
+	if found.Mark, err = markOf(ctx, pool); err != nil {
+		return Inspection{}, damage("read the mark", err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err = checkPages(bounded, pool)
+	if err == nil {
+		err = checkReferences(bounded, pool)
+	}
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return found, nil // the rest was not looked at
+	}
+	found.Whole = err == nil
+	return found, damage("check the database", err)
+}
+
+// Present looks whether the files of a database are there, and opens none.
+//
+// Errors: ErrNone, ErrLostMain.
+func Present(path string) error {
+	// The log first: it comes into being after the database has its first page.
+	log, err := sizeOf(path + "-wal")
+	if err != nil {
+		return err
+	}
+	size, err := sizeOf(path)
+	switch {
+	case err != nil:
+		return err
+	case size == 0 && log > 0:
+		return ErrLostMain
+	case size == 0:
+		return ErrNone
+	}
+	return nil
+}
+
+// sizeOf gives the size of a file, 0 where there is none.
+func sizeOf(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sqlite: %w", err)
+	}
+	return info.Size(), nil
+}
+
+// markOf gives the mark, zero where the schema has none yet.
+func markOf(ctx context.Context, pool *sql.DB) (mark Mark, err error) {
+	var known bool
+	err = pool.QueryRowContext(ctx, "select exists (select 1 from sqlite_schema where name = 'mark')").Scan(&known)
+	if err == nil && known {
+		err = pool.QueryRowContext(ctx, readMark).Scan(&mark.Database, &mark.Writes)
+	}
+	return mark, err
+}
+
+// checkPages looks whether the database's pages are in order.
+func checkPages(ctx context.Context, pool *sql.DB) error {
+	var found string
+	if err := pool.QueryRowContext(ctx, "pragma quick_check(1)").Scan(&found); err != nil {
+		return err
+	}
+	if found != "ok" {
+		return fmt.Errorf("%w: %s", ErrDamaged, found)
+	}
+	return nil
+}
+
+// checkReferences looks whether each row that another refers to is there.
+func checkReferences(ctx context.Context, pool *sql.DB) error {
+	rows, err := pool.QueryContext(ctx, "pragma foreign_key_check")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		var (
+			table, parent string
+			rowid, key    sql.NullInt64
+		)
+		if err := rows.Scan(&table, &rowid, &parent, &key); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: a row of %s refers to one of %s that is not there", ErrDamaged, table, parent)
+	}
+	return rows.Err()
+}
+
+// damage marks the errors that SQLite has for files that are not in order.
+func damage(what string, err error) error {
+	if err == nil || errors.Is(err, ErrDamaged) {
+		return err
+	}
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT:
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		if e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: it has lost its mark", ErrDamaged)
+	}
+	return storeError(what, err)
+}

@@ -1,0 +1,157 @@
+package sqlite_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/credential"
+)
+
+// keyed makes a database with many keys, and gives a copy of its files as they are
+// while it is open: the database and its write-ahead log.
+func keyed(t *testing.T) (path string, mark sqlite.Mark) {
+	t.Helper()
+	original := filepath.Join(t.TempDir(), "cutroom.db")
+	db := openAt(t, original)
+	for i := range 200 {
+		key := credential.Key{ID: fmt.Sprint("key_", i), Account: "acme", Tier: "dev", Label: fmt.Sprintf("%0200d", i), CreatedAt: time.Now()}
+		key.Hash[0], key.Hash[1] = byte(i), 1
+		if err := db.Keys().CreateKey(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark, err := db.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "cutroom.db")
+	for _, end := range []string{"", "-wal"} {
+		content, err := os.ReadFile(original + end)
+		if err == nil {
+			err = os.WriteFile(path+end, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, mark
+}
+
+func TestInspect(t *testing.T) {
+	inspect := func(path string) (sqlite.Inspection, error) {
+		return sqlite.Inspect(t.Context(), path, time.Minute)
+	}
+	path, mark := keyed(t)
+	if found, err := inspect(path); err != nil || found.Mark != mark || !found.Whole {
+		t.Errorf("a database in order: %+v, %v; its mark is %+v", found, err, mark)
+	}
+	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
+		t.Errorf("the look at it took its log: %v", err)
+	}
+	if _, err := inspect(filepath.Join(t.TempDir(), "none.db")); !errors.Is(err, sqlite.ErrNone) {
+		t.Errorf("no database: %v", err)
+	}
+
+	for name, c := range map[string]struct {
+		damage func(path string) error
+		want   error
+	}{
+		"emptied beside its log": {func(path string) error { return os.Truncate(path, 0) }, sqlite.ErrLostMain},
+		"gone beside its log":    {os.Remove, sqlite.ErrLostMain},
+		"emptied": {func(path string) error {
+			return errors.Join(os.Remove(path+"-wal"), os.Truncate(path, 0))
+		}, sqlite.ErrNone},
+		"no database": {func(path string) error {
+			return errors.Join(os.Remove(path+"-wal"), os.WriteFile(path, make([]byte, 1<<20), 0o600))
+		}, sqlite.ErrDamaged},
+		"cut off": {func(path string) error {
+			db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
+			if err == nil {
+				err = db.Close() // all of it in one file
+			}
+			if err != nil {
+				return err
+			}
+			return os.Truncate(path, 20<<10)
+		}, sqlite.ErrDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, _ := keyed(t)
+			if err := c.damage(path); err != nil {
+				t.Fatal(err)
+			}
+			if found, err := inspect(path); !errors.Is(err, c.want) {
+				t.Errorf("%+v, %v; want %v", found, err, c.want)
+			}
+		})
+	}
+
+	// The log holds what was written last: without it the mark is an earlier one.
+	path, mark = keyed(t)
+	if err := os.Remove(path + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := inspect(path); err == nil && found.Mark.Writes >= mark.Writes {
+		t.Errorf("without its log the mark is %+v, and with it %+v", found.Mark, mark)
+	}
+}
+
+// What a damaged database still holds is brought into a new one.
+func TestSalvage(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "cutroom.db")
+	db := openAt(t, path)
+	for i := range 300 {
+		key := credential.Key{ID: fmt.Sprintf("key_%03d", i), Account: "acme", Tier: "dev", Label: fmt.Sprintf("%0300d", i), CreatedAt: time.Now()}
+		key.Hash[0], key.Hash[1] = byte(i), byte(i>>8)
+		if err := db.Keys().CreateKey(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Jobs().Accept(ctx, newJob("job_a", "acme"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The last pages are of the keys, which were written last.
+	if err := os.Truncate(path, info.Size()-40<<10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Inspect(ctx, path, time.Minute); !errors.Is(err, sqlite.ErrDamaged) {
+		t.Fatalf("the damage is not seen: %v", err)
+	}
+	into := filepath.Join(t.TempDir(), "new.db")
+	kept, err := sqlite.Salvage(ctx, path, into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]sqlite.Salvaged{}
+	for _, table := range kept {
+		rows[table.Table] = table
+	}
+	if keys := rows["api_key"]; keys.Rows == 0 || keys.Rows >= 300 || keys.Whole {
+		t.Errorf("of the keys %+v", keys)
+	}
+	if jobs := rows["job"]; jobs.Rows != 1 || !jobs.Whole {
+		t.Errorf("of the jobs %+v", jobs)
+	}
+	if found, err := sqlite.Inspect(ctx, into, time.Minute); err != nil || !found.Whole {
+		t.Errorf("the new database: %+v, %v", found, err)
+	}
+	made := openAt(t, into)
+	keys, err := made.Keys().ListKeys(ctx, "acme")
+	if err != nil || len(keys) != rows["api_key"].Rows {
+		t.Errorf("it has %d keys, %v", len(keys), err)
+	}
+	receive(t, made, "job_a", time.Minute)
+}

@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// Mark tells a database from others, and an earlier copy of it from a later one.
+type Mark struct {
+	// Database is the id that the file got when it was made.
+	Database string
+	// Writes counts its durable transactions that changed anything.
+	Writes int64
+}
+
+const (
+	readMark = "select database, writes from mark"
+	// The changes of a connection tell a transaction that changed nothing, which
+	// then costs no write.
+	countChanges = "select total_changes()"
+	advanceMark  = "update mark set writes = writes + 1 where total_changes() <> ? returning writes"
+)
+
+// Mark gives the mark of the database as it is now.
+func (db *DB) Mark(ctx context.Context) (Mark, error) {
+	var mark Mark
+	err := db.reader.QueryRowContext(ctx, readMark).Scan(&mark.Database, &mark.Writes)
+	return mark, storeError("read the mark", err)
+}
+
+// marking counts the durable transactions. Its statements are prepared, as every
+// write runs them.
+type marking struct {
+	changes, advance *sql.Stmt
+	// committed is told of each count once its transaction is on the disk.
+	committed func(writes int64)
+}
+
+// prepareMarking makes the writer count.
+func (db *DB) prepareMarking(ctx context.Context, committed func(int64)) (err error) {
+	db.marking.committed = committed
+	if db.marking.changes, err = db.writer.PrepareContext(ctx, countChanges); err == nil {
+		db.marking.advance, err = db.writer.PrepareContext(ctx, advanceMark)
+	}
+	return storeError("count writes", err)
+}
+
+// transact runs a transaction to its end, and counts it if it changes anything.
+func (m *marking) transact(ctx context.Context, conn *sql.Conn, do func(ctx context.Context, tx *sql.Tx) error) error {
+	var writes int64
+	err := transact(ctx, conn, func(ctx context.Context, tx *sql.Tx) error {
+		var before int64
+		if err := tx.StmtContext(ctx, m.changes).QueryRowContext(ctx).Scan(&before); err != nil {
+			return err
+		}
+		if err := do(ctx, tx); err != nil {
+			return err
+		}
+		err := tx.StmtContext(ctx, m.advance).QueryRowContext(ctx, before).Scan(&writes)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	// Told while the connection is held, so that counts come in their order.
+	if err == nil && writes > 0 && m.committed != nil {
+		m.committed(writes)
+	}
+	return err
+}

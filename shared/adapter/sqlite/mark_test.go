@@ -1,0 +1,52 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/credential"
+)
+
+// Each durable write is counted, and told, before its call returns; a transaction
+// that changes nothing is none.
+func TestMarkCountsWrites(t *testing.T) {
+	ctx := t.Context()
+	var told int64
+	path := filepath.Join(t.TempDir(), "a.db")
+	open := func() *sqlite.DB {
+		t.Helper()
+		db, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now, Committed: func(n int64) { told = n }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	db := open()
+	first, err := db.Mark(ctx)
+	if err != nil || first.Database == "" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	key := credential.Key{ID: "key_1", Account: "acme", Tier: "dev", CreatedAt: time.Now()}
+	if err := db.Keys().CreateKey(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := db.Mark(ctx); err != nil || after.Writes != first.Writes+1 || told != after.Writes {
+		t.Errorf("after one write %+v and told %d, %v; it began with %+v", after, told, err, first)
+	}
+	if err := db.Jobs().Forget(ctx, "job_none"); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := db.Mark(ctx); err != nil || after.Writes != first.Writes+1 {
+		t.Errorf("a write that changed nothing made it %+v, %v", after, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = open()
+	defer db.Close()
+	if again, err := db.Mark(ctx); err != nil || again.Database != first.Database || again.Writes != first.Writes+1 {
+		t.Errorf("opened again it is %+v, %v", again, err)
+	}
+}
