@@ -27,6 +27,7 @@ func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/openapi.json", function: "models"},
 			{path: "/docs", function: "models"},
 			{path: "/healthz", function: "models"},
+			{path: "/health", function: "models"},
 		},
 	}, logging)
 }

@@ -63,6 +63,7 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 		"media ANY /openapi.json":            {"", 29000},
 		"media ANY /docs":                    {"", 29000},
 		"media ANY /healthz":                 {"", 29000},
+		"media ANY /health":                  {"", 29000},
 		"inference ANY /v1/chat/completions": {"STREAM", 900000},
 		"inference ANY /v1/completions":      {"STREAM", 900000},
 		"inference ANY /v1/models":           {"STREAM", 900000},

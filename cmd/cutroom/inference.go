@@ -57,6 +57,8 @@ type inference struct {
 
 // inferenceParts are what the gateway shares with the rest of the server.
 type inferenceParts struct {
+	// ready reports why requests cannot be served.
+	ready         func(context.Context) error
 	db            *sqlite.DB
 	catalog       *catalog.Live
 	file          catalog.File
@@ -84,7 +86,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
 		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
 		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
-		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey), Origins: c.Origins, Trailers: true,
+		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey), Origins: c.Origins, Trailers: true, Ready: parts.ready,
 		Now: time.Now, Random: mathrand.Float64, Logger: parts.logger,
 	})
 	metrics.Watch(i.gateway.Health)

@@ -26,6 +26,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/otlp"
 	"cutroom/shared/service/api"
+	"cutroom/shared/service/health"
 	"cutroom/shared/service/worker"
 )
 
@@ -47,6 +48,7 @@ type server struct {
 	logger *slog.Logger
 	lock   *folderLock
 	storage
+	checker  *health.Checker
 	listener net.Listener
 	http     *httpserver.Server
 	worker   *worker.Worker
@@ -110,6 +112,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	blobs := s.blobs
+	s.checker = s.storage.health(logger)
 	// Absolute, as the programs that edit run in folders of their own.
 	scratch, err := filepath.Abs(filepath.Join(c.Data, "scratch"))
 	if err := errors.Join(err, os.RemoveAll(scratch), os.MkdirAll(scratch, 0o700)); err != nil {
@@ -153,7 +156,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	}
 	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, time.Now), ratelimit.New(time.Now)
 	if s.gateway, err = newInference(c, inferenceParts{
-		db: s.db, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter,
+		db: s.db, ready: s.checker.Check, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter,
 		metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: logger,
 	}); err != nil {
 		return s, err
@@ -186,7 +189,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Origins: c.Origins, Stopping: s.stopping,
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
-		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), Ready: s.sessions.ready, Logger: logger,
+		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), Ready: s.ready, Logger: logger,
 	})))})
 	return s, nil
 }
@@ -265,6 +268,14 @@ func (s *server) run(ctx context.Context) error {
 	}
 	ending.Wait()
 	return nil
+}
+
+// ready reports why requests cannot be served.
+func (s *server) ready(ctx context.Context) error {
+	if err := s.sessions.ready(ctx); err != nil {
+		return err
+	}
+	return s.checker.Check(ctx)
 }
 
 // url is where a client on this machine finds the media service.

@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/service/health"
 )
 
 // checkTimeAtStart bounds the check of the database at a start. A database of
@@ -254,4 +255,12 @@ func (s *server) watchStorage(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// health checks that records and bytes can be written.
+func (s storage) health(logger *slog.Logger) *health.Checker {
+	return health.New(logger,
+		health.Probe{What: "the database", Reason: "The database cannot be written.", Look: s.db.Probe},
+		health.Probe{What: "the blobs", Reason: "Files cannot be written.", Look: s.blobs.Probe},
+	)
 }

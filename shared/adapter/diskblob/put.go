@@ -109,3 +109,18 @@ func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error
 	}
 	return n, err
 }
+
+// Probe writes as Put does, keeps nothing, and returns an error where that fails,
+// or the root is gone.
+//
+// Errors: fault.StorageFull.
+func (s *Store) Probe(context.Context) error {
+	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
+	if err != nil {
+		return fileError("probe", err)
+	}
+	if _, err = file.Write(make([]byte, 4096)); err == nil {
+		err = file.Sync()
+	}
+	return fileError("probe", errors.Join(err, file.Close(), os.Remove(file.Name())))
+}

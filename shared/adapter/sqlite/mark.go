@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 )
 
 // Mark tells a database from others, and an earlier copy of it from a later one.
@@ -68,4 +69,20 @@ func (m *marking) transact(ctx context.Context, conn *sql.Conn, do func(ctx cont
 		m.committed(writes)
 	}
 	return err
+}
+
+// Probe writes to the database as acknowledged writes do, and returns an error
+// where that fails, or the database's file is no more the one that is open.
+func (db *DB) Probe(ctx context.Context) error {
+	now, err := os.Stat(db.path)
+	if err != nil {
+		return storeError("look at the database", err)
+	}
+	if !os.SameFile(now, db.file) {
+		return errors.New("sqlite: another file has taken the database's place")
+	}
+	return db.write(ctx, "probe", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "update mark set writes = writes")
+		return err
+	})
 }

@@ -58,6 +58,9 @@ type DB struct {
 	watches watches
 	tokens  batches[credential.Token]
 	marking marking
+	// file is the database's at the path when it was opened.
+	path string
+	file os.FileInfo
 }
 
 // Open opens the file, which is made if there is none, and brings its schema up
@@ -100,7 +103,8 @@ func connect(path string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, storeError("open the database", err)
 	}
-	if err := file.Close(); err != nil {
+	info, err := file.Stat()
+	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, storeError("open the database", err)
 	}
 
@@ -125,7 +129,7 @@ func connect(path string, options Options) (*DB, error) {
 	}
 	return &DB{
 		writer: writer, reader: reader, lookup: &statements{pool: reader, prepared: map[string]*sql.Stmt{}},
-		now: options.Now, bell: newBell(),
+		now: options.Now, bell: newBell(), path: path, file: info,
 	}, nil
 }
 

@@ -32,7 +32,7 @@ type Answer struct {
 
 // watched are the paths that are asked for every few seconds by who watches a
 // program: they would fill the traces.
-var watched = []string{"/healthz", "/metrics"}
+var watched = []string{"/health", "/healthz", "/metrics"}
 
 // begin makes a request's span beneath that of its client, which the header names
 // (W3C Trace Context) unless the context has one already. Without a tracer the

@@ -89,7 +89,8 @@ type Config struct {
 	// DefaultMaxUpload.
 	MaxUpload int64
 	// Ready reports why the service does not accept requests yet, for
-	// /healthz; nil means that it always does.
+	// /healthz; nil means that it always does. The message of a
+	// fault.Unavailable is shown.
 	Ready  func(context.Context) error
 	Logger *slog.Logger
 }
@@ -171,9 +172,13 @@ func (s *service) authenticate(r *http.Request, route *route) (credential.Princi
 	return who, nil
 }
 
-// Health is GET /healthz: 200 once the service accepts requests.
+// Health is GET /healthz, and GET /health, which other services call so: 200 once
+// the service accepts requests.
 func Health(s *service) []route {
-	return []route{{method: http.MethodGet, path: "/healthz", handle: s.health}}
+	return []route{
+		{method: http.MethodGet, path: "/healthz", handle: s.health},
+		{method: http.MethodGet, path: "/health", handle: s.health},
+	}
 }
 
 func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
@@ -181,6 +186,9 @@ func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 		if err := s.Ready(r.Context()); err != nil {
 			// While a service starts this is no failure.
 			s.Logger.WarnContext(r.Context(), "not ready", "error", err)
+			if fault.Is(err, fault.Unavailable) {
+				return err // it says what strangers may know
+			}
 			return fault.New(fault.Unavailable, "The service does not accept requests now.")
 		}
 	}

@@ -66,7 +66,7 @@ type Config struct {
 	// tell their tokens.
 	Trailers bool
 	// Ready reports why the gateway does not accept requests yet, for /healthz;
-	// nil means that it always does.
+	// nil means that it always does. The message of a fault.Unavailable is shown.
 	Ready func(context.Context) error
 	Now   func() time.Time
 	// Random draws from 0 up to 1, to choose among upstreams.
@@ -118,6 +118,7 @@ func New(c Config) *Gateway {
 	g.route("/v1/models/{id...}", http.MethodGet, g.admitted(g.getModel))
 	g.route("/v1/usage", http.MethodGet, g.admitted(g.getUsage))
 	g.route("/healthz", http.MethodGet, g.health)
+	g.route("/health", http.MethodGet, g.health)
 	if c.Metrics != nil {
 		g.route("/metrics", http.MethodGet, func(w http.ResponseWriter, r *http.Request) error {
 			c.Metrics.ServeHTTP(w, r)
@@ -234,6 +235,9 @@ func bearer(field string) (secret string, ok bool) {
 func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
 	if g.Ready != nil {
 		if err := g.Ready(r.Context()); err != nil {
+			if fault.Is(err, fault.Unavailable) {
+				return err // it says what strangers may know
+			}
 			return fault.Wrap(err, fault.Unavailable, "The gateway does not accept requests now.")
 		}
 	}
