@@ -37,6 +37,7 @@ type sessionParts struct {
 	files         *file.Service
 	blobs         realtime.Blobs
 	usage         *usage.Writer
+	pictures      realtime.Pictures
 	enhancer      realtime.Enhancer
 	origins       httpserver.Origins
 	logger        *slog.Logger
@@ -53,7 +54,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	server := realtime.New(realtime.Config{
 		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.db.Keys(), Sessions: instance,
 		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: frame.New(time.Now, mathrand.Uint32),
-		Enhancer: parts.enhancer, AllowOrigin: parts.origins.Allows, Now: time.Now, Logger: parts.logger,
+		Pictures: parts.pictures, Enhancer: parts.enhancer, AllowOrigin: parts.origins.Allows, Now: time.Now, Logger: parts.logger,
 	})
 	return &sessions{server, instance, records}, nil
 }

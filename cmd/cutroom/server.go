@@ -163,7 +163,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	}
 	if s.sessions, err = newSessions(sessionParts{
 		db: s.db, catalog: catalog, authenticator: authenticator, files: files, blobs: blobs, usage: s.gateway.writer,
-		enhancer: enhancer, origins: c.Origins, logger: logger,
+		pictures: tools, enhancer: enhancer, origins: c.Origins, logger: logger,
 	}); err != nil {
 		return s, err
 	}

@@ -26,6 +26,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview/frame"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
@@ -60,6 +61,10 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 		return err
 	}
 	defer records.close()
+	tools, err := ffmpeg.Find(ctx, catalog.Limits)
+	if err != nil {
+		return err
+	}
 	clock, err := boottime.Open()
 	if err != nil {
 		return err
@@ -69,7 +74,7 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	server := realtime.New(realtime.Config{
 		Catalog: catalog, Authenticator: credential.NewAuthenticator(records.keys, tiers, time.Now), Keys: records.keys,
 		Sessions: sessions, Files: records.files, Blobs: records.blobs, Usage: writer,
-		Engine: frame.New(time.Now, mathrand.Uint32), AllowOrigin: origins.Allows, Now: time.Now, Logger: logger,
+		Engine: frame.New(time.Now, mathrand.Uint32), Pictures: tools, AllowOrigin: origins.Allows, Now: time.Now, Logger: logger,
 	})
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

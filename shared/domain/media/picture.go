@@ -21,23 +21,58 @@ func fixedSize(w *window, mime string) (width, height int) {
 		height := int(int32(little.Uint32(head[22:])))
 		return int(int32(little.Uint32(head[18:]))), max(height, -height)
 	case "image/webp":
-		return webpSize(head)
+		return webpSize(w, head)
 	}
 	return 0, 0
 }
 
+// maxChunks bounds the chunks of a WebP that are looked at.
+const maxChunks = 64
+
 // webpSize reads the size from the first chunk, which is one of three (RFC 9649,
-// section 2).
-func webpSize(head []byte) (width, height int) {
+// section 2). The canvas of an extended file may claim less than the pictures
+// behind it, which are what a decoder makes room for: the larger counts.
+func webpSize(w *window, head []byte) (width, height int) {
 	little := binary.LittleEndian
-	switch string(head[12:16]) {
-	case "VP8X":
-		return int(uint24(head[24:])) + 1, int(uint24(head[27:])) + 1
+	if string(head[12:16]) != "VP8X" {
+		return webpPicture(string(head[12:16]), head[20:])
+	}
+	width, height = int(uint24(head[24:]))+1, int(uint24(head[27:]))+1
+	at := int64(12)
+	for range maxChunks {
+		chunk := w.at(at, 8)
+		if chunk == nil {
+			break
+		}
+		kind, size := string(chunk[:4]), int64(little.Uint32(chunk[4:]))
+		content := at + 8
+		if kind == "ANMF" {
+			const frameHeader = 16 // before the chunks of the frame
+			if frame := w.at(content, frameHeader); frame != nil {
+				width, height = max(width, int(uint24(frame[6:]))+1), max(height, int(uint24(frame[9:]))+1)
+			}
+			at = content + frameHeader
+			continue
+		}
+		if picture := w.at(content, 10); picture != nil {
+			wide, high := webpPicture(kind, picture)
+			width, height = max(width, wide), max(height, high)
+		}
+		at = content + size + size%2
+	}
+	return width, height
+}
+
+// webpPicture reads the size in the first ten bytes of a chunk that holds a
+// picture; 0 of another.
+func webpPicture(kind string, content []byte) (width, height int) {
+	little := binary.LittleEndian
+	switch kind {
 	case "VP8L":
-		bits := little.Uint32(head[21:])
+		bits := little.Uint32(content[1:])
 		return int(bits&0x3fff) + 1, int(bits>>14&0x3fff) + 1
 	case "VP8 ":
-		return int(little.Uint16(head[26:]) & 0x3fff), int(little.Uint16(head[28:]) & 0x3fff)
+		return int(little.Uint16(content[6:]) & 0x3fff), int(little.Uint16(content[8:]) & 0x3fff)
 	}
 	return 0, 0
 }

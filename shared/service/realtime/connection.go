@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/domain/session"
+	"cutroom/shared/platform/contain"
 )
 
 // ending is why a session ends.
@@ -91,13 +92,13 @@ func (c *connection) serve() {
 	log.Info("a session began")
 
 	var running sync.WaitGroup
-	running.Go(c.receive)
+	running.Go(c.contained("receive", c.receive))
 	// What a client may have said already is heard only after this.
 	if c.say(startedMessage{"session_started", c.session.ID()}) {
-		running.Go(c.control)
-		running.Go(c.edit)
-		running.Go(c.ping)
-		c.watch()
+		running.Go(c.contained("control", c.control))
+		running.Go(c.contained("edit", c.edit))
+		running.Go(c.contained("ping", c.ping))
+		c.contained("watch", c.watch)()
 	}
 	<-c.life.Done()
 	why := endedByClient
@@ -110,6 +111,17 @@ func (c *connection) serve() {
 	log.Info("a session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped", c.frames.lost())
 }
 
+// contained gives work that a panic, which what the client sent may set off, ends
+// with the session, and not with the process.
+func (c *connection) contained(name string, work func()) func() {
+	return func() {
+		log := c.server.Logger.With("session", c.session.ID(), "account", c.who.Account())
+		if !contain.Run(log, "session: "+name, work) {
+			c.end(endedByFailure)
+		}
+	}
+}
+
 // leave tells the client why the session ends and closes the connection.
 func (c *connection) leave(why *ending) {
 	if why == endedByClient {
@@ -119,6 +131,9 @@ func (c *connection) leave(why *ending) {
 	if why != endedByLiveKit {
 		ctx, cancel := context.WithTimeout(c.wire, c.server.Times.Close)
 		defer cancel()
+		if why == endedByFailure {
+			_ = c.socket.send(ctx, errorMessage{"error", why.close}) // the next one fails too
+		}
 		if err := c.socket.send(ctx, endedMessage{"generation_ended", c.seconds(), why.reason}); err != nil {
 			_ = c.socket.CloseNow()
 			return

@@ -57,6 +57,9 @@ func (c *connection) explain(err error) string {
 		return wrong.Message
 	case errors.Is(err, context.DeadlineExceeded):
 		return "The server is busy. Try again."
+	case fault.Is(err, fault.Unavailable):
+		c.server.Logger.Warn("a message could not be obeyed now", "session", c.session.ID(), "error", err)
+		return "The server is busy. Try again."
 	}
 	if c.life.Err() == nil {
 		c.server.Logger.Error("a message could not be obeyed", "session", c.session.ID(), "error", err)
@@ -165,21 +168,27 @@ func (c *connection) setPrompt(asked prompt) {
 	}
 	ctx, cancel := context.WithTimeout(c.life, enhanceTime)
 	p.superseded = cancel
-	p.expanding.Go(func() {
+	p.expanding.Go(c.contained("expand", func() {
 		defer cancel()
-		expanded, err := c.server.Enhancer.Enhance(ctx, asked.text, maxPrompt)
-		if !c.beginChange() {
-			return
-		}
-		defer c.endChange()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			c.server.Logger.Warn("a prompt is used as it was sent", "session", c.session.ID(), "error", err)
-		default:
-			c.editor.SetPrompt(expanded)
-		}
-	})
+		c.expandPrompt(ctx, asked.text)
+	}))
+}
+
+// expandPrompt has the editor follow the expanded prompt, unless the context ends
+// first.
+func (c *connection) expandPrompt(ctx context.Context, sent string) {
+	expanded, err := c.server.Enhancer.Enhance(ctx, sent, maxPrompt)
+	if !c.beginChange() {
+		return
+	}
+	defer c.endChange()
+	c.prompts.mu.Lock()
+	defer c.prompts.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		c.server.Logger.Warn("a prompt is used as it was sent", "session", c.session.ID(), "error", err)
+	default:
+		c.editor.SetPrompt(expanded)
+	}
 }

@@ -20,9 +20,7 @@ type Editor interface {
 	// SetPrompt sets the prompt; an empty one asks for nothing.
 	SetPrompt(prompt string)
 	// SetImage sets the reference image, or takes it away when it is nil.
-	//
-	// Errors: fault.Invalid when it cannot be decoded.
-	SetImage(ctx context.Context, image *Image) error
+	SetImage(image *Image)
 	// Edit gives the edited frame, a JPEG as the frame is. It keeps neither.
 	//
 	// Errors: fault.Invalid when the frame cannot be decoded; the context's.
@@ -31,9 +29,25 @@ type Editor interface {
 	Close()
 }
 
-// Image is a reference image as it was sent.
+// imageSide is the longer side of a reference image as editors get it, in pixels:
+// they look for colours and for the garment that it shows.
+const imageSide = 384
+
+// Image is a reference image, decoded and made small.
 type Image struct {
-	// MIME is the type told by the content.
-	MIME string
-	Data []byte
+	Size catalog.Size
+	// Pixels are rows from the top, four bytes a pixel: red, green, blue and alpha,
+	// which is not multiplied into the others.
+	Pixels []byte
+}
+
+// Pictures decodes reference images.
+type Pictures interface {
+	// Still returns the first picture of a file of the type, as an [Image] has it,
+	// its longer side at most as long. Nothing that the bytes do to the decoder
+	// reaches this process: it is a program of its own, with bounds.
+	//
+	// Errors: the context's; fault.Invalid when it cannot be decoded;
+	// fault.Unavailable.
+	Still(ctx context.Context, data []byte, mime string, side int) (pixels []byte, size catalog.Size, err error)
 }

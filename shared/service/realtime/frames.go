@@ -69,7 +69,6 @@ func (c *connection) edit() {
 			return
 		}
 		edited, err := c.editNewest()
-		c.server.edits.Release(1)
 		switch {
 		case c.life.Err() != nil:
 			return
@@ -86,10 +85,12 @@ func (c *connection) edit() {
 	}
 }
 
-// editNewest edits the frame that waits; nil when there is none.
+// editNewest edits the frame that waits, and then lets another session have its
+// turn; nil when there is none.
 //
 // Errors: fault.Invalid when it is no frame; those of the engine.
 func (c *connection) editNewest() ([]byte, error) {
+	defer c.server.edits.Release(1)
 	frame := c.frames.take()
 	if frame == nil || !c.serving() {
 		return nil, nil
@@ -102,7 +103,9 @@ func (c *connection) editNewest() ([]byte, error) {
 	return c.editor.Edit(ctx, frame)
 }
 
-// checkFrame tells by its header whether an engine may decode the frame.
+// checkFrame tells by its header whether an engine may decode the frame. It is
+// decoded in this process, as a program of its own would take longer to start than
+// a frame may take: so the check is strict, and bounds memory and time.
 //
 // Errors: fault.Invalid.
 func checkFrame(frame []byte) error {
@@ -110,16 +113,17 @@ func checkFrame(frame []byte) error {
 	if !known || kind.MIME != "image/jpeg" {
 		return fault.New(fault.Invalid, "A binary message is a JPEG frame, and this one is not.")
 	}
-	if scans(frame) > maxScans {
-		return fault.New(fault.Invalid, "The frame has more than %d scans.", maxScans)
-	}
-	info, err := media.Inspect(bytes.NewReader(frame), int64(len(frame)), kind.MIME)
-	if err != nil || info.Width == 0 {
+	header, ok := media.InspectJPEG(frame)
+	switch {
+	case !ok:
 		return fault.New(fault.Invalid, "The frame is broken.")
-	}
 	// Sides of JPEG have 16 bits, so that the product is a number.
-	if info.Width*info.Height > maxFramePixels {
+	case header.Width*header.Height > maxFramePixels:
 		return fault.New(fault.Invalid, "The frame is larger than 1920x1080 pixels.")
+	case header.Scans > maxScans:
+		return fault.New(fault.Invalid, "The frame has more than %d scans.", maxScans)
+	case header.Memory > maxFrameMemory:
+		return fault.New(fault.Invalid, "The frame takes too much memory to decode.")
 	}
 	return nil
 }

@@ -13,8 +13,16 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// imageTime is how long reading and setting an image may take.
-const imageTime = 10 * time.Second
+const (
+	// imageTime is how long reading and setting an image may take.
+	imageTime = 10 * time.Second
+	// decodeTime is how long decoding one may take. An honest one of the largest
+	// size takes about a second.
+	decodeTime = 4 * time.Second
+	// imagesAtOnce is how many are decoded at once, each by a program that may take
+	// some hundred megabytes.
+	imagesAtOnce = 2
+)
 
 // changeImage does what a message of type set_image asks for. The image and the
 // prompt, where one was sent, change together or not at all.
@@ -34,7 +42,7 @@ func (c *connection) changeImage(message clientMessage) error {
 	if err != nil {
 		return err
 	}
-	if err := c.setImage(ctx, image); err != nil {
+	if err := c.setImage(image); err != nil {
 		return err
 	}
 	if asked.sent {
@@ -45,20 +53,22 @@ func (c *connection) changeImage(message clientMessage) error {
 
 // setImage has the editor follow the image.
 //
-// Errors: those of the editor; the session's end.
-func (c *connection) setImage(ctx context.Context, image *Image) error {
+// Errors: the session's end.
+func (c *connection) setImage(image *Image) error {
 	if !c.beginChange() {
 		return c.life.Err()
 	}
 	defer c.endChange()
 	c.prompts.mu.Lock()
 	defer c.prompts.mu.Unlock()
-	return c.editor.SetImage(ctx, image)
+	c.editor.SetImage(image)
+	return nil
 }
 
-// imageOf reads the image that a message brings or refers to; nil for null.
+// imageOf reads and decodes the image that a message brings or refers to; nil for
+// null.
 //
-// Errors: fault.Invalid.
+// Errors: fault.Invalid; fault.Unavailable; the context's.
 func (c *connection) imageOf(ctx context.Context, message clientMessage) (*Image, error) {
 	if len(message.ImageRef) == 0 && len(message.ImageData) == 0 {
 		return nil, fault.New(fault.Invalid, "image_ref or image_data is required; null takes the image away.")
@@ -81,7 +91,31 @@ func (c *connection) imageOf(ctx context.Context, message clientMessage) (*Image
 	if err != nil {
 		return nil, err
 	}
-	return checkImage(data)
+	mime, err := checkImage(data)
+	if err != nil {
+		return nil, err
+	}
+	return c.decode(ctx, data, mime)
+}
+
+// decode has an image decoded, when it is this session's turn.
+//
+// Errors: fault.Invalid; fault.Unavailable; the context's.
+func (c *connection) decode(ctx context.Context, data []byte, mime string) (*Image, error) {
+	if c.server.Pictures == nil {
+		return nil, fault.New(fault.Invalid, "This server takes no images.")
+	}
+	if err := c.server.decodes.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer c.server.decodes.Release(1)
+	ctx, cancel := context.WithTimeout(ctx, decodeTime)
+	defer cancel()
+	pixels, size, err := c.server.Pictures.Still(ctx, data, mime, imageSide)
+	if err != nil {
+		return nil, err
+	}
+	return &Image{Size: size, Pixels: pixels}, nil
 }
 
 func errImageSize() error {
@@ -133,28 +167,28 @@ func decodeImage(member json.RawMessage) ([]byte, error) {
 	return data, nil
 }
 
-// checkImage tells by its content and header whether an engine may decode the
-// image.
+// checkImage tells by its content and header whether the image may be decoded, and
+// returns its type.
 //
 // Errors: fault.Invalid.
-func checkImage(data []byte) (*Image, error) {
+func checkImage(data []byte) (mime string, err error) {
 	if len(data) > maxImage {
-		return nil, errImageSize()
+		return "", errImageSize()
 	}
 	kind, known := media.Sniff(data)
 	if !known || !kind.Image {
-		return nil, fault.New(fault.Invalid, "The image is of no type that is known.")
+		return "", fault.New(fault.Invalid, "The image is of no type that is known.")
 	}
 	if kind.MIME == "image/jpeg" && scans(data) > maxScans {
-		return nil, fault.New(fault.Invalid, "The image has more than %d scans.", maxScans)
+		return "", fault.New(fault.Invalid, "The image has more than %d scans.", maxScans)
 	}
 	info, err := media.Inspect(bytes.NewReader(data), int64(len(data)), kind.MIME)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	// A header may claim sides whose product is beyond any integer.
 	if float64(info.Width)*float64(info.Height) > maxImagePixels {
-		return nil, fault.New(fault.Invalid, "The image is larger than %d megapixels.", maxImagePixels/1_000_000)
+		return "", fault.New(fault.Invalid, "The image is larger than %d megapixels.", maxImagePixels/1_000_000)
 	}
-	return &Image{MIME: kind.MIME, Data: data}, nil
+	return kind.MIME, nil
 }

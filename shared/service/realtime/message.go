@@ -10,6 +10,9 @@ const (
 	// add.
 	maxFrame       = 2 << 20
 	maxFramePixels = 1920 * 1088
+	// maxFrameMemory is what decoding a frame may take, in bytes: the largest one,
+	// progressive and without subsampling, takes 40 MB.
+	maxFrameMemory = 48 << 20
 	// maxImage is how large a reference image may be, in bytes, and
 	// maxImagePixels how many pixels it may have.
 	maxImage       = 10 << 20

@@ -230,7 +230,8 @@ func TestWhatIsNoFrame(t *testing.T) {
 		{[]byte("hello"), "A binary message is a JPEG frame, and this one is not."},
 		{square(t, 8, red), "A binary message is a JPEG frame, and this one is not."},
 		{good[:8], "The frame is broken."},
-		{good[:len(good)/2], "The frame cannot be decoded."},
+		{good[:len(good)/2], "The frame is broken."},
+		{good[:len(good)-20], "The frame cannot be decoded."},
 		{giant(good), "The frame is larger than 1920x1080 pixels."},
 		{layered(good, 101), "The frame has more than 100 scans."},
 	} {

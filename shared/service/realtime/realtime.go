@@ -77,6 +77,8 @@ type Config struct {
 	// Usage gets the seconds of sessions. It must work until Run returns.
 	Usage  Usage
 	Engine Engine
+	// Pictures decodes reference images; nil takes none.
+	Pictures Pictures
 	// Enhancer expands prompts; nil expands none.
 	Enhancer Enhancer
 	// AllowOrigin reports whether pages of the origin may open sessions; nil
@@ -145,6 +147,9 @@ type Server struct {
 	// changes admits what readies prompts and images: half as many as edits, so
 	// that a flood of prompts leaves processors to frames.
 	changes *semaphore.Weighted
+	// decodes admits what decodes reference images. Each session has one at a time,
+	// and they take turns.
+	decodes *semaphore.Weighted
 	meter   *meter
 
 	mu       sync.Mutex
@@ -164,7 +169,7 @@ func New(c Config) *Server {
 	}
 	return &Server{
 		Config: c, edits: semaphore.NewWeighted(int64(c.Edits)), changes: semaphore.NewWeighted(int64(max(c.Edits/2, 1))),
-		meter: newMeter(c), open: map[*connection]struct{}{},
+		decodes: semaphore.NewWeighted(imagesAtOnce), meter: newMeter(c), open: map[*connection]struct{}{},
 	}
 }
 

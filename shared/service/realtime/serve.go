@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"cutroom/shared/platform/contain"
 	"cutroom/shared/platform/httpserver"
 )
 
@@ -33,7 +34,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.handlers.Done()
 	var no refusal
-	if err := s.serve(ctx, accepted, r); errors.As(err, &no) {
+	if !contain.Run(s.Logger, "session", func() { errors.As(s.serve(ctx, accepted, r), &no) }) {
+		no = failedToOpen
+	}
+	if no != (refusal{}) {
 		accepted.refuse(ctx, no)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"image/color"
 	"image/draw"
 	"image/jpeg"
-	_ "image/png"
 	"log/slog"
 	"net"
 	"net/http"
@@ -27,6 +26,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime"
@@ -116,7 +116,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
 			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
 		}),
-		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Enhancer: s.enhancer,
+		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: pictures(t), Enhancer: s.enhancer,
 		AllowOrigin: origins.Allows, Times: s.times, Now: time.Now, Logger: logger,
 	})
 	mux := http.NewServeMux()
@@ -158,6 +158,24 @@ func newWorld(t *testing.T, s setup) *world {
 	})
 	w.ready()
 	return w
+}
+
+// tools finds ffmpeg once for all tests.
+var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
+	known, err := catalog.Default("gen")
+	if err != nil {
+		return nil, err
+	}
+	return ffmpeg.Find(context.Background(), known.Limits)
+})
+
+func pictures(t *testing.T) *ffmpeg.Tools {
+	t.Helper()
+	found, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // watchedListener accepts connections that call sent after each write, before it
@@ -286,20 +304,14 @@ func (c *canvas) SetPrompt(prompt string) {
 	c.color = colorOf(prompt)
 }
 
-func (c *canvas) SetImage(_ context.Context, sent *realtime.Image) error {
+func (c *canvas) SetImage(sent *realtime.Image) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if sent == nil {
-		c.image = nil
-		return nil
+	c.image = nil
+	if sent != nil {
+		middle := sent.Pixels[4*(sent.Size.Height/2*sent.Size.Width+sent.Size.Width/2):]
+		c.image = &color.RGBA{middle[0], middle[1], middle[2], 255}
 	}
-	decoded, _, err := image.Decode(bytes.NewReader(sent.Data))
-	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "The image cannot be decoded.")
-	}
-	middle := color.RGBAModel.Convert(decoded.At(decoded.Bounds().Dx()/2, decoded.Bounds().Dy()/2)).(color.RGBA)
-	c.image = &middle
-	return nil
 }
 
 func (c *canvas) Edit(ctx context.Context, frame []byte) ([]byte, error) {

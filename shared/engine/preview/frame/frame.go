@@ -36,8 +36,6 @@ const (
 type Engine struct {
 	now  func() time.Time
 	seed func() uint32
-	// decoding admits one reference image at a time: they may be large.
-	decoding chan struct{}
 }
 
 var _ realtime.Engine = (*Engine)(nil)
@@ -45,7 +43,7 @@ var _ realtime.Engine = (*Engine)(nil)
 // New makes an engine. The clock moves what drifts over a picture; seed draws the
 // seed of a session.
 func New(now func() time.Time, seed func() uint32) *Engine {
-	return &Engine{now: now, seed: seed, decoding: make(chan struct{}, 1)}
+	return &Engine{now: now, seed: seed}
 }
 
 // Open makes the editor of one session.
@@ -94,26 +92,10 @@ func (e *editor) SetPrompt(prompt string) {
 	e.ask(func(r *request) { r.prompt = prompt })
 }
 
-// SetImage sets the reference image.
-//
-// Errors: fault.Invalid when it cannot be decoded; the context's.
-func (e *editor) SetImage(ctx context.Context, sent *realtime.Image) error {
-	if sent == nil {
-		e.ask(func(r *request) { r.image = nil })
-		return nil
-	}
-	select {
-	case e.engine.decoding <- struct{}{}:
-		defer func() { <-e.engine.decoding }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	image, err := newReference(sent)
-	if err != nil {
-		return err
-	}
+// SetImage sets the reference image; nil takes it away.
+func (e *editor) SetImage(sent *realtime.Image) {
+	image := newReference(sent)
 	e.ask(func(r *request) { r.image = image })
-	return nil
 }
 
 // ask changes the request and makes its plan for frames of the size that the
@@ -139,18 +121,27 @@ func (e *editor) ask(change func(*request)) {
 // not hold it up once there is one of the size: ask makes the next. While there
 // is none, ask leaves it to this.
 func (e *editor) current(size catalog.Size) *plan {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for e.made == nil || e.made.program.size != size {
-		asked := e.asked
-		e.mu.Unlock()
+	for {
+		made, asked := e.state()
+		if made != nil && made.program.size == size {
+			return made
+		}
+		// The lock is not held: a panic in here is one session's trouble, and a
+		// lock that is let go twice would be the process's.
 		next := e.plan(asked, size)
 		e.mu.Lock()
 		if e.asked == asked {
 			e.made = next
 		}
+		e.mu.Unlock()
 	}
-	return e.made
+}
+
+// state returns the plan that is ready, nil for none, and what is asked for.
+func (e *editor) state() (made *plan, asked request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.made, e.asked
 }
 
 // plan readies a request.

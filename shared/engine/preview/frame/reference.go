@@ -1,31 +1,15 @@
 package frame
 
 import (
-	"bytes"
-	"image"
-	// The formats that reference images may have.
-	_ "image/gif"
-	_ "image/jpeg"
-	_ "image/png"
 	"time"
 
-	_ "golang.org/x/image/webp"
-
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/engine/preview/look"
 	"cutroom/shared/service/realtime"
 )
 
-const (
-	// maxReference is how large a reference image may be, in pixels
-	// (decisions.md, "Models").
-	maxReference = 50_000_000
-	// referenceSide is the longer side of what is kept of it, in pixels.
-	referenceSide = 384
-	// sampleSide is the longer side of what is measured, in pixels.
-	sampleSide = 160
-)
+// sampleSide is the longer side of what is measured, in pixels.
+const sampleSide = 160
 
 // reference is what is kept of a reference image: three bytes a pixel.
 type reference struct {
@@ -33,25 +17,19 @@ type reference struct {
 	pixels []byte
 }
 
-// newReference decodes a reference image and makes it small.
-//
-// Errors: fault.Invalid.
-func newReference(sent *realtime.Image) (*reference, error) {
-	header, _, err := image.DecodeConfig(bytes.NewReader(sent.Data))
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "The image cannot be decoded; JPEG, PNG, WebP and GIF can be.")
+// newReference lays an image on white, as finished edits do; nil of nil.
+func newReference(sent *realtime.Image) *reference {
+	if sent == nil {
+		return nil
 	}
-	if header.Width <= 0 || header.Height <= 0 || header.Width > maxReference/header.Height {
-		return nil, fault.New(fault.Invalid, "The image has more than 50 megapixels.")
+	r := &reference{size: sent.Size, pixels: make([]byte, 0, len(sent.Pixels)/4*3)}
+	for i := 0; i+3 < len(sent.Pixels); i += 4 {
+		alpha := uint32(sent.Pixels[i+3])
+		for _, v := range sent.Pixels[i : i+3] {
+			r.pixels = append(r.pixels, uint8((uint32(v)*alpha+255*(255-alpha)+127)/255))
+		}
 	}
-	decoded, _, err := image.Decode(bytes.NewReader(sent.Data))
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "The image cannot be decoded; JPEG, PNG, WebP and GIF can be.")
-	}
-	size := within(catalog.Size{Width: header.Width, Height: header.Height}, referenceSide)
-	w := newWorkspace()
-	w.load(decoded, size)
-	return &reference{size: size, pixels: interleaved(w.picture)}, nil
+	return r
 }
 
 // within gives the size with the longer side at most as long.

@@ -137,7 +137,7 @@ type Reference struct {
 // reference image, a cloth from the prompt's words where there is none, or the
 // one dyed by the other.
 func Cloth(reference *Reference, prompt string, seed uint32, size catalog.Size) image.Image {
-	if reference == nil {
+	if reference == nil || reference.Size.Width < 1 || reference.Size.Height < 1 {
 		return look.Cloth(prompt, seed, size.Width, size.Height)
 	}
 	garment := tile(reference.Pixels, reference.Size, bounds(reference.Pixels, reference.Size), size, seed)
@@ -209,7 +209,8 @@ func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 			}
 		}
 	}
-	if garment.Dx() < size.Width/8 || garment.Dy() < size.Height/8 {
+	// Of a picture of a few pixels, an eighth is nothing.
+	if garment.Empty() || garment.Dx() < size.Width/8 || garment.Dy() < size.Height/8 {
 		garment = whole
 	}
 	// The middle, below a collar and above a hem.

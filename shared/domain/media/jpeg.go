@@ -1,0 +1,126 @@
+package media
+
+import "encoding/binary"
+
+// JPEG is what a JPEG says of itself before its first scan.
+type JPEG struct {
+	// Width and Height are in pixels, as stored.
+	Width, Height int
+	// Components is 1 for a gray picture, 3 for one in colour.
+	Components int
+	// Progressive pictures are decoded as a whole, coefficients first.
+	Progressive bool
+	// Scans is at least how many scans there are: the bytes that begin one do not
+	// appear within one (ITU-T T.81, B.1.1.5).
+	Scans int
+	// Memory is what a decoder may take for the picture, in bytes: its planes, its
+	// coefficients where they are kept, and a copy in RGB.
+	Memory int64
+}
+
+// The markers of JPEG (ITU-T T.81, table B.1).
+const (
+	jpegBaseline    = 0xc0
+	jpegProgressive = 0xc2
+	jpegHuffman     = 0xc4
+	jpegScan        = 0xda
+	jpegQuantizers  = 0xdb
+	jpegRestarts    = 0xdd
+	jpegFirstApp    = 0xe0
+	jpegLastApp     = 0xef
+	jpegComment     = 0xfe
+	jpegFill        = 0xff
+)
+
+// InspectJPEG reads the header of a JPEG that a decoder in this process is to
+// decode, and reports whether it is one that cameras, browsers and encoders make:
+// segments without anything between them, one frame header of a kind that is known,
+// before the first scan. What decoders forgive is refused, as two of them may read
+// two sizes out of it. It takes no more time than one pass over the bytes, and no
+// memory.
+func InspectJPEG(data []byte) (JPEG, bool) {
+	if len(data) < 2 || data[0] != 0xff || data[1] != 0xd8 {
+		return JPEG{}, false
+	}
+	var header JPEG
+	for rest := data[2:]; ; {
+		for len(rest) > 1 && rest[0] == 0xff && rest[1] == jpegFill {
+			rest = rest[1:]
+		}
+		if len(rest) < 4 || rest[0] != 0xff {
+			return JPEG{}, false
+		}
+		marker, length := rest[1], int(binary.BigEndian.Uint16(rest[2:]))
+		if length < 2 || length+2 > len(rest) {
+			return JPEG{}, false
+		}
+		content := rest[4 : 2+length]
+		switch {
+		case marker >= jpegBaseline && marker <= jpegProgressive:
+			if header.Width > 0 || !header.frame(content) {
+				return JPEG{}, false
+			}
+			header.Progressive = marker == jpegProgressive
+		case marker == jpegScan:
+			if header.Width == 0 {
+				return JPEG{}, false
+			}
+			header.Scans = scans(rest)
+			header.Memory = header.memory(header.Memory)
+			return header, true
+		case marker == jpegHuffman, marker == jpegQuantizers, marker == jpegRestarts, marker == jpegComment,
+			marker >= jpegFirstApp && marker <= jpegLastApp:
+		default:
+			return JPEG{}, false
+		}
+		rest = rest[2+length:]
+	}
+}
+
+// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether it is one
+// that is known. Memory is then the number of blocks.
+func (j *JPEG) frame(content []byte) bool {
+	if len(content) < 6 || content[0] != 8 {
+		return false
+	}
+	j.Height, j.Width = int(binary.BigEndian.Uint16(content[1:])), int(binary.BigEndian.Uint16(content[3:]))
+	j.Components = int(content[5])
+	if j.Width == 0 || j.Height == 0 || j.Components != 1 && j.Components != 3 || len(content) != 6+3*j.Components {
+		return false
+	}
+	perUnit, across, down := 0, 1, 1
+	for i := range j.Components {
+		sampling := content[7+3*i]
+		h, v := int(sampling>>4), int(sampling&0x0f)
+		if h < 1 || h > 4 || v < 1 || v > 4 {
+			return false
+		}
+		if j.Components == 1 {
+			h, v = 1, 1 // a picture of one component is not interleaved
+		}
+		perUnit, across, down = perUnit+h*v, max(across, h), max(down, v)
+	}
+	units := int64((j.Width+8*across-1)/(8*across)) * int64((j.Height+8*down-1)/(8*down))
+	j.Memory = units * int64(perUnit)
+	return true
+}
+
+// memory is what so many blocks take: 64 samples of a byte each, 64 coefficients
+// of four bytes where they are kept, and four bytes a pixel of a copy.
+func (j *JPEG) memory(blocks int64) int64 {
+	bytes := 64 * blocks
+	if j.Progressive {
+		bytes += 256 * blocks
+	}
+	return bytes + 4*int64(j.Width)*int64(j.Height)
+}
+
+// scans counts the bytes that begin a scan.
+func scans(data []byte) (count int) {
+	for i := 0; i+1 < len(data); i++ {
+		if data[i] == 0xff && data[i+1] == jpegScan {
+			count++
+		}
+	}
+	return count
+}

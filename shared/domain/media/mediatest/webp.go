@@ -1,0 +1,67 @@
+package mediatest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+)
+
+// WebPOverCanvas is a WebP whose canvas is 1x1, with an alpha plane of one byte,
+// around a lossy picture of 64x64: decoders that trust the canvas read beyond the
+// alpha plane.
+func WebPOverCanvas(t testing.TB) []byte {
+	t.Helper()
+	lossy := read(t, Image{Name: "a.webp", Width: 64, Height: 64}.Make(t))
+	at := bytes.Index(lossy, []byte("VP8 "))
+	if at < 0 {
+		t.Fatal("the encoder made no lossy WebP")
+	}
+	size := int(binary.LittleEndian.Uint32(lossy[at+4:]))
+	const hasAlpha = 0x10
+	return webP(
+		webPChunk("VP8X", webPCanvas(hasAlpha, 1, 1)),
+		webPChunk("ALPH", []byte{0, 0xff}),
+		webPChunk("VP8 ", lossy[at+8:][:size]),
+	)
+}
+
+// WebPBomb is a WebP of about 60 bytes that says it is 16x16 and holds a lossless
+// picture of 16384x16384, all of one colour.
+func WebPBomb() []byte {
+	const side = 16384
+	picture := []byte{0x2f}
+	picture = binary.LittleEndian.AppendUint32(picture, (side-1)|(side-1)<<14)
+	// No transform, no colour cache, no groups of codes; then five codes of one
+	// symbol each (1: simple, 0: one symbol, 0: of one bit, 0: its value), by which
+	// a pixel takes no bits at all.
+	bits := []int{0, 0, 0}
+	for range 5 {
+		bits = append(bits, 1, 0, 0, 0)
+	}
+	packed := make([]byte, 16)
+	for i, bit := range bits {
+		packed[i/8] |= byte(bit << (i % 8))
+	}
+	return webP(webPChunk("VP8X", webPCanvas(0, 16, 16)), webPChunk("VP8L", append(picture, packed...)))
+}
+
+// webP makes a file of chunks (RFC 9649, section 2).
+func webP(chunks ...[]byte) []byte {
+	content := append([]byte("WEBP"), bytes.Join(chunks, nil)...)
+	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(content))), content...)
+}
+
+func webPChunk(kind string, content []byte) []byte {
+	chunk := binary.LittleEndian.AppendUint32([]byte(kind), uint32(len(content)))
+	chunk = append(chunk, content...)
+	return append(chunk, make([]byte, len(content)%2)...)
+}
+
+// webPCanvas is the content of a VP8X chunk.
+func webPCanvas(flags byte, width, height uint32) []byte {
+	content := []byte{flags, 0, 0, 0}
+	for _, side := range []uint32{width - 1, height - 1} {
+		content = append(content, byte(side), byte(side>>8), byte(side>>16))
+	}
+	return content
+}

@@ -1,0 +1,115 @@
+package ffmpeg
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+)
+
+// stillTime is the processor time that the decoding of a still picture may take.
+const stillTime = 5 * time.Second
+
+// Still decodes a picture, of an animation the first, for a program that does not
+// want to read strangers' pictures itself. The picture is turned as the file asks,
+// and made smaller where its longer side is longer than side, in pixels. It is
+// returned as rows from the top, four bytes a pixel: red, green, blue and alpha,
+// which is not multiplied into the others. The bytes go through pipes: nothing is
+// written to a disk.
+//
+// Errors: the context's; fault.Invalid when the bytes are no picture of the type
+// that can be decoded, fault.Unavailable when the machine could not.
+func (t *Tools) Still(
+	ctx context.Context, data []byte, mime string, side int,
+) (pixels []byte, size catalog.Size, err error) {
+	input, err := t.fence(mime)
+	if kind, _ := media.Find(mime); err != nil || !kind.Image {
+		return nil, size, fault.Wrap(err, fault.Invalid, "The file is not an image.")
+	}
+	out := &capped{limit: maxStillHeader + 4*side*side}
+	err = t.run(ctx, process{
+		program: t.ffmpeg, args: t.stillArgs(input, len(data), side), stdin: bytes.NewReader(data), stdout: out,
+		processorTime: stillTime, maxFile: 1,
+	})
+	if ctx.Err() != nil {
+		return nil, size, ctx.Err()
+	}
+	if err != nil {
+		return nil, size, explainStill(err)
+	}
+	return readStill(&out.Buffer, side)
+}
+
+// stillArgs are the arguments for an input behind its fence.
+func (t *Tools) stillArgs(input []string, length, side int) []string {
+	// Of two options of a name the last one counts.
+	input = append(input, "-protocol_whitelist", "pipe", "-threads", "1")
+	if strings.Contains(strings.Join(input, " "), "_pipe ") {
+		// The file is one picture, whatever is in it.
+		input = append(input, "-frame_size", strconv.Itoa(length))
+	}
+	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw,ih))))", side)
+	scale := fmt.Sprintf("scale=w='%s':h='%s':flags=bicubic,format=rgba", fmt.Sprintf(fit, "iw"), fmt.Sprintf(fit, "ih"))
+	args := append(t.globalArgs(), "-filter_threads", "1")
+	args = append(append(args, input...), "-i", "pipe:0")
+	return append(args, "-map", "0:v:0", "-vf", scale, "-frames:v", "1", "-c:v", "pam", "-f", "image2pipe", "pipe:1")
+}
+
+// explainStill returns the error that the person is to see: as the command is
+// always the same, the picture is to blame where nothing else is plain.
+func explainStill(err error) error {
+	var f *failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	known := explain(f)
+	switch {
+	case known == nil:
+		return fault.Wrap(f, fault.Invalid, "The image cannot be decoded.")
+	case known.Code == job.InvalidInput:
+		return fault.Wrap(f, fault.Invalid, "The image takes too long or too much memory to decode.")
+	}
+	return fault.Wrap(f, fault.Unavailable, "The image cannot be decoded now. Try again.")
+}
+
+// maxStillHeader bounds what stands before the pixels, in bytes.
+const maxStillHeader = 128
+
+// readStill reads a picture in the PAM format: lines of text, then the pixels.
+func readStill(from io.Reader, side int) (pixels []byte, size catalog.Size, err error) {
+	broken := errors.New("ffmpeg: the decoded picture is broken")
+	reader := bufio.NewReader(from)
+	for name := ""; name != "ENDHDR"; {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return nil, size, broken
+		}
+		var value string
+		name, value, _ = strings.Cut(strings.TrimSpace(line), " ")
+		number, _ := strconv.Atoi(value)
+		switch name {
+		case "WIDTH":
+			size.Width = number
+		case "HEIGHT":
+			size.Height = number
+		}
+	}
+	if size.Width < 1 || size.Height < 1 || size.Width > side || size.Height > side {
+		return nil, size, broken
+	}
+	pixels = make([]byte, 4*size.Width*size.Height)
+	if _, err := io.ReadFull(reader, pixels); err != nil {
+		return nil, size, broken
+	}
+	return pixels, size, nil
+}

@@ -1,0 +1,95 @@
+package ffmpeg_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/media/mediatest"
+)
+
+func TestStill(t *testing.T) {
+	tools := find(t)
+	for _, test := range []struct {
+		name, mime string
+		image      mediatest.Image
+		want       catalog.Size
+	}{
+		{"a PNG", "image/png", mediatest.Image{}, catalog.Size{Width: 64, Height: 36}},
+		{"a PNG of 16 bits", "image/png", mediatest.Image{PixelFormat: "rgba64be"}, catalog.Size{Width: 64, Height: 36}},
+		{"a JPEG", "image/jpeg", mediatest.Image{Name: "a.jpg"}, catalog.Size{Width: 64, Height: 36}},
+		{"a JPEG that is to be turned", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6}, catalog.Size{Width: 36, Height: 64}},
+		{"a GIF", "image/gif", mediatest.Image{Name: "a.gif"}, catalog.Size{Width: 64, Height: 36}},
+		{"a WebP", "image/webp", mediatest.Image{Name: "a.webp"}, catalog.Size{Width: 64, Height: 36}},
+		{"a BMP", "image/bmp", mediatest.Image{Name: "a.bmp"}, catalog.Size{Width: 64, Height: 36}},
+		{"a TIFF", "image/tiff", mediatest.Image{Name: "a.tif"}, catalog.Size{Width: 64, Height: 36}},
+		{"an AVIF", "image/avif", mediatest.Image{Name: "a.avif"}, catalog.Size{Width: 64, Height: 36}},
+		{"a small one", "image/png", mediatest.Image{Width: 7, Height: 3}, catalog.Size{Width: 7, Height: 3}},
+		{"one that is very wide", "image/png", mediatest.Image{Width: 4000, Height: 2}, catalog.Size{Width: 64, Height: 1}},
+		{"one that is very high", "image/png", mediatest.Image{Width: 2, Height: 4000}, catalog.Size{Width: 1, Height: 64}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			data, err := os.ReadFile(test.image.Make(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pixels, size, err := tools.Still(t.Context(), data, test.mime, 64)
+			if err != nil || size != test.want || len(pixels) != 4*size.Width*size.Height {
+				t.Errorf("got %d bytes, %v, %v, want a picture of %v", len(pixels), size, err, test.want)
+			}
+		})
+	}
+}
+
+// The colours and the alpha of a picture are its own.
+func TestStillKeepsColours(t *testing.T) {
+	picture := image.NewNRGBA(image.Rect(0, 0, 2, 1))
+	picture.SetNRGBA(0, 0, color.NRGBA{200, 20, 30, 255})
+	picture.SetNRGBA(1, 0, color.NRGBA{10, 200, 30, 128})
+	var data bytes.Buffer
+	if err := png.Encode(&data, picture); err != nil {
+		t.Fatal(err)
+	}
+	pixels, size, err := find(t).Still(t.Context(), data.Bytes(), "image/png", 384)
+	if err != nil || size != (catalog.Size{Width: 2, Height: 1}) || !bytes.Equal(pixels, picture.Pix) {
+		t.Errorf("got %v of %v, %v, want %v", pixels, size, err, picture.Pix)
+	}
+}
+
+func TestStillRefuses(t *testing.T) {
+	tools := find(t)
+	bomb, err := os.ReadFile(mediatest.PNGBomb(t, 40_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		data []byte
+		mime string
+	}{
+		"nothing":                       {nil, "image/png"},
+		"text":                          {[]byte("hello"), "image/jpeg"},
+		"a type of no picture":          {[]byte("hello"), "video/mp4"},
+		"a PNG of 1600 megapixels":      {bomb, "image/png"},
+		"a WebP bomb":                   {mediatest.WebPBomb(), "image/webp"},
+		"a playlist that is named GIF":  {[]byte("#EXTM3U\nfile:///etc/passwd\n"), "image/gif"},
+		"a WebP larger than its canvas": {mediatest.WebPOverCanvas(t)[:60], "image/webp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := tools.Still(t.Context(), test.data, test.mime, 64); !fault.Is(err, fault.Invalid) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, _, err := tools.Still(ended, bomb, "image/png", 64); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the context's end got %v", err)
+	}
+}

@@ -1,0 +1,84 @@
+// Package contain keeps a panic within the work that set it off.
+//
+// A goroutine that panics ends the whole process, and with it the work of everybody
+// else. Every goroutine that works on what a stranger sent is therefore started
+// with a function of this package at its root. Loops of the process's own, which
+// touch no such bytes, are not: a fault there is better restarted than hidden.
+package contain
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// Panic is the error that a panic becomes.
+type Panic struct {
+	Value any
+	// Stack is that of the goroutine that panicked, for the log.
+	Stack string
+}
+
+// Error gives the value and the stack.
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
+
+// newPanic makes an error of what recover gave. A panic that was passed on by a
+// [Group] keeps the stack of its origin.
+func newPanic(value any) *Panic {
+	if p, passed := value.(*Panic); passed {
+		return p
+	}
+	return &Panic{Value: value, Stack: string(debug.Stack())}
+}
+
+// Error sets err to a [*Panic] when the function that defers it panics.
+//
+//	func work() (err error) {
+//		defer contain.Error(&err)
+func Error(err *error) {
+	if value := recover(); value != nil {
+		*err = newPanic(value)
+	}
+}
+
+// Run calls do, and reports whether it returned. When it panics, that is logged
+// under the name, with the stack.
+func Run(logger *slog.Logger, name string, do func()) (returned bool) {
+	defer func() {
+		if value := recover(); value != nil {
+			p := newPanic(value)
+			logger.Error("a panic was contained", "in", name, "panic", fmt.Sprint(p.Value), "stack", p.Stack)
+		}
+	}()
+	do()
+	return true
+}
+
+// Group is a group of goroutines that are a part of one piece of work. A panic in
+// one of them is that of the goroutine that waits for them.
+type Group struct {
+	running  sync.WaitGroup
+	panicked atomic.Pointer[Panic]
+}
+
+// Go calls do in a goroutine.
+func (g *Group) Go(do func()) {
+	g.running.Go(func() {
+		defer func() {
+			if value := recover(); value != nil {
+				g.panicked.CompareAndSwap(nil, newPanic(value))
+			}
+		}()
+		do()
+	})
+}
+
+// Wait waits until all have ended, and panics with the first panic of one of them.
+func (g *Group) Wait() {
+	g.running.Wait()
+	if p := g.panicked.Load(); p != nil {
+		panic(p)
+	}
+}

@@ -1,0 +1,142 @@
+package realtime_test
+
+import (
+	"context"
+	"encoding/base64"
+	"image/color"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/service/realtime"
+)
+
+// A hostile picture costs the session that sent it at most, and the others no
+// time.
+func TestHostilePicturesEndNothing(t *testing.T) {
+	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
+	other := w.open("gen-2.5", rival)
+	for _, model := range []string{"gen-2.5", "gen-vton-3.6"} {
+		for name, picture := range map[string][]byte{
+			"a WebP larger than its canvas": mediatest.WebPOverCanvas(t),
+			"a WebP bomb":                   mediatest.WebPBomb(),
+			"one pixel":                     square(t, 1, red),
+			"seven pixels, all alike":       square(t, 7, red),
+		} {
+			t.Run(model+", "+name, func(t *testing.T) {
+				c := w.open(model, studio)
+				c.t = t
+				c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(picture) + `"}`)
+				if m := c.next(); m.Type != "set_image_ack" {
+					t.Errorf("got %+v", m)
+				}
+				c.show(plain(320, 180, color.White))
+				if m := c.next(); m.frame == nil {
+					t.Errorf("got %+v", m)
+				}
+				other.show(plain(32, 16, color.White))
+				if m := other.next(); m.frame == nil {
+					t.Errorf("another session got %+v", m)
+				}
+			})
+		}
+	}
+}
+
+// trap is an engine that panics where it is told to.
+type trap struct{ in string }
+
+func (e trap) Open(context.Context, *catalog.Model) (realtime.Editor, error) {
+	return &trapped{e.in, canvas{painter: &painter{}}}, nil
+}
+
+type trapped struct {
+	in string
+	canvas
+}
+
+func (e *trapped) SetPrompt(prompt string) { e.spring("prompt " + prompt) }
+
+func (e *trapped) SetImage(*realtime.Image) { e.spring("image") }
+
+func (e *trapped) Edit(context.Context, []byte) ([]byte, error) {
+	e.spring("edit")
+	return plain(32, 16, red), nil
+}
+
+func (e *trapped) spring(in string) {
+	if e.in == in {
+		panic("a fault of the engine")
+	}
+}
+
+// echo expands a prompt by repeating it.
+type echo struct{}
+
+func (echo) Enhance(_ context.Context, prompt string, _ int) (string, error) {
+	return prompt + prompt, nil
+}
+
+// A panic of an engine ends its session, and nothing else: what it held is free
+// for the next one.
+func TestAPanicEndsItsSession(t *testing.T) {
+	for in, provoke := range map[string]func(c *client){
+		"edit":     func(c *client) { c.show(plain(32, 16, red)) },
+		"prompt x": func(c *client) { c.say(`{"type":"prompt","prompt":"x"}`) },
+		"prompt xx": func(c *client) {
+			c.say(`{"type":"prompt","prompt":"x"}`)
+			c.ack("prompt_ack", "")
+		},
+		"image": func(c *client) {
+			c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(square(t, 8, red)) + `"}`)
+		},
+	} {
+		t.Run(in, func(t *testing.T) {
+			w := newWorld(t, setup{engine: trap{in: in}, enhancer: echo{}})
+			other := w.open("gen-2.5", rival)
+			for range 2 * runtime.GOMAXPROCS(0) { // as often as there are turns
+				c := w.open("gen-2.5", studio)
+				provoke(c)
+				if m := c.next(); m.Type != "error" || m.Error != "Internal error" {
+					t.Errorf("got %+v", m)
+				}
+				c.ends("internal_error", websocket.StatusInternalError, "Internal error")
+			}
+			w.active("studio", 0)
+			other.say(`{"type":"nothing"}`)
+			if m := other.next(); m.Type != "error" || m.closed != nil {
+				t.Errorf("another session got %+v", m)
+			}
+			if log := w.log.String(); !strings.Contains(log, "a fault of the engine") || !strings.Contains(log, "trapped") {
+				t.Error("the panic and its stack are not in the log")
+			}
+		})
+	}
+	t.Run("open", func(t *testing.T) {
+		w := newWorld(t, setup{engine: &sometimes{}})
+		c := w.dial("gen-2.5", studio)
+		if m := c.next(); m.Type != "error" || m.Error != "Internal error" {
+			t.Errorf("got %+v", m)
+		}
+		w.active("studio", 0)
+		w.open("gen-2.5", studio)
+	})
+}
+
+// sometimes is an engine that panics when it opens its second session: the first
+// tells the test that the server is ready.
+type sometimes struct{ opened atomic.Int32 }
+
+func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (realtime.Editor, error) {
+	if e.opened.Add(1) == 2 {
+		panic("a fault of the engine")
+	}
+	return (&painter{}).Open(ctx, m)
+}
