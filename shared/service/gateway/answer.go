@@ -236,19 +236,20 @@ func appendMessage(edits []edit, message gjson.Result) []edit {
 	return edits
 }
 
+// The members of a usage that say more of its two counts.
+const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
+
 // appendUsage appends the edits that a usage needs: the upstream's own stays,
-// with what it lacks; one that is none, or not the whole, is replaced.
+// with what it lacks, and with the numbers that were metered; one that is none,
+// or not believed, is replaced.
 func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Route) []edit {
 	if !used.IsObject() || counts.Estimated > 0 {
 		return append(edits, replace(used, appendCounts(nil, counts, route)))
 	}
-	const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
+	edits = appendCorrections(edits, used, counts, route)
 	var total, prompt, completion bool
-	detail := func(value gjson.Result, name string) {
-		switch {
-		case !value.IsObject():
-			edits = append(edits, replace(value, []byte(`{"`+name+`":0}`)))
-		case !value.Get(name).Exists():
+	lacks := func(value gjson.Result, name string) {
+		if value.IsObject() && !value.Get(name).Exists() {
 			edits = append(edits, insertMembers(value, `"`+name+`":0`))
 		}
 	}
@@ -256,15 +257,12 @@ func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Rou
 		switch {
 		case key.Str == "total_tokens":
 			total = true
-			if value.Type != gjson.Number {
-				edits = append(edits, replace(value, strconv.AppendInt(nil, billed(counts), 10)))
-			}
 		case key.Str == promptDetails && route == catalog.Chat:
 			prompt = true
-			detail(value, "cached_tokens")
+			lacks(value, "cached_tokens")
 		case key.Str == completionDetails && route == catalog.Chat:
 			completion = true
-			detail(value, "reasoning_tokens")
+			lacks(value, "reasoning_tokens")
 		}
 		return true
 	})
@@ -281,6 +279,40 @@ func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Rou
 	if len(members) > 0 {
 		edits = append(edits, insertMembers(used, members...))
 	}
+	return edits
+}
+
+// appendCorrections appends the edits that make a usage say the numbers that
+// were metered, where it says any.
+func appendCorrections(edits []edit, used gjson.Result, counts usage.Counts, route Route) []edit {
+	number := func(value gjson.Result, n int64) {
+		if value.Exists() && !says(value, n) {
+			edits = append(edits, replace(value, strconv.AppendInt(nil, n, 10)))
+		}
+	}
+	detail := func(value gjson.Result, name string, n int64) {
+		switch {
+		case value.IsObject():
+			number(value.Get(name), n)
+		case route == catalog.Chat:
+			edits = append(edits, replace(value, []byte(`{"`+name+`":0}`)))
+		}
+	}
+	used.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "prompt_tokens":
+			number(value, counts.PromptTokens)
+		case "completion_tokens":
+			number(value, counts.CompletionTokens)
+		case "total_tokens":
+			number(value, billed(counts))
+		case promptDetails:
+			detail(value, "cached_tokens", counts.CachedTokens)
+		case completionDetails:
+			detail(value, "reasoning_tokens", counts.ReasoningTokens)
+		}
+		return true
+	})
 	return edits
 }
 

@@ -28,6 +28,11 @@ type failure struct {
 	elsewhere bool
 	// rest is how long the upstream asks to be left alone.
 	rest time.Duration
+	// evident reports that the failure says something of the upstream itself,
+	// whoever called it: there is nobody to connect to.
+	evident bool
+	// unavailable is an upstream that says of itself that it serves nobody now.
+	unavailable bool
 	// cause is for the log.
 	cause error
 }
@@ -39,7 +44,7 @@ func (c *completion) serve() *Error {
 	tried := room[:0]
 	var last *Error
 	for len(tried) < maxAttempts {
-		l, full := c.pool.take(tried)
+		l, full := c.pool.take(tried, c.who.Account())
 		if full != nil {
 			if last != nil {
 				return last
@@ -51,7 +56,7 @@ func (c *completion) serve() *Error {
 		f := c.attempt(l, call.parent)
 		if f == nil {
 			c.endCall(call, Succeeded)
-			l.release(Succeeded, 0, c.Now())
+			l.release(&failure{outcome: Succeeded}, c.Now())
 			c.Observer.Attempted(Attempt{c.pool.model.ID, l.row.Name, Succeeded})
 			return nil
 		}
@@ -59,18 +64,29 @@ func (c *completion) serve() *Error {
 			f.outcome, f.elsewhere = Abandoned, false
 		}
 		c.endCall(call, f.outcome)
-		l.release(f.outcome, f.rest, c.Now())
+		l.release(f, c.Now())
 		c.Observer.Attempted(Attempt{c.pool.model.ID, l.row.Name, f.outcome})
 		if f.outcome == Failed || f.outcome == TimedOut || f.outcome == Overloaded {
 			c.log(slog.LevelWarn, "an upstream gave no answer", slog.String("model", c.pool.model.ID),
 				slog.String("upstream", l.row.Name), slog.String("outcome", string(f.outcome)), slog.Any("error", f.cause))
 		}
-		last = f.told
+		last = worthTelling(last, f.told)
 		if !f.elsewhere || c.stream.hasBegun() {
 			return last
 		}
 	}
 	return last
+}
+
+// worthTelling chooses what the caller is told of two upstreams that it was
+// refused by. That it makes too many calls is its own business first, and it is
+// to come back to the one that takes it soonest.
+func worthTelling(before, now *Error) *Error {
+	if before != nil && before.Status == http.StatusTooManyRequests &&
+		(now.Status >= http.StatusInternalServerError || now.Status == before.Status && now.RetryAfter >= before.RetryAfter) {
+		return before
+	}
+	return now
 }
 
 // attempt calls one upstream, which goes on with the trace of the parent, and
@@ -80,7 +96,7 @@ func (c *completion) attempt(l lease, parent string) *failure {
 	if err != nil {
 		return failed(err)
 	}
-	c.asked = true
+	c.asked, c.upstream = true, l.row.Name
 	r, err := l.transport.call(c.r.Context(), outgoing{
 		target: l.urls[c.route], body: c.request.Body(l.row.Model), stream: c.request.Stream,
 		secret: secret, firstByte: c.firstByte(), traceparent: parent,
@@ -90,7 +106,6 @@ func (c *completion) attempt(l lease, parent string) *failure {
 	}
 	defer r.body.Close()
 	if r.status != http.StatusOK {
-		r.body.allow(c.idle())
 		return refused(r, secret)
 	}
 	if c.request.Stream {
@@ -138,10 +153,12 @@ func unreachable(err error) *failure {
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &failure{told: upstreamTimeout(), outcome: TimedOut, elsewhere: true, cause: err}
+		return &failure{told: upstreamTimeout(), outcome: TimedOut, elsewhere: true, cause: err, evident: true}
 	}
 	f := failed(err)
 	f.elsewhere = true
+	var broken *net.OpError
+	f.evident = errors.As(err, &broken) && broken.Op == "dial"
 	return f
 }
 

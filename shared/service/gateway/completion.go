@@ -40,6 +40,8 @@ type completion struct {
 	pool    *pool
 	tally   tally
 	stream  *streamWriter
+	// upstream is the name of the one that was asked last.
+	upstream string
 	// asked reports that an upstream has been sent the request, so that tokens
 	// may have been used.
 	asked bool
@@ -88,6 +90,7 @@ func (c *completion) run() *Error {
 		return told
 	}
 	c.pool = standing.pools[c.request.Model.ID]
+	c.tally.most = int64(c.request.Completions) * int64(c.request.Model.ContextLength+c.request.Model.MaxOutputLength)
 	if c.request.Stream {
 		c.stream = newStreamWriter(c.w, c.KeepAlive, c.Trailers)
 		defer c.stream.hush()
@@ -186,6 +189,10 @@ func (c *completion) settle() {
 	c.settled = true
 	c.stream.hush()
 	c.counts = c.tally.counts(c.promptTokens)
+	if c.tally.doubted {
+		c.log(slog.LevelWarn, "an upstream told a usage that cannot be", slog.String("model", c.request.Model.ID),
+			slog.String("upstream", c.upstream), slog.Bool("estimated", c.counts.Estimated > 0))
+	}
 	ctx := context.WithoutCancel(c.r.Context())
 	c.charge(ctx, c.w.Header(), c.who, billed(c.counts))
 	err := c.Meter.Record(ctx, usage.Record{

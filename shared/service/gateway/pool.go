@@ -115,22 +115,27 @@ func (s *standing) retire(next *standing) {
 	}
 }
 
-// take chooses an upstream at random by weight, among those that may be called
-// now and are not in tried. The error tells the caller when to come back.
-func (p *pool) take(tried []*upstream) (lease, *Error) {
+// take chooses an upstream at random by weight for a call of the account's, among
+// those that may be called now and are not in tried, and among those that have
+// asked to be left alone where there are no others. The error tells the caller
+// when to come back.
+func (p *pool) take(tried []*upstream, account string) (lease, *Error) {
 	now := p.now()
-	var room [8]member
+	var room, spare [8]member
 	for {
-		able, sum := room[:0], 0
+		able, resting := room[:0], spare[:0]
 		why, wait := none, time.Duration(0)
 		for _, m := range p.members {
 			if slices.Contains(tried, m.upstream) {
 				continue
 			}
-			obstacle, takes := m.check(now)
-			if obstacle == none {
+			obstacle, takes, rests := m.check(now, account)
+			switch {
+			case obstacle == none && rests:
+				resting = append(resting, m)
+				continue
+			case obstacle == none:
 				able = append(able, m)
-				sum += m.weight
 				continue
 			}
 			if why == none || obstacle < why {
@@ -141,23 +146,35 @@ func (p *pool) take(tried []*upstream) (lease, *Error) {
 			}
 		}
 		if len(able) == 0 {
+			able = resting
+		}
+		if len(able) == 0 {
 			return lease{}, p.unavailable(why, wait)
 		}
-		chosen, at := 0, int(p.random()*float64(sum))
-		for chosen < len(able)-1 && at >= able[chosen].weight {
-			at -= able[chosen].weight
-			chosen++
-		}
 		// Between the look and the taking another call may have come.
-		if l, ok := able[chosen].take(now); ok {
+		if l, ok := p.choose(able).take(now, account); ok {
 			return l, nil
 		}
 	}
 }
 
+// choose draws one by weight.
+func (p *pool) choose(able []member) member {
+	sum := 0
+	for _, m := range able {
+		sum += m.weight
+	}
+	chosen, at := 0, int(p.random()*float64(sum))
+	for chosen < len(able)-1 && at >= able[chosen].weight {
+		at -= able[chosen].weight
+		chosen++
+	}
+	return able[chosen]
+}
+
 // unavailable is what a caller is told when no upstream can be called now.
 func (p *pool) unavailable(why obstacle, wait time.Duration) *Error {
-	if why == full || why == resting {
+	if why == full {
 		return &Error{
 			Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: wait,
 			Message: fmt.Sprintf("The model %s has all the calls that it can serve now.", p.model.ID),

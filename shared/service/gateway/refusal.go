@@ -2,8 +2,9 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,29 +16,31 @@ import (
 const (
 	// maxRefusal bounds what is read of an upstream's refusal, in bytes.
 	maxRefusal = 64 << 10
+	// refusalTime bounds how long its reading may take.
+	refusalTime = 5 * time.Second
 	// maxMessage bounds what a caller is told of it, in bytes.
 	maxMessage = 4 << 10
+	// longestRetryAfter bounds what a caller is told to wait on an upstream's word:
+	// few limits of calls are for longer than an hour, and none for a year.
+	longestRetryAfter = time.Hour
 )
 
 // refused is an upstream that answered with another status than 200.
 //
-// What says that the request is wrong is passed on. What says that the upstream
-// is busy or broken sends the call to another one. The rest, such as an unknown
-// key or model, is a mistake of this service's own settings.
+// What says that the request is wrong is passed on, and so is what says that
+// there are too many, unless another upstream takes the call. What says that the
+// upstream is busy or broken sends the call to another one. The rest, such as an
+// unknown key or model, is a mistake of this service's own settings.
 func refused(r reply, secret string) *failure {
-	// What of the body cannot be read is not told.
-	body, _ := io.ReadAll(io.LimitReader(r.body, maxRefusal))
+	body := readRefusal(r.body)
 	f := &failure{told: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", r.status)}
 	rest := r.rest()
 	switch r.status {
 	case http.StatusTooManyRequests:
 		f.outcome, f.elsewhere, f.rest = Overloaded, true, rest
-		f.told = &Error{
-			Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: max(rest, time.Second),
-			Message: "The model server has all the calls that it can serve now.",
-		}
+		f.told = tooManyCalls(body, secret, rest)
 	case http.StatusServiceUnavailable:
-		f.elsewhere, f.rest, f.told.RetryAfter = true, rest, rest
+		f.elsewhere, f.unavailable, f.rest, f.told.RetryAfter = true, true, rest, rest
 		if rest > 0 {
 			f.outcome = Overloaded
 		}
@@ -53,6 +56,37 @@ func refused(r reply, secret string) *failure {
 	return f
 }
 
+// tooManyCalls is an upstream's 429, with its reason where it gives one.
+func tooManyCalls(body []byte, secret string, rest time.Duration) *Error {
+	e := &Error{
+		Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: max(rest, time.Second),
+		Message: "The model server takes no more calls now.",
+	}
+	if reason := passedOn(e.Status, body, secret).Message; reason != noReason {
+		e.Message = "The model server takes no more calls now: " + reason
+	}
+	return e
+}
+
+// readRefusal reads the beginning of a refusal, within a bounded time. What of it
+// cannot be read is not told.
+func readRefusal(body replyBody) []byte {
+	var text []byte
+	room := make([]byte, 4<<10)
+	for until := time.Now().Add(refusalTime); len(text) < maxRefusal; {
+		left := time.Until(until)
+		if left <= 0 {
+			break
+		}
+		body.allow(left)
+		n, err := body.Read(room)
+		if text = append(text, room[:n]...); err != nil {
+			break
+		}
+	}
+	return text
+}
+
 // isCallersFault reports whether an upstream's status says that the caller's
 // request is wrong, rather than how it was sent.
 func isCallersFault(status int) bool {
@@ -64,11 +98,14 @@ func isCallersFault(status int) bool {
 	return status >= 400 && status < 500
 }
 
+// noReason is what is told of a refusal that says nothing.
+const noReason = "The model server refused the request."
+
 // passedOn is an upstream's refusal in the gateway's shape. Servers write it in
 // several: {"error": {...}} or {"error": "..."}, the same members at the top, or
 // {"detail": "..."}.
 func passedOn(status int, body []byte, secret string) *Error {
-	e := &Error{Status: status, Type: InvalidRequest, Message: "The model server refused the request."}
+	e := &Error{Status: status, Type: InvalidRequest, Message: noReason}
 	object, ok := parseObject(bytes.TrimSpace(body))
 	if !ok {
 		return e
@@ -114,10 +151,13 @@ func errorInside(object gjson.Result, secret string) *failure {
 }
 
 // rest reads how long the upstream asks to be left alone, in seconds or until a
-// date; 0 when it does not.
+// date; 0 when it does not. Some servers write fractions of seconds.
 func (r reply) rest() time.Duration {
-	if seconds, err := strconv.Atoi(r.retryAfter); err == nil {
-		return min(max(time.Duration(seconds), 0), 24*3600) * time.Second
+	if seconds, err := strconv.ParseFloat(r.retryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		if !(seconds > 0) {
+			return 0 // which NaN is not either
+		}
+		return time.Duration(math.Ceil(min(seconds, longestRetryAfter.Seconds()))) * time.Second
 	}
 	at, err := http.ParseTime(r.retryAfter)
 	if err != nil {
@@ -128,5 +168,5 @@ func (r reply) rest() time.Duration {
 	if err != nil {
 		now = time.Now()
 	}
-	return min(max(at.Sub(now), 0), 24*time.Hour)
+	return min(max(at.Sub(now), 0), longestRetryAfter)
 }

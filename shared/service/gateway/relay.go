@@ -156,12 +156,21 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		}
 		return true
 	})
-	r.tally.report(used)
-	if none && used.IsObject() {
-		r.usage = appendEdited(r.usage[:0], e.data, edits)
-		return false, nil
+	if used.IsObject() {
+		believed := r.tally.report(used)
+		if none {
+			r.usage = appendEdited(r.usage[:0], e.data, edits)
+			return false, nil
+		}
+		if believed {
+			edits = appendCorrections(edits, used, r.tally.reported, r.route)
+		} else {
+			edits = append(edits, replace(used, []byte("null")))
+		}
+		r.told = believed
+	} else {
+		r.told = false
 	}
-	r.told = used.IsObject()
 	out := append(r.stream.out, "data: "...)
 	out = appendEdited(out, e.data, edits)
 	r.stream.out = append(out, "\n\n"...)
@@ -202,7 +211,7 @@ func (r *relay) finish(reader *eventReader) *failure {
 func (r *relay) tellUsage() {
 	out := append(r.stream.out, "data: "...)
 	switch {
-	case r.usage != nil && r.counts.Estimated == 0:
+	case len(r.usage) > 0 && r.counts.Estimated == 0:
 		edits := r.edits[:0]
 		chunk, _ := parseObject(r.usage) // it was one before the edits too
 		chunk.ForEach(func(key, value gjson.Result) bool {

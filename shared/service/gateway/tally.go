@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -12,18 +13,20 @@ const (
 	// tallyText is how much generated text is kept before it is counted, in
 	// bytes: most streams end with a usage, and then it never is.
 	tallyText = 8 << 10
-	// greatestCount bounds what an upstream is believed.
-	greatestCount = 1 << 40
 )
 
 // tally counts the tokens of one completion. What the upstream says counts;
-// where it says nothing, or generates more after it did, the text is counted
-// here, and marked as an estimate.
+// where it says nothing or what cannot be, or generates more after it did, the
+// text is counted here, and marked as an estimate.
 type tally struct {
 	tokenizer Tokenizer
-	// reported is what the upstream said last, known whether it did.
-	reported usage.Counts
-	known    bool
+	// most is how many tokens the completion can have used at most: accounts are
+	// billed by what an upstream says, and shut out by it.
+	most int64
+	// reported is what the upstream said last, known whether it did, and doubted
+	// whether it said what cannot be.
+	reported       usage.Counts
+	known, doubted bool
 	// later reports that text came after that.
 	later bool
 	// text was generated and is not counted yet; counted is how many tokens all
@@ -34,7 +37,7 @@ type tally struct {
 
 // reset forgets what another upstream has said.
 func (t *tally) reset() {
-	t.reported, t.known, t.later, t.text, t.counted = usage.Counts{}, false, false, t.text[:0], 0
+	*t = tally{tokenizer: t.tokenizer, most: t.most, text: t.text[:0]}
 }
 
 // addChoice counts the text of one choice of a chunk or of a whole answer, and
@@ -85,11 +88,19 @@ func (t *tally) add(piece string) {
 	t.text = append(t.text[:0], t.text[end:]...)
 }
 
-// report takes a usage of the upstream's; what is none is not taken.
-func (t *tally) report(reported gjson.Result) {
-	if counts, ok := usageOf(reported); ok {
-		t.reported, t.known, t.later = counts, true, false
+// report takes a usage of the upstream's, and reports whether it is one. What
+// cannot be, or is no number of tokens, is not believed, nor is what came before.
+func (t *tally) report(reported gjson.Result) (believed bool) {
+	counts, told, ok := usageOf(reported)
+	if !told {
+		return false
 	}
+	if ok = ok && counts.PromptTokens <= t.most && counts.CompletionTokens <= t.most && billed(counts) <= t.most; ok {
+		t.reported, t.known, t.later = counts, true, false
+	} else {
+		t.reported, t.known, t.doubted = usage.Counts{}, false, true
+	}
+	return ok
 }
 
 // counts gives what the completion has used; prompt counts the tokens of the
@@ -111,29 +122,60 @@ func (t *tally) counts(prompt func() int64) usage.Counts {
 	return counts
 }
 
-// usageOf reads a usage; ok is false where there is none.
-func usageOf(reported gjson.Result) (counts usage.Counts, ok bool) {
+// usageOf reads a usage. told reports whether it says how many tokens there were,
+// ok whether that are numbers of tokens. Of the details what cannot be is left
+// out.
+func usageOf(reported gjson.Result) (counts usage.Counts, told, ok bool) {
 	if !reported.IsObject() {
-		return usage.Counts{}, false
+		return usage.Counts{}, false, false
 	}
-	var prompt, completion bool
+	var prompt, completion gjson.Result
 	reported.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "prompt_tokens":
-			counts.PromptTokens, prompt = tokens(value), value.Type == gjson.Number
+			prompt = value
 		case "completion_tokens":
-			counts.CompletionTokens, completion = tokens(value), value.Type == gjson.Number
+			completion = value
 		case "prompt_tokens_details":
-			counts.CachedTokens = tokens(value.Get("cached_tokens"))
+			counts.CachedTokens, _ = tokens(value.Get("cached_tokens"))
 		case "completion_tokens_details":
-			counts.ReasoningTokens = tokens(value.Get("reasoning_tokens"))
+			counts.ReasoningTokens, _ = tokens(value.Get("reasoning_tokens"))
 		}
 		return true
 	})
-	return counts, prompt && completion
+	if prompt.Type == gjson.Null || completion.Type == gjson.Null {
+		return usage.Counts{}, false, false
+	}
+	var prompted, completed bool
+	counts.PromptTokens, prompted = tokens(prompt)
+	counts.CompletionTokens, completed = tokens(completion)
+	if counts.CachedTokens > counts.PromptTokens {
+		counts.CachedTokens = 0
+	}
+	if counts.ReasoningTokens > counts.CompletionTokens {
+		counts.ReasoningTokens = 0
+	}
+	return counts, true, prompted && completed
 }
 
-func tokens(value gjson.Result) int64 { return min(max(value.Int(), 0), greatestCount) }
+// tokens reads a number of tokens, which may be written as 5.0.
+func tokens(value gjson.Result) (n int64, ok bool) {
+	if value.Type != gjson.Number {
+		return 0, false
+	}
+	whole, fraction, _ := strings.Cut(value.Raw, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || n < 0 || strings.Trim(fraction, "0") != "" {
+		return 0, false
+	}
+	return n, true
+}
+
+// says reports whether a value is the number, as an integer is written.
+func says(value gjson.Result, n int64) bool {
+	var room [20]byte
+	return value.Type == gjson.Number && value.Raw == view(strconv.AppendInt(room[:0], n, 10))
+}
 
 // billed is what a completion counts for: every token that was read or
 // generated.

@@ -8,7 +8,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// longestRest bounds how long an upstream is left alone on its own word.
+// longestRest bounds how long other upstreams are preferred to one on its own
+// word.
 const longestRest = time.Minute
 
 // upstream is a model server, with how it does. It outlives the catalog that
@@ -24,7 +25,9 @@ type upstream struct {
 	mu       sync.Mutex
 	limit    int
 	inFlight int
-	// restUntil is when the upstream wants to be called again.
+	// restUntil is when the upstream wants to be called again. What it has told one
+	// caller need not be true for another, so that it is called before that where
+	// there is no other upstream.
 	restUntil time.Time
 	breaker   breaker
 }
@@ -33,7 +36,9 @@ type upstream struct {
 // release.
 type lease struct {
 	*upstream
-	probe bool
+	// account is the caller's.
+	account string
+	probe   bool
 }
 
 // obstacle says why an upstream cannot be called now.
@@ -43,8 +48,6 @@ const (
 	none obstacle = iota
 	// full upstreams have as many calls as they may.
 	full
-	// resting upstreams have asked to be called later.
-	resting
 	// broken upstreams have failed too often of late.
 	broken
 )
@@ -56,19 +59,19 @@ func (u *upstream) setLimit(limit int) {
 	u.limit = limit
 }
 
-// check says whether a call may begin now, and if not, why and for how long.
-func (u *upstream) check(now time.Time) (obstacle, time.Duration) {
+// check says whether a call of the account's may begin now, and if not, why and
+// for how long; resting reports that the upstream has asked to be called later.
+func (u *upstream) check(now time.Time, account string) (why obstacle, takes time.Duration, resting bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.obstacle(now)
+	why, takes = u.obstacle(now, account)
+	return why, takes, now.Before(u.restUntil)
 }
 
-func (u *upstream) obstacle(now time.Time) (obstacle, time.Duration) {
+func (u *upstream) obstacle(now time.Time, account string) (obstacle, time.Duration) {
 	switch {
-	case !u.breaker.wouldAdmit(now):
+	case !u.breaker.wouldAdmit(now, account):
 		return broken, max(u.breaker.until.Sub(now), time.Second)
-	case now.Before(u.restUntil):
-		return resting, u.restUntil.Sub(now)
 	case u.limit > 0 && u.inFlight >= u.limit:
 		return full, time.Second
 	}
@@ -76,33 +79,36 @@ func (u *upstream) obstacle(now time.Time) (obstacle, time.Duration) {
 }
 
 // take begins a call; ok is false when none may begin any more.
-func (u *upstream) take(now time.Time) (l lease, ok bool) {
+func (u *upstream) take(now time.Time, account string) (l lease, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if why, _ := u.obstacle(now); why != none {
+	if why, _ := u.obstacle(now, account); why != none {
 		return lease{}, false
 	}
 	u.inFlight++
-	return lease{u, u.breaker.admit()}, true
+	return lease{u, account, u.breaker.admit(account)}, true
 }
 
-// release ends the call. An upstream that was overloaded is left alone for as
-// long as it has asked for.
-func (l lease) release(outcome Outcome, rest time.Duration, now time.Time) {
+// release ends the call, as it has failed or succeeded.
+func (l lease) release(f *failure, now time.Time) {
 	u := l.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.inFlight--
-	switch outcome {
-	case Abandoned:
+	whose := l.account
+	if f.evident {
+		whose = everybody
+	}
+	switch {
+	case f.outcome == Abandoned:
 		u.breaker.abandon(l.probe)
-	case Failed, TimedOut:
-		u.breaker.fail(l.probe, now)
+	case f.outcome == Failed, f.outcome == TimedOut, f.unavailable:
+		u.breaker.fail(l.probe, whose, now)
 	default:
 		u.breaker.succeed(l.probe)
 	}
-	if rest > 0 {
-		u.restUntil = now.Add(min(rest, longestRest))
+	if f.rest > 0 {
+		u.restUntil = now.Add(min(f.rest, longestRest))
 	}
 }
 

@@ -179,25 +179,145 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// An upstream that asks to be left alone is, for as long as it said.
-func TestRetryAfterOfAnUpstream(t *testing.T) {
-	for _, status := range []int{429, 503} {
-		u := newUpstream(t, always(status, `{}`, "Retry-After: 7"))
+// An upstream's 429 is the caller's business first: it is told, with the reason
+// and for how long, and shuts the model for nobody.
+func TestTooManyCallsOfAnUpstream(t *testing.T) {
+	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
+	for _, c := range []struct{ field, want string }{
+		{"Retry-After: 7", "7"},
+		{"Retry-After: 3600", "3600"},
+		{"Retry-After: 1.2", "2"},
+		{"Retry-After: 100000000", "3600"},
+		{"Retry-After: 99999999999999999999999999", "3600"},
+		{"Retry-After: 1e400", "3600"},
+		{"Retry-After: -5", "1"},
+		{"Retry-After: 0", "1"},
+		{"Retry-After: NaN", "1"},
+		{"Retry-After: soon", "1"},
+		{"Retry-After:", "1"},
+		{"X-Nothing: said", "1"},
+		{"Date: " + soon + "\r\nRetry-After: " + soon, "1"},
+		{"Date: Mon, 02 Jan 2006 15:04:05 GMT\r\nRetry-After: Mon, 02 Jan 2006 15:05:35 GMT", "90"},
+		{"Date: Mon, 02 Jan 2006 15:04:05 GMT\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT", "3600"},
+		{"Retry-After: Mon, 02 Jan 2006 15:05:35 GMT", "1"},
+	} {
+		u := newUpstream(t, always(429, `{"error":{"message":"Limit of 5 images a minute.","type":"images","code":"slow_down"}}`, c.field))
 		w := newWorld(t, setup{upstreams: []*upstream{u}})
-		for range 2 {
-			a := w.chat(plain)
-			if after := a.header.Get("Retry-After"); after != "7" {
-				t.Errorf("%d: told to come back after %q s: %d %s", status, after, a.status, a.body)
+		for _, body := range []string{plain, streamed} {
+			a := w.chat(body)
+			want := fmt.Sprintf(errorFormat, "The model server takes no more calls now: Limit of 5 images a minute.", "rate_limit_error", "null", `"rate_limit_exceeded"`)
+			if a.status != 429 || a.header.Get("Retry-After") != c.want || a.body != want {
+				t.Errorf("%s: got %d after %q: %s", c.field, a.status, a.header.Get("Retry-After"), a.body)
 			}
 		}
-		if n := len(u.seen()); n != 1 {
-			t.Errorf("%d: %d calls while it rests", status, n)
+		for range 10 {
+			w.chat(plain)
 		}
 		u.now(always(200, whole))
-		w.wait(8 * time.Second)
-		if a := w.chat(plain); a.status != 200 {
-			t.Errorf("%d: after its rest: %d %s", status, a.status, a.body)
+		other := w.do(w.request(t.Context(), "POST", "/v1/chat/completions", rival, strings.NewReader(plain)))
+		if other.status != 200 {
+			t.Errorf("%s: another caller got %d %s", c.field, other.status, other.body)
 		}
+		if a := w.chat(plain); a.status != 200 {
+			t.Errorf("%s: the caller's next got %d %s", c.field, a.status, a.body)
+		}
+	}
+}
+
+// Of several upstreams one that has asked to be left alone is, while another
+// takes the calls; and the caller is told to come back to the first that will.
+func TestUpstreamsThatRest(t *testing.T) {
+	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
+	second := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
+	for range 3 {
+		if a := w.chat(plain); a.status != 200 {
+			t.Errorf("got %d %s", a.status, a.body)
+		}
+	}
+	if n := len(first.seen()); n != 1 {
+		t.Errorf("the first one was called %d times while it rests", n)
+	}
+	second.now(always(429, `{}`, "Retry-After: 40"))
+	if a := w.chat(plain); a.status != 429 || a.header.Get("Retry-After") != "30" {
+		t.Errorf("both rest: %d after %q %s", a.status, a.header.Get("Retry-After"), a.body)
+	}
+	first.now(always(500, `{}`))
+	second.now(always(429, `{}`, "Retry-After: 1"))
+	w.wait(45 * time.Second)
+	if a := w.chat(plain); a.status != 502 {
+		t.Errorf("an error of the first: %d", a.status)
+	}
+	first.now(always(429, `{}`))
+	second.now(always(503, `{}`))
+	w.wait(45 * time.Second)
+	if a := w.chat(plain); a.status != 429 {
+		t.Errorf("429 and then 503: %d %s", a.status, a.body)
+	}
+}
+
+// An upstream that serves nobody for a while says so to the caller, and is left
+// alone once it has said so often enough.
+func TestUnavailableUpstreams(t *testing.T) {
+	u := newUpstream(t, always(503, `{}`, "Retry-After: 7"))
+	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	for range 5 {
+		if a := w.chat(plain); a.status != 502 || a.header.Get("Retry-After") != "7" {
+			t.Errorf("got %d after %q", a.status, a.header.Get("Retry-After"))
+		}
+	}
+	if a := w.chat(plain); a.status != 502 || len(u.seen()) != 5 {
+		t.Errorf("after five in a row: %d, and %d calls", a.status, len(u.seen()))
+	}
+	w.wait(6 * time.Second)
+	u.now(always(200, whole))
+	if a := w.chat(plain); a.status != 200 {
+		t.Errorf("later: %d %s", a.status, a.body)
+	}
+}
+
+// What one account sends may be the reason why an upstream fails: that shuts it
+// for that account alone. What two accounts meet, or what is no caller's doing,
+// shuts it for all.
+func TestBreakerOfOneAccount(t *testing.T) {
+	call := func(w *world, key string) answer {
+		return w.do(w.request(t.Context(), "POST", "/v1/chat/completions", key, strings.NewReader(plain)))
+	}
+	u := newUpstream(t, always(500, `{}`))
+	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	for range 7 {
+		call(w, studio)
+	}
+	if n := len(u.seen()); n != 5 {
+		t.Errorf("%d calls of the account that fails, want 5", n)
+	}
+	u.now(always(200, whole))
+	if a := call(w, rival); a.status != 200 {
+		t.Errorf("another account: %d %s", a.status, a.body)
+	}
+	if a := call(w, studio); a.status != 502 {
+		t.Errorf("it is still shut for the first: %d", a.status)
+	}
+	u.now(always(500, `{}`))
+	call(w, rival)
+	if a := call(w, rival); a.status != 502 || len(u.seen()) != 7 {
+		t.Errorf("once both have failed: %d, and %d calls", a.status, len(u.seen()))
+	}
+	w.wait(6 * time.Second)
+	u.now(always(200, whole))
+	for _, key := range []string{rival, studio} {
+		if a := call(w, key); a.status != 200 {
+			t.Errorf("after a probe: %d %s", a.status, a.body)
+		}
+	}
+
+	gone := refusing(t)
+	w = newWorld(t, setup{upstreams: []*upstream{gone}})
+	for range 5 {
+		call(w, studio)
+	}
+	if a := call(w, rival); !strings.Contains(a.body, "No model server of small answers now.") {
+		t.Errorf("nobody to connect to: %d %s", a.status, a.body)
 	}
 }
 

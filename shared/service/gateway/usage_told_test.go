@@ -1,0 +1,165 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/usage"
+)
+
+// What upstreams claim that a call of "one two", answered by "hello there", has
+// used. What cannot be is neither billed nor shown: it is counted here.
+func TestUsageThatUpstreamsTell(t *testing.T) {
+	believed := func(cached, reasoning int64) usage.Counts {
+		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached, ReasoningTokens: reasoning}
+	}
+	for _, c := range []struct {
+		name, told string
+		counts     usage.Counts
+		logged     bool
+	}{
+		{"as it should be", `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, believed(0, 0), false},
+		{"with details", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}`, believed(3, 2), false},
+		{"written with a point", `{"prompt_tokens":11.0,"completion_tokens":5.00,"total_tokens":16.0}`, believed(0, 0), false},
+		{"all that context and output can hold", `{"prompt_tokens":8192,"completion_tokens":1000}`, usage.Counts{Requests: 1, PromptTokens: 8192, CompletionTokens: 1000}, false},
+		{"one more than that", `{"prompt_tokens":8192,"completion_tokens":1001}`, counted(2), true},
+		{"a prompt of 1e15", `{"prompt_tokens":1000000000000000,"completion_tokens":5,"total_tokens":16}`, counted(2), true},
+		{"a completion of 1e15", `{"prompt_tokens":11,"completion_tokens":1e15,"total_tokens":16}`, counted(2), true},
+		{"more than any integer", `{"prompt_tokens":11,"completion_tokens":99999999999999999999999}`, counted(2), true},
+		{"two that overflow together", `{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`, counted(2), true},
+		{"less than nothing", `{"prompt_tokens":11,"completion_tokens":-5}`, counted(2), true},
+		{"a prompt less than nothing", `{"prompt_tokens":-9223372036854775808,"completion_tokens":5}`, counted(2), true},
+		{"a fraction", `{"prompt_tokens":11.5,"completion_tokens":5}`, counted(2), true},
+		{"infinity", `{"prompt_tokens":1e999,"completion_tokens":5}`, counted(2), true},
+		{"strings", `{"prompt_tokens":"11","completion_tokens":"5"}`, counted(2), true},
+		{"objects", `{"prompt_tokens":{},"completion_tokens":[5]}`, counted(2), true},
+		{"truths", `{"prompt_tokens":true,"completion_tokens":true}`, counted(2), true},
+		{"nothing", `{"prompt_tokens":null,"completion_tokens":null,"total_tokens":null}`, counted(2), false},
+		{"a half", `{"completion_tokens":5}`, counted(2), false},
+		{"an empty one", `{}`, counted(2), false},
+		{"none", `null`, counted(2), false},
+		{"a list", `[1]`, counted(2), false},
+		{"a total of 1e15", `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":1e15}`, believed(0, 0), false},
+		{"a total that is text", `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":"16"}`, believed(0, 0), false},
+		{"more from the cache than there was", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":1e9}}`, believed(0, 0), false},
+		{"more from the cache than the prompt", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":12}}`, believed(0, 0), false},
+		{"less reasoning than none", `{"prompt_tokens":11,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":-2}}`, believed(0, 0), false},
+		{"details that are none", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":7,"completion_tokens_details":"x"}`, believed(0, 0), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			u := newUpstream(t, always(200, `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":`+c.told+`}`))
+			w := newWorld(t, setup{upstreams: []*upstream{u}})
+			a := w.chat(plain)
+			if a.status != 200 || a.header.Get("X-Tokens-Used") != tokens(c.counts) {
+				t.Errorf("got %d with %s tokens", a.status, a.header.Get("X-Tokens-Used"))
+			}
+			w.shows(a.body, c.counts)
+			if r := w.recorded(1)[0]; r.Counts != c.counts {
+				t.Errorf("recorded %+v, want %+v", r.Counts, c.counts)
+			}
+			if logged := strings.Contains(w.log.String(), "a usage that cannot be"); logged != c.logged || logged && !strings.Contains(w.log.String(), `"upstream":"first"`) {
+				t.Errorf("it was logged: %v, want %v: %s", logged, c.logged, w.log)
+			}
+
+			// At the end of a stream, and on its last chunk.
+			ending := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, c.told, 1)
+			beside := strings.Replace(last, `"choices"`, `"usage":`+c.told+`,"choices"`, 1)
+			for i, answer := range [][]string{{chunk("hello there"), last, ending, done}, {chunk("hello there"), beside, done}} {
+				u.now(events(answer...))
+				a := w.chat(asking)
+				shown := 0
+				for _, line := range strings.Split(a.body, "\n\n") {
+					data, _ := strings.CutPrefix(line, "data: ")
+					var chunk struct{ Usage *json.RawMessage }
+					if json.Unmarshal([]byte(data), &chunk) == nil && chunk.Usage != nil && string(*chunk.Usage) != "null" && string(*chunk.Usage) != "[1]" {
+						shown++
+						w.shows(data, c.counts)
+					}
+				}
+				if shown != 1 || a.trailer.Get("X-Tokens-Used") != tokens(c.counts) {
+					t.Errorf("%d usages in the stream, and %s tokens: %s", shown, a.trailer.Get("X-Tokens-Used"), a.body)
+				}
+				if r := w.recorded(i + 2)[i+1]; r.Counts != c.counts {
+					t.Errorf("recorded of the stream %+v, want %+v", r.Counts, c.counts)
+				}
+			}
+		})
+	}
+}
+
+// shows checks the usage in an answer or a chunk.
+func (w *world) shows(text string, want usage.Counts) {
+	w.t.Helper()
+	var shown struct {
+		Usage struct {
+			Prompt     json.Number `json:"prompt_tokens"`
+			Completion json.Number `json:"completion_tokens"`
+			Total      json.Number `json:"total_tokens"`
+			Cached     struct {
+				Tokens json.Number `json:"cached_tokens"`
+			} `json:"prompt_tokens_details"`
+			Reasoning struct {
+				Tokens json.Number `json:"reasoning_tokens"`
+			} `json:"completion_tokens_details"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &shown); err != nil {
+		w.t.Errorf("%s: %v", text, err)
+	}
+	is := func(name string, got json.Number, want int64) {
+		w.t.Helper()
+		if n, err := got.Int64(); got != "" && (err != nil || n != want) {
+			w.t.Errorf("%s is shown as %s, want %d: %s", name, got, want, text)
+		}
+	}
+	is("prompt_tokens", shown.Usage.Prompt, want.PromptTokens)
+	is("completion_tokens", shown.Usage.Completion, want.CompletionTokens)
+	is("total_tokens", shown.Usage.Total, want.PromptTokens+want.CompletionTokens)
+	is("cached_tokens", shown.Usage.Cached.Tokens, want.CachedTokens)
+	is("reasoning_tokens", shown.Usage.Reasoning.Tokens, want.ReasoningTokens)
+}
+
+// Several prompts and choices may have used as much each.
+func TestUsageOfSeveralCompletions(t *testing.T) {
+	answer := `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":16384,"completion_tokens":4000,"total_tokens":20384}}`
+	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, answer))}})
+	w.complete(`{"model":"small","prompt":["a","b"],"n":2}`)
+	w.complete(`{"model":"small","prompt":["a","b"]}`)
+	if r := w.recorded(2); r[0].Estimated != 0 || r[0].PromptTokens != 16384 || r[1].Estimated != 1 {
+		t.Errorf("recorded %+v", r)
+	}
+}
+
+// An upstream that lies shuts an account out for a few minutes at most, and no
+// other for any time.
+func TestALieShutsNobodyOut(t *testing.T) {
+	u := newUpstream(t, always(200, strings.Replace(whole, `"completion_tokens":5`, `"completion_tokens":1000000000000000`, 1)))
+	w := newWorld(t, setup{upstreams: []*upstream{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
+	for range 3 {
+		if a := w.chat(plain); a.status != 200 { // 8 tokens by the gateway's own count
+			t.Fatalf("got %d %s", a.status, a.body)
+		}
+	}
+	if a := w.chat(plain); a.status != 429 || a.header.Get("Retry-After") != "15" {
+		t.Errorf("got %d after %q", a.status, a.header.Get("Retry-After"))
+	}
+	other := w.do(w.request(t.Context(), "POST", "/v1/chat/completions", rival, strings.NewReader(plain)))
+	if other.status != 200 {
+		t.Errorf("another account: %d %s", other.status, other.body)
+	}
+	// As much as can be believed is a debt of nine minutes at most.
+	u.now(always(200, strings.Replace(whole, `"completion_tokens":5`, `"completion_tokens":9000`, 1)))
+	w.wait(time.Minute)
+	w.chat(plain)
+	if a := w.chat(plain); a.status != 429 || a.header.Get("Retry-After") != "543" {
+		t.Errorf("got %d after %q", a.status, a.header.Get("Retry-After"))
+	}
+	w.wait(10 * time.Minute)
+	if a := w.chat(plain); a.status != 200 {
+		t.Errorf("ten minutes later: %d %s", a.status, a.body)
+	}
+}
