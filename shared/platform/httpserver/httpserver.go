@@ -98,16 +98,18 @@ func (c Config) withDefaults() Config {
 
 // Server serves a surface on listeners of its own.
 type Server struct {
-	http   http.Server
-	cut    context.CancelCauseFunc
-	active active
+	http http.Server
+	cut  context.CancelCauseFunc
+	// newRequestID makes the ids of answers that no handler gives.
+	newRequestID func() string
+	active       active
 }
 
 // New makes a server; it serves nothing yet.
 func New(c Config) *Server {
 	c = c.withDefaults()
 	base, cut := context.WithCancelCause(context.Background())
-	s := &Server{cut: cut, active: active{none: make(chan struct{})}}
+	s := &Server{cut: cut, newRequestID: c.NewRequestID, active: active{none: make(chan struct{})}}
 	handler := Handler(c)
 	s.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,14 +130,16 @@ func New(c Config) *Server {
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 		BaseContext:                  func(net.Listener) context.Context { return base },
+		ConnState:                    release,
 	}
 	return s
 }
 
 // Serve accepts connections until Shutdown, and then returns nil. It closes the
-// listener.
+// listener. A request of which it cannot be told where it ends is answered with 400,
+// and its connection closed.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(watchedListener{l, s.newRequestID}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -37,7 +37,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	h.network = network
-	if tcp, ok := network.(*net.TCPConn); ok {
+	if tcp, ok := network.(interface{ SetWriteBuffer(bytes int) error }); ok {
 		// Without it the system chooses a size.
 		_ = tcp.SetWriteBuffer(sendBuffer)
 	}

@@ -1,0 +1,204 @@
+package httpserver
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+)
+
+// errFraming is a request of which two readers may see the end at different places
+// (RFC 9112, sections 6.1 and 11.2). net/http answers with 400 and closes the
+// connection when a read fails so.
+var errFraming = errors.New("httpserver: it cannot be told where a request ends")
+
+// maxFieldLine bounds what is kept of a line that comes in several reads, in bytes.
+// net/http refuses a longer header.
+const maxFieldLine = maxHeaderBytes + 8<<10
+
+// maxKeptLine is how large the memory for such lines may stay between them, in bytes.
+const maxKeptLine = 1 << 10
+
+// The parts of a stream of requests.
+type part int
+
+const (
+	startLine part = iota
+	fieldLine
+	fixedBody
+	chunkSize
+	chunkData
+	chunkEnd
+	trailerLine
+	// lost is a stream that net/http refuses by itself: nothing more is followed.
+	lost
+)
+
+// framing follows the requests on a connection, as far as it takes to tell where
+// each ends, and finds what net/http lets pass though a proxy in front may see
+// another end: Transfer-Encoding together with Content-Length, or in HTTP/1.0, and
+// fields that go on in the next line. It knows no length that is not of digits alone.
+type framing struct {
+	part part
+	// line is what came of a line in earlier reads.
+	line []byte
+	// left is how much of a body, or of a chunk, is to come, in bytes.
+	left uint64
+	// What the header says so far.
+	isOld, hasLength, isChunked bool
+	length                      uint64
+}
+
+// follow takes the next bytes of the stream and returns how many of them may be
+// handed on: all, or those before a faulty line.
+//
+// Errors: errFraming.
+func (f *framing) follow(read []byte) (int, error) {
+	for at := 0; at < len(read); {
+		if f.part == lost {
+			return len(read), nil
+		}
+		if f.part == fixedBody || f.part == chunkData {
+			n := min(f.left, uint64(len(read)-at))
+			f.left -= n
+			at += int(n)
+			f.endBody()
+			continue
+		}
+		end := bytes.IndexByte(read[at:], '\n')
+		if end < 0 {
+			f.keep(read[at:])
+			return len(read), nil
+		}
+		line := read[at : at+end]
+		if len(f.line) > 0 {
+			f.keep(line)
+			line = f.line
+		}
+		fault := f.take(bytes.TrimSuffix(line, []byte("\r")))
+		if f.line = f.line[:0]; cap(f.line) > maxKeptLine {
+			f.line = nil
+		}
+		if fault {
+			return at, errFraming
+		}
+		at += end + 1
+	}
+	return len(read), nil
+}
+
+// keep keeps the beginning of a line.
+func (f *framing) keep(text []byte) {
+	if len(f.line)+len(text) > maxFieldLine {
+		f.part = lost
+		return
+	}
+	f.line = append(f.line, text...)
+}
+
+// endBody goes on after a body, or after the bytes of a chunk.
+func (f *framing) endBody() {
+	switch {
+	case f.left > 0:
+	case f.part == chunkData:
+		f.part = chunkEnd
+	default:
+		f.part = startLine
+	}
+}
+
+// take takes a line without its end, and reports whether it is faulty.
+func (f *framing) take(line []byte) (fault bool) {
+	switch f.part {
+	case startLine:
+		// net/http passes over an empty line between requests.
+		if len(line) > 0 {
+			*f = framing{line: f.line, part: fieldLine, isOld: bytes.HasSuffix(line, []byte(" HTTP/1.0"))}
+		}
+	case fieldLine:
+		if len(line) == 0 {
+			f.endHeader()
+			return false
+		}
+		return f.field(line)
+	case chunkSize:
+		f.beginChunk(line)
+	case chunkEnd:
+		f.part = chunkSize
+		if len(line) > 0 {
+			f.part = lost
+		}
+	case trailerLine:
+		if len(line) == 0 {
+			f.part = startLine
+		}
+	}
+	return false
+}
+
+// field takes a line of a header, and reports whether it is faulty.
+func (f *framing) field(line []byte) (fault bool) {
+	if line[0] == ' ' || line[0] == '\t' {
+		return true // RFC 9112, section 5.2
+	}
+	colon := bytes.IndexByte(line, ':')
+	if colon < 0 {
+		f.part = lost
+		return false
+	}
+	switch name := line[:colon]; {
+	case isField(name, "Content-Length"):
+		length, ok := number(strings.Trim(string(line[colon+1:]), " \t"), 10)
+		if !ok || f.hasLength && length != f.length {
+			return true
+		}
+		f.hasLength, f.length = true, length
+	case isField(name, "Transfer-Encoding"):
+		f.isChunked = true
+	}
+	return f.isChunked && (f.hasLength || f.isOld)
+}
+
+// isField reports whether a name is that of a field, in whatever case.
+func isField(name []byte, field string) bool {
+	return len(name) == len(field) && strings.EqualFold(string(name), field)
+}
+
+func (f *framing) endHeader() {
+	switch {
+	case f.isChunked:
+		f.part = chunkSize
+	case f.length > 0:
+		f.part, f.left = fixedBody, f.length
+	default:
+		f.part = startLine
+	}
+}
+
+// beginChunk takes the line before a chunk's bytes (RFC 9112, section 7.1).
+func (f *framing) beginChunk(line []byte) {
+	size, _, _ := strings.Cut(string(line), ";")
+	length, ok := number(strings.TrimRight(size, " \t"), 16)
+	switch {
+	case !ok:
+		f.part = lost
+	case length == 0:
+		f.part = trailerLine
+	default:
+		f.part, f.left = chunkData, length
+	}
+}
+
+// number reads digits alone, which strconv reads as more than that.
+func number(text string, base uint64) (n uint64, ok bool) {
+	if text == "" || len(text) > 64 {
+		return 0, false
+	}
+	for _, digit := range []byte(strings.ToLower(text)) {
+		value := strings.IndexByte("0123456789abcdef"[:base], digit)
+		if value < 0 || n > (1<<62)/base {
+			return 0, false
+		}
+		n = n*base + uint64(value)
+	}
+	return n, true
+}

@@ -1,0 +1,145 @@
+package httpserver_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/testkit/servertest"
+)
+
+// keyed is a service with a route that asks for a key, and one that does not. It
+// reads bodies before anything else where it is told so.
+func keyed(reads bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if reads {
+			io.Copy(io.Discard, r.Body)
+		}
+		status := http.StatusUnauthorized
+		if r.URL.Path == "/healthz" {
+			status = http.StatusOK
+			if r.Method != http.MethodGet {
+				status = http.StatusMethodNotAllowed
+			}
+		}
+		w.Header().Set("Content-Length", "2")
+		w.WriteHeader(status)
+		io.WriteString(w, "{}")
+	})
+}
+
+// A request that hides another is refused, or is one request to everybody, however
+// its bytes arrive.
+func TestNoRequestIsSmuggled(t *testing.T) {
+	attacks := servertest.FramingAttacks("/v1/things")
+	if len(attacks) < 100 {
+		t.Fatalf("%d attacks", len(attacks))
+	}
+	for _, reads := range []bool{true, false} {
+		address, _ := start(t, httpserver.Config{Handler: keyed(reads)})
+		for _, piece := range []int{0, 1, 7} {
+			t.Run(fmt.Sprintf("reads %t, pieces of %d", reads, piece), func(t *testing.T) {
+				t.Parallel()
+				for _, attack := range attacks {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					if err := attack.Try(ctx, address, piece); err != nil {
+						t.Errorf("%s: %v", attack.Name, err)
+					}
+					cancel()
+				}
+			})
+		}
+	}
+}
+
+// The connection of a request with both fields ends, so that nothing on it is taken
+// for a request that a proxy did not see.
+func TestLengthAndChunksEndTheConnection(t *testing.T) {
+	served := make(chan string, 10)
+	address, _ := start(t, httpserver.Config{NewRequestID: func() string { return "1" }, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served <- r.URL.Path
+	})})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	io.WriteString(conn, "POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+
+		"GET /second HTTP/1.1\r\nHost: a\r\n\r\n")
+	text, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "HTTP/1.1 400 Bad Request\r\nx-request-id: 1\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
+	if !strings.EqualFold(string(text), want) {
+		t.Errorf("got %q", text)
+	}
+	if len(served) > 0 {
+		t.Errorf("%s was served", <-served)
+	}
+}
+
+// What is no request any more is not looked at.
+func TestUpgradedConnectionsAreLeftAlone(t *testing.T) {
+	const odd = "GET / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n folded\r\n\r\n"
+	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n")
+		echo := make([]byte, len(odd))
+		if _, err := io.ReadFull(buffered, echo); err != nil {
+			t.Error(err)
+		}
+		conn.Write(echo)
+	})})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n")
+	switching := make([]byte, len("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n"))
+	if _, err := io.ReadFull(conn, switching); err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(conn, odd)
+	if echo, err := io.ReadAll(conn); err != nil || string(echo) != odd {
+		t.Errorf("%q, %v", echo, err)
+	}
+}
+
+// A sound connection is kept, request after request.
+func TestSoundConnectionsAreKept(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: keyed(true)})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	buffer := make([]byte, 4096)
+	for i := range 20 {
+		for _, request := range []string{
+			"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789",
+			"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nX: y\r\n\r\n",
+		} {
+			io.WriteString(conn, request)
+			if n, err := conn.Read(buffer); err != nil || n == 0 {
+				t.Fatalf("round %d: %v", i, err)
+			}
+		}
+	}
+}
