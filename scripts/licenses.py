@@ -1,0 +1,55 @@
+"""Writes the page of third-party licences from what go-licenses and pip report:
+licenses.py GO.tsv PIP.json."""
+
+import json
+import sys
+
+# What licence texts are called that a package has in place of a name.
+TEXTS = {
+    "The 3-Clause BSD License": "BSD-3-Clause",
+    "BSD License": "BSD",
+    "Apache Software License": "Apache-2.0",
+    "Apache 2.0 License": "Apache-2.0",
+    "ISC License (ISCL)": "ISC",
+    "MIT License": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+}
+
+
+def licence(metadata: dict) -> str:
+    """The licence that a package of Python names, by the clearest of the three places."""
+    if expression := metadata.get("license_expression"):
+        return expression
+    named = [c.rsplit(" :: ", 1)[1] for c in metadata.get("classifier", []) if c.startswith("License :: ")]
+    if named := [TEXTS.get(name, name) for name in named if name != "OSI Approved"]:
+        return ", ".join(dict.fromkeys(named))
+    text = " ".join((metadata.get("license") or "").split())
+    return TEXTS.get(text, text) if 0 < len(text) <= 60 else "see the package"
+
+
+def table(rows: list[tuple[str, str, str]]) -> str:
+    lines = ["| name | version | licence |", "|---|---|---|"]
+    lines += [f"| {name} | {version} | {text.replace('|', '/')} |" for name, version, text in sorted(rows, key=lambda r: r[0].lower())]
+    return "\n".join(lines)
+
+
+def main(go: str, pip: str) -> None:
+    with open(go, encoding="utf-8") as report:
+        modules = [tuple(line.rstrip("\n").split("\t")) for line in report if line.strip()]
+    with open(pip, encoding="utf-8") as report:
+        packages = [one["metadata"] for one in json.load(report)["install"]]
+    print(f"""# Third-party licences
+
+Written by `scripts/licenses.sh`; do not edit. Programs and functions are made of the Go modules, the engine server's image of the Python packages besides. The other packages of the images are Debian's and Ubuntu's; each image has their licences in `/usr/share/doc`. The console's pages use no library. Weights of models have licences of their own: see [gpu.md](gpu.md).
+
+## Go modules
+
+{table(modules)}
+
+## Python packages of the engine server
+
+{table([(p["name"], p["version"], licence(p)) for p in packages])}""")
+
+
+main(*sys.argv[1:])

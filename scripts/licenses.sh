@@ -1,0 +1,60 @@
+#!/bin/sh
+# Third-party licences of what programs and images contain.
+#   scripts/licenses.sh             writes docs/third-party.md, and fails on a licence
+#                                   that is not among those that are accepted
+#   scripts/licenses.sh --check     fails if docs/third-party.md is not up to date
+#   scripts/licenses.sh --texts F   puts the texts of the Go modules' licences into the
+#                                   new folder F, to be shipped with programs
+# Debian's packages bring theirs to images themselves, in /usr/share/doc/*/copyright.
+set -eu
+cd "$(dirname "$0")/.."
+GO=${GO:-go}
+# Of what a server runs: the same whoever asks.
+export GOOS=linux GOARCH=amd64 CGO_ENABLED=0
+
+work=$PWD/.tools/licenses
+tool=$work/go-licenses
+mkdir -p "$work"
+(unset GOOS GOARCH; "$GO" build -C scripts/tools/licenses -o "$tool" github.com/google/go-licenses/v2)
+
+programs='./cmd/... ./functions/...'
+# Licences that let programs be passed on with a notice. A new one is a decision.
+accepted='Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,MPL-2.0,Unlicense'
+
+# quiet COMMAND…: the tool tries to find web addresses that nobody asked for, and
+# says of each that it has none.
+quiet() {
+	"$@" 2>"$work/log" || { grep -v 'Error discovering license URL' "$work/log" >&2; return 1; }
+}
+
+if [ "${1:-}" = --texts ]; then
+	# shellcheck disable=SC2086 # several words
+	quiet "$tool" save $programs --ignore cutroom --save_path "${2:?a folder}"
+	exit
+fi
+
+# shellcheck disable=SC2086
+quiet "$tool" check $programs --ignore cutroom --allowed_licenses "$accepted"
+printf '{{range .}}{{.Name}}\t{{.Version}}\t{{.LicenseName}}\n{{end}}' >"$work/template"
+# shellcheck disable=SC2086
+quiet "$tool" report $programs --ignore cutroom --template "$work/template" >"$work/go.tsv"
+
+if [ ! -x "$work/python/bin/pip" ]; then
+	python3 -m venv "$work/python"
+	# An older pip does not report the field in which packages name their licence now.
+	"$work/python/bin/pip" install --quiet --disable-pip-version-check pip==26.3
+fi
+# Metadata alone: nothing is installed. The platform is that of the engine's image.
+"$work/python/bin/pip" install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
+	--report "$work/python.json" --requirement gpu/requirements.txt
+
+python3 scripts/licenses.py "$work/go.tsv" "$work/python.json" >"$work/third-party.md"
+if [ "${1:-}" = --check ]; then
+	cmp -s "$work/third-party.md" docs/third-party.md || {
+		echo "docs/third-party.md is not up to date: run scripts/licenses.sh" >&2
+		diff -u docs/third-party.md "$work/third-party.md" | sed 1,2d | head -20 >&2
+		exit 1
+	}
+	exit
+fi
+cp "$work/third-party.md" docs/third-party.md

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Bills of materials in the form of CycloneDX, beside what they describe.
+#   scripts/sbom.sh F               writes F/<program>.cdx.json for every program of
+#                                   the images and for cutroom, and F/engine.cdx.json
+#                                   for the Python packages of the engine server
+#   scripts/sbom.sh F IMAGE…        adds F/<image>.packages.txt, the packages of the
+#                                   distribution in images that Docker has
+set -eu
+cd "$(dirname "$0")/.."
+GO=${GO:-go}
+out=${1:?a folder for the bills of materials}
+shift
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+work=$PWD/.tools/licenses
+mkdir -p "$work"
+"$GO" build -C scripts/tools/licenses -o "$work/cyclonedx-gomod" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+for program in cutroom worker media realtime; do
+	# Those of the images are for Linux.
+	GOOS=linux CGO_ENABLED=0 "$work/cyclonedx-gomod" app -json -licenses -packages=false -std \
+		-main "cmd/$program" -output "$out/$program.cdx.json" . 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
+done
+
+if [ ! -x "$work/cyclonedx/bin/cyclonedx-py" ]; then
+	python3 -m venv "$work/cyclonedx"
+	"$work/cyclonedx/bin/pip" install --quiet --disable-pip-version-check --requirement scripts/requirements-sbom.txt
+fi
+"$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/engine.cdx.json" gpu/requirements.txt
+
+for image in "$@"; do
+	name=$(printf %s "$image" | tr '/:' '--')
+	docker run --rm --network none --entrypoint dpkg-query "$image" --show --showformat '${Package}\t${Version}\t${Architecture}\n' \
+		>"$out/$name.packages.txt"
+done
