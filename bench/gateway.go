@@ -131,7 +131,7 @@ type target struct {
 
 // gatewayCatalog writes the catalog of the tree with the bench's model.
 func (b *bench) gatewayCatalog(upstream string) (path string, err error) {
-	source, err := os.ReadFile(filepath.Join("shared", "model", "catalog.yaml"))
+	source, err := os.ReadFile(filepath.Join("shared", "domain", "catalog", "catalog.yaml"))
 	if err != nil {
 		return "", err
 	}

@@ -28,7 +28,7 @@ func pythonProgram(t *testing.T, name string) string {
 // smallCatalog is the catalog with results so small that they take no time.
 func smallCatalog(t *testing.T) string {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("..", "..", "shared", "model", "catalog.yaml"))
+	source, err := os.ReadFile(filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func refused(t *testing.T, settings []string, says ...string) {
 
 func defaultCatalog(t *testing.T) []byte {
 	t.Helper()
-	catalog, err := os.ReadFile(filepath.Join("..", "..", "shared", "model", "catalog.yaml"))
+	catalog, err := os.ReadFile(filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
