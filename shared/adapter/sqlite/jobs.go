@@ -146,7 +146,9 @@ func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 	if err := queueWebhook(ctx, tx, j); err != nil {
 		return err
 	}
-	return db.goqite(queueName(j.Lane, j.Account), 0).DeleteTx(ctx, tx, message)
+	// By its id, as a queue may be that of suspected jobs.
+	_, err = tx.ExecContext(ctx, "delete from goqite where id = ?", message)
+	return err
 }
 
 // errNotOwn is the answer to a run that is not, or no longer, the job's own.

@@ -25,12 +25,19 @@ const pollInterval = time.Second
 // longest ago. So a worker that becomes free goes to whoever has least, and an
 // account with one job waits for at most one receive per other account. Within
 // an account the oldest job goes first.
+//
+// Jobs that were in hand when the server crashed are handed out one at a time, over
+// all lanes and accounts: should one of them be what crashes it, it takes none of
+// the others along the next time.
 type Queue struct{ db *DB }
 
 var _ worker.Queue = (*Queue)(nil)
 
 // queueName names the queue of an account on a lane. Neither holds a slash.
 func queueName(lane job.Lane, account string) string { return string(lane) + "/" + account }
+
+// suspected ends the names of queues of jobs that were in hand at a crash.
+const suspected = "/suspected"
 
 // goqite gives a queue by name; lease is for receiving only.
 func (db *DB) goqite(name string, lease time.Duration) *goqite.Queue {
@@ -84,6 +91,9 @@ const (
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
 		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ` + sqlNow + `
+			and (waiting.queue not like '%` + suspected + `' or not exists (select 1 from lease
+				join goqite on goqite.id = lease.message
+				where lease.queue like '%` + suspected + `' and goqite.timeout > ` + sqlNow + `))
 		group by waiting.queue
 		order by (select count(*) from lease join goqite on goqite.id = lease.message
 				where lease.queue = waiting.queue and goqite.timeout > ` + sqlNow + `),
@@ -132,10 +142,34 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 	return received, nil
 }
 
+const (
+	// inHand are the jobs that are leased.
+	inHand = "(select cast(body as text) from lease join goqite on goqite.id = lease.message)"
+
+	// forgiveRuns counts a crash for the jobs with a run under way, and takes the
+	// run back while crashes are free.
+	forgiveRuns = `update job set nonce = '', crashes = crashes + 1,
+			runs = case when crashes < ? then max(runs - 1, 0) else runs end
+		where id in ` + inHand + ` and completed_at is null and nonce <> ''`
+
+	// suspect sets jobs apart that were in hand at a crash.
+	suspect = "update goqite set queue = queue || '" + suspected + `'
+		where id in (select message from lease) and queue not like '%` + suspected + `'
+			and cast(body as text) in (select id from job where id in ` + inHand + " and crashes > 0)"
+)
+
 // RecoverLeases makes every message visible at once. It is for the start of the
-// one process that receives: whoever holds a lease then is dead.
+// one process that receives: whoever holds a lease then is dead. The runs that
+// died with it are forgiven, as job.FreeCrashes says; a server that was stopped has
+// handed its jobs back before and leaves none.
 func (q *Queue) RecoverLeases(ctx context.Context) error {
 	err := q.db.write(ctx, "recover leases", func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, forgiveRuns, job.FreeCrashes); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, suspect); err != nil {
+			return err
+		}
 		if _, err := tx.ExecContext(ctx, "delete from lease"); err != nil {
 			return err
 		}

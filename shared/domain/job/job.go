@@ -61,6 +61,10 @@ const (
 	MaxAge = 10 * time.Minute
 	// MaxRuns is how many runs a job may start.
 	MaxRuns = 3
+	// FreeCrashes is how many crashes of the whole server on one machine cost a job
+	// that was in its hands no run. A crash is nobody's fault as long as it can be;
+	// a job that is there each time may be its cause, and is to come to an end.
+	FreeCrashes = 2
 )
 
 // Lane is a queue of its own: work on one lane never waits for another's.
@@ -147,7 +151,8 @@ type Job struct {
 	Status Status
 	// Progress is 0 to 1 and never falls.
 	Progress float64
-	// Runs counts the runs that were started and not handed back.
+	// Runs counts the runs that were started and not handed back, nor forgiven (see
+	// FreeCrashes).
 	Runs int
 	// Nonce names the run in progress; writes of any other run change nothing.
 	Nonce string
