@@ -24,6 +24,7 @@ func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/keys/{key_id}", function: "tokens"},
 			{path: "/v1/models/resolve", function: "models"},
 			{path: "/v1/realtime/quota", function: "quota"},
+			{path: "/", function: "models"},
 			{path: "/openapi.json", function: "models"},
 			{path: "/docs", function: "models"},
 			{path: "/healthz", function: "models"},

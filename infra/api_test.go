@@ -17,6 +17,9 @@ func (m template) methods(t *testing.T) map[string]resource {
 	resources := m.of(t, "AWS::ApiGateway::Resource")
 	var path func(id string) string
 	path = func(id string) string {
+		if id == "" {
+			return "/" // the API's own, which no resource describes
+		}
 		r := resources[id]
 		parent, _ := at(r.Properties, "ParentId", "Ref").(string)
 		prefix := ""
@@ -60,6 +63,7 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 		"media ANY /v1/keys/{key_id}":        {"", 29000},
 		"media ANY /v1/models/resolve":       {"", 29000},
 		"media ANY /v1/realtime/quota":       {"", 29000},
+		"media ANY /":                        {"", 29000},
 		"media ANY /openapi.json":            {"", 29000},
 		"media ANY /docs":                    {"", 29000},
 		"media ANY /healthz":                 {"", 29000},

@@ -54,7 +54,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	server := realtime.New(realtime.Config{
 		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.db.Keys(), Sessions: instance,
 		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: frame.New(time.Now, mathrand.Uint32),
-		Pictures: parts.pictures, Enhancer: parts.enhancer, AllowOrigin: parts.origins.Allows, Now: time.Now, Logger: parts.logger,
+		Pictures: parts.pictures, Enhancer: parts.enhancer, Origins: parts.origins, Now: time.Now, Logger: parts.logger,
 	})
 	return &sessions{server, instance, records}, nil
 }

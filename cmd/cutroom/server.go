@@ -26,6 +26,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/otlp"
 	"cutroom/shared/service/api"
+	"cutroom/shared/service/console"
 	"cutroom/shared/service/health"
 	"cutroom/shared/service/worker"
 )
@@ -186,7 +187,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Idempotency: &idempotency.Service{Store: s.db.IdempotencyKeys(), Now: time.Now},
 		Limiter:     limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Keys:    &credential.KeyService{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
-		Origins: c.Origins, Stopping: s.stopping,
+		Origins: c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
 		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), Ready: s.ready, Logger: logger,

@@ -74,7 +74,7 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	server := realtime.New(realtime.Config{
 		Catalog: catalog, Authenticator: credential.NewAuthenticator(records.keys, tiers, time.Now), Keys: records.keys,
 		Sessions: sessions, Files: records.files, Blobs: records.blobs, Usage: writer,
-		Engine: frame.New(time.Now, mathrand.Uint32), Pictures: tools, AllowOrigin: origins.Allows, Now: time.Now, Logger: logger,
+		Engine: frame.New(time.Now, mathrand.Uint32), Pictures: tools, Origins: origins, Now: time.Now, Logger: logger,
 	})
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -31,6 +31,9 @@ func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	return issued
 }
 
+// scoped is a scope of one model.
+func scoped(model string) credential.Scope { return credential.Scope{Models: []string{model}} }
+
 // newKey makes another permanent key of an account.
 func (w *world) newKey(account string) string { return w.makeKey(account, false) }
 

@@ -91,8 +91,11 @@ type Config struct {
 	// Ready reports why the service does not accept requests yet, for
 	// /healthz; nil means that it always does. The message of a
 	// fault.Unavailable is shown.
-	Ready  func(context.Context) error
-	Logger *slog.Logger
+	Ready func(context.Context) error
+	// ConsoleURL is where the console is, as GET / tells it: relative to it, such as
+	// "./console/"; empty where there is none.
+	ConsoleURL string
+	Logger     *slog.Logger
 }
 
 // service holds the endpoints of all groups.
@@ -103,7 +106,7 @@ type Group func(*service) []route
 
 // allGroups is every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Models, Files, FileContent, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Health}
+	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Models, Files, FileContent, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Root, Health}
 }
 
 // New makes the handler of the groups, of all of them when none is named.
@@ -155,10 +158,13 @@ func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
 // token in the query where the route takes one.
 //
 // Errors: fault.Unauthorized.
-func (s *service) authenticate(r *http.Request, route *route) (credential.Principal, error) {
+func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *route) (credential.Principal, error) {
 	secret := r.Header.Get("x-api-key")
 	if secret == "" && route.queryToken {
-		secret = readQuery(r.URL.RawQuery)["api_key"]
+		if secret = readQuery(r.URL.RawQuery)["api_key"]; secret != "" {
+			// Whoever shows the answer must not tell others by which URL.
+			w.Header().Set("Referrer-Policy", "no-referrer")
+		}
 		if credential.CheckSecret(secret) == nil {
 			// A URL is kept in too many places for a key that does not expire.
 			return credential.Principal{}, fault.New(fault.Unauthorized, "The query takes a client token; a permanent key belongs in the header x-api-key.")

@@ -251,6 +251,13 @@ type part struct{ name, fileName, content string }
 
 func text(name, value string) part     { return part{name: name, content: value} }
 func upload(name, content string) part { return part{name, "upload", content} }
+
+// noName is the file name of a part whose file name is there and empty.
+const noName = "(none)"
+
+// unchosen is what HTML forms send for a file that was not chosen.
+func unchosen(name string) part { return part{name, noName, ""} }
+
 func multiform(parts ...part) (body, contentType string) {
 	var buffer strings.Builder
 	writer := multipart.NewWriter(&buffer)
@@ -258,7 +265,7 @@ func multiform(parts ...part) (body, contentType string) {
 		header := textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + p.name + `"`}}
 		if p.fileName != "" {
 			header = textproto.MIMEHeader{
-				"Content-Disposition": {`form-data; name="` + p.name + `"; filename="` + p.fileName + `"`},
+				"Content-Disposition": {`form-data; name="` + p.name + `"; filename="` + strings.TrimSuffix(p.fileName, noName) + `"`},
 				"Content-Type":        {"application/octet-stream"},
 			}
 		}

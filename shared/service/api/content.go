@@ -19,7 +19,7 @@ import (
 // Content is the group of job results (interface.md, "Job content").
 func Content(s *service) []route {
 	return []route{{
-		method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, unlimited: true, handle: s.showContent,
+		method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, queryToken: true, unlimited: true, handle: s.showContent,
 	}}
 }
 

@@ -11,7 +11,9 @@ import (
 // FileContent is the group of what stored files hold, for those that look
 // through them.
 func FileContent(s *service) []route {
-	return []route{{method: http.MethodGet, path: "/v1/uploads/{file_id}", access: keyOrToken, handle: s.showFileContent}}
+	return []route{{
+		method: http.MethodGet, path: "/v1/uploads/{file_id}", access: keyOrToken, queryToken: true, handle: s.showFileContent,
+	}}
 }
 
 // showFileContent is GET /v1/uploads/{file_id} (docs/extensions.md, "Stored files").

@@ -82,6 +82,7 @@ func TestUploadForm(t *testing.T) {
 		{"two lives", []part{bytes, text("ttl_seconds", "60"), text("ttl_seconds", "61")}},
 		{"the life before the file", []part{text("ttl_seconds", "60"), bytes}},
 		{"no file", []part{text("ttl_seconds", "60")}},
+		{"a file that was not chosen", []part{unchosen("file")}},
 		{"nothing", nil},
 		{"an empty file", []part{upload("file", "")}},
 		{"two files", []part{bytes, upload("file", "others")}},

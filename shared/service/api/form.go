@@ -65,6 +65,15 @@ func (sub submission) carries(form *catalog.Form, name string) bool {
 	return ok && sub[field.Name] != nil
 }
 
+// isAbsent reports whether a value that is no file counts as one that was not sent:
+// an empty one, and a prompt of white space alone. One that was cut is not.
+func isAbsent(field *catalog.Field, text string) bool {
+	if field.Name != promptField || len(text) > maxValue-utf8.UTFMax {
+		return text == ""
+	}
+	return strings.TrimSpace(text) == ""
+}
+
 // order is a valid form: what a job is to do.
 type order struct {
 	request job.Request

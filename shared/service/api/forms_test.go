@@ -108,6 +108,10 @@ func TestForms(t *testing.T) {
 		{"seed below", []part{data, prompt, text("seed", "-1")}},
 		{"seed is an integer", []part{data, prompt, text("seed", "1.5")}},
 		{"an empty value counts as absent", []part{data, prompt, text("seed", ""), text("resolution", ""), text("enhance_prompt", "")}},
+		{"a file that was not chosen counts as absent", []part{unchosen("data"), prompt}},
+		{"a file that was not chosen beside one that was", []part{unchosen("data"), data, prompt, unchosen("data")}},
+		{"an empty value for a file counts as absent", []part{text("data", ""), prompt}},
+		{"bytes without a file name are bytes", []part{{"data", noName, video}, prompt}},
 		{"resolution is 720p", []part{data, prompt, text("resolution", "480p")}},
 		{"enhance_prompt is a boolean", []part{data, prompt, text("enhance_prompt", "no")}},
 		{"enhance_prompt is no number", []part{data, prompt, text("enhance_prompt", "2")}},
@@ -119,6 +123,8 @@ func TestForms(t *testing.T) {
 	withReference := []formCase{
 		{"reference_image is optional", []part{data, prompt, reference}},
 		{"reference_image.0 is the same field", []part{data, prompt, upload("reference_image.0", image)}},
+		{"a reference that was not chosen counts as absent", []part{data, prompt, unchosen("reference_image.0")}},
+		{"one name of it was not chosen", []part{data, prompt, reference, unchosen("reference_image.0")}},
 		{"both names are one too many", []part{data, prompt, reference, upload("reference_image.0", image)}},
 		{"the reference is an image", []part{data, prompt, upload("reference_image.0", video)}},
 	}
@@ -132,6 +138,8 @@ func TestForms(t *testing.T) {
 			{"exactly one of prompt and reference_image: none", []part{data}},
 			{"exactly one of prompt and reference_image: both", []part{data, prompt, reference}},
 			{"an empty prompt beside the reference counts as absent", []part{data, reference, text("prompt", "")}},
+			{"a prompt of white space beside the reference counts as absent", []part{data, reference, text("prompt", " \t\r\n\u2003")}},
+			{"a reference that was not chosen beside the prompt counts as absent", []part{data, prompt, unchosen("reference_image")}},
 			{"enhance_prompt with a prompt", []part{data, prompt, text("enhance_prompt", "off")}},
 			{"enhance_prompt with a reference alone", []part{data, reference, text("enhance_prompt", "true")}},
 			{"enhance_prompt, unreadable, without either", []part{data, text("enhance_prompt", "maybe")}},
@@ -154,6 +162,8 @@ func TestForms(t *testing.T) {
 		{"clip", "gen-clip", [][]formCase{edited, withReference, {
 			{"the prompt is required", []part{data}},
 			{"an empty prompt counts as absent", []part{data, text("prompt", "")}},
+			{"a prompt of white space counts as absent", []part{data, text("prompt", " \n ")}},
+			{"a prompt of more white space than any prompt has", []part{data, text("prompt", strings.Repeat(" ", 70_000)+"x")}},
 		}}},
 		{"image", "gen-image-2", [][]formCase{{
 			{"data and prompt are required", nil},
@@ -166,6 +176,8 @@ func TestForms(t *testing.T) {
 		}}},
 		{"text-to-video", "gen-pro-t2v", [][]formCase{{
 			{"the prompt is required", []part{text("seed", "5")}},
+			{"a prompt of white space counts as absent", []part{text("prompt", "\u00a0")}},
+			{"a prompt keeps the white space around it", []part{text("prompt", " x ")}},
 			{"the defaults", []part{prompt}},
 			{"everything", []part{prompt, text("seed", "5"), text("resolution", "480p"), text("orientation", "portrait"), text("enhance_prompt", "0")}},
 			{"all problems at once, in field order", everythingWrong},

@@ -186,9 +186,15 @@ func TestFailuresOfSynchronousCalls(t *testing.T) {
 			t.Errorf("%s: %d %s", c.says, a.status, a.body)
 		}
 	}
-	for _, name := range []string{"gen-2.5", "gen-latest", "gen-vton-latest", "gen-restyle-2", "gen-9"} {
-		if a := w.generate(name, studio); a.status != 404 || a.detail() != fmt.Sprintf("There is no model %q.", name) {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
+	for name, detail := range map[string]string{
+		"gen-2.5":         "The model gen-2.5 is not served here. Submit a job to /v1/jobs/gen-2.5.",
+		"gen-latest":      "The model gen-2.5 is not served here. Submit a job to /v1/jobs/gen-latest.",
+		"gen-vton-latest": "The model gen-vton-3.6 is not served here. Submit a job to /v1/jobs/gen-vton-latest.",
+		"gen-restyle-2":   "The model gen-restyle-2 is not served here. Submit a job to /v1/jobs/gen-restyle-2.",
+		"gen-9":           `There is no model "gen-9".`,
+	} {
+		if a := w.generate(name, studio); a.status != 404 || a.detail() != detail {
+			t.Errorf("%s: %d %s, want %q", name, a.status, a.body, detail)
 		}
 	}
 }

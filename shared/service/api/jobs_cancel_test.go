@@ -166,7 +166,7 @@ func TestAnEndedJobIsNotCancelled(t *testing.T) {
 	if a := w.cancel(overdue, studio); a.status != 409 || !strings.Contains(a.detail(), "timeout") {
 		t.Errorf("overdue: %d %s", a.status, a.body)
 	}
-	for _, id := range []string{completed, "job_unknown", "gen-2.5"} {
+	for _, id := range []string{completed, "job_unknown", "gen-9"} {
 		if a := w.cancel(id, rival); a.status != 404 || a.detail() != "Job not found." {
 			t.Errorf("%s by another account: %d %s", id, a.status, a.body)
 		}

@@ -113,7 +113,6 @@ func TestJobListQueries(t *testing.T) {
 		"status=done": `{"loc":["query","status"],"msg":"Input should be 'pending', 'processing', 'completed' or 'failed'","type":"literal_error",` +
 			`"input":"done","ctx":{"expected":"'pending', 'processing', 'completed' or 'failed'"}}`,
 		"model=gen-9":               `{"loc":["query","model"],"msg":"Value error, There is no such model.","type":"value_error","input":"gen-9","ctx":{}}`,
-		"cursor=":                   bad + `"","ctx":{}}`,
 		"cursor=" + ofRival:         bad + `"` + ofRival + `","ctx":{}}`,
 		"cursor=" + ofFiles:         bad + `"` + ofFiles + `","ctx":{}}`,
 		"cursor=x" + cursor[1:]:     bad + `"x` + cursor[1:] + `","ctx":{}}`,

@@ -113,7 +113,7 @@ func TestAccountsDoNotSeeEachOthersJobs(t *testing.T) {
 	w.start(failed)
 	w.fail(failed, job.Failure{Code: job.EngineError, Message: "x"})
 	const unknown = `{"detail":"Job not found."}`
-	for _, id := range []string{pending, completed, failed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", "gen-2.5", "x"} {
+	for _, id := range []string{pending, completed, failed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", "gen-9", "x"} {
 		for _, path := range []string{"/v1/jobs/" + id, "/v1/jobs/" + id + "/content"} {
 			if a := w.get(path, rival); a.status != 404 || a.body != unknown {
 				t.Errorf("%s: %d %s", path, a.status, a.body)

@@ -21,23 +21,22 @@ const (
 // Errors: that cursors cannot be read at all.
 func readPage(r *http.Request, account string, cursors cursor.Cursors) (limit int, after string, found problems, err error) {
 	limit, sealed, found := pageQuery(r.URL.RawQuery)
-	if sealed == nil {
+	if sealed == "" {
 		return limit, "", found, nil
 	}
-	// Not left to the list, for which no cursor and an empty one are the same.
-	_, err = cursors.Read(r.Context(), account, *sealed)
+	_, err = cursors.Read(r.Context(), account, sealed)
 	if fault.Is(err, fault.Invalid) {
-		return limit, "", append(found, valueProblem("cursor", *sealed, err.Error()).in("query")), nil
+		return limit, "", append(found, valueProblem("cursor", sealed, err.Error()).in("query")), nil
 	}
-	return limit, *sealed, found, err
+	return limit, sealed, found, err
 }
 
-// pageQuery reads the query of a page: its limit, and its cursor, which is nil
-// when there is none.
-func pageQuery(raw string) (limit int, cursor *string, found problems) {
+// pageQuery reads the query of a page: its limit, and its cursor, which is empty
+// when there is none. An empty value counts as absent.
+func pageQuery(raw string) (limit int, cursor string, found problems) {
 	values := readQuery(raw)
 	limit = defaultPage
-	if text, ok := values["limit"]; ok {
+	if text := values["limit"]; text != "" {
 		least, most := int64(minPage), int64(maxPage)
 		field := &catalog.Field{Name: "limit", Type: catalog.Integer, Min: &least, Max: &most}
 		value, wrong := parse(field, &sent{name: field.Name, text: text})
@@ -47,8 +46,5 @@ func pageQuery(raw string) (limit int, cursor *string, found problems) {
 			limit = int(value.(int64))
 		}
 	}
-	if text, ok := values["cursor"]; ok {
-		cursor = &text
-	}
-	return limit, cursor, found
+	return limit, values["cursor"], found
 }

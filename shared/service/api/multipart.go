@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"mime/multipart"
@@ -37,6 +38,20 @@ type filePart struct {
 	// empty.
 	fileName, declared string
 	content            io.Reader
+}
+
+// isEmpty reports whether the part has no bytes; what it has is still there to be
+// read.
+//
+// Errors: those of the content.
+func (p *filePart) isEmpty() (bool, error) {
+	first := make([]byte, 1)
+	n, err := io.ReadFull(p.content, first)
+	if err == io.EOF { // ReadFull's own, not a body's that broke off
+		return true, nil
+	}
+	p.content = io.MultiReader(bytes.NewReader(first[:n]), p.content)
+	return false, err
 }
 
 // takeFile stores the content of a file part. A problem is the client's, an
@@ -95,20 +110,28 @@ func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile)
 	}
 	if !field.Type.IsFile() {
 		text, err := readValue(p)
-		if err == nil && text != "" {
+		if err == nil && !isAbsent(field, text) {
 			if s := sub.begin(field, name); s != nil {
 				s.text = text
 			}
 		}
 		return err
 	}
+	file := filePart{
+		field: field, name: name, fileName: p.part.FileName(), declared: p.part.Header.Get("Content-Type"), content: p,
+	}
+	if file.fileName == "" {
+		// HTML forms send such a part for a file that was not chosen.
+		empty, err := file.isEmpty()
+		if empty || err != nil {
+			return err
+		}
+	}
 	s := sub.begin(field, name)
 	if s == nil {
 		return nil
 	}
-	input, wrong, err := take(filePart{
-		field: field, name: name, fileName: p.part.FileName(), declared: p.part.Header.Get("Content-Type"), content: p,
-	})
+	input, wrong, err := take(file)
 	if wrong != nil {
 		s.problems = append(s.problems, *wrong)
 	}

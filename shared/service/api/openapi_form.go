@@ -88,6 +88,9 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		add("type", "string")
 		if field.Required || slices.Contains(form.ExactlyOne, field.Name) {
 			add("minLength", 1) // an empty value counts as absent
+			if field.Name == promptField {
+				add("pattern", `\S`) // and so does white space
+			}
 		}
 		if field.Max != nil {
 			add("maxLength", *field.Max)

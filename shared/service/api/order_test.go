@@ -58,7 +58,6 @@ func TestRoutes(t *testing.T) {
 		status       int
 		body, allow  string
 	}{
-		{"GET", "/", 404, noRoute, ""},
 		{"GET", "/v1", 404, noRoute, ""},
 		{"POST", "/v1/jobs", 405, noMethod, "GET, HEAD"},
 		{"GET", "/v1/jobs/", 404, noRoute, ""},
@@ -73,12 +72,15 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/jobs/%2e%2e/job_x", 404, noRoute, ""},
 		{"GET", "/V1/jobs/job_x", 404, noRoute, ""},
 		{"GET", "/healthz/", 404, noRoute, ""},
-		{"PUT", "/v1/jobs/gen-2.5", 405, noMethod, "DELETE, GET, HEAD, POST"},
-		{"OPTIONS", "/v1/jobs/gen-2.5", 405, noMethod, "DELETE, GET, HEAD, POST"},
+		{"PUT", "/v1/jobs/gen-2.5", 405, noMethod, "POST"},
+		{"OPTIONS", "/v1/jobs/gen-2.5", 405, noMethod, "POST"},
+		{"GET", "/v1/jobs/gen-latest", 405, noMethod, "POST"},
+		{"PUT", "/v1/jobs/job_x", 405, noMethod, "DELETE, GET, HEAD, POST"},
+		{"GET", "/v1/generate/gen-image-2", 405, noMethod, "POST"},
 		{"POST", "/v1/jobs/job_x/events", 405, noMethod, "GET, HEAD"},
 		{"POST", "/v1/jobs/job_x/content", 405, noMethod, "GET, HEAD"},
 		{"POST", "/healthz", 405, noMethod, "GET, HEAD"},
-		{"GET", "/v1/jobs/gen-2.5", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},
+		{"GET", "/v1/jobs/gen-9", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},
 		{"GET", "/v1/jobs", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},
 		{"DELETE", "/v1/jobs/job_x", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},
 		{"GET", "/v1/jobs/job_x/events", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},

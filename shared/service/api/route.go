@@ -90,7 +90,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 		return c, nil
 	}
 	var err error
-	if c.who, err = s.authenticate(r, route); err != nil {
+	if c.who, err = s.authenticate(w, r, route); err != nil {
 		return c, err
 	}
 	if !route.unlimited {
@@ -101,8 +101,11 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 	if route.serves != nil {
 		name := r.PathValue("id")
 		m, ok := s.Catalog.Find(name)
-		if !ok || !route.serves(m) {
+		switch {
+		case !ok:
 			return c, unknownModel(name)
+		case !route.serves(m):
+			return c, fault.New(fault.NotFound, "The model %s is not served here. Submit a job to /v1/jobs/%s.", m.ID, name)
 		}
 		c.model = m
 		room := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs)
@@ -155,8 +158,8 @@ func (s *service) checkModel(who credential.Principal, id string) error {
 	return nil
 }
 
-// dispatch serves one path: it chooses the route by method.
-func (s *service) dispatch(routes []*route) http.HandlerFunc {
+// methodsOf are the methods that the routes of a path answer, as Allow has them.
+func methodsOf(routes []*route) string {
 	var allowed []string
 	for _, route := range routes {
 		allowed = append(allowed, route.method)
@@ -165,8 +168,21 @@ func (s *service) dispatch(routes []*route) http.HandlerFunc {
 		}
 	}
 	slices.Sort(allowed)
-	allow := strings.Join(allowed, ", ")
+	return strings.Join(allowed, ", ")
+}
+
+// dispatch serves one path: it chooses the route by method. Where a path may name
+// a model or something else, a model's has the routes that take models, alone.
+func (s *service) dispatch(all []*route) http.HandlerFunc {
+	ofModels := slices.DeleteFunc(slices.Clone(all), func(route *route) bool { return route.serves == nil })
+	allow, allowModel := methodsOf(all), methodsOf(ofModels)
 	return func(w http.ResponseWriter, r *http.Request) {
+		routes, allow := all, allow
+		if len(ofModels) > 0 {
+			if _, known := s.Catalog.Find(r.PathValue("id")); known {
+				routes, allow = ofModels, allowModel
+			}
+		}
 		if httpserver.IsPreflight(r) {
 			httpserver.AnswerPreflight(w, r, allow)
 			return

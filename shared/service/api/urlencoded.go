@@ -33,11 +33,12 @@ func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 			return nil, problems{bodyProblem("The body is not valid application/x-www-form-urlencoded.")}
 		}
 		field, known := form.Field(name)
-		if !known || field.Type.IsFile() || value == "" {
+		value = shorten(value)
+		if !known || field.Type.IsFile() || isAbsent(field, value) {
 			continue
 		}
 		if s := sub.begin(field, name); s != nil {
-			s.text = shorten(value)
+			s.text = value
 		}
 	}
 	return sub, nil

@@ -63,7 +63,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 		return admission{who: who}, modelRefused
 	}
 	origin := r.Header.Get("Origin")
-	if !who.Scope().AllowsOrigin(origin) || origin != "" && s.AllowOrigin != nil && !s.AllowOrigin(origin) {
+	if !who.Scope().AllowsOrigin(origin) || origin != "" && !s.Origins.Allows(origin) {
 		return admission{who: who}, originRefused
 	}
 	return admission{who, m}, nil

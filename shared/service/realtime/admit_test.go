@@ -2,6 +2,7 @@ package realtime_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -133,6 +134,29 @@ func TestConnectsWhileTheStoreFails(t *testing.T) {
 	w.active("studio", 1)
 }
 
+// A page may ask whether it may send the header x-api-key.
+func TestAPreflightOfTheStream(t *testing.T) {
+	w := newWorld(t, setup{origins: []string{"https://app.example.com"}})
+	for origin, want := range map[string]string{"https://app.example.com": "https://app.example.com", "https://b.example.com": ""} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, "http://"+w.address+"/v1/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Origin", origin)
+		request.Header.Set("Access-Control-Request-Method", "GET")
+		request.Header.Set("Access-Control-Request-Headers", "x-api-key, x-other")
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusNoContent || response.Header.Get("Access-Control-Allow-Headers") != "x-api-key, x-other" ||
+			response.Header.Get("Access-Control-Allow-Origin") != want {
+			t.Errorf("%s: %d %v", origin, response.StatusCode, response.Header)
+		}
+	}
+}
+
 // Before the upgrade there is HTTP.
 func TestWhatIsNoWebSocket(t *testing.T) {
 	w := newWorld(t, setup{})
@@ -142,9 +166,11 @@ func TestWhatIsNoWebSocket(t *testing.T) {
 		status int
 	}{
 		{"GET", nil, http.StatusUpgradeRequired},
-		{"POST", nil, http.StatusUpgradeRequired},
+		{"HEAD", nil, http.StatusUpgradeRequired},
+		{"POST", nil, http.StatusMethodNotAllowed},
 		{"POST", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusMethodNotAllowed},
-		{"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusBadRequest}, // no version, no key
+		{"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusUpgradeRequired},                                         // no version
+		{"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "keep-alive, Upgrade"}, {"Sec-WebSocket-Version", "13"}}, http.StatusBadRequest}, // no key
 		{"GET", [][2]string{{"Upgrade", "h2c"}, {"Connection", "Upgrade"}}, http.StatusUpgradeRequired},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+w.address+"/v1/stream", nil)
@@ -160,6 +186,16 @@ func TestWhatIsNoWebSocket(t *testing.T) {
 		}
 		body, _ := io.ReadAll(response.Body)
 		response.Body.Close()
+		var told struct{ Detail string }
+		if err := json.Unmarshal(body, &told); c.method != http.MethodHead && (err != nil || told.Detail == "") {
+			t.Errorf("%s %v: the error is %s", c.method, c.header, body)
+		}
+		if allowed := response.Header.Get("Access-Control-Allow-Origin"); allowed != "*" {
+			t.Errorf("%s %v: a page may not read the answer: %q", c.method, c.header, allowed)
+		}
+		if allow := response.Header.Get("Allow"); (allow == "GET, HEAD") != (c.status == http.StatusMethodNotAllowed) {
+			t.Errorf("%s %v: Allow is %q", c.method, c.header, allow)
+		}
 		if response.StatusCode != c.status {
 			t.Errorf("%s %v: %d %s, want %d", c.method, c.header, response.StatusCode, body, c.status)
 		}

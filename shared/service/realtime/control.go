@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -107,6 +108,9 @@ func (m clientMessage) prompt() (asked prompt, err error) {
 		return asked, fault.New(fault.Invalid, "enhance_prompt is true or false.")
 	}
 	asked.text, asked.sent, err = textOf("prompt", m.Prompt)
+	if strings.TrimSpace(asked.text) == "" {
+		asked.text = "" // as in the forms of jobs
+	}
 	if utf8.RuneCountInString(asked.text) > maxPrompt {
 		return asked, fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
 	}

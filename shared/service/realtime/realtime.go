@@ -25,6 +25,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/httpserver"
 )
 
 // Path is where sessions are opened.
@@ -81,9 +82,8 @@ type Config struct {
 	Pictures Pictures
 	// Enhancer expands prompts; nil expands none.
 	Enhancer Enhancer
-	// AllowOrigin reports whether pages of the origin may open sessions; nil
-	// allows all.
-	AllowOrigin func(origin string) bool
+	// Origins are those whose pages may open sessions.
+	Origins httpserver.Origins
 	// Edits is how many frames are edited at once; 0 takes the number of
 	// processors.
 	Edits int

@@ -2,10 +2,8 @@ package realtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 
 	"cutroom/shared/platform/contain"
 	"cutroom/shared/platform/httpserver"
@@ -13,12 +11,8 @@ import (
 
 // ServeHTTP serves one connection until it ends.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Connection", "Upgrade")
-		w.Header().Set("Upgrade", "websocket")
-		w.WriteHeader(http.StatusUpgradeRequired)
-		_ = json.NewEncoder(w).Encode(map[string]string{"detail": "This is a WebSocket endpoint."})
+	if status, detail := handshake(r); status != 0 {
+		s.answerPlain(w, r, status, detail)
 		return
 	}
 	accepted := accept(w, r, s.Times)

@@ -117,7 +117,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
 		}),
 		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: pictures(t), Enhancer: s.enhancer,
-		AllowOrigin: origins.Allows, Times: s.times, Now: time.Now, Logger: logger,
+		Origins: origins, Times: s.times, Now: time.Now, Logger: logger,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(realtime.Path, server)

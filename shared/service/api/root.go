@@ -1,0 +1,36 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Root is the group of GET /, which leads to what describes the service.
+func Root(s *service) []route {
+	return []route{{method: http.MethodGet, path: "/{$}", handle: s.showRoot}}
+}
+
+// rootBody says where to go on, relative to where it was asked for.
+type rootBody struct {
+	Service string `json:"service"`
+	Docs    string `json:"docs"`
+	OpenAPI string `json:"openapi"`
+	Health  string `json:"health"`
+	Console string `json:"console,omitempty"`
+}
+
+// showRoot is GET /. A browser is led to the page for people.
+func (s *service) showRoot(w http.ResponseWriter, r *http.Request, _ call) error {
+	header := w.Header()
+	header.Add("Vary", "Accept")
+	header.Set("Link", `<./docs>; rel="service-doc", <./openapi.json>; rel="service-desc"`)
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		header.Set("Location", "./docs")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return nil
+	}
+	s.writeJSON(w, r, http.StatusOK, rootBody{
+		Service: "Cutroom media service", Docs: "./docs", OpenAPI: "./openapi.json", Health: "./healthz", Console: s.ConsoleURL,
+	})
+	return nil
+}

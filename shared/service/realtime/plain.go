@@ -1,0 +1,70 @@
+package realtime
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"cutroom/shared/platform/httpserver"
+)
+
+// webSocketVersion is the one version that there is (RFC 6455, 4.1).
+const webSocketVersion = "13"
+
+// handshake says why a request opens no WebSocket, and with which status it is to
+// be answered; 0 when it opens one.
+func handshake(r *http.Request) (status int, detail string) {
+	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return http.StatusMethodNotAllowed, "Method Not Allowed"
+	case !r.ProtoAtLeast(1, 1), r.Method == http.MethodHead,
+		!hasToken(r.Header, "Connection", "upgrade"), !hasToken(r.Header, "Upgrade", "websocket"):
+		return http.StatusUpgradeRequired, "Open a WebSocket here: the request has no upgrade to one."
+	case r.Header.Get("Sec-WebSocket-Version") != webSocketVersion:
+		return http.StatusUpgradeRequired, "Open a WebSocket of version " + webSocketVersion + " here."
+	case err != nil || len(key) != 16 || len(r.Header.Values("Sec-WebSocket-Key")) != 1:
+		return http.StatusBadRequest, "The header Sec-WebSocket-Key must be 16 bytes in base64."
+	}
+	return 0, ""
+}
+
+// hasToken reports whether a field of the header lists the word, in any case.
+func hasToken(header http.Header, field, word string) bool {
+	for _, line := range header.Values(field) {
+		for token := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answerPlain answers a request that opens no WebSocket, in the shape of the media
+// service's errors, so that a page can read why.
+func (s *Server) answerPlain(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	header := w.Header()
+	s.Origins.Allow(header, r, "X-Request-Id, Allow")
+	if httpserver.IsPreflight(r) {
+		httpserver.AnswerPreflight(w, r, http.MethodGet)
+		return
+	}
+	switch status {
+	case http.StatusMethodNotAllowed:
+		header.Set("Allow", "GET, HEAD")
+	case http.StatusUpgradeRequired:
+		header.Set("Connection", "Upgrade")
+		header.Set("Upgrade", "websocket")
+		header.Set("Sec-WebSocket-Version", webSocketVersion)
+	}
+	// A map of strings is always encoded.
+	text, _ := json.Marshal(map[string]string{"detail": detail})
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(text)))
+	header.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // fails when the client has gone
+}
