@@ -13,6 +13,7 @@ import (
 
 	"cutroom/shared/adapter/prometheus"
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/ratelimit"
@@ -32,11 +33,16 @@ const catalogEvery = 2 * time.Second
 // GOGC would let a heap that is large already grow as many times over.
 const heapBallast = 16 << 20
 
+// longestBody is how long the body of a completion may take to come; a great one
+// has more (see httpserver.Config). All of it is in memory until it was answered.
+const longestBody = 2 * time.Minute
+
 // inferenceFlags are the settings of the inference gateway.
 type inferenceFlags struct {
-	InferenceAddr      string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
-	PublicInferenceURL string `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL by which browsers reach the gateway, such as https://llm.example.com, for the console; without one it is the gateway's port on the console's host, by http (${env})."`
-	MetricsKey         string `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address, as a Bearer token; made and kept in the data folder if absent (${env})."`
+	InferenceAddr      string       `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
+	InferenceMemory    setting.Size `env:"CUTROOM_INFERENCE_MEMORY" default:"256MiB" help:"Memory that the bodies of all requests under way at the inference gateway may hold, half of it for one account at most; 128MiB at least (${env})."`
+	PublicInferenceURL string       `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL by which browsers reach the gateway, such as https://llm.example.com, for the console; without one it is the gateway's port on the console's host, by http (${env})."`
+	MetricsKey         string       `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address, as a Bearer token; made and kept in the data folder if absent (${env})."`
 }
 
 // inference is the gateway's part of the server.
@@ -91,7 +97,8 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	})
 	metrics.Watch(i.gateway.Health)
 	i.http = httpserver.New(httpserver.Config{
-		Logger: parts.logger, Tracer: parts.tracer, Observer: metrics.Surface("inference"), Failed: gateway.Panicked(c.Origins), Handler: i.gateway,
+		Longest: longestBody,
+		Logger:  parts.logger, Tracer: parts.tracer, Observer: metrics.Surface("inference"), Failed: gateway.Panicked(c.Origins), Handler: i.gateway,
 	})
 	return i, nil
 }

@@ -18,6 +18,10 @@ import (
 // whole, as its header tells what stands at its end: the tokens that it used.
 const maxAnswer = 16 << 20
 
+// trustedAnswer is how much memory a declared length is given before the bytes
+// are there.
+const trustedAnswer = 1 << 20
+
 var (
 	errAnswerTooLong = errors.New("its answer is longer than 16 MiB")
 	errNoCompletion  = errors.New("its answer is no completion")
@@ -62,7 +66,7 @@ func (c *completion) answer(r reply, secret string) *failure {
 
 // readAnswer appends the body to a buffer.
 func (c *completion) readAnswer(body []byte, r reply) ([]byte, error) {
-	if n := r.length; n >= int64(cap(body)) && n < trustedLength {
+	if n := r.length; n >= int64(cap(body)) && n < trustedAnswer {
 		body = make([]byte, 0, n+1) // one more, to see the end
 	}
 	r.body.allow(c.idle())

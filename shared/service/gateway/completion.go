@@ -2,29 +2,15 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
-)
-
-const (
-	// trustedLength is how much memory a declared length is given before the bytes
-	// are there.
-	trustedLength = 1 << 20
-	// maxKeptRequest is how large a request's buffer may be to be kept for the next,
-	// in bytes: a stream holds its request until it ends, and a small request may
-	// have got the buffer of a greater one.
-	maxKeptRequest = 8 << 10
 )
 
 // completion is one call of a completions route.
@@ -75,7 +61,9 @@ func (c *completion) run() *Error {
 	}
 	read := requestBuffers.Get().(*[]byte)
 	defer keepRequest(read)
-	body, told := readBody((*read)[:0], c.r)
+	memory := share{budget: c.bodies, account: c.who.Account()}
+	defer memory.free()
+	body, told := readBody((*read)[:0], c.r, &memory)
 	*read = body
 	if told != nil {
 		return told
@@ -121,56 +109,6 @@ func (c *completion) internal(err error) *Error {
 func (c *completion) log(level slog.Level, message string, attributes ...slog.Attr) {
 	c.Logger.LogAttrs(c.r.Context(), level, message,
 		append([]slog.Attr{slog.String("request_id", httpserver.RequestID(c.r.Context())), slog.String("account", c.who.Account())}, attributes...)...)
-}
-
-// requestBuffers keeps buffers for the bodies of requests.
-var requestBuffers = sync.Pool{New: func() any { return new([]byte) }}
-
-func keepRequest(buffer *[]byte) {
-	if cap(*buffer) <= maxKeptRequest {
-		requestBuffers.Put(buffer)
-	}
-}
-
-// readBody reads a request of at most MaxBody, into the buffer where that is large
-// enough.
-func readBody(body []byte, r *http.Request) ([]byte, *Error) {
-	if r.ContentLength > MaxBody {
-		return nil, tooLarge()
-	}
-	// One byte more than declared, to see the end: only then does the server
-	// watch the connection for the caller's leaving.
-	if room := min(max(r.ContentLength, 511), trustedLength) + 1; int64(cap(body)) < room {
-		body = make([]byte, 0, room)
-	}
-	for {
-		if len(body) == cap(body) {
-			if len(body) > MaxBody {
-				return nil, tooLarge()
-			}
-			grown := make([]byte, len(body), min(2*cap(body), MaxBody+1))
-			copy(grown, body)
-			body = grown
-		}
-		n, err := r.Body.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if errors.Is(err, io.EOF) {
-			if len(body) > MaxBody {
-				return nil, tooLarge()
-			}
-			return body, nil
-		}
-		if err != nil {
-			return nil, unread(err)
-		}
-	}
-}
-
-func tooLarge() *Error {
-	return &Error{
-		Status: http.StatusRequestEntityTooLarge, Type: InvalidRequest, Code: RequestTooLarge,
-		Message: fmt.Sprintf("The request's body is larger than %d bytes.", MaxBody),
-	}
 }
 
 // promptTokens counts the prompt, where no upstream has said how long it is.

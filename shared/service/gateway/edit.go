@@ -53,6 +53,20 @@ func (e Edited) Bytes() []byte {
 	return out.Bytes()
 }
 
+// reader reads the edited text, at any time: a text whose buffer may serve another
+// request meanwhile is copied first.
+func (e Edited) reader() io.Reader {
+	if len(e.text) <= trustedLength {
+		return bytes.NewReader(e.Bytes())
+	}
+	pieces, at := make([]io.Reader, 0, 2*len(e.edits)+1), 0
+	for _, change := range e.edits {
+		pieces = append(pieces, bytes.NewReader(e.text[at:change.from]), bytes.NewReader(change.with))
+		at = change.to
+	}
+	return io.MultiReader(append(pieces, bytes.NewReader(e.text[at:]))...)
+}
+
 // writeTo writes the edited text to a writer that keeps its first error itself.
 func (e Edited) writeTo(w io.Writer) {
 	at := 0

@@ -65,6 +65,12 @@ type Config struct {
 	// Trailers reports whether the transport carries trailers, by which streams
 	// tell their tokens.
 	Trailers bool
+	// BodyMemory is how much memory all requests' bodies together may hold, in
+	// bytes, of which an account gets half at most; 0 takes DefaultBodyMemory.
+	// BodyWait is how long a request waits for memory until it is told to come
+	// back; 0 takes DefaultBodyWait.
+	BodyMemory int64
+	BodyWait   time.Duration
 	// Ready reports why the gateway does not accept requests yet, for /healthz;
 	// nil means that it always does. The message of a fault.Unavailable is shown.
 	Ready func(context.Context) error
@@ -93,6 +99,7 @@ type Totals interface {
 type Gateway struct {
 	Config
 	pools         *pools
+	bodies        *budget
 	mux           *http.ServeMux
 	started       time.Time
 	closeEmbedded func()
@@ -107,6 +114,7 @@ func New(c Config) *Gateway {
 		c.Observer = nobody{}
 	}
 	g := &Gateway{Config: c, mux: http.NewServeMux(), started: c.Now(), closeEmbedded: func() {}}
+	g.bodies = newBudget(c.BodyMemory, c.BodyWait)
 	g.pools = &pools{catalog: c.Catalog, secrets: c.Secrets, random: c.Random, now: c.Now}
 	if c.Embedded != nil {
 		g.pools.dialer.embedded = newMemoryListener()

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -36,12 +35,11 @@ func (t *generalTransport) call(ctx context.Context, o outgoing) (reply, error) 
 	if o.traceparent != "" {
 		header[trace.Header] = []string{o.traceparent}
 	}
-	sent := o.body.Bytes()
 	request := (&http.Request{
 		Method: http.MethodPost, URL: o.target, Host: o.target.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(bytes.NewReader(sent)), ContentLength: int64(len(sent)),
-		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sent)), nil },
+		Body: io.NopCloser(o.body.reader()), ContentLength: int64(o.body.Len()),
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(o.body.reader()), nil },
 	}).WithContext(ctx)
 	body := &generalBody{ctx: ctx, cancel: cancel, until: time.Now().Add(longestCall)}
 	body.timer = time.AfterFunc(o.firstByte, func() { cancel(errSilent) })

@@ -34,6 +34,8 @@ type span struct{ start, end int }
 type jsonReader struct {
 	source  bytes.Buffer
 	decoder jsontext.Decoder
+	// large reports that the body was one whose names may take much memory.
+	large bool
 	// name and text are room for what has escapes.
 	name, text []byte
 }
@@ -49,13 +51,16 @@ func newJSONReader(body []byte) *jsonReader {
 }
 
 func (r *jsonReader) read(body []byte) {
-	r.source = *bytes.NewBuffer(body)
+	r.source, r.large = *bytes.NewBuffer(body), r.large || len(body) > maxReaderRoom
 	r.decoder.Reset(&r.source)
 }
 
 // rest forgets the body, and keeps no more room than the next one may need.
 // Nothing that the reader has given may be used any more.
 func (r *jsonReader) rest() {
+	if r.large {
+		*r = jsonReader{}
+	}
 	r.read(nil)
 	if max(cap(r.name), cap(r.text)) > maxReaderRoom {
 		r.name, r.text = nil, nil

@@ -50,6 +50,7 @@ type setup struct {
 	ready     func(context.Context) error
 	noTrailer bool
 	secrets   gateway.Secrets
+	bodyWait  time.Duration
 	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it to
 	// the system.
 	socketBuffer int
@@ -121,7 +122,8 @@ func newWorld(t testing.TB, s setup) *world {
 		Authenticator: credential.NewAuthenticator(db.Keys(), credential.Tiers{credential.DefaultTier: s.tier}, w.now),
 		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{}, Secrets: s.secrets,
 		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer, Ready: s.ready,
-		Now: w.now, Random: s.random, Logger: logger,
+		BodyWait: s.bodyWait,
+		Now:      w.now, Random: s.random, Logger: logger,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

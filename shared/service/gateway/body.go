@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+)
+
+const (
+	// trustedLength is how much memory a declared length is given before the bytes
+	// are there; beyond it, a quarter of them must be.
+	trustedLength = 64 << 10
+	// maxKeptRequest is how large a request's buffer may be to be kept for the next,
+	// in bytes: a stream holds its request until it ends, and a small request may
+	// have got the buffer of a greater one.
+	maxKeptRequest = 8 << 10
+)
+
+// requestBuffers keeps buffers for the bodies of requests.
+var requestBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+func keepRequest(buffer *[]byte) {
+	if cap(*buffer) <= maxKeptRequest {
+		requestBuffers.Put(buffer)
+	}
+}
+
+// readBody reads a request of at most MaxBody, into the buffer where that is large
+// enough. Memory is taken as the bytes arrive, for what is more than freeBody.
+func readBody(body []byte, r *http.Request, memory *share) ([]byte, *Error) {
+	declared := r.ContentLength
+	if declared > MaxBody {
+		return nil, tooLarge()
+	}
+	// One byte more than declared, to see the end: only then does the server
+	// watch the connection for the caller's leaving.
+	room := int64(512)
+	if declared >= room {
+		room = min(declared, trustedLength) + 1
+	}
+	for {
+		if int64(cap(body)) < room {
+			grown, told := grow(body, room, r, memory)
+			if told != nil {
+				return nil, told
+			}
+			body = grown
+		}
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if len(body) > MaxBody {
+			return nil, tooLarge()
+		}
+		if errors.Is(err, io.EOF) {
+			return body, nil
+		}
+		if err != nil {
+			return nil, unread(err)
+		}
+		if len(body) < cap(body) {
+			continue
+		}
+		if room = 2 * int64(cap(body)); declared < 2*room && declared >= int64(len(body)) {
+			room = declared + 1
+		}
+		room = min(room, MaxBody+1)
+	}
+}
+
+// grow gives a buffer of so many bytes with what is in the one that was too
+// small. While it is copied both take memory.
+func grow(body []byte, room int64, r *http.Request, memory *share) ([]byte, *Error) {
+	if room > freeBody {
+		if told := memory.take(r.Context(), room); told != nil {
+			return nil, told
+		}
+	}
+	grown := make([]byte, len(body), room)
+	copy(grown, body)
+	if before := int64(cap(body)); before > freeBody {
+		memory.give(before)
+	}
+	return grown, nil
+}
+
+func tooLarge() *Error {
+	return &Error{
+		Status: http.StatusRequestEntityTooLarge, Type: InvalidRequest, Code: RequestTooLarge,
+		Message: fmt.Sprintf("The request's body is larger than %d bytes.", MaxBody),
+	}
+}

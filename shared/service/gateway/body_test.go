@@ -1,0 +1,148 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// unending is a body of a declared length, of which all but the end is sent.
+type unending struct {
+	conn   net.Conn
+	status chan int // the answer's, 0 where the connection ended without one
+}
+
+// hold begins a request with a body that never ends.
+func (w *world) hold(key string, filler []byte, pieces int) *unending {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	must(w.t, err)
+	h := &unending{conn, make(chan int, 1)}
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", key, pieces*len(filler)+1)
+	go func() {
+		for range pieces {
+			// It fails once the gateway has given up.
+			if _, err := conn.Write(filler); err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			h.status <- 0
+			return
+		}
+		h.status <- response.StatusCode
+	}()
+	return h
+}
+
+// heap is what is in use of it, in MiB.
+func heap() int {
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapInuse >> 20)
+}
+
+// Thirty bodies of 31 MB that never end, nearly a gigabyte, hold a fraction of
+// that; most are told to come back. Nobody else notices, and all of it is given
+// back.
+func TestBodiesThatNeverEnd(t *testing.T) {
+	const bodies = 30
+	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: 200 * time.Millisecond})
+	filler := []byte(strings.Repeat("x", 1<<20))
+	before := heap()
+	held := make([]*unending, bodies)
+	for i := range held {
+		held[i] = w.hold(studio, filler, 31)
+	}
+	// Half of the gateway's memory holds four such bodies at most.
+	const fit = 4
+	told := 0
+	timeout := time.After(patience)
+	var answered sync.WaitGroup
+	statuses := make(chan int, bodies)
+	for _, h := range held {
+		answered.Go(func() { statuses <- <-h.status })
+	}
+	for told < bodies-fit {
+		select {
+		case status := <-statuses:
+			if told++; status != 429 {
+				t.Fatalf("a body was answered with %d", status)
+			}
+		case <-timeout:
+			t.Fatalf("%d of %d bodies were told to come back, want %d", told, bodies, bodies-fit)
+		}
+	}
+	if grown := heap() - before; grown > 200 {
+		t.Errorf("%d bodies hold %d MiB", bodies, grown)
+	}
+	long := strings.Replace(plain, "one two", strings.Repeat("y", 1<<20), 1)
+	other := w.do(w.request(t.Context(), "POST", "/v1/chat/completions", rival, strings.NewReader(long)))
+	if other.status != 200 {
+		t.Errorf("another account: %d %s", other.status, other.body)
+	}
+	if a := w.chat(plain); a.status != 200 {
+		t.Errorf("a small request of the account: %d %s", a.status, a.body)
+	}
+	for _, h := range held {
+		h.conn.Close()
+	}
+	answered.Wait()
+	w.eventually("enough memory given back", func() bool { return heap()-before < 20 })
+	if a := w.chat(long); a.status != 200 {
+		t.Errorf("afterwards: %d %s", a.status, a.body)
+	}
+}
+
+// A request waits for memory that another gives back.
+func TestABodyWaitsForMemory(t *testing.T) {
+	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: patience})
+	filler := []byte(strings.Repeat("x", 1<<20))
+	held := []*unending{w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31)}
+	w.eventually("a body that waits", func() bool { return w.gateway.BodiesWaiting() > 0 })
+	long := strings.Replace(plain, "one two", strings.Repeat("y", 8<<20), 1)
+	got := make(chan answer, 1)
+	go func() { got <- w.chat(long) }()
+	for _, h := range held {
+		h.conn.Close()
+	}
+	if a := <-got; a.status != 200 {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+}
+
+// Who leaves while it waits gives back what it has.
+func TestLeavingWhileABodyWaits(t *testing.T) {
+	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: patience})
+	filler := []byte(strings.Repeat("x", 1<<20))
+	for range 3 {
+		var held []*unending
+		for range 6 {
+			held = append(held, w.hold(studio, filler, 31))
+		}
+		w.eventually("a body that waits", func() bool { return w.gateway.BodiesWaiting() > 0 })
+		for _, h := range held {
+			h.conn.Close()
+		}
+		w.eventually("an end of the waiting", func() bool { return w.gateway.BodiesWaiting() == 0 })
+	}
+	ctx, end := context.WithTimeout(t.Context(), patience)
+	defer end()
+	long := strings.Replace(plain, "one two", strings.Repeat("y", 30<<20), 1)
+	if a := w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, io.NopCloser(strings.NewReader(long)))); a.status != 200 {
+		t.Errorf("got %d %s: %v", a.status, a.body, a.err)
+	}
+}

@@ -1,0 +1,8 @@
+package gateway
+
+// BodiesWaiting is how many requests wait for memory.
+func (g *Gateway) BodiesWaiting() int {
+	g.bodies.mu.Lock()
+	defer g.bodies.mu.Unlock()
+	return g.bodies.waiting
+}
