@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/domain/session"
+	"cutroom/shared/engine"
 	"cutroom/shared/platform/contain"
 )
 
@@ -43,7 +44,7 @@ type connection struct {
 	server  *Server
 	socket  *socket
 	session *session.Session
-	editor  Editor
+	editor  engine.LiveEditor
 	// life ends with the session, the cause being an *ending; stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
@@ -64,7 +65,7 @@ type connection struct {
 	last time.Time // of a message from the client
 }
 
-func newConnection(ctx context.Context, s *Server, accepted *socket, admitted admission, opened *session.Session, editor Editor) *connection {
+func newConnection(ctx context.Context, s *Server, accepted *socket, admitted admission, opened *session.Session, editor engine.LiveEditor) *connection {
 	c := &connection{
 		admission: admitted, server: s, socket: accepted, session: opened, editor: editor,
 		began: time.Now(), last: time.Now(), frames: newNewest(), controls: make(chan clientMessage), pace: newPace(),

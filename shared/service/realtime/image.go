@@ -11,6 +11,7 @@ import (
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
 )
 
 const (
@@ -54,7 +55,7 @@ func (c *connection) changeImage(message clientMessage) error {
 // setImage has the editor follow the image.
 //
 // Errors: the session's end.
-func (c *connection) setImage(image *Image) error {
+func (c *connection) setImage(image *engine.ReferenceImage) error {
 	if !c.beginChange() {
 		return c.life.Err()
 	}
@@ -69,7 +70,7 @@ func (c *connection) setImage(image *Image) error {
 // null.
 //
 // Errors: fault.Invalid; fault.Unavailable; the context's.
-func (c *connection) imageOf(ctx context.Context, message clientMessage) (*Image, error) {
+func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engine.ReferenceImage, error) {
 	if len(message.ImageRef) == 0 && len(message.ImageData) == 0 {
 		return nil, fault.New(fault.Invalid, "image_ref or image_data is required; null takes the image away.")
 	}
@@ -101,7 +102,7 @@ func (c *connection) imageOf(ctx context.Context, message clientMessage) (*Image
 // decode has an image decoded, when it is this session's turn.
 //
 // Errors: fault.Invalid; fault.Unavailable; the context's.
-func (c *connection) decode(ctx context.Context, data []byte, mime string) (*Image, error) {
+func (c *connection) decode(ctx context.Context, data []byte, mime string) (*engine.ReferenceImage, error) {
 	if c.server.Pictures == nil {
 		return nil, fault.New(fault.Invalid, "This server takes no images.")
 	}
@@ -115,7 +116,7 @@ func (c *connection) decode(ctx context.Context, data []byte, mime string) (*Ima
 	if err != nil {
 		return nil, err
 	}
-	return &Image{Size: size, Pixels: pixels}, nil
+	return &engine.ReferenceImage{Size: size, Pixels: pixels}, nil
 }
 
 func errImageSize() error {

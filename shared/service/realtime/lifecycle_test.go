@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/engine"
 	"cutroom/shared/service/realtime"
 )
 
@@ -173,7 +174,7 @@ func TestAProcessThatWasStoppedAsItSentTellsItsClient(t *testing.T) {
 // its client reads.
 type glut struct{}
 
-func (glut) Open(context.Context, *catalog.Model) (realtime.Editor, error) { return &glutton{}, nil }
+func (glut) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) { return &glutton{}, nil }
 
 type glutton struct{ canvas }
 
@@ -208,7 +209,7 @@ type slow struct {
 	begun, release chan struct{}
 }
 
-func (s *slow) Open(context.Context, *catalog.Model) (realtime.Editor, error) {
+func (s *slow) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
 	return &slowEditor{canvas{painter: &s.painter}, s}, nil
 }
 

@@ -14,8 +14,8 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/frame"
-	"cutroom/shared/service/realtime"
 )
 
 // A hostile picture costs the session that sent it at most, and the others no
@@ -53,7 +53,7 @@ func TestHostilePicturesEndNothing(t *testing.T) {
 // trap is an engine that panics where it is told to.
 type trap struct{ in string }
 
-func (e trap) Open(context.Context, *catalog.Model) (realtime.Editor, error) {
+func (e trap) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
 	return &trapped{e.in, canvas{painter: &painter{}}}, nil
 }
 
@@ -64,7 +64,7 @@ type trapped struct {
 
 func (e *trapped) SetPrompt(prompt string) { e.spring("prompt " + prompt) }
 
-func (e *trapped) SetImage(*realtime.Image) { e.spring("image") }
+func (e *trapped) SetImage(*engine.ReferenceImage) { e.spring("image") }
 
 func (e *trapped) Edit(context.Context, []byte) ([]byte, error) {
 	e.spring("edit")
@@ -134,7 +134,7 @@ func TestAPanicEndsItsSession(t *testing.T) {
 // tells the test that the server is ready.
 type sometimes struct{ opened atomic.Int32 }
 
-func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (realtime.Editor, error) {
+func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
 	if e.opened.Add(1) == 2 {
 		panic("a fault of the engine")
 	}

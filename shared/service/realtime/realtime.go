@@ -25,6 +25,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/engine"
 	"cutroom/shared/platform/httpserver"
 )
 
@@ -77,7 +78,7 @@ type Config struct {
 	Blobs Blobs
 	// Usage gets the seconds of sessions. It must work until Run returns.
 	Usage  Usage
-	Engine Engine
+	Engine engine.LiveEngine
 	// Pictures decodes reference images; nil takes none.
 	Pictures Pictures
 	// Enhancer expands prompts; nil expands none.

@@ -26,6 +26,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
@@ -44,7 +45,7 @@ type setup struct {
 	// limit is how many sessions an account may have, 0 for any number.
 	limit    int
 	times    realtime.Times
-	engine   realtime.Engine
+	engine   engine.LiveEngine
 	enhancer realtime.Enhancer
 	origins  []string
 	// failing, while it is set, is the error of the store when a slot is taken.
@@ -279,7 +280,7 @@ type painter struct {
 	before atomic.Pointer[func(ctx context.Context)]
 }
 
-func (p *painter) Open(context.Context, *catalog.Model) (realtime.Editor, error) {
+func (p *painter) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
 	return &canvas{painter: p, color: colorOf("")}, nil
 }
 
@@ -304,7 +305,7 @@ func (c *canvas) SetPrompt(prompt string) {
 	c.color = colorOf(prompt)
 }
 
-func (c *canvas) SetImage(sent *realtime.Image) {
+func (c *canvas) SetImage(sent *engine.ReferenceImage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.image = nil

@@ -17,8 +17,8 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/look"
-	"cutroom/shared/service/realtime"
 )
 
 // Box is the size that edited frames fit into, its sides swapped for upright
@@ -38,7 +38,7 @@ type Engine struct {
 	seed func() uint32
 }
 
-var _ realtime.Engine = (*Engine)(nil)
+var _ engine.LiveEngine = (*Engine)(nil)
 
 // New makes an engine. The clock moves what drifts over a picture; seed draws the
 // seed of a session.
@@ -47,7 +47,7 @@ func New(now func() time.Time, seed func() uint32) *Engine {
 }
 
 // Open makes the editor of one session.
-func (e *Engine) Open(_ context.Context, m *catalog.Model) (realtime.Editor, error) {
+func (e *Engine) Open(_ context.Context, m *catalog.Model) (engine.LiveEditor, error) {
 	return newEditor(e, m.Kind, e.seed()), nil
 }
 
@@ -93,7 +93,7 @@ func (e *editor) SetPrompt(prompt string) {
 }
 
 // SetImage sets the reference image; nil takes it away.
-func (e *editor) SetImage(sent *realtime.Image) {
+func (e *editor) SetImage(sent *engine.ReferenceImage) {
 	image := newReference(sent)
 	e.ask(func(r *request) { r.image = image })
 }

@@ -23,7 +23,6 @@ import (
 	"cutroom/shared/engine/preview"
 	"cutroom/shared/engine/preview/frame"
 	"cutroom/shared/engine/preview/look"
-	"cutroom/shared/service/realtime"
 )
 
 const seed = 7
@@ -51,7 +50,7 @@ func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
 }
 
 // still decodes a reference image as the session server does.
-func still(t testing.TB, data []byte, mime string) *realtime.Image {
+func still(t testing.TB, data []byte, mime string) *engine.ReferenceImage {
 	t.Helper()
 	found, err := tools()
 	if err != nil {
@@ -61,7 +60,7 @@ func still(t testing.TB, data []byte, mime string) *realtime.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &realtime.Image{Size: size, Pixels: pixels}
+	return &engine.ReferenceImage{Size: size, Pixels: pixels}
 }
 
 func decoded(t testing.TB, encoded []byte) image.Image {
@@ -74,7 +73,7 @@ func decoded(t testing.TB, encoded []byte) image.Image {
 }
 
 // editor opens a session of the kind; its clock stands at the start.
-func editor(t testing.TB, kind catalog.Kind) realtime.Editor {
+func editor(t testing.TB, kind catalog.Kind) engine.LiveEditor {
 	t.Helper()
 	e, err := frame.New(func() time.Time { return time.Unix(0, 0) }, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: kind})
 	if err != nil {
@@ -84,7 +83,7 @@ func editor(t testing.TB, kind catalog.Kind) realtime.Editor {
 	return e
 }
 
-func edit(t testing.TB, e realtime.Editor, jpeg []byte) image.Image {
+func edit(t testing.TB, e engine.LiveEditor, jpeg []byte) image.Image {
 	t.Helper()
 	out, err := e.Edit(t.Context(), jpeg)
 	if err != nil {

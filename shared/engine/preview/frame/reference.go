@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/look"
-	"cutroom/shared/service/realtime"
 )
 
 // sampleSide is the longer side of what is measured, in pixels.
@@ -18,7 +18,7 @@ type reference struct {
 }
 
 // newReference lays an image on white, as finished edits do; nil of nil.
-func newReference(sent *realtime.Image) *reference {
+func newReference(sent *engine.ReferenceImage) *reference {
 	if sent == nil {
 		return nil
 	}

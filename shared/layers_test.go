@@ -1,0 +1,106 @@
+package shared_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// wings stand above one another, the lowest first.
+var wings = []string{"platform", "domain", "engine", "service", "adapter", "app"}
+
+// besides are what no wing imports.
+var besides = []string{"client", "testkit"}
+
+// foreign is what the domain must not know, by the beginning of its path.
+var foreign = []string{
+	"net/http", "database/sql", "github.com/aws/", "github.com/awslabs/", "github.com/coder/websocket", "modernc.org/", "maragu.dev/",
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+// Arrows between packages point down: what may import what is a matter of where a
+// package stands.
+func TestArrowsPointDown(t *testing.T) {
+	for _, p := range list(t) {
+		from := wingOf(p.ImportPath)
+		if from == "" || isForTests(p.ImportPath) {
+			continue
+		}
+		for _, imported := range p.Imports {
+			to := wingOf(imported)
+			switch {
+			case isForTests(imported), slices.Contains(besides, to) && to != from:
+				t.Errorf("%s imports %s, which only tests and programs may", p.ImportPath, imported)
+			case slices.Index(wings, to) > slices.Index(wings, from):
+				t.Errorf("%s imports %s, which stands above it", p.ImportPath, imported)
+			case from == "domain" && to == "platform":
+				t.Errorf("%s imports %s: the domain imports the domain alone", p.ImportPath, imported)
+			}
+			if from != "domain" {
+				continue
+			}
+			for _, beginning := range foreign {
+				if strings.HasPrefix(imported, beginning) {
+					t.Errorf("%s imports %s, which the domain must not know", p.ImportPath, imported)
+				}
+			}
+		}
+	}
+}
+
+// Every package below shared stands in a wing, or beside them.
+func TestEveryPackageHasAWing(t *testing.T) {
+	known := slices.Concat(wings, besides)
+	for _, p := range list(t) {
+		if p.ImportPath != "cutroom/shared" && !slices.Contains(known, wingOf(p.ImportPath)) {
+			t.Errorf("%s stands in none of %v", p.ImportPath, known)
+		}
+	}
+}
+
+// list returns the packages below shared with what they import, tests left out.
+func list(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []listed
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 50 {
+		t.Fatalf("go list returned %d packages: is this the folder of the library?", len(all))
+	}
+	return all
+}
+
+// wingOf returns the wing of a package, such as "domain"; "" for a package that is
+// not below shared.
+func wingOf(path string) string {
+	below, ok := strings.CutPrefix(path, "cutroom/shared/")
+	if !ok {
+		return ""
+	}
+	wing, _, _ := strings.Cut(below, "/")
+	return wing
+}
+
+// isForTests reports whether a package is for tests, such as job/jobtest.
+func isForTests(path string) bool {
+	return strings.HasPrefix(path, "cutroom/shared/testkit") || strings.HasPrefix(path, "cutroom/shared/") && strings.HasSuffix(path, "test")
+}
