@@ -42,6 +42,11 @@ build: go ## Build bin/cutroom.
 test: go ffmpeg ## Check the code and run all tests.
 	@scripts/test.sh
 
+.PHONY: audit
+audit: ## Hold the dependencies against the vulnerabilities that the registries know.
+	@scripts/install-test-tools.sh
+	@scripts/audit.sh
+
 .PHONY: race
 race: go ffmpeg ## Run the Go tests of everything but the deploy under the race detector. Takes long.
 	@scripts/install-test-tools.sh

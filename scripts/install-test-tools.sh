@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what only the tests need, where it is missing: a browser, the Python
 # programs of requirements.txt in .tools/python, of requirements-template.txt in
-# .tools/template and of gpu/requirements-test.txt in .tools/engine, the command line
+# .tools/template, of gpu/requirements-test.txt in .tools/engine and of
+# requirements-audit.txt in .tools/audit, the command line
 # of AWS CDK, in .tools/node the client library for Node with a Node that it runs on,
 # and in .tools/console what drives the browser and checks its pages.
 set -eu
@@ -28,6 +29,7 @@ installed() {
 installed ../.tools/python requirements.txt
 installed ../.tools/template requirements-template.txt
 installed ../.tools/engine ../gpu/requirements-test.txt
+installed ../.tools/audit requirements-audit.txt
 
 ./install-cdk.sh
 

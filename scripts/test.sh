@@ -26,7 +26,7 @@ took() {
 }
 
 formatted() {
-	unformatted=$(gofmt -l cmd functions infra shared bench testdata)
+	unformatted=$(gofmt -l cmd functions infra shared bench testdata docs scripts)
 	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
 }
 
@@ -59,14 +59,17 @@ finished() {
 rm -rf test-output
 mkdir test-output
 # The trap waits for what goes on beside also where something else fails.
-tools='' engine='' deploy='' programs=''
-trap 'wait $tools $engine $deploy $programs' EXIT
+tools='' audit='' engine='' deploy='' programs=''
+trap 'wait $tools $audit $engine $deploy $programs' EXIT
 # The tools of the tests are fetched while the code is compiled.
 scripts/install-test-tools.sh >test-output/tools.log 2>&1 &
 tools=$!
 took "go vet" released vet ./...
 took "tools of the tests, the rest" finished tools.log "$tools"
 tools=''
+# It waits for registries more than it works.
+scripts/audit.sh >test-output/audit.log 2>&1 &
+audit=$!
 # The program that many packages test is linked once: see programtest.Folder.
 export TEST_PROGRAMS="$PWD/test-output/programs"
 took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
@@ -84,7 +87,7 @@ deploy=$!
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /domain/media -e /platform/lambda)
-plain=$("$GO" list ./bench/... ./cmd/... ./functions/... ./shared/... | grep -vxF "$watched")
+plain=$("$GO" list ./bench/... ./cmd/... ./docs/... ./functions/... ./scripts/... ./shared/... | grep -vxF "$watched")
 released test -vet=off -p 3 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
 # SQLite is C made into Go, and used by one goroutine at a time: to watch its memory
@@ -94,6 +97,8 @@ raced() {
 		'-gcflags=modernc.org/libc/...=-race=false -dwarf=false' "$@"
 }
 took "go test -race" raced -vet=off -p 2 -timeout 15m -artifacts -outputdir test-output $watched
+took "vulnerabilities of dependencies" finished audit.log "$audit"
+audit=''
 took "go test, the rest" finished programs.log "$programs"
 programs=''
 took "go test of the deploy, the rest" finished deploy.log "$deploy"

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Holds the pinned dependencies against the vulnerabilities that the registries know:
+Python requirement files by pip-audit, locks of npm by npm audit. (What of Go reads
+strangers' bytes is held to its newest release by a test, scripts/dependencies_test.go.)
+
+It fails, with other words for each, where a dependency is vulnerable, where a tool is
+missing, and where a registry could not be asked in three tries. A registry that
+answers but serves no such data, as many mirrors do, is told, and fails with
+AUDIT=strict.
+
+    audit.py PIP_AUDIT FOLDER   checks what is below the folder
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+# The files that pin dependencies, from the folder.
+REQUIREMENTS = [
+    "scripts/requirements.txt",
+    "scripts/requirements-template.txt",
+    "scripts/requirements-audit.txt",
+    "scripts/llm-requirements.txt",
+    "gpu/requirements.txt",
+    "gpu/requirements-test.txt",
+]
+LOCKS = ["infra", "cmd/cutroom/testdata/openai", "cmd/cutroom/consoletest/testdata"]
+
+# Vulnerabilities that do not concern this project, by id, with the reason.
+ACCEPTED: dict[str, str] = {}
+
+TRIES = 3
+# How long one try may take, and how long to wait before the next, in seconds.
+TRY_TIME = 120
+PAUSE = float(os.environ.get("AUDIT_PAUSE", "5"))
+
+
+class Vulnerable(Exception):
+    """Dependencies are vulnerable; the text names them."""
+
+
+class Unreachable(Exception):
+    """The registry could not be asked."""
+
+
+class NotServed(Exception):
+    """The registry answers, and serves no vulnerabilities."""
+
+
+def output(command: list[str], folder: str) -> tuple[dict, str]:
+    """Runs a program and returns the JSON that it printed, {} without any, and the
+    last line that it said beside."""
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TRY_TIME, check=False)
+    except FileNotFoundError:
+        sys.exit(f"missing tool: {command[0]}")
+    except subprocess.TimeoutExpired:
+        return {}, f"no answer within {TRY_TIME} s"
+    said = done.stderr.strip().splitlines() or ["nothing"]
+    try:
+        return json.loads(done.stdout), said[-1]
+    except ValueError:
+        return {}, said[-1]
+
+
+def audit_python(pip_audit: str, folder: str, path: str) -> None:
+    """Checks a requirement file. PyPI's answer for a version has its vulnerabilities."""
+    found, said = output(
+        [pip_audit, "--no-deps", "--disable-pip", "--progress-spinner=off", "--format=json", "--requirement", path], folder
+    )
+    if "dependencies" not in found:
+        raise Unreachable(said)
+    dependencies = found["dependencies"]
+    unknown = [d["name"] for d in dependencies if "skip_reason" in d]
+    bad = [
+        f"{d['name']} {d['version']}: {v['id']}, mended in {', '.join(v['fix_versions']) or 'no version yet'}"
+        for d in dependencies
+        for v in d.get("vulns", [])
+        if not {v["id"], *v.get("aliases", [])} & ACCEPTED.keys()
+    ]
+    if bad:
+        raise Vulnerable("\n  ".join(bad))
+    if len(unknown) == len(dependencies):
+        raise NotServed("PyPI")
+    if unknown:
+        raise Unreachable("PyPI has no answer for " + ", ".join(unknown))
+
+
+def audit_npm(folder: str) -> None:
+    """Checks a lock of npm."""
+    found, said = output(["npm", "audit", "--json"], folder)
+    if "vulnerabilities" in found:
+        bad = [
+            f"{name}: {cause.get('title', '?')} {cause.get('url', '')}"
+            for name, package in found["vulnerabilities"].items()
+            for cause in package["via"]
+            if isinstance(cause, dict) and not any(known in cause.get("url", "") for known in ACCEPTED)
+        ]
+        if bad:
+            raise Vulnerable("\n  ".join(bad))
+        return
+    message = str(found.get("message") or said)
+    # The registry refuses the question itself, rather than being in trouble.
+    if found.get("statusCode") in (403, 404, 405, 501) or re.search(r"\b(404|405|501)\b", message):
+        raise NotServed("the registry of npm")
+    raise Unreachable(message)
+
+
+def patiently(check, *arguments) -> None:
+    """Makes a check, again where the registry could not be asked."""
+    for left in reversed(range(TRIES)):
+        try:
+            return check(*arguments)
+        except Unreachable:
+            if left == 0:
+                raise
+            time.sleep(PAUSE)
+
+
+def main() -> int:
+    pip_audit, folder = sys.argv[1:]
+    failed = False
+    checks = [(path, audit_python, (pip_audit, folder, path)) for path in REQUIREMENTS]
+    checks += [(path, audit_npm, (os.path.join(folder, path),)) for path in LOCKS]
+    for path, check, arguments in checks:
+        try:
+            patiently(check, *arguments)
+            print(f"{path}: no known vulnerability")
+        except Vulnerable as found:
+            failed = True
+            print(f"{path}: VULNERABLE\n  {found}", file=sys.stderr)
+        except Unreachable as why:
+            failed = True
+            print(f"{path}: not checked, as the registry could not be asked (no vulnerability is known): {why}", file=sys.stderr)
+        except NotServed as who:
+            failed = failed or os.environ.get("AUDIT") == "strict"
+            print(f"{path}: not checked, as {who} serves no vulnerabilities here (a mirror?)", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+// Package scripts_test checks what the scripts and the pins of dependencies promise.
+package scripts_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// parsing are the modules that read bytes of strangers (callers, upstreams, media,
+// files that users name), with the newest release that is known, below which go.mod
+// must not be. The database of Go's vulnerabilities is a site of its own, which
+// govulncheck needs; the newest releases have the mends of all that was told.
+//
+// To renew it: go list -m -u MODULE…, go get MODULE@VERSION, and the version here.
+var parsing = map[string]string{
+	"github.com/coder/websocket":               "v1.8.15",                            // frames of realtime clients
+	"github.com/dlclark/regexp2/v2":            "v2.5.1",                             // prompts, for the tokenizer
+	"github.com/gabriel-vasile/mimetype":       "v1.4.16",                            // the beginnings of uploads
+	"github.com/go-json-experiment/json":       "v0.0.0-20260820222146-c27c302e5fc3", // requests
+	"github.com/goccy/go-yaml":                 "v1.19.2",                            // the catalog and the tiers
+	"github.com/golang-jwt/jwt/v5":             "v5.3.1",                             // client tokens
+	"github.com/openai/openai-go/v3":           "v3.95.0",                            // answers of model servers, in tests
+	"github.com/prometheus/client_golang":      "v1.25.0",                            // requests for /metrics
+	"github.com/santhosh-tekuri/jsonschema/v6": "v6.0.3",                             // schemas, in tests
+	"github.com/tidwall/gjson":                 "v1.20.0",                            // requests, and answers of upstreams
+	"github.com/tidwall/match":                 "v1.1.1",                             // the same
+	"github.com/tidwall/sjson":                 "v1.2.5",                             // the same
+	"github.com/tiktoken-go/tokenizer":         "v0.10.0",                            // prompts
+	"go.opentelemetry.io/otel":                 "v1.47.0",                            // traceparent
+	"go.yaml.in/yaml/v2":                       "v2.4.5",                             // below Prometheus
+	"golang.org/x/net":                         "v0.62.0",                            // HTTP
+	"golang.org/x/sys":                         "v0.49.0",                            // the fence of what reads media
+	"golang.org/x/text":                        "v0.43.0",                            // names of hosts and files
+	"google.golang.org/grpc":                   "v1.85.0",                            // below the export of traces
+	"google.golang.org/protobuf":               "v1.36.12",                           // the same
+	"modernc.org/sqlite":                       "v1.61.1",                            // the database's file
+}
+
+// newestPatch is the newest release of Go's that is known of the minor version in
+// use, as the standard library reads most of what strangers send.
+const newestPatch = "go1.26.11"
+
+func TestWhatReadsStrangersBytesIsNew(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := map[string]string{}
+	for _, found := range regexp.MustCompile(`(?m)^\s+(\S+) (v\S+)`).FindAllStringSubmatch(string(content), -1) {
+		required[found[1]] = found[2]
+	}
+	for module, least := range parsing {
+		switch version, ok := required[module]; {
+		case !ok:
+			t.Errorf("%s is not required any more: take it out of the list", module)
+		case before(version, least):
+			t.Errorf("%s is at %s, and %s is known", module, version, least)
+		}
+	}
+	toolchain := regexp.MustCompile(`(?m)^toolchain (go\S+)$`).FindStringSubmatch(string(content))
+	if toolchain == nil || before(toolchain[1], newestPatch) {
+		t.Errorf("the toolchain is %v, and %s is known", toolchain, newestPatch)
+	}
+}
+
+// number is a number of a version; what follows the three of a pseudo-version is its
+// time.
+var number = regexp.MustCompile(`\d+`)
+
+// before reports whether one version is older than another.
+func before(one, other string) bool {
+	these, those := number.FindAllString(one, -1), number.FindAllString(other, -1)
+	for i := range min(len(these), len(those), 4) {
+		this, _ := strconv.ParseUint(these[i], 10, 64)
+		that, _ := strconv.ParseUint(those[i], 10, 64)
+		if this != that {
+			return this < that
+		}
+	}
+	return false
+}
+
+func TestVersionsAreCompared(t *testing.T) {
+	for _, pair := range []string{
+		"v1.2.3 v1.2.10", "v1.9.0 v1.10.0", "v0.9.9 v1.0.0", "go1.26.8 go1.26.11",
+		"v0.0.0-20251231235959-ffffffffffff v0.0.0-20260820222146-c27c302e5fc3",
+	} {
+		older, newer, _ := strings.Cut(pair, " ")
+		if !before(older, newer) || before(newer, older) || before(older, older) {
+			t.Errorf("%s is not before %s alone", older, newer)
+		}
+	}
+}
