@@ -45,7 +45,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	e := &exchange{id: requestID(r.Header, c.NewRequestID)}
 	w.Header().Set(requestIDHeader, e.id)
 	ctx, span := begin(c.Tracer, r)
-	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
+	r = withoutDoubled(r.WithContext(context.WithValue(ctx, exchangeKey{}, e)))
 
 	controller := http.NewResponseController(w)
 	body := newBody(r, controller, c.pace())

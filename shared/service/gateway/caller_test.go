@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestOrderOfChecks(t *testing.T) {
 		want                          string
 	}{
 		{"no route", "POST", "/v1/chat", "", model, nil, 404, fmt.Sprintf(errorFormat, "There is nothing at this path.", "invalid_request_error", nothing, nothing)},
-		{"a path that is not clean", "POST", "/v1//completions", "", model, nil, 404, fmt.Sprintf(errorFormat, "There is nothing at this path.", "invalid_request_error", nothing, nothing)},
+		{"a path that is not clean", "POST", "/v1/./completions", "", model, nil, 404, fmt.Sprintf(errorFormat, "There is nothing at this path.", "invalid_request_error", nothing, nothing)},
 		{"no method", "PUT", "/v1/chat/completions", "", model, nil, 405, fmt.Sprintf(errorFormat, "The path does not answer this method.", "invalid_request_error", nothing, nothing)},
 		{"no key", "POST", "/v1/chat/completions", "", model, nil, 401, fmt.Sprintf(errorFormat, `An API key is required in the header Authorization, after "Bearer".`, "authentication_error", nothing, `"invalid_api_key"`)},
 		{"an unknown key", "POST", "/v1/chat/completions", "ck_unknown_key", model, nil, 401, fmt.Sprintf(errorFormat, "The API key is not valid.", "authentication_error", nothing, `"invalid_api_key"`)},
@@ -70,8 +71,12 @@ func TestOrderOfChecks(t *testing.T) {
 		if a.status != c.status || c.want != "" && a.body != c.want || a.header.Get("X-Request-Id") == "" || a.header.Get("X-Tokens-Used") != "" {
 			t.Errorf("%s: got %d %v %s, want %d %s", c.name, a.status, a.header, a.body, c.status, c.want)
 		}
-		if c.status == 404 && c.path != "/v1/chat" && !strings.Contains(c.path, "//") && !strings.Contains(a.body, `"code":"model_not_found"`) {
+		if c.status == 404 && c.path != "/v1/chat" && !strings.Contains(c.path, "/./") && !strings.Contains(a.body, `"code":"model_not_found"`) {
 			t.Errorf("%s: %s", c.name, a.body)
+		}
+		challenge := map[string]string{"no key": `Bearer realm="cutroom"`, "an unknown key": `Bearer realm="cutroom", error="invalid_token"`}[c.name]
+		if got := a.header.Get("WWW-Authenticate"); got != challenge {
+			t.Errorf("%s: WWW-Authenticate is %q, want %q", c.name, got, challenge)
 		}
 		if allow := a.header.Get("Allow"); (allow == "POST") != (c.status == 405) {
 			t.Errorf("%s: Allow is %q", c.name, allow)
@@ -415,5 +420,36 @@ func TestAMeterThatFails(t *testing.T) {
 	w.meter.fail = errors.New("the disk is full")
 	if a := w.chat(plain); a.status != http.StatusOK || !strings.Contains(w.log.String(), "the disk is full") {
 		t.Errorf("got %d %s; the log: %s", a.status, a.body, w.log)
+	}
+}
+
+// The methods that Allow names are answered, and no others.
+func TestAllowTellsTheTruth(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	for path, allow := range map[string]string{
+		"/v1/chat/completions": "POST", "/v1/completions": "POST", "/v1/models": "GET, HEAD", "/v1/models/small": "GET, HEAD",
+		"/v1/usage": "GET, HEAD", "/healthz": "GET, HEAD", "/health": "GET, HEAD", "//v1/chat/completions": "POST", "/v1//models": "GET, HEAD",
+	} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "NONSENSE"} {
+			a := w.do(w.request(t.Context(), method, path, studio, strings.NewReader(plain)))
+			named := slices.Contains(strings.Split(allow, ", "), method)
+			if (a.status == 405) == named || a.status == 404 || a.status >= 500 {
+				t.Errorf("%s %s: %d, though Allow is %q", method, path, a.status, allow)
+			}
+			if got := a.header.Get("Allow"); !named && got != allow {
+				t.Errorf("%s %s: Allow is %q, want %q", method, path, got, allow)
+			}
+		}
+	}
+}
+
+// A base URL that ends with a slash works.
+func TestBaseURLWithASlash(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	for _, path := range []string{"//v1/chat/completions", "/v1//chat/completions"} {
+		a := w.do(w.request(t.Context(), "POST", path, studio, strings.NewReader(plain)))
+		if a.status != 200 || a.body != asSmall(whole) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
 	}
 }

@@ -161,7 +161,7 @@ func (g *Gateway) Health() []UpstreamHealth {
 // exposed are the fields of an answer's header that a browser shows to the page,
 // beside those that it always does.
 var exposed = strings.Join([]string{
-	"X-Request-Id", "X-Tokens-Used", "Retry-After", "Allow",
+	"X-Request-Id", "X-Tokens-Used", "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
 	"X-RateLimit-Limit-Tokens", "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens",
 }, ", ")

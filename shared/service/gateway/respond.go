@@ -17,9 +17,6 @@ import (
 // the access log alone; the number is nginx's.
 const callerGone = 499
 
-// challenge says how to authenticate (RFC 6750, section 3).
-const challenge = `Bearer realm="cutroom"`
-
 // hasLeft reports whether a caller has closed its connection. A request's context
 // also ends when the server stops, and then the caller is there to be told.
 func hasLeft(r *http.Request) bool {
@@ -37,13 +34,22 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 		g.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
 			slog.String("request_id", httpserver.RequestID(r.Context())), slog.String("route", r.Pattern), slog.Any("error", err))
 	}
-	if told.Status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", challenge)
-	}
 	if told.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(told.RetryAfter), 10))
 	}
+	if told.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", challenge(r))
+	}
 	writeJSON(w, told.Status, told.JSON())
+}
+
+// challenge says which credential there has to be, and whether the one that was
+// sent is the reason (RFC 6750, section 3).
+func challenge(r *http.Request) string {
+	if _, sent := bearer(r.Header.Get("Authorization")); sent {
+		return `Bearer realm="cutroom", error="invalid_token"`
+	}
+	return `Bearer realm="cutroom"`
 }
 
 // Panicked answers with 500 in the shape of this package's errors, for

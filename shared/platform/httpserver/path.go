@@ -1,0 +1,35 @@
+package httpserver
+
+import (
+	"net/http"
+	"strings"
+)
+
+// version is the first segment of the paths of every surface.
+const version = "/v1/"
+
+// withoutDoubled gives the request as a client with a tidy base URL would have
+// sent it: one that ends with a slash makes //v1/files or /v1//files of a path.
+// It is not redirected, as many clients follow no redirect of a POST. Elsewhere in
+// a path an empty segment stays what it is.
+func withoutDoubled(r *http.Request) *http.Request {
+	path := r.URL.Path
+	if !strings.HasPrefix(path, "//") && !strings.HasPrefix(path, version+"/") {
+		return r
+	}
+	url := *r.URL
+	url.Path, url.RawPath = tidy(path), tidy(url.RawPath)
+	tidied := *r
+	tidied.URL = &url
+	return &tidied
+}
+
+func tidy(path string) string {
+	if strings.HasPrefix(path, "//") {
+		path = "/" + strings.TrimLeft(path, "/")
+	}
+	if rest, ok := strings.CutPrefix(path, version); ok {
+		path = version + strings.TrimLeft(rest, "/")
+	}
+	return path
+}
