@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 GO=${GO:-go}
 
 for package in $(grep -rl '^func Fuzz' --include='*_test.go' cmd shared | xargs -n 1 dirname | sort -u); do
+	# shellcheck disable=SC2013 # names without spaces
 	for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$package"/*_test.go); do
 		"$GO" test -run '^$' -fuzz "^$target\$" -fuzztime "${RUNS:-50000}x" -fuzzminimizetime 100x "./$package"
 	done

@@ -88,6 +88,7 @@ watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/..
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /domain/media -e /platform/lambda)
 plain=$("$GO" list ./bench/... ./cmd/... ./docs/... ./functions/... ./scripts/... ./shared/... | grep -vxF "$watched")
+# shellcheck disable=SC2086 # a list of packages
 released test -vet=off -p 3 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
 # SQLite is C made into Go, and used by one goroutine at a time: to watch its memory
@@ -96,6 +97,7 @@ raced() {
 	GOFLAGS="${GOFLAGS:-} $undebugged" "$GO" test -race '-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' \
 		'-gcflags=modernc.org/libc/...=-race=false -dwarf=false' "$@"
 }
+# shellcheck disable=SC2086 # a list of packages
 took "go test -race" raced -vet=off -p 2 -timeout 15m -artifacts -outputdir test-output $watched
 took "vulnerabilities of dependencies" finished audit.log "$audit"
 audit=''

@@ -96,7 +96,7 @@ class Chat {
     const { message, words } = this.add("assistant", "");
     const controller = this.controller = new AbortController(), conversation = this.messages;
     const began = performance.now();
-    let written = "", usage, thinking, broken;
+    let written = "", usage, broken;
     message.classList.add("writing");
     this.send.hidden = true;
     this.stop.hidden = false;
@@ -108,7 +108,7 @@ class Chat {
         if (chunk.error) throw new Refusal(502, chunk.error.message);
         usage = chunk.usage || usage;
         const delta = chunk.choices?.[0]?.delta || {};
-        if (delta.reasoning_content && !written) words.textContent = thinking = "Thinking …";
+        if (delta.reasoning_content && !written) words.textContent = "Thinking …";
         if (!delta.content) continue;
         written += delta.content;
         const follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 60;
@@ -152,7 +152,7 @@ class Chat {
 function write(place, text) {
   place.replaceChildren(...text.split(/^```/m).map((part, i) => {
     if (i % 2 === 0) return make("span", {}, part.replace(/^\n+|\n+$/g, i ? "" : "$&"));
-    const [, code = ""] = part.match(/^[^\n]*\n([\s\S]*)$/) || [, part];
+    const [, code = ""] = part.match(/^[^\n]*\n([\s\S]*)$/) || ["", part];
     return make("pre", { tabindex: 0, "aria-label": "Code" }, make("code", {}, code.replace(/\n$/, "")));
   }));
 }

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Lints what no compiler checks: shell scripts by .shellcheckrc, the JavaScript of
+# pages and tests by scripts/tools/lint/eslint.config.mjs. Its tools are pinned in
+# scripts/tools/lint and installed into .tools/lint.
+#   scripts/lint.sh [shell] [js]   both without a word
+set -eu
+cd "$(dirname "$0")/.."
+source=scripts/tools/lint
+tools=$PWD/.tools/lint
+mkdir -p "$tools"
+
+lint_shell() {
+	if ! cmp -s "$source/requirements.txt" "$tools/python/made-of"; then
+		python3 -m venv --clear "$tools/python"
+		"$tools/python/bin/pip" install --quiet --disable-pip-version-check --requirement "$source/requirements.txt"
+		cp "$source/requirements.txt" "$tools/python/made-of"
+	fi
+	git ls-files -z '*.sh' .ci/run | xargs -0 "$tools/python/bin/shellcheck"
+}
+
+lint_js() {
+	if ! cmp -s "$source/package-lock.json" "$tools/made-of"; then
+		cp "$source/package.json" "$source/package-lock.json" "$tools"
+		npm ci --prefix "$tools" --ignore-scripts --no-audit --no-fund --loglevel error >&2
+		cp "$source/package-lock.json" "$tools/made-of"
+	fi
+	# The rules' imports are found beside them.
+	cp "$source/eslint.config.mjs" "$tools"
+	git ls-files -z '*.js' '*.mjs' ':!scripts' | xargs -0 "$tools/node_modules/.bin/eslint" --config "$tools/eslint.config.mjs"
+}
+
+[ $# -gt 0 ] || set -- shell js
+for part in "$@"; do
+	case $part in
+	shell | js) "lint_$part" ;;
+	*) echo "lint.sh: $part is neither shell nor js" >&2; exit 2 ;;
+	esac
+done

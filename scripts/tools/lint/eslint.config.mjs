@@ -1,0 +1,38 @@
+// Rules for the JavaScript of the pages and of the tests that drive them. The
+// recommended rules find mistakes; those added here keep one way of writing. Nothing
+// is about looks.
+import js from "@eslint/js";
+import globals from "globals";
+
+const rules = {
+  eqeqeq: ["error", "always", { null: "ignore" }],
+  "no-var": "error",
+  "prefer-const": "error",
+  // A name that is only there to leave a member out of the rest begins with "_".
+  "no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_$", ignoreRestSiblings: true }],
+  // Names and answers of others are shown on terminals, so their escapes are sought.
+  "no-control-regex": "off",
+};
+
+// The pages of the API are one document each, whose scripts share their names. One of
+// them is the browser's too, for what nobody here uses.
+const page = { ...globals.browser, frames: "off" };
+const shared = { call: "readonly", drawPattern: "readonly", mint: "readonly", Session: "readonly" };
+
+export default [
+  js.configs.recommended,
+  { rules },
+  {
+    files: ["shared/service/console/static/*.js"],
+    ignores: ["shared/service/console/static/scheme.js"],
+    languageOptions: { sourceType: "module", globals: globals.browser },
+  },
+  {
+    files: ["shared/service/console/static/scheme.js", "shared/service/api/docs/*.js", "shared/service/api/realtime/*.js"],
+    languageOptions: { sourceType: "script", globals: page },
+    rules: { "no-unused-vars": ["error", { ...rules["no-unused-vars"][1], vars: "local" }], "no-redeclare": ["error", { builtinGlobals: false }] },
+  },
+  { files: ["shared/service/api/realtime/page.js"], languageOptions: { globals: shared } },
+  // What drives the browser runs in Node, and functions of it in the page.
+  { files: ["**/*.mjs"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
+];
