@@ -15,6 +15,7 @@ var synonyms = map[string]string{
 	"audio/mp4":              "video/mp4", // among its brands is that of Sony's cameras
 	"video/3gpp2":            "video/3gpp",
 	"image/vnd.mozilla.apng": "image/png",
+	"video/matroska":         "video/x-matroska", // its registered name (RFC 9559); files are kept under the older one
 }
 
 // Sniff tells the type of a file by its first bytes, of which it looks at
