@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/webhook"
+	"cutroom/shared/platform/contain"
 )
 
 const (
@@ -65,7 +66,8 @@ func New(c Config) *Sender {
 // Send posts a message, with the headers of Standard Webhooks.
 //
 // Errors: a webhook.NoAnswer.
-func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (webhook.Answer, error) {
+func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answer webhook.Answer, err error) {
+	defer contain.Error(&err) // of what the receiver answers
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
 	if err != nil {
 		return webhook.Answer{}, webhook.NoAnswer("The URL is not valid.")

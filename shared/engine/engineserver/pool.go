@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
 )
 
 // Pool edits by several engine servers, such as one for each GPU of a machine: a
@@ -51,7 +52,7 @@ func NewPool(servers ...Config) (*Pool, error) {
 func (p *Pool) Health(ctx context.Context) error {
 	looks := make(chan error, len(p.members))
 	for _, m := range p.members {
-		go func() { looks <- m.Health(ctx) }()
+		go func() { looks <- m.look(ctx) }()
 	}
 	var wrong error
 	for range p.members {
@@ -62,6 +63,12 @@ func (p *Pool) Health(ctx context.Context) error {
 		wrong = errors.Join(wrong, err)
 	}
 	return wrong
+}
+
+// look returns nil when the server takes runs. What it answers reaches nobody else.
+func (m *member) look(ctx context.Context) (err error) {
+	defer contain.Error(&err)
+	return m.Health(ctx)
 }
 
 // Run edits as [Engine.Run] does. A server that does not take runs gets one only

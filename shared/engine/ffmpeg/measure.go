@@ -13,6 +13,7 @@ import (
 
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
 )
 
 const (
@@ -37,17 +38,21 @@ func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float6
 	defer read.Close()
 	result := make(chan packetTimes)
 	go func() {
-		times := readPacketTimes(read, t.limits.VideoDuration+media.Grace)
+		var times packetTimes
+		defer func() { result <- times }()
+		defer contain.Error(&times.failed)
+		times = readPacketTimes(read, t.limits.VideoDuration+media.Grace)
 		if times.beyond {
 			cancel()
 		}
-		result <- times
 	}()
 	err = t.runProbe(ctx, path, mime, write,
 		"-select_streams", "V:0", "-show_entries", "packet=pts_time,dts_time,duration_time", "-of", "csv=p=0")
 	write.Close()
 	times := <-result
 	switch {
+	case times.failed != nil:
+		return 0, times.failed
 	case times.beyond:
 		return max(times.duration, t.limits.VideoDuration+2*media.Grace), nil
 	case err != nil:
@@ -67,6 +72,8 @@ type packetTimes struct {
 	duration time.Duration
 	// beyond says that the limit was passed, so that the rest was not read.
 	beyond bool
+	// failed is a panic of the reader.
+	failed error
 }
 
 // readPacketTimes reads lines "pts,dts,duration", in seconds or N/A.

@@ -9,6 +9,7 @@ import (
 
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
 )
 
 // field is a field of a form.
@@ -32,7 +33,8 @@ func stream(fields []field, files []file) (body io.ReadCloser, contentType strin
 	return read, form.FormDataContentType()
 }
 
-func fill(form *multipart.Writer, fields []field, files []file) error {
+func fill(form *multipart.Writer, fields []field, files []file) (err error) {
+	defer contain.Error(&err)
 	for _, f := range fields {
 		if err := form.WriteField(f.name, f.value); err != nil {
 			return err

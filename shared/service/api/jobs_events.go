@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/contain"
 )
 
 const (
@@ -67,19 +68,7 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 	changes := make(chan job.Job)
 	go func() {
 		defer close(changes)
-		for changed, err := range s.Jobs.Changes(ctx, j.Account, j.ID) {
-			if err != nil {
-				if ctx.Err() == nil {
-					s.log(r, err) // the client comes back by itself
-				}
-				return
-			}
-			select {
-			case changes <- changed:
-			case <-ctx.Done():
-				return
-			}
-		}
+		contain.Run(s.Logger, "events of a job", func() { s.watch(ctx, r, j, changes) })
 	}()
 	alive := time.NewTicker(eventsAlive)
 	defer alive.Stop()
@@ -103,6 +92,22 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 			for range changes { // until who follows the job has stopped
 			}
 			return
+		}
+	}
+}
+
+// watch sends a job's states as they change, until it has ended or the context has.
+func (s *service) watch(ctx context.Context, r *http.Request, j job.Job, changes chan<- job.Job) {
+	for changed, err := range s.Jobs.Changes(ctx, j.Account, j.ID) {
+		if err != nil {
+			if ctx.Err() == nil {
+				s.log(r, err) // the client comes back by itself
+			}
+			return
+		}
+		select {
+		case changes <- changed:
+		case <-ctx.Done():
 		}
 	}
 }

@@ -8,26 +8,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
 )
-
-// contain turns a panic, which a stranger's file may have set off, into an error:
-// it costs the run, not the worker.
-func contain(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("the run panicked: %v\n%s", p, debug.Stack())
-	}
-}
 
 // edit does the work of a run and gives the stored result. It notes in stages how
 // long each took.
 func (l *lane) edit(ctx context.Context, h *held, j job.Job, turn turn, progress func(engine.Progress), stages map[string]time.Duration) (result job.Result, err error) {
-	defer contain(&err)
+	defer contain.Error(&err) // a stranger's file may set off a panic: it costs the run
 	m, ok := l.Catalog.Find(j.Model)
 	if !ok {
 		return result, &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/contain"
 )
 
 // held is a job in the worker's hands, from its receipt to its settlement.
@@ -32,7 +33,9 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *held {
 	w.hands.add(h, w.Now())
 	go func() {
 		defer close(h.kept)
-		h.keepLease(w.Lease)
+		if !contain.Run(h.logger, "lease", func() { h.keepLease(w.Lease) }) {
+			h.end(lost(errors.New("the lease is kept no more")))
+		}
 	}()
 	return h
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/contain"
 )
 
 // lane is the work of one lane: slots, in which jobs run, and as many receivers,
@@ -49,7 +50,8 @@ func (l *lane) work(ctx context.Context) {
 		turn := turn{ask: ask, leave: sync.OnceFunc(func() { close(free) }), storing: storing}
 		jobs.Go(func() {
 			defer turn.leave()
-			l.handle(h, turn)
+			defer h.letGo() // whatever happened: a lease that is kept is nobody's
+			contain.Run(h.logger, "job", func() { l.handle(h, turn) })
 		})
 		<-free
 	}
@@ -80,7 +82,9 @@ func (l *lane) receive(ctx context.Context) {
 		case <-l.wanted:
 		}
 		for handed := false; !handed && ctx.Err() == nil; {
-			handed = l.receiveOne(ctx)
+			if !contain.Run(l.Logger, "receiver", func() { handed = l.receiveOne(ctx) }) {
+				pause(ctx, troublePause)
+			}
 		}
 	}
 }
@@ -92,6 +96,8 @@ func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 	if err != nil {
 		return false // the context has ended
 	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
 	delivery, err := l.Queue.Receive(round, l.name, l.Lease)
 	if err != nil {
 		leave()
@@ -105,6 +111,7 @@ func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 	leave()
 	defer func() {
 		if !handed {
+			h.letGo()
 			l.hands.remove(h)
 		}
 	}()

@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
 )
 
 // preparation makes ready what the engine needs for a job: it fetches and probes
@@ -68,7 +69,7 @@ func (p *preparation) discard() {
 }
 
 func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
-	defer contain(&err)
+	defer contain.Error(&err)
 	m, ok := w.Catalog.Find(p.job.Model)
 	if !ok {
 		return &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}

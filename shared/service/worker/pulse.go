@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
 )
 
 // pulse keeps a run visible: it records progress, and ends the run's context when
@@ -29,7 +31,9 @@ func (w *Worker) startPulse(ctx context.Context, stopRun context.CancelCauseFunc
 	p := &pulse{fraction: j.Progress, end: end, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		p.beat(ctx, w, stopRun, logger, j)
+		if !contain.Run(logger, "pulse", func() { p.beat(ctx, w, stopRun, logger, j) }) {
+			stopRun(lost(errors.New("its progress is recorded no more")))
+		}
 	}()
 	return p
 }

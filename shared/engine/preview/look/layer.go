@@ -4,9 +4,9 @@ import (
 	"image"
 	"image/color"
 	"math"
-	"sync"
 
 	"cutroom/shared/engine/preview/look/noise"
+	"cutroom/shared/platform/contain"
 )
 
 // Layer lays a drawn texture over the picture.
@@ -145,7 +145,7 @@ func (s *Sheet) fill(value func(x, y float64) float64) {
 // rows calls do for every row, a band of rows to a goroutine.
 func (s *Sheet) rows(do func(row int)) {
 	const bands = 4
-	var done sync.WaitGroup
+	var done contain.Group
 	for band := range bands {
 		done.Go(func() {
 			for row := s.Height * band / bands; row < s.Height*(band+1)/bands; row++ {

@@ -5,8 +5,11 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"strings"
 	"sync"
 	"testing"
+
+	"cutroom/shared/platform/contain"
 )
 
 func bytesOf(picture image.Image) []byte {
@@ -187,5 +190,18 @@ func TestCloth(t *testing.T) {
 	}
 	if bytes.Equal(striped.Pix, draw("a black and white striped shirt", 2).Pix) {
 		t.Error("another seed draws the same cloth")
+	}
+}
+
+// A fault of a texture is its caller's, who can contain it, though rows are drawn
+// by several goroutines.
+func TestAFaultOfATextureIsItsCallers(t *testing.T) {
+	draw := func() (err error) {
+		defer contain.Error(&err)
+		Layer{Texture: func(s *Sheet) { s.fill(func(_, _ float64) float64 { panic("a fault") }) }}.Draw(16, 16, 1)
+		return nil
+	}
+	if err := draw(); err == nil || !strings.Contains(err.Error(), "a fault") {
+		t.Errorf("got %v", err)
 	}
 }

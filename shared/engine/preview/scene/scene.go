@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"cutroom/shared/engine/preview/look/noise"
+	"cutroom/shared/platform/contain"
 )
 
 // Scene is a picture that moves.
@@ -39,7 +40,8 @@ func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, secon
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	const band = 16
 	for top := 0; top < height; top += band {
-		group.Go(func() error {
+		group.Go(func() (err error) {
+			defer contain.Error(&err)
 			for y := top; y < min(top+band, height); y++ {
 				if err := ctx.Err(); err != nil {
 					return err
