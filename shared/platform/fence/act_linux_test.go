@@ -1,0 +1,148 @@
+package fence_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// acts are what a program does that a file has taken over. Each takes one argument.
+var acts = map[string]func(string) error{
+	"nothing": func(string) error { return nil },
+	"read": func(path string) error {
+		_, err := os.ReadFile(path)
+		return err
+	},
+	"list": func(path string) error {
+		_, err := os.ReadDir(path)
+		return err
+	},
+	"write":  func(path string) error { return os.WriteFile(path, []byte("written"), 0o600) },
+	"link":   func(path string) error { return os.Symlink("/etc", path) },
+	"device": func(path string) error { return unix.Mkfifo(path, 0o600) },
+	"socket": func(kind string) error {
+		families := map[string][2]int{
+			"tcp": {unix.AF_INET, unix.SOCK_STREAM}, "udp": {unix.AF_INET, unix.SOCK_DGRAM}, "unix": {unix.AF_UNIX, unix.SOCK_STREAM},
+			"netlink": {unix.AF_NETLINK, unix.SOCK_RAW},
+		}
+		_, err := unix.Socket(families[kind][0], families[kind][1], 0)
+		return err
+	},
+	"connect": func(address string) error {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	},
+	"trace": func(string) error {
+		_, _, errno := unix.RawSyscall(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0)
+		return failed(errno)
+	},
+	"namespace": func(string) error {
+		pid, err := syscall.ForkExec("/proc/self/exe", []string{"child"}, &syscall.ProcAttr{
+			Env: []string{actName + "=nothing"}, Sys: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER},
+		})
+		if err == nil {
+			_, err = syscall.Wait4(pid, nil, 0, nil)
+		}
+		return err
+	},
+	"key": func(string) error {
+		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true)
+		return err
+	},
+	"bpf":  func(string) error { return unsupported(unix.SYS_BPF) },
+	"ring": func(string) error { return unsupported(unix.SYS_IO_URING_SETUP) },
+	"kexec": func(string) error {
+		_, _, errno := unix.RawSyscall(unix.SYS_KEXEC_LOAD, 0, 0, 0)
+		return failed(errno)
+	},
+	"signal": func(string) error { return unix.Kill(os.Getpid(), 0) },
+	"start": func(string) error {
+		pid, err := syscall.ForkExec("/proc/self/exe", []string{"child"}, &syscall.ProcAttr{Env: []string{actName + "=nothing"}})
+		if err == nil {
+			_, err = syscall.Wait4(pid, nil, 0, nil)
+		}
+		return err
+	},
+	"become": func(path string) error { return syscall.Exec(path, []string{path}, nil) },
+	"memory": func(size string) error {
+		bytes, err := strconv.Atoi(size)
+		if err == nil {
+			_, err = unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+		}
+		return err
+	},
+	"files": func(count string) error {
+		n, err := strconv.Atoi(count)
+		for range n {
+			if _, err = unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
+				return err
+			}
+		}
+		return err
+	},
+	"fill": func(path string) error { return os.WriteFile(path, make([]byte, 2<<20), 0o600) },
+	"spin": func(string) error {
+		for {
+			if os.Getpid() == 0 {
+				return nil
+			}
+		}
+	},
+	"descriptor": func(number string) error {
+		fd, err := strconv.Atoi(number)
+		if err == nil {
+			_, err = unix.Read(fd, make([]byte, 1))
+		}
+		return err
+	},
+	"whoami": func(string) error {
+		_, err := fmt.Printf("%d %d\n", os.Getuid(), os.Getgid())
+		return err
+	},
+}
+
+func failed(errno syscall.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
+}
+
+// unsupported makes a call with arguments that mean nothing, and takes the kernel's
+// word that they do for success: it has let the call in.
+func unsupported(call uintptr) error {
+	_, _, errno := unix.RawSyscall(call, 0, 0, 0)
+	if errno == unix.EINVAL || errno == unix.EFAULT {
+		return nil
+	}
+	return failed(errno)
+}
+
+// actName and actArgument are the variables by which this program knows that it is
+// the one that was taken over.
+const actName, actArgument = "FENCED_ACT", "FENCED_ARGUMENT"
+
+// act does what it is told, and tells why it could not.
+func act(name string) {
+	do, found := acts[name]
+	if !found {
+		fmt.Fprintln(os.Stderr, "no such act")
+		os.Exit(3)
+	}
+	if err := do(os.Getenv(actArgument)); err != nil {
+		if errno := syscall.Errno(0); errors.As(err, &errno) {
+			fmt.Fprintln(os.Stderr, unix.ErrnoName(errno))
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}

@@ -1,0 +1,321 @@
+package fence_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cutroom/shared/platform/fence"
+)
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(actName); name != "" {
+		act(name)
+	}
+	os.Exit(m.Run())
+}
+
+func newFence(t *testing.T) *fence.Fence {
+	t.Helper()
+	f, err := fence.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// world is what a run has around it.
+type world struct {
+	folder, input, secret string
+	program               fence.Program
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	folder := t.TempDir()
+	w := world{filepath.Join(folder, "own"), filepath.Join(folder, "input"), filepath.Join(folder, "cutroom.db"), fence.Program{}}
+	err := os.Mkdir(w.folder, 0o700)
+	for _, path := range []string{w.input, w.secret, filepath.Join(w.folder, "mine")} {
+		// What anybody may read, so that nothing but the fence keeps it.
+		err = errors.Join(err, os.WriteFile(path, []byte("content"), 0o644), os.Chmod(path, 0o644))
+	}
+	var programErr error
+	w.program, programErr = fence.NewProgram(t.Context(), "/proc/self/exe")
+	if err := errors.Join(err, programErr, os.Chmod(folder, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// outcome is how an act ended.
+type outcome struct {
+	err         error
+	output, log string
+	ran         bool
+	reason      string
+}
+
+// do has this program do an act in a fence.
+func (w world) do(t *testing.T, f *fence.Fence, name, argument string, change func(*fence.Plan)) outcome {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	plan := fence.Plan{
+		Program: w.program, Folder: w.folder, Inputs: []string{w.input},
+		Memory: 8 << 30, MaxFile: 1 << 20, ProcessorTime: time.Minute,
+	}
+	if change != nil {
+		change(&plan)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd, start, err := f.Command(ctx, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, log bytes.Buffer
+	cmd.Env = append(cmd.Env, actName+"="+name, actArgument+"="+argument)
+	cmd.Stdout, cmd.Stderr = &out, &log
+	o := outcome{err: cmd.Run()}
+	o.ran, o.reason = start.Ended()
+	o.output, o.log = out.String(), log.String()
+	return o
+}
+
+// unfenced has this program do an act as ffmpeg would do it without any fence.
+func unfenced(t *testing.T, name, argument string) error {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), actName+"="+name, actArgument+"="+argument)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return err
+}
+
+// What a fenced program needs it can do.
+func TestAllowed(t *testing.T) {
+	f, w := newFence(t), newWorld(t)
+	for _, test := range []struct{ name, act, argument string }{
+		{"its input", "read", w.input},
+		{"a file of its folder", "read", filepath.Join(w.folder, "mine")},
+		{"its folder", "list", w.folder},
+		{"a result", "write", filepath.Join(w.folder, "result")},
+		{"a name relative to its folder", "write", "relative"},
+		{"memory within the limit", "memory", "1000000"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if o := w.do(t, f, test.act, test.argument, nil); o.err != nil || !o.ran {
+				t.Errorf("got %v: %s %s", o.err, o.reason, o.log)
+			}
+		})
+	}
+	if content, err := os.ReadFile(filepath.Join(w.folder, "relative")); err != nil || string(content) != "written" {
+		t.Errorf("the result is %q, %v", content, err)
+	}
+}
+
+// Each thing that a program which was taken over might do is refused, and done
+// where the layers that refuse it are left out, so that the refusal is theirs.
+func TestRefused(t *testing.T) {
+	f := newFence(t)
+	if len(f.Lacks()) > 0 && os.Getuid() != 0 {
+		t.Fatalf("this machine lacks %v; the test needs all layers", f.Lacks())
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	const denied, refused = "EACCES", "EPERM"
+	calls := fence.Layers{Seccomp: true}
+	files := fence.Layers{Landlock: true, User: true}
+	all := fence.Layers{Seccomp: true, Landlock: true, Namespaces: true, User: true}
+	outside := filepath.Join(t.TempDir(), "new")
+	if err := os.Chmod(filepath.Dir(outside), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, act, argument, want string
+		without                   fence.Layers
+	}{
+		{"the database", "read", "SECRET", denied, files},
+		{"the passwords", "read", "/etc/passwd", denied, files},
+		{"another process", "list", "/proc", denied, files},
+		{"a folder that is not its own", "list", "PARENT", denied, files},
+		{"write to its input", "write", "INPUT", denied, files},
+		{"write beside its folder", "write", outside, denied, files},
+		{"a link out of its folder", "link", "OWN/link", refused, all},
+		{"a pipe in its folder", "device", "OWN/pipe", refused, all},
+		{"a TCP socket", "socket", "tcp", refused, calls},
+		{"a UDP socket", "socket", "udp", refused, calls},
+		{"a Unix socket", "socket", "unix", refused, calls},
+		{"a netlink socket", "socket", "netlink", refused, calls},
+		{"a connection", "connect", listener.Addr().String(), refused, all},
+		{"trace", "trace", "", refused, calls},
+		{"namespaces", "namespace", "", refused, all},
+		{"keys", "key", "", refused, calls},
+		{"BPF", "bpf", "", refused, all},
+		{"io_uring", "ring", "", "ENOSYS", all},
+		{"signals", "signal", "", refused, calls},
+		{"start a process", "start", "", refused, calls},
+		{"become another program", "become", "/bin/true", denied, files},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			argument := strings.NewReplacer("SECRET", w.secret, "INPUT", w.input, "OWN", w.folder, "PARENT", filepath.Dir(w.folder)).Replace(test.argument)
+			o := w.do(t, f, test.act, argument, nil)
+			if o.err == nil || !o.ran || !strings.HasPrefix(o.log, test.want) {
+				t.Errorf("fenced: got %v, ran %v: %s %s", o.err, o.ran, o.log, o.reason)
+			}
+			if test.name == "BPF" {
+				return // the kernel leaves it to root alone
+			}
+			w = newWorld(t)
+			argument = strings.NewReplacer("SECRET", w.secret, "INPUT", w.input, "OWN", w.folder, "PARENT", filepath.Dir(w.folder)).Replace(test.argument)
+			if o := w.do(t, f.Without(test.without), test.act, argument, nil); o.err != nil {
+				t.Errorf("without the layer: got %v: %s %s", o.err, o.log, o.reason)
+			}
+		})
+	}
+}
+
+// Where a machine lacks seccomp the namespaces keep a program from the network.
+func TestNamespacesAlone(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	f, w := newFence(t), newWorld(t)
+	loose := f.Without(fence.Layers{Seccomp: true, Landlock: true, User: true})
+	if o := w.do(t, loose, "connect", listener.Addr().String(), nil); o.err == nil || !strings.Contains(o.log, "ENETUNREACH") {
+		t.Errorf("got %v: %s", o.err, o.log)
+	}
+}
+
+// A program is bounded in what it uses up.
+func TestLimits(t *testing.T) {
+	f, w := newFence(t), newWorld(t)
+	for _, test := range []struct {
+		name, act, argument string
+		change              func(*fence.Plan)
+	}{
+		{"memory", "memory", "4000000000", func(p *fence.Plan) { p.Memory = 3 << 30 }},
+		{"open files", "files", "100", nil},
+		{"a file's size", "fill", "large", nil},
+		{"processor time", "spin", "", func(p *fence.Plan) { p.ProcessorTime = time.Second }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if o := w.do(t, f, test.act, test.argument, test.change); o.err == nil || !o.ran {
+				t.Errorf("got %v, ran %v: %s", o.err, o.ran, o.log)
+			}
+			argument := test.argument
+			if test.act == "spin" {
+				return // without a limit it does so for ever
+			}
+			if test.act == "fill" {
+				argument = filepath.Join(t.TempDir(), argument)
+			}
+			if err := unfenced(t, test.act, argument); err != nil {
+				t.Errorf("without the fence: %v", err)
+			}
+		})
+	}
+}
+
+// What the server's parent left open does not reach the program.
+func TestInheritedDescriptor(t *testing.T) {
+	w := newWorld(t)
+	fd, err := unix.Open(w.secret, unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	// Above those of a launcher.
+	const high = 40
+	if err := unix.Dup2(fd, high); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(high)
+	if o := w.do(t, newFence(t), "descriptor", fmt.Sprint(high), nil); o.err == nil || !strings.HasPrefix(o.log, "EBADF") {
+		t.Errorf("got %v: %s", o.err, o.log)
+	}
+	if err := unfenced(t, "descriptor", fmt.Sprint(high)); err != nil {
+		t.Errorf("without the fence: %v", err)
+	}
+}
+
+// Where the server is root, the program is not.
+func TestOwnUser(t *testing.T) {
+	f, w := newFence(t), newWorld(t)
+	o := w.do(t, f, "whoami", "", nil)
+	want := "65533 65533\n"
+	if os.Getuid() != 0 || len(f.Lacks()) > 0 {
+		want = fmt.Sprintf("%d %d\n", os.Getuid(), os.Getgid())
+	}
+	if o.err != nil || o.output != want {
+		t.Errorf("it is %q, %v; want %q", o.output, o.err, want)
+	}
+}
+
+// A program that cannot be started is told from one that failed.
+func TestNotRun(t *testing.T) {
+	f, w := newFence(t), newWorld(t)
+	for name, change := range map[string]func(*fence.Plan){
+		"no program": func(p *fence.Plan) { p.Program, _ = fence.NewProgram(t.Context(), w.input) },
+		"no memory":  func(p *fence.Plan) { p.Reserve, p.Memory = true, 1<<47 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if o := w.do(t, f, "nothing", "", change); o.ran || o.err == nil || o.reason == "" {
+				t.Errorf("got %+v", o)
+			}
+		})
+	}
+	if o := w.do(t, f, "nothing", "", func(p *fence.Plan) { p.Reserve, p.Memory = true, 1<<30 }); o.err != nil || !o.ran {
+		t.Errorf("with memory to reserve: %+v", o)
+	}
+}
+
+// An ordinary user's fence is as tight as root's.
+func TestAsOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("this is an ordinary user already")
+	}
+	folder, err := os.MkdirTemp("", "fence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	const nobody = 65534
+	if err := os.Chown(folder, nobody, nobody); err != nil {
+		t.Skipf("root of a user namespace is nobody else: %v", err)
+	}
+	program, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "program"), program, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "program"), "-test.run=^(TestAllowed|TestRefused|TestNamespacesAlone|TestLimits|TestOwnUser)$")
+	cmd.Env = append(os.Environ(), "TMPDIR="+folder)
+	cmd.Dir = folder
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

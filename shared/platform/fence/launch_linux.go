@@ -1,0 +1,242 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	llsyscall "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// ownProgram is the file of this program, also after another was put in its place.
+func ownProgram() (string, error) { return "/proc/self/exe", nil }
+
+// attributes puts the child into a process group of its own, and lets the kernel
+// kill it when this program dies, even by SIGKILL.
+//
+// In namespaces of its own it has no network, sees no IPC of others, and is the
+// first of its processes, with which all others end. Only root may make them by
+// itself; others do so within a user namespace, in which they stay who they are.
+func attributes(namespaces, root bool) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if !namespaces {
+		return a
+	}
+	a.Cloneflags = syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWPID
+	if !root {
+		a.Cloneflags |= syscall.CLONE_NEWUSER
+		user, group := os.Geteuid(), os.Getegid()
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: user, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: group, HostID: group, Size: 1}}
+	}
+	return a
+}
+
+// hideProcess keeps the memory and the environment of this process, which hold
+// keys, from other processes of the same user.
+func hideProcess() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+
+// tryLayers finds out what this process can do, by doing it.
+func tryLayers(o order) ability {
+	var able ability
+	if version, err := llsyscall.LandlockGetABIVersion(); err == nil {
+		able.Landlock = version
+	}
+	if o.Root {
+		able.User = dropRights(true) == nil
+	}
+	able.Seccomp = filterCalls() == nil
+	return able
+}
+
+// launch puts on the fence and becomes the program. It returns only if that
+// fails. It is on the main thread, to which what is set here belongs.
+func launch(o order) error {
+	runtime.LockOSThread()
+	// The status is the last descriptor that is meant to be there: nothing that the
+	// server's own parent left open reaches the program.
+	if err := unix.CloseRange(uint(o.Status), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		unix.CloseOnExec(o.Status) // before Linux 5.11
+	}
+	if o.Reserve {
+		if err := reserve(o.Memory); err != nil {
+			return err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("no_new_privs: %w", err)
+	}
+	if o.Landlock {
+		if err := restrictFiles(o); err != nil {
+			return fmt.Errorf("restrict files: %w", err)
+		}
+	}
+	if o.Root {
+		if err := dropRights(o.User); err != nil {
+			return err
+		}
+		// The kernel forgets it when a process changes its user. Should the server
+		// have died meanwhile, nobody reads the status, and its write fails.
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+			return fmt.Errorf("death signal: %w", err)
+		}
+	}
+	if o.Seccomp {
+		if err := filterCalls(); err != nil {
+			return fmt.Errorf("seccomp: %w", err)
+		}
+	}
+	return become(o)
+}
+
+// reserveStep is how much address space is asked for at once, in bytes: a system
+// refuses what is more than it has in all.
+const reserveStep = 256 << 20
+
+// reserve finds out whether the system would give memory, without using it.
+func reserve(memory int64) error {
+	for got := int64(0); got < memory; got += reserveStep {
+		if _, err := unix.Mmap(-1, 0, reserveStep, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
+			return fmt.Errorf("%d of %d MiB of memory: %w", got>>20, memory>>20, err)
+		}
+	}
+	return nil
+}
+
+// restrictFiles leaves the files that are named, and no TCP, no abstract socket
+// and no signal to others, as far as the kernel knows how.
+func restrictFiles(o order) error {
+	const read = landlock.AccessFSSet(llsyscall.AccessFSReadFile)
+	const list = landlock.AccessFSSet(llsyscall.AccessFSReadDir)
+	const execute = landlock.AccessFSSet(llsyscall.AccessFSExecute)
+	const write = landlock.AccessFSSet(llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate |
+		llsyscall.AccessFSMakeReg | llsyscall.AccessFSRemoveFile | llsyscall.AccessFSMakeDir | llsyscall.AccessFSRemoveDir)
+	const rewrite = landlock.AccessFSSet(llsyscall.AccessFSWriteFile)
+	rules := []landlock.Rule{landlock.PathAccess(read|rewrite, "/dev/null").IgnoreIfMissing()}
+	add := func(path string, file, folder landlock.AccessFSSet) error {
+		stat, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the program says so itself
+		}
+		if err != nil {
+			return err
+		}
+		if stat.IsDir() {
+			file = folder
+		}
+		rules = append(rules, landlock.PathAccess(file, path))
+		return nil
+	}
+	for _, path := range o.Executes {
+		if err := add(path, read|execute, read|execute|list); err != nil {
+			return err
+		}
+	}
+	for _, path := range o.Reads {
+		if err := add(path, read, read|list); err != nil {
+			return err
+		}
+	}
+	if o.Folder != "" {
+		if err := add(o.Folder, read, read|list|write); err != nil {
+			return err
+		}
+	}
+	return landlock.V9.BestEffort().Restrict(rules...)
+}
+
+// dropRights gives up all that root has but the right to read, as the inputs belong
+// to whomever the server was when it stored them: Landlock bounds what is read.
+func dropRights(own bool) error {
+	const kept = unix.CAP_DAC_READ_SEARCH
+	for capability := range uintptr(64) {
+		if capability == kept {
+			continue
+		}
+		// One that the kernel does not know cannot be had either.
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
+	}
+	const bits = 1 << kept
+	if own {
+		if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("keep a capability: %w", err)
+		}
+		// The calls of package syscall change all threads; this one becomes the
+		// program, and the others end.
+		for _, call := range [][4]uintptr{
+			{unix.SYS_SETGROUPS}, {unix.SYS_SETRESGID, ownUser, ownUser, ownUser}, {unix.SYS_SETRESUID, ownUser, ownUser, ownUser},
+		} {
+			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+				return fmt.Errorf("change the user: %w", errno)
+			}
+		}
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := [2]unix.CapUserData{{Effective: bits, Permitted: bits, Inheritable: bits}}
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	if own {
+		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, kept, 0, 0); err != nil {
+			return fmt.Errorf("keep a capability: %w", err)
+		}
+	}
+	return nil
+}
+
+// become sets the limits, tells that all is well, and becomes the program. Once
+// the address space is limited nothing may be allocated: the runtime of Go takes
+// more of it than some programs may have.
+func become(o order) error {
+	program, err := unix.BytePtrFromString(o.Program)
+	if err != nil {
+		return err
+	}
+	arguments, err := syscall.SlicePtrFromStrings(append([]string{o.Program}, o.Args...))
+	if err != nil {
+		return err
+	}
+	variables, err := syscall.SlicePtrFromStrings(os.Environ())
+	if err != nil {
+		return err
+	}
+	limits := []struct {
+		resource int
+		limit    unix.Rlimit
+	}{
+		{unix.RLIMIT_CPU, atMost(unix.RLIMIT_CPU, o.Seconds)},
+		{unix.RLIMIT_FSIZE, atMost(unix.RLIMIT_FSIZE, o.MaxFile)},
+		{unix.RLIMIT_NOFILE, atMost(unix.RLIMIT_NOFILE, maxOpen)},
+		{unix.RLIMIT_CORE, unix.Rlimit{}},
+		{unix.RLIMIT_AS, atMost(unix.RLIMIT_AS, o.Memory)},
+	}
+	started := [1]byte{'+'}
+	for i := range limits {
+		_, _, errno := unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, uintptr(limits[i].resource), uintptr(unsafe.Pointer(&limits[i].limit)), 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(o.Status), uintptr(unsafe.Pointer(&started)), 1); errno != 0 {
+		return errno
+	}
+	_, _, errno := unix.RawSyscall(unix.SYS_EXECVE,
+		uintptr(unsafe.Pointer(program)), uintptr(unsafe.Pointer(&arguments[0])), uintptr(unsafe.Pointer(&variables[0])))
+	return errno
+}
+
+// atMost gives a limit, or the one that this process already has where that is
+// lower.
+func atMost(resource int, limit int64) unix.Rlimit {
+	now := unix.Rlimit{Max: unix.RLIM_INFINITY}
+	_ = unix.Getrlimit(resource, &now)
+	lower := min(now.Max, uint64(limit))
+	return unix.Rlimit{Cur: lower, Max: lower}
+}
