@@ -23,10 +23,18 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 	if err != nil {
 		return []finding{{"catalog", failing, err.Error(), "Mend the file, or leave the variable out for the built-in catalog."}}
 	}
-	if _, err := ffmpeg.Find(ctx, catalog.Limits); err != nil {
+	tools, err := ffmpeg.Find(ctx, catalog.Limits)
+	if err != nil {
 		return []finding{{"ffmpeg", failing, err.Error(), "Put ffmpeg and ffprobe into PATH; make run does it where there is apt-get, dnf, pacman, apk or brew."}}
 	}
-	return []finding{{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are there, and can do what the service needs"}}
+	findings := []finding{
+		{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are there, and can do what the service needs"},
+		{Check: "fence", State: fine, Detail: "decoders are fenced by " + tools.Fence().String()},
+	}
+	for _, lack := range tools.Fence().Lacks() {
+		findings = append(findings, finding{"fence", warning, lack, "See docs/fence.md for what that means, and where machines have it."})
+	}
+	return findings
 }
 
 const (

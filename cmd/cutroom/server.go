@@ -99,6 +99,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err != nil {
 		return s, err
 	}
+	tools.Fence().Tell(logger)
 	edits, err := engines.New(engines.Config{Setting: c.Engine, Key: c.EngineKey, Tools: tools})
 	if err != nil {
 		return s, err

@@ -64,6 +64,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	tools.Fence().Tell(logger)
 	edits, err := engines.New(engines.Config{Setting: engineName, Key: env.Optional("CUTROOM_ENGINE_KEY"), Tools: tools})
 	if err != nil {
 		return err

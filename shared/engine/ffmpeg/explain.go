@@ -3,6 +3,7 @@ package ffmpeg
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -14,10 +15,19 @@ import (
 // checkTime bounds the search for the input that made a run fail.
 const checkTime = time.Minute
 
+// trouble finds what the system says when it cannot give what a program needs, or
+// keeps it from its files, at the end of a line of its messages. None of that is a
+// property of an input.
+var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files in system|Resource temporarily unavailable|` +
+	`Read-only file system|Permission denied|Operation not permitted|Stale file handle|Transport endpoint is not connected|` +
+	`Function not implemented)\s*$`)
+
 // explain gives the error that the person who sent the file is to see of a
 // failure whose reason is plain, and nil of another.
 func explain(f *failure) *engine.Error {
 	switch {
+	case f.notRun:
+		return &engine.Error{Code: job.EngineError, Message: "The engine cannot be started.", Retryable: true, Err: f}
 	case f.says("No space left on device"), f.says("Disk quota exceeded"):
 		// Another run would only fill the disk again, to the harm of others.
 		return &engine.Error{Code: job.EngineError, Message: "The disk is full.", Err: f}
@@ -28,12 +38,15 @@ func explain(f *failure) *engine.Error {
 	case f.signal == syscall.SIGKILL, f.signal == syscall.SIGTERM, f.signal == syscall.SIGINT:
 		// By the system, for want of memory, or by its operator.
 		return &engine.Error{Code: job.EngineError, Message: "The engine was stopped.", Retryable: true, Err: f}
-	case f.notRun:
-		return &engine.Error{Code: job.EngineError, Message: "The engine cannot be started.", Retryable: true, Err: f}
-	case f.says("Cannot allocate memory"), f.says("cannot allocate memory"):
-		return engine.InvalidInput(f, "The file takes too much memory to process.")
+	case trouble.MatchString(f.log):
+		return shortage(f)
 	}
 	return nil
+}
+
+// shortage is the error of a machine that is in trouble itself.
+func shortage(cause error) *engine.Error {
+	return &engine.Error{Code: job.EngineError, Message: "The engine lacks what it needs to run.", Retryable: true, Err: cause}
 }
 
 // says reports whether the program's messages contain the text.
@@ -51,6 +64,9 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 	if known := explain(f); known != nil {
 		return known
 	}
+	if f.lacksMemory() {
+		return t.blame(ctx, f, "The file takes too much memory to process.")
+	}
 	within, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	for _, input := range inputs {
@@ -61,12 +77,16 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 		err = t.run(within, process{
 			program:       t.ffmpeg,
 			args:          append(append(t.globalArgs(), options...), "-map", "0:V:0", "-f", "null", "-"),
+			inputs:        []string{input.Path},
 			processorTime: t.bounds.runTime,
 			maxFile:       1,
 		})
 		var undecodable *failure
 		if errors.As(err, &undecodable) {
-			return engine.InvalidInput(f, "The file cannot be decoded.")
+			if known := explain(undecodable); known != nil {
+				return known
+			}
+			return t.blame(ctx, f, "The file cannot be decoded.")
 		}
 	}
 	if ctx.Err() != nil {
@@ -75,9 +95,15 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 	return &engine.Error{Code: job.EngineError, Message: "The engine failed.", Err: f}
 }
 
+// lacksMemory reports whether the program was refused memory: by its own limits,
+// for what its input asks for, or because the machine has none.
+func (f *failure) lacksMemory() bool {
+	return f.says("Cannot allocate memory") || f.says("cannot allocate memory")
+}
+
 // explainProbe gives the error that the person is to see when a probe fails: as
-// the command is always the same, the file is to blame.
-func explainProbe(err error) error {
+// the command is always the same, the file is to blame, or the machine.
+func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
 		return err
@@ -85,5 +111,22 @@ func explainProbe(err error) error {
 	if known := explain(f); known != nil {
 		return known
 	}
-	return engine.InvalidInput(f, "The file cannot be decoded.")
+	if f.lacksMemory() {
+		return t.blame(ctx, f, "The file takes too much memory to process.")
+	}
+	return t.blame(ctx, f, "The file cannot be decoded.")
+}
+
+// blame gives the error of an input that cannot be edited, once it is sure that
+// the machine could have: that the same program decodes a good picture, and, where
+// it was refused memory, that the system would have given it all that it may have.
+// A machine in trouble never costs a person the job.
+func (t *Tools) blame(ctx context.Context, f *failure, message string) error {
+	switch err := t.control(ctx, f.lacksMemory()); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return shortage(errors.Join(f, err))
+	}
+	return engine.InvalidInput(f, "%s", message)
 }

@@ -3,7 +3,8 @@
 // Every run is fenced: the demuxer is forced by the sniffed type, the protocol
 // whitelist is "file", memory, processor time, output size, pixels and duration
 // are bounded, and the program runs in a process group of its own that is gone
-// when the call returns.
+// when the call returns. Around all that stands the fence of package fence, which
+// holds a program that a file has taken over.
 package ffmpeg
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/fence"
 )
 
 // oldestMajor is the oldest release whose options this package uses.
@@ -43,10 +45,14 @@ const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or "brew install
 // Tools are the two programs, found and checked. Its methods are safe for
 // concurrent use.
 type Tools struct {
-	ffmpeg, ffprobe, shell string
-	limits                 catalog.Limits
-	bounds                 bounds
+	ffmpeg, ffprobe fence.Program
+	fenced          *fence.Fence
+	limits          catalog.Limits
+	bounds          bounds
 }
+
+// Fence tells what the programs are fenced with on this machine.
+func (t *Tools) Fence() *fence.Fence { return t.fenced }
 
 // bounds is what one program may use.
 type bounds struct {
@@ -76,14 +82,21 @@ func defaultBounds() bounds {
 // and how to install it.
 func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	tools := &Tools{limits: limits, bounds: defaultBounds()}
-	for name, path := range map[string]*string{"ffmpeg": &tools.ffmpeg, "ffprobe": &tools.ffprobe, "sh": &tools.shell} {
-		var err error
-		if *path, err = exec.LookPath(name); err != nil {
-			return nil, fmt.Errorf("%s is not in PATH; install FFmpeg with %s", name, installation)
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+	for name, program := range map[string]*fence.Program{"ffmpeg": &tools.ffmpeg, "ffprobe": &tools.ffprobe} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not in PATH; install FFmpeg with %s", name, installation)
+		}
+		if *program, err = fence.NewProgram(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if tools.fenced, err = fence.New(ctx); err != nil {
+		return nil, err
+	}
 	return tools, tools.check(ctx)
 }
 
@@ -119,12 +132,12 @@ func (t *Tools) check(ctx context.Context) error {
 	}
 	if found := versionForm.FindSubmatch(version); found != nil {
 		if major, _ := strconv.Atoi(string(found[1])); major < oldestMajor {
-			return fmt.Errorf("%s is version %d; version %d or newer is needed", t.ffmpeg, major, oldestMajor)
+			return fmt.Errorf("%s is version %d; version %d or newer is needed", t.ffmpeg.Path, major, oldestMajor)
 		}
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return fmt.Errorf("%s lacks %s; install a full build of FFmpeg with %s", t.ffmpeg, strings.Join(missing, ", "), installation)
+		return fmt.Errorf("%s lacks %s; install a full build of FFmpeg with %s", t.ffmpeg.Path, strings.Join(missing, ", "), installation)
 	}
 	return nil
 }
@@ -132,11 +145,12 @@ func (t *Tools) check(ctx context.Context) error {
 // list gives the names of what the program has of a kind, such as "filters", and
 // what it says of itself before.
 func (t *Tools) list(ctx context.Context, kind string) (names map[string]bool, banner []byte, err error) {
-	var out, log bytes.Buffer
-	cmd := exec.CommandContext(ctx, t.ffmpeg, "-"+kind)
-	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := cmd.Run(); err != nil {
-		return nil, nil, fmt.Errorf("%s -%s: %w", t.ffmpeg, kind, err)
+	var out bytes.Buffer
+	log, err := t.say(ctx, process{
+		program: t.ffmpeg, args: []string{"-" + kind}, stdout: &out, processorTime: t.bounds.probeTime, maxFile: 1,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s -%s: %w", t.ffmpeg.Path, kind, err)
 	}
 	names = map[string]bool{}
 	for line := range strings.Lines(out.String()) {
@@ -144,5 +158,5 @@ func (t *Tools) list(ctx context.Context, kind string) (names map[string]bool, b
 			names[fields[1]] = true
 		}
 	}
-	return names, log.Bytes(), nil
+	return names, []byte(log), nil
 }

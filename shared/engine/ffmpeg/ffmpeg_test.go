@@ -45,7 +45,7 @@ func checkCode(t *testing.T, err error, code job.Code) *engine.Error {
 
 func TestFindSaysWhatIsMissing(t *testing.T) {
 	program := func(folder, name, script string) {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"cutroom/shared/domain/media"
-	"cutroom/shared/engine"
 	"cutroom/shared/platform/contain"
 )
 
@@ -46,7 +45,7 @@ func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float6
 			cancel()
 		}
 	}()
-	err = t.runProbe(ctx, path, mime, write,
+	log, err := t.runProbe(ctx, path, mime, write,
 		"-select_streams", "V:0", "-show_entries", "packet=pts_time,dts_time,duration_time", "-of", "csv=p=0")
 	write.Close()
 	times := <-result
@@ -58,7 +57,7 @@ func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float6
 	case err != nil:
 		return 0, err
 	case times.packets == 0:
-		return 0, engine.InvalidInput(nil, "The video has no pictures.")
+		return 0, t.undecoded(ctx, log, "The video has no pictures.")
 	}
 	if frameRate == 0 {
 		frameRate = assumedFrameRate

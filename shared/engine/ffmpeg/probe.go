@@ -49,7 +49,7 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	if err := precheck(path, mime, check); err != nil {
 		return media.Info{}, err
 	}
-	report, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
+	report, log, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
 	if err != nil {
 		return media.Info{}, err
 	}
@@ -58,7 +58,7 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 		return media.Info{}, err
 	}
 	if !decoded {
-		return media.Info{}, engine.InvalidInput(nil, "The video cannot be decoded.")
+		return media.Info{}, t.undecoded(ctx, log, "The video cannot be decoded.")
 	}
 	if info.Duration == 0 || mime == "video/mp2t" {
 		// Of a transport stream, which has no header, FFmpeg only guesses.
@@ -81,13 +81,13 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	if err := precheck(path, mime, check); err != nil {
 		return media.Info{}, err
 	}
-	report, err := t.ask(ctx, path, mime,
+	report, log, err := t.ask(ctx, path, mime,
 		"-select_streams", "v:0", "-read_intervals", "%+#1", "-show_frames", "-show_entries", imageEntries)
 	if err != nil {
 		return media.Info{}, err
 	}
 	if len(report.Frames) == 0 || report.Frames[0].Width == 0 {
-		return media.Info{}, engine.InvalidInput(nil, "The image cannot be decoded.")
+		return media.Info{}, t.undecoded(ctx, log, "The image cannot be decoded.")
 	}
 	info := report.Frames[0].info()
 	return info, check(info)
@@ -121,39 +121,49 @@ func refuse(err error) error {
 	return err
 }
 
-// ask runs ffprobe on a file.
-func (t *Tools) ask(ctx context.Context, path, mime string, args ...string) (probeReport, error) {
-	var report probeReport
-	out := &capped{limit: maxReport}
-	if err := t.runProbe(ctx, path, mime, out, append(args, "-of", "json")...); err != nil {
-		return report, err
+// undecoded gives the error of a file of which a probe that succeeded has decoded
+// nothing, by the messages of the probe.
+func (t *Tools) undecoded(ctx context.Context, log, message string) error {
+	f := &failure{log: log, err: errors.New("nothing was decoded")}
+	if known := explain(f); known != nil {
+		return known
 	}
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-		return report, engine.InvalidInput(err, "The file cannot be decoded.")
-	}
-	return report, nil
+	return t.blame(ctx, f, message)
 }
 
-func (t *Tools) runProbe(ctx context.Context, path, mime string, out io.Writer, args ...string) error {
+// ask runs ffprobe on a file, and gives its messages too.
+func (t *Tools) ask(ctx context.Context, path, mime string, args ...string) (report probeReport, log string, err error) {
+	out := &capped{limit: maxReport}
+	if log, err = t.runProbe(ctx, path, mime, out, append(args, "-of", "json")...); err != nil {
+		return report, log, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		return report, log, t.undecoded(ctx, log, "The file cannot be decoded.")
+	}
+	return report, log, nil
+}
+
+func (t *Tools) runProbe(ctx context.Context, path, mime string, out io.Writer, args ...string) (log string, err error) {
 	input, err := t.fence(mime)
 	if err != nil {
-		return err
+		return "", err
 	}
 	options := append([]string{"-hide_banner", "-loglevel", "error", "-max_alloc", strconv.Itoa(t.maxAlloc())}, input...)
 	within, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	err = t.run(within, process{
+	log, err = t.say(within, process{
 		program:       t.ffprobe,
 		args:          append(append(options, args...), "file:"+path),
+		inputs:        []string{path},
 		stdout:        out,
 		processorTime: t.bounds.probeTime,
 		maxFile:       1,
 	})
 	if within.Err() != nil && ctx.Err() == nil {
 		// The machine may be to blame as well as the file.
-		return &engine.Error{Code: job.EngineError, Message: "The file took too long to read.", Retryable: true, Err: err}
+		return "", &engine.Error{Code: job.EngineError, Message: "The file took too long to read.", Retryable: true, Err: err}
 	}
-	return explainProbe(err)
+	return log, t.explainProbe(ctx, err)
 }
 
 // capped keeps what is written to it, up to a limit, and fails beyond.

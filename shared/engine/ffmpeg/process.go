@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
+
+	"cutroom/shared/platform/fence"
 )
 
 const (
@@ -20,26 +20,30 @@ const (
 	// keptLog is how much of the end of a program's messages is kept for the
 	// log, in bytes.
 	keptLog = 4 << 10
+	// exitOfLinker is the exit code of the dynamic linker where a library is
+	// missing.
+	exitOfLinker = 127
 )
-
-// limitScript sets limits on the shell and then becomes the program. A limit
-// that the system does not know (macOS has no address space limit) is left out
-// rather than fatal. $1 is seconds, $2 KiB, $3 blocks of 512 bytes.
-const limitScript = `{ ulimit -t "$1"; ulimit -v "$2"; ulimit -f "$3"; ulimit -c 0; } 2>/dev/null; shift 3; exec "$@"`
 
 // process is one run of a program within its limits.
 type process struct {
-	program string
+	program fence.Program
 	args    []string
-	folder  string
-	stdin   io.Reader
-	stdout  io.Writer
+	// folder is where it works and may write, "" for a program that only reads.
+	folder string
+	// inputs are the files that it may read.
+	inputs []string
+	stdin  io.Reader
+	stdout io.Writer
 	// progress becomes file descriptor 3 of the program, when not nil.
 	progress *os.File
 	// processorTime is the sum over all threads.
 	processorTime time.Duration
 	// maxFile bounds each file written, in bytes.
 	maxFile int64
+	// reserve has the start fail where the system could not give the memory that
+	// the program may use.
+	reserve bool
 }
 
 // failure is how a program ended that did not succeed.
@@ -66,26 +70,32 @@ func (f *failure) Unwrap() error { return f.err }
 //
 // Errors: the context's; *failure when the program failed.
 func (t *Tools) run(ctx context.Context, p process) error {
-	// The child dies with the thread that started it, see groupOfItsOwn.
+	_, err := t.say(ctx, p)
+	return err
+}
+
+// say is run, and gives the end of the program's messages too.
+func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
+	// The child dies with the thread that started it, see [fence.Fence.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
+	plan := fence.Plan{
+		Program: p.program, Args: p.args, Folder: p.folder, Inputs: p.inputs,
+		Memory: t.bounds.memory, MaxFile: p.maxFile, ProcessorTime: p.processorTime, Reserve: p.reserve,
+	}
+	if p.progress != nil {
+		plan.Extra = []*os.File{p.progress}
+	}
+	cmd, start, err := t.fenced.Command(ctx, plan)
+	if err != nil {
+		return "", &failure{notRun: true, err: err}
+	}
 	log := &tail{limit: keptLog}
-	args := []string{"-c", limitScript, "sh",
-		strconv.Itoa(max(1, int(p.processorTime.Seconds()))),
-		strconv.FormatInt(t.bounds.memory>>10, 10),
-		strconv.FormatInt((p.maxFile+511)/512, 10),
-		p.program}
-	cmd := exec.CommandContext(ctx, t.shell, append(args, p.args...)...)
-	cmd.Dir = p.folder
 	// Nothing of this program's surroundings reaches the child. Few arenas keep
 	// many threads from spreading over the address space.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MALLOC_ARENA_MAX=2"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, log
-	if p.progress != nil {
-		cmd.ExtraFiles = []*os.File{p.progress}
-	}
-	cmd.SysProcAttr = groupOfItsOwn()
 	cmd.Cancel = func() error {
 		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		if errors.Is(err, syscall.ESRCH) {
@@ -94,20 +104,24 @@ func (t *Tools) run(ctx context.Context, p process) error {
 		return err
 	}
 	cmd.WaitDelay = drainTime
-	err := cmd.Run()
+	err = cmd.Run()
+	ran, reason := start.Ended()
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return "", ctx.Err()
+	}
+	if !ran {
+		return "", &failure{notRun: true, log: log.String(), err: fmt.Errorf("%s: %w", reason, err)}
 	}
 	f := &failure{log: log.String(), err: err}
 	if err == nil {
 		if !f.says("Error writing trailer") && !f.says("Error closing file") {
-			return nil
+			return f.log, nil
 		}
 		// FFmpeg 5 exits with 0 when the end of a file cannot be written.
 		f.err = errors.New("a file was not written to its end")
 	}
 	if state := cmd.ProcessState; state != nil {
-		f.notRun = state.ExitCode() == 126 || state.ExitCode() == 127 // of the shell
+		f.notRun = state.ExitCode() == exitOfLinker && f.says("error while loading shared libraries")
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}
@@ -115,7 +129,7 @@ func (t *Tools) run(ctx context.Context, p process) error {
 		// limit, as the system counts the two in different ways.
 		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime-p.processorTime/8
 	}
-	return f
+	return f.log, f
 }
 
 // tail keeps the last bytes written to it.

@@ -55,6 +55,7 @@ type Command struct {
 func (t *Tools) Run(ctx context.Context, command Command) error {
 	args := t.globalArgs()
 	var stdin io.Reader
+	var paths []string
 	if command.Frames != nil {
 		args, stdin = append(args, command.Frames.args()...), command.Frames.Reader
 	}
@@ -63,11 +64,12 @@ func (t *Tools) Run(ctx context.Context, command Command) error {
 		if err != nil {
 			return err
 		}
-		args = append(args, options...)
+		args, paths = append(args, options...), append(paths, input.Path)
 	}
 	p := process{
 		program:       t.ffmpeg,
 		folder:        command.Folder,
+		inputs:        paths,
 		stdin:         stdin,
 		stdout:        command.Stdout,
 		processorTime: t.bounds.runTime,
