@@ -160,7 +160,8 @@ func (s *stack) reportTasks() permission {
 // publishUploads is for what makes files known that came by signed URLs.
 func (s *stack) publishUploads() []permission {
 	return []permission{
-		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem"),
+		// The index is for the room that expired files make.
+		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem"), s.onIndexes("files"),
 		s.onBlobs("files/", "GetObject", "DeleteObject"),
 		s.tellMissing(),
 	}

@@ -44,7 +44,7 @@ func TestFullDisk(t *testing.T) {
 	ctx := bounded(t)
 	disk := disktest.Small(t, "size=24m")
 	data := filepath.Join(disk, "data")
-	server := start(t, data, "CUTROOM_WORKERS=1")
+	server := start(t, data, "CUTROOM_WORKERS=1", "CUTROOM_DISK_RESERVE=1")
 	client := server.Client()
 
 	edit := func(model string, part servertest.Part) servertest.Job {

@@ -139,6 +139,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	s.tokens = &credential.TokenSweeper{Store: s.db.Keys(), Now: time.Now, Logger: logger}
 	files := file.NewService(file.Config{
 		Store: s.db.Files(), Blobs: blobs, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: file.NewCursors(secret), Now: time.Now,
+		Promises: s.db.Files(),
 	})
 	uploads := api.NewUploadURLs(secret, time.Now)
 	s.files = &file.Sweeper{Store: s.db.Files(), Blobs: blobs, Now: time.Now, Logger: logger}
@@ -190,6 +191,10 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Keys:    &credential.KeyService{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
 		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
+		Intake: &file.Intake{
+			Reservations: s.db.Files(), Free: func() (int64, error) { return blobs.Room(int64(c.DiskReserve)) },
+			Most: c.Uploads, NewID: rand.Text, Now: time.Now,
+		},
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
 		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), Ready: s.ready, Logger: logger,
 	})))})
@@ -197,13 +202,18 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 }
 
 // recover mends what a crash left behind: this process holds the folder's lock,
-// so that every lease is a dead worker's, and every unsettled claim a dead
-// request's. Unknown blobs are broken uploads, as far as anybody can tell.
+// so that every lease is a dead worker's, every unsettled claim a dead request's,
+// and every reservation a dead upload's. Unknown blobs are broken uploads, as far
+// as anybody can tell.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.db.Queue().RecoverLeases(ctx); err != nil {
 		return err
 	}
 	if err := s.db.IdempotencyKeys().Abandon(ctx, time.Now()); err != nil {
+		return err
+	}
+	// On a full disk they run out by themselves.
+	if err := s.db.Files().ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
 		return err
 	}
 	if err := s.sweeper.Expire(ctx); err != nil {

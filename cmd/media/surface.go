@@ -31,6 +31,12 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	signer := s3blob.NewSigner(bucket, time.Now)
 	p.Config.Blobs, p.Config.Signer = bucket, signer
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
+	// What the functions are sent is there, whole, before they are: here it comes as
+	// a stream.
+	p.Config.Intake = &file.Intake{
+		Reservations: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")),
+		Most:         p.Number("CUTROOM_UPLOADS", 1, 100_000, file.DefaultUploads), NewID: rand.Text, Now: time.Now,
+	}
 	if p.Flag("CUTROOM_CONTENT_REDIRECT") {
 		p.Config.Downloads = signer
 	}

@@ -40,8 +40,8 @@ func arrived() (func(context.Context, events.S3Event) (any, error), error) {
 		for _, record := range event.Records {
 			// The key is escaped as in a query; this is the plain one.
 			err := files.Received(ctx, record.S3.Object.URLDecodedKey)
-			if fault.Is(err, fault.NotFound) {
-				logger.InfoContext(ctx, "an upload is of no file", "size", record.S3.Object.Size)
+			if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
+				logger.InfoContext(ctx, "an upload is of no file, or there was no room for it", "size", record.S3.Object.Size)
 				continue
 			}
 			failures = append(failures, err)

@@ -100,3 +100,14 @@ func (r *reader) fail(name string) {
 }
 
 func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
+
+// numberOf gives a number that is no part of a record that is read as a whole, 0
+// for none.
+func numberOf(value types.AttributeValue) int64 {
+	n, _ := value.(*types.AttributeValueMemberN)
+	if n == nil {
+		return 0
+	}
+	parsed, _ := strconv.ParseInt(n.Value, 10, 64)
+	return parsed
+}

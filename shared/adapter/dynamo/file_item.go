@@ -27,7 +27,10 @@ const (
 	// without knowing its account.
 	promisePrefix = "promise/"
 	promiseItem   = "promise"
-	// storageItem is the id of an account's count of stored bytes.
+	// roomPrefix and the id of a reservation are the id of its entry.
+	roomPrefix = "room/"
+	// storageItem is the id of an account's count of stored bytes, and of promised
+	// files.
 	storageItem = "storage"
 
 	// filesByEnd is the index of entries by when their files end.
@@ -57,6 +60,10 @@ type fileItem struct {
 	Lifetime    int64  `dynamodbav:"lifetime,omitempty"`
 	UploadUntil int64  `dynamodbav:"upload_until,omitempty"`
 	Promised    bool   `dynamodbav:"promised,omitempty"`
+	// PromiseBytes and PromiseLimit are those of a file that was promised. A promise
+	// of an earlier version has none, and is not in the count of promised files.
+	PromiseBytes int64 `dynamodbav:"promise_bytes,omitempty"`
+	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
 }
 
 // fields gives what all items of a file hold.
@@ -65,6 +72,7 @@ func fields(f file.File) fileItem {
 		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5, Blob: f.Blob,
 		CreatedAt: f.CreatedAt.UnixMilli(), ExpiresAt: optionalMillis(f.ExpiresAt), Lifetime: f.Lifetime.Milliseconds(),
 		UploadUntil: optionalMillis(f.UploadUntil), Promised: f.Promised,
+		PromiseBytes: f.Promise.Bytes, PromiseLimit: f.Promise.Limit,
 	}
 }
 
@@ -117,6 +125,7 @@ func (i fileItem) file() file.File {
 		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Size: i.Size, MD5: i.MD5, Blob: i.Blob,
 		CreatedAt: time.UnixMilli(i.CreatedAt).UTC(), ExpiresAt: optionalTime(i.ExpiresAt),
 		Lifetime: time.Duration(i.Lifetime) * time.Millisecond, UploadUntil: optionalTime(i.UploadUntil), Promised: i.Promised,
+		Promise: file.Promise{Bytes: i.PromiseBytes, Limit: i.PromiseLimit},
 	}
 }
 
@@ -147,9 +156,15 @@ func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, boo
 		ID: text("file_id"), Account: text("file_account"), MD5: text("md5"), Blob: text("blob_name"),
 		Promised: there && promised.DataType() == events.DataTypeBoolean && promised.Boolean(),
 	}
-	if size, there := image["size_bytes"]; there && size.DataType() == events.DataTypeNumber {
-		f.Size, _ = size.Integer()
+	number := func(name string) int64 {
+		value, there := image[name]
+		if !there || value.DataType() != events.DataTypeNumber {
+			return 0
+		}
+		n, _ := value.Integer()
+		return n
 	}
+	f.Size, f.Promise.Bytes = number("size_bytes"), number("promise_bytes")
 	own := strings.HasPrefix(text("id"), filePrefix)
 	unkept := text("id") == promiseItem && f.Promised
 	return f, (own || unkept) && f.ID != "" && f.Account != "" && f.Blob != ""

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -25,8 +26,9 @@ func (s *Files) Promise(ctx context.Context, id string) (file.File, error) {
 // succeed.
 //
 // Errors: fault.NotFound when there is no such promise, or its time was over and
-// its storage was given to others; fault.Unavailable.
-func (s *Files) Publish(ctx context.Context, f file.File) error {
+// its storage was given to others; fault.Limited when the account would store more
+// than the promise's limit; fault.Unavailable.
+func (s *Files) Publish(ctx context.Context, f file.File, now time.Time) error {
 	promise, err := s.Promise(ctx, f.ID)
 	if err != nil || !promise.Promised {
 		return err
@@ -35,7 +37,15 @@ func (s *Files) Publish(ctx context.Context, f file.File) error {
 	if err != nil {
 		return err
 	}
-	err = transact(ctx, s.client, writes)
+	limit := promise.Promise.Limit
+	err = s.within(ctx, promise.Account, now, f.Room, limit, func(held int64) change {
+		return change{
+			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
+			count: tally{
+				bytes: promise.Size - promise.Counts() - held, promises: -entryFor(promise).promises, limit: limit,
+			},
+		}
+	})
 	if refused(err) == nil {
 		return storeError("publish a file", err)
 	}
@@ -47,8 +57,7 @@ func (s *Files) Publish(ctx context.Context, f file.File) error {
 	return err
 }
 
-// publication makes the writes that turn a promise into a file. What counts it
-// changes its place; the count stays.
+// publication makes the writes that turn a promise into a file, but for the count.
 func (s *Files) publication(promise, f file.File) ([]types.TransactWriteItem, error) {
 	published := promise
 	published.Promised, published.MIME, published.ExpiresAt = false, f.MIME, f.ExpiresAt

@@ -2,12 +2,14 @@ package dynamo
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 )
 
@@ -15,19 +17,146 @@ import (
 // the hundred writes that it may have, the count one.
 const freeBatch = 49
 
-// count makes a write that adds to the bytes of an account, and fails where they
-// would then be more than limit (0 is no limit).
-func (s *Files) count(account string, bytes, limit int64) types.TransactWriteItem {
+// tally is a change of what an account stores, and what it is held to.
+type tally struct {
+	bytes    int64
+	promises int
+	// limit and most bound the bytes and the promised files; 0 does not.
+	limit int64
+	most  int
+}
+
+// count makes a write that changes the count of an account, and fails where that
+// would then be beyond what it is held to. It gives what was there then.
+func (s *Files) count(account string, c tally) types.TransactWriteItem {
 	update := &types.Update{
 		TableName: &s.table, Key: fileKey(account, storageItem),
-		UpdateExpression:          aws.String("ADD stored_bytes :bytes"),
-		ExpressionAttributeValues: item{":bytes": number(bytes)},
+		UpdateExpression:                    aws.String("ADD stored_bytes :bytes, promises :promises"),
+		ExpressionAttributeValues:           item{":bytes": number(c.bytes), ":promises": number(int64(c.promises))},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	if limit > 0 {
-		update.ConditionExpression = aws.String("attribute_not_exists(stored_bytes) OR stored_bytes <= :room")
-		update.ExpressionAttributeValues[":room"] = number(limit - bytes)
+	var conditions []string
+	if c.limit > 0 && c.bytes > 0 {
+		conditions = append(conditions, "(attribute_not_exists(stored_bytes) OR stored_bytes <= :room)")
+		update.ExpressionAttributeValues[":room"] = number(c.limit - c.bytes)
+	}
+	if c.most > 0 && c.promises > 0 {
+		conditions = append(conditions, "(attribute_not_exists(promises) OR promises < :most)")
+		update.ExpressionAttributeValues[":most"] = number(int64(c.most))
+	}
+	if len(conditions) > 0 {
+		update.ConditionExpression = aws.String(strings.Join(conditions, " AND "))
 	}
 	return types.TransactWriteItem{Update: update}
+}
+
+// change is what a transaction writes beside the count of an account, and the
+// count.
+type change struct {
+	writes []types.TransactWriteItem
+	count  tally
+}
+
+// within makes a change for an account, with what has ended out of the way if
+// need be. The change may take the place of a reservation, of which it is told how
+// much that holds: if another has ended it, nothing.
+//
+// Errors: fault.Limited; refusal when another condition failed.
+func (s *Files) within(ctx context.Context, account string, now time.Time, room file.Reservation, limit int64, changeOf func(held int64) change) error {
+	held := room.Bytes
+	for last := false; ; {
+		c := changeOf(held)
+		if c.count.limit > 0 && c.count.bytes > c.count.limit {
+			return noRoom(limit)
+		}
+		// The count comes last, see isFull.
+		err := transact(ctx, s.client, append(c.writes, s.count(account, c.count)))
+		if refused(err) != nil && room.ID != "" {
+			now, readErr := s.held(ctx, room)
+			if readErr != nil {
+				return readErr
+			}
+			if now != held {
+				held = now
+				continue
+			}
+		}
+		if !isFull(err) {
+			return err
+		}
+		if last {
+			if many, there := refused(err).last()["promises"]; there && c.count.most > 0 && numberOf(many) >= int64(c.count.most) && c.count.promises > 0 {
+				return fault.Wrap(file.ErrManyPromises, fault.Limited, "The account has promised as many files as it may.")
+			}
+			return noRoom(limit)
+		}
+		freed, err := s.freeEnded(ctx, account, now)
+		if err != nil {
+			return err
+		}
+		// Where nothing was left to free, others may have freed it since the file
+		// was refused: only a refusal after that says that there is no room.
+		last = freed == 0
+	}
+}
+
+func noRoom(limit int64) error {
+	return fault.New(fault.Limited, "The account may store %d bytes; there is no room for the file.", limit)
+}
+
+// isFull reports whether the count of an account, the last of the writes of a
+// change, and nothing else, kept it from being made.
+func isFull(err error) bool {
+	r := refused(err)
+	if r == nil {
+		return false
+	}
+	last := len(r.failed) - 1
+	for _, failed := range r.failed[:last] {
+		if failed {
+			return false
+		}
+	}
+	return r.failed[last]
+}
+
+// last gives what was there of the item of the last write.
+func (r *refusal) last() item { return r.items[len(r.items)-1] }
+
+// entry is what counts a file, a promise or a reservation.
+type entry struct {
+	id     string
+	counts int64
+	// promise is the id of the promised file whose entry it is, and promises how
+	// many it counts.
+	promise  string
+	promises int
+	// bytes and end are those of a reservation, which may have been renewed since
+	// it was read.
+	room       bool
+	bytes, end types.AttributeValue
+}
+
+// entryFor gives the entry of a file.
+func entryFor(f file.File) entry {
+	e := entry{id: entryID(f), counts: f.Counts()}
+	if f.Promised {
+		e.promise = f.ID
+		if f.Promise.Bytes > 0 {
+			e.promises = 1
+		}
+	}
+	return e
+}
+
+// readEntry reads an entry of the index.
+func readEntry(i item) (entry, error) {
+	id, _ := i["id"].(*types.AttributeValueMemberS)
+	if id == nil || !strings.HasPrefix(id.Value, roomPrefix) {
+		f, err := readFile(i)
+		return entryFor(f), err
+	}
+	return entry{id: id.Value, counts: numberOf(i["size_bytes"]), room: true, bytes: i["size_bytes"], end: i["ends_at"]}, nil
 }
 
 // Free takes a file that has ended off its account's storage. It counts once,
@@ -35,20 +164,38 @@ func (s *Files) count(account string, bytes, limit int64) types.TransactWriteIte
 //
 // Errors: fault.Unavailable.
 func (s *Files) Free(ctx context.Context, f file.File) error {
-	_, err := s.free(ctx, f.Account, []file.File{f})
+	_, err := s.free(ctx, f.Account, []entry{entryFor(f)})
 	return storeError("free a file", err)
 }
 
-// freeEnded frees files of an account that have ended by the time: a batch of
-// them. It gives how many were still to be freed. The index may show what has
-// gone a moment ago; it is read on until something is freed, or it ends.
+// Break ends a promise: one read, and one transaction.
+//
+// Errors: fault.NotFound when there is none, or it was kept; fault.Unavailable.
+func (s *Files) Break(ctx context.Context, id string) error {
+	f, err := s.Promise(ctx, id)
+	if err != nil {
+		return err
+	}
+	freed := 0
+	if f.Promised {
+		freed, err = s.free(ctx, f.Account, []entry{entryFor(f)})
+	}
+	if err == nil && freed == 0 {
+		return noFile()
+	}
+	return storeError("break a promise", err)
+}
+
+// freeEnded frees what has ended of an account by the time: a batch of it. It
+// gives how much was still to be freed. The index may show what has gone a moment
+// ago; it is read on until something is freed, or it ends.
 func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (freed int, err error) {
 	for start := item(nil); ; {
-		files, next, err := s.ended(ctx, account, now, start)
+		entries, next, err := s.ended(ctx, account, now, start)
 		if err != nil {
 			return 0, err
 		}
-		freed, err := s.free(ctx, account, files)
+		freed, err := s.free(ctx, account, entries)
 		if err != nil || freed > 0 || next == nil {
 			return freed, err
 		}
@@ -57,7 +204,7 @@ func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (f
 }
 
 // ended reads a page of the index.
-func (s *Files) ended(ctx context.Context, account string, now time.Time, start item) (files []file.File, next item, err error) {
+func (s *Files) ended(ctx context.Context, account string, now time.Time, start item) (entries []entry, next item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	got, err := s.client.Query(ctx, &dynamodb.QueryInput{
@@ -68,46 +215,52 @@ func (s *Files) ended(ctx context.Context, account string, now time.Time, start 
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, entry := range got.Items {
-		f, err := readFile(entry)
+	for _, found := range got.Items {
+		e, err := readEntry(found)
 		if err != nil {
 			return nil, nil, err
 		}
-		files = append(files, f)
+		entries = append(entries, e)
 	}
-	return files, got.LastEvaluatedKey, nil
+	return entries, got.LastEvaluatedKey, nil
 }
 
-// free removes the entries of files and takes their bytes off the account's
-// count; entries that are gone have been counted off. A promise goes with its
-// entry: its bytes would not be counted any more. It gives how many were there.
-func (s *Files) free(ctx context.Context, account string, files []file.File) (int, error) {
-	for len(files) > 0 {
+// free removes entries and takes what they count off the account's count; those
+// that are gone have been counted off. A promise goes with its entry: its bytes
+// would not be counted any more. It gives how many were there.
+func (s *Files) free(ctx context.Context, account string, entries []entry) (int, error) {
+	for len(entries) > 0 {
 		var writes []types.TransactWriteItem
-		bytes := int64(0)
-		for _, f := range files {
-			writes = append(writes, s.remove(account, entryID(f)))
-			bytes += f.Size
+		var off tally
+		for _, e := range entries {
+			remove := s.remove(account, e.id)
+			if e.room {
+				remove.Delete.ConditionExpression = aws.String("size_bytes = :bytes AND ends_at = :end")
+				remove.Delete.ExpressionAttributeValues = item{":bytes": e.bytes, ":end": e.end}
+			}
+			writes = append(writes, remove)
+			off.bytes -= e.counts
+			off.promises -= e.promises
 		}
-		for _, f := range files {
-			if f.Promised {
+		for _, e := range entries {
+			if e.promise != "" {
 				writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{
-					TableName: &s.table, Key: fileKey(promisePrefix+f.ID, promiseItem),
+					TableName: &s.table, Key: fileKey(promisePrefix+e.promise, promiseItem),
 				}})
 			}
 		}
-		err := transact(ctx, s.client, append(writes, s.count(account, -bytes, 0)))
+		err := transact(ctx, s.client, append(writes, s.count(account, off)))
 		r := refused(err)
 		if r == nil {
-			return len(files), err
+			return len(entries), err
 		}
-		var left []file.File
-		for i, f := range files {
+		var left []entry
+		for i, e := range entries {
 			if !r.failed[i] {
-				left = append(left, f)
+				left = append(left, e)
 			}
 		}
-		files = left
+		entries = left
 	}
 	return 0, nil
 }

@@ -36,62 +36,25 @@ func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{clie
 // Create records a file whose bytes are stored, or promised, by one transaction.
 //
 // Errors: fault.Limited when the account would then store more than limit bytes
-// (0 is no limit); fault.Unavailable.
+// (0 is no limit), or have more than Promise.Most; fault.Unavailable.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
-	own := ownItem(f)
+	own, promises := ownItem(f), 0
 	if f.Promised {
 		own = promiseOf(f)
+	}
+	if f.Promised && f.Promise.Bytes > 0 {
+		promises = 1
 	}
 	writes, err := s.puts(own, entryOf(f))
 	if err != nil {
 		return err
 	}
-	// The count comes last, see isFull.
-	writes = append(writes, s.count(f.Account, f.Size, limit))
-	return storeError("create a file", s.createWithin(ctx, f, limit, writes))
-}
-
-// createWithin writes a new file, with what has expired out of the way.
-func (s *Files) createWithin(ctx context.Context, f file.File, limit int64, writes []types.TransactWriteItem) error {
-	if limit > 0 && f.Size > limit {
-		return noRoom(limit)
-	}
-	for last := false; ; {
-		err := transact(ctx, s.client, writes)
-		if !isFull(err) {
-			return err
+	return storeError("create a file", s.within(ctx, f.Account, f.CreatedAt, f.Room, limit, func(held int64) change {
+		return change{
+			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
+			count:  tally{bytes: f.Counts() - held, promises: promises, limit: limit, most: f.Promise.Most},
 		}
-		if last {
-			return noRoom(limit)
-		}
-		freed, err := s.freeEnded(ctx, f.Account, f.CreatedAt)
-		if err != nil {
-			return err
-		}
-		// Where nothing was left to free, others may have freed it since the file
-		// was refused: only a refusal after that says that there is no room.
-		last = freed == 0
-	}
-}
-
-func noRoom(limit int64) error {
-	return fault.New(fault.Limited, "The account may store %d bytes; there is no room for the file.", limit)
-}
-
-// isFull reports whether the count of bytes, the last of the writes of Create,
-// and nothing else, kept a file from being created.
-func isFull(err error) bool {
-	r := refused(err)
-	if r == nil {
-		return false
-	}
-	last := len(r.failed) - 1
-	for _, failed := range r.failed[:last] {
-		if failed {
-			return false
-		}
-	}
-	return r.failed[last]
+	}))
 }
 
 // puts makes writes of items that are new.
@@ -164,7 +127,7 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 	if err != nil {
 		return file.File{}, err
 	}
-	writes := []types.TransactWriteItem{s.remove(account, id), s.remove(account, entryID(f)), s.count(account, -f.Size, 0)}
+	writes := []types.TransactWriteItem{s.remove(account, id), s.remove(account, entryID(f)), s.count(account, tally{bytes: -f.Size})}
 	if !f.UploadUntil.IsZero() {
 		writes = append(writes, s.remove(promisePrefix+id, promiseItem))
 	}

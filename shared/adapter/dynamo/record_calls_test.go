@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
@@ -85,19 +86,40 @@ func TestCallsOfFiles(t *testing.T) {
 	f, promise, late := s.new(1, 60), s.new(2, 10), s.new(3, 60)
 	promise.Promised, promise.UploadUntil = true, s.now.Add(time.Hour)
 	late.CreatedAt, late.ExpiresAt = s.now.Add(time.Hour), s.now.Add(2*time.Hour)
+	room := file.Reservation{Account: account, ID: "a", Until: s.now.Add(time.Hour)}
 	published := promise
 	published.Promised, published.ExpiresAt = false, s.now.Add(2*time.Hour)
 	asDocumented(t, proxy, "Files", calls{
 		{"Create", func() error { return store.Create(ctx, f, 100) }},
 		{"Create of a promise", func() error { return store.Create(ctx, promise, 100) }},
 		{"Promise", func() error { _, err := store.Promise(ctx, promise.ID); return err }},
-		{"Publish", func() error { return store.Publish(ctx, published) }},
+		{"Publish", func() error { return store.Publish(ctx, published, s.now) }},
 		{"Get", func() error { _, err := store.Get(ctx, account, f.ID, s.now); return err }},
 		{"FindMD5", func() error { _, err := store.FindMD5(ctx, account, f.MD5, s.now); return err }},
 		{"List", func() error { _, _, err := store.List(ctx, account, "", 100, s.now); return err }},
 		{"Create, full", func() error { return limited(store.Create(ctx, s.new(4, 60), 100)) }},
 		{"Create, freeing an expired file", func() error { return store.Create(ctx, late, 100) }},
 		{"Delete", func() error { _, err := store.Delete(ctx, account, late.ID, late.CreatedAt); return err }},
+		{"Reserve", func() (err error) { room, err = store.Reserve(ctx, room, 10, 10, 100, s.now); return err }},
+		{"Reserve, growing", func() (err error) { room, err = store.Reserve(ctx, room, 30, 30, 100, s.now); return err }},
+		{"Reserve, nearly full", func() (err error) { room, err = store.Reserve(ctx, room, 50, 51, 185, s.now); return err }},
+		{"Reserve, full", func() error { _, err := store.Reserve(ctx, room, 101, 200, 100, s.now); return limited(err) }},
+		{"Release", func() error { return store.Release(ctx, room) }},
+		{"Create in the place of a reservation", func() (err error) {
+			reserved := s.new(5, 20)
+			if reserved.Room, err = store.Reserve(ctx, file.Reservation{Account: account, ID: "b", Until: s.now.Add(time.Hour)}, 20, 20, 100, s.now); err != nil {
+				return err
+			}
+			proxy.Calls()
+			return store.Create(ctx, reserved, 100)
+		}},
+		{"Break", func() error {
+			broken := s.new(6, 1)
+			broken.Promised, broken.UploadUntil = true, s.now.Add(time.Hour)
+			conformance.OK(t, store.Create(ctx, broken, 100))
+			proxy.Calls()
+			return store.Break(ctx, broken.ID)
+		}},
 		{"Free", func() error { return store.Free(ctx, published) }},
 		{"Free, again", func() error { return store.Free(ctx, published) }},
 	})

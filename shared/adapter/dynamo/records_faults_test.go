@@ -63,7 +63,7 @@ func TestFilesThroughTrouble(t *testing.T) {
 			err := files.Create(t.Context(), f, limit)
 			if err == nil && promised {
 				f.Promised = false
-				err = files.Publish(t.Context(), f)
+				err = files.Publish(t.Context(), f, s.now)
 			}
 			state := there
 			if err == nil && turn%3 == 0 {

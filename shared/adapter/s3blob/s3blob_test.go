@@ -188,7 +188,7 @@ func promise(content string, now time.Time) file.File {
 	sum := md5.Sum([]byte(content))
 	return file.File{
 		ID: "file_1", Account: "acme", Size: int64(len(content)), MD5: hex.EncodeToString(sum[:]), Blob: "files/file_0",
-		Promised: true, UploadUntil: now.Add(file.SignedTime),
+		Promised: true, CreatedAt: now,
 	}
 }
 
@@ -220,11 +220,11 @@ func TestSignedUpload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if signed.ExpiresAt != f.UploadUntil {
-		t.Errorf("it expires at %s, want %s", signed.ExpiresAt, f.UploadUntil)
+	if signed.ExpiresAt != f.SignedUntil() {
+		t.Errorf("it expires at %s, want %s", signed.ExpiresAt, f.SignedUntil())
 	}
 	// The local AWS checks no signature: what it covers shows in the URL.
-	for _, want := range []string{"X-Amz-Expires=21600", "X-Amz-SignedHeaders=content-length%3Bcontent-md5%3Bhost%3Bif-none-match&"} {
+	for _, want := range []string{"X-Amz-Expires=1800", "X-Amz-SignedHeaders=content-length%3Bcontent-md5%3Bhost%3Bif-none-match&"} {
 		if !strings.Contains(signed.URL, want) {
 			t.Errorf("%s has no %s", signed.URL, want)
 		}

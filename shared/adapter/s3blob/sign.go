@@ -29,7 +29,7 @@ type Signer struct {
 // files' times.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// Sign gives the request that may carry f's bytes until f.UploadUntil. S3 itself
+// Sign gives the request that may carry f's bytes, if it begins before f.SignedUntil. S3 itself
 // holds the request to the size and the MD5 that were announced, and takes bytes
 // once: when they are there, it answers 412.
 //
@@ -43,7 +43,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	presigner := s3.NewPresignClient(g.store.client, s3.WithPresignClientFromClientOptions(func(o *s3.Options) {
 		// The bytes are not here to be summed up; Content-MD5 vouches for them.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
-	}), s3.WithPresignExpires(f.UploadUntil.Sub(g.now())))
+	}), s3.WithPresignExpires(f.SignedUntil().Sub(g.now())))
 	request, err := presigner.PresignPutObject(ctx, &s3.PutObjectInput{
 		Bucket: &g.store.bucket, Key: &f.Blob,
 		ContentLength: &f.Size, ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum)),
@@ -60,7 +60,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 			headers[name] = request.SignedHeader.Get(name)
 		}
 	}
-	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.UploadUntil}, nil
+	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.SignedUntil()}, nil
 }
 
 // Arrival tells what a signed upload has brought: in one request, or by reading

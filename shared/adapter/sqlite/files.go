@@ -27,7 +27,7 @@ func (db *DB) Files() *Files { return &Files{db} }
 
 const (
 	fileColumns = `file.id, file.account, key, filename, mime, size, md5, blob, state,
-		created_at, file.expires_at, lifetime, upload_until`
+		created_at, file.expires_at, lifetime, upload_until, promise_bytes, promise_limit`
 
 	// current is the condition of a file that a request may see, given the time
 	// as ?1.
@@ -43,47 +43,29 @@ const (
 // Create records a file whose bytes are stored, or promised.
 //
 // Errors: fault.Limited when the account would then store more than limit bytes
-// (0 is no limit); fault.StorageFull.
+// (0 is no limit), or have more than Promise.Most; fault.StorageFull.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	state := "stored"
 	if f.Promised {
 		state = "promised"
 	}
 	return s.db.write(ctx, "create a file", func(ctx context.Context, tx *sql.Tx) error {
-		if limit > 0 {
-			if err := makeRoom(ctx, tx, f, limit); err != nil {
-				return err
-			}
+		if err := mayPromise(ctx, tx, f); err != nil {
+			return err
+		}
+		if _, err := release(ctx, tx, f.Room); err != nil {
+			return err
+		}
+		if _, err := makeRoom(ctx, tx, f.Account, f.Counts(), limit, f.CreatedAt); err != nil {
+			return err
 		}
 		_, err := tx.ExecContext(ctx, `insert into file
-			(id, account, key, filename, mime, size, md5, blob, state, created_at, expires_at, lifetime, upload_until)
-			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			f.ID, f.Account, f.Key, f.Filename, f.MIME, f.Size, f.MD5, f.Blob, state,
-			millis(f.CreatedAt), optionalMillis(f.ExpiresAt), f.Lifetime.Milliseconds(), optionalMillis(f.UploadUntil))
+			(id, account, key, filename, mime, size, md5, blob, state, created_at, expires_at, lifetime, upload_until, promise_bytes, promise_limit)
+			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			f.ID, f.Account, f.Key, f.Filename, f.MIME, f.Size, f.MD5, f.Blob, state, millis(f.CreatedAt), optionalMillis(f.ExpiresAt),
+			f.Lifetime.Milliseconds(), optionalMillis(f.UploadUntil), f.Promise.Bytes, f.Promise.Limit)
 		return err
 	})
-}
-
-// makeRoom returns an error unless the new file fits into the account's limit,
-// with what has expired out of the way.
-func makeRoom(ctx context.Context, tx *sql.Tx, f file.File, limit int64) error {
-	for {
-		var used int64
-		err := tx.QueryRowContext(ctx, "select bytes from storage where account = ?", f.Account).Scan(&used)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		if used+f.Size <= limit {
-			return nil
-		}
-		ended, err := endFiles(ctx, tx, endOfAccount, f.CreatedAt, f.Account)
-		if err != nil {
-			return err
-		}
-		if ended == 0 {
-			return fault.New(fault.Limited, "The account may store %d bytes, and has %d left.", limit, max(0, limit-used))
-		}
-	}
 }
 
 // Get gives an account's file.
@@ -125,16 +107,25 @@ func (s *Files) Promise(ctx context.Context, id string) (file.File, error) {
 // Publish makes a promised file known, with the MIME type and the expiry of f.
 //
 // Errors: fault.NotFound when there is no such promise, or a sweep has taken it
-// as not kept.
-func (s *Files) Publish(ctx context.Context, f file.File) error {
+// as not kept; fault.Limited when the account would then store more than the
+// promise's limit; fault.StorageFull.
+func (s *Files) Publish(ctx context.Context, f file.File, now time.Time) error {
 	return s.db.write(ctx, "publish a file", func(ctx context.Context, tx *sql.Tx) error {
 		promise, err := scanFile(tx.QueryRowContext(ctx, promiseByID, f.ID))
 		if err != nil || !promise.Promised {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "update file set state = 'stored', mime = ?, expires_at = ? where id = ?",
+		held, err := release(ctx, tx, f.Room)
+		if err != nil {
+			return err
+		}
+		if _, err := makeRoom(ctx, tx, promise.Account, promise.Size-promise.Counts()-held, promise.Promise.Limit, now); err != nil {
+			return err
+		}
+		// What made room may have ended it.
+		changed, err := tx.ExecContext(ctx, "update file set state = 'stored', mime = ?, expires_at = ? where id = ? and state = 'promised'",
 			f.MIME, optionalMillis(f.ExpiresAt), f.ID)
-		return err
+		return oneOf(changed, err)
 	})
 }
 
@@ -149,7 +140,7 @@ func scanFile(r row) (file.File, error) {
 		expiresAt, uploadUntil sql.NullInt64
 	)
 	err := r.Scan(&f.ID, &f.Account, &f.Key, &f.Filename, &f.MIME, &f.Size, &f.MD5, &f.Blob, &state,
-		&createdAt, &expiresAt, &lifetime, &uploadUntil)
+		&createdAt, &expiresAt, &lifetime, &uploadUntil, &f.Promise.Bytes, &f.Promise.Limit)
 	if errors.Is(err, sql.ErrNoRows) {
 		return file.File{}, fault.New(fault.NotFound, "File not found.")
 	}

@@ -3,6 +3,7 @@ package credential
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,8 @@ func (c cached) works() bool { return c.key.ID != "" && c.key.RevokedAt.IsZero()
 
 func errInvalid() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
 
+func errExpired() error { return fault.New(fault.Unauthorized, "The client token has expired.") }
+
 // NewAuthenticator makes an authenticator over a store and a table of tiers.
 func NewAuthenticator(store interface {
 	Store
@@ -82,7 +85,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 		return Principal{}, errInvalid()
 	}
 	if entry.token != nil && !a.now().Before(entry.token.ExpiresAt) {
-		return Principal{}, fault.New(fault.Unauthorized, "The client token has expired.")
+		return Principal{}, errExpired()
 	}
 	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, nil
 }
@@ -101,6 +104,34 @@ func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 		return errInvalid()
 	}
 	return nil
+}
+
+// Renew looks again at somebody who was authenticated earlier, for what ends with
+// its credential: an upload, which takes room as long as it goes on.
+//
+// Errors: fault.Unauthorized when the key was revoked, or the client token has
+// expired.
+func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
+	if who.Token != nil && !a.now().Before(who.Token.ExpiresAt) {
+		return errExpired()
+	}
+	return a.Recheck(ctx, who)
+}
+
+// Holder gives who holds the account's key with the id, for what was permitted to
+// that key and goes on without it.
+//
+// Errors: fault.Unauthorized when the key was revoked, or is unknown.
+func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Principal, error) {
+	keys, err := a.store.ListKeys(ctx, account)
+	if err != nil {
+		return Principal{}, fmt.Errorf("credential: find: %w", err)
+	}
+	i := slices.IndexFunc(keys, func(key Key) bool { return key.ID == keyID })
+	if i < 0 || !keys[i].RevokedAt.IsZero() {
+		return Principal{}, errInvalid()
+	}
+	return Principal{Key: keys[i], Tier: a.tiers.Find(keys[i].Tier)}, nil
 }
 
 // ask asks the store of a secret.

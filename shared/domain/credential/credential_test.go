@@ -119,7 +119,14 @@ func TestTiers(t *testing.T) {
 	if tiers.Find("gold").PendingJobs != 0 || tiers.Find("gold").Name != "gold" || tiers.Find("gone").PendingJobs != 3 {
 		t.Errorf("got %+v", tiers)
 	}
+	if tiers.Find("gold").Uploads != credential.DefaultUploads {
+		t.Errorf("a tier that says nothing of uploads has %d", tiers.Find("gold").Uploads)
+	}
+	if tiers, err := credential.ParseTiers([]byte("default: {uploads: 0}\n")); err != nil || tiers.Find("default").Uploads != 0 {
+		t.Errorf("got %+v, %v", tiers, err)
+	}
 	for source, want := range map[string]string{
+		"default: {uploads: -1}\n":                         "0 (none) or more",
 		"gold: {pending_jobs: 1}\n":                        `no tier "default"`,
 		"default: {pending_jobs: -1}\n":                    "0 (none) or more",
 		"default:\n  pending_jobs: 1\n  pending_yobs: 1\n": "[3:3]",

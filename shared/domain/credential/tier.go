@@ -29,8 +29,13 @@ type Tier struct {
 	// how often at once.
 	RequestsPerSecond float64 `yaml:"requests_per_second"`
 	Burst             int     `yaml:"burst"`
-	// StoredBytes is how many bytes its files may have together.
+	// StoredBytes is how many bytes its files may have together, those of uploads
+	// that are under way counted in.
 	StoredBytes int64 `yaml:"stored_bytes"`
+	// Uploads is how many uploads may be under way at once, and how many announced
+	// files may wait for their bytes. A table that says nothing of it means
+	// DefaultUploads.
+	Uploads int `yaml:"uploads"`
 	// RealtimeSessions is how many realtime sessions may be open at once.
 	RealtimeSessions int `yaml:"realtime_sessions"`
 	// InferenceRequestsPerMinute and InferenceTokensPerMinute bound the calls of
@@ -39,6 +44,19 @@ type Tier struct {
 	InferenceTokensPerMinute   int `yaml:"inference_tokens_per_minute"`
 	// MaxTokens caps what one completion may be asked to generate, in tokens.
 	MaxTokens int `yaml:"max_tokens"`
+}
+
+// DefaultUploads is how many uploads a tier lets be under way that says nothing of
+// them.
+const DefaultUploads = 64
+
+// UnmarshalYAML reads a tier.
+func (t *Tier) UnmarshalYAML(read func(any) error) error {
+	type fields Tier
+	said := fields{Uploads: DefaultUploads}
+	err := read(&said)
+	*t = Tier(said)
+	return err
 }
 
 // Tiers is the table of tiers by name.
@@ -55,7 +73,7 @@ func ParseTiers(source []byte) (Tiers, error) {
 		return nil, errors.New(yaml.FormatError(err, false, false))
 	}
 	for name, tier := range tiers {
-		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.RealtimeSessions),
+		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.Uploads), int64(tier.RealtimeSessions),
 			int64(tier.InferenceRequestsPerMinute), int64(tier.InferenceTokensPerMinute), int64(tier.MaxTokens))
 		if lowest < 0 || !(tier.RequestsPerSecond >= 0) {
 			return nil, fmt.Errorf("tier %q: a limit is 0 (none) or more", name)

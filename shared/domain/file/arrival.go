@@ -33,8 +33,12 @@ const (
 func signedBlob(id string) string { return signedPrefix + id + SignedSuffix }
 
 // Received makes the promised file known whose bytes have come to the blob. Bytes
-// of no file, as that was deleted or its promise has ended, are removed. That
-// the file is known already is no error.
+// of no file, as that was deleted or its promise has ended, are removed, and so
+// are those for which the account has no room. That the file is known already is
+// no error.
+//
+// Errors: fault.NotFound for wrong bytes; fault.Limited for those that there is no
+// room for.
 func (s *Service) Received(ctx context.Context, blob string) error {
 	name, ours := strings.CutSuffix(blob, SignedSuffix)
 	id, below := strings.CutPrefix(name, signedPrefix)
@@ -67,7 +71,11 @@ func (s *Service) receive(ctx context.Context, account, id string) (File, error)
 	if err := s.read(err, unknown()); err != nil {
 		return File{}, err
 	}
-	return s.publish(ctx, f)
+	f, err = s.publish(ctx, f)
+	if fault.Is(err, fault.Limited) {
+		err = unknown()
+	}
+	return f, err
 }
 
 // publish makes a promised file known whose bytes the blob store has taken.
@@ -100,6 +108,12 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 	if !told {
 		mime = ""
 	}
-	f, err = s.Arrive(ctx, f, mime)
-	return f, s.read(err, unknown())
+	arrivedFile, err := s.Arrive(ctx, f, mime)
+	if fault.Is(err, fault.Limited) {
+		if err := s.Blobs.Delete(ctx, f.Blob); err != nil {
+			return File{}, fmt.Errorf("file: delete the bytes of %s, which there is no room for: %w", f.ID, err)
+		}
+		return File{}, err
+	}
+	return arrivedFile, s.read(err, unknown())
 }

@@ -37,7 +37,7 @@ func (w *world) announce(t *testing.T, account, content string) file.File {
 	sum := md5.Sum([]byte(content))
 	f, err := w.service.Announce(t.Context(), file.File{
 		Account: account, Filename: "a", MIME: "application/x-mine", Size: int64(len(content)), MD5: hex.EncodeToString(sum[:]), Lifetime: time.Minute,
-	}, 0)
+	}, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package file
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"time"
 )
@@ -37,6 +38,32 @@ type File struct {
 	// UploadUntil; the file is then unknown to everyone but that upload.
 	Promised    bool
 	UploadUntil time.Time
+	// Promise is what a promised file counts, and is held to.
+	Promise Promise
+	// Room is what was reserved for the file's bytes: Create and Publish count the
+	// file in its place. It is zero where nothing was, and is not kept.
+	Room Reservation
+}
+
+// Promise is what a promised file counts towards its account's storage, and what
+// it is held to.
+type Promise struct {
+	// Bytes is what the file counts until its bytes are there; 0 is its size.
+	Bytes int64
+	// Limit is how many bytes the account may store, 0 for any: what Publish holds
+	// the file to.
+	Limit int64
+	// Most is how many files the account may have promised at once, 0 for any
+	// number: what Create holds it to. It is not kept.
+	Most int
+}
+
+// Counts gives how many bytes the file counts towards its account's storage.
+func (f File) Counts() int64 {
+	if f.Promised && f.Promise.Bytes > 0 {
+		return f.Promise.Bytes
+	}
+	return f.Size
 }
 
 // Expired reports whether the file is past its expiry.
@@ -59,12 +86,14 @@ const MaxReference = len("file_") + 64
 // files are never given; promised ones only by Promise and by the methods that
 // say so.
 type Store interface {
-	// Create records a file whose bytes are stored.
+	// Create records a file whose bytes are stored, or promised. It counts in the
+	// place of its Room.
 	//
 	// Errors: fault.Limited when the account would then store more than limit
-	// bytes, its promised files counted in (0 is no limit); the limit is exact
-	// under concurrency. A file that has expired by the new one's CreatedAt no
-	// longer counts, swept or not.
+	// bytes, its promised files and its reservations counted in (0 is no limit);
+	// the limit is exact under concurrency. What has ended by the new file's
+	// CreatedAt no longer counts, swept or not. ErrManyPromises, which is
+	// fault.Limited too, when the account would have more than Promise.Most.
 	Create(ctx context.Context, f File, limit int64) error
 
 	// Get gives an account's file.
@@ -99,11 +128,56 @@ type Store interface {
 	Promise(ctx context.Context, id string) (File, error)
 
 	// Publish makes a promised file known under the same id, with the MIME
-	// type and the expiry of f. One that is published already stays as it is.
+	// type and the expiry of f. It counts its size from then on, in the place of
+	// its Room. One that is published already stays as it is.
 	//
-	// Errors: fault.NotFound when there is no such promise.
-	Publish(ctx context.Context, f File) error
+	// Errors: fault.NotFound when there is no such promise; fault.Limited when the
+	// account would then store more than the promise's Limit: now is the time by
+	// which what has ended does not count.
+	Publish(ctx context.Context, f File, now time.Time) error
+
+	// Break ends a promise that is not kept.
+	//
+	// Errors: fault.NotFound when there is none, or it was kept.
+	Break(ctx context.Context, id string) error
+
+	Reservations
 }
+
+// Reservations keep room in the accounts' storage for the bytes of uploads that
+// are under way.
+type Reservations interface {
+	// Reserve makes r hold the most bytes where the account has ample room for what
+	// that is beyond the least of them (see Ample), else the least, and gives it with
+	// what it holds then. It never holds less than before. r.Until is set anew.
+	//
+	// Errors: fault.Limited when the account would store more than limit bytes with
+	// the least of them: r is as it was. What has ended by now does not count.
+	Reserve(ctx context.Context, r Reservation, least, most, limit int64, now time.Time) (Reservation, error)
+
+	// Release ends a reservation. That there is none is no error.
+	Release(ctx context.Context, r Reservation) error
+}
+
+// Reservation is room in an account's storage for the bytes of an upload that is
+// under way.
+type Reservation struct {
+	Account string
+	// ID is unique among those of the account, and for one upload alone.
+	ID string
+	// Bytes is what is reserved.
+	Bytes int64
+	// Until is when the reservation ends unless it is renewed: the process that
+	// made it has died then.
+	Until time.Time
+}
+
+// Ample is how many times what one upload reserves ahead must be left to the
+// others of its account, so that none is refused for what another has not brought.
+const Ample = 128
+
+// ErrManyPromises says that an account has as many promised files as it may.
+var ErrManyPromises = errors.New("file: the account has as many promised files as it may")
 
 // Archive is what the sweeper needs of records, on one machine.
 type Archive interface {
@@ -113,6 +187,13 @@ type Archive interface {
 	Ended(ctx context.Context, now time.Time, limit int) ([]File, error)
 	// Forget removes the record of a file.
 	Forget(ctx context.Context, id string) error
+	// ReleaseAll ends all reservations. It is for the start, when what made them
+	// has ended.
+	ReleaseAll(ctx context.Context) error
+	// Extend puts off the end of a promise whose bytes have begun to arrive.
+	//
+	// Errors: fault.NotFound when there is no such promise.
+	Extend(ctx context.Context, id string, until time.Time) error
 	// KnownBlob reports whether a record, promised ones among them, has the blob.
 	KnownBlob(ctx context.Context, blob string) (bool, error)
 }

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,10 +20,30 @@ const (
 	// MaxSignedSize is how large a file may be that arrives by a signed URL, in
 	// bytes (decisions.md, "Files": Large uploads).
 	MaxSignedSize = 5_000_000_000
-	// SignedTime is how long a signed URL takes bytes. The largest file over a
-	// slow line, 2 Mbit/s, arrives within it.
-	SignedTime = 6 * time.Hour
+	// SignedTime is how long a signed URL takes a request that brings bytes.
+	SignedTime = 30 * time.Minute
+	// LeastPromise is what an announced file that is larger counts towards its
+	// account's storage until more than that has arrived, in bytes.
+	LeastPromise = 1 << 20
+	// slowest is how fast the bytes of an announced file have to come to a blob
+	// store that takes them by itself, in bytes per second: 2 Mbit/s.
+	slowest = 250_000
+	// kept is how long what an upload has is kept for it at least: the smallest file
+	// may take that long to come, and what a process keeps outlives it by that.
+	kept = 10 * time.Minute
 )
+
+// KeepEvery is how often what an upload under way has is renewed at least.
+const KeepEvery = kept / 5
+
+// SignedUntil is until when a signed URL takes a request that brings the bytes of
+// a promised file.
+func (f File) SignedUntil() time.Time { return f.CreatedAt.Add(SignedTime) }
+
+// arrivalTime is how long the bytes of a file may take to come.
+func arrivalTime(size int64) time.Duration {
+	return kept + time.Duration(size/slowest)*time.Second
+}
 
 // Blobs is what the service needs of a blob store.
 type Blobs interface {
@@ -39,6 +60,11 @@ type Config struct {
 	// Signed is the blob store where it takes the bytes of promised files by
 	// itself; nil where this service takes them.
 	Signed SignedBlobs
+	// Promises puts off the end of a promise whose bytes begin to arrive, where
+	// this service takes them; nil where it does not.
+	Promises interface {
+		Extend(ctx context.Context, id string, until time.Time) error
+	}
 }
 
 // Service stores, lists and deletes files for the accounts that they belong to.
@@ -80,25 +106,46 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 
 // Announce records a file whose bytes will arrive by a signed URL: nobody
 // knows it until Arrive. The caller fills what it does for Create, with what the
-// client declares; Blob is given by the service.
+// client declares; Blob is given by the service. Until more of its bytes have
+// arrived the file counts LeastPromise, or its size where that is less. An account
+// may wait for the bytes of most files at once (0 is any number).
 //
-// Errors: as Create.
-func (s *Service) Announce(ctx context.Context, f File, limit int64) (File, error) {
+// Errors: as Create; fault.Limited when the account waits for as many.
+func (s *Service) Announce(ctx context.Context, f File, limit int64, most int) (File, error) {
 	if err := s.name(&f); err != nil {
 		return File{}, err
 	}
-	f.Blob, f.Promised, f.UploadUntil = signedBlob(f.ID), true, f.CreatedAt.Add(SignedTime)
+	f.Blob, f.Promised, f.UploadUntil = signedBlob(f.ID), true, f.SignedUntil()
+	if s.Signed != nil {
+		// Nobody sees the bytes arrive: that they might is reason to keep the promise.
+		f.UploadUntil = f.UploadUntil.Add(arrivalTime(f.Size))
+	}
+	f.Promise = Promise{Bytes: min(f.Size, LeastPromise), Limit: limit, Most: most}
+	if limit > 0 && f.Size > limit {
+		return File{}, StorageFull(limit)
+	}
 	return f, s.create(ctx, f, limit)
 }
 
 func (s *Service) create(ctx context.Context, f File, limit int64) error {
 	err := s.Store.Create(ctx, f, limit)
-	if fault.Is(err, fault.Limited) {
-		full := fault.New(fault.Limited, "The account's storage is full: it may hold %d bytes. Delete files, or wait until some expire.", limit)
-		full.RetryAfter = time.Minute
-		return full
+	switch {
+	case errors.Is(err, ErrManyPromises):
+		many := fault.New(fault.Limited, "The account has announced %d files whose bytes have not arrived, which is its limit. Send their bytes, or wait until their URLs end.", f.Promise.Most)
+		many.RetryAfter = time.Minute
+		return many
+	case fault.Is(err, fault.Limited):
+		return StorageFull(limit)
 	}
 	return err
+}
+
+// StorageFull is the error of what does not fit into the storage of its account,
+// which may hold so many bytes.
+func StorageFull(limit int64) error {
+	full := fault.New(fault.Limited, "The account's storage is full: it may hold %d bytes. Delete files, or wait until some expire.", limit)
+	full.RetryAfter = time.Minute
+	return full
 }
 
 // name draws a file's id and sets its times, unless it has them.
@@ -141,19 +188,45 @@ func (s *Service) Promised(ctx context.Context, id string) (File, error) {
 	case !f.Promised, !s.Now().Before(f.UploadUntil):
 		return File{}, unknown()
 	}
-	return f, nil
+	return f, s.Keep(ctx, f)
+}
+
+// Keep puts off the end of a promise whose bytes are arriving: it is called when
+// they begin to, and every KeepEvery.
+//
+// Errors: fault.NotFound when the promise has ended.
+func (s *Service) Keep(ctx context.Context, f File) error {
+	if s.Promises == nil {
+		return nil
+	}
+	until := s.Now().UTC().Truncate(time.Millisecond).Add(kept)
+	return s.read(s.Promises.Extend(ctx, f.ID, until), unknown())
 }
 
 // Arrive makes a promised file known, whose bytes are in its blob and have the
 // size and MD5 that were declared. Its life begins now. mime is the type told by
 // the content, empty where it tells none.
+//
+// Errors: fault.NotFound when the promise has ended; fault.Limited when the account
+// has no room for the file, whose promise ends then. In both cases the bytes are
+// nobody's, and the caller's to delete.
 func (s *Service) Arrive(ctx context.Context, f File, mime string) (File, error) {
 	if mime != "" {
 		f.MIME = mime
 	}
 	f.Promised = false
 	f.ExpiresAt = f.expiry(s.Now().UTC().Truncate(time.Millisecond))
-	if err := s.Store.Publish(ctx, f); err != nil {
+	err := s.Store.Publish(ctx, f, s.Now())
+	if fault.Is(err, fault.Limited) {
+		if err = s.Store.Break(ctx, f.ID); err == nil {
+			return File{}, StorageFull(f.Promise.Limit)
+		}
+		if fault.Is(err, fault.NotFound) {
+			// Another request may have brought the same bytes, and found room.
+			err = s.Store.Publish(ctx, f, s.Now())
+		}
+	}
+	if err != nil {
 		return File{}, fmt.Errorf("file: publish %s: %w", f.ID, err)
 	}
 	return f, nil

@@ -65,6 +65,9 @@ type Config struct {
 	Draining context.Context
 	Blobs    blob.Store
 	Files    *file.Service
+	// Intake bounds the uploads under way; nil lets in everything, where the bodies
+	// of requests are there before they are handled.
+	Intake *file.Intake
 	// Downloads signs URLs that results are read by, which the content route then
 	// redirects to; nil sends the bytes itself.
 	Downloads DownloadSigner

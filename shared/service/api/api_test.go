@@ -61,6 +61,10 @@ type setup struct {
 	sessions int
 	// stored is how many bytes an account may store, 0 for any number.
 	stored int64
+	// uploads is how many uploads an account may have under way, and allUploads how
+	// many the server takes; free is what they may put on the disk.
+	uploads, allUploads int
+	free                func() (int64, error)
 	// blobs, store and shelf wrap the real ones.
 	blobs  func(blob.Store) blob.Store
 	store  func(job.Store) job.Store
@@ -129,7 +133,7 @@ func newWorld(t *testing.T, s setup) *world {
 	must(err)
 	tiers := credential.Tiers{credential.DefaultTier: {
 		RequestsPerSecond: s.rate.PerSecond, Burst: s.rate.Burst, PendingJobs: s.pending, StoredBytes: s.stored,
-		RealtimeSessions: s.sessions}}
+		RealtimeSessions: s.sessions, Uploads: s.uploads}}
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
 		must(err)
@@ -171,8 +175,9 @@ func newWorld(t *testing.T, s setup) *world {
 			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Origins: s.origins, Stopping: s.stopping, Draining: s.draining, ImageWait: s.imageWait, VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{
-				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
+				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now, Promises: w.shelf,
 			}),
+			Intake:   &file.Intake{Reservations: shelf, Free: s.free, Most: s.allUploads, NewID: rand.Text, Now: w.now},
 			Sessions: w.live, QuotaReads: ratelimit.NewWindow(w.ownTime),
 			Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
 			Warm: s.warm, Downloads: s.signs, EventsOnce: s.eventsOnce,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"cutroom/shared/domain/fault"
 )
@@ -11,6 +12,9 @@ import (
 // formAllowance is what a body may hold beside one file of the largest size
 // (decisions.md, "Order of checks and error bodies").
 const formAllowance = 1 << 20
+
+// checkEvery is how often it is asked whether who sends a body still may.
+const checkEvery = time.Second
 
 // maxBody is how large a request's body may be, in bytes.
 func (s *service) maxBody() int64 { return s.MaxUpload + formAllowance }
@@ -41,13 +45,17 @@ type body struct {
 	// left is how much may still be read, tooLarge what happens beyond.
 	left     int64
 	tooLarge error
+	// check looks again whether the sender may send, every checkEvery while bytes
+	// come, and when none do any more; nil does not.
+	check   func() error
+	checked time.Time
 	// failure is nil until reading failed; the end of the body is no failure.
 	failure error
 }
 
 // Read reads from the body.
 //
-// Errors: *bodyError; tooLarge.
+// Errors: *bodyError; tooLarge; those of check.
 func (b *body) Read(p []byte) (int, error) {
 	if b.failure != nil {
 		return 0, b.failure
@@ -57,6 +65,13 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.source.Read(p)
 	b.left -= int64(n)
+	// Why a sender may not send is the better answer to one that stands still, too.
+	if stands := err != nil && !errors.Is(err, io.EOF); b.check != nil && (stands || time.Since(b.checked) >= checkEvery) {
+		b.checked = time.Now()
+		if b.failure = b.check(); b.failure != nil {
+			return 0, b.failure
+		}
+	}
 	switch {
 	case b.left < 0:
 		b.failure = b.tooLarge

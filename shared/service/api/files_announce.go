@@ -17,7 +17,8 @@ import (
 
 // Signer signs requests that carry the bytes of a promised file without a key.
 type Signer interface {
-	// Sign gives the request that may carry f's bytes, until f.UploadUntil.
+	// Sign gives the request that may carry f's bytes, if it begins before
+	// f.SignedUntil.
 	Sign(ctx context.Context, f file.File) (file.SignedUpload, error)
 }
 
@@ -92,7 +93,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 			return answer, err == nil, err
 		},
 		create: func(ctx context.Context) ([]byte, error) {
-			if f, err = s.Files.Announce(ctx, f, c.who.Tier.StoredBytes); err != nil {
+			if f, err = s.Files.Announce(ctx, f, c.who.Tier.StoredBytes, c.who.Tier.Uploads); err != nil {
 				return nil, err
 			}
 			return json.Marshal(f)
@@ -104,7 +105,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	if err := json.Unmarshal(earlier.Answer, &f); err != nil {
 		return file.File{}, fmt.Errorf("the answer to an earlier announcement: %w", err)
 	}
-	if !s.Files.Now().Before(f.UploadUntil) {
+	if !s.Files.Now().Before(f.SignedUntil()) {
 		return file.File{}, fault.New(fault.Conflict, "The time for the bytes of %s is over. Announce the file under another Idempotency-Key.", f.ID)
 	}
 	return f, nil

@@ -69,12 +69,16 @@ func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) err
 // Errors: problems; those of the body, the stores, once and file.Service.
 func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
 	ctx := r.Context()
-	blobs := &storedBlobs{service: s}
+	upload, b, err := s.beginUpload(r, c.who)
+	if err != nil {
+		return nil, err
+	}
+	defer s.endUpload(r, upload)
+	blobs := &storedBlobs{service: s, upload: upload}
 	defer blobs.discard(ctx)
 
 	form := uploadForm()
 	f := file.File{Account: c.who.Account(), Key: c.who.Key.ID}
-	b := &body{source: r.Body, left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
 	sub, err := readMultipart(b, boundary, form, func(p filePart) (*job.Input, *problem, error) {
 		wrong, err := s.takeUpload(ctx, p, blobs, &f)
 		return nil, wrong, err
@@ -82,6 +86,7 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 	if err != nil {
 		return nil, err
 	}
+	upload.Arrived()
 	var found problems
 	if carried := sub[fileField]; carried == nil {
 		found = problems{missing(fileField)}
@@ -107,11 +112,13 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 		resource: f.ID, made: s.madeFile(f.Account),
 		create: func(ctx context.Context) ([]byte, error) {
 			blobs.kept = true
+			f.Room = upload.Room()
 			created, err := s.Files.Create(ctx, f, c.who.Tier.StoredBytes)
 			blobs.kept = !refused(err)
 			if err != nil {
 				return nil, err
 			}
+			upload.Settled()
 			answer, err = encodeJSON(newFileBody(created))
 			return answer, err
 		},

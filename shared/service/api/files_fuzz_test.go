@@ -42,7 +42,7 @@ func FuzzPageQuery(f *testing.F) {
 // Only what was signed is permitted, and only as it was signed.
 func FuzzUploadURL(f *testing.F) {
 	urls := NewUploadURLs([]byte("secret"), func() time.Time { return time.Unix(1000, 0) })
-	signed, err := urls.Sign(f.Context(), file.File{ID: "file_1", UploadUntil: time.Unix(2000, 0)})
+	signed, err := urls.Sign(f.Context(), file.File{ID: "file_1", CreatedAt: time.Unix(2000, 0).Add(-file.SignedTime)})
 	if err != nil {
 		f.Fatal(err)
 	}

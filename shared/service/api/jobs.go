@@ -61,10 +61,19 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	in := &inputs{storedBlobs: storedBlobs{service: s}, account: who.Account(), jobID: id}
 	defer in.discard(ctx)
 
-	sub, err := s.readForm(ctx, r, form, in)
+	upload, body, err := s.beginUpload(r, who)
 	if err != nil {
 		return job.Job{}, err
 	}
+	// What the job keeps is its own, for the minutes that it takes; the account's
+	// storage is that of its files.
+	defer s.endUpload(r, upload)
+	in.upload = upload
+	sub, err := s.readForm(ctx, r, body, form, in)
+	if err != nil {
+		return job.Job{}, err
+	}
+	upload.Arrived()
 	s.checkWebhook(sub)
 	order, found := interpret(form, sub)
 	if len(found) > 0 {
@@ -119,8 +128,7 @@ func refused(err error) bool {
 // files may come urlencoded as well as in parts.
 //
 // Errors: problems; those of the body and the stores.
-func (s *service) readForm(ctx context.Context, r *http.Request, form *catalog.Form, in *inputs) (submission, error) {
-	b := &body{source: r.Body, left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
+func (s *service) readForm(ctx context.Context, r *http.Request, b *body, form *catalog.Form, in *inputs) (submission, error) {
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case err == nil && kind == "application/x-www-form-urlencoded":

@@ -32,26 +32,42 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 		return err
 	}
 	httpserver.SetAccount(ctx, f.Account)
-	if r.ContentLength >= 0 && r.ContentLength != f.Size {
-		return wrongSize(f, r.ContentLength)
-	}
-	told, err := s.takePromised(ctx, r.Body, f)
+	// The URL has a life of its own, but none beyond that of the key behind it.
+	who, err := s.Authenticator.Holder(ctx, f.Account, f.Key)
 	if err != nil {
 		return err
 	}
+	if r.ContentLength >= 0 && r.ContentLength != f.Size {
+		return wrongSize(f, r.ContentLength)
+	}
+	upload, b, err := s.beginUpload(r, who)
+	if err != nil {
+		return err
+	}
+	defer s.endUpload(r, upload)
+	upload.Keep(f, s.Files.Keep)
+	told, err := s.takePromised(ctx, b, upload, f)
+	if err != nil {
+		return err
+	}
+	upload.Arrived()
+	f.Room = upload.Room()
 	// The bytes are there: from here on it changes nothing that the client
 	// leaves.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
 	defer cancel()
 	if _, err := s.Files.Arrive(ctx, f, told); err != nil {
-		if fault.Is(err, fault.NotFound) {
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
 			// The promise ended, or the file came by another request and was
-			// deleted, while these bytes arrived.
+			// deleted, while these bytes arrived; or there is no room for them.
 			(&storedBlobs{service: s, names: []string{f.Blob}}).discard(ctx)
+		}
+		if fault.Is(err, fault.NotFound) {
 			return fault.Wrap(err, fault.NotFound, "File not found.")
 		}
 		return err
 	}
+	upload.Settled()
 	w.Header().Set("ETag", `"`+f.MD5+`"`)
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)
@@ -62,14 +78,14 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 // tell, "" when they tell none. Unless they are just those that were announced,
 // nothing is stored; what another request has stored of the file stays.
 //
-// Errors: problems; those of the body and the store.
-func (s *service) takePromised(ctx context.Context, source io.Reader, f file.File) (string, error) {
-	b := &body{source: source, left: f.Size, tooLarge: problems{bodyProblem(fmt.Sprintf("The body is longer than the %d bytes that were announced.", f.Size))}}
+// Errors: problems; those of the body, the upload and the store.
+func (s *service) takePromised(ctx context.Context, b *body, upload *file.Upload, f file.File) (string, error) {
+	b.left, b.tooLarge = f.Size, problems{bodyProblem(fmt.Sprintf("The body is longer than the %d bytes that were announced.", f.Size))}
 	head, err := readHead(b)
 	if err != nil {
 		return "", err
 	}
-	announced := newAnnouncedReader(io.MultiReader(bytes.NewReader(head), b), f)
+	announced := newAnnouncedReader(upload.Reader(ctx, io.MultiReader(bytes.NewReader(head), b)), f)
 	defer announced.close()
 	_, err = s.Blobs.Put(ctx, f.Blob, announced)
 	switch {

@@ -29,7 +29,7 @@ func NewUploadURLs(secret []byte, now func() time.Time) UploadURLs { return Uplo
 
 // Sign gives the URL that takes f's bytes.
 func (u UploadURLs) Sign(_ context.Context, f file.File) (file.SignedUpload, error) {
-	expires := f.UploadUntil.Truncate(time.Second)
+	expires := f.SignedUntil().Truncate(time.Second)
 	text := strconv.FormatInt(expires.Unix(), 10)
 	query := url.Values{"expires": {text}, "signature": {u.signature(f.ID, text)}}
 	return file.SignedUpload{URL: uploadsPath + f.ID + "?" + query.Encode(), ExpiresAt: expires}, nil

@@ -35,7 +35,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		// what is old; nothing else is read from the clock.
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
 	},
-		conformance.About("Create", createTests), conformance.About("Limit", limitTests), conformance.About("Get", getTests), conformance.About("List", listTests), conformance.About("FindMD5", md5Tests),
+		conformance.About("Create", createTests), conformance.About("Limit", limitTests), conformance.About("Reserve", reserveTests),
+		conformance.About("Get", getTests), conformance.About("List", listTests), conformance.About("FindMD5", md5Tests),
 		conformance.About("Delete", deleteTests), conformance.About("Promise", promiseTests), conformance.About("Pages", pageTests), conformance.About("Races", raceTests),
 		conformance.About("Archive", archiveTests),
 	)
@@ -123,7 +124,7 @@ func (s *suite) keep(f file.File) file.File {
 func (s *suite) publish(promised file.File) file.File {
 	s.Helper()
 	promised.Promised = false
-	conformance.OK(s, s.Store.Publish(s.ctx, promised))
+	conformance.OK(s, s.Store.Publish(s.ctx, promised, s.now))
 	return promised
 }
 

@@ -59,7 +59,7 @@ var limitTests = []test{
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		s.stores("acme", 60, 100)
 		f = s.publish(f)
-		conformance.OK(s, s.Store.Publish(s.ctx, f))
+		conformance.OK(s, s.Store.Publish(s.ctx, f, s.now))
 		s.stores("acme", 60, 100)
 	}},
 	{"a promised file that does not fit is refused", func(s *suite) {

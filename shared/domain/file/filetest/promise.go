@@ -31,7 +31,7 @@ var promiseTests = []test{
 	{"a published file is known under the same id, with its MIME type and expiry", func(s *suite) {
 		f := s.promise("acme")
 		f.Promised, f.MIME, f.ExpiresAt = false, "video/webm", s.at(4000)
-		conformance.OK(s, s.Store.Publish(s.ctx, f))
+		conformance.OK(s, s.Store.Publish(s.ctx, f, s.now))
 		s.known(f, s.now)
 		s.known(f, s.at(3999))
 		s.unknown(f, s.at(4000))
@@ -46,7 +46,7 @@ var promiseTests = []test{
 		want := s.promise("acme")
 		sent := want
 		sent.Promised, sent.Filename, sent.Size, sent.Blob, sent.Account = false, "other", 99, "files/other", "zoo"
-		conformance.OK(s, s.Store.Publish(s.ctx, sent))
+		conformance.OK(s, s.Store.Publish(s.ctx, sent, s.now))
 		want.Promised = false
 		s.known(want, s.now)
 		s.listed("acme", s.now, want)
@@ -59,7 +59,7 @@ var promiseTests = []test{
 		f := s.publish(s.promise("acme"))
 		again := f
 		again.MIME, again.ExpiresAt = "image/png", s.at(9)
-		conformance.OK(s, s.Store.Publish(s.ctx, again))
+		conformance.OK(s, s.Store.Publish(s.ctx, again, s.now))
 		s.known(f, s.at(10))
 	}},
 	{"a file that was never promised is no promise and cannot be published", func(s *suite) {
@@ -68,7 +68,7 @@ var promiseTests = []test{
 		conformance.Fails(s, err, fault.NotFound)
 		changed := f
 		changed.MIME = "image/png"
-		conformance.Fails(s, s.Store.Publish(s.ctx, changed), fault.NotFound)
+		conformance.Fails(s, s.Store.Publish(s.ctx, changed, s.now), fault.NotFound)
 		s.known(f, s.now)
 	}},
 	{"an unknown promise cannot be published", func(s *suite) {
@@ -76,7 +76,7 @@ var promiseTests = []test{
 		_, err := s.Store.Promise(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 		f.Promised = false
-		conformance.Fails(s, s.Store.Publish(s.ctx, f), fault.NotFound)
+		conformance.Fails(s, s.Store.Publish(s.ctx, f, s.now), fault.NotFound)
 		s.unknown(f, s.now)
 	}},
 }
@@ -105,7 +105,7 @@ var archiveTests = []test{
 	{"a promise that was given as ended cannot be kept any more", func(s *suite) {
 		f := s.promise("acme")
 		s.ended(f.UploadUntil, f)
-		conformance.Fails(s, s.Store.Publish(s.ctx, f), fault.NotFound)
+		conformance.Fails(s, s.Store.Publish(s.ctx, f, s.now), fault.NotFound)
 		_, err := s.Store.Promise(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 		s.unknown(f, s.now)
@@ -142,6 +142,26 @@ var archiveTests = []test{
 		_, err := s.Store.Delete(s.ctx, "acme", deleted.ID, s.now)
 		conformance.OK(s, err)
 		s.knownBlob(deleted.Blob, false)
+	}},
+	{"all reservations are released at once", func(s *suite) {
+		s.reserve(s.room("acme"), 60, 100)
+		s.reserve(s.room("zoo"), 60, 100)
+		s.keep(s.sized("acme", 30))
+		conformance.OK(s, s.Archive.ReleaseAll(s.ctx))
+		s.stores("acme", 30, 100)
+		s.stores("zoo", 0, 100)
+	}},
+	{"a promise whose end is put off ends then, and no sooner", func(s *suite) {
+		f := s.promise("acme")
+		conformance.OK(s, s.Archive.Extend(s.ctx, f.ID, s.at(700)))
+		conformance.OK(s, s.Archive.Extend(s.ctx, f.ID, s.at(650)))
+		f.UploadUntil = s.at(700)
+		s.promised(f)
+		s.ended(s.at(699))
+		s.ended(s.at(700), f)
+		conformance.Fails(s, s.Archive.Extend(s.ctx, f.ID, s.at(800)), fault.NotFound)
+		kept := s.publish(s.promise("acme"))
+		conformance.Fails(s, s.Archive.Extend(s.ctx, kept.ID, s.at(800)), fault.NotFound)
 	}},
 	{"ended and forgotten files give their storage back, once", func(s *suite) {
 		const limit = 10

@@ -208,7 +208,7 @@ var deleteTests = []test{
 		conformance.OK(s, err)
 		s.same("deleted file", got, f)
 		s.unknown(f, s.now)
-		conformance.Fails(s, s.Store.Publish(s.ctx, f), fault.NotFound)
+		conformance.Fails(s, s.Store.Publish(s.ctx, f, s.now), fault.NotFound)
 		_, err = s.Store.Promise(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 	}},

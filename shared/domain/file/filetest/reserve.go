@@ -1,0 +1,311 @@
+package filetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/conformance"
+)
+
+// room makes a reservation of the account that holds nothing yet and ends after
+// 10 minutes.
+func (s *suite) room(account string) file.Reservation {
+	return file.Reservation{Account: account, ID: fmt.Sprint("room", s.ids.Add(1)), Until: s.at(600)}
+}
+
+// reserve makes the reservation hold so many bytes.
+func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation {
+	s.Helper()
+	got, err := s.Store.Reserve(s.ctx, r, bytes, bytes, limit, s.now)
+	conformance.OK(s, err)
+	want := r
+	want.Bytes = bytes
+	s.same("reservation", got, want)
+	return got
+}
+
+// big makes the record of a promised file of so many bytes that counts 10.
+func (s *suite) big(account string, size, limit int64) file.File {
+	f := s.newPromise(account)
+	f.Size, f.Promise = size, file.Promise{Bytes: 10, Limit: limit}
+	return f
+}
+
+var reserveTests = []test{
+	{"what is reserved counts, until it is released", func(s *suite) {
+		r := s.reserve(s.room("acme"), 60, 100)
+		s.stores("acme", 60, 100)
+		s.stores("zoo", 0, 100)
+		conformance.OK(s, s.Store.Release(s.ctx, r))
+		conformance.OK(s, s.Store.Release(s.ctx, r))
+		s.stores("acme", 0, 100)
+	}},
+	{"a reservation grows", func(s *suite) {
+		r := s.reserve(s.room("acme"), 60, 100)
+		r = s.reserve(r, 100, 100)
+		s.stores("acme", 100, 100)
+		conformance.OK(s, s.Store.Release(s.ctx, r))
+		s.stores("acme", 0, 100)
+	}},
+	{"it holds the most where there is ample room, else the least", func(s *suite) {
+		const ahead = 10
+		limit := int64(60 + file.Ample*ahead)
+		r, err := s.Store.Reserve(s.ctx, s.room("acme"), 50, 50+ahead, limit, s.now)
+		conformance.OK(s, err)
+		s.same("bytes", r.Bytes, int64(60))
+		other, err := s.Store.Reserve(s.ctx, s.room("acme"), 50, 50+ahead, limit, s.now)
+		conformance.OK(s, err)
+		s.same("bytes of another", other.Bytes, int64(50))
+		_, err = s.Store.Reserve(s.ctx, s.room("acme"), limit-109, limit, limit, s.now)
+		conformance.Fails(s, err, fault.Limited)
+		conformance.OK(s, s.Store.Release(s.ctx, r))
+		other, err = s.Store.Reserve(s.ctx, other, 51, 60, limit, s.now)
+		conformance.OK(s, err)
+		s.same("bytes of another", other.Bytes, int64(60))
+		s.stores("acme", 60, limit)
+	}},
+	{"a renewal holds no less than before", func(s *suite) {
+		r := s.reserve(s.room("acme"), 60, 100)
+		r.Until = s.at(1000)
+		r, err := s.Store.Reserve(s.ctx, r, 10, 10, 100, s.now)
+		conformance.OK(s, err)
+		s.same("bytes", r.Bytes, int64(60))
+	}},
+	{"one that does not fit stays as it was", func(s *suite) {
+		r := s.reserve(s.room("acme"), 60, 100)
+		_, err := s.Store.Reserve(s.ctx, r, 101, 200, 100, s.now)
+		conformance.Fails(s, err, fault.Limited)
+		s.stores("acme", 60, 100)
+	}},
+	{"one may be renewed in an account that is too full", func(s *suite) {
+		r := s.reserve(s.room("acme"), 60, 100)
+		r.Until = s.at(1000)
+		r, err := s.Store.Reserve(s.ctx, r, 60, 90, 50, s.now)
+		conformance.OK(s, err)
+		s.same("bytes", r.Bytes, int64(60))
+	}},
+	{"no limit is no limit, and what it let in counts under one", func(s *suite) {
+		r, err := s.Store.Reserve(s.ctx, s.room("acme"), 60, 70, 0, s.now)
+		conformance.OK(s, err)
+		s.same("bytes", r.Bytes, int64(70))
+		s.stores("acme", 70, 100)
+	}},
+	{"a file takes the place of its reservation", func(s *suite) {
+		for _, size := range []int64{60, 50, 100} {
+			f := s.sized("acme", size)
+			f.Room = s.reserve(s.room("acme"), 60, 100)
+			conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+			conformance.OK(s, s.Store.Release(s.ctx, f.Room))
+			s.stores("acme", size, 100)
+			kept := f
+			kept.Room = file.Reservation{}
+			s.known(kept, s.now)
+			_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
+			conformance.OK(s, err)
+			s.stores("acme", 0, 100)
+		}
+	}},
+	{"a file that does not fit leaves its reservation as it is", func(s *suite) {
+		f := s.sized("acme", 101)
+		f.Room = s.reserve(s.room("acme"), 60, 100)
+		conformance.Fails(s, s.Store.Create(s.ctx, f, 100), fault.Limited)
+		s.stores("acme", 60, 100)
+	}},
+	{"a file whose reservation has gone is created where it fits", func(s *suite) {
+		f := s.sized("acme", 60)
+		f.Room = s.reserve(s.room("acme"), 60, 100)
+		conformance.OK(s, s.Store.Release(s.ctx, f.Room))
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		s.stores("acme", 60, 100)
+	}},
+	{"a reservation that was not renewed stands in nobody's way, and one that was does", func(s *suite) {
+		lost := s.reserve(s.room("acme"), 60, 100)
+		s.reserve(s.room("acme"), 40, 100)
+		kept := s.room("acme")
+		_, err := s.Store.Reserve(s.ctx, kept, 60, 60, 100, s.at(599))
+		conformance.Fails(s, err, fault.Limited)
+		lost.Until = s.at(700)
+		lost = s.reserve(lost, 60, 100)
+		kept.Until = s.at(1000)
+		_, err = s.Store.Reserve(s.ctx, kept, 60, 60, 100, s.at(600))
+		conformance.Fails(s, err, fault.Limited)
+		kept, err = s.Store.Reserve(s.ctx, kept, 60, 60, 100, s.at(700))
+		conformance.OK(s, err)
+		conformance.OK(s, s.Store.Release(s.ctx, lost))
+		s.stores("acme", 60, 100)
+		lost.Until = s.at(1000)
+		_, err = s.Store.Reserve(s.ctx, lost, 60, 60, 100, s.at(700))
+		conformance.Fails(s, err, fault.Limited)
+		conformance.OK(s, s.Store.Release(s.ctx, kept))
+		s.stores("acme", 0, 100)
+	}},
+	{"nor is a reservation in the way of a file once it has ended", func(s *suite) {
+		s.reserve(s.room("acme"), 100, 100)
+		f := s.sized("acme", 100)
+		conformance.Fails(s, s.Store.Create(s.ctx, f, 100), fault.Limited)
+		f.CreatedAt = s.at(600)
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+	}},
+	{"what has expired makes room for a reservation", func(s *suite) {
+		f := s.sized("acme", 100)
+		f.ExpiresAt = s.at(10)
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		_, err := s.Store.Reserve(s.ctx, s.room("acme"), 1, 1, 100, s.at(9))
+		conformance.Fails(s, err, fault.Limited)
+		_, err = s.Store.Reserve(s.ctx, s.room("acme"), 100, 100, 100, s.at(10))
+		conformance.OK(s, err)
+	}},
+	{"a promised file counts what it says, and its size once it is published", func(s *suite) {
+		f := s.big("acme", 60, 100)
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		s.stores("acme", 10, 100)
+		s.promised(f)
+		f = s.publish(f)
+		s.known(f, s.now)
+		s.stores("acme", 60, 100)
+		_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
+		conformance.OK(s, err)
+		s.stores("acme", 0, 100)
+	}},
+	{"a published file takes the place of its reservation and its promise", func(s *suite) {
+		f := s.big("acme", 100, 100)
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		f.Room = s.reserve(s.room("acme"), 90, 100)
+		s.stores("acme", 100, 100)
+		f.Promised = false
+		conformance.OK(s, s.Store.Publish(s.ctx, f, s.now))
+		s.stores("acme", 100, 100)
+	}},
+	{"a promised file that does not fit any more is not published, and may be later", func(s *suite) {
+		f := s.big("acme", 60, 100)
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		other := s.sized("acme", 50)
+		other.ExpiresAt = s.at(10)
+		conformance.OK(s, s.Store.Create(s.ctx, other, 100))
+		published := f
+		published.Promised = false
+		conformance.Fails(s, s.Store.Publish(s.ctx, published, s.now), fault.Limited)
+		s.unknown(f, s.now)
+		s.stores("acme", 60, 100)
+		conformance.OK(s, s.Store.Publish(s.ctx, published, s.at(10)))
+		s.known(published, s.at(10))
+	}},
+	{"a broken promise counts nothing and cannot be kept", func(s *suite) {
+		f := s.big("acme", 60, 100)
+		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
+		conformance.OK(s, s.Store.Break(s.ctx, f.ID))
+		s.stores("acme", 0, 100)
+		conformance.Fails(s, s.Store.Break(s.ctx, f.ID), fault.NotFound)
+		conformance.Fails(s, s.Store.Publish(s.ctx, f, s.now), fault.NotFound)
+		kept := s.publish(s.promise("acme"))
+		conformance.Fails(s, s.Store.Break(s.ctx, kept.ID), fault.NotFound)
+		s.known(kept, s.now)
+	}},
+	{"an account has as many promised files as it may, and others no fewer", func(s *suite) {
+		promise := func(account string) (file.File, error) {
+			f := s.big(account, 60, 0)
+			f.Promise.Most = 2
+			err := s.Store.Create(s.ctx, f, 0)
+			f.Promise.Most = 0
+			return f, err
+		}
+		many := func(account string) {
+			s.Helper()
+			if _, err := promise(account); !fault.Is(err, fault.Limited) || !errors.Is(err, file.ErrManyPromises) {
+				s.Fatalf("got %v, want that there are too many", err)
+			}
+		}
+		var promised []file.File
+		for range 2 {
+			f, err := promise("acme")
+			conformance.OK(s, err)
+			promised = append(promised, f)
+		}
+		many("acme")
+		_, err := promise("zoo")
+		conformance.OK(s, err)
+		s.publish(promised[0])
+		_, err = promise("acme")
+		conformance.OK(s, err)
+		many("acme")
+		conformance.OK(s, s.Store.Break(s.ctx, promised[1].ID))
+		_, err = promise("acme")
+		conformance.OK(s, err)
+		many("acme")
+		late := s.big("acme", 60, 0)
+		late.Promise.Most, late.CreatedAt, late.UploadUntil = 2, s.at(600), s.at(1200)
+		conformance.OK(s, s.Store.Create(s.ctx, late, 0))
+	}},
+	{"of many uploads at once no more is reserved than fits", func(s *suite) {
+		const limit = 1000
+		held := make([]file.Reservation, racers)
+		for i, err := range conformance.Race(racers, func(i int) (err error) {
+			held[i] = s.room("acme")
+			for range 5 {
+				if held[i], err = s.Store.Reserve(s.ctx, held[i], held[i].Bytes+7, held[i].Bytes+8, limit, s.now); err != nil {
+					return err
+				}
+			}
+			return nil
+		}) {
+			if err != nil && !fault.Is(err, fault.Limited) {
+				s.Fatalf("racer %d: %v", i, err)
+			}
+		}
+		used := int64(0)
+		for _, r := range held {
+			used += r.Bytes
+		}
+		if used > limit || used <= limit-7 {
+			s.Fatalf("%d bytes are reserved of %d", used, limit)
+		}
+		s.stores("acme", used, limit)
+	}},
+	{"after reservations, files and releases at once the count is exact", func(s *suite) {
+		const limit = 500
+		var (
+			mu   sync.Mutex
+			used int64
+		)
+		for _, err := range conformance.Race(10, func(racer int) error {
+			random := rand.New(rand.NewPCG(3, uint64(racer)))
+			for range 15 {
+				r, err := s.Store.Reserve(s.ctx, s.room("acme"), 1, 1+random.Int64N(30), limit, s.now)
+				if err == nil && random.IntN(2) == 0 {
+					r, err = s.Store.Reserve(s.ctx, r, r.Bytes+1, r.Bytes+20, limit, s.now)
+				}
+				if fault.Is(err, fault.Limited) {
+					err = nil
+				}
+				if err != nil {
+					return err
+				}
+				if random.IntN(3) == 0 || r.Bytes == 0 {
+					if err := s.Store.Release(s.ctx, r); err != nil {
+						return err
+					}
+					continue
+				}
+				f := s.sized("acme", 1+random.Int64N(r.Bytes))
+				f.Room = r
+				if err := s.Store.Create(s.ctx, f, limit); err != nil {
+					return err
+				}
+				mu.Lock()
+				used += f.Size
+				mu.Unlock()
+			}
+			return nil
+		}) {
+			conformance.OK(s, err)
+		}
+		if used > limit {
+			s.Fatalf("%d bytes are stored of %d", used, limit)
+		}
+		s.stores("acme", used, limit)
+	}},
+}
