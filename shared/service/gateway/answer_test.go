@@ -175,3 +175,23 @@ func TestTheLogTellsNoText(t *testing.T) {
 		}
 	}
 }
+
+// Megabytes are not counted word by word, and come out about the same.
+func TestEstimatesOfMegabytes(t *testing.T) {
+	const words = 1 << 20 // of 8 bytes
+	prompt := strings.Replace(plain, "one two", strings.Repeat("lengthy ", words), 1)
+	answer := strings.Replace(whole, "hello there", strings.Repeat("answers ", words), 1)
+	answer = answer[:strings.Index(answer, `,"usage"`)] + "}"
+	u := newUpstream(t, always(200, answer))
+	w := newWorld(t, setup{rows: strings.NewReplacer("1048576", "4194304", "1000,", "2000000,").Replace(longRow), upstreams: []*upstream{u}})
+	w.chat(prompt)
+	u.now(events(chunk(strings.Repeat("answers ", words/8)), last, done))
+	w.chat(streamed)
+	about := func(got, want int64) bool { return got > want-want/100 && got < want+want/100 }
+	if r := w.recorded(2); !about(r[0].PromptTokens, words) || !about(r[0].CompletionTokens, words) || r[0].Estimated != 1 || !about(r[1].CompletionTokens, words/8) {
+		t.Errorf("recorded %+v, want about %d and %d words", r, words, words/8)
+	}
+	if n := w.counted.Load(); n > 1<<20 {
+		t.Errorf("%d bytes were counted", n)
+	}
+}

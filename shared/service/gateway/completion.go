@@ -40,7 +40,7 @@ type completion struct {
 // completion answers a completions route.
 func (g *Gateway) completion(route Route) func(http.ResponseWriter, *http.Request, credential.Principal) error {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
-		c := &completion{Gateway: g, w: w, r: r, who: who, route: route, begun: g.Now(), tally: tally{tokenizer: g.Tokenizer}}
+		c := &completion{Gateway: g, w: w, r: r, who: who, route: route, begun: g.Now(), tally: tally{generated: estimate{tokenizer: g.Tokenizer}}}
 		told := c.run()
 		c.observe(told)
 		if told != nil && c.stream.hasBegun() {
@@ -113,9 +113,9 @@ func (c *completion) log(level slog.Level, message string, attributes ...slog.At
 
 // promptTokens counts the prompt, where no upstream has said how long it is.
 func (c *completion) promptTokens() int64 {
-	text := 0
-	besides := c.request.PromptTexts(func(piece []byte) { text += c.Tokenizer.Count(string(piece)) })
-	return int64(text + besides)
+	text := estimate{tokenizer: c.Tokenizer}
+	besides := c.request.PromptTexts(text.add)
+	return text.total() + int64(besides)
 }
 
 // settle meters what the call has used, once. It is called before the answer

@@ -6,15 +6,19 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/gateway"
 )
 
 // words counts words, so that a test can tell its count from an upstream's.
-type words struct{}
+type words struct{ bytes *atomic.Int64 }
 
-func (words) Count(text string) int { return len(strings.Fields(text)) }
+func (w words) Count(text string) int {
+	w.bytes.Add(int64(len(text)))
+	return len(strings.Fields(text))
+}
 
 // meter keeps what is recorded.
 type meter struct {

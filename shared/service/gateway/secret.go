@@ -11,8 +11,13 @@ import (
 )
 
 // secretAge is how long an upstream's key is used before it is asked for again,
-// so that a key that was exchanged comes into use.
-const secretAge = 5 * time.Minute
+// so that a key that was exchanged comes into use. The asking may take secretTime,
+// and where there is an old key it is waited for secretSoon.
+const (
+	secretAge  = 5 * time.Minute
+	secretTime = 10 * time.Second
+	secretSoon = time.Second
+)
 
 // Secrets gives the keys of upstreams.
 type Secrets interface {
@@ -56,27 +61,73 @@ type cachedSecret struct {
 	mu    sync.Mutex
 	value string
 	until time.Time
+	// asking is closed when the key that is being asked for is there, or err says
+	// why it is not; nil while nobody asks.
+	asking chan struct{}
+	err    error
 }
 
 // get gives the key, empty where the upstream needs none. One that cannot be
-// asked for again is used on.
+// asked for again, or not soon, is used on. However long the asking takes, and
+// whoever leaves meanwhile, no other call waits for it longer than for its own.
 func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	if s.reference == "" {
 		return "", nil
 	}
+	value, asking := s.current(ctx)
+	if asking == nil {
+		return value, nil
+	}
+	patience := secretTime
+	if value != "" {
+		patience = secretSoon
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-asking:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	if now.Before(s.until) {
+	switch {
+	case s.value != "":
+		return s.value, nil
+	case s.err != nil:
+		return "", fmt.Errorf("gateway: the upstream's secret: %w", s.err)
+	}
+	return "", errors.New("gateway: the upstream's secret is long in coming")
+}
+
+// current gives the key that there is, and where it is an old one or none, what
+// ends with the asking for a new one.
+func (s *cachedSecret) current(ctx context.Context) (value string, asking <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.value != "" && s.now().Before(s.until) {
 		return s.value, nil
 	}
-	value, err := s.secrets.Secret(ctx, s.reference)
-	if err != nil && s.value == "" {
-		return "", fmt.Errorf("gateway: the upstream's secret: %w", err)
+	if s.asking == nil {
+		s.asking = make(chan struct{})
+		go s.ask(context.WithoutCancel(ctx))
 	}
-	if err == nil {
+	return s.value, s.asking
+}
+
+// ask asks for the key once.
+func (s *cachedSecret) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, secretTime)
+	defer cancel()
+	value, err := s.secrets.Secret(ctx, s.reference)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err = err; err == nil {
 		s.value = value
 	}
-	s.until = now.Add(secretAge)
-	return s.value, nil
+	if s.value != "" {
+		s.until = s.now().Add(secretAge)
+	}
+	close(s.asking)
+	s.asking = nil
 }

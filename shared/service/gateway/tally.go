@@ -19,7 +19,6 @@ const (
 // where it says nothing or what cannot be, or generates more after it did, the
 // text is counted here, and marked as an estimate.
 type tally struct {
-	tokenizer Tokenizer
 	// most is how many tokens the completion can have used at most: accounts are
 	// billed by what an upstream says, and shut out by it.
 	most int64
@@ -29,15 +28,14 @@ type tally struct {
 	known, doubted bool
 	// later reports that text came after that.
 	later bool
-	// text was generated and is not counted yet; counted is how many tokens all
-	// before it has.
-	text    []byte
-	counted int64
+	// text was generated and is not counted yet; generated is all before it.
+	text      []byte
+	generated estimate
 }
 
 // reset forgets what another upstream has said.
 func (t *tally) reset() {
-	*t = tally{tokenizer: t.tokenizer, most: t.most, text: t.text[:0]}
+	*t = tally{generated: estimate{tokenizer: t.generated.tokenizer}, most: t.most, text: t.text[:0]}
 }
 
 // addChoice counts the text of one choice of a chunk or of a whole answer, and
@@ -84,7 +82,7 @@ func (t *tally) add(piece string) {
 	if end <= 0 {
 		end = len(t.text)
 	}
-	t.counted += int64(t.tokenizer.Count(string(t.text[:end])))
+	t.generated.add(t.text[:end])
 	t.text = append(t.text[:0], t.text[end:]...)
 }
 
@@ -111,7 +109,9 @@ func (t *tally) counts(prompt func() int64) usage.Counts {
 	if t.known && !t.later {
 		return counts
 	}
-	generated := t.counted + int64(t.tokenizer.Count(string(t.text)))
+	all := t.generated
+	all.add(t.text)
+	generated := all.total()
 	if t.known && generated <= counts.CompletionTokens {
 		return counts
 	}

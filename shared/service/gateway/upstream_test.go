@@ -596,3 +596,57 @@ func TestEmbedded(t *testing.T) {
 		t.Error("it has no name")
 	}
 }
+
+// slow is a store of keys that hangs.
+type slow struct {
+	asked   chan string
+	release chan string
+}
+
+func (s slow) Secret(ctx context.Context, _ string) (string, error) {
+	s.asked <- "asked"
+	select {
+	case value := <-s.release:
+		return value, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// A key that is asked for again, and is long in coming, holds nobody up; nor does
+// a caller that leaves while it is asked for the first time.
+func TestAStoreOfKeysThatHangs(t *testing.T) {
+	const rows = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, secret: "env:SLOW"}]}
+`
+	u := newUpstream(t, always(200, whole))
+	keys := slow{make(chan string, 9), make(chan string)}
+	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{u}, secrets: keys})
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))) }()
+	<-keys.asked
+	got := make(chan answer, 1)
+	go func() {
+		got <- w.do(w.request(t.Context(), "POST", "/v1/chat/completions", rival, strings.NewReader(plain)))
+	}()
+	leave()
+	keys.release <- "old"
+	if a := <-got; a.status != 200 {
+		t.Errorf("beside a caller that left: %d %s", a.status, a.body)
+	}
+	w.wait(6 * time.Minute)
+	for range 3 {
+		if a := w.chat(plain); a.status != 200 {
+			t.Errorf("while the key is asked for again: %d %s", a.status, a.body)
+		}
+	}
+	if n := len(keys.asked); n != 1 {
+		t.Errorf("it was asked for %d times at once", n)
+	}
+	keys.release <- "new"
+	w.eventually("calls with the new key", func() bool {
+		w.chat(plain)
+		calls := u.seen()
+		return calls[len(calls)-1].header.Get("Authorization") == "Bearer new"
+	})
+}

@@ -66,6 +66,7 @@ type world struct {
 	observer *observer
 	keys     *sqlite.Keys
 	log      *programtest.Output
+	counted  atomic.Int64 // bytes that the tokenizer was given
 	later    atomic.Int64 // by how much the clock is ahead, in ns
 	catalog  atomic.Pointer[catalog.Catalog]
 	setup    setup
@@ -120,7 +121,7 @@ func newWorld(t testing.TB, s setup) *world {
 	w.gateway = gateway.New(gateway.Config{
 		Catalog:       w.catalog.Load,
 		Authenticator: credential.NewAuthenticator(db.Keys(), credential.Tiers{credential.DefaultTier: s.tier}, w.now),
-		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{}, Secrets: s.secrets,
+		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{&w.counted}, Secrets: s.secrets,
 		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer, Ready: s.ready,
 		BodyWait: s.bodyWait,
 		Now:      w.now, Random: s.random, Logger: logger,
