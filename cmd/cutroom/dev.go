@@ -20,6 +20,7 @@ type devCommand struct {
 	catalogFlags
 	enhanceFlags
 	inferenceFlags
+	callerFlags
 	Addr         string       `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API; :8080 opens it to other machines (${env})."`
 	DevKey       string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
 	Secret       string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
@@ -51,6 +52,9 @@ func (c *devCommand) Validate() error {
 		return err
 	}
 	c.Origins = origins
+	if _, err := newCallers(c.TrustedProxies); err != nil {
+		return err
+	}
 	if c.Secret != "" && len(c.Secret) < minSecret {
 		return fmt.Errorf("CUTROOM_SECRET: it is shorter than %d bytes", minSecret)
 	}

@@ -70,9 +70,16 @@ type inferenceParts struct {
 	file          catalog.File
 	authenticator *credential.Authenticator
 	limiter       *ratelimit.Limiter
+	callers       callers
+	failures      *ratelimit.Failures
 	metricsKey    string
 	tracer        trace.Tracer
 	logger        *slog.Logger
+}
+
+// slow holds up a caller who has tried a wrong key for the metrics.
+func (p inferenceParts) slow(ctx context.Context) {
+	_ = p.failures.Failed(ctx, credential.Caller(ctx)) // the answer is the same at once
 }
 
 // newInference makes the gateway and listens. On error nothing is left open.
@@ -92,13 +99,13 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
 		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
 		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
-		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey), Origins: c.Origins, Trailers: true, Ready: parts.ready,
+		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow), Origins: c.Origins, Trailers: true, Ready: parts.ready,
 		Now: time.Now, Random: mathrand.Float64, Logger: parts.logger,
 	})
 	metrics.Watch(i.gateway.Health)
 	i.http = httpserver.New(httpserver.Config{
 		Longest: longestBody,
-		Logger:  parts.logger, Tracer: parts.tracer, Observer: metrics.Surface("inference"), Failed: gateway.Panicked(c.Origins), Handler: i.gateway,
+		Logger:  parts.logger, Tracer: parts.tracer, Observer: metrics.Surface("inference"), Failed: gateway.Panicked(c.Origins), Handler: parts.callers.named(i.gateway),
 	})
 	return i, nil
 }

@@ -157,10 +157,16 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err != nil {
 		return s, err
 	}
+	from, err := newCallers(c.TrustedProxies)
+	if err != nil {
+		return s, err
+	}
+	failures := ratelimit.NewFailures(time.Now)
 	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, time.Now), ratelimit.New(time.Now)
+	authenticator.Guard(failures)
 	if s.gateway, err = newInference(c, inferenceParts{
 		db: s.db, ready: s.checker.Check, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter,
-		metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: logger,
+		callers: from, failures: failures, metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: logger,
 	}); err != nil {
 		return s, err
 	}
@@ -184,7 +190,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err != nil {
 		return s, err
 	}
-	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), Failed: api.InternalError(c.Origins), Handler: pages.Beside(s.sessions.beside(api.New(api.Config{
+	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), Failed: api.InternalError(c.Origins), Handler: from.named(pages.Beside(s.sessions.beside(api.New(api.Config{
 		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
 		Idempotency: &idempotency.Service{Store: s.db.IdempotencyKeys(), Now: time.Now},
 		Limiter:     limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
@@ -197,7 +203,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		},
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
 		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), Ready: s.ready, Logger: logger,
-	})))})
+	}))))})
 	return s, nil
 }
 

@@ -39,6 +39,7 @@ func TestWrongSettings(t *testing.T) {
 		{"no address", "CUTROOM_ADDR=here", []string{"here"}},
 		{"an empty address", "CUTROOM_ADDR=", []string{"empty"}},
 		{"a port beyond the last", "CUTROOM_ADDR=127.0.0.1:70000", []string{"70000"}},
+		{"a trusted proxy by its name", "CUTROOM_TRUSTED_PROXIES=proxy.internal", []string{"proxy.internal", "10.1.0.0/16"}},
 		{"a port that is used", "CUTROOM_ADDR=" + taken.Addr().String(), []string{taken.Addr().String() + " is in use", "another address"}},
 		{"an empty inference address", "CUTROOM_INFERENCE_ADDR=", []string{"empty"}},
 		{"an inference port that is used", "CUTROOM_INFERENCE_ADDR=" + taken.Addr().String(), []string{taken.Addr().String() + " is in use", "another address"}},

@@ -79,7 +79,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer os.RemoveAll(scratch)
 	metrics := prometheus.New()
-	health, err := newHealth(env.Optional("CUTROOM_ADDR"), engines.Health(edits), metrics.Handler(env.Optional("CUTROOM_METRICS_KEY")), logger)
+	health, err := newHealth(env.Optional("CUTROOM_ADDR"), engines.Health(edits), metrics.Handler(env.Optional("CUTROOM_METRICS_KEY"), nil), logger)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -14,12 +15,17 @@ import (
 // machine calls from this machine for everybody, and most of them pass on neither
 // the caller's address nor the name that it called. To all others there is nothing
 // here, as at any other path.
-func readable(key string, next http.Handler) http.Handler {
+//
+// failed is called for a wrong key, and slows who tries keys; nil slows nobody.
+func readable(key string, failed func(context.Context), next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(key))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		got := sha256.Sum256([]byte(sent))
 		if key == "" || !ok || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			if ok && failed != nil {
+				failed(r.Context())
+			}
 			gateway.NotFound(w)
 			return
 		}

@@ -3,6 +3,7 @@
 package prometheus
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
@@ -99,9 +100,9 @@ func (m *Metrics) Watch(health func() []gateway.UpstreamHealth) {
 }
 
 // Handler answers GET /metrics to those who send the key as a Bearer token, and to
-// nobody where it is empty.
-func (m *Metrics) Handler(key string) http.Handler {
-	return readable(key, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+// nobody where it is empty. failed is called for every wrong key; it may be nil.
+func (m *Metrics) Handler(key string, failed func(context.Context)) http.Handler {
+	return readable(key, failed, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 }
 
 // upstreams collects the state of the upstreams.

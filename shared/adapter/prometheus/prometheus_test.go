@@ -26,7 +26,7 @@ func read(m *prometheus.Metrics, key string, header ...string) *httptest.Respons
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	m.Handler(key).ServeHTTP(w, r)
+	m.Handler(key, nil).ServeHTTP(w, r)
 	return w
 }
 

@@ -29,6 +29,8 @@ type Authenticator struct {
 	}
 	tiers Tiers
 	now   func() time.Time
+	// guard slows failures; nil slows none.
+	guard Guard
 
 	mu    sync.Mutex
 	cache map[Hash]cached
@@ -61,11 +63,18 @@ func NewAuthenticator(store interface {
 // latter as its secret or as its JWT.
 //
 // Errors: fault.Unauthorized when the secret is missing, malformed, unknown or
-// revoked, or a token that has expired or whose key was revoked.
+// revoked, or a token that has expired or whose key was revoked; fault.Limited where
+// failures are slowed, see [Authenticator.Guard].
 func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Principal, error) {
 	if secret == "" {
 		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
 	}
+	return a.guarded(ctx, secret)
+}
+
+// authenticate tells who holds the secret, and reports whether one that does not work
+// may be a guess: a client token that has expired is none.
+func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
 	var ask ask
 	switch hash := HashOf(secret); {
 	case isSecret(secret, "ek_"):
@@ -75,19 +84,19 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 	case CheckSecret(secret) == nil:
 		ask = a.askKey(hash)
 	default:
-		return Principal{}, errInvalid()
+		return Principal{}, true, errInvalid()
 	}
 	entry, err := a.find(ctx, HashOf(secret), ask)
 	if err != nil {
-		return Principal{}, err
+		return Principal{}, false, err
 	}
 	if !entry.works() {
-		return Principal{}, errInvalid()
+		return Principal{}, true, errInvalid()
 	}
 	if entry.token != nil && !a.now().Before(entry.token.ExpiresAt) {
-		return Principal{}, errExpired()
+		return Principal{}, false, errExpired()
 	}
-	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, nil
+	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, false, nil
 }
 
 // Recheck looks again at the key of somebody who was authenticated earlier, for

@@ -25,10 +25,13 @@ func (r refusal) Error() string { return r.message }
 func refused(code websocket.StatusCode, reason string) refusal { return refusal{code, reason, reason} }
 
 var (
-	invalidKey     = refused(websocket.StatusPolicyViolation, "Invalid API key")
-	modelRefused   = refused(websocket.StatusPolicyViolation, "Model not allowed")
-	originRefused  = refused(websocket.StatusPolicyViolation, "Origin not allowed")
-	limitReached   = refused(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
+	invalidKey    = refused(websocket.StatusPolicyViolation, "Invalid API key")
+	modelRefused  = refused(websocket.StatusPolicyViolation, "Model not allowed")
+	originRefused = refused(websocket.StatusPolicyViolation, "Origin not allowed")
+	limitReached  = refused(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
+	// tooManyFailures is for those who try keys.
+	tooManyFailures = refused(websocket.StatusTryAgainLater, "There were too many failed attempts from this address.")
+
 	cannotOpen     = refused(websocket.StatusTryAgainLater, "No session can be opened now. Try again.")
 	failedToOpen   = refused(websocket.StatusInternalError, "Internal error")
 	noLiveKit      = refused(websocket.StatusPolicyViolation, "LiveKit transport not allowed on this server")
@@ -52,6 +55,9 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	who, err := s.Authenticator.Authenticate(ctx, secret)
 	if fault.Is(err, fault.Unauthorized) {
 		return admission{}, invalidKey
+	}
+	if fault.Is(err, fault.Limited) {
+		return admission{}, tooManyFailures
 	}
 	if err != nil {
 		// The records are slow or away, which passes: the client shall try again.

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/platform/httpserver"
+)
+
+// callerFlags say whose word on it counts.
+type callerFlags struct {
+	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"Addresses, and blocks such as 10.1.0.0/16, of the proxies in front, whose X-Forwarded-For says where a call comes from, with commas between them (${env})."`
+}
+
+// callers says where calls come from.
+type callers struct {
+	// proxies are those whose word on it counts.
+	proxies []netip.Prefix
+}
+
+// newCallers reads the setting: addresses, and blocks of them.
+//
+// Errors: what is neither.
+func newCallers(proxies []string) (callers, error) {
+	var c callers
+	for _, proxy := range proxies {
+		block, err := netip.ParsePrefix(proxy)
+		if err != nil {
+			address, addressErr := netip.ParseAddr(proxy)
+			if addressErr != nil {
+				return c, fmt.Errorf("CUTROOM_TRUSTED_PROXIES: %q is no address, and no block of addresses such as 10.1.0.0/16", proxy)
+			}
+			block = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen())
+		}
+		c.proxies = append(c.proxies, block)
+	}
+	return c, nil
+}
+
+// named lets a handler know where a call comes from.
+func (c callers) named(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := credential.WithCaller(r.Context(), httpserver.Caller(r, c.proxies))
+		// The server sees by the request itself which route took it.
+		named := r.WithContext(ctx)
+		defer func() { r.Pattern = named.Pattern }()
+		handler.ServeHTTP(w, named)
+	})
+}

@@ -1,0 +1,110 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/ratelimit"
+)
+
+// cost is how long a failure of the name takes.
+func cost(t *testing.T, f *ratelimit.Failures, name string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := f.Failed(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+func TestFailuresCostMoreAndMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := ratelimit.NewFailures(time.Now)
+		for i := range 10 {
+			if took := cost(t, f, "a"); took != 0 {
+				t.Errorf("failure %d costs %s", i, took)
+			}
+		}
+		for i, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 5000} {
+			if took := cost(t, f, "a"); took != want*time.Millisecond {
+				t.Errorf("failure %d beyond the free ones costs %s, want %s", i+1, took, want*time.Millisecond)
+			}
+		}
+		if took := cost(t, f, "b"); took != 0 {
+			t.Errorf("another name's first failure costs %s", took)
+		}
+		for range 10 { // time passes meanwhile, in which some are forgiven
+			if took := cost(t, f, "a"); took > 5*time.Second || took < 3*time.Second {
+				t.Errorf("a later one costs %s", took)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		if took := cost(t, f, "a"); took != 0 {
+			t.Errorf("long after, a failure costs %s", took)
+		}
+	})
+}
+
+// Who calls from many connections at once gets no more attempts by it.
+func TestFailuresAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := ratelimit.NewFailures(time.Now)
+		for range 17 {
+			cost(t, f, "a")
+		}
+		ended := make(chan error, 8)
+		for range 8 {
+			go func() { ended <- f.Failed(t.Context(), "a") }()
+		}
+		synctest.Wait()
+		for _, err := range []error{f.Admit("a"), f.Failed(t.Context(), "a")} {
+			if of, ok := err.(*fault.Error); !ok || of.Code != fault.Limited || of.RetryAfter != 5*time.Second {
+				t.Errorf("one more at once: %v", err)
+			}
+		}
+		if err := f.Admit("b"); err != nil {
+			t.Errorf("another name: %v", err)
+		}
+		for range 8 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := f.Admit("a"); err != nil {
+			t.Errorf("after the waits: %v", err)
+		}
+	})
+}
+
+func TestAFailureEndsWithItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := ratelimit.NewFailures(time.Now)
+		for range 20 {
+			cost(t, f, "a")
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave)
+		began := time.Now()
+		if err := f.Failed(ctx, "a"); err != nil || time.Since(began) != time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// A flood of names takes no more memory than some thousands do.
+func TestFailuresOfManyNames(t *testing.T) {
+	f := ratelimit.NewFailures(time.Now)
+	for range 10 {
+		cost(t, f, "first")
+	}
+	for i := range 30_000 {
+		cost(t, f, fmt.Sprint(i))
+	}
+	if took := cost(t, f, "first"); took > 50*time.Millisecond {
+		t.Errorf("a name that was forgotten costs %s", took)
+	}
+}
