@@ -20,7 +20,7 @@ const checkTime = time.Minute
 // property of an input.
 var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files in system|Resource temporarily unavailable|` +
 	`Read-only file system|Permission denied|Operation not permitted|Stale file handle|Transport endpoint is not connected|` +
-	`Function not implemented)\s*$`)
+	`Function not implemented|frame_thread_encoder_init failed|pthread_create\(?\)? failed.*)\s*$`)
 
 // explain gives the error that the person who sent the file is to see of a
 // failure whose reason is plain, and nil of another.
@@ -89,8 +89,11 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 			return t.blame(ctx, f, "The file cannot be decoded.")
 		}
 	}
-	if ctx.Err() != nil {
+	switch err := t.control(ctx, f.lacksMemory()); {
+	case ctx.Err() != nil:
 		return ctx.Err()
+	case err != nil:
+		return shortage(errors.Join(f, err))
 	}
 	return &engine.Error{Code: job.EngineError, Message: "The engine failed.", Err: f}
 }
@@ -122,7 +125,8 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 // it was refused memory, that the system would have given it all that it may have.
 // A machine in trouble never costs a person the job.
 func (t *Tools) blame(ctx context.Context, f *failure, message string) error {
-	switch err := t.control(ctx, f.lacksMemory()); {
+	silent := strings.TrimSpace(f.log) == "" // as of a profile for which there was no memory
+	switch err := t.control(ctx, silent || f.lacksMemory()); {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:

@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
 )
 
 // stillTime is the processor time that the decoding of a still picture may take.
@@ -45,7 +46,7 @@ func (t *Tools) Still(
 		return nil, size, ctx.Err()
 	}
 	if err != nil {
-		return nil, size, explainStill(err)
+		return nil, size, t.explainStill(ctx, err)
 	}
 	return readStill(&out.Buffer, side)
 }
@@ -66,20 +67,17 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 }
 
 // explainStill returns the error that the person is to see: as the command is
-// always the same, the picture is to blame where nothing else is plain.
-func explainStill(err error) error {
-	var f *failure
-	if !errors.As(err, &f) {
-		return err
-	}
-	known := explain(f)
+// always the same, the picture is to blame, or the machine.
+func (t *Tools) explainStill(ctx context.Context, err error) error {
+	err = t.explainProbe(ctx, err)
+	var known *engine.Error
 	switch {
-	case known == nil:
-		return fault.Wrap(f, fault.Invalid, "The image cannot be decoded.")
-	case known.Code == job.InvalidInput:
-		return fault.Wrap(f, fault.Invalid, "The image takes too long or too much memory to decode.")
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &known) && known.Code == job.InvalidInput:
+		return fault.Wrap(known.Err, fault.Invalid, "The image cannot be decoded.")
 	}
-	return fault.Wrap(f, fault.Unavailable, "The image cannot be decoded now. Try again.")
+	return fault.Wrap(err, fault.Unavailable, "The image cannot be decoded now. Try again.")
 }
 
 // maxStillHeader bounds what stands before the pixels, in bytes.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/platform/httpserver"
@@ -54,8 +55,12 @@ func statusOf(code fault.Code) int {
 	return http.StatusInternalServerError
 }
 
+// shortageRetry is when to come back to a machine that has run out of something.
+const shortageRetry = 10 * time.Second
+
 // fail answers with an error: 422 for problems of the request, the status of
-// its code for a fault, and 500, which says nothing more, for any other.
+// its code for a fault, 503 where the machine is short of something, and 500, which
+// says nothing more, for any other.
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var invalid problems
 	var unread *bodyError
@@ -85,6 +90,10 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.writeDetail(w, r, status, refusal.Message)
 	case r.Context().Err() != nil:
 		s.writeDetail(w, r, clientGone, "The client has gone.")
+	case fault.IsShortage(err):
+		s.log(r, err)
+		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(shortageRetry), 10))
+		s.writeDetail(w, r, http.StatusServiceUnavailable, "The service is short of resources. Try again.")
 	default:
 		s.log(r, err)
 		s.writeDetail(w, r, http.StatusInternalServerError, internalDetail)
