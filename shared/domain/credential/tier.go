@@ -38,6 +38,14 @@ type Tier struct {
 	Uploads int `yaml:"uploads"`
 	// RealtimeSessions is how many realtime sessions may be open at once.
 	RealtimeSessions int `yaml:"realtime_sessions"`
+	// RealtimeSessionsPerKey is how many of them one key, with its client tokens, may
+	// have open at one instance of the service.
+	RealtimeSessionsPerKey int `yaml:"realtime_sessions_per_key"`
+	// EventStreams is how many streams of the events of jobs may be open at once, and
+	// EventStreamsPerKey how many of them one key, with its client tokens, may have. A
+	// table that says nothing of them means DefaultEventStreams and half of it.
+	EventStreams       int `yaml:"event_streams"`
+	EventStreamsPerKey int `yaml:"event_streams_per_key"`
 	// InferenceRequestsPerMinute and InferenceTokensPerMinute bound the calls of
 	// the inference gateway and the tokens that they are billed for.
 	InferenceRequestsPerMinute int `yaml:"inference_requests_per_minute"`
@@ -50,10 +58,14 @@ type Tier struct {
 // them.
 const DefaultUploads = 64
 
+// DefaultEventStreams is how many streams of events a tier lets be open that says
+// nothing of them.
+const DefaultEventStreams = 200
+
 // UnmarshalYAML reads a tier.
 func (t *Tier) UnmarshalYAML(read func(any) error) error {
 	type fields Tier
-	said := fields{Uploads: DefaultUploads}
+	said := fields{Uploads: DefaultUploads, EventStreams: DefaultEventStreams, EventStreamsPerKey: DefaultEventStreams / 2}
 	err := read(&said)
 	*t = Tier(said)
 	return err
@@ -73,7 +85,8 @@ func ParseTiers(source []byte) (Tiers, error) {
 		return nil, errors.New(yaml.FormatError(err, false, false))
 	}
 	for name, tier := range tiers {
-		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.Uploads), int64(tier.RealtimeSessions),
+		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.Uploads), int64(tier.RealtimeSessions), int64(tier.RealtimeSessionsPerKey),
+			int64(tier.EventStreams), int64(tier.EventStreamsPerKey),
 			int64(tier.InferenceRequestsPerMinute), int64(tier.InferenceTokensPerMinute), int64(tier.MaxTokens))
 		if lowest < 0 || !(tier.RequestsPerSecond >= 0) {
 			return nil, fmt.Errorf("tier %q: a limit is 0 (none) or more", name)

@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/idempotency"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/webhook"
 	"cutroom/shared/platform/httpserver"
 )
@@ -102,7 +103,11 @@ type Config struct {
 }
 
 // service holds the endpoints of all groups.
-type service struct{ Config }
+type service struct {
+	Config
+	// streams counts the open streams of events.
+	streams ratelimit.Open
+}
 
 // Group is a set of endpoints that are deployed together.
 type Group func(*service) []route
@@ -129,7 +134,7 @@ func New(c Config, groups ...Group) http.Handler {
 	if c.Draining == nil {
 		c.Draining = c.Stopping
 	}
-	s := &service{c}
+	s := &service{Config: c}
 	byPath := map[string][]*route{}
 	for _, group := range groups {
 		for _, route := range group(s) {

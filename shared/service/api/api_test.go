@@ -41,6 +41,10 @@ const (
 	rival  = "ck_rival_key1"
 )
 
+// accountStreams and keyStreams are how many streams of events an account, and a key,
+// have at once in a world.
+const accountStreams, keyStreams = 40, 30
+
 // setup says what differs from a plain world.
 type setup struct {
 	family    string
@@ -132,6 +136,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.blobs, err = diskblob.Open(w.root)
 	must(err)
 	tiers := credential.Tiers{credential.DefaultTier: {
+		EventStreams: accountStreams, EventStreamsPerKey: keyStreams,
 		RequestsPerSecond: s.rate.PerSecond, Burst: s.rate.Burst, PendingJobs: s.pending, StoredBytes: s.stored,
 		RealtimeSessions: s.sessions, Uploads: s.uploads}}
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {

@@ -10,7 +10,7 @@ type Endpoint struct {
 // Endpoints gives every route of every group.
 func Endpoints(c Config) (endpoints []Endpoint) {
 	for _, group := range allGroups() {
-		for _, route := range group(&service{c}) {
+		for _, route := range group(&service{Config: c}) {
 			endpoints = append(endpoints, Endpoint{route.method, route.path, route.access == public})
 		}
 	}

@@ -9,7 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/platform/contain"
 )
 
@@ -20,6 +23,10 @@ const (
 	// eventsAlive is how often a stream without events says that it is there:
 	// more often than proxies close what is silent.
 	eventsAlive = 15 * time.Second
+	// maxEventStreams is how many streams one process has open, of all accounts.
+	maxEventStreams = 4096
+	// eventsBusy is how soon to ask again for a stream where too many are open.
+	eventsBusy = 5 * time.Second
 )
 
 // Events is the group of the events of jobs, an extension of this service.
@@ -37,6 +44,13 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 	j, err := s.namedJob(r, c)
 	if err != nil {
 		return err
+	}
+	if r.Method != http.MethodHead && !s.EventsOnce {
+		leave, err := s.enterStream(c.who)
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
@@ -57,6 +71,23 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 	}
 	s.follow(r, c, j, stream)
 	return nil
+}
+
+// enterStream counts one more stream, and returns what takes it back.
+//
+// Errors: fault.Limited with RetryAfter.
+func (s *service) enterStream(who credential.Principal) (leave func(), err error) {
+	leave, ok := s.streams.Enter(
+		ratelimit.Bound{Name: "all", Most: maxEventStreams},
+		ratelimit.Bound{Name: "account/" + who.Account(), Most: who.Tier.EventStreams},
+		ratelimit.Bound{Name: "key/" + who.Key.ID, Most: who.Tier.EventStreamsPerKey},
+	)
+	if !ok {
+		over := fault.New(fault.Limited, "Too many streams of events are open. Close one, or read the job instead.")
+		over.RetryAfter = eventsBusy
+		return nil, over
+	}
+	return leave, nil
 }
 
 // follow writes the events of a job until it has ended, the client has left, its

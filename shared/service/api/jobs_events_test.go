@@ -270,3 +270,36 @@ func TestEventsTakeAClientTokenInTheQuery(t *testing.T) {
 		}
 	}
 }
+
+// An account has so many streams at once, and a key so many of them; the next is told
+// when to ask again, and one that ends makes room.
+func TestStreamsAreBounded(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.submit(studio)
+	second := w.newKey("studio")
+	full := func(key string) {
+		t.Helper()
+		a := w.get("/v1/jobs/"+id+"/events", key)
+		if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" || a.header.Get("Content-Type") != "application/json" {
+			t.Errorf("one more stream: %d %s", a.status, a.body)
+		}
+	}
+	var open []*events
+	for range keyStreams {
+		open = append(open, w.follow(id, studio))
+	}
+	full(studio)
+	full(w.mint(studio, credential.Scope{})) // a token counts as its key
+	for range accountStreams - keyStreams {
+		w.follow(id, second)
+	}
+	full(second)
+	w.start(id)
+	w.complete(id, "bytes", "video/mp4")
+	for _, e := range open {
+		for more := true; more; {
+			_, more = e.next()
+		}
+	}
+	w.follow(id, studio)
+}

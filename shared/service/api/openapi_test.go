@@ -40,7 +40,7 @@ type formSchema struct {
 // undressed is a service whose handlers only tell who may call them.
 func undressed(t *testing.T, known *catalog.Catalog) *service {
 	t.Helper()
-	return &service{Config{
+	return &service{Config: Config{
 		Catalog: known, Authenticator: credential.NewAuthenticator(nil, nil, time.Now),
 		MaxUpload: DefaultMaxUpload, Logger: slog.New(slog.DiscardHandler),
 	}}

@@ -24,7 +24,7 @@ func FuzzTokenRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := &service{Config{Catalog: known}}
+	s := &service{Config: Config{Catalog: known}}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		sent, err := parseJSON(text)
 		found, refused := err.(problems)

@@ -23,6 +23,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/engine"
@@ -152,6 +153,9 @@ type Server struct {
 	// and they take turns.
 	decodes *semaphore.Weighted
 	meter   *meter
+
+	// crowd counts connections and sessions.
+	crowd ratelimit.Open
 
 	mu       sync.Mutex
 	open     map[*connection]struct{}

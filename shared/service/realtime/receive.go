@@ -21,6 +21,9 @@ func newPace() pace {
 	return pace{messages: rate.NewLimiter(50, 200), changes: rate.NewLimiter(10, 30)}
 }
 
+// newPings bounds the pings of a client.
+func newPings() *rate.Limiter { return rate.NewLimiter(5, 50) }
+
 // receive reads what the client sends, until the connection ends. It never waits
 // for the engine, so that what the client sent last is always known.
 func (c *connection) receive() {

@@ -15,6 +15,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.answerPlain(w, r, status, detail)
 		return
 	}
+	leave, ok := s.arrive(r)
+	if !ok {
+		w.Header().Set("Retry-After", "2")
+		s.answerPlain(w, r, http.StatusServiceUnavailable, "Too many connections are being opened. Try again.")
+		return
+	}
+	defer leave()
 	accepted := accept(w, r, s.Times)
 	if accepted == nil {
 		return
@@ -28,7 +35,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.handlers.Done()
 	var no refusal
-	if !contain.Run(s.Logger, "session", func() { errors.As(s.serve(ctx, accepted, r), &no) }) {
+	if !contain.Run(s.Logger, "session", func() { errors.As(s.serve(ctx, accepted, r, leave), &no) }) {
 		no = failedToOpen
 	}
 	if no != (refusal{}) {
@@ -36,10 +43,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve serves a session on the connection.
+// serve serves a session on the connection, which has arrived once it has one.
 //
 // Errors: a refusal, when there is no session.
-func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request) error {
+func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {
 	admitted, err := s.admit(ctx, r)
 	if who := admitted.who; who.Account() != "" {
 		httpserver.SetAccount(r.Context(), who.Account())
@@ -47,6 +54,11 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request) e
 	if err != nil {
 		return err
 	}
+	leave, err := s.enter(admitted.who)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	opened, err := s.openSession(ctx, admitted.who)
 	if err != nil {
 		return err
@@ -58,6 +70,7 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request) e
 		return failedToOpen
 	}
 	defer editor.Close()
+	arrived()
 	newConnection(ctx, s, accepted, admitted, opened, editor).serve()
 	return nil
 }

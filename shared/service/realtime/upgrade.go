@@ -52,6 +52,7 @@ func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 		// Origins are checked once it is known who calls, and refused as
 		// everything is, on the open connection.
 		InsecureSkipVerify: true,
+		OnPingReceived:     h.answerPings(),
 		// JPEG frames do not become smaller.
 		CompressionMode: websocket.CompressionDisabled,
 	})

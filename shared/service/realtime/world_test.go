@@ -43,7 +43,9 @@ const (
 // setup says what differs from a plain world.
 type setup struct {
 	// limit is how many sessions an account may have, 0 for any number.
-	limit    int
+	limit int
+	// perKey is how many of them a key may have, 0 for any number.
+	perKey   int
 	times    realtime.Times
 	engine   engine.LiveEngine
 	enhancer realtime.Enhancer
@@ -111,7 +113,7 @@ func newWorld(t *testing.T, s setup) *world {
 	origins := httpserver.Origins(s.origins)
 	server := realtime.New(realtime.Config{
 		Catalog:       known,
-		Authenticator: credential.NewAuthenticator(w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit}}, time.Now),
+		Authenticator: credential.NewAuthenticator(w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit, RealtimeSessionsPerKey: s.perKey}}, time.Now),
 		Keys:          w.keys,
 		Sessions: session.NewInstance(session.Config{
 			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,

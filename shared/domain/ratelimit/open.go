@@ -1,0 +1,45 @@
+package ratelimit
+
+import "sync"
+
+// Open counts what is open at once, by name. Its zero value counts from nothing.
+type Open struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// Bound is how many may be open at once of what a name stands for; 0 is no bound.
+type Bound struct {
+	Name string
+	Most int
+}
+
+// Enter counts one more by all of the names, and returns what takes it back, which is
+// called once. Where one of the bounds is reached nothing is counted, and ok is
+// false.
+func (o *Open) Enter(bounds ...Bound) (leave func(), ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, bound := range bounds {
+		if bound.Most > 0 && o.counts[bound.Name] >= bound.Most {
+			return nil, false
+		}
+	}
+	if o.counts == nil {
+		o.counts = map[string]int{}
+	}
+	for _, bound := range bounds {
+		o.counts[bound.Name]++
+	}
+	return func() { o.leave(bounds) }, true
+}
+
+func (o *Open) leave(bounds []Bound) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, bound := range bounds {
+		if o.counts[bound.Name]--; o.counts[bound.Name] == 0 {
+			delete(o.counts, bound.Name)
+		}
+	}
+}

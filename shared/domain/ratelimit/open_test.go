@@ -1,0 +1,43 @@
+package ratelimit_test
+
+import (
+	"testing"
+
+	"cutroom/shared/domain/ratelimit"
+)
+
+func TestOpen(t *testing.T) {
+	var open ratelimit.Open
+	enter := func(key string) (func(), bool) {
+		return open.Enter(ratelimit.Bound{Name: "all", Most: 4}, ratelimit.Bound{Name: "account", Most: 3}, ratelimit.Bound{Name: key, Most: 2})
+	}
+	var leaves []func()
+	for i, want := range []struct {
+		key string
+		ok  bool
+	}{{"one", true}, {"one", true}, {"one", false}, {"two", true}, {"two", false}} {
+		leave, ok := enter(want.key)
+		if ok != want.ok {
+			t.Errorf("%d, %s: %t", i, want.key, ok)
+		}
+		if ok {
+			leaves = append(leaves, leave)
+		}
+	}
+	if _, ok := open.Enter(ratelimit.Bound{Name: "all", Most: 4}); !ok {
+		t.Error("what was refused was counted")
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	for range 10 {
+		leave, ok := enter("one")
+		if !ok {
+			t.Fatal("what is over is still counted")
+		}
+		leave()
+	}
+	if _, ok := open.Enter(ratelimit.Bound{Name: "free"}); !ok {
+		t.Error("0 is a bound")
+	}
+}
