@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -48,6 +49,7 @@ func (c *completion) answer(r reply, secret string) *failure {
 		return f
 	}
 	c.tally.reset()
+	body = repaired(body)
 	completion, ok := parseObject(body)
 	if !ok {
 		return failed(errNoCompletion)
@@ -69,8 +71,15 @@ func (c *completion) readAnswer(body []byte, r reply) ([]byte, error) {
 	if n := r.length; n >= int64(cap(body)) && n < trustedAnswer {
 		body = make([]byte, 0, n+1) // one more, to see the end
 	}
-	r.body.allow(c.idle())
+	// Some servers send spaces while they generate: an answer that has begun may
+	// take as long again as its first byte, and no longer.
+	end := time.Now().Add(c.firstByte())
 	for {
+		left := time.Until(end)
+		if left <= 0 {
+			return body, errSilent
+		}
+		r.body.allow(min(c.idle(), left))
 		if len(body) == cap(body) {
 			if len(body) > maxAnswer {
 				return body, errAnswerTooLong

@@ -42,6 +42,7 @@ func (c *completion) relay(answer reply, secret string) *failure {
 	}()
 	relay := relay{completion: c, secret: secret, body: answer.body}
 	c.tally.reset()
+	var last time.Time
 	for {
 		e, ok, err := reader.next()
 		switch {
@@ -70,6 +71,17 @@ func (c *completion) relay(answer reply, secret string) *failure {
 		if ok {
 			continue
 		}
+		// What is not passed on, such as comments, is silence to the caller.
+		if now := time.Now(); relay.begun {
+			if relay.passed {
+				last, relay.passed = now, false
+			}
+			left := c.idle() - now.Sub(last)
+			if left <= 0 {
+				return relay.fail(brokenOff(errSilent))
+			}
+			answer.body.allow(left)
+		}
 		reader.fill()
 	}
 }
@@ -93,6 +105,8 @@ type relay struct {
 	// begun reports that a chunk was there, finished that a choice gave the
 	// reason of its end.
 	begun, finished bool
+	// passed reports that a chunk was passed on since the last wait.
+	passed bool
 	// id and created are those of the first chunk, for one that is made here.
 	id, created string
 	// usage is the last chunk with nothing but a usage, which goes out at the
@@ -110,6 +124,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		}
 		return true, nil
 	}
+	e.data = repaired(e.data)
 	chunk, ok := parseObject(e.data)
 	if !ok {
 		return false, failed(errors.New("it sent a chunk that is no JSON object"))
@@ -146,7 +161,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	}
 	if !r.begun {
 		r.begun, r.firstToken = true, r.Now()
-		r.body.allow(r.idle())
+		r.passed = true
 	}
 	none := true
 	choices.ForEach(func(_, choice gjson.Result) bool {
@@ -171,6 +186,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	} else {
 		r.told = false
 	}
+	r.passed = true
 	out := append(r.stream.out, "data: "...)
 	out = appendEdited(out, e.data, edits)
 	r.stream.out = append(out, "\n\n"...)

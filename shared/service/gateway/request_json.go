@@ -163,6 +163,27 @@ func bounded(body []byte) *Error {
 	return nil
 }
 
+// tooDeep reports whether a text that need not be JSON nests deeper than maxDepth.
+func tooDeep(text []byte) bool {
+	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= maxDepth {
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = endOfString(text, i)
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case ']', '}':
+			depth--
+		}
+	}
+	return false
+}
+
 // endOfString gives the place of the quote that ends the string that begins at
 // start, or the end of the body where none does.
 func endOfString(body []byte, start int) int {

@@ -1,0 +1,213 @@
+package gateway_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// endlessly writes a piece until the gateway has had enough.
+func endlessly(head, piece string) func(*call) {
+	return func(c *call) {
+		io.WriteString(c, head)
+		for {
+			if _, err := io.WriteString(c, piece); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// slowly writes a piece every few milliseconds, until the gateway has had enough.
+func slowly(head, piece string) func(*call) {
+	return func(c *call) {
+		io.WriteString(c, head)
+		for {
+			if _, err := io.WriteString(c, piece); err != nil {
+				return
+			}
+			select {
+			case <-c.left:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+}
+
+func raw(text string) func(*call) { return func(c *call) { io.WriteString(c, text) } }
+
+// hostile are answers that no model server should give.
+func hostile() map[string]func(*call) {
+	const ok, chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n", "Transfer-Encoding: chunked\r\n\r\n"
+	const stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+	body := func(text string) func(*call) {
+		return raw(fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", ok, len(text), text))
+	}
+	long := strings.Repeat("x", 64<<10)
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	for range 1 << 10 {
+		z.Write(make([]byte, 1<<16))
+	}
+	z.Close()
+	with := func(old, new string) func(*call) { return body(strings.Replace(whole, old, new, 1)) }
+	return map[string]func(*call){
+		"nothing": raw(""), "a line break": raw("\r\n"), "no HTTP": raw("SSH-2.0-x\r\n"), "a TLS alert": raw("\x15\x03\x01\x00\x02\x02\x46"),
+		"HTTP/0.9": raw(whole), "HTTP/2": raw("HTTP/2.0 200 OK\r\n\r\n"), "HTTP/1.": raw("HTTP/1. 200 OK\r\n\r\n"), "HTTP/9.9": raw("HTTP/9.9 200 OK\r\n\r\n" + whole),
+		"a status of words": raw("HTTP/1.1 fine OK\r\n\r\n"), "a status of four digits": raw("HTTP/1.1 2000 OK\r\n\r\n"), "a status below 0": raw("HTTP/1.1 -20 OK\r\n\r\n"),
+		"status 0": raw("HTTP/1.1 000 x\r\nContent-Length: 0\r\n\r\n"), "status 99": raw("HTTP/1.1 099 x\r\nContent-Length: 0\r\n\r\n"),
+		"status 600": raw("HTTP/1.1 600 x\r\nContent-Length: 0\r\n\r\n"), "status 999": raw("HTTP/1.1 999 x\r\nContent-Length: 0\r\n\r\n"),
+		"status 101": raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), "status 204": raw("HTTP/1.1 204 x\r\n\r\n"),
+		"status 205": raw("HTTP/1.1 205 x\r\nContent-Length: 0\r\n\r\n"), "status 206": raw("HTTP/1.1 206 x\r\nContent-Length: 0\r\n\r\n"), "status 304": raw("HTTP/1.1 304 x\r\n\r\n"),
+		"a redirect":            raw("HTTP/1.1 307 x\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"),
+		"an endless status":     endlessly("HTTP/1.1 200 ", long),
+		"an endless field":      endlessly("HTTP/1.1 200 OK\r\nX: ", long),
+		"endless fields":        endlessly("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"),
+		"endless 100s":          endlessly("", "HTTP/1.1 100 Continue\r\n\r\n"),
+		"endless 103s":          endlessly("", "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"),
+		"slow fields":           slowly("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"),
+		"slow 102s":             slowly("", "HTTP/1.1 102 Processing\r\n\r\n"),
+		"a header cut off":      raw("HTTP/1.1 200 OK\r\nContent-Le"),
+		"a line without colon":  raw(ok + "hello\r\nContent-Length: 2\r\n\r\n{}"),
+		"a field without name":  raw(ok + ": x\r\nContent-Length: 2\r\n\r\n{}"),
+		"a name with a space":   raw(ok + "Content-Length : 2\r\n\r\n{}"),
+		"a folded field":        raw(ok + "X: a\r\n b\r\nContent-Length: 2\r\n\r\n{}"),
+		"a NUL in a field":      raw(ok + "X: a\x00b\r\nContent-Length: 2\r\n\r\n{}"),
+		"two lengths":           raw(ok + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x"),
+		"a length below 0":      raw(ok + "Content-Length: -2\r\n\r\n{}"),
+		"a length of words":     raw(ok + "Content-Length: two\r\n\r\n{}"),
+		"a length of a plus":    raw(ok + "Content-Length: +2\r\n\r\n{}"),
+		"a length of ages":      raw(ok + "Content-Length: 99999999999999999999\r\n\r\n{}"),
+		"more than is there":    raw(ok + "Content-Length: 4611686018427387903\r\n\r\n{}"),
+		"less than is there":    raw(ok + "Content-Length: 20\r\n\r\n" + whole),
+		"length and chunks":     raw(ok + "Content-Length: 2\r\n" + chunked + "2\r\n{}\r\n0\r\n\r\n"),
+		"another coding":        raw(ok + "Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
+		"two codings":           raw(ok + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
+		"a chunk of ages":       raw(ok + chunked + "ffffffffffffffff\r\n{}"),
+		"a chunk beyond that":   raw(ok + chunked + "fffffffffffffffff\r\n{}"),
+		"a chunk below 0":       raw(ok + chunked + "-2\r\n{}\r\n0\r\n\r\n"),
+		"a chunk of no number":  raw(ok + chunked + "zz\r\n{}"),
+		"a chunk's endless say": endlessly(ok+chunked+"2;", long),
+		"a chunk without end":   raw(ok + chunked + "2\r\n{}X0\r\n\r\n"),
+		"tiny chunks, endless":  endlessly(ok+chunked, "1\r\nx\r\n"),
+		"an endless trailer":    endlessly(ok+chunked+fmt.Sprintf("%x\r\n%s\r\n0\r\n", len(whole), whole), "X-A: b\r\n"),
+		"a trailer's fields":    raw(ok + chunked + fmt.Sprintf("%x\r\n%s\r\n0\r\nContent-Length: 7\r\nRetry-After: 9\r\n\r\n", len(whole), whole)),
+		"an endless answer":     endlessly(ok+"\r\n", long),
+		"a slow answer":         slowly(ok+"\r\n", " "),
+		"a gzip bomb":           raw(ok + fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", bomb.Len(), bomb.String())),
+		"a page":                raw("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>"),
+		"an endless refusal":    endlessly("HTTP/1.1 400 x\r\n\r\n", long),
+		"a slow refusal":        slowly("HTTP/1.1 400 x\r\nContent-Length: 100000\r\n\r\n", " "),
+		"a refusal of a bomb":   raw("HTTP/1.1 400 x\r\nContent-Encoding: gzip\r\n\r\n" + bomb.String()),
+		"a refusal too deep":    always(400, `{"error":`+strings.Repeat(`{"error":`, 5000)),
+		"a refusal of no UTF-8": always(422, "{\"error\":{\"message\":\"\xff\xfe\x00\",\"param\":\"\xff\",\"code\":\"\xc3\"}}"),
+		"a refusal of lies":     always(413, `{"error":{"message":5,"param":{},"code":[]}}`),
+
+		"a depth of megabytes": body(strings.Repeat("[", 15<<20)), "a depth of megabytes in a stream": events(chunk("a"), strings.Repeat(`{"a":`, 800_000)),
+		"an empty answer": body(""), "null": body("null"), "a list": body("[]"), "a string": body(`"x"`), "a number": body("1e999"), "spaces": body(strings.Repeat(" ", 1<<20)),
+		"an object of nothing": body("{}"), "half an object": body(`{"choices":[`), "two objects": body(whole + whole), "a NUL after it": body(whole + "\x00"),
+		"a depth of 100,000":  body(strings.Repeat(`{"choices":[`, 50000)),
+		"a depth that closes": body(`{"choices":[{"message":{"content":` + strings.Repeat("[", 50000) + strings.Repeat("]", 50000) + `}}]}`),
+		"bytes of no UTF-8":   with("hello there", "hello \xff\xc3\x28\xed\xa0\x80 there"),
+		"half a character":    with("hello there", `\ud83d`), "a NUL": with("hello there", `\u0000`),
+		"choices that are none": with(`"choices":[`, `"choices":{},"x":[`), "choices of anything": with(`"choices":[`, `"choices":[null,5,"x",[],{},`),
+		"choices twice": with(`"choices":[`, `"choices":[],"choices":[`), "a model twice": with(`"model"`, `"model":"x","model":{},"model"`),
+		"a usage twice": with(`"usage"`, `"usage":{"prompt_tokens":1e15},"usage"`), "a message of text": with(`{"role":"assistant","content":"hello there"}`, `"hello"`),
+		"an error of text": body(`{"error":"no"}`), "an error of nothing": body(`{"error":{}}`), "an error beside choices": with(`"choices"`, `"error":{"message":"x"},"choices"`),
+		"an error that says 200": body(`{"error":{"code":200}}`), "an error that says 1e9": body(`{"error":{"code":1e9}}`), "an error that says -400": body(`{"error":{"code":-400}}`),
+		"a million choices": with(`"choices":[`, `"choices":[`+strings.Repeat(`{},`, 1<<18)),
+
+		"a stream of nothing": raw(stream + "Content-Length: 0\r\n\r\n"), "comments for ever": slowly(stream+"\r\n", ": x\n\n"), "a flood of comments": endlessly(stream+"\r\n", ": x\n\n"),
+		"empty events for ever": slowly(stream+"\r\n", "data:\n\n"), "names for ever": endlessly(stream+"\r\n", "event: ping\n\n"), "one line for ever": endlessly(stream+"\r\ndata: ", long),
+		"DONE alone": events(done), "DONE twice": events(chunk("a"), done, done), "more after DONE": events(chunk("a"), done, chunk("b")),
+		"no JSON in it": events("hello"), "a list in it": events("[]"), "a depth in it": events(strings.Repeat("[", 100000)), "null in it": events("null", done),
+		"no UTF-8 in it": events(strings.Replace(chunk("hello"), "hello", "\xff\xfe", 1), last, done), "an error in it": events(chunk("a"), `{"error":"x"}`),
+		"usages for ever":    slowly(stream+"\r\n", "data: "+used+"\n\n"),
+		"choices of numbers": events(`{"choices":5}`, `{"choices":[5,null,"x"]}`, `{"choices":{"a":1}}`, done),
+		"an event's name":    raw(stream + "\r\nevent: " + strings.Repeat("error", 1000) + "\ndata: {}\n\n"),
+		"carriage returns":   raw(stream + "\r\n" + strings.Repeat("\r", 1<<16)), "a mark of order": raw(stream + "\r\n\ufeff\ufeffdata: " + last + "\n\n"),
+	}
+}
+
+// Whatever an upstream answers, its caller gets an answer of the contract's shape
+// in the time that the row gives the upstream, and the gateway goes on: by both of
+// its transports, to calls of both kinds.
+func TestHostileUpstreams(t *testing.T) {
+	const rows = `
+  - {id: small, routes: [chat], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 400ms, idle: 200ms}, upstreams: [{name: first, url: URL0, model: weights}]}
+`
+	large := strings.Repeat("x", 40<<10) // beyond what the plain transport carries
+	for name, answer := range hostile() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUpstream(t, answer)
+			w := newWorld(t, setup{rows: rows, upstreams: []*upstream{u}})
+			for _, request := range []string{plain, streamed, strings.Replace(plain, "one", large, 1), strings.Replace(streamed, "one", large, 1)} {
+				a := w.chat(request)
+				if a.err != nil || !utf8.ValidString(a.body) || a.header.Get("X-Request-Id") == "" {
+					t.Fatalf("got %d %v %.300q: %v", a.status, a.header, a.body, a.err)
+				}
+				switch {
+				case strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream"):
+					checkStream(t, a)
+				case a.status == 200:
+					var body struct {
+						Object, Model string
+						Choices       []json.RawMessage
+						Usage         *struct {
+							Total int `json:"total_tokens"`
+						}
+					}
+					if err := json.Unmarshal([]byte(a.body), &body); err != nil || body.Model != "small" || body.Usage == nil || body.Usage.Total > 1<<21 {
+						t.Errorf("got %.300s: %v", a.body, err)
+					}
+				default:
+					checkError(t, a.status, []byte(a.body))
+				}
+			}
+			// Nothing of it stays on for the next, but for a breaker.
+			w.wait(5 * time.Minute)
+			u.now(always(200, whole))
+			if a := w.chat(plain); a.status != 200 || a.body != asSmall(whole) {
+				t.Errorf("afterwards: %d %s", a.status, a.body)
+			}
+		})
+	}
+}
+
+// checkStream checks that a stream is of JSON objects, and that it ends.
+func checkStream(t *testing.T, a answer) {
+	t.Helper()
+	all, ended := strings.CutSuffix(a.body, "data: [DONE]\n\n")
+	if a.status != 200 || !ended {
+		t.Errorf("a stream with status %d and no end: %.300s", a.status, a.body)
+	}
+	for event := range strings.SplitSeq(strings.TrimSuffix(all, "\n\n"), "\n\n") {
+		data, ok := strings.CutPrefix(event, "data: ")
+		var object map[string]json.RawMessage
+		if event != "" && event != ": keep-alive" && (!ok || json.Unmarshal([]byte(data), &object) != nil) {
+			t.Errorf("an event of %.300q", event)
+		}
+	}
+}
+
+// checkError checks that a body is of the shape of errors.
+func checkError(t *testing.T, status int, body []byte) {
+	t.Helper()
+	var told struct {
+		Error *struct {
+			Message, Type string
+			Param, Code   *string
+		}
+	}
+	if err := json.Unmarshal(body, &told); err != nil || status < 400 || status > 504 || told.Error == nil || told.Error.Message == "" || told.Error.Type == "" {
+		t.Errorf("status %d with %.300s: %v", status, body, err)
+	}
+}
