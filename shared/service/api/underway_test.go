@@ -1,0 +1,288 @@
+package api_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+)
+
+// underWay is an upload whose client sends on and on.
+type underWay struct {
+	w    *world
+	conn net.Conn
+	done chan struct{} // is closed when the server takes nothing more
+	sent int64
+}
+
+// formHead begins a form with a file that never ends.
+func formHead(path, key, field string) string {
+	return "POST " + path + " HTTP/1.1\r\nHost: x\r\nx-api-key: " + key + "\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 400000000\r\n\r\n" +
+		"--x\r\nContent-Disposition: form-data; name=\"" + field + "\"; filename=\"a\"\r\n\r\n" + movie
+}
+
+// putHead begins the request of a signed URL.
+func (w *world) putHead(signed announced) string {
+	return fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", strings.TrimPrefix(signed.Upload.URL, w.url), signed.Size)
+}
+
+// announceHuge announces more bytes than are ever sent.
+func (w *world) announceHuge(key string) answer {
+	w.t.Helper()
+	return w.announce(key, `{"filename":"a","mime_type":"a/b","size_bytes":400000000,"md5":"`+hexMD5("")+`"}`)
+}
+
+// begin sends the head of a request, then pieces until the server takes no more.
+func (w *world) begin(head string) *underWay {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", w.address)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	u := &underWay{w: w, conn: conn, done: make(chan struct{})}
+	w.t.Cleanup(func() { conn.Close(); <-u.done })
+	if _, err := io.WriteString(conn, head); err != nil {
+		w.t.Fatal(err)
+	}
+	go func() {
+		defer close(u.done)
+		piece := frames(64 << 10)
+		for {
+			n, err := conn.Write(piece)
+			if u.sent += int64(n); err != nil {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	return u
+}
+
+// answer gives what the server answers; the upload is still being sent.
+func (u *underWay) answer() answer {
+	u.w.t.Helper()
+	u.conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	response, err := http.ReadResponse(bufio.NewReader(u.conn), nil)
+	if err != nil {
+		u.w.t.Fatalf("no answer: %v", err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil || !response.Close {
+		u.w.t.Errorf("the answer breaks off, or the connection stays: %v", err)
+	}
+	u.conn.Close()
+	return answer{response.StatusCode, response.Header, string(body)}
+}
+
+// onDisk is how many bytes of blobs there are, those that arrive counted in.
+func (w *world) onDisk() (bytes int64) {
+	w.t.Helper()
+	for _, name := range w.files() {
+		if info, err := os.Stat(filepath.Join(w.root, name)); err == nil {
+			bytes += info.Size()
+		} else if !errors.Is(err, os.ErrNotExist) {
+			w.t.Fatal(err)
+		}
+	}
+	return bytes
+}
+
+// ways are the ways by which bytes arrive: each gives the head of a request.
+func (w *world) ways() map[string]func(key string) string {
+	return map[string]func(string) string{
+		"a file": func(key string) string { return formHead("/v1/files", key, "file") },
+		"a job":  func(key string) string { return formHead("/v1/jobs/gen-2.5", key, "data") },
+		"an image": func(key string) string {
+			return strings.Replace(formHead("/v1/generate/gen-image-2", key, "data"), movie, picture(w.t), 1)
+		},
+		"a signed URL": func(key string) string { return w.putHead(w.announced(w.announceHuge(key))) },
+	}
+}
+
+// However many uploads come at once, and by whatever way, they hold no more of an
+// account's storage than it has.
+func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
+	const stored = 3_000_000
+	w := newWorld(t, setup{stored: stored})
+	token := w.mint(studio, credential.Scope{})
+	// Announced files are of less than the storage, so that they may be announced.
+	size := fmt.Sprint(stored)
+	var uploads []*underWay
+	for _, way := range []string{
+		formHead("/v1/files", token, "file"), formHead("/v1/jobs/gen-2.5", token, "data"),
+		strings.Replace(formHead("/v1/generate/gen-image-2", token, "data"), movie, picture(t), 1),
+	} {
+		for range 6 {
+			uploads = append(uploads, w.begin(way))
+		}
+	}
+	for range 2 {
+		a := w.announce(token, `{"filename":"a","mime_type":"a/b","size_bytes":`+size+`,"md5":"`+hexMD5("")+`"}`)
+		if a.status == 200 {
+			uploads = append(uploads, w.begin(w.putHead(w.announced(a))))
+		}
+	}
+	most := int64(0)
+	stop, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				most = max(most, w.onDisk())
+			}
+		}
+	}()
+	for _, u := range uploads {
+		if a := u.answer(); a.status != 429 || a.header.Get("Retry-After") == "" || !strings.Contains(a.detail(), "storage is full") {
+			t.Errorf("got %d %s", a.status, a.body)
+		}
+	}
+	close(stop)
+	<-watched
+	if most == 0 || most > stored {
+		t.Errorf("%d bytes were on the disk, of %d that may be", most, stored)
+	}
+	w.nothingStays()
+	w.pass(file.SignedTime)
+	w.keep(studio, strings.Repeat("x", stored)) // all of it is given back
+}
+
+// An account has so many uploads under way, and so has the server; who is refused
+// is told when to come back.
+func TestUploadsUnderWayAreCounted(t *testing.T) {
+	for says := range (&world{t: t}).ways() {
+		w := newWorld(t, setup{uploads: 2, allUploads: 3})
+		begin := w.ways()[says]
+		refused := func(what, key string) {
+			t.Helper()
+			a := w.send(key, upload("file", "x"))
+			if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); a.status != 429 || err != nil || seconds < 1 {
+				t.Errorf("%s: %s: %d %s", says, what, a.status, a.body)
+			}
+		}
+		held := func(n int) {
+			t.Helper()
+			eventually(t, "bytes of the uploads arrive", func() bool { return len(w.files()) == n })
+		}
+		first, second := w.begin(begin(studio)), w.begin(begin(studio))
+		held(2)
+		refused("the account's third", studio)
+		third := w.begin(begin(rival))
+		held(3)
+		refused("the server's fourth", rival)
+		for _, u := range []*underWay{first, second, third} {
+			u.conn.Close()
+		}
+		w.nothingStays()
+		w.keep(studio, "x")
+		w.keep(rival, "x")
+	}
+}
+
+// The files that an account has announced are bounded by number as well: those of
+// which no byte ever comes, and of both kinds of credentials alike.
+func TestAnnouncedFilesAreCounted(t *testing.T) {
+	w := newWorld(t, setup{uploads: 2, stored: 500_000_000})
+	token := w.mint(studio, credential.Scope{})
+	w.announced(w.announceHuge(token))
+	signed := w.announced(w.announceHuge(studio))
+	for _, key := range []string{studio, token} {
+		if a := w.announceHuge(key); a.status != 429 || a.header.Get("Retry-After") == "" || !strings.Contains(a.detail(), "announced 2 files") {
+			t.Errorf("a third: %d %s", a.status, a.body)
+		}
+	}
+	// They count little until their bytes come.
+	w.keep(studio, strings.Repeat("x", 2_000_000))
+	w.announced(w.announceHuge(rival))
+	w.pass(file.SignedTime - time.Minute)
+	u := w.begin(w.putHead(signed))
+	eventually(t, "bytes arrive", func() bool { return len(w.files()) == 2 })
+	w.pass(time.Minute)
+	// The one that nothing came of has ended; the other's bytes keep it.
+	w.announced(w.announceHuge(studio))
+	if a := w.announceHuge(studio); a.status != 429 {
+		t.Errorf("beside the one that arrives: %d %s", a.status, a.body)
+	}
+	u.conn.Close()
+}
+
+// Who may not send any more is cut off in the middle of it, and told.
+func TestUploadsEndWithTheirCredential(t *testing.T) {
+	for says := range (&world{t: t}).ways() {
+		for ends, end := range map[string]func(w *world){
+			"revoked": func(w *world) {
+				if _, err := w.keys.RevokeKey(t.Context(), "", credential.KeyID(credential.HashOf(studio)), w.now()); err != nil {
+					t.Fatal(err)
+				}
+				w.pass(credential.CacheAge)
+			},
+			"expired": func(w *world) { w.pass(time.Hour) },
+		} {
+			if says == "a signed URL" && ends == "expired" {
+				continue // it has a life of its own
+			}
+			w := newWorld(t, setup{stored: 1 << 40})
+			token := w.mint(studio, credential.Scope{})
+			again := w.announced(w.announceHuge(token))
+			u := w.begin(w.ways()[says](token))
+			eventually(t, "bytes arrive", func() bool { return len(w.files()) > 0 })
+			end(w)
+			if a := u.answer(); a.status != 401 || a.detail() == "" {
+				t.Errorf("%s, %s: %d %s", says, ends, a.status, a.body)
+			}
+			w.nothingStays()
+			if ends == "revoked" {
+				if a := w.put(again.Upload.URL, strings.NewReader("x")); a.status != 401 {
+					t.Errorf("the signed URL of a revoked key: %d %s", a.status, a.body)
+				}
+			}
+		}
+	}
+}
+
+// What is kept free of the disk is given to no upload, whosever: together they
+// hold no more than there is.
+func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
+	const room = 6 << 20
+	var w *world
+	var mu sync.Mutex
+	w = newWorld(t, setup{free: func() (int64, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return room - w.onDisk(), nil
+	}})
+	var uploads []*underWay
+	for i := range 10 {
+		uploads = append(uploads, w.begin(formHead("/v1/files", []string{studio, rival}[i%2], "file")))
+	}
+	most := int64(0)
+	for _, u := range uploads {
+		most = max(most, w.onDisk())
+		if a := u.answer(); a.status != 507 || !strings.Contains(a.detail(), "disk is too full") {
+			t.Errorf("got %d %s", a.status, a.body)
+		}
+	}
+	if most > room {
+		t.Errorf("%d bytes were on a disk with room for %d", most, room)
+	}
+	w.nothingStays()
+	w.keep(studio, strings.Repeat("x", 1<<20))
+	if a := w.get("/v1/files", studio); a.status != 200 {
+		t.Errorf("reading: %d", a.status)
+	}
+}
