@@ -12,6 +12,10 @@ command -v python3 >/dev/null 2>&1 || scripts/install-package.sh python3 apt-get
 if ! command -v gcc >/dev/null 2>&1 || { [ "$(uname)" = Linux ] && [ ! -e /usr/include/stdlib.h ]; }; then
 	scripts/install-package.sh gcc apt-get="gcc libc6-dev" dnf=gcc pacman=gcc apk="gcc musl-dev"
 fi
+# A test traces what decoders open.
+if [ "$(uname)" = Linux ]; then
+	command -v strace >/dev/null 2>&1 || scripts/install-package.sh strace apt-get=strace dnf=strace pacman=strace apk=strace
+fi
 for tool in "$GO" gofmt gcc ffmpeg ffprobe curl python3; do
 	command -v "$tool" >/dev/null 2>&1 || { echo "missing tool: $tool" >&2; exit 1; }
 done
