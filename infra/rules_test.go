@@ -38,7 +38,7 @@ func TestRulesOfAwsSolutions(t *testing.T) {
 			found := assertions.Annotations_FromStack(s.Stack)
 			rule := assertions.Match_StringLikeRegexp(jsii.String("AwsSolutions-.*"))
 			for _, message := range append(*found.FindError(jsii.String("*"), rule), *found.FindWarning(jsii.String("*"), rule)...) {
-				t.Errorf("%s: %v", *message.Id, message.Entry.Data)
+				t.Errorf("%s: %v", *message.Id, message.Entry.Data) //nolint:staticcheck // it has no other name in Go yet
 			}
 		})
 	}

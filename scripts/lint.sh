@@ -1,13 +1,19 @@
 #!/bin/sh
-# Lints what no compiler checks: shell scripts by .shellcheckrc, the JavaScript of
-# pages and tests by scripts/tools/lint/eslint.config.mjs. Its tools are pinned in
-# scripts/tools/lint and installed into .tools/lint.
-#   scripts/lint.sh [shell] [js]   both without a word
+# Lints what no compiler checks: Go by .golangci.yml, shell scripts by .shellcheckrc,
+# the JavaScript of pages and tests by scripts/tools/lint/eslint.config.mjs. Its tools
+# are pinned in scripts/tools/lint and installed into .tools/lint.
+#   scripts/lint.sh [go] [shell] [js]   all of them without a word
 set -eu
 cd "$(dirname "$0")/.."
+GO=${GO:-go}
 source=scripts/tools/lint
 tools=$PWD/.tools/lint
 mkdir -p "$tools"
+
+lint_go() {
+	"$GO" build -C "$source" -o "$tools/golangci-lint" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	"$tools/golangci-lint" run ./...
+}
 
 lint_shell() {
 	if ! cmp -s "$source/requirements.txt" "$tools/python/made-of"; then
@@ -29,10 +35,10 @@ lint_js() {
 	git ls-files -z '*.js' '*.mjs' ':!scripts' | xargs -0 "$tools/node_modules/.bin/eslint" --config "$tools/eslint.config.mjs"
 }
 
-[ $# -gt 0 ] || set -- shell js
+[ $# -gt 0 ] || set -- go shell js
 for part in "$@"; do
 	case $part in
-	shell | js) "lint_$part" ;;
-	*) echo "lint.sh: $part is neither shell nor js" >&2; exit 2 ;;
+	go | shell | js) "lint_$part" ;;
+	*) echo "lint.sh: $part is none of go, shell and js" >&2; exit 2 ;;
 	esac
 done

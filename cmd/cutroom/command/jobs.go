@@ -104,8 +104,7 @@ type JobsWatch struct {
 func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		// A job that is not there is told before anything is shown.
-		job, err := service.Job(ctx, c.ID)
-		if err != nil {
+		if _, err := service.Job(ctx, c.ID); err != nil {
 			return err
 		}
 		e := &editor{session: s, client: service, order: order{Output: c.Output, Force: c.Force}}
@@ -114,7 +113,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 		}
 		display := s.newDisplay(true)
 		tracker := display.track(filepath.Base(first(c.Output, c.ID)))
-		job, err = c.watch(ctx, e, tracker)
+		job, err := c.watch(ctx, e, tracker)
 		tracker.end(err)
 		display.end()
 		if err != nil {

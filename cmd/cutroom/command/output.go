@@ -27,7 +27,7 @@ type list struct {
 func (s *Session) newList(columns ...string) *list {
 	l := &list{session: s, table: tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)}
 	if !s.JSON {
-		l.row(columns)
+		_ = l.row(columns) // it fails when it is flushed
 	}
 	return l
 }

@@ -423,7 +423,7 @@ func TestARequestIsBeneathItsTrace(t *testing.T) {
 		if c.header != "" {
 			event.Headers["traceparent"] = c.header
 		}
-		ctx := context.WithValue(t.Context(), "x-amzn-trace-id", c.segment) // as aws-lambda-go has it
+		ctx := context.WithValue(t.Context(), "x-amzn-trace-id", c.segment) //nolint:staticcheck // aws-lambda-go has it so
 		answer, err := lambdahttp.Stream(handler)(ctx, event)
 		if err != nil {
 			t.Fatal(err)

@@ -25,13 +25,13 @@ type workspace struct {
 	picture raster
 	// other is a second picture of the size.
 	other raster
-	// small is a picture of a part of the size, smaller a second one.
-	small, smaller raster
-	colors         chroma
-	blur           blurrer
-	bilateral      bilateral
-	scalers        map[[4]int]*resampler
-	plane          []uint8
+	// small is a picture of a part of the size.
+	small     raster
+	colors    chroma
+	blur      blurrer
+	bilateral bilateral
+	scalers   map[[4]int]*resampler
+	plane     []uint8
 }
 
 func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }

@@ -143,7 +143,7 @@ func code(amount float64) Texture {
 		glyphs := make([]uint32, columns*rows)
 		for i := range glyphs {
 			// Five rows of four dots; signs with many dots look like writing.
-			glyphs[i] = uint32(source.Uint64() | source.Uint64())
+			glyphs[i] = uint32(source.Uint64() | source.Uint64()) //nolint:staticcheck // each call draws anew
 		}
 		s.fill(func(x, y float64) float64 {
 			u, v := x/width*float64(columns), y/height*float64(rows)
