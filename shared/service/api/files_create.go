@@ -74,7 +74,7 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 		return nil, err
 	}
 	defer s.endUpload(r, upload)
-	blobs := &storedBlobs{service: s, upload: upload}
+	blobs := &storedBlobs{service: s, upload: upload, pardon: func(refusal error) error { return s.unlessKnown(r, c, refusal) }}
 	defer blobs.discard(ctx)
 
 	form := uploadForm()
@@ -111,6 +111,9 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 		asked:    askedOf("upload", f),
 		resource: f.ID, made: s.madeFile(f.Account),
 		create: func(ctx context.Context) ([]byte, error) {
+			if blobs.pardoned != nil {
+				return nil, blobs.pardoned
+			}
 			blobs.kept = true
 			f.Room = upload.Room()
 			created, err := s.Files.Create(ctx, f, c.who.Tier.StoredBytes)

@@ -58,9 +58,13 @@ func (s *service) endUpload(r *http.Request, upload *file.Upload) {
 // unless they are kept.
 type storedBlobs struct {
 	service *service
-	// upload is what brings them.
+	// upload is what brings them, and pardon gives a refusal of theirs, unless the
+	// request makes nothing, as it was accepted before.
 	upload *file.Upload
-	names  []string
+	pardon func(refusal error) error
+	// pardoned is a refusal that was: a blob was read to its end, and is not stored.
+	pardoned error
+	names    []string
 	// kept means that the blobs may belong to a record.
 	kept bool
 }
@@ -71,8 +75,13 @@ type storedBlobs struct {
 // Errors: tooLarge; those of the content, the upload and the store.
 func (b *storedBlobs) store(ctx context.Context, name string, content io.Reader, limit int64, tooLarge error) (size int64, md5 string, err error) {
 	b.names = append(b.names, name)
-	digest := newDigestReader(b.upload.Reader(ctx, content), limit, tooLarge)
-	size, err = b.service.Blobs.Put(ctx, name, digest)
+	digest := newDigestReader(content, limit, tooLarge)
+	size, err = b.service.Blobs.Put(ctx, name, b.upload.Reader(ctx, digest))
+	if fault.Is(err, fault.Limited) && b.pardon != nil && b.pardon(err) == nil {
+		b.pardoned = err
+		_, err = io.Copy(io.Discard, digest)
+		size = limit - digest.left
+	}
 	return size, digest.sum(), err
 }
 

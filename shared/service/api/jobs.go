@@ -68,7 +68,7 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	// What the job keeps is its own, for the minutes that it takes; the account's
 	// storage is that of its files.
 	defer s.endUpload(r, upload)
-	in.upload = upload
+	in.upload, in.pardon = upload, func(refusal error) error { return s.unlessKnown(r, c, refusal) }
 	sub, err := s.readForm(ctx, r, body, form, in)
 	if err != nil {
 		return job.Job{}, err
@@ -98,6 +98,9 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 			return nil, made, err
 		},
 		create: func(ctx context.Context) (answer []byte, err error) {
+			if in.pardoned != nil {
+				return nil, in.pardoned
+			}
 			in.kept = true
 			accepted, err = s.Jobs.Submit(ctx, accepted, who.Tier.PendingJobs)
 			in.kept = !refused(err)

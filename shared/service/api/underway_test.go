@@ -286,3 +286,32 @@ func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 		t.Errorf("reading: %d", a.status)
 	}
 }
+
+// A request that was accepted before makes nothing that takes room: it is answered
+// as it was, in an account that it has filled too, and stores nothing again.
+func TestARepeatedUploadIntoAFullAccount(t *testing.T) {
+	video := clip(t)
+	w := newWorld(t, setup{stored: int64(len(video))})
+	again := func(path, field, content, key string) answer {
+		body, contentType := multiform(upload(field, content))
+		return w.request(http.MethodPost, path, studio, strings.NewReader(body), "Content-Type: "+contentType, "Idempotency-Key: "+key)
+	}
+	job := again("/v1/jobs/gen-2.5", "data", video, "job")
+	first := again("/v1/files", "file", video, "file")
+	kept := len(w.files())
+	for _, c := range []struct {
+		path, field, key string
+		first            answer
+	}{{"/v1/jobs/gen-2.5", "data", "job", job}, {"/v1/files", "file", "file", first}} {
+		if a := again(c.path, c.field, video, c.key); a.status != 200 || a.body != c.first.body || a.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s: %d %s, at first %d %s", c.path, a.status, a.body, c.first.status, c.first.body)
+		}
+		if a := again(c.path, c.field, video, "another"); a.status != 429 {
+			t.Errorf("%s under another key: %d %s", c.path, a.status, a.body)
+		}
+	}
+	if a := again("/v1/files", "file", video[1:], "file"); a.status != 409 && a.status != 422 {
+		t.Errorf("other bytes under the key: %d %s", a.status, a.body)
+	}
+	eventually(t, "nothing more is stored", func() bool { return len(w.files()) == kept })
+}
