@@ -47,6 +47,18 @@ audit: ## Hold the dependencies against the vulnerabilities that the registries 
 	@scripts/install-test-tools.sh
 	@scripts/audit.sh
 
+.PHONY: lint
+lint: go ## Lint Go, shell scripts and the pages' JavaScript.
+	@scripts/lint.sh
+
+.PHONY: licenses
+licenses: go ## Write docs/third-party.md: what programs and images contain, and its licences.
+	@scripts/licenses.sh
+
+.PHONY: sbom
+sbom: go ## Write bills of materials of the programs and the engine server to bin/sbom. IMAGES="…" adds images' packages.
+	@scripts/sbom.sh bin/sbom $(IMAGES)
+
 .PHONY: race
 race: go ffmpeg ## Run the Go tests of everything but the deploy under the race detector. Takes long.
 	@scripts/install-test-tools.sh
