@@ -1,10 +1,12 @@
 #!/bin/sh
 # Installs what only the tests need, where it is missing: a browser, the Python
-# programs of requirements.txt in .tools/python, of requirements-template.txt in
-# .tools/template, of gpu/requirements-test.txt in .tools/engine and of
-# requirements-audit.txt in .tools/audit, the command line
+# programs of requirements.txt in .tools/python, of requirements-clients.txt in
+# .tools/clients, of requirements-template.txt in .tools/template, of
+# gpu/requirements-test.txt in .tools/engine and of requirements-audit.txt in
+# .tools/audit, the command line
 # of AWS CDK, in .tools/node the client library for Node with a Node that it runs on,
-# and in .tools/console what drives the browser and checks its pages.
+# in .tools/console what drives the browser and checks its pages, and in
+# .tools/generators what makes clients of an OpenAPI document.
 set -eu
 cd "$(dirname "$0")"
 
@@ -30,6 +32,7 @@ installed ../.tools/python requirements.txt
 installed ../.tools/template requirements-template.txt
 installed ../.tools/engine ../gpu/requirements-test.txt
 installed ../.tools/audit requirements-audit.txt
+installed ../.tools/clients requirements-clients.txt
 
 ./install-cdk.sh
 
@@ -49,3 +52,4 @@ packages() {
 }
 packages ../.tools/node ../cmd/cutroom/testdata/openai
 packages ../.tools/console ../cmd/cutroom/consoletest/testdata
+packages ../.tools/generators ../cmd/cutroom/testdata/clients

@@ -125,19 +125,33 @@ func TestOpenAIForPython(t *testing.T) {
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"), filepath.Join("testdata", "openai", "client.py")))
 }
 
-func TestOpenAIForNode(t *testing.T) {
-	world := newGatewayWorld(t)
-	installed, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node"))
+// nodeProgram gives the Node that the tests' packages for it run on.
+func nodeProgram(t *testing.T) string {
+	t.Helper()
+	packages := filepath.Join(nodeFolder(t), "node_modules")
+	if _, err := os.Stat(filepath.Join(packages, "openai")); err != nil {
+		t.Fatal("the client library for Node is missing: run scripts/install-test-tools.sh")
+	}
+	node := filepath.Join(packages, ".bin", "node")
+	if _, err := os.Stat(node); err != nil {
+		return "node" // there is no packaged one for this system
+	}
+	return node
+}
+
+// nodeFolder is where the packages for Node are installed.
+func nodeFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(installed, "node_modules", "openai")); err != nil {
-		t.Fatal("the client library for Node is missing: run scripts/install-test-tools.sh")
-	}
-	node := filepath.Join(installed, "node_modules", ".bin", "node")
-	if _, err := os.Stat(node); err != nil {
-		node = "node" // there is no packaged one for this system
-	}
+	return folder
+}
+
+func TestOpenAIForNode(t *testing.T) {
+	world := newGatewayWorld(t)
+	node := nodeProgram(t)
 	source, err := os.Open(filepath.Join("testdata", "openai", "client.mjs"))
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +159,7 @@ func TestOpenAIForNode(t *testing.T) {
 	defer source.Close()
 	// A program that comes by stdin finds its imports from the folder it is in.
 	command := exec.CommandContext(bounded(t), node, "--input-type=module", "-")
-	command.Dir, command.Stdin = installed, source
+	command.Dir, command.Stdin = nodeFolder(t), source
 	world.run(t, command)
 }
 

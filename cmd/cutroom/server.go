@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -196,7 +197,8 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Limiter:     limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Keys:    &credential.KeyService{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
 		Origins: c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
-		Blobs: blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
+		InferenceURL: cmp.Or(c.PublicInferenceURL, "http://"+reachable(s.gateway.listener.Addr())),
+		Blobs:        blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		Intake: &file.Intake{
 			Reservations: s.db.Files(), Free: func() (int64, error) { return blobs.Room(int64(c.DiskReserve)) },
 			Most: c.Uploads, NewID: rand.Text, Now: time.Now,

@@ -96,6 +96,9 @@ type Config struct {
 	// /healthz; nil means that it always does. The message of a
 	// fault.Unavailable is shown.
 	Ready func(context.Context) error
+	// InferenceURL is the base URL of the inference gateway, for the document of both
+	// services; empty stands for DefaultInferenceURL.
+	InferenceURL string
 	// ConsoleURL is where the console is, as GET / tells it: relative to it, such as
 	// "./console/"; empty where there is none.
 	ConsoleURL string

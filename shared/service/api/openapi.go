@@ -12,7 +12,7 @@ func OpenAPI(s *service) []route {
 	// Made at the first request: a program that serves other calls starts
 	// without the work.
 	document := sync.OnceValues(s.openAPI)
-	page := sync.OnceValues(newDocsPage)
+	page := sync.OnceValues(s.newDocsPage)
 	return []route{
 		{method: http.MethodGet, path: "/openapi.json", handle: func(w http.ResponseWriter, _ *http.Request, _ call) error {
 			text, err := document()

@@ -42,6 +42,10 @@ func (s *service) describe(routes []route) (object, error) {
 	if err != nil {
 		return nil, err
 	}
+	gateway, err := readObject(names.Replace(openapiGateway))
+	if err != nil {
+		return nil, err
+	}
 	d := &document{catalog: s.Catalog, operations: source.object("operations"), refusals: components.object("refusals")}
 	for i := range routes {
 		if err := d.add(&routes[i]); err != nil {
@@ -52,10 +56,10 @@ func (s *service) describe(routes []route) (object, error) {
 		{"openapi", "3.1.0"},
 		{"info", source.get("info")},
 		// Where the document lies: a gateway may serve all of it below a prefix.
-		{"servers", []any{object{{"url", "./"}}}},
+		{"servers", []any{object{{"url", "."}}}},
 		{"tags", source.get("tags")},
-		{"paths", d.paths},
-		{"components", components.without("refusals").set("responses", d.sharedResponses())},
+		{"paths", append(d.paths, s.gatewayPaths(gateway)...)},
+		{"components", merged(components.without("refusals").set("responses", d.sharedResponses()), gateway.object("components"))},
 	}, nil
 }
 
@@ -71,7 +75,11 @@ func (s *service) exampleNames() *strings.Replacer {
 	for _, m := range models {
 		names = append(names, m.Names()...)
 	}
-	return strings.NewReplacer("$every_name", strings.Join(names, ", "), "$model", id, "$alias", alias,
+	inference := "my-model"
+	if rows := s.Catalog.InferenceModels(); len(rows) > 0 {
+		inference = rows[0].ID
+	}
+	return strings.NewReplacer("$inference_model", inference, "$every_name", strings.Join(names, ", "), "$model", id, "$alias", alias,
 		"$max_upload", strconv.FormatInt(s.MaxUpload, 10), "$max_body", strconv.FormatInt(s.maxBody(), 10))
 }
 
@@ -154,9 +162,11 @@ func (d *document) complete(route *route, operation object) (object, error) {
 	if body := operation.object("requestBody"); body != nil {
 		operation = operation.set("requestBody", completeBody(body))
 	}
+	security := []any{} // none is needed
 	if route.access != public {
-		operation = operation.set("security", []any{object{{"key", []any{}}}})
+		security = append(security, object{{"key", []any{}}})
 	}
+	operation = operation.set("security", security)
 	return operation.without("refusals").set("responses", responses), nil
 }
 
@@ -178,14 +188,15 @@ func counted(route *route) bool { return route.access != public && !route.unlimi
 func refusalsOf(route *route) []int {
 	var statuses []int
 	if route.access != public {
-		statuses = append(statuses, http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable)
+		statuses = append(statuses, http.StatusUnauthorized, http.StatusForbidden,
+			http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
 	}
 	if counted(route) {
 		statuses = append(statuses, http.StatusTooManyRequests)
 	}
 	if route.serves != nil {
 		statuses = append(statuses, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
-			http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInsufficientStorage)
+			http.StatusTooManyRequests, http.StatusInsufficientStorage)
 	}
 	return statuses
 }

@@ -104,7 +104,9 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 			add("examples", []any{"https://example.com/hooks/edits"})
 		}
 	}
-	if field.Default != nil {
+	if _, conditional := form.OnlyWith[field.Name]; field.Default != nil && !conditional {
+		// Clients that are made of the document send a default always, which here
+		// would be refused without the other field.
 		add("default", field.Default)
 	}
 	return s

@@ -27,8 +27,8 @@ var pagePart = regexp.MustCompile(`\{\{[a-z.]+\}\}`)
 // folder, and {{data}} is what it is given, as JSON.
 //
 // Its Content-Security-Policy lets it run the scripts and styles that it has, by
-// their hashes, and call this service; the directives say what more it may do, and
-// who may frame it.
+// their hashes; the directives say what more it may do, such as to call this
+// service, and who may frame it.
 func newPage(folder string, data any, directives ...string) (*page, error) {
 	source, err := pageSources.ReadFile(folder + "/page.html")
 	if err != nil {
@@ -61,7 +61,7 @@ func newPage(folder string, data any, directives ...string) (*page, error) {
 		return content
 	})
 	policy := append([]string{
-		"default-src 'none'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'",
+		"default-src 'none'", "base-uri 'none'", "form-action 'none'",
 		"style-src" + hashes["style-src"], "script-src" + hashes["script-src"],
 	}, directives...)
 	return &page{string(text), strings.Join(policy, "; ")}, err

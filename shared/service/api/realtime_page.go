@@ -37,5 +37,5 @@ func (s *service) newRealtimePage() (*page, error) {
 		}
 	}
 	// The console frames it.
-	return newPage("realtime", models, "frame-ancestors 'self'", "img-src data: blob:")
+	return newPage("realtime", models, "connect-src 'self'", "frame-ancestors 'self'", "img-src data: blob:")
 }

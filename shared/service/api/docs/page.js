@@ -94,15 +94,26 @@ function suggested(schema) {
 
 const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
 
+// serverOf gives the base URL of a path's service.
+const serverOf = path => ((api.paths[path] || {}).servers || [{ url: base }])[0].url.replace(/\/$/, "");
+
+// credentialOf gives the header field that an operation's key is sent in, if any.
+function credentialOf(operation, key) {
+  const [asked] = operation.security || [];
+  if (!asked) return [];
+  return asked.bearer ? [["authorization", "Bearer " + key]] : [["x-api-key", key]];
+}
+
 // curl writes the line that calls the operation.
 function curl(path, method, operation) {
+  const shown = path;
   const parameters = (operation.parameters || []).map(follow);
   for (const one of parameters.filter(one => one.in === "path")) {
     path = path.replace(`{${one.name}}`, one.name.toUpperCase());
   }
-  const words = [`curl ${base}${path}`];
+  const words = [`curl ${serverOf(shown)}${path}`];
   if (method !== "get" && !(method === "post" && operation.requestBody)) words[0] = words[0].replace("curl ", `curl -X ${method.toUpperCase()} `);
-  if (operation.security) words.push('-H "x-api-key: $CUTROOM_API_KEY"');
+  for (const [name, text] of credentialOf(operation, "$CUTROOM_API_KEY")) words.push(`-H "${name}: ${text}"`);
   const [type, body] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
   if (type === "application/json") {
     const example = body.example || exampleOf(body.schema) || {};
@@ -223,14 +234,14 @@ function tryIt(currentPath, method, operation) {
 
 // answerOf sends a form's request and gives what shows the answer.
 async function answerOf(form, path, method, operation, parameters, type) {
-  const query = new URLSearchParams();
+  const query = new URLSearchParams(), server = serverOf(path);
   for (const one of parameters) {
     const value = form.elements["parameter:" + one.name].value;
     if (one.in === "path") path = path.replace(`{${one.name}}`, encodeURIComponent(value));
     else if (value) query.set(one.name, value);
   }
   const options = { method: method.toUpperCase(), headers: {} };
-  if (operation.security) options.headers["x-api-key"] = key;
+  for (const [name, text] of credentialOf(operation, key)) options.headers[name] = text;
   if (type === "application/json") {
     options.headers["content-type"] = type;
     options.body = form.elements.json.value;
@@ -241,7 +252,7 @@ async function answerOf(form, path, method, operation, parameters, type) {
     options.body = type === "multipart/form-data" ? new FormData() : new URLSearchParams();
     for (const [name, value] of data) options.body.append(name, value);
   }
-  const answer = await fetch(base + path + (query.size ? "?" + query : ""), options);
+  const answer = await fetch(server + path + (query.size ? "?" + query : ""), options);
   const kind = answer.headers.get("content-type") || "";
   const head = [`${answer.status} ${answer.statusText}`, ...[...answer.headers].map(([name, value]) => `${name}: ${value}`)].join("\n");
   const shown = [make("pre", {}, head)];

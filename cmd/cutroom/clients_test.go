@@ -1,0 +1,269 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+// clientWorkshop is a server, its document, and a folder to make clients in.
+type clientWorkshop struct {
+	*testing.T
+	server *servertest.Server
+	folder string
+	// document is where the OpenAPI document lies.
+	document string
+}
+
+func newClientWorkshop(t *testing.T) *clientWorkshop {
+	t.Helper()
+	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1")
+	answer, err := server.Client().Get(bounded(t), "/openapi.json")
+	if err != nil || answer.Status != http.StatusOK {
+		t.Fatalf("status %d, %v", answer.Status, err)
+	}
+	w := &clientWorkshop{t, server, t.TempDir(), ""}
+	w.document = filepath.Join(w.folder, "openapi.json")
+	if err := os.WriteFile(w.document, answer.Body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// tool gives the path of something in .tools.
+func (w *clientWorkshop) tool(path ...string) string {
+	w.Helper()
+	tool, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".tools"}, path...)...))
+	if err == nil {
+		_, err = os.Stat(tool)
+	}
+	if err != nil {
+		w.Fatalf("%v: run scripts/install-test-tools.sh", err)
+	}
+	return tool
+}
+
+// source gives the path of a file of testdata/clients.
+func (w *clientWorkshop) source(name string) string {
+	w.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata", "clients", name))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+// run runs a program in the folder, which must succeed, and gives what it printed.
+func (w *clientWorkshop) run(name string, arguments ...string) string {
+	w.Helper()
+	command := exec.CommandContext(bounded(w.T), name, arguments...)
+	command.Dir = w.folder
+	command.Env = append(os.Environ(), "CUTROOM_URL="+w.server.URL(), "CUTROOM_INFERENCE_URL="+w.server.InferenceURL(),
+		"CUTROOM_API_KEY="+servertest.Key, "CLIP="+save(w.T, fixtures.tiny), "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1", "CI=1",
+		"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		w.Fatalf("%s: %v\n%s", filepath.Base(name), err, out)
+	}
+	return string(out)
+}
+
+// node runs a program of a package of the generators.
+func (w *clientWorkshop) node(script string, arguments ...string) string {
+	w.Helper()
+	return w.run(nodeProgram(w.T), append([]string{script}, arguments...)...)
+}
+
+// The generator takes all of the document, and its client does what clients do.
+func TestGeneratedPythonClient(t *testing.T) {
+	w := newClientWorkshop(t)
+	w.run(w.tool("clients", "bin", "openapi-python-client"), "generate", "--path", w.document, "--meta", "none",
+		"--output-path", filepath.Join(w.folder, "generated"), "--config", w.source("python.yaml"), "--fail-on-warning")
+	if out := w.run(w.tool("clients", "bin", "python"), w.source("use.py"), w.folder); out != "python: ok\n" {
+		t.Errorf("it printed %q", out)
+	}
+}
+
+// The generated clients compile with the programs that use them, strictly, and do
+// what clients do.
+func TestGeneratedTypeScriptClients(t *testing.T) {
+	w := newClientWorkshop(t)
+	modules := w.tool("generators", "node_modules")
+	if err := os.Symlink(modules, filepath.Join(w.folder, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	w.node(filepath.Join(modules, "@hey-api", "openapi-ts", "bin", "run.js"), "-i", w.document, "-o", "hey", "-c", "@hey-api/client-fetch", "--no-log-file")
+	w.node(filepath.Join(modules, "openapi-typescript", "bin", "cli.js"), w.document, "-o", "schema.d.ts")
+	for _, name := range []string{"hey.ts", "fetch.ts"} {
+		text, err := os.ReadFile(w.source(name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(w.folder, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(w.folder, "node.d.ts"), []byte(nodeTypes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.node(filepath.Join(modules, "typescript", "bin", "tsc"), "--outDir", "out", "--strict", "--skipLibCheck", "--target", "es2022",
+		"--module", "commonjs", "--moduleResolution", "node10", "--lib", "es2022,dom,dom.iterable", "node.d.ts", "hey.ts", "fetch.ts")
+	for name, want := range map[string]string{"hey.js": "hey-api: ok\n", "fetch.js": "openapi-typescript: ok\n"} {
+		if out := w.node(filepath.Join("out", name)); out != want {
+			t.Errorf("%s printed %q", name, out)
+		}
+	}
+}
+
+// nodeTypes are the types of what the programs use of Node.
+const nodeTypes = `
+declare module "node:fs" { export function readFileSync(path: string): Uint8Array<ArrayBuffer>; }
+declare const process: { env: Record<string, string | undefined>; exit(code: number): never };
+declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: number): { toString(): string } } };
+`
+
+// The document has nothing that a common linter takes for an error.
+func TestOpenAPILint(t *testing.T) {
+	w := newClientWorkshop(t)
+	w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", w.document, "--config", w.source("redocly.yaml"), "--max-problems", "50")
+}
+
+// exampleDocument is the document as far as its examples matter.
+type exampleDocument struct {
+	Paths map[string]map[string]json.RawMessage
+	// Components are those of the document.
+	Components struct {
+		Schemas map[string]struct{ Examples []any }
+	}
+}
+
+// Every example is one of its schema, and the service takes those of requests.
+func TestOpenAPIExamples(t *testing.T) {
+	w := newClientWorkshop(t)
+	text, err := os.ReadFile(w.document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d exampleDocument
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	compiler.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) {
+		// JSON Schema has the patterns of JavaScript.
+		compiled, err := regexp.Compile(regexp.MustCompile(`\\u([0-9a-f]{4})`).ReplaceAllString(pattern, `\x{$1}`))
+		return compiled, err
+	})
+	if err := compiler.AddResource("openapi.json", whole); err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for name, schema := range d.Components.Schemas {
+		for _, example := range schema.Examples {
+			compiled, err := compiler.Compile("openapi.json#/components/schemas/" + name)
+			if err == nil {
+				err = compiled.Validate(example)
+			}
+			if err != nil {
+				t.Errorf("the example of %s: %v", name, err)
+			}
+			checked++
+		}
+	}
+	if checked < 10 {
+		t.Errorf("the document has %d examples", checked)
+	}
+	for _, c := range []struct{ path, schema string }{
+		{"/v1/client/tokens", "TokenRequest"}, {"/v1/keys", "KeyRequest"}, {"/v1/models/resolve", "ResolveRequest"}, {"/v1/files", "Announcement"},
+		{"/v1/chat/completions", "ChatRequest"}, {"/v1/completions", "CompletionRequest"},
+	} {
+		body, err := json.Marshal(d.Components.Schemas[c.schema].Examples[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := w.server.URL()
+		if strings.HasSuffix(c.path, "completions") {
+			base = w.server.InferenceURL()
+		}
+		request, err := http.NewRequestWithContext(bounded(t), http.MethodPost, base+c.path, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("x-api-key", servertest.Key)
+		request.Header.Set("Authorization", "Bearer "+servertest.Key)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("POST %s with its example: %d", c.path, answer.StatusCode)
+		}
+	}
+}
+
+// What the document says of the gateway is there.
+func TestTheGatewayOfTheDocumentAnswers(t *testing.T) {
+	w := newClientWorkshop(t)
+	text, err := os.ReadFile(w.document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d exampleDocument
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for path, item := range d.Paths {
+		var servers []struct{ URL string }
+		if item["servers"] == nil {
+			continue
+		}
+		if err := json.Unmarshal(item["servers"], &servers); err != nil || len(servers) != 1 || servers[0].URL != w.server.InferenceURL() {
+			t.Errorf("%s is at %v, %v; want %s", path, servers, err, w.server.InferenceURL())
+			continue
+		}
+		for method := range item {
+			if method == "servers" {
+				continue
+			}
+			found++
+			if status := statusOf(t, strings.ToUpper(method), servers[0].URL+strings.ReplaceAll(path, "{model}", "cutroom-echo")); status != http.StatusUnauthorized {
+				t.Errorf("%s %s without a key: %d", method, path, status)
+			}
+		}
+	}
+	if found != 5 {
+		t.Errorf("the document has %d operations of the gateway", found)
+	}
+}
+
+func statusOf(t *testing.T, method, url string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(bounded(t), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	return answer.StatusCode
+}
