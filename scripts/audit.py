@@ -22,12 +22,13 @@ import time
 REQUIREMENTS = [
     "scripts/requirements.txt",
     "scripts/requirements-template.txt",
+    "scripts/requirements-clients.txt",
     "scripts/requirements-audit.txt",
     "scripts/llm-requirements.txt",
     "gpu/requirements.txt",
     "gpu/requirements-test.txt",
 ]
-LOCKS = ["infra", "cmd/cutroom/testdata/openai", "cmd/cutroom/consoletest/testdata"]
+LOCKS = ["infra", "cmd/cutroom/testdata/openai", "cmd/cutroom/testdata/clients", "cmd/cutroom/consoletest/testdata"]
 
 # Vulnerabilities that do not concern this project, by id, with the reason.
 ACCEPTED: dict[str, str] = {}
