@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,6 +205,26 @@ func TestInputsOfAJobThatMayHaveBeenAcceptedStay(t *testing.T) {
 		if c.status == 500 && (a.detail() != "Internal server error" || !strings.Contains(w.log.String(), "connection reset")) {
 			t.Errorf("%s: the client sees %s, the log %s", c.name, a.body, w.log.String())
 		}
+	}
+}
+
+// starvedStore is on a machine without file descriptors.
+type starvedStore struct{ blob.Store }
+
+func (starvedStore) Put(context.Context, string, io.Reader) (int64, error) {
+	return 0, &fs.PathError{Op: "open", Path: "blob", Err: syscall.EMFILE}
+}
+
+func (starvedStore) Open(context.Context, string, int64, int64) (io.ReadCloser, error) {
+	return nil, &fs.PathError{Op: "open", Path: "blob", Err: syscall.EMFILE}
+}
+
+// A machine that is short of something says so, and blames nobody's file.
+func TestStarvedMachine(t *testing.T) {
+	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return starvedStore{s} }})
+	a := w.post("gen-2.5", studio, upload("data", clip(t)))
+	if a.status != 503 || a.header.Get("Retry-After") == "" || a.detail() == "" {
+		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
 
