@@ -171,8 +171,13 @@ def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:
     return np.ascontiguousarray(np.rot90(picture, turned)) if turned else picture
 
 
+# What the machine says when it cannot give what decoding needs: no input is to blame.
+_TROUBLE = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
+_TROUBLE |= {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESTALE}
+
+
 def _explain(error: Exception | None) -> Exception:
-    """What an error of a decoder means: the input's fault, unless it is the disk's."""
-    if isinstance(error, OSError) and error.errno in (errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.ENOENT):
+    """What an error of a decoder means: the input's fault, unless it is the machine's."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _TROUBLE):
         return error
     return invalid_input("The video cannot be decoded.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 from itertools import pairwise
@@ -128,6 +129,17 @@ def test_what_is_no_video_is_refused(tmp_path: Path, content: bytes) -> None:
             list(video_frames(source(path, mime), 96, 64, 10, 5))
         assert (refused.value.code, refused.value.retryable) == ("invalid_input", False)
         assert str(path) not in refused.value.message
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EACCES])
+def test_a_machine_in_trouble_is_no_fault_of_the_video(clip: Clip, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        av.error.err_check(-number)
+
+    path = clip()
+    monkeypatch.setattr(av, "open", refuse)
+    with pytest.raises((OSError, MemoryError)):
+        next(video_frames(source(path), 64, 36, 10, 1))
 
 
 def test_a_truncated_video_is_decoded_as_far_as_it_goes(clip: Clip) -> None:
