@@ -22,6 +22,10 @@ ARG TIERS=shared/domain/credential/tiers.yaml
 COPY ${CATALOG} /etc/cutroom/catalog.yaml
 COPY ${TIERS} /etc/cutroom/tiers.yaml
 COPY --from=build /program /usr/local/bin/program
+# What is written, and nothing else: the rest may be mounted read-only. A volume of
+# Fargate keeps the folder's owner only where the image declares it.
+VOLUME ["/scratch"]
+ENV TMPDIR=/scratch
 USER 10001
 WORKDIR /var/lib/cutroom
 EXPOSE 8080

@@ -69,7 +69,10 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 		Image:       s.imageOf(c),
 		Environment: s.variables("/etc/cutroom", c.environment),
 		StopTimeout: awscdk.Duration_Seconds(jsii.Number(c.grace)),
-		// Everything that a container writes is on its own disk, which goes with it.
+		// Nothing of the image can be written: what a container writes is on a volume
+		// of the task's own disk, which goes with it. The image gives the folder to its
+		// user, as it declares it a volume.
+		ReadonlyRootFilesystem: jsii.Bool(true),
 		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
 			StreamPrefix: jsii.String(c.name), LogGroup: s.newLogGroup(title(c.name)+"Logs", "/cutroom/"+s.Stage+"/"+c.name),
 			Mode: awsecs.AwsLogDriverMode_NON_BLOCKING,
@@ -78,7 +81,10 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	if c.port > 0 {
 		options.PortMappings = &[]*awsecs.PortMapping{{ContainerPort: jsii.Number(c.port)}}
 	}
-	task.AddContainer(jsii.String(c.name), options)
+	task.AddVolume(&awsecs.Volume{Name: jsii.String("scratch")})
+	task.AddContainer(jsii.String(c.name), options).AddMountPoints(&awsecs.MountPoint{
+		SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder), ReadOnly: jsii.Bool(false),
+	})
 	suppress(task, "AwsSolutions-ECS2", "The variables are names and addresses; what is secret is read from Secrets Manager by its name.")
 	suppress(task, "AwsSolutions-IAM5", "ECR gives its login for the whole account; CDK names the rest.", "Resource::*")
 	return task

@@ -98,9 +98,11 @@ func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerD
 	variables["CUTROOM_ENGINE"] = jsii.String("http://127.0.0.1:" + strconv.Itoa(enginePort))
 	variables["CUTROOM_SCRATCH"] = jsii.String(scratchFolder)
 	worker := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
-		Image:                s.imageOf(container{name: "worker", program: "cmd/worker", image: s.WorkerImage}),
-		MemoryReservationMiB: jsii.Number(1024),
-		Environment:          s.located(variables),
+		// What it writes is on the volume that it shares with the engine.
+		ReadonlyRootFilesystem: jsii.Bool(true),
+		Image:                  s.imageOf(container{name: "worker", program: "cmd/worker", image: s.WorkerImage}),
+		MemoryReservationMiB:   jsii.Number(1024),
+		Environment:            s.located(variables),
 		HealthCheck: &awsecs.HealthCheck{
 			Command:  jsii.Strings("CMD", "/usr/local/bin/program", "-health"),
 			Interval: seconds(15), Timeout: seconds(5), Retries: jsii.Number(4), StartPeriod: seconds(60),

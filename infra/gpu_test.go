@@ -151,6 +151,9 @@ func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 			t.Errorf("the worker has no %s", name)
 		}
 	}
+	if worker["ReadonlyRootFilesystem"] != true {
+		t.Error("the worker's image can be written")
+	}
 	mounts := func(container map[string]any) string {
 		var found []string
 		for _, m := range list(container["MountPoints"]) {
