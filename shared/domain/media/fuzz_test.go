@@ -34,6 +34,8 @@ func FuzzInspect(f *testing.F) {
 		add(mediatest.Image{Name: name, Width: 16, Height: 16}.Make(f), mime)
 	}
 	add(mediatest.Image{Name: "a.jpg", Width: 16, Height: 16, Orientation: 6}.Make(f), "image/jpeg")
+	f.Add(mediatest.WebPOverCanvas(f), "image/webp")
+	f.Add(mediatest.WebPBomb(), "image/webp")
 	f.Fuzz(func(t *testing.T, content []byte, mime string) {
 		info, err := media.Inspect(bytes.NewReader(content), int64(len(content)), mime)
 		if err != nil {
@@ -44,6 +46,9 @@ func FuzzInspect(f *testing.F) {
 		}
 		if kind, ok := media.Sniff(content); ok && kind.MIME == "" {
 			t.Error("Sniff gave a type without a name")
+		}
+		if name, told := media.Detect(content); told && name == "" {
+			t.Error("Detect told a type without a name")
 		}
 	})
 }

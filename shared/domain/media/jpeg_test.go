@@ -2,7 +2,6 @@ package media_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -144,9 +143,7 @@ func FuzzInspectJPEG(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(content)
-	progressive := bytes.Clone(content)
-	binary.BigEndian.PutUint16(progressive[frameHeader(f, content):], 0xffc2)
-	f.Add(progressive)
+	f.Add(mediatest.ProgressiveJPEG)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		header, ok := media.InspectJPEG(data)
 		if !ok || header.Width*header.Height > 1<<20 || header.Scans > 20 {

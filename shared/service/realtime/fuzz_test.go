@@ -1,0 +1,69 @@
+package realtime
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"unicode/utf8"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/media/mediatest"
+)
+
+// FuzzMessage looks for a text message that makes its readers panic, or give what
+// is beyond a bound.
+func FuzzMessage(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"prompt","prompt":"a watercolor painting","enhance_prompt":false}`,
+		`{"type":"prompt","prompt":"é\ud800\u0000","enhance_prompt":null}`,
+		`{"type":"set_image","image_ref":"file_0"}`,
+		`{"type":"set_image","image_data":"data:image/png;base64,iVBORw0KGgo=","image_ref":null}`,
+		`{"type":"set_image","image_data":"UklGRg==","prompt":7}`,
+		`{"type":"livekit_join"}`, `{"type":["prompt"]}`, `[[[[`, `null`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var message clientMessage
+		if json.Unmarshal(text, &message) != nil {
+			return
+		}
+		asked, err := message.prompt()
+		if err == nil && (utf8.RuneCountInString(asked.text) > maxPrompt || asked.sent == isNull(message.Prompt)) {
+			t.Errorf("a prompt of %d bytes, sent: %t", len(asked.text), asked.sent)
+		}
+		if err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("a prompt gave %v", err)
+		}
+		if _, _, err := textOf("image_ref", message.ImageRef); err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("image_ref gave %v", err)
+		}
+		data, err := decodeImage(message.ImageData)
+		if err != nil {
+			if !fault.Is(err, fault.Invalid) {
+				t.Errorf("image_data gave %v", err)
+			}
+			return
+		}
+		if mime, err := checkImage(data); err == nil && mime == "" {
+			t.Error("an image has no type")
+		}
+	})
+}
+
+// FuzzFrame looks for a frame that is let through to the decoder and is beyond a
+// bound.
+func FuzzFrame(f *testing.F) {
+	f.Add(mediatest.ProgressiveJPEG)
+	f.Add(mediatest.ProgressiveJPEG[:200])
+	f.Add([]byte("\xff\xd8\xff\xe0\x00\x04ab\xff\xc0\x00\x0b\x08\x00\x10\x00\x10\x01\x01\x11\x00\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00"))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		err := checkFrame(frame)
+		if err == nil && bytes.Count(frame, []byte{0xff, 0xda}) > maxScans {
+			t.Error("more scans than a frame may have")
+		}
+		if err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
