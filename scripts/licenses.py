@@ -16,6 +16,9 @@ TEXTS = {
     "Python Software Foundation License": "PSF-2.0",
 }
 
+# Modules under several licences of which their users choose, and what was chosen.
+CHOSEN = {"kernel.org/pub/linux/libs/security/libcap/psx": "BSD-3-Clause (chosen; GPL-2.0 is the other)"}
+
 
 def licence(metadata: dict) -> str:
     """The licence that a package of Python names, by the clearest of the three places."""
@@ -36,7 +39,8 @@ def table(rows: list[tuple[str, str, str]]) -> str:
 
 def main(go: str, pip: str) -> None:
     with open(go, encoding="utf-8") as report:
-        modules = [tuple(line.rstrip("\n").split("\t")) for line in report if line.strip()]
+        rows = [line.rstrip("\n").split("\t") for line in report if line.strip()]
+    modules = sorted({(name, version, CHOSEN.get(name, text)) for name, version, text in rows})
     with open(pip, encoding="utf-8") as report:
         packages = [one["metadata"] for one in json.load(report)["install"]]
     print(f"""# Third-party licences
