@@ -118,9 +118,9 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, 
 			named = true
 			edits = append(edits, replace(value, c.pool.slug))
 		case "choices":
-			choices = value
+			edits = appendLast(edits, &choices, value, "[]")
 		case "usage":
-			used = value
+			edits = appendLast(edits, &used, value, "null")
 		case "error":
 			broken = value.Type != gjson.Null
 		}
@@ -165,6 +165,16 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, 
 		edits = append(edits, insertMembers(answer, members...))
 	}
 	return edits, nil
+}
+
+// appendLast remembers the value of a member. Readers do not agree on which of two
+// by one name counts: here it is the last, and what came before it is emptied.
+func appendLast(edits []edit, last *gjson.Result, value gjson.Result, empty string) []edit {
+	if last.Exists() {
+		edits = append(edits, replace(*last, []byte(empty)))
+	}
+	*last = value
+	return edits
 }
 
 // appendChoice appends the edits that a choice needs.

@@ -211,7 +211,8 @@ func (c *plainConn) readHead() (reply, error) {
 		return reply{}, errNoHTTP
 	}
 	r := reply{status: status, length: -1}
-	body := &plainBody{conn: c, last: string(version) != "HTTP/1.1"}
+	old := string(version) != "HTTP/1.1"
+	body := &plainBody{conn: c, last: old}
 	chunked := false
 	for {
 		line, err := c.readLine()
@@ -236,7 +237,8 @@ func (c *plainConn) readHead() (reply, error) {
 			}
 			r.length = int64(n)
 		case isField(name, "Transfer-Encoding"):
-			if chunked || !bytes.EqualFold(value, []byte("chunked")) {
+			// HTTP/1.0 has none: where such an answer ends is anybody's guess.
+			if chunked || old || !bytes.EqualFold(value, []byte("chunked")) {
 				return reply{}, errNoHTTP
 			}
 			chunked = true

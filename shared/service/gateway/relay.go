@@ -130,17 +130,18 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		return false, failed(errors.New("it sent a chunk that is no JSON object"))
 	}
 	var choices, used gjson.Result
-	broken := e.name == "error"
+	broken, named := e.name == "error", false
 	edits := r.edits[:0]
 	chunk.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "choices":
-			choices = value
+			edits = appendLast(edits, &choices, value, "[]")
 		case "usage":
-			used = value
+			edits = appendLast(edits, &used, value, "null")
 		case "error":
 			broken = broken || value.Type != gjson.Null
 		case "model":
+			named = true
 			edits = append(edits, replace(value, r.pool.slug))
 		case "id":
 			if !r.begun {
@@ -156,7 +157,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	if broken {
 		return false, errorInside(chunk, r.secret)
 	}
-	if len(edits) == 0 {
+	if !named {
 		edits = append(edits, insertMembers(chunk, `"model":`+string(r.pool.slug)))
 	}
 	if !r.begun {

@@ -1,0 +1,182 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/usage"
+)
+
+// fuzzed is a completion whose upstream answers with any bytes.
+func fuzzed(t *testing.T, route Route, stream string) (*completion, *httptest.ResponseRecorder) {
+	t.Helper()
+	row := &catalog.Inference{
+		ID: "small", Routes: []Route{route}, ContextLength: 100, MaxOutputLength: 50, MaxTokensField: "max_tokens",
+		MaxChoices: 2, MaxPrompts: 2, AnyField: true, StreamOptions: true,
+	}
+	text := `{"model":"small","messages":[{"role":"user","content":"hi"}],"prompt":"hi"` + stream + `}`
+	request, problem := Parse(route, []byte(text), Caller{Find: func(string) (*catalog.Inference, bool) { return row, true }})
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	recorder := httptest.NewRecorder()
+	c := &completion{
+		Gateway: &Gateway{Config: Config{Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}},
+		w:       recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request, pool: &pool{model: row, slug: quote("small")},
+		tally: tally{generated: estimate{tokenizer: letters{}}, most: 150},
+	}
+	c.stream = newStreamWriter(c.w, time.Hour, true)
+	t.Cleanup(c.stream.hush)
+	return c, recorder
+}
+
+type unmetered struct{}
+
+func (unmetered) Record(context.Context, usage.Record) error { return nil }
+
+// letters takes each byte for a token.
+type letters struct{}
+
+func (letters) Count(text string) int { return len(text) }
+
+// told is the body of a reply, which is there at once.
+type told struct{ io.Reader }
+
+func (told) Close() error        { return nil }
+func (told) allow(time.Duration) {}
+
+var answerSeeds = []string{
+	`{"id":"c","object":"x","created":7,"model":"w","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop","text":"b"}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":1}}}`,
+	`{"choices":[{},null,{"message":null},{"delta":{"content":"x","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}}],"usage":{"prompt_tokens":1e15,"completion_tokens":-2}}`,
+	"{\"choices\":[],\"model\":\"a\",\"model\":{},\"usage\":[],\"usage\":{\"prompt_tokens\":5.0,\"completion_tokens\":1,\"completion_tokens_details\":5},\"x\":\"\xff\"}",
+	`{"error":{"message":"no","code":400,"param":[]}}`, `[[[[`, `{"error":"x"}`, ` {"choices": [ ] } `,
+}
+
+// What is passed on as a whole answer is one that clients can read, with the
+// caller's name of the model and the tokens that were metered.
+func FuzzAnswer(f *testing.F) {
+	for _, seed := range answerSeeds {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, route := range []Route{catalog.Chat, catalog.Completions} {
+			c, recorder := fuzzed(t, route, "")
+			if c.answer(reply{status: 200, length: -1, body: told{bytes.NewReader(body)}}, "secret") != nil {
+				continue
+			}
+			var got struct {
+				Model string
+				Usage struct {
+					Total int64 `json:"total_tokens"`
+				}
+			}
+			text := recorder.Body.Bytes()
+			if err := json.Unmarshal(text, &got); err != nil || !utf8.Valid(text) || got.Model != "small" {
+				t.Fatalf("%q became %q: %v", body, text, err)
+			}
+			if n := recorder.Header().Get("X-Tokens-Used"); n != strconv.FormatInt(got.Usage.Total, 10) && !(n == "" && got.Usage.Total == 0) {
+				t.Fatalf("%q became %q with %s tokens", body, text, n)
+			}
+		}
+	})
+}
+
+// What is passed on of a stream are events of JSON, and its end.
+func FuzzRelay(f *testing.F) {
+	for _, seed := range answerSeeds {
+		f.Add([]byte("data: " + seed + "\n\ndata: " + seed + "\n\ndata: [DONE]\n\n"))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, recorder := fuzzed(t, catalog.Chat, `,"stream":true,"stream_options":{"include_usage":true}`)
+		if c.relay(reply{status: 200, length: -1, framed: true, contentType: "text/event-stream", body: told{bytes.NewReader(body)}}, "secret") != nil {
+			return
+		}
+		text, ended := strings.CutSuffix(recorder.Body.String(), "data: [DONE]\n\n")
+		if !ended || !utf8.ValidString(text) {
+			t.Fatalf("%q became %q", body, text)
+		}
+		for event := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
+			data, ok := strings.CutPrefix(event, "data: ")
+			if !ok || !json.Valid([]byte(data)) {
+				t.Fatalf("%q became %q", body, event)
+			}
+		}
+	})
+}
+
+// scripted is a connection on which the server has said all that it will.
+type scripted struct {
+	net.Conn
+	io.Reader
+}
+
+func (s scripted) Read(p []byte) (int, error)  { return s.Reader.Read(p) }
+func (s scripted) Write(p []byte) (int, error) { return len(p), nil }
+func (s scripted) SetDeadline(time.Time) error { return nil }
+func (s scripted) Close() error                { return nil }
+
+// What is read off the wire is what net/http reads, where both take it for an
+// answer, and reading it ends.
+func FuzzWire(f *testing.F) {
+	for _, seed := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 429 x\nRetry-After: 5\n\nbody", "HTTP/1.1 204 x\r\nContent-Length: 7\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\n\r\n", "HTTP/1.1 200 OK\r\n: x\r\n\r\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		transport := &plainTransport{}
+		conn := newPlainConn(scripted{Reader: bytes.NewReader(wire)}, transport)
+		conn.head, conn.end, conn.stop = maxAnswerHeader, time.Now().Add(time.Hour), func() bool { return false }
+		got, err := conn.readHead()
+		if err != nil || got.status < 200 {
+			return
+		}
+		conn.head = -1
+		body, err := io.ReadAll(got.body)
+		_ = got.body.Close()
+		if err != nil || !got.framed {
+			return
+		}
+		want, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(wire)), &http.Request{Method: http.MethodPost})
+		if err != nil {
+			return
+		}
+		defer want.Body.Close()
+		wanted, err := io.ReadAll(want.Body)
+		if err == nil && (got.status != want.StatusCode || !bytes.Equal(body, wanted)) {
+			t.Fatalf("%q is %d %q, and to net/http %d %q", wire, got.status, body, want.StatusCode, wanted)
+		}
+	})
+}
+
+// What a caller is told of a refusal is of the contract's shape and bounded.
+func FuzzRefusal(f *testing.F) {
+	f.Add(429, "5", "", []byte(`{"error":{"message":"slow","param":"x","code":"y"}}`))
+	f.Add(400, "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2005 15:04:05 GMT", []byte(`{"detail":"secret"}`))
+	f.Add(503, "1e99", "x", []byte(`{"error":`))
+	f.Fuzz(func(t *testing.T, status int, after, date string, body []byte) {
+		failure := refused(reply{status: status, retryAfter: after, date: date, body: told{bytes.NewReader(body)}}, "secret")
+		told := failure.told
+		if !json.Valid(told.JSON()) || told.Status < 400 || told.Status > 504 || told.RetryAfter < 0 || told.RetryAfter > longestRetryAfter {
+			t.Fatalf("told %+v", told)
+		}
+		if strings.Contains(told.Message, "secret") || len(told.Message) > 2*maxMessage {
+			t.Fatalf("told %.100q", told.Message)
+		}
+	})
+}
