@@ -72,19 +72,26 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 // cannot be read.
 var refusalHeader = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
+// expectationFailed begins what net/http answers by itself to an expectation that it
+// does not know.
+var expectationFailed = []byte("HTTP/1.1 417 ")
+
 // Write writes bytes of an answer. One of net/http's own gets an id, as all answers
 // have one.
 func (c *watchedConn) Write(p []byte) (int, error) {
 	if len(p) > maxRefusal || !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) || c.free.Load() {
 		return c.TCPConn.Write(p)
 	}
-	status, text, found := bytes.Cut(p, refusalHeader)
-	if !found || bytes.ContainsAny(status, "\r\n") {
+	status, rest, _ := bytes.Cut(p, []byte("\r\n"))
+	switch {
+	case bytes.HasPrefix(p[len(status):], refusalHeader):
+		c.refused.Store(true)
+	case bytes.HasPrefix(p, expectationFailed) && !bytes.Contains(p, []byte("\r\n"+requestIDHeader+": ")):
+	default:
 		return c.TCPConn.Write(p)
 	}
-	c.refused.Store(true)
-	id := []byte("\r\n" + requestIDHeader + ": " + c.newRequestID())
-	if _, err := c.TCPConn.Write(slices.Concat(status, id, refusalHeader, text)); err != nil {
+	id := []byte("\r\n" + requestIDHeader + ": " + c.newRequestID() + "\r\n")
+	if _, err := c.TCPConn.Write(slices.Concat(status, id, rest)); err != nil {
 		return 0, err
 	}
 	return len(p), nil

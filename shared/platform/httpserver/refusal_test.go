@@ -43,7 +43,7 @@ func TestARefusedExpectationEnds(t *testing.T) {
 	// The second request is there before the first is answered.
 	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: more\r\n\r\n")
 	answer, err := io.ReadAll(conn)
-	if err != nil || !strings.Contains(string(answer), "HTTP/1.1 417 ") {
+	if err != nil || !strings.Contains(string(answer), "HTTP/1.1 417 ") || strings.Count(string(answer), "X-Request-Id: ") != 2 {
 		t.Errorf("%q, %v", answer, err)
 	}
 }
