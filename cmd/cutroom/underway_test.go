@@ -30,7 +30,8 @@ func dribble(t *testing.T, server *servertest.Server, key string, bytes int) net
 	t.Cleanup(func() { conn.Close(); <-stopped })
 	go func() {
 		defer close(stopped)
-		fmt.Fprintf(conn, "POST /v1/files HTTP/1.1\r\nHost: x\r\nx-api-key: %s\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 400000000\r\n\r\n"+
+		fmt.Fprintf(conn, "POST /v1/files HTTP/1.1\r\nHost: x\r\nx-api-key: %s\r\n"+
+			"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 400000000\r\n\r\n"+
 			"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n", key)
 		for rest := make([]byte, bytes); ; rest = make([]byte, 2<<10) {
 			if _, err := conn.Write(rest); err != nil {

@@ -25,7 +25,9 @@ const reserveTries = 20
 // the account is nearly full.
 //
 // Errors: fault.Limited; fault.Unavailable.
-func (s *Files) Reserve(ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time) (file.Reservation, error) {
+func (s *Files) Reserve(
+	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
+) (file.Reservation, error) {
 	reserved, err := s.reserve(ctx, r, least, most, limit, now)
 	if err != nil {
 		return r, storeError("reserve storage", err)
@@ -33,7 +35,9 @@ func (s *Files) Reserve(ctx context.Context, r file.Reservation, least, most, li
 	return reserved, nil
 }
 
-func (s *Files) reserve(ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time) (file.Reservation, error) {
+func (s *Files) reserve(
+	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
+) (file.Reservation, error) {
 	held, last := r.Bytes, false
 	for range reserveTries {
 		// What is beyond the least is for an account with ample room.
@@ -115,7 +119,8 @@ func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteIt
 		return nil
 	}
 	return []types.TransactWriteItem{{Delete: &types.Delete{
-		TableName: &s.table, Key: fileKey(r.Account, roomPrefix+r.ID), ConditionExpression: aws.String("size_bytes = :held"),
+		TableName: &s.table, Key: fileKey(r.Account, roomPrefix+r.ID),
+		ConditionExpression:       aws.String("size_bytes = :held"),
 		ExpressionAttributeValues: item{":held": number(held)},
 	}}}
 }

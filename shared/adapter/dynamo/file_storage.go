@@ -62,7 +62,9 @@ type change struct {
 // much that holds: if another has ended it, nothing.
 //
 // Errors: fault.Limited; refusal when another condition failed.
-func (s *Files) within(ctx context.Context, account string, now time.Time, room file.Reservation, limit int64, changeOf func(held int64) change) error {
+func (s *Files) within(
+	ctx context.Context, account string, now time.Time, room file.Reservation, limit int64, changeOf func(held int64) change,
+) error {
 	held := room.Bytes
 	for last := false; ; {
 		c := changeOf(held)
@@ -85,7 +87,7 @@ func (s *Files) within(ctx context.Context, account string, now time.Time, room 
 			return err
 		}
 		if last {
-			if many, there := refused(err).last()["promises"]; there && c.count.most > 0 && numberOf(many) >= int64(c.count.most) && c.count.promises > 0 {
+			if most := c.count.most; most > 0 && c.count.promises > 0 && numberOf(refused(err).last()["promises"]) >= int64(most) {
 				return fault.Wrap(file.ErrManyPromises, fault.Limited, "The account has promised as many files as it may.")
 			}
 			return noRoom(limit)
@@ -156,7 +158,8 @@ func readEntry(i item) (entry, error) {
 		f, err := readFile(i)
 		return entryFor(f), err
 	}
-	return entry{id: id.Value, counts: numberOf(i["size_bytes"]), room: true, bytes: i["size_bytes"], end: i["ends_at"]}, nil
+	bytes := i["size_bytes"]
+	return entry{id: id.Value, counts: numberOf(bytes), room: true, bytes: bytes, end: i["ends_at"]}, nil
 }
 
 // Free takes a file that has ended off its account's storage. It counts once,

@@ -60,10 +60,11 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `insert into file
-			(id, account, key, filename, mime, size, md5, blob, state, created_at, expires_at, lifetime, upload_until, promise_bytes, promise_limit)
+			(id, account, key, filename, mime, size, md5, blob, state,
+				created_at, expires_at, lifetime, upload_until, promise_bytes, promise_limit)
 			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			f.ID, f.Account, f.Key, f.Filename, f.MIME, f.Size, f.MD5, f.Blob, state, millis(f.CreatedAt), optionalMillis(f.ExpiresAt),
-			f.Lifetime.Milliseconds(), optionalMillis(f.UploadUntil), f.Promise.Bytes, f.Promise.Limit)
+			f.ID, f.Account, f.Key, f.Filename, f.MIME, f.Size, f.MD5, f.Blob, state,
+			millis(f.CreatedAt), optionalMillis(f.ExpiresAt), f.Lifetime.Milliseconds(), optionalMillis(f.UploadUntil), f.Promise.Bytes, f.Promise.Limit)
 		return err
 	})
 }
@@ -119,12 +120,13 @@ func (s *Files) Publish(ctx context.Context, f file.File, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if _, err := makeRoom(ctx, tx, promise.Account, promise.Size-promise.Counts()-held, promise.Promise.Limit, now); err != nil {
+		need := promise.Size - promise.Counts() - held
+		if _, err := makeRoom(ctx, tx, promise.Account, need, promise.Promise.Limit, now); err != nil {
 			return err
 		}
 		// What made room may have ended it.
-		changed, err := tx.ExecContext(ctx, "update file set state = 'stored', mime = ?, expires_at = ? where id = ? and state = 'promised'",
-			f.MIME, optionalMillis(f.ExpiresAt), f.ID)
+		changed, err := tx.ExecContext(ctx,
+			"update file set state = 'stored', mime = ?, expires_at = ? where id = ? and state = 'promised'", f.MIME, optionalMillis(f.ExpiresAt), f.ID)
 		return oneOf(changed, err)
 	})
 }

@@ -19,7 +19,9 @@ const (
 // disk, as no reservation outlives the process.
 //
 // Errors: fault.Limited; fault.StorageFull.
-func (s *Files) Reserve(ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time) (file.Reservation, error) {
+func (s *Files) Reserve(
+	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
+) (file.Reservation, error) {
 	err := s.db.writeVolatile(ctx, "reserve storage", func(ctx context.Context, tx *sql.Tx) error {
 		var held int64
 		err := tx.QueryRowContext(ctx, "select bytes from reservation where id = ?", r.ID).Scan(&held)
@@ -41,7 +43,8 @@ func (s *Files) Reserve(ctx context.Context, r file.Reservation, least, most, li
 			}
 		}
 		_, err = tx.ExecContext(ctx, `insert into reservation (id, account, bytes, until) values (?, ?, ?, ?)
-			on conflict (id) do update set bytes = excluded.bytes, until = excluded.until`, r.ID, r.Account, r.Bytes, millis(r.Until))
+			on conflict (id) do update set bytes = excluded.bytes, until = excluded.until`,
+			r.ID, r.Account, r.Bytes, millis(r.Until))
 		return err
 	})
 	return r, err
@@ -80,7 +83,9 @@ func (s *Files) ReleaseAll(ctx context.Context) error {
 // needed, it gives nothing.
 //
 // Errors: fault.Limited when those are fewer than need.
-func makeRoom(ctx context.Context, tx *sql.Tx, account string, need, limit int64, now time.Time) (room int64, err error) {
+func makeRoom(
+	ctx context.Context, tx *sql.Tx, account string, need, limit int64, now time.Time,
+) (room int64, err error) {
 	if limit == 0 || need <= 0 {
 		return 0, nil
 	}
@@ -98,7 +103,8 @@ func makeRoom(ctx context.Context, tx *sql.Tx, account string, need, limit int64
 			return 0, err
 		}
 		if ended == 0 {
-			return 0, fault.New(fault.Limited, "The account may store %d bytes, and has %d left.", limit, max(0, limit-used))
+			left := max(0, limit-used)
+			return 0, fault.New(fault.Limited, "The account may store %d bytes, and has %d left.", limit, left)
 		}
 	}
 }

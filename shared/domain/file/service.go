@@ -131,7 +131,8 @@ func (s *Service) create(ctx context.Context, f File, limit int64) error {
 	err := s.Store.Create(ctx, f, limit)
 	switch {
 	case errors.Is(err, ErrManyPromises):
-		many := fault.New(fault.Limited, "The account has announced %d files whose bytes have not arrived, which is its limit. Send their bytes, or wait until their URLs end.", f.Promise.Most)
+		many := fault.New(fault.Limited, "The account has announced %d files whose bytes have not arrived, which is its limit. "+
+			"Send their bytes, or wait until their URLs end.", f.Promise.Most)
 		many.RetryAfter = time.Minute
 		return many
 	case fault.Is(err, fault.Limited):
@@ -143,7 +144,8 @@ func (s *Service) create(ctx context.Context, f File, limit int64) error {
 // StorageFull is the error of what does not fit into the storage of its account,
 // which may hold so many bytes.
 func StorageFull(limit int64) error {
-	full := fault.New(fault.Limited, "The account's storage is full: it may hold %d bytes. Delete files, or wait until some expire.", limit)
+	full := fault.New(fault.Limited,
+		"The account's storage is full: it may hold %d bytes. Delete files, or wait until some expire.", limit)
 	full.RetryAfter = time.Minute
 	return full
 }

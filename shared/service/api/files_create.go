@@ -74,7 +74,8 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 		return nil, err
 	}
 	defer s.endUpload(r, upload)
-	blobs := &storedBlobs{service: s, upload: upload, pardon: func(refusal error) error { return s.unlessKnown(r, c, refusal) }}
+	pardon := func(refusal error) error { return s.unlessKnown(r, c, refusal) }
+	blobs := &storedBlobs{service: s, upload: upload, pardon: pardon}
 	defer blobs.discard(ctx)
 
 	form := uploadForm()
