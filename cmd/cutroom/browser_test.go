@@ -167,10 +167,8 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	var document struct {
-		Paths map[string]map[string]struct {
-			OperationID string
-			AliasOf     string `json:"x-alias-of"`
-		}
+		// A path of the gateway has its servers beside its operations.
+		Paths map[string]map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(answer.Body, &document); err != nil {
 		t.Fatal(err)
@@ -182,7 +180,17 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 	_, drawn, _ := bytes.Cut(shown, []byte("<main"))
 	drawn, _, _ = bytes.Cut(drawn, []byte("</main>"))
 	for path, methods := range document.Paths {
-		for _, operation := range methods {
+		for method, text := range methods {
+			var operation struct {
+				OperationID string
+				AliasOf     string `json:"x-alias-of"`
+			}
+			if method == "servers" {
+				continue
+			}
+			if err := json.Unmarshal(text, &operation); err != nil {
+				t.Fatal(err)
+			}
 			// Other names of a model are choices of its section.
 			section := fmt.Sprintf("id=%q", operation.OperationID)
 			if operation.AliasOf != "" {
@@ -198,6 +206,9 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 	}
 	if !bytes.Contains(drawn, []byte("curl -f "+server.URL()+"/v1/jobs/JOB_ID/content")) {
 		t.Error("the line that saves a result would save a refusal, too")
+	}
+	if !bytes.Contains(drawn, []byte("curl "+server.InferenceURL()+"/v1/chat/completions ")) {
+		t.Error("there is no line to copy for the gateway at its own address")
 	}
 	if bytes.Contains(drawn, []byte("webhook_url=")) {
 		t.Error("a line to copy calls a webhook that is not the reader's")

@@ -21,14 +21,17 @@ import (
 )
 
 // token mints a client token of the studio's key.
-func (w *world) token(scope credential.Scope) string {
+func (w *world) token(scope credential.Scope) string { return w.issue(scope).Secret }
+
+// issue mints a client token of the studio's key, in both spellings.
+func (w *world) issue(scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	key, err := w.keys.FindKey(w.t.Context(), credential.HashOf(studio))
 	must(w.t, err)
 	issued, token, err := credential.NewToken(rand.Reader, key, credential.TokenRequest{Scope: scope, Lifetime: time.Minute}, w.now())
 	must(w.t, err)
 	must(w.t, w.keys.CreateToken(w.t.Context(), token))
-	return issued.Secret
+	return issued
 }
 
 const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`
@@ -326,7 +329,8 @@ func TestModels(t *testing.T) {
 		return `{"id":"` + id + `","object":"model","created":` + created + `,"owned_by":"cutroom","max_output_length":` + length + `,"context_length":` + context + `,"capabilities":[` + capabilities + `]}`
 	}
 	small, talker := one("small", "1000", "8192", `"chat","completions"`), one("org/talker:v2", "8", "80", `"chat"`)
-	scoped := w.token(credential.Scope{Models: []string{"small"}})
+	signed := w.issue(credential.Scope{Models: []string{"small"}})
+	scoped := signed.Secret
 	for _, c := range []struct {
 		path, key string
 		status    int
@@ -340,11 +344,17 @@ func TestModels(t *testing.T) {
 		{"/v1/models/later", studio, 404, `{"error":{"message":"There is no model \"later\".","type":"invalid_request_error","param":"model","code":"model_not_found"}}`},
 		{"/v1/models/none", studio, 404, ""},
 		{"/v1/models", "", 401, ""},
+		{"/v1/models", signed.JWT, 200, `{"object":"list","data":[` + small + `]}`},
+		{"/v1/models/org/talker:v2", signed.JWT, 403, ""},
+		{"/v1/models", signed.JWT + "x", 401, ""},
 	} {
 		a := w.get(c.path, c.key)
 		body := a.body
 		if i := strings.Index(body, `"created":`+created); i >= 0 {
 			body = strings.ReplaceAll(body, body[i:i+len(`"created":`)+10], `"created":`+created)
+		}
+		if challenge := a.header.Get("WWW-Authenticate"); strings.HasPrefix(challenge, "Bearer ") != (c.status == 401) {
+			t.Errorf("%s: %d with WWW-Authenticate %q", c.path, a.status, challenge)
 		}
 		if a.status != c.status || c.want != "" && body != c.want {
 			t.Errorf("%s: %d %s, want %d %s", c.path, a.status, body, c.status, c.want)

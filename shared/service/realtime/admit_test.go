@@ -29,7 +29,8 @@ func TestWhoGetsASession(t *testing.T) {
 	if err := w.keys.CreateKey(t.Context(), revoked); err != nil {
 		t.Fatal(err)
 	}
-	orphan := w.mint("ck_revoked_key", credential.Scope{}, time.Hour)
+	orphaned := w.issue("ck_revoked_key", credential.Scope{}, time.Hour)
+	orphan := orphaned.Secret
 	if _, err := w.keys.RevokeKey(t.Context(), "", revoked.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +47,9 @@ func TestWhoGetsASession(t *testing.T) {
 		{"a key", "gen-2.5", studio, nil, ""},
 		{"a key in the header", "gen-2.5", "", []string{"X-Api-Key", studio}, ""},
 		{"a token", "gen-2.5", token(credential.Scope{}), nil, ""},
+		{"a token as a JWT", "gen-2.5", w.issue(studio, credential.Scope{}, time.Hour).JWT, nil, ""},
+		{"a JWT of another model", "gen-2.5", w.issue(studio, credential.Scope{Models: []string{"gen-2.1"}}, time.Hour).JWT, nil, model},
+		{"a JWT of a revoked key", "gen-2.5", orphaned.JWT, nil, key},
 		{"an alias", "gen-latest", studio, nil, ""},
 		{"a deprecated alias", "gen-vton-2", studio, nil, ""},
 		{"a token of the model's alias", "gen-2.5", token(credential.Scope{Models: []string{"gen-latest"}}), nil, ""},

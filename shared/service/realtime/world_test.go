@@ -242,6 +242,11 @@ func (w *world) active(account string, want int) {
 
 // mint makes a client token of a key.
 func (w *world) mint(key string, scope credential.Scope, lifetime time.Duration) string {
+	return w.issue(key, scope, lifetime).Secret
+}
+
+// issue makes a client token of a key, in both spellings.
+func (w *world) issue(key string, scope credential.Scope, lifetime time.Duration) credential.Issued {
 	w.t.Helper()
 	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
 	if err != nil {
@@ -252,7 +257,7 @@ func (w *world) mint(key string, scope credential.Scope, lifetime time.Duration)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return issued.Secret
+	return issued
 }
 
 // store keeps a file for an account.
