@@ -7,6 +7,8 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -30,6 +32,9 @@ type commandLine struct {
 }
 
 func main() {
+	// net/http writes to it what a server says unasked, which may be somebody's
+	// completion. Nothing else does.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal the second one ends the program at once.
 	context.AfterFunc(ctx, stop)

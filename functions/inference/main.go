@@ -4,6 +4,8 @@ package main
 
 import (
 	"crypto/rand"
+	"io"
+	"log"
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
@@ -24,7 +26,12 @@ import (
 	"cutroom/shared/service/gateway/tokenizer"
 )
 
-func main() { lambdahttp.Main(inference) }
+func main() {
+	// net/http writes to it what a server says unasked, which may be somebody's
+	// completion. Nothing else does.
+	log.SetOutput(io.Discard)
+	lambdahttp.Main(inference)
+}
 
 func inference() (http.Handler, lambdahttp.Form, error) {
 	form, err := lambdahttp.StreamingUnless(os.Getenv)
