@@ -36,7 +36,7 @@ images: ## Build the images of the worker and of the engine server, where there 
 .PHONY: build
 build: go ## Build bin/cutroom.
 	@mkdir -p bin
-	@$(GO) build -o bin/cutroom ./cmd/cutroom
+	@CGO_ENABLED=0 $(GO) build -o bin/cutroom ./cmd/cutroom
 
 .PHONY: test
 test: go ffmpeg ## Check the code and run all tests.
@@ -63,6 +63,10 @@ sbom: go ## Write bills of materials of the programs and the engine server to bi
 race: go ffmpeg ## Run the Go tests of everything but the deploy under the race detector. Takes long.
 	@scripts/install-test-tools.sh
 	@$(GO) test -race -p 4 -timeout 30m $$($(GO) list ./... | grep -v '^cutroom/infra')
+
+.PHONY: soak
+soak: go ffmpeg ## Run everything at once for a while, and check that all comes back: MINUTES=10 SEED=1
+	@$(GO) run ./bench/soak -minutes $(or $(MINUTES),10) -seed $(or $(SEED),1)
 
 .PHONY: fuzz
 fuzz: go ## Run every fuzz target beyond its corpus: RUNS=50000 of each.

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+// ledger is what the load was told, to hold against what the server says later.
+type ledger struct {
+	mu sync.Mutex
+	// jobs are those that were accepted.
+	jobs map[string]bool
+	// counts are what was done, by what it was.
+	counts map[string]int
+}
+
+func newLedger() *ledger { return &ledger{jobs: map[string]bool{}, counts: map[string]int{}} }
+
+// accepted notes a job.
+func (l *ledger) accepted(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.jobs[id] {
+		l.counts["WRONG: a job's id came twice"]++
+	}
+	l.jobs[id] = true
+}
+
+// did notes that something was done, and wrong what should not be.
+func (l *ledger) did(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[what]++
+}
+
+func (l *ledger) wrong(format string, values ...any) {
+	l.did("WRONG: " + fmt.Sprintf(format, values...))
+}
+
+// String lists what was done.
+func (l *ledger) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var text strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(l.counts)) {
+		fmt.Fprintf(&text, "%7d  %s\n", l.counts[what], what)
+	}
+	return text.String()
+}
+
+// check waits until every job has ended, fetches the results, and fails where
+// something is lost, is there twice, or went wrong meanwhile.
+func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	client := server.Client()
+	states := map[string]int{}
+	for id := range l.jobs {
+		job, err := client.Await(ctx, id, nil)
+		if err != nil {
+			return fmt.Errorf("a job that was accepted: %w", err)
+		}
+		states[job.Status]++
+		if job.Status != "completed" {
+			continue
+		}
+		if answer, err := client.Content(ctx, id); err != nil || len(answer.Body) == 0 {
+			return fmt.Errorf("the result of %s: %d bytes, %w", id, len(answer.Body), err)
+		}
+	}
+	fmt.Printf("jobs     %v of %d accepted\n", states, len(l.jobs))
+	listed, err := list(ctx, client)
+	if err != nil {
+		return err
+	}
+	for id := range l.jobs {
+		if listed[id] != 1 {
+			return fmt.Errorf("%s is %d times in the list of jobs", id, listed[id])
+		}
+	}
+	for what, count := range l.counts {
+		if strings.HasPrefix(what, "WRONG") {
+			return fmt.Errorf("%d times: %s", count, what)
+		}
+	}
+	return nil
+}
+
+// list reads how often each job is in the list.
+func list(ctx context.Context, client *servertest.Client) (map[string]int, error) {
+	listed := map[string]int{}
+	cursor := ""
+	for {
+		answer, err := client.Get(ctx, "/v1/jobs?limit=100"+cursor)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Jobs []struct {
+				ID string `json:"job_id"`
+			} `json:"jobs"`
+			Next string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(answer.Body, &page); err != nil || answer.Status != 200 {
+			return nil, fmt.Errorf("the list of jobs: status %d, %w", answer.Status, err)
+		}
+		for _, job := range page.Jobs {
+			listed[job.ID]++
+		}
+		if page.Next == "" {
+			return listed, nil
+		}
+		cursor = "&cursor=" + page.Next
+	}
+}

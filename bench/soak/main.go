@@ -1,0 +1,103 @@
+// Command soak runs the one-machine server for some minutes with everything at once:
+// jobs with their events, uploads, chats, realtime sessions, and requests that mean
+// harm. From outside it checks that every job that was accepted ends, once, that what
+// is completed can be fetched, and that memory, goroutines, files and processes come
+// back to what they were. It prints what it saw, and ends with exit code 1 where
+// something is wrong.
+//
+// Run it in the repository's folder: `go run ./bench/soak -minutes 10`. What is sent
+// follows from -seed. It needs Linux, for a process is watched by /proc, and ffmpeg.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+// metricsKey reads the server's metrics.
+const metricsKey = "soak-metrics-key"
+
+// endTime is how long jobs that were accepted may take to end after the load has, and
+// quietTime how long the server may take to give back what the load took.
+const endTime, quietTime = 11 * time.Minute, 90 * time.Second
+
+func main() {
+	minutes := flag.Float64("minutes", 10, "how long the load lasts")
+	seed := flag.Uint64("seed", 1, "what the load is drawn from")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := soak(ctx, time.Duration(*minutes*float64(time.Minute)), *seed)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+func soak(ctx context.Context, length time.Duration, seed uint64) error {
+	folder, err := os.MkdirTemp("", "soak-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	program, err := servertest.Build(ctx, folder)
+	if err != nil {
+		return err
+	}
+	inputs, err := newInputs(ctx, folder)
+	if err != nil {
+		return err
+	}
+	server, err := program.Start(ctx, filepath.Join(folder, "data"), "CUTROOM_METRICS_KEY="+metricsKey, "CUTROOM_LOG_LEVEL=warn")
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	load := &load{server: server, inputs: inputs, ledger: newLedger()}
+	// What only the first requests make is no leak.
+	load.run(ctx, 10*time.Second, seed+1)
+	watch := &watch{server: server}
+	before, err := watch.calm(ctx, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("before   %s\n", before)
+	watching, end := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		watch.run(watching)
+	}()
+	load.run(ctx, length, seed)
+	end()
+	<-watched
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	fmt.Print(load.ledger)
+	fmt.Print(watch)
+	if err := load.ledger.check(ctx, server); err != nil {
+		return err
+	}
+	after, err := watch.calm(ctx, &before)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("after    %s\n", after)
+	if err := watch.flat(); err != nil {
+		return err
+	}
+	if code, err := server.Stop(ctx); err != nil || code != 0 {
+		return fmt.Errorf("the server's stop: exit code %d, %v", code, err)
+	}
+	fmt.Println("Everything that was accepted has ended, once, and what was taken came back.")
+	return nil
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+// sample is what the server's process has at a moment.
+type sample struct {
+	// memory is what is resident, in MiB.
+	memory                       int
+	goroutines, files, processes int
+}
+
+func (s sample) String() string {
+	return fmt.Sprintf("%4d MiB  %4d goroutines  %4d files  %2d programs", s.memory, s.goroutines, s.files, s.processes)
+}
+
+// watch looks at the server's process from outside.
+type watch struct {
+	server  *servertest.Server
+	samples []sample
+}
+
+// run looks once a second.
+func (w *watch) run(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if now, err := w.look(ctx); err == nil {
+			w.samples = append(w.samples, now)
+		}
+	}
+}
+
+// look looks at the process.
+func (w *watch) look(ctx context.Context) (s sample, err error) {
+	folder := fmt.Sprintf("/proc/%d", w.server.PID())
+	text, err := os.ReadFile(folder + "/statm")
+	if err != nil {
+		return s, err
+	}
+	if fields := strings.Fields(string(text)); len(fields) > 1 {
+		pages, err := strconv.Atoi(fields[1])
+		if err != nil {
+			return s, err
+		}
+		s.memory = pages * os.Getpagesize() >> 20
+	}
+	open, err := os.ReadDir(folder + "/fd")
+	if err != nil {
+		return s, err
+	}
+	s.files = len(open)
+	if s.processes, err = children(w.server.PID()); err != nil {
+		return s, err
+	}
+	client := &servertest.Client{URL: w.server.InferenceURL()}
+	answer, err := client.Get(ctx, "/metrics", "Authorization", "Bearer "+metricsKey)
+	if err != nil || answer.Status != 200 {
+		return s, fmt.Errorf("the metrics: status %d, %w", answer.Status, err)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(answer.Body)); lines.Scan(); {
+		if number, found := strings.CutPrefix(lines.Text(), "go_goroutines "); found {
+			s.goroutines, err = strconv.Atoi(number)
+		}
+	}
+	return s, err
+}
+
+// children counts the processes that a process has started and that still are.
+func children(pid int) (n int, err error) {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, task := range tasks {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
+		if err != nil {
+			continue // the thread has ended
+		}
+		n += len(strings.Fields(string(text)))
+	}
+	return n, nil
+}
+
+// calm waits until the server does nothing more: has no more goroutines and files than
+// before, or, where there is no before, than 5 s earlier.
+func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error) {
+	ctx, cancel := context.WithTimeout(ctx, quietTime)
+	defer cancel()
+	var last sample
+	for {
+		if now, err = w.look(ctx); err != nil {
+			return now, err
+		}
+		than := last
+		if before != nil {
+			than = *before
+		}
+		// A few connections of this program's own come and go.
+		if now.processes == 0 && now.goroutines <= than.goroutines+4 && now.files <= than.files+4 {
+			return now, nil
+		}
+		last = now
+		select {
+		case <-time.After(5 * time.Second):
+		case <-ctx.Done():
+			return now, fmt.Errorf("the server does not come to rest: %s, and before %s", now, than)
+		}
+	}
+}
+
+// flat fails where memory grew with time: the mean of the last quarter against that of
+// the second one. The first fills caches.
+func (w *watch) flat() error {
+	quarter := len(w.samples) / 4
+	if quarter == 0 {
+		return fmt.Errorf("there are %d samples", len(w.samples))
+	}
+	second, last := mean(w.samples[quarter:2*quarter]), mean(w.samples[3*quarter:])
+	fmt.Printf("memory   %d MiB in the second quarter, %d MiB in the last\n", second, last)
+	if last > second+second/4+24 {
+		return fmt.Errorf("memory grew from %d to %d MiB", second, last)
+	}
+	return nil
+}
+
+func mean(samples []sample) int {
+	sum := 0
+	for _, s := range samples {
+		sum += s.memory
+	}
+	return sum / len(samples)
+}
+
+// String gives the most that was seen of everything.
+func (w *watch) String() string {
+	var most sample
+	for _, s := range w.samples {
+		most.memory, most.goroutines = max(most.memory, s.memory), max(most.goroutines, s.goroutines)
+		most.files, most.processes = max(most.files, s.files), max(most.processes, s.processes)
+	}
+	return fmt.Sprintf("at most  %s\n", most)
+}
