@@ -54,7 +54,6 @@ require (
 	golang.org/x/term v0.47.0
 	golang.org/x/time v0.16.0
 	google.golang.org/protobuf v1.36.12
-	maragu.dev/goqite v0.4.0
 	modernc.org/sqlite v1.61.1
 )
 

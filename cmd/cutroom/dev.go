@@ -76,7 +76,11 @@ func (c *devCommand) Validate() error {
 // Run serves until the context ends.
 func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
 	logger := newLogger(out, c.LogLevel)
-	server, err := newServer(ctx, c, logger)
+	machine, err := clocksOfMachine()
+	if err != nil {
+		return err
+	}
+	server, err := newServer(ctx, c, machine, logger)
 	if err != nil {
 		return err
 	}

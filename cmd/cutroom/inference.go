@@ -63,6 +63,8 @@ type inference struct {
 
 // inferenceParts are what the gateway shares with the rest of the server.
 type inferenceParts struct {
+	// now is the server's clock.
+	now func() time.Time
 	// ready reports why requests cannot be served.
 	ready         func(context.Context) error
 	db            *sqlite.DB
@@ -98,9 +100,9 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
 		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
-		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
+		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
 		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow), Origins: c.Origins, Trailers: true, Ready: parts.ready,
-		Now: time.Now, Random: mathrand.Float64, Logger: parts.logger,
+		Now: time.Now, Date: parts.now, Random: mathrand.Float64, Logger: parts.logger,
 	})
 	metrics.Watch(i.gateway.Health)
 	i.http = httpserver.New(httpserver.Config{

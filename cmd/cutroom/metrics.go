@@ -9,7 +9,7 @@ import (
 )
 
 // stateOf gives what /metrics tells of the records.
-func stateOf(db *sqlite.DB, sessions *sqlite.Sessions) func(context.Context) (prometheus.State, error) {
+func stateOf(db *sqlite.DB, sessions *sqlite.Sessions, now func() time.Time) func(context.Context) (prometheus.State, error) {
 	return func(ctx context.Context) (prometheus.State, error) {
 		var state prometheus.State
 		jobs, err := db.Jobs().Open(ctx)
@@ -18,7 +18,7 @@ func stateOf(db *sqlite.DB, sessions *sqlite.Sessions) func(context.Context) (pr
 		}
 		for _, open := range jobs {
 			state.Jobs = append(state.Jobs, prometheus.OpenJobs{
-				Lane: open.Lane, Status: open.Status, Count: open.Count, Age: max(time.Since(open.Oldest), 0),
+				Lane: open.Lane, Status: open.Status, Count: open.Count, Age: max(now().Sub(open.Oldest), 0),
 			})
 		}
 		if state.StoredBytes, err = db.Files().StoredBytes(ctx); err != nil {

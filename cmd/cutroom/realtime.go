@@ -31,6 +31,8 @@ type sessions struct {
 
 // sessionParts are what sessions share with the rest of the server.
 type sessionParts struct {
+	// now is the server's clock.
+	now           func() time.Time
 	db            *sqlite.DB
 	catalog       *catalog.Catalog
 	authenticator *credential.Authenticator
@@ -54,7 +56,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	server := realtime.New(realtime.Config{
 		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.db.Keys(), Sessions: instance,
 		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: frame.New(time.Now, mathrand.Uint32),
-		Pictures: parts.pictures, Enhancer: parts.enhancer, Origins: parts.origins, Now: time.Now, Logger: parts.logger,
+		Pictures: parts.pictures, Enhancer: parts.enhancer, Origins: parts.origins, Now: parts.now, Logger: parts.logger,
 	})
 	return &sessions{server, instance, records}, nil
 }

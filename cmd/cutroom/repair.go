@@ -68,7 +68,7 @@ func (r *repair) run(ctx context.Context) error {
 	if err := r.database(ctx); err != nil {
 		return err
 	}
-	s, err := openBoth(ctx, r.data, r.now)
+	s, err := openBoth(ctx, r.data, sqlite.Options{Now: r.now})
 	if err != nil {
 		return err
 	}

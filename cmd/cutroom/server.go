@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/app/engines"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -24,6 +25,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/otlp"
 	"cutroom/shared/service/api"
@@ -50,6 +52,9 @@ type server struct {
 	logger *slog.Logger
 	lock   *folderLock
 	storage
+	// clock tells the time of all that is kept and compared with it. What is only
+	// ever measured goes by the machine's, whose differences nobody sets.
+	clock    *clock.Clock
 	checker  *health.Checker
 	listener net.Listener
 	http     *httpserver.Server
@@ -72,7 +77,7 @@ type server struct {
 
 // newServer opens the data folder, recovers what a crash left, and listens. On
 // error everything is closed again.
-func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *server, err error) {
+func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger *slog.Logger) (s *server, err error) {
 	s = &server{logger: logger, keepUnknown: c.keepUnknown()}
 	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
@@ -111,7 +116,11 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	if s.storage, err = openStorage(ctx, c.dataFlag, time.Now, logger); err != nil {
+	if s.clock, err = openClock(c.dataFlag, machine, logger); err != nil {
+		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	now := s.clock.Now
+	if s.storage, err = openStorage(ctx, c.dataFlag, sqlite.Options{Now: now, Settled: s.clock.Settled}, logger); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	blobs := s.blobs
@@ -121,7 +130,7 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 	if err := errors.Join(err, os.RemoveAll(scratch), os.MkdirAll(scratch, 0o700)); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	if s.devKey, err = ensureDevKey(ctx, c, s.db.Keys(), time.Now()); err != nil {
+	if s.devKey, err = ensureDevKey(ctx, c, s.db.Keys(), now()); err != nil {
 		return s, err
 	}
 
@@ -132,19 +141,19 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		return s, err
 	}
 	service := job.NewService(job.Config{
-		Store: jobs, Now: time.Now, Random: rand.Reader, Workers: slots, Cursors: job.NewCursors(secret), Watcher: jobs, Logger: logger,
+		Store: jobs, Now: now, Random: rand.Reader, Workers: slots, Cursors: job.NewCursors(secret), Watcher: jobs, Logger: logger,
 	})
 	s.sweeper = &job.Sweeper{
-		Store: jobs, Blobs: blobs, Now: time.Now, Logger: logger, ResultAge: service.ResultAge, RecordAge: service.RecordAge,
+		Store: jobs, Blobs: blobs, Now: now, Settled: s.clock.Settled, Logger: logger, ResultAge: service.ResultAge, RecordAge: service.RecordAge,
 	}
-	s.tokens = &credential.TokenSweeper{Store: s.db.Keys(), Now: time.Now, Logger: logger}
+	s.tokens = &credential.TokenSweeper{Store: s.db.Keys(), Now: now, Settled: s.clock.Settled, Logger: logger}
 	files := file.NewService(file.Config{
-		Store: s.db.Files(), Blobs: blobs, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: file.NewCursors(secret), Now: time.Now,
+		Store: s.db.Files(), Blobs: blobs, IDs: file.NewIDs(now, rand.Reader), Cursors: file.NewCursors(secret), Now: now,
 		Promises: s.db.Files(),
 	})
-	uploads := api.NewUploadURLs(secret, time.Now)
-	s.files = &file.Sweeper{Store: s.db.Files(), Blobs: blobs, Now: time.Now, Logger: logger}
-	if s.webhooks, err = newWebhooks(c, s.db, secret, logger); err != nil {
+	uploads := api.NewUploadURLs(secret, now)
+	s.files = &file.Sweeper{Store: s.db.Files(), Blobs: blobs, Now: now, Settled: s.clock.Settled, Logger: logger}
+	if s.webhooks, err = newWebhooks(c, s.db, secret, now, logger); err != nil {
 		return s, err
 	}
 	if err := s.recover(ctx); err != nil {
@@ -163,16 +172,17 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		return s, err
 	}
 	failures := ratelimit.NewFailures(time.Now)
-	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, time.Now), ratelimit.New(time.Now)
+	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, now), ratelimit.New(time.Now)
 	authenticator.Guard(failures)
 	if s.gateway, err = newInference(c, inferenceParts{
-		db: s.db, ready: s.checker.Check, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter,
+		db: s.db, ready: s.checker.Check, now: now, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter,
 		callers: from, failures: failures, metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: logger,
 	}); err != nil {
 		return s, err
 	}
 	if s.sessions, err = newSessions(sessionParts{
-		db: s.db, catalog: catalog, authenticator: authenticator, files: files, blobs: blobs, usage: s.gateway.writer,
+		now: now,
+		db:  s.db, catalog: catalog, authenticator: authenticator, files: files, blobs: blobs, usage: s.gateway.writer,
 		pictures: tools, enhancer: enhancer, origins: c.Origins, logger: logger,
 	}); err != nil {
 		return s, err
@@ -183,25 +193,25 @@ func newServer(ctx context.Context, c *devCommand, logger *slog.Logger) (s *serv
 		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
 		EngineHealth: engines.Health(edits), Prefetch: !engines.IsPreview(c.Engine), Observer: runs,
-		Now: time.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: logger,
+		Now: now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: logger,
 	})
 	runs.Watch(s.worker.Loads)
-	s.gateway.metrics.WatchState(stateOf(s.db, s.sessions.records))
+	s.gateway.metrics.WatchState(stateOf(s.db, s.sessions.records, now))
 	pages, err := newConsole(catalog, int64(c.MaxUpload), s.gateway.listener.Addr(), c.PublicInferenceURL)
 	if err != nil {
 		return s, err
 	}
 	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), Failed: api.InternalError(c.Origins), Handler: from.named(pages.Beside(s.sessions.beside(api.New(api.Config{
 		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
-		Idempotency: &idempotency.Service{Store: s.db.IdempotencyKeys(), Now: time.Now},
-		Limiter:     limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
-		Keys:    &credential.KeyService{Store: s.db.Keys(), Random: rand.Reader, Now: time.Now},
+		Idempotency: &idempotency.Service{Store: s.db.IdempotencyKeys(), Now: now},
+		Limiter:     limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: now},
+		Keys:    &credential.KeyService{Store: s.db.Keys(), Random: rand.Reader, Now: now},
 		Origins: c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
 		InferenceURL: cmp.Or(c.PublicInferenceURL, "http://"+reachable(s.gateway.listener.Addr())),
 		Blobs:        blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		Intake: &file.Intake{
 			Reservations: s.db.Files(), Free: func() (int64, error) { return blobs.Room(int64(c.DiskReserve)) },
-			Most: c.Uploads, NewID: rand.Text, Now: time.Now,
+			Most: c.Uploads, NewID: rand.Text, Now: now,
 		},
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
 		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), Ready: s.ready, Logger: logger,
@@ -217,7 +227,7 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.db.Queue().RecoverLeases(ctx); err != nil {
 		return err
 	}
-	if err := s.db.IdempotencyKeys().Abandon(ctx, time.Now()); err != nil {
+	if err := s.db.IdempotencyKeys().Abandon(ctx, s.clock.Now()); err != nil {
 		return err
 	}
 	// On a full disk they run out by themselves.
@@ -253,6 +263,7 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })
 	running.Go(func() { s.watchStorage(background) })
+	running.Go(func() { s.clock.Run(background, s.db.ShiftTimes) })
 	running.Go(func() { s.webhooks.loop.Run(background) })
 	running.Go(func() { s.gateway.followCatalog(background) })
 	var live sync.WaitGroup
@@ -312,6 +323,11 @@ func (s *server) close() {
 	}
 	if err := s.storage.close(); err != nil {
 		s.logger.Error("close the database", "error", err)
+	}
+	if s.clock != nil {
+		if err := s.clock.Close(); err != nil {
+			s.logger.Error("close the clock", "error", err)
+		}
 	}
 	if s.lock != nil {
 		s.lock.release()

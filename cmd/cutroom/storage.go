@@ -35,7 +35,7 @@ func (f dataFlag) blobFolder() string { return filepath.Join(f.Data, "blobs") }
 // openStorage opens records and bytes that belong together.
 //
 // Errors: those of checkStorage, before anything is changed; fault.StorageFull.
-func openStorage(ctx context.Context, f dataFlag, now func() time.Time, logger *slog.Logger) (s storage, err error) {
+func openStorage(ctx context.Context, f dataFlag, options sqlite.Options, logger *slog.Logger) (s storage, err error) {
 	whole, err := checkStorage(ctx, f, checkTimeAtStart)
 	if err != nil {
 		return s, err
@@ -43,21 +43,21 @@ func openStorage(ctx context.Context, f dataFlag, now func() time.Time, logger *
 	if !whole {
 		logger.Warn("the database is too large to be checked at a start; cutroom doctor checks all of it", "checked_for", checkTimeAtStart)
 	}
-	return openBoth(ctx, f, now)
+	return openBoth(ctx, f, options)
 }
 
 // openBoth opens records and bytes, and takes it that they belong together.
-func openBoth(ctx context.Context, f dataFlag, now func() time.Time) (s storage, err error) {
+func openBoth(ctx context.Context, f dataFlag, options sqlite.Options) (s storage, err error) {
 	if s.blobs, err = diskblob.Open(f.blobFolder()); err != nil {
 		return s, err
 	}
 	var told func(int64)
-	s.db, err = sqlite.Open(ctx, f.database(), sqlite.Options{Now: now, Committed: func(writes int64) {
+	options.Committed = func(writes int64) {
 		if told != nil {
 			told(writes)
 		}
-	}})
-	if err != nil {
+	}
+	if s.db, err = sqlite.Open(ctx, f.database(), options); err != nil {
 		return s, err
 	}
 	mark, err := s.db.Mark(ctx)
@@ -231,7 +231,7 @@ const asideEvery = time.Hour
 // watchStorage counts once what is missing, and then deletes what was set aside
 // long enough, until the context ends.
 func (s *server) watchStorage(ctx context.Context) {
-	switch missing, err := s.countMissing(ctx, time.Now()); {
+	switch missing, err := s.countMissing(ctx, s.clock.Now()); {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
@@ -242,7 +242,7 @@ func (s *server) watchStorage(ctx context.Context) {
 	ticker := time.NewTicker(asideEvery)
 	defer ticker.Stop()
 	for {
-		dropped, err := s.blobs.DropAsideBefore(ctx, time.Now().Add(-s.keepUnknown))
+		dropped, err := s.dropAside(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.logger.Error("delete what was set aside", "error", err)
 		}
@@ -255,6 +255,14 @@ func (s *server) watchStorage(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// dropAside deletes what was set aside long enough, and gives the number of blobs.
+func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
+	if !s.clock.Settled() {
+		return 0, nil
+	}
+	return s.blobs.DropAsideBefore(ctx, s.clock.Now().Add(-s.keepUnknown))
 }
 
 // health checks that records and bytes can be written.

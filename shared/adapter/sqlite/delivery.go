@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"maragu.dev/goqite"
-
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
@@ -16,17 +14,14 @@ import (
 // delivery is a leased message. The receipt tells its lease from a later one of
 // the same message, which is another worker's to extend and to return.
 type delivery struct {
-	db      *DB
-	queue   *goqite.Queue
-	message goqite.ID
-	receipt int
-	jobID   string
+	db *DB
+	message
 }
 
 var _ worker.Delivery = (*delivery)(nil)
 
 // JobID names the job.
-func (d *delivery) JobID() string { return d.jobID }
+func (d *delivery) JobID() string { return d.message.jobID }
 
 // Extend makes the lease last for the time from now, also when it ran out and
 // nobody took the job since.
@@ -42,7 +37,7 @@ func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 		if !held {
 			return fault.New(fault.Conflict, "The lease is another worker's.")
 		}
-		return d.queue.ExtendTx(ctx, tx, d.message, max(lease, 0))
+		return d.db.hideMessage(ctx, tx, d.message.id, max(lease, 0))
 	})
 }
 
@@ -51,14 +46,14 @@ func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 // Errors: as Jobs' Complete. The message goes with the end of the job, whoever
 // brought that about.
 func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result) error {
-	return d.db.Jobs().Complete(ctx, d.jobID, nonce, result, d.db.now())
+	return d.db.Jobs().Complete(ctx, d.message.jobID, nonce, result, d.db.now())
 }
 
 // Fail reports a failure and settles.
 //
 // Errors: as Jobs' Fail.
 func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) error {
-	return d.db.Jobs().Fail(ctx, d.jobID, nonce, failure, d.db.now())
+	return d.db.Jobs().Fail(ctx, d.message.jobID, nonce, failure, d.db.now())
 }
 
 // Return hands the job back for another worker, after the delay. A job that
@@ -69,10 +64,10 @@ func (d *delivery) Return(ctx context.Context, delay time.Duration) error {
 		if err != nil || !held {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "delete from lease where message = ?", d.message); err != nil {
+		if _, err := tx.ExecContext(ctx, "delete from lease where message = ?", d.message.id); err != nil {
 			return err
 		}
-		return d.queue.ExtendTx(ctx, tx, d.message, max(delay, 0))
+		return d.db.hideMessage(ctx, tx, d.message.id, max(delay, 0))
 	})
 	if err == nil {
 		d.db.bell.ring()
@@ -83,14 +78,14 @@ func (d *delivery) Return(ctx context.Context, delay time.Duration) error {
 // Drop settles a delivery whose job needs nothing more, from whoever holds it.
 func (d *delivery) Drop(ctx context.Context) error {
 	return d.db.write(ctx, "drop a message", func(ctx context.Context, tx *sql.Tx) error {
-		return d.queue.DeleteTx(ctx, tx, d.message)
+		return d.db.deleteMessage(ctx, tx, d.message.id)
 	})
 }
 
 // held reports whether the latest lease of the message is this delivery's.
 func (d *delivery) held(ctx context.Context, tx *sql.Tx) (bool, error) {
 	var receipt int
-	err := tx.QueryRowContext(ctx, "select receipt from lease where message = ?", d.message).Scan(&receipt)
+	err := tx.QueryRowContext(ctx, "select receipt from lease where message = ?", d.message.id).Scan(&receipt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

@@ -56,7 +56,7 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 		if _, err := release(ctx, tx, f.Room); err != nil {
 			return err
 		}
-		if _, err := makeRoom(ctx, tx, f.Account, f.Counts(), limit, f.CreatedAt); err != nil {
+		if _, err := s.makeRoom(ctx, tx, f.Account, f.Counts(), limit, f.CreatedAt); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `insert into file
@@ -121,7 +121,7 @@ func (s *Files) Publish(ctx context.Context, f file.File, now time.Time) error {
 			return err
 		}
 		need := promise.Size - promise.Counts() - held
-		if _, err := makeRoom(ctx, tx, promise.Account, need, promise.Promise.Limit, now); err != nil {
+		if _, err := s.makeRoom(ctx, tx, promise.Account, need, promise.Promise.Limit, now); err != nil {
 			return err
 		}
 		// What made room may have ended it.

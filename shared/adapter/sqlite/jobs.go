@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"maragu.dev/goqite"
-
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 )
@@ -62,8 +60,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 				return fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)
 			}
 		}
-		message, err := s.db.goqite(queueName(j.Lane, j.Account), 0).
-			SendAndGetIDTx(ctx, tx, goqite.Message{Body: []byte(j.ID)})
+		message, err := s.db.sendMessage(ctx, tx, queueName(j.Lane, j.Account), j.ID)
 		if err != nil {
 			return err
 		}
@@ -136,7 +133,7 @@ func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	var message goqite.ID
+	var message string
 	if err := tx.QueryRowContext(ctx, `update job set
 			status = ?, progress = ?, nonce = ?, completed_at = ?, result = ?, failure = ?
 		where id = ? and completed_at is null returning message`,
@@ -147,8 +144,7 @@ func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 		return err
 	}
 	// By its id, as a queue may be that of suspected jobs.
-	_, err = tx.ExecContext(ctx, "delete from goqite where id = ?", message)
-	return err
+	return db.deleteMessage(ctx, tx, message)
 }
 
 // errNotOwn is the answer to a run that is not, or no longer, the job's own.

@@ -5,10 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"time"
-
-	"maragu.dev/goqite"
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
@@ -18,7 +15,8 @@ import (
 // announces: a lease or a delay that ran out, a job that another process sent.
 const pollInterval = time.Second
 
-// Queue is a worker.Queue on goqite, with one queue for each lane and account.
+// Queue is a worker.Queue on a table, with one queue for each lane and account. Its
+// times are those of the database's clock.
 //
 // Receive serves, among the accounts of the lane with a visible message, the
 // one with the fewest leased messages, and among equals the one that was served
@@ -38,17 +36,6 @@ func queueName(lane job.Lane, account string) string { return string(lane) + "/"
 
 // suspected ends the names of queues of jobs that were in hand at a crash.
 const suspected = "/suspected"
-
-// goqite gives a queue by name; lease is for receiving only.
-func (db *DB) goqite(name string, lease time.Duration) *goqite.Queue {
-	return goqite.New(goqite.NewOpts{
-		DB: db.writer, Name: name, Timeout: lease,
-		// Runs are counted on the job, where handing back takes none. Receives
-		// have no limit: a message that none could receive would keep its job
-		// waiting for the deadline.
-		MaxReceive: math.MaxInt32,
-	})
-}
 
 // Receive waits for a job of the lane and leases it for the time.
 //
@@ -84,19 +71,16 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 }
 
 const (
-	// sqlNow is the clock of goqite, in its form.
-	sqlNow = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-
-	// nextQueue chooses whom to serve, as Queue says.
+	// nextQueue chooses whom to serve, as Queue says, of a lane and at a time.
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
-		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ` + sqlNow + `
+		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ?2
 			and (waiting.queue not like '%` + suspected + `' or not exists (select 1 from lease
 				join goqite on goqite.id = lease.message
-				where lease.queue like '%` + suspected + `' and goqite.timeout > ` + sqlNow + `))
+				where lease.queue like '%` + suspected + `' and goqite.timeout > ?2))
 		group by waiting.queue
 		order by (select count(*) from lease join goqite on goqite.id = lease.message
-				where lease.queue = waiting.queue and goqite.timeout > ` + sqlNow + `),
+				where lease.queue = waiting.queue and goqite.timeout > ?2),
 			coalesce(served.turn, 0), min(waiting.created)
 		limit 1`
 )
@@ -105,7 +89,7 @@ const (
 func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Duration) (*delivery, error) {
 	// Looked for by a read first, so that waiting workers leave the writer alone.
 	var name string
-	err := q.db.reader.QueryRowContext(ctx, nextQueue, lane).Scan(&name)
+	err := q.db.reader.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0)).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -115,25 +99,23 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 	var received *delivery
 	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *sql.Tx) error {
 		// Chosen anew: what the read found may have been taken meanwhile.
-		if err := tx.QueryRowContext(ctx, nextQueue, lane).Scan(&name); err != nil {
+		if err := tx.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0)).Scan(&name); err != nil {
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}
 			return err
 		}
-		queue := q.db.goqite(name, lease)
-		message, err := queue.ReceiveTx(ctx, tx)
-		if err != nil || message == nil {
+		m, ok, err := q.db.receiveMessage(ctx, tx, name, lease)
+		if err != nil || !ok {
 			return err
 		}
-		d := &delivery{db: q.db, queue: queue, message: message.ID, jobID: string(message.Body)}
-		if err := tx.QueryRowContext(ctx, `insert or replace into lease (message, queue, receipt)
-			select id, queue, received from goqite where id = ? returning receipt`, message.ID).Scan(&d.receipt); err != nil {
+		if _, err := tx.ExecContext(ctx, "insert or replace into lease (message, queue, receipt) values (?, ?, ?)",
+			m.id, name, m.receipt); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `insert or replace into served (queue, turn)
 			values (?, (select coalesce(max(turn), 0) + 1 from served))`, name)
-		received = d
+		received = &delivery{q.db, m}
 		return err
 	})
 	if err != nil {
@@ -173,7 +155,7 @@ func (q *Queue) RecoverLeases(ctx context.Context) error {
 		if _, err := tx.ExecContext(ctx, "delete from lease"); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, "update goqite set timeout = "+sqlNow+" where timeout > "+sqlNow)
+		_, err := tx.ExecContext(ctx, "update goqite set timeout = ?1 where timeout > ?1", q.db.moment(0))
 		return err
 	})
 	if err == nil {

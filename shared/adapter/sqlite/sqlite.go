@@ -40,6 +40,9 @@ const (
 type Options struct {
 	// Now is the clock that dates the end of a job which a delivery reports.
 	Now func() time.Time
+	// Settled reports whether the clock can be trusted to say what has expired; nil
+	// says that it always can.
+	Settled func() bool
 	// Committed is told how many durable transactions the database has had, after
 	// each of this process and before its call returns; nil where nobody asks.
 	// It must not call the database.
@@ -53,7 +56,9 @@ type DB struct {
 	// lookup reads by the queries that requests are made of.
 	lookup *statements
 	now    func() time.Time
-	bell   *bell
+	// settled is as in Options.
+	settled func() bool
+	bell    *bell
 	// watches are those of jobs.
 	watches watches
 	tokens  batches[credential.Token]
@@ -129,7 +134,7 @@ func connect(path string, options Options) (*DB, error) {
 	}
 	return &DB{
 		writer: writer, reader: reader, lookup: &statements{pool: reader, prepared: map[string]*sql.Stmt{}},
-		now: options.Now, bell: newBell(), path: path, file: info,
+		now: options.Now, settled: options.Settled, bell: newBell(), path: path, file: info,
 	}, nil
 }
 

@@ -41,7 +41,8 @@ type Authenticator struct {
 type cached struct {
 	key   Key
 	token *Token
-	until time.Time
+	// read is when the store was asked.
+	read time.Time
 }
 
 // works reports whether the key was found and is not revoked.
@@ -168,11 +169,11 @@ func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, e
 	a.mu.Lock()
 	entry, ok := a.cache[hash]
 	a.mu.Unlock()
-	if ok && now.Before(entry.until) {
+	if age := now.Sub(entry.read); ok && age >= 0 && age < CacheAge {
 		return entry, nil
 	}
 	entry, err := ask(ctx)
-	entry.until = now.Add(CacheAge)
+	entry.read = now
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return cached{}, fmt.Errorf("credential: find: %w", err)
 	}

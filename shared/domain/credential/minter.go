@@ -48,9 +48,12 @@ const (
 // TokenSweeper does on one machine what a store's TTL does in AWS: it removes
 // tokens that ended.
 type TokenSweeper struct {
-	Store  TokenArchive
-	Now    func() time.Time
-	Logger *slog.Logger
+	Store TokenArchive
+	Now   func() time.Time
+	// Settled reports whether the clock can be trusted to say what is old; nothing is
+	// deleted while it cannot. Nil says that it always can.
+	Settled func() bool
+	Logger  *slog.Logger
 }
 
 // Run removes tokens until the context ends. A failure is logged and tried again
@@ -63,6 +66,9 @@ func (s *TokenSweeper) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+		if s.Settled != nil && !s.Settled() {
+			continue
 		}
 		if err := s.Store.DeleteTokens(ctx, s.Now().Add(-keptExpired)); err != nil && ctx.Err() == nil {
 			s.Logger.Error("remove expired tokens", "error", err)

@@ -23,8 +23,11 @@ type Sweeper struct {
 		// SetAside takes a blob out of the store and keeps it elsewhere.
 		SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
 	}
-	Now    func() time.Time
-	Logger *slog.Logger
+	Now func() time.Time
+	// Settled reports whether the clock can be trusted to say what is old; nothing is
+	// deleted while it cannot. Nil says that it always can.
+	Settled func() bool
+	Logger  *slog.Logger
 }
 
 const (
@@ -55,6 +58,9 @@ func (s *Sweeper) Run(ctx context.Context) {
 // bytes go first: a record without bytes is found again, bytes without a record
 // only at the next start.
 func (s *Sweeper) Sweep(ctx context.Context) error {
+	if s.Settled != nil && !s.Settled() {
+		return nil
+	}
 	for {
 		files, err := s.Store.Ended(ctx, s.Now(), sweepBatch)
 		if err != nil {

@@ -37,9 +37,12 @@ type Sweeper struct {
 		Store
 		Archive
 	}
-	Blobs  SweptBlobs
-	Now    func() time.Time
-	Logger *slog.Logger
+	Blobs SweptBlobs
+	Now   func() time.Time
+	// Settled reports whether the clock can be trusted to say what is old; nothing is
+	// deleted while it cannot. Nil says that it always can.
+	Settled func() bool
+	Logger  *slog.Logger
 	// ResultAge and RecordAge are those of the Service.
 	ResultAge, RecordAge time.Duration
 }
@@ -123,6 +126,9 @@ func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 // Sweep deletes what ended jobs no longer need, and the records that are past
 // their age.
 func (s *Sweeper) Sweep(ctx context.Context) error {
+	if s.Settled != nil && !s.Settled() {
+		return nil
+	}
 	var failures []error
 	for entry, err := range s.Blobs.Children(ctx, "jobs") {
 		if err == nil {

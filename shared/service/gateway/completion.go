@@ -134,7 +134,7 @@ func (c *completion) settle() {
 	ctx := context.WithoutCancel(c.r.Context())
 	c.charge(ctx, c.w.Header(), c.who, billed(c.counts))
 	err := c.Meter.Record(ctx, usage.Record{
-		Account: c.who.Account(), Key: c.who.Key.ID, Model: c.request.Model.ID, Day: usage.DayOf(c.Now()), Counts: c.counts,
+		Account: c.who.Account(), Key: c.who.Key.ID, Model: c.request.Model.ID, Day: usage.DayOf(c.Date()), Counts: c.counts,
 	})
 	if err != nil {
 		c.log(slog.LevelError, "a completion was not metered", slog.Any("error", err))

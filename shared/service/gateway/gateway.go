@@ -74,7 +74,9 @@ type Config struct {
 	// Ready reports why the gateway does not accept requests yet, for /healthz;
 	// nil means that it always does. The message of a fault.Unavailable is shown.
 	Ready func(context.Context) error
-	Now   func() time.Time
+	// Now measures: only its differences count. Date tells the day of what is used;
+	// nil is Now.
+	Now, Date func() time.Time
 	// Random draws from 0 up to 1, to choose among upstreams.
 	Random func() float64
 	Logger *slog.Logger
@@ -112,6 +114,9 @@ func New(c Config) *Gateway {
 	}
 	if c.Observer == nil {
 		c.Observer = nobody{}
+	}
+	if c.Date == nil {
+		c.Date = c.Now
 	}
 	g := &Gateway{Config: c, mux: http.NewServeMux(), started: c.Now(), closeEmbedded: func() {}}
 	g.bodies = newBudget(c.BodyMemory, c.BodyWait)

@@ -39,7 +39,7 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 		return fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
 	}
 	query := r.URL.Query()
-	to, err := day(query.Get("to"), "to", g.Now().UTC())
+	to, err := day(query.Get("to"), "to", g.Date().UTC())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"cutroom/shared/platform/clock"
+)
+
+// A stepped is a server whose machine has a clock that the test sets.
+type stepped struct {
+	*testing.T
+	server *server
+	// wall and elapsed are what is added to the machine's clocks.
+	wall, elapsed atomic.Int64
+	log           lockedBuffer
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) holds(words string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Contains(l.b.Bytes(), []byte(words))
+}
+
+// newStepped serves from an empty folder until the test ends.
+func newStepped(t *testing.T) *stepped {
+	t.Helper()
+	w := &stepped{T: t}
+	machine, err := clocksOfMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	elapsed := machine.elapsed
+	machine.wall = func() time.Time { return time.Now().Add(time.Duration(w.wall.Load() + w.elapsed.Load())) }
+	machine.elapsed = func() time.Duration { return elapsed() + time.Duration(w.elapsed.Load()) }
+	var line commandLine
+	parser, err := kong.New(&line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse([]string{"dev", "--data", t.TempDir(), "--addr", "127.0.0.1:0", "--inference-addr", "127.0.0.1:0",
+		"--dev-key", "ck_clock_test_key_0123456789", "--workers", "1"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if w.server, err = newServer(ctx, &line.Dev, machine, slog.New(slog.NewTextHandler(&w.log, nil))); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- w.server.run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		w.server.close()
+	})
+	w.eventually("the server is ready", func() bool { status, _ := w.call("GET", "/healthz", nil, ""); return status == 200 })
+	return w
+}
+
+func (w *stepped) call(method, path string, body io.Reader, contentType string) (int, []byte) {
+	w.Helper()
+	request, err := http.NewRequestWithContext(w.Context(), method, w.server.url()+path, body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	request.Header.Set("x-api-key", w.server.devKey)
+	request.Header.Set("Content-Type", contentType)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return response.StatusCode, content
+}
+
+// post sends a picture in a form and gives what is answered.
+func (w *stepped) post(path, field string) map[string]any {
+	w.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile(field, "a.png")
+	if err == nil {
+		err = png.Encode(part, image.NewGray(image.Rect(0, 0, 64, 64)))
+	}
+	if err == nil && field == "data" {
+		err = form.WriteField("prompt", "film noir")
+	}
+	if err != nil || form.Close() != nil {
+		w.Fatal(err)
+	}
+	status, answer := w.call("POST", path, &body, form.FormDataContentType())
+	var record map[string]any
+	if status != 200 || json.Unmarshal(answer, &record) != nil {
+		w.Fatalf("%s: %d %s", path, status, answer)
+	}
+	return record
+}
+
+func (w *stepped) eventually(what string, holds func() bool) {
+	w.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !holds() {
+		if time.Now().After(deadline) {
+			w.Fatalf("it never came to this: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// completes wants a job to end well.
+func (w *stepped) completes(id any) {
+	w.Helper()
+	w.eventually("the job completes", func() bool {
+		_, answer := w.call("GET", fmt.Sprint("/v1/jobs/", id), nil, "")
+		var job struct{ Status string }
+		if err := json.Unmarshal(answer, &job); err != nil || job.Status == "failed" {
+			w.Fatalf("%s, %v", answer, err)
+		}
+		return job.Status == "completed"
+	})
+}
+
+// sweep does at once what the server does now and then.
+func (w *stepped) sweep() {
+	w.Helper()
+	if err := w.server.files.Sweep(w.Context()); err != nil {
+		w.Error(err)
+	}
+	if err := w.server.sweeper.Sweep(w.Context()); err != nil {
+		w.Error(err)
+	}
+	if err := w.server.sweeper.Expire(w.Context()); err != nil {
+		w.Error(err)
+	}
+}
+
+// TestTheMachinesClockIsSet: whatever it is set to, jobs go on, nothing is deleted,
+// and nothing is written that carries the wrong time.
+func TestTheMachinesClockIsSet(t *testing.T) {
+	w := newStepped(t)
+	kept := w.post("/v1/files", "file")
+	done := w.post("/v1/jobs/gen-image-2", "data")
+	w.completes(done["job_id"])
+	for name, by := range map[string]time.Duration{
+		"back": -90 * time.Second, "forward": 5 * 24 * time.Hour, "to 2066": 40 * 365 * 24 * time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.T = t
+			// One is submitted before the step, one after it.
+			before := w.post("/v1/jobs/gen-image-2", "data")
+			w.wall.Store(int64(by))
+			w.completes(before["job_id"])
+			w.completes(w.post("/v1/jobs/gen-image-2", "data")["job_id"])
+			w.eventually("the step is told", func() bool { return w.log.holds("was set") })
+			made := w.post("/v1/files", "file")
+			created, err := time.Parse(time.RFC3339, fmt.Sprint(made["created_at"]))
+			if err != nil || time.Since(created).Abs() > time.Minute {
+				t.Errorf("a file that was made meanwhile is of %v, %v", made["created_at"], err)
+			}
+			w.sweep()
+			for _, path := range []string{
+				fmt.Sprint("/v1/files/", kept["id"]), fmt.Sprint("/v1/files/", made["id"]), fmt.Sprintf("/v1/jobs/%v/content", done["job_id"]),
+			} {
+				if status, answer := w.call("GET", path, nil, ""); status != 200 {
+					t.Errorf("%s: %d %.200s", path, status, answer)
+				}
+			}
+			w.wall.Store(0)
+		})
+	}
+}
+
+// TestAStepThatLastsIsFollowed: jobs that wait keep the time that they have left.
+func TestAStepThatLastsIsFollowed(t *testing.T) {
+	w := newStepped(t)
+	w.wall.Store(int64(5 * time.Hour))
+	w.eventually("the step is told", func() bool { return w.log.holds("was set forward") })
+	w.elapsed.Store(int64(clock.Hold + time.Second))
+	w.eventually("the step is followed", func() bool { return w.log.holds("follows the machine's") })
+	if ahead := time.Until(w.server.clock.Now()); ahead < 5*time.Hour {
+		t.Errorf("the server's clock is ahead by %v", ahead)
+	}
+	w.completes(w.post("/v1/jobs/gen-image-2", "data")["job_id"])
+}

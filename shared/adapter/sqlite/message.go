@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// message is one of the queue; its body is the id of a job. The table is that of
+// goqite, which this program used until it needed a clock of its own: goqite asks
+// the machine for the time, and a clock that is set back hid every message.
+type message struct {
+	id    string
+	jobID string
+	// receipt is how often it was received.
+	receipt int
+}
+
+const (
+	insertMessage = "insert into goqite (created, queue, body, timeout) values (?1, ?2, ?3, ?1) returning id"
+	// The oldest goes first, whatever came back since.
+	receiveMessage = `update goqite set timeout = ?3, received = received + 1 where id = (
+			select id from goqite where queue = ?1 and timeout <= ?2 order by priority desc, created limit 1)
+		returning id, body, received`
+	hideMessage   = "update goqite set timeout = ? where id = ?"
+	deleteMessage = "delete from goqite where id = ?"
+)
+
+// messageTime is how the table keeps times; as texts they sort.
+const messageTime = "2006-01-02T15:04:05.000Z"
+
+// moment gives a time, from now, as the table keeps it.
+func (db *DB) moment(after time.Duration) string {
+	return db.now().Add(after).UTC().Format(messageTime)
+}
+
+// sendMessage puts a job into a queue and gives the message's id.
+func (db *DB) sendMessage(ctx context.Context, tx *sql.Tx, queue, jobID string) (id string, err error) {
+	err = tx.QueryRowContext(ctx, insertMessage, db.moment(0), queue, []byte(jobID)).Scan(&id)
+	return id, err
+}
+
+// receiveMessage takes the oldest visible message of a queue and hides it for the
+// time; ok is false when there is none.
+func (db *DB) receiveMessage(ctx context.Context, tx *sql.Tx, queue string, lease time.Duration) (m message, ok bool, err error) {
+	var body []byte
+	err = tx.QueryRowContext(ctx, receiveMessage, queue, db.moment(0), db.moment(lease)).Scan(&m.id, &body, &m.receipt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, false, nil
+	}
+	m.jobID = string(body)
+	return m, err == nil, err
+}
+
+// hideMessage hides a message for the time from now.
+func (db *DB) hideMessage(ctx context.Context, tx *sql.Tx, id string, lease time.Duration) error {
+	_, err := tx.ExecContext(ctx, hideMessage, db.moment(lease), id)
+	return err
+}
+
+// deleteMessage removes a message.
+func (db *DB) deleteMessage(ctx context.Context, tx *sql.Tx, id string) error {
+	_, err := tx.ExecContext(ctx, deleteMessage, id)
+	return err
+}
+
+// ShiftTimes moves what waits, and what must end, along with a clock that is set:
+// jobs keep the time that they have left, leases what is left of them, and
+// deliveries of webhooks their wait.
+func (db *DB) ShiftTimes(ctx context.Context, by time.Duration) error {
+	return db.write(ctx, "move times", func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "update job set deadline = deadline + ? where completed_at is null", by.Milliseconds()); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "update webhook set due = due + ? where due is not null", by.Milliseconds()); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `update goqite set
+			timeout = strftime('%Y-%m-%dT%H:%M:%fZ', timeout, ?1), created = strftime('%Y-%m-%dT%H:%M:%fZ', created, ?1)`,
+			fmt.Sprintf("%+.3f seconds", by.Seconds()))
+		return err
+	})
+}

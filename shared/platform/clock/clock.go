@@ -1,0 +1,244 @@
+// Package clock tells the time of day by what has passed, and follows the machine's
+// clock with care: that one is set by people and by networks, for a moment or for
+// good, and what a service has written at a wrong time stays wrong.
+//
+// A clock goes on from where it was. A step of the machine's clock is told at once
+// and followed only once it has lasted for Hold; one of more than Absurd is never
+// followed. Until Quiet after a step a clock is not settled: nothing should be
+// deleted by it.
+package clock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// Hold is how long a step of the machine's clock must last to be followed.
+	Hold = 10 * time.Minute
+	// Quiet is how long after a step nothing should be deleted.
+	Quiet = 10 * time.Minute
+	// Absurd is how large a step may be that is believed.
+	Absurd = 366 * 24 * time.Hour
+	// drift is what is no step: it is followed as it comes.
+	drift = time.Second
+	// longAway is how long a machine may have been off so that its clock is
+	// believed at once.
+	longAway = 24 * time.Hour
+	// lookEvery is how often steps are looked for, keepEvery how often the time is
+	// kept for the next start.
+	lookEvery, keepEvery = time.Second, time.Minute
+)
+
+// Config is what a clock is made of.
+type Config struct {
+	// Wall is the machine's clock.
+	Wall func() time.Time
+	// Elapsed is the time since the start of the machine that Boot names, which
+	// nobody sets and which goes on while the machine sleeps.
+	Elapsed func() time.Duration
+	Boot    string
+	// Path is the file in which the time is kept for the next start.
+	Path   string
+	Logger *slog.Logger
+}
+
+// Clock is a clock. Its times carry no monotonic reading: their differences are
+// those of the clock.
+type Clock struct {
+	Config
+	file *os.File
+
+	mu sync.Mutex
+	// base is the time when elapsed was start.
+	base  time.Time
+	start time.Duration
+	// step is by how much the machine's clock is ahead, 0 where it is right;
+	// stepped is when that was last noticed, or followed.
+	step    time.Duration
+	stepped time.Duration
+	quiet   bool
+	// complained is when an absurd step was last told.
+	complained time.Duration
+}
+
+// Open makes a clock that goes on from where the one before it was.
+//
+// Errors: the machine's clock is far from when it was last looked at, or before
+// anything could be; the file cannot be written.
+func Open(c Config) (*Clock, error) {
+	k := &Clock{Config: c}
+	k.start, k.base = k.read()
+	last, kept, err := readLast(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	wall := k.base
+	if wall.Before(earliest) {
+		return nil, fmt.Errorf("the machine's clock says %s, which cannot be: set it", wall.UTC().Format(time.RFC3339))
+	}
+	if kept {
+		if err := k.goOn(last, wall); err != nil {
+			return nil, err
+		}
+	}
+	if k.file, err = os.OpenFile(c.Path, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+		return nil, err
+	}
+	k.keep()
+	return k, nil
+}
+
+// earliest is before this program was written.
+var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// goOn takes up the time that was kept.
+func (k *Clock) goOn(last last, wall time.Time) error {
+	expected := last.time
+	if last.boot == k.Boot {
+		expected = expected.Add(max(k.start-last.elapsed, 0))
+	}
+	ahead := wall.Sub(expected)
+	switch {
+	case last.boot == k.Boot && ahead.Abs() > drift, ahead < -drift:
+		// The machine has not been off, or its clock has gone back: a step.
+		k.base = expected
+		k.notice(ahead, k.start)
+	case ahead > Absurd:
+		return fmt.Errorf("the machine's clock says %s, and the server last ran on %s: set the clock, or, if it is right, delete %s and start again",
+			wall.UTC().Format(time.RFC3339), last.time.UTC().Format(time.RFC3339), k.Path)
+	case ahead > longAway:
+		k.stepped, k.quiet = k.start, true
+		k.Logger.Info("the machine was off for long, by its clock: nothing is deleted for a while", "off", ahead.Round(time.Second), "for", Quiet)
+	}
+	return nil
+}
+
+// Now gives the time.
+func (k *Clock) Now() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.at(k.Elapsed())
+}
+
+// read reads both clocks at one moment: where the process was held up between the
+// two, it reads again.
+func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
+	const tries, apart = 10, 100 * time.Millisecond
+	for range tries {
+		elapsed = k.Elapsed()
+		wall = k.Wall().Round(0)
+		if k.Elapsed()-elapsed < apart {
+			break
+		}
+	}
+	return elapsed, wall
+}
+
+func (k *Clock) at(elapsed time.Duration) time.Time { return k.base.Add(elapsed - k.start) }
+
+// Settled reports whether the clock can be trusted to say what is old: the
+// machine's clock was not set lately.
+func (k *Clock) Settled() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	elapsed, wall := k.read()
+	if k.quiet && elapsed-k.stepped >= Quiet {
+		k.quiet = false
+	}
+	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
+}
+
+// Run looks for steps until the context ends, and then keeps the time. Where one
+// is followed, follow is called with it: before the clock moves on a step forward,
+// and after it moved on one back, so that what follow moves along never looks
+// older than it is. A step is followed once follow returns nil.
+func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
+	look, keep := time.NewTicker(lookEvery), time.NewTicker(keepEvery)
+	defer look.Stop()
+	defer keep.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			k.keep()
+			return
+		case <-keep.C:
+			k.keep()
+		case <-look.C:
+			if err := k.Look(ctx, follow); err != nil && ctx.Err() == nil {
+				k.Logger.Error("follow the machine's clock", "error", err)
+			}
+		}
+	}
+}
+
+// Look compares the clocks once; Run does so every second.
+func (k *Clock) Look(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) error {
+	by := k.compare()
+	if by == 0 {
+		return nil
+	}
+	if by > 0 {
+		if err := follow(ctx, by); err != nil {
+			return err
+		}
+	}
+	k.move(by)
+	if by < 0 {
+		if err := follow(ctx, by); err != nil {
+			k.move(-by)
+			return err
+		}
+	}
+	k.Logger.Warn("the server's clock follows the machine's", "step", by.Round(time.Millisecond))
+	return nil
+}
+
+// compare looks for a step, and gives it once it is to be followed.
+func (k *Clock) compare() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	elapsed, wall := k.read()
+	ahead := wall.Sub(k.at(elapsed))
+	switch {
+	case ahead.Abs() <= drift:
+		if k.step != 0 {
+			k.Logger.Warn("the machine's clock is right again")
+			k.step, k.stepped, k.quiet = 0, elapsed, true
+		}
+		k.base = k.base.Add(ahead)
+	case (ahead - k.step).Abs() > drift:
+		k.notice(ahead, elapsed)
+	case ahead.Abs() > Absurd:
+		if elapsed-k.complained >= time.Hour {
+			k.complained = elapsed
+			k.Logger.Error("the machine's clock is not believed; set it", "machine", k.Wall().UTC(), "server", k.at(elapsed).UTC())
+		}
+	case elapsed-k.stepped >= Hold:
+		return ahead
+	}
+	return 0
+}
+
+// notice takes note of a step and tells it.
+func (k *Clock) notice(ahead, elapsed time.Duration) {
+	k.step, k.stepped, k.quiet = ahead, elapsed, true
+	direction := "forward"
+	if ahead < 0 {
+		direction = "back"
+	}
+	k.Logger.Warn("the machine's clock was set "+direction+": the server goes on by its own, and deletes nothing for now",
+		"by", ahead.Round(time.Millisecond).Abs(), "machine", k.Wall().UTC(), "server", k.at(elapsed).UTC())
+}
+
+// move follows a step.
+func (k *Clock) move(by time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.base = k.base.Add(by)
+	k.step, k.stepped, k.quiet = 0, k.Elapsed(), true
+}

@@ -1,0 +1,52 @@
+package clock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// last is what a clock keeps for the one after it.
+type last struct {
+	time time.Time
+	// elapsed is the time since the start of the machine that boot names.
+	elapsed time.Duration
+	boot    string
+}
+
+// lastForm is of one length for a machine, so that writing over it needs no room.
+const lastForm = "cutroom-clock %020d %020d %s\n"
+
+// readLast gives what was kept; kept is false where that is nothing.
+func readLast(path string) (l last, kept bool, err error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return last{}, false, nil
+	}
+	if err != nil {
+		return last{}, false, err
+	}
+	var milliseconds int64
+	if _, err := fmt.Sscanf(string(content), lastForm, &milliseconds, &l.elapsed, &l.boot); err != nil {
+		return last{}, false, nil //nolint:nilerr // written when the disk was full, for one
+	}
+	l.time = time.UnixMilli(milliseconds)
+	return l, true, nil
+}
+
+// keep writes the time over what was kept. A failure means that the next start
+// knows less, and stops nobody.
+func (k *Clock) keep() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	elapsed := k.Elapsed()
+	_, _ = k.file.WriteAt(fmt.Appendf(nil, lastForm, k.at(elapsed).UnixMilli(), int64(elapsed), k.Boot), 0)
+}
+
+// Close keeps the time and lets go of the file.
+func (k *Clock) Close() error {
+	k.keep()
+	return k.file.Close()
+}
