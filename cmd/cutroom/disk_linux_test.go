@@ -2,10 +2,12 @@ package main_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -98,9 +100,6 @@ func TestFullDisk(t *testing.T) {
 			if again, err := client.Content(ctx, first.ID); err != nil || !bytes.Equal(again.Body, result.Body) {
 				t.Errorf("an earlier result is harmed: %v", err)
 			}
-			if health, err := client.Get(ctx, "/healthz"); err != nil || health.Status != 200 {
-				t.Errorf("/healthz: %d, %v", health.Status, err)
-			}
 			if err := os.Remove(filler); err != nil {
 				t.Fatal(err)
 			}
@@ -113,4 +112,104 @@ func TestFullDisk(t *testing.T) {
 		})
 	}
 	stop(t, server)
+}
+
+// TestStartOnAFullDisk: a server whose disk is full starts, answers reads, refuses
+// what does not fit, and lets things be deleted; with room again all goes on.
+func TestStartOnAFullDisk(t *testing.T) {
+	ctx := bounded(t)
+	disk := disktest.Small(t, "size=32m")
+	data := filepath.Join(disk, "data")
+	server := start(t, data)
+	client := server.Client()
+	var files []storedFile
+	for i := range 40 {
+		files = append(files, store(t, client, bytes.Repeat([]byte{byte(i)}, 10<<10)))
+	}
+	fillUp := func() string {
+		t.Helper()
+		filler := fill(t, disk, 0)
+		if left := room(t, disk); left > 0 {
+			t.Fatalf("%d bytes are left", left)
+		}
+		return filler
+	}
+	for round, end := range []func(){func() { stop(t, server) }, func() { server.Kill() }} {
+		filler := fillUp()
+		end()
+		var err error
+		// Said to be ready or not, it serves.
+		if server, err = program.Launch(data); err != nil {
+			t.Fatal(err)
+		}
+		endWith(t, server)
+		eventually(t, "the server serves on the full disk", func() bool {
+			if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(server.PID()))); err != nil {
+				t.Fatalf("it has ended:\n%s", server.Log())
+			}
+			return server.URL() != ""
+		})
+		client = server.Client()
+		// What programs elsewhere leave of the room that the start has made is filled, too.
+		more := filepath.Join(disk, "more")
+		if left := room(t, disk); left > 4<<20 {
+			if err := os.WriteFile(more, make([]byte, left-4<<20), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if answer, err := client.Get(ctx, "/v1/files/"+files[0].ID); err != nil || answer.Status != 200 {
+			t.Errorf("round %d: a read: %d %s, %v", round, answer.Status, answer.Body, err)
+		}
+		body, length, contentType := servertest.Form{servertest.File("file", "a.png", make([]byte, 6<<20))}.Encode()
+		if answer, err := client.Call(ctx, "POST", "/v1/files", body, length, "Content-Type", contentType); err != nil || answer.Status != 507 {
+			t.Errorf("round %d: an upload: %d %s, %v", round, answer.Status, answer.Body, err)
+		}
+		if answer, err := client.Get(ctx, "/healthz"); err != nil || answer.Status != 503 || strings.Contains(string(answer.Body), "/") {
+			t.Errorf("round %d: /healthz: %d %s, %v", round, answer.Status, answer.Body, err)
+		}
+		for _, f := range files[1:20] {
+			if answer, err := client.Call(ctx, "DELETE", "/v1/files/"+f.ID, nil, 0); err != nil || answer.Status != 204 {
+				t.Fatalf("round %d: delete: %d %s, %v", round, answer.Status, answer.Body, err)
+			}
+		}
+		files = append(files[:1], files[20:]...)
+		for _, name := range []string{filler, more} {
+			if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "it is well once there is room", func() bool {
+			answer, err := client.Get(ctx, "/health")
+			return err == nil && answer.Status == 200
+		})
+		for i := range 20 {
+			files = append(files, store(t, client, bytes.Repeat([]byte{byte(100 + i)}, 10<<10)))
+		}
+	}
+	stop(t, server)
+}
+
+// TestHealthNoticesABlobFolderThatIsGone: it says so, with no path, and is well
+// again when the folder is.
+func TestHealthNoticesABlobFolderThatIsGone(t *testing.T) {
+	data := t.TempDir()
+	server := start(t, data)
+	folder, away := filepath.Join(data, "blobs"), filepath.Join(data, "away")
+	if err := os.Rename(folder, away); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{server.URL(), server.InferenceURL()} {
+		client := servertest.Client{URL: url}
+		eventually(t, "the folder is missed", func() bool {
+			answer, err := client.Get(bounded(t), "/healthz")
+			return err == nil && answer.Status == 503 && strings.Contains(string(answer.Body), "Files cannot be written.")
+		})
+	}
+	if err := os.Rename(away, folder); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is back", func() bool {
+		answer, err := server.Client().Get(bounded(t), "/healthz")
+		return err == nil && answer.Status == 200
+	})
 }

@@ -28,6 +28,7 @@ import (
 	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/otlp"
+	"cutroom/shared/platform/reserve"
 	"cutroom/shared/service/api"
 	"cutroom/shared/service/console"
 	"cutroom/shared/service/health"
@@ -43,6 +44,9 @@ const (
 	checkEvery = time.Second
 	// shutdownTime is how long requests under way may take after a stop.
 	shutdownTime = 10 * time.Second
+	// reserved is the room that the data folder holds for when the disk is full, in
+	// bytes: more than the write-ahead log and the database take for any delete.
+	reserved = 8 << 20
 	// devAccount is the account of the development key.
 	devAccount = "dev"
 )
@@ -52,6 +56,7 @@ type server struct {
 	logger *slog.Logger
 	lock   *folderLock
 	storage
+	reserve *reserve.Reserve
 	// clock tells the time of all that is kept and compared with it. What is only
 	// ever measured goes by the machine's, whose differences nobody sets.
 	clock    *clock.Clock
@@ -116,18 +121,21 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
+	// A full disk has this room at least, to start and to delete.
+	s.reserve = reserve.Open(filepath.Join(c.Data, "reserve"), reserved)
+	s.reserve.ReleaseIfFull()
 	if s.clock, err = openClock(c.dataFlag, machine, logger); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	now := s.clock.Now
-	if s.storage, err = openStorage(ctx, c.dataFlag, sqlite.Options{Now: now, Settled: s.clock.Settled}, logger); err != nil {
+	if s.storage, err = openStorage(ctx, c.dataFlag, sqlite.Options{Now: now, Settled: s.clock.Settled, Reserve: s.reserve}, logger); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	blobs := s.blobs
 	s.checker = s.storage.health(logger)
 	// Absolute, as the programs that edit run in folders of their own.
 	scratch, err := filepath.Abs(filepath.Join(c.Data, "scratch"))
-	if err := errors.Join(err, os.RemoveAll(scratch), os.MkdirAll(scratch, 0o700)); err != nil {
+	if err := errors.Join(err, emptyFolder(scratch)); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	if s.devKey, err = ensureDevKey(ctx, c, s.db.Keys(), now()); err != nil {
@@ -395,6 +403,19 @@ func (s *server) warnOfKey(c *devCommand) {
 	}
 }
 
+// emptyFolder makes a folder, or removes all that it holds: a full disk has no room
+// for another.
+func emptyFolder(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	children, err := os.ReadDir(path)
+	for _, child := range children {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(path, child.Name())))
+	}
+	return err
+}
+
 // ensureKey makes a development key known, and reports whether it works: one
 // that was revoked stays so.
 func ensureKey(ctx context.Context, store credential.Store, secret string, now time.Time) (works bool, err error) {
@@ -403,10 +424,14 @@ func ensureKey(ctx context.Context, store credential.Store, secret string, now t
 		return false, err
 	}
 	key.Admin = true
-	if err := store.CreateKey(ctx, key); !fault.Is(err, fault.Conflict) {
-		return err == nil, err
-	}
+	// Looked for first, as a full disk takes no write.
 	known, err := store.FindKey(ctx, key.Hash)
+	if fault.Is(err, fault.NotFound) {
+		if err := store.CreateKey(ctx, key); !fault.Is(err, fault.Conflict) {
+			return err == nil, err
+		}
+		known, err = store.FindKey(ctx, key.Hash)
+	}
 	if err == nil && known.Account != devAccount {
 		err = fmt.Errorf("the key is the account %s's already; choose another", known.Account)
 	}

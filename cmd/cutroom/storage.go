@@ -228,6 +228,10 @@ func (s storage) countMissing(ctx context.Context, now time.Time) (missing int, 
 // asideEvery is how often is looked for what was set aside long enough.
 const asideEvery = time.Hour
 
+// restoreEvery is how soon the reserve is taken again once there is room; a write
+// that finds it given away tries by itself.
+const restoreEvery = time.Minute
+
 // watchStorage counts once what is missing, and then deletes what was set aside
 // long enough, until the context ends.
 func (s *server) watchStorage(ctx context.Context) {
@@ -241,6 +245,8 @@ func (s *server) watchStorage(ctx context.Context) {
 	}
 	ticker := time.NewTicker(asideEvery)
 	defer ticker.Stop()
+	restore := time.NewTicker(restoreEvery)
+	defer restore.Stop()
 	for {
 		dropped, err := s.dropAside(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -249,10 +255,15 @@ func (s *server) watchStorage(ctx context.Context) {
 		if dropped > 0 {
 			s.logger.Warn("files that no record knew were deleted, as their days are over", "blobs", dropped)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-restore.C:
+				s.reserve.Restore()
+			case <-ticker.C:
+				waiting = false
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"cutroom/shared/domain/blob"
 )
@@ -111,6 +112,9 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	s.folders.Lock()
 	err = os.Rename(path, doomed)
 	s.folders.Unlock()
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		doomed, err = path, nil // no room for the name: where it is, then
+	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

@@ -53,7 +53,7 @@ func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit 
 
 // Forget deletes the record of a job that has ended; any other is left alone.
 func (s *Jobs) Forget(ctx context.Context, id string) error {
-	return s.db.write(ctx, "forget a job", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeAnyway(ctx, "forget a job", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "delete from job where id = ? and completed_at is not null", id)
 		return err
 	})

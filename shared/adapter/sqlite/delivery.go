@@ -29,7 +29,7 @@ func (d *delivery) JobID() string { return d.message.jobID }
 // Errors: fault.Conflict when the delivery is settled or another worker has
 // received the job: the worker then stops.
 func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
-	return d.db.write(ctx, "extend a lease", func(ctx context.Context, tx *sql.Tx) error {
+	return d.db.writeAnyway(ctx, "extend a lease", func(ctx context.Context, tx *sql.Tx) error {
 		held, err := d.held(ctx, tx)
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) 
 // Return hands the job back for another worker, after the delay. A job that
 // another worker has received since is left to that one.
 func (d *delivery) Return(ctx context.Context, delay time.Duration) error {
-	err := d.db.write(ctx, "return a message", func(ctx context.Context, tx *sql.Tx) error {
+	err := d.db.writeAnyway(ctx, "return a message", func(ctx context.Context, tx *sql.Tx) error {
 		held, err := d.held(ctx, tx)
 		if err != nil || !held {
 			return err
@@ -77,7 +77,7 @@ func (d *delivery) Return(ctx context.Context, delay time.Duration) error {
 
 // Drop settles a delivery whose job needs nothing more, from whoever holds it.
 func (d *delivery) Drop(ctx context.Context) error {
-	return d.db.write(ctx, "drop a message", func(ctx context.Context, tx *sql.Tx) error {
+	return d.db.writeAnyway(ctx, "drop a message", func(ctx context.Context, tx *sql.Tx) error {
 		return d.db.deleteMessage(ctx, tx, d.message.id)
 	})
 }

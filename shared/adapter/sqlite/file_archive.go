@@ -42,7 +42,7 @@ func endFiles(ctx context.Context, tx *sql.Tx, which string, now time.Time, acco
 // them before their bytes are.
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
 	for ended := int64(endBatch); ended == endBatch; {
-		err := s.db.write(ctx, "end files", func(ctx context.Context, tx *sql.Tx) (err error) {
+		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *sql.Tx) (err error) {
 			ended, err = endFiles(ctx, tx, endOfAll, now)
 			return err
 		})
@@ -56,7 +56,7 @@ func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.Fil
 
 // Forget removes the record of a file.
 func (s *Files) Forget(ctx context.Context, id string) error {
-	return s.db.write(ctx, "forget a file", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeAnyway(ctx, "forget a file", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "delete from file where id = ?", id)
 		return err
 	})

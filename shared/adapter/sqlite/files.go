@@ -90,7 +90,7 @@ func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time)
 // Errors: fault.NotFound.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	var f file.File
-	err := s.db.write(ctx, "delete a file", func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.db.writeAnyway(ctx, "delete a file", func(ctx context.Context, tx *sql.Tx) (err error) {
 		f, err = scanFile(tx.QueryRowContext(ctx, deleteFile, millis(now), id, account))
 		return err
 	})

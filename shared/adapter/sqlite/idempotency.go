@@ -73,7 +73,7 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 //
 // Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
-	return k.db.write(ctx, "withdraw an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+	return k.db.writeAnyway(ctx, "withdraw an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, withdrawClaim, c.Account, c.Key, c.Resource)
 		return err
 	})
@@ -91,7 +91,7 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 //
 // Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {
-	return k.db.write(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *sql.Tx) error {
+	return k.db.writeAnyway(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, abandonClaims, millis(now.Add(-idempotency.Abandoned)))
 		return err
 	})

@@ -93,7 +93,7 @@ func (s *Jobs) Get(ctx context.Context, id string) (job.Job, error) {
 // Errors: fault.NotFound.
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
 	var j job.Job
-	err := s.change(ctx, "expire a job", id, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.changeAnyway(ctx, "expire a job", id, func(ctx context.Context, tx *sql.Tx) (err error) {
 		if j, err = find(ctx, tx, id); err != nil || j.Status.Terminal() || now.Before(j.Deadline) {
 			return err
 		}

@@ -76,7 +76,7 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 // Errors: fault.NotFound; fault.Unauthorized when by is revoked or unknown.
 func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
 	var key credential.Key
-	err := k.db.write(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := k.db.writeAnyway(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) (err error) {
 		account := ""
 		if by != "" {
 			err := tx.QueryRowContext(ctx, "select account from api_key where id = ? and revoked_at is null", by).Scan(&account)

@@ -145,7 +145,7 @@ const (
 // died with it are forgiven, as job.FreeCrashes says; a server that was stopped has
 // handed its jobs back before and leaves none.
 func (q *Queue) RecoverLeases(ctx context.Context) error {
-	err := q.db.write(ctx, "recover leases", func(ctx context.Context, tx *sql.Tx) error {
+	err := q.db.writeAnyway(ctx, "recover leases", func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, forgiveRuns, job.FreeCrashes); err != nil {
 			return err
 		}

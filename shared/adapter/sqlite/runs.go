@@ -64,7 +64,7 @@ func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64)
 // Release takes a run back as if it had not started. A run that is no longer
 // the job's own is left alone, without error.
 func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
-	return s.change(ctx, "release a run", id, func(ctx context.Context, tx *sql.Tx) error {
+	return s.changeAnyway(ctx, "release a run", id, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `update job set runs = runs - 1, nonce = ''
 			where id = ? and nonce = ? and nonce <> '' and status = 'processing'`, id, nonce)
 		return err
@@ -77,7 +77,7 @@ func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
 // Errors: fault.Conflict when the run is no longer the job's own, or the
 // deadline is not ahead of now; nothing changes then.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
-	return s.change(ctx, "complete a job", id, func(ctx context.Context, tx *sql.Tx) error {
+	return s.changeAnyway(ctx, "complete a job", id, func(ctx context.Context, tx *sql.Tx) error {
 		j, err := find(ctx, tx, id)
 		switch {
 		case fault.Is(err, fault.NotFound):
@@ -104,7 +104,7 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 // Errors: fault.NotFound; fault.Conflict when the job has ended, or the run is
 // no longer its own.
 func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
-	return s.change(ctx, "fail a job", id, func(ctx context.Context, tx *sql.Tx) error {
+	return s.changeAnyway(ctx, "fail a job", id, func(ctx context.Context, tx *sql.Tx) error {
 		j, err := find(ctx, tx, id)
 		switch {
 		case err != nil:

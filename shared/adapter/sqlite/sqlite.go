@@ -27,6 +27,7 @@ import (
 	"modernc.org/sqlite"
 
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
 )
 
 const (
@@ -43,10 +44,23 @@ type Options struct {
 	// Settled reports whether the clock can be trusted to say what has expired; nil
 	// says that it always can.
 	Settled func() bool
+	// Reserve is room on the disk for what must be written when there is none left;
+	// nil keeps none.
+	Reserve Reserve
 	// Committed is told how many durable transactions the database has had, after
 	// each of this process and before its call returns; nil where nobody asks.
 	// It must not call the database.
 	Committed func(writes int64)
+}
+
+// Reserve is room on the disk that is held until it is needed.
+type Reserve interface {
+	// Held reports whether the room is there.
+	Held() bool
+	// Release gives it away, and reports whether there was any to give.
+	Release() bool
+	// Restore takes it again where there is room, and reports whether it is held.
+	Restore() bool
 }
 
 // DB is an open database. Its methods give the stores that live in it, which
@@ -56,8 +70,9 @@ type DB struct {
 	// lookup reads by the queries that requests are made of.
 	lookup *statements
 	now    func() time.Time
-	// settled is as in Options.
+	// settled and reserve are as in Options.
 	settled func() bool
+	reserve Reserve
 	bell    *bell
 	// watches are those of jobs.
 	watches watches
@@ -118,6 +133,9 @@ func connect(path string, options Options) (*DB, error) {
 		"_dqs":          {"0"},
 		"_foreign_keys": {"on"},
 		"_synchronous":  {"full"},
+		// Statements that are undone keep what they need in memory: the folder of
+		// temporary files may be on the disk that is full.
+		"_pragma": {"temp_store(memory)"},
 	}
 	settings.Set("_query_only", "on")
 	reader, err := openPool(path, settings, readers)
@@ -134,7 +152,7 @@ func connect(path string, options Options) (*DB, error) {
 	}
 	return &DB{
 		writer: writer, reader: reader, lookup: &statements{pool: reader, prepared: map[string]*sql.Stmt{}},
-		now: options.Now, settled: options.Settled, bell: newBell(), path: path, file: info,
+		now: options.Now, settled: options.Settled, reserve: options.Reserve, bell: newBell(), path: path, file: info,
 	}, nil
 }
 
@@ -169,7 +187,28 @@ func (db *DB) Keys() *Keys { return &Keys{db} }
 // write runs a transaction. The context bounds the wait for the transaction's
 // turn; once begun it runs to its end, so that an answer of the database is
 // never lost between its commit and the caller.
+//
+// While the reserve is given away it fails with fault.StorageFull: what is left
+// is for writeAnyway.
 func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
+	if db.reserve != nil && !db.reserve.Held() && !db.reserve.Restore() {
+		return fault.New(fault.StorageFull, "There is no room left to store the record.")
+	}
+	return db.writeNow(ctx, what, do)
+}
+
+// writeAnyway is write for what gives room back, or must not fail for want of it:
+// it takes the reserve of a full disk. The transaction may then run twice.
+func (db *DB) writeAnyway(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
+	err := db.writeNow(ctx, what, do)
+	if fault.Is(err, fault.StorageFull) && db.reserve != nil && db.reserve.Release() {
+		err = db.writeNow(ctx, what, do)
+	}
+	return err
+}
+
+// writeNow runs a transaction, counted as durable ones are.
+func (db *DB) writeNow(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
 	conn, err := db.writer.Conn(ctx)
 	if err != nil {
 		return storeError(what, err)

@@ -82,7 +82,7 @@ const deleteBatch = 500
 func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
 	for {
 		var deleted int64
-		err := k.db.write(ctx, "delete tokens", func(ctx context.Context, tx *sql.Tx) error {
+		err := k.db.writeAnyway(ctx, "delete tokens", func(ctx context.Context, tx *sql.Tx) error {
 			done, err := tx.ExecContext(ctx, `delete from client_token where hash in
 				(select hash from client_token where expires_at < ? order by expires_at limit ?)`, millis(before), deleteBatch)
 			if err != nil {

@@ -62,3 +62,12 @@ func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.
 	}
 	return err
 }
+
+// changeAnyway is change by writeAnyway.
+func (s *Jobs) changeAnyway(ctx context.Context, what, id string, do func(ctx context.Context, tx *sql.Tx) error) error {
+	err := s.db.writeAnyway(ctx, what, do)
+	if err == nil {
+		s.db.watches.changed(id)
+	}
+	return err
+}

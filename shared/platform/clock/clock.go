@@ -69,7 +69,7 @@ type Clock struct {
 // Open makes a clock that goes on from where the one before it was.
 //
 // Errors: the machine's clock is far from when it was last looked at, or before
-// anything could be; the file cannot be written.
+// anything could be; the file cannot be read.
 func Open(c Config) (*Clock, error) {
 	k := &Clock{Config: c}
 	k.start, k.base = k.read()
@@ -87,7 +87,9 @@ func Open(c Config) (*Clock, error) {
 		}
 	}
 	if k.file, err = os.OpenFile(c.Path, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
-		return nil, err
+		// A full disk, for one: the next start knows less.
+		c.Logger.Warn("the time is not kept for the next start", "error", err)
+		k.file = nil
 	}
 	k.keep()
 	return k, nil

@@ -41,6 +41,9 @@ func readLast(path string) (l last, kept bool, err error) {
 func (k *Clock) keep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.file == nil {
+		return
+	}
 	elapsed := k.Elapsed()
 	_, _ = k.file.WriteAt(fmt.Appendf(nil, lastForm, k.at(elapsed).UnixMilli(), int64(elapsed), k.Boot), 0)
 }
@@ -48,5 +51,12 @@ func (k *Clock) keep() {
 // Close keeps the time and lets go of the file.
 func (k *Clock) Close() error {
 	k.keep()
-	return k.file.Close()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.file == nil {
+		return nil
+	}
+	file := k.file
+	k.file = nil
+	return file.Close()
 }

@@ -201,11 +201,11 @@ func Health(s *service) []route {
 func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 	if s.Ready != nil {
 		if err := s.Ready(r.Context()); err != nil {
-			// While a service starts this is no failure.
-			s.Logger.WarnContext(r.Context(), "not ready", "error", err)
 			if fault.Is(err, fault.Unavailable) {
 				return err // it says what strangers may know
 			}
+			// While a service starts this is no failure.
+			s.Logger.WarnContext(r.Context(), "not ready", "error", err)
 			return fault.New(fault.Unavailable, "The service does not accept requests now.")
 		}
 	}

@@ -55,7 +55,8 @@ func New(logger *slog.Logger, probes ...Probe) *Checker {
 // Check returns nil where all probes found what they look at in order, a few
 // seconds ago at most.
 //
-// Errors: fault.Unavailable, with the reason of the first that did not.
+// Errors: fault.Unavailable, with the reason of the first that did not. The log
+// has the cause, once.
 func (c *Checker) Check(ctx context.Context) error {
 	c.mu.Lock()
 	if c.round == nil {
@@ -92,32 +93,37 @@ func (c *Checker) Check(ctx context.Context) error {
 func (c *Checker) look(round chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.within)
 	defer cancel()
-	answer := c.first(ctx)
+	var answer error
+	reason, cause := c.first(ctx)
+	if cause != nil {
+		answer = fault.New(fault.Unavailable, "%s", reason)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if (answer == nil) != (c.answer == nil) {
 		if answer == nil {
 			c.logger.Info("the service is well again")
 		} else {
-			c.logger.Error("the service cannot do its work", "error", answer)
+			c.logger.Error("the service cannot do its work", "reason", reason, "error", cause)
 		}
 	}
 	c.answer, c.ended, c.round = answer, time.Now(), nil
 	close(round)
 }
 
-// first gives the first failure of a probe.
-func (c *Checker) first(ctx context.Context) error {
+// first gives the first failure of a probe: what strangers are told, and why.
+func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 	for _, probe := range c.probes {
-		if err := probe.run(ctx); err != nil {
-			reason := probe.Reason
-			if fault.Is(err, fault.StorageFull) {
-				reason = "There is no room left to write."
-			}
-			return fault.Wrap(fmt.Errorf("%s: %w", probe.What, err), fault.Unavailable, "%s", reason)
+		err := probe.run(ctx)
+		switch {
+		case err == nil:
+			continue
+		case fault.Is(err, fault.StorageFull):
+			return "There is no room left to write.", fmt.Errorf("%s: %w", probe.What, err)
 		}
+		return probe.Reason, fmt.Errorf("%s: %w", probe.What, err)
 	}
-	return nil
+	return "", nil
 }
 
 // run is Look, and takes a panic of it for a failure.

@@ -1,0 +1,107 @@
+// Package reserve keeps some room on a disk, in a file, for what must be written
+// when there is none left: to delete takes room too.
+package reserve
+
+import (
+	"errors"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reserve is room that is held by a file.
+type Reserve struct {
+	path string
+	size int64
+
+	mu   sync.Mutex
+	held bool
+}
+
+// Open takes up the reserve of a file, and makes it where there is room. That
+// there is none is no error: the reserve is then not held.
+func Open(path string, size int64) *Reserve {
+	r := &Reserve{path: path, size: size}
+	if info, err := os.Stat(path); err == nil && info.Size() == size {
+		r.held = true
+	}
+	r.Restore()
+	return r
+}
+
+// Held reports whether the room is there.
+func (r *Reserve) Held() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
+}
+
+// Release gives the room away, and reports whether there was any to give.
+func (r *Reserve) Release() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.held {
+		return false
+	}
+	r.held = false
+	return os.Truncate(r.path, 0) == nil
+}
+
+// ReleaseIfFull is Release where the disk has next to no room.
+func (r *Reserve) ReleaseIfFull() bool {
+	room, err := r.room()
+	return err == nil && room < r.size/2 && r.Release()
+}
+
+// Restore takes the room again once there is more than that, and reports whether
+// it is held.
+func (r *Reserve) Restore() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held {
+		return true
+	}
+	// Not all of what is left: the next write would have to release it.
+	if room, err := r.room(); err == nil && room < r.size+r.size/2 {
+		return false
+	}
+	r.held = r.fill() == nil
+	if !r.held {
+		// What is there of it only takes room.
+		_ = os.Truncate(r.path, 0)
+	}
+	return r.held
+}
+
+// room is how much the disk has left, in bytes.
+func (r *Reserve) room() (int64, error) {
+	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	var disk unix.Statfs_t
+	if err := unix.Fstatfs(int(file.Fd()), &disk); err != nil {
+		return 0, err
+	}
+	return int64(disk.Bavail) * int64(disk.Bsize), nil
+}
+
+// fill makes the file as large as the reserve, of bytes that the disk holds.
+func (r *Reserve) fill() error {
+	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	const piece = 64 << 10
+	// Not zeros, which some file systems take for holes.
+	bytes := make([]byte, piece)
+	for i := range bytes {
+		bytes[i] = byte(i*7 + 1)
+	}
+	for written := int64(0); written < r.size && err == nil; written += piece {
+		_, err = file.Write(bytes[:min(piece, r.size-written)])
+	}
+	return errors.Join(err, file.Sync(), file.Close())
+}
