@@ -168,7 +168,7 @@ func note(said map[string]string, line string) {
 // with the records.
 func checkSurvivors(t *testing.T, db *sqlite.DB, said map[string]string) {
 	t.Helper()
-	open := map[string]bool{}
+	open, inHand := map[string]bool{}, map[string]bool{}
 	for id, what := range said {
 		j, err := db.Jobs().Get(t.Context(), id)
 		if err != nil {
@@ -182,6 +182,7 @@ func checkSurvivors(t *testing.T, db *sqlite.DB, said map[string]string) {
 		if !j.Status.Terminal() {
 			open[id] = true
 		}
+		inHand[id] = j.Status == job.Processing
 	}
 	if err := db.Queue().RecoverLeases(t.Context()); err != nil {
 		t.Fatal(err)
@@ -198,6 +199,17 @@ func checkSurvivors(t *testing.T, db *sqlite.DB, said map[string]string) {
 		}
 		received[d.JobID()] = true
 		delete(open, d.JobID())
+		if !inHand[d.JobID()] {
+			continue
+		}
+		// Suspected of the crash: the next of its kind waits until it has ended.
+		if _, err := db.Jobs().Start(t.Context(), d.JobID(), "n1", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Complete(t.Context(), "n1", job.Result{Blob: job.ResultBlob(d.JobID(), "n1")}); err != nil {
+			t.Fatal(err)
+		}
+		said[d.JobID()] = "completed"
 	}
 	if len(received) != backlog.Jobs || len(open) > 0 {
 		t.Errorf("%d of %d open jobs are in the queue; not among them: %v", len(received), backlog.Jobs, open)
