@@ -60,7 +60,23 @@ func TestFilesThroughTrouble(t *testing.T) {
 			if promised {
 				f.Promised, f.UploadUntil = true, s.now.Add(time.Hour)
 			}
-			err := files.Create(t.Context(), f, limit)
+			err := error(nil)
+			if turn%2 == 0 {
+				room := file.Reservation{Account: f.Account, ID: f.ID, Until: s.now.Add(time.Hour)}
+				for _, bytes := range []int64{1, f.Size} {
+					if err == nil {
+						room, err = files.Reserve(t.Context(), room, bytes, bytes, limit, s.now)
+					}
+				}
+				f.Room = room
+			}
+			if err == nil {
+				err = files.Create(t.Context(), f, limit)
+			}
+			if room := f.Room; room.ID != "" && err != nil {
+				err = errors.Join(err, files.Release(t.Context(), room))
+			}
+			f.Room = file.Reservation{}
 			if err == nil && promised {
 				f.Promised = false
 				err = files.Publish(t.Context(), f, s.now)
