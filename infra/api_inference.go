@@ -13,6 +13,7 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/models", function: "inference", streams: true},
 			{path: "/v1/models/{id}", function: "inference", streams: true},
 			{path: "/v1/usage", function: "inference", streams: true},
+			{path: "/", function: "inference", streams: true},
 		},
 	}, logging)
 }

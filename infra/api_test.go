@@ -73,6 +73,7 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 		"inference ANY /v1/models":           {"STREAM", 900000},
 		"inference ANY /v1/models/{id}":      {"STREAM", 900000},
 		"inference ANY /v1/usage":            {"STREAM", 900000},
+		"inference ANY /":                    {"STREAM", 900000},
 	}
 	for _, streaming := range []string{"on", "off"} {
 		t.Run(streaming, func(t *testing.T) {

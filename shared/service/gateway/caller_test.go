@@ -57,6 +57,7 @@ func TestOrderOfChecks(t *testing.T) {
 		status                        int
 		want                          string
 	}{
+		{"the root", "GET", "/", "", "", nil, 200, `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`},
 		{"no route", "POST", "/v1/chat", "", model, nil, 404, fmt.Sprintf(errorFormat, "There is nothing at this path.", "invalid_request_error", nothing, nothing)},
 		{"a path that is not clean", "POST", "/v1/./completions", "", model, nil, 404, fmt.Sprintf(errorFormat, "There is nothing at this path.", "invalid_request_error", nothing, nothing)},
 		{"no method", "PUT", "/v1/chat/completions", "", model, nil, 405, fmt.Sprintf(errorFormat, "The path does not answer this method.", "invalid_request_error", nothing, nothing)},

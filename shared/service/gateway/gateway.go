@@ -130,6 +130,10 @@ func New(c Config) *Gateway {
 	g.route("/v1/models", http.MethodGet, g.admitted(g.listModels))
 	g.route("/v1/models/{id...}", http.MethodGet, g.admitted(g.getModel))
 	g.route("/v1/usage", http.MethodGet, g.admitted(g.getUsage))
+	g.route("/{$}", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) error {
+		writeJSON(w, http.StatusOK, []byte(rootBody))
+		return nil
+	})
 	g.route("/healthz", http.MethodGet, g.health)
 	g.route("/health", http.MethodGet, g.health)
 	if c.Metrics != nil {
@@ -141,6 +145,10 @@ func New(c Config) *Gateway {
 	g.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { NotFound(w) })
 	return g
 }
+
+// rootBody is what GET / answers: where to go on, relative to it. The media service
+// has the document of both services.
+const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
 // Close closes the connections to upstreams that no call uses, and ends the
 // embedded model server. The calls under way should have ended before.
