@@ -235,7 +235,7 @@ func (u *Upload) onDisk(bytes int64) error {
 			return nil
 		}
 	}
-	full := fault.New(fault.StorageFull, "The server's disk is too full to take uploads.")
+	full := fault.New(fault.StorageFull, "There is no room left for uploads on the server's disk.")
 	full.RetryAfter = time.Minute
 	return full
 }

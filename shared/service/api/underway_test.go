@@ -275,7 +275,7 @@ func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 	most := int64(0)
 	for _, u := range uploads {
 		most = max(most, w.onDisk())
-		if a := u.answer(); a.status != 507 || !strings.Contains(a.detail(), "disk is too full") {
+		if a := u.answer(); a.status != 507 || !strings.Contains(a.detail(), "no room left") {
 			t.Errorf("got %d %s", a.status, a.body)
 		}
 	}
