@@ -97,6 +97,11 @@ func children(pid int) (n int, err error) {
 	return n, nil
 }
 
+// slack is how many goroutines and files may be there beyond those of before: idle
+// connections to the database and of this program's own, which are kept, in bounded
+// number.
+const slack = 16
+
 // calm waits until the server does nothing more: has no more goroutines and files than
 // before, or, where there is no before, than 5 s earlier.
 func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error) {
@@ -111,8 +116,7 @@ func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error
 		if before != nil {
 			than = *before
 		}
-		// A few connections of this program's own come and go.
-		if now.processes == 0 && now.goroutines <= than.goroutines+4 && now.files <= than.files+4 {
+		if now.processes == 0 && now.goroutines <= than.goroutines+slack && now.files <= than.files+slack {
 			return now, nil
 		}
 		last = now
