@@ -2,4 +2,4 @@
 
 package realtime_test
 
-const mutations = 400
+const mutations = 200
