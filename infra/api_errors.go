@@ -16,17 +16,17 @@ type gatewayError struct {
 	response awsapigateway.ResponseType
 	// status is empty where each cause has its own.
 	status, message string
-	// kind and code are how the inference gateway calls it (decisions.md,
-	// "Inference gateway").
+	// kind and code are how the inference gateway calls it
+	// (docs/contract/errors.md#gateway-errors).
 	kind, code string
 	retryAfter string
 }
 
-// mediaErrors is `{detail}` (decisions.md, "Order of checks and error bodies").
+// mediaErrors is `{detail}` (docs/contract/errors.md#media-errors).
 func mediaErrors(e gatewayError) string { return fmt.Sprintf(`{"detail":%q}`, e.message) }
 
-// inferenceErrors is `{error: {message, type, param, code}}` (decisions.md,
-// "Inference gateway").
+// inferenceErrors is `{error: {message, type, param, code}}`
+// (docs/contract/errors.md#gateway-errors).
 func inferenceErrors(e gatewayError) string {
 	code := "null"
 	if e.code != "" {

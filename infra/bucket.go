@@ -24,8 +24,8 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		RemovalPolicy:     s.removal(),
 		LifecycleRules: &[]*awss3.LifecycleRule{
-			// A result is kept 24 hours after completion (decisions.md, "Jobs");
-			// the lifecycle counts whole days.
+			// A result is kept 24 hours after completion
+			// (docs/contract/jobs.md#retention); the lifecycle counts whole days.
 			{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
 			{Id: jsii.String("broken-uploads"), AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1))},
 		},
@@ -53,8 +53,9 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	return bucket
 }
 
-// bucketCORS lets browsers put signed uploads straight to the bucket (decisions.md,
-// "Files"), and follow the redirects of the content route where there are any.
+// bucketCORS lets browsers put signed uploads straight to the bucket
+// (docs/contract/media.md#large-uploads), and follow the redirects of the content
+// route where there are any.
 func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 	rules := []*awss3.CorsRule{{
 		AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT},

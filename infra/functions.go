@@ -41,8 +41,8 @@ const (
 	// as long as a function can run.
 	streamTimeout = 900
 	// waitTimeout bounds the functions that wait for a job: the synchronous video
-	// routes wait 270 s (decisions.md, "Jobs"), and API Gateway ends a stream
-	// that is silent for 300 s.
+	// routes wait 270 s (docs/contract/jobs.md#synchronous-calls), and API Gateway
+	// ends a stream that is silent for 300 s.
 	waitTimeout = 290
 	// internalTimeout bounds the functions that events start, in seconds.
 	internalTimeout = 60

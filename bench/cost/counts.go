@@ -86,7 +86,7 @@ func (c Counts) Scenario(name string) (s Scenario, ok bool) {
 }
 
 // JobBar is what 1,000 video jobs may cost, from submission to their terminal
-// state, in dollars (design.md, "What good looks like").
+// state, in dollars (docs/cost.md).
 const JobBar = 0.15
 
 // Per1000Jobs is what 1,000 video jobs cost.

@@ -12,7 +12,7 @@ import (
 )
 
 // TestAccountsAreApart: a job is visible to its account alone; to another it is
-// what an unknown job is, to the byte (decisions.md, "Authentication").
+// what an unknown job is, to the byte (docs/contract/auth.md#keys).
 func TestAccountsAreApart(t *testing.T) {
 	ctx, data := bounded(t), t.TempDir()
 	server := start(t, data)

@@ -90,7 +90,7 @@ func TestEdit(t *testing.T) {
 }
 
 // checkContent asks for a result in the ways that players and caches do
-// (decisions.md, "Jobs": content).
+// (docs/contract/jobs.md#results).
 func checkContent(t *testing.T, client *servertest.Client, id string, whole servertest.Answer) {
 	t.Helper()
 	ctx := bounded(t)
@@ -214,7 +214,8 @@ func TestSoundStaysInSync(t *testing.T) {
 }
 
 // TestEveryModel runs a job of every model by each of its names: the table of
-// decisions.md, "Models", with the sizes that it gives for 16:9 and 9:16.
+// docs/contract/media.md#output-size with the sizes that it gives for 16:9 and
+// 9:16.
 func TestEveryModel(t *testing.T) {
 	cases := []struct {
 		names     []string

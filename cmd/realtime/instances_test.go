@@ -151,7 +151,7 @@ func TestTheLimitHoldsAcrossInstances(t *testing.T) {
 }
 
 // The sessions of a crashed instance are counted for up to 45 seconds
-// (interface.md, "Limits"), and then no longer.
+// (docs/contract/limits.md#realtime-limits), and then no longer.
 func TestACrashedInstance(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 4)

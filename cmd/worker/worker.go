@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// lease is how long a job of a worker that is gone stays with it (design.md,
-	// "A job's life": within a minute).
+	// lease is how long a job of a worker that is gone stays with it
+	// (ARCHITECTURE.md#the-life-of-a-job: within a minute).
 	lease = 45 * time.Second
 	// progressEvery is how often progress is recorded; each record is a write
 	// that costs.

@@ -44,8 +44,8 @@ _IMAGES = {
     "image/gif": "GIF",
 }
 
-# decisions.md, "Models": an image has at most 50 megapixels; some room, as for
-# blocks of a codec.
+# docs/contract/media.md#input-limits: an image has at most 50 megapixels; some
+# room, as for blocks of a codec.
 _MAX_PIXELS = 60_000_000
 
 

@@ -23,7 +23,7 @@ func (c *Client) Quota(ctx context.Context) (Quota, error) {
 	return quota, err
 }
 
-// TokenRequest is what a client token may do (decisions.md, "Authentication").
+// TokenRequest is what a client token may do (docs/contract/auth.md#client-tokens).
 type TokenRequest struct {
 	// ExpiresIn is its life in seconds, 0 for the service's default.
 	ExpiresIn int `json:"expiresIn,omitempty"`

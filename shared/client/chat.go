@@ -14,7 +14,7 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// Chat is a request for an answer in a chat (interface.md, "Inference gateway").
+// Chat is a request for an answer in a chat (docs/contract/gateway.md).
 type Chat struct {
 	Model    string    `json:"model"`
 	Messages []Message `json:"messages"`

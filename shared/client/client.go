@@ -105,8 +105,7 @@ func keepKey(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// keyHeader carries the key to the media service (interface.md,
-// "Authentication").
+// keyHeader carries the key to the media service (docs/contract/auth.md#keys).
 const keyHeader = "x-api-key"
 
 // idempotencyHeader names a call that creates something, so that the service knows

@@ -30,8 +30,8 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
-// FieldError is one item of a validation error body (interface.md, "Validation
-// error body").
+// FieldError is one item of a validation error body
+// (docs/contract/errors.md#validation-errors).
 type FieldError struct {
 	Loc  []string `json:"loc"`
 	Msg  string   `json:"msg"`

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// StoredFile is a file reference (interface.md, "File reference").
+// StoredFile is a file reference (docs/contract/media.md#file-reference).
 type StoredFile struct {
 	ID        string    `json:"id"`
 	Filename  string    `json:"filename"`
@@ -57,7 +57,7 @@ func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Pr
 	return parseFile(answer)
 }
 
-// announce stores a file by a signed URL (decisions.md, "Files": Large uploads).
+// announce stores a file by a signed URL (docs/contract/media.md#large-uploads).
 func (c *Client) announce(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	digest, err := digestOf(source)
 	if err != nil {

@@ -101,7 +101,7 @@ func formBody(parts []part, sent Progress) (*body, error) {
 }
 
 // writeReference sends a stored file's id in the place of its bytes
-// (decisions.md, "Forms").
+// (docs/contract/media.md#forms).
 func writeReference(writer *multipart.Writer, part part) error {
 	header := textproto.MIMEHeader{}
 	header.Set("Content-Disposition", multipart.FileContentDisposition(part.name, "reference"))

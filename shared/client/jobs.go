@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The states of a job (interface.md, "Job").
+// The states of a job (docs/contract/jobs.md#states).
 const (
 	Pending    = "pending"
 	Processing = "processing"
@@ -18,8 +18,8 @@ const (
 	Failed     = "failed"
 )
 
-// Job is a job as the service shows it (decisions.md, "Jobs"). Times that are
-// still to come are nil.
+// Job is a job as the service shows it (docs/contract/media.md#job-record). Times
+// that are still to come are nil.
 type Job struct {
 	ID          string     `json:"job_id"`
 	Status      string     `json:"status"`
@@ -206,8 +206,8 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 	}
 }
 
-// maxPage is how many items a page of a list has at most (interface.md,
-// "Limits").
+// maxPage is how many items a page of a list has at most
+// (docs/contract/limits.md#lists).
 const maxPage = 1000
 
 // list gives the items of a list that comes in pages, at most as many as the

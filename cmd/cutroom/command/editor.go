@@ -92,9 +92,9 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 	return edit, nil
 }
 
-// modelForm is what a canonical id looks like (decisions.md, "Models"). What a
-// result is called must not lead to another folder than the one it was asked for in,
-// whatever a server answers.
+// modelForm is what a canonical id looks like (docs/contract/media.md#models). What
+// a result is called must not lead to another folder than the one it was asked for
+// in, whatever a server answers.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
 // beside is where a result goes by itself.

@@ -13,9 +13,9 @@ import (
 
 const (
 	// protectedTime is for how long a busy task is protected, in whole minutes: as
-	// long as a job can take, which ends within ten of its creation (decisions.md,
-	// "Jobs"), and what it takes to hand it back. A task that hangs is protected no
-	// longer than this.
+	// long as a job can take, which ends within ten of its creation
+	// (docs/contract/jobs.md#deadline), and what it takes to hand it back. A task
+	// that hangs is protected no longer than this.
 	protectedTime = 15 * time.Minute
 	// agentTime bounds a call of the agent, which makes one of ECS in its turn.
 	agentTime = 10 * time.Second

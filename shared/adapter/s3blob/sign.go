@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Signer signs uploads straight to the bucket (decisions.md, "Files": Large
-// uploads).
+// Signer signs uploads straight to the bucket
+// (docs/contract/media.md#large-uploads).
 type Signer struct {
 	store *Store
 	now   func() time.Time

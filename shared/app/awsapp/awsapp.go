@@ -122,7 +122,7 @@ type Machine interface {
 }
 
 // VideoWait is how long a caller of the deprecated routes waits for a video in AWS
-// (decisions.md, "Jobs").
+// (docs/contract/jobs.md).
 const VideoWait = 270 * time.Second
 
 // Queues gives the URLs of the lanes' queues.

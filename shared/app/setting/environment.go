@@ -76,8 +76,8 @@ func (e *Environment) Size(name string) int64 {
 	return int64(size)
 }
 
-// defaultFamily is the model family's name where none is set (decisions.md, "The
-// model family").
+// defaultFamily is the model family's name where none is set
+// (docs/contract/README.md#the-family-name).
 const defaultFamily = "gen"
 
 // Catalog gives the models, by CUTROOM_FAMILY and CUTROOM_CATALOG.

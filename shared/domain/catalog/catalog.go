@@ -19,7 +19,8 @@ const (
 	maxName   = 128
 )
 
-// familyForm is what CUTROOM_FAMILY may be (decisions.md, "The model family").
+// familyForm is what CUTROOM_FAMILY may be
+// (docs/contract/README.md#the-family-name).
 var familyForm = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
 
 // nameForm is what a model's id or alias may be; it is a segment of a path.
@@ -28,7 +29,7 @@ var nameForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 const (
 	// seedField names the field that a job's seed comes from.
 	seedField = "seed"
-	// maxSeed is the greatest seed (interface.md, "Limits").
+	// maxSeed is the greatest seed (docs/contract/limits.md#media).
 	maxSeed = 4294967295
 )
 

@@ -6,7 +6,7 @@ import (
 )
 
 // Route is a route of the inference gateway that a model may serve. Its text is
-// the name that decisions.md gives the capability.
+// the name that docs/contract/gateway.md#model-list gives the capability.
 type Route string
 
 const (
@@ -22,8 +22,9 @@ type ReasoningEffort string
 const (
 	// EffortTopLevel models take the field where the caller puts it.
 	EffortTopLevel ReasoningEffort = ""
-	// EffortTemplate models are the reasoning family of interface.md's rules 1
-	// to 4: they take it in chat_template_kwargs.
+	// EffortTemplate models are the reasoning family of
+	// docs/contract/gateway.md#reasoning, rules 1 to 4: they take it in
+	// chat_template_kwargs.
 	EffortTemplate ReasoningEffort = "template"
 )
 

@@ -12,7 +12,7 @@ import (
 // Kind says what a model does; engines choose their work by it.
 type Kind string
 
-// The kinds of decisions.md, "Models".
+// The kinds of docs/contract/media.md#models.
 const (
 	Restyle     Kind = "restyle"
 	Edit        Kind = "edit"
@@ -68,7 +68,7 @@ func (m *Model) DataType() FieldType {
 	return VideoFile
 }
 
-// Limits is what an input may be at most (decisions.md, "Models").
+// Limits is what an input may be at most (docs/contract/media.md#models).
 type Limits struct {
 	VideoDuration           time.Duration
 	VideoWidth, VideoHeight int
@@ -89,9 +89,9 @@ func (s Size) Portrait() Size {
 	return s
 }
 
-// Fit gives the size of a result (decisions.md, "Models"): the largest picture
-// with even sides and the input's aspect that fits inside the box, whose sides
-// are swapped for a portrait input. The input is scaled up where needed. No
+// Fit gives the size of a result (docs/contract/media.md#models): the largest
+// picture with even sides and the input's aspect that fits inside the box, whose
+// sides are swapped for a portrait input. The input is scaled up where needed. No
 // side is less than 2, however thin the input.
 func (s Size) Fit(input Size) Size {
 	box := s
@@ -150,7 +150,7 @@ type Field struct {
 }
 
 // Form is what a model's requests carry, in the order in which errors are
-// reported (decisions.md, "Forms").
+// reported (docs/contract/media.md#forms).
 type Form struct {
 	Name   string
 	Fields []Field

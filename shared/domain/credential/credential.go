@@ -1,8 +1,8 @@
 // Package credential holds accounts' keys and tiers, and tells who is calling.
 //
-// A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-] (decisions.md,
-// "Authentication"). It is shown once, when it is made; only its SHA-256 is
-// kept. A key belongs to an account, which is an organisation: all keys of an
+// A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-]
+// (docs/contract/auth.md#keys). It is shown once, when it is made; only its SHA-256
+// is kept. A key belongs to an account, which is an organisation: all keys of an
 // account see the same jobs and files and share the limits of its tier. A client
 // token is minted from a permanent key, for a short while and a narrower scope.
 package credential

@@ -19,8 +19,8 @@ const (
 	DevTier = "dev"
 )
 
-// Tier is what an account may use (decisions.md, "Limits by tier"). A limit of
-// 0 is no limit.
+// Tier is what an account may use (docs/contract/limits.md#tiers). A limit of 0 is
+// no limit.
 type Tier struct {
 	Name string `yaml:"-"`
 	// PendingJobs is how many jobs may be pending or processing at once.

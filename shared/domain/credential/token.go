@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Lifetimes and bounds of a client token (decisions.md, "Authentication").
+// Lifetimes and bounds of a client token (docs/contract/auth.md#client-tokens).
 const (
 	MinTokenLifetime     = time.Second
 	MaxTokenLifetime     = time.Hour

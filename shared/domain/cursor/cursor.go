@@ -1,4 +1,4 @@
-// Package cursor makes the cursors of pages (decisions.md, "Files"): opaque,
+// Package cursor makes the cursors of pages (docs/contract/media.md#pages): opaque,
 // tamper-evident, bound to a list and an account, and good for any page size.
 package cursor
 

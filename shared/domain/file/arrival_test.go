@@ -46,7 +46,7 @@ func (w *world) announce(t *testing.T, account, content string) file.File {
 
 const pdf = "%PDF-1.7 and more"
 
-// decisions.md, "Files": Large uploads. A file is known from the moment that its
+// docs/contract/media.md#large-uploads. A file is known from the moment that its
 // bytes are there, whether the store has told of them or not.
 func TestAFileThatTheBlobStoreHasTaken(t *testing.T) {
 	for name, arrive := range map[string]func(w *world, f file.File) error{

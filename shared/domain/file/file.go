@@ -71,7 +71,7 @@ func (f File) Expired(now time.Time) bool {
 	return !f.ExpiresAt.IsZero() && !now.Before(f.ExpiresAt)
 }
 
-// referenceForm is what a reference looks like (decisions.md, "Forms").
+// referenceForm is what a reference looks like (docs/contract/media.md#references).
 var referenceForm = regexp.MustCompile(`^file_[0-9A-Za-z]+$`)
 
 // IsReference reports whether the text has the form of a file's id.

@@ -13,7 +13,7 @@ import (
 )
 
 // Ids sort by creation time, also within one millisecond, and also while the
-// clock stands still or goes back (decisions.md, "Files").
+// clock stands still or goes back (docs/contract/media.md#file-reference).
 func TestIDsSortByCreation(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ids := file.NewIDs(func() time.Time { return now }, rand.Reader)
@@ -80,8 +80,8 @@ func TestCursorWithoutItsSecret(t *testing.T) {
 	}
 }
 
-// decisions.md, "Files": filename is the client's base name, cleaned of path and
-// control characters.
+// docs/contract/media.md#file-reference: filename is the client's base name,
+// cleaned of path and control characters.
 func TestCleanName(t *testing.T) {
 	for sent, want := range map[string]string{
 		"clip.mp4":               "clip.mp4",

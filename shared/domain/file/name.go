@@ -15,8 +15,8 @@ const (
 )
 
 // CleanName gives a client's file name without its path and without control
-// characters (decisions.md, "Files"). Both kinds of slash separate, as browsers
-// on any system may send a path.
+// characters (docs/contract/media.md#file-reference). Both kinds of slash separate,
+// as browsers on any system may send a path.
 func CleanName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {

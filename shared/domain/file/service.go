@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Lifetimes of an upload (decisions.md, "Forms": Upload).
+// Lifetimes of an upload (docs/contract/media.md#files).
 const (
 	MinLifetime     = time.Minute
 	MaxLifetime     = 30 * 24 * time.Hour
@@ -18,7 +18,7 @@ const (
 
 const (
 	// MaxSignedSize is how large a file may be that arrives by a signed URL, in
-	// bytes (decisions.md, "Files": Large uploads).
+	// bytes (docs/contract/media.md#large-uploads).
 	MaxSignedSize = 5_000_000_000
 	// SignedTime is how long a signed URL takes a request that brings bytes.
 	SignedTime = 30 * time.Minute
@@ -268,7 +268,7 @@ func (s *Service) read(err, missing error) error {
 }
 
 // List gives a page of an account's files, newest first, and the cursor of the
-// next page, empty on the last one (interface.md, "Files", rules 1 to 4).
+// next page, empty on the last one (docs/contract/media.md#files).
 //
 // Errors: fault.Invalid when the cursor is none of the account's.
 func (s *Service) List(ctx context.Context, account, cursor string, limit int) ([]File, string, error) {

@@ -31,7 +31,7 @@ const (
 )
 
 // Admit decides whether one more job can be expected to be served in time by
-// the lane's workers (decisions.md, "Jobs": admission).
+// the lane's workers (docs/contract/jobs.md#admission).
 //
 // Errors: fault.Limited with the time after which there should be room.
 func (b Backlog) Admit(workers int) error {

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Status is a job's state (interface.md, "States and transitions").
+// Status is a job's state (docs/contract/jobs.md#states).
 type Status string
 
 // The states. Completed and Failed are terminal: they never change.
@@ -23,7 +23,7 @@ const (
 // Terminal reports whether the state never changes.
 func (s Status) Terminal() bool { return s == Completed || s == Failed }
 
-// Code says why a job failed (decisions.md, "Jobs").
+// Code says why a job failed (docs/contract/jobs.md#failure-codes).
 type Code string
 
 // The codes of failure.

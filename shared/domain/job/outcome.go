@@ -27,7 +27,7 @@ const (
 )
 
 // Outcome gives an end to jobs that nobody else will end, where an orchestrator
-// and a queue, not this service, see to most of them (decisions.md, "Jobs"). It
+// and a queue, not this service, see to most of them (docs/contract/jobs.md). It
 // changes no job that has ended, and may hear of each any number of times.
 type Outcome struct {
 	Store Store

@@ -10,7 +10,7 @@ import (
 )
 
 // Whatever stops the orchestration of a job, the job gets the end that
-// decisions.md, "Jobs" says, and one that has an end keeps it.
+// docs/contract/jobs.md says, and one that has an end keeps it.
 func TestOutcome(t *testing.T) {
 	const (
 		pending    = "pending"

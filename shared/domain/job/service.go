@@ -46,7 +46,7 @@ type Config struct {
 	Logger       *slog.Logger
 }
 
-// The ages of decisions.md, "Jobs".
+// The ages of docs/contract/jobs.md#retention.
 const (
 	DefaultResultAge = 24 * time.Hour
 	DefaultRecordAge = 7 * 24 * time.Hour

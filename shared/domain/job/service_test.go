@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job is accepted when it can be expected to end in time (decisions.md,
-// "Jobs": admission).
+// A job is accepted when it can be expected to end in time
+// (docs/contract/jobs.md#admission).
 func TestAdmission(t *testing.T) {
 	for _, c := range []struct {
 		name    string

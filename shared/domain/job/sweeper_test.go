@@ -20,7 +20,7 @@ import (
 )
 
 // The life of a job's record and blobs on one machine, by the clock
-// (decisions.md, "Jobs": ten minutes, 24 hours, 7 days).
+// (docs/contract/jobs.md#retention).
 func TestSweeper(t *testing.T) {
 	ctx := t.Context()
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -13,8 +13,8 @@ import (
 const Grace = 500 * time.Millisecond
 
 // CheckVideo returns an error when the video is beyond the limits
-// (decisions.md, "Models"). What is unknown is within them: a request is
-// refused where the header tells, the job where the decoder does.
+// (docs/contract/media.md#input-limits). What is unknown is within them: a request
+// is refused where the header tells, the job where the decoder does.
 //
 // Errors: fault.Invalid, with a message for the person who sent the file.
 func CheckVideo(info Info, limits catalog.Limits) error {
@@ -28,7 +28,7 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 }
 
 // CheckImage returns an error when the image is beyond the limits
-// (decisions.md, "Models").
+// (docs/contract/media.md#input-limits).
 //
 // Errors: as for [CheckVideo].
 func CheckImage(info Info, limits catalog.Limits) error {

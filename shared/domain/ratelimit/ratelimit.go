@@ -1,6 +1,6 @@
 // Package ratelimit counts what accounts and keys use against the rates of a tier,
-// such as requests per second with a burst, or tokens per minute (decisions.md,
-// "Limits by tier").
+// such as requests per second with a burst, or tokens per minute
+// (docs/contract/limits.md#tiers).
 //
 // The count of [Limiter] lives in this process. On one machine that makes the
 // rate exact; a service of several processes counts in its record store.

@@ -1,6 +1,6 @@
 // Package session counts realtime sessions exactly: an account never has more
 // open than its tier allows, under any number of instances and connects
-// (interface.md, "Realtime quota"; decisions.md, "Realtime").
+// (docs/contract/realtime.md#quota).
 //
 // An instance, which is one process that serves sessions, holds one lease for
 // all of them and renews it every RenewEvery. A lease's life is an epoch: a
@@ -28,7 +28,7 @@ const (
 	FenceAfter = 30 * time.Second
 	// TakeAfter is how old, by the store's time, a renewal is when the slots of
 	// its epoch are taken from it. A crashed instance's sessions are counted
-	// for at most 45 s (interface.md, "Limits").
+	// for at most 45 s (docs/contract/limits.md#realtime-limits).
 	TakeAfter = 40 * time.Second
 )
 

@@ -1,6 +1,6 @@
 // Package usage holds what accounts have used, by day and model: requests,
-// tokens and seconds of realtime sessions (decisions.md, "Inference gateway":
-// GET /v1/usage). It knows neither HTTP nor a database.
+// tokens and seconds of realtime sessions (docs/contract/gateway.md#metering: GET
+// /v1/usage). It knows neither HTTP nor a database.
 package usage
 
 import (

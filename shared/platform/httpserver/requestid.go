@@ -3,7 +3,7 @@ package httpserver
 import "net/http"
 
 const (
-	// requestIDHeader is on every answer (decisions.md, "Inference gateway").
+	// requestIDHeader is on every answer (docs/contract/README.md#conventions).
 	requestIDHeader = "X-Request-Id"
 	// maxRequestID is how long an id may be that a client sends.
 	maxRequestID = 128

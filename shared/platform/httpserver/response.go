@@ -13,12 +13,12 @@ const smallRest = 64 << 10
 // response is an answer with a time limit on every write.
 //
 // An answer that is given before the request was sent whole must reach the
-// client all the same (decisions.md, "Order of checks and error bodies").
-// Closing a connection with bytes unread makes the system reset it, and a reset
-// takes from the client what it has not read yet. So the answer goes out
-// complete, with "Connection: close", and then the rest of the request is read
-// and dropped before the connection closes. A client that waits for "100
-// Continue" gets the answer instead.
+// client all the same (docs/contract/errors.md#order-of-checks). Closing a
+// connection with bytes unread makes the system reset it, and a reset takes from
+// the client what it has not read yet. So the answer goes out complete, with
+// "Connection: close", and then the rest of the request is read and dropped before
+// the connection closes. A client that waits for "100 Continue" gets the answer
+// instead.
 //
 // Such an answer needs a Content-Length: one without is complete only when the
 // rest of the request has been dropped.

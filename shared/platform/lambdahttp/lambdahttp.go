@@ -33,7 +33,7 @@ const (
 // StreamingUnless gives the form of a function whose methods are deployed with
 // the transfer mode STREAM, by its environment: Buffered where CUTROOM_RESPONSE
 // is "buffered", which says that they are not, and under `sam local`, which
-// reads every answer as JSON (design.md, "Known facts").
+// reads every answer as JSON (docs/deploy.md).
 //
 // Errors: CUTROOM_RESPONSE has another value.
 func StreamingUnless(getenv func(string) string) (Form, error) {

@@ -68,8 +68,8 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// Who may do what (decisions.md, "Authentication"): every route that asks for a
-// credential, called with every kind of one.
+// Who may do what (docs/contract/auth.md#who-may-do-what): every route that asks
+// for a credential, called with every kind of one.
 func TestEveryRouteWithEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})

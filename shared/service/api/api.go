@@ -1,6 +1,6 @@
 // Package api is the media service over HTTP: it turns requests into calls of
 // the domain and the domain's answers and faults into responses. The contract
-// is interface.md; decisions.md fills what that leaves open.
+// is docs/contract/media.md.
 //
 // Endpoints come in groups. A program that serves everything takes them all;
 // one that serves a single group takes that one.
@@ -27,7 +27,7 @@ import (
 )
 
 // DefaultMaxUpload is how large an uploaded file may be, in bytes, when nothing
-// else is set (decisions.md, "Order of checks and error bodies").
+// else is set (docs/contract/errors.md#too-large).
 const DefaultMaxUpload = 512 << 20
 
 // Config is what the endpoints are made of.

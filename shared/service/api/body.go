@@ -10,7 +10,7 @@ import (
 )
 
 // formAllowance is what a body may hold beside one file of the largest size
-// (decisions.md, "Order of checks and error bodies").
+// (docs/contract/errors.md#too-large).
 const formAllowance = 1 << 20
 
 // checkEvery is how often it is asked whether who sends a body still may.
@@ -19,9 +19,9 @@ const checkEvery = time.Second
 // maxBody is how large a request's body may be, in bytes.
 func (s *service) maxBody() int64 { return s.MaxUpload + formAllowance }
 
-// LargeUploads says how files arrive that no request can carry (decisions.md,
-// "Files": Large uploads). What refuses a request before this package sees it,
-// such as API Gateway, says it in its answer too.
+// LargeUploads says how files arrive that no request can carry
+// (docs/contract/media.md#large-uploads). What refuses a request before this
+// package sees it, such as API Gateway, says it in its answer too.
 const LargeUploads = "Send a large file by a signed URL instead, which POST /v1/files gives for a JSON body with filename, mime_type, size_bytes and md5, and refer to it by its id."
 
 // TooLargeDetail is the detail of a 413 where no limit can be named.

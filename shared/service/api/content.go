@@ -16,15 +16,15 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Content is the group of job results (interface.md, "Job content").
+// Content is the group of job results (docs/contract/jobs.md#results).
 func Content(s *service) []route {
 	return []route{{
 		method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, queryToken: true, unlimited: true, handle: s.showContent,
 	}}
 }
 
-// showContent is GET /v1/jobs/{id of a job}/content (decisions.md, "Jobs":
-// Content).
+// showContent is GET /v1/jobs/{id of a job}/content
+// (docs/contract/jobs.md#results).
 func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {

@@ -31,7 +31,7 @@ func (w *world) complete(id, bytes, mime string) {
 	}
 }
 
-// The content endpoint, as decisions.md, "Jobs", describes it.
+// The content endpoint, as docs/contract/jobs.md describes it.
 func TestContent(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

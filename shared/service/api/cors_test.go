@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// A browser can read every answer, whatever went wrong (decisions.md, "Order of
-// checks and error bodies").
+// A browser can read every answer, whatever went wrong
+// (docs/contract/errors.md#cors).
 func TestAnswersAreReadableFromOtherOrigins(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, rate: ratelimit.Rate{PerSecond: 0.01, Burst: 4}})
 	const origin = "Origin: https://app.example.com"

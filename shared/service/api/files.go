@@ -14,7 +14,7 @@ import (
 // deleteTime is how long the deletion of a file may take.
 const deleteTime = 10 * time.Second
 
-// Files is the group of stored files (interface.md, "Files").
+// Files is the group of stored files (docs/contract/media.md#files).
 func Files(s *service) []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/files", access: keyOrToken, handle: s.createFile},
@@ -25,8 +25,8 @@ func Files(s *service) []route {
 	}
 }
 
-// fileBody is a file reference (interface.md, "File reference"). ExpiresAt is
-// null for a persistent file.
+// fileBody is a file reference (docs/contract/media.md#file-reference). ExpiresAt
+// is null for a persistent file.
 type fileBody struct {
 	ID        string  `json:"id"`
 	Filename  string  `json:"filename"`
@@ -94,7 +94,7 @@ func (s *service) deleteFile(w http.ResponseWriter, r *http.Request, c call) err
 	return nil
 }
 
-// md5Pattern is what an MD5 looks like (interface.md, "Files").
+// md5Pattern is what an MD5 looks like (docs/contract/media.md#files).
 const md5Pattern = "^[0-9a-fA-F]{32}$"
 
 var md5Form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(md5Pattern) })

@@ -23,7 +23,7 @@ type Signer interface {
 }
 
 // announcedBody is the reference of a file to come, and how to send its bytes
-// (decisions.md, "Files": Large uploads).
+// (docs/contract/media.md#large-uploads).
 type announcedBody struct {
 	fileBody
 	Upload uploadBody `json:"upload"`

@@ -25,7 +25,7 @@ const (
 	persistent = "persistent"
 )
 
-// uploadForm is the form of an upload (decisions.md, "Forms": Upload).
+// uploadForm is the form of an upload (docs/contract/media.md#files).
 func uploadForm() *catalog.Form {
 	return &catalog.Form{Name: "upload", Fields: []catalog.Field{
 		{
@@ -197,7 +197,7 @@ func readHead(content io.Reader) ([]byte, error) {
 const undeclared = "application/octet-stream"
 
 // typeOf gives the type of a file, as its first bytes tell it, else as it was
-// declared (decisions.md, "Files").
+// declared (docs/contract/media.md#file-reference).
 func typeOf(head []byte, declared string) string {
 	detected, told := media.Detect(head)
 	if told {

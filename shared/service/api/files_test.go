@@ -84,8 +84,8 @@ func hexMD5(bytes string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A file reference is what interface.md, "File reference", says, wherever it is
-// shown.
+// A file reference is what docs/contract/media.md#file-reference says, wherever it
+// is shown.
 func TestFileReference(t *testing.T) {
 	w := newWorld(t, setup{})
 	before := time.Now().UTC().Truncate(time.Millisecond)

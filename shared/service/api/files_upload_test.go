@@ -44,7 +44,8 @@ func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	return o
 }
 
-// The form of an upload, as decisions.md, "Forms" and "Files", describes it.
+// The form of an upload, as docs/contract/media.md#forms and
+// docs/contract/media.md#files describes it.
 func TestUploadForm(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20})
 	image := picture(t)
@@ -116,7 +117,7 @@ func TestUploadForm(t *testing.T) {
 }
 
 // The type of a file is told by its content, and declared where the content
-// tells none (decisions.md, "Files").
+// tells none (docs/contract/media.md#files).
 func TestTheTypeOfAFile(t *testing.T) {
 	w := newWorld(t, setup{})
 	random := string([]byte{0, 1, 2, 3, 250, 251})
@@ -160,7 +161,7 @@ func (w *world) blobOf(id string) string {
 }
 
 // An account stores no more than its tier says, however many uploads come at
-// once (decisions.md, "Limits by tier").
+// once (docs/contract/limits.md#tiers).
 func TestStorageLimit(t *testing.T) {
 	w := newWorld(t, setup{stored: 1000})
 	var mu sync.Mutex

@@ -93,9 +93,9 @@ func (o order) asked() any {
 	return []any{o.request.Prompt, o.request.Options, files, o.seed, o.webhook}
 }
 
-// interpret reads what was sent by the rules of the form (decisions.md,
-// "Forms"). All problems are given at once, in the order of the fields; those
-// of the form as a whole come last.
+// interpret reads what was sent by the rules of the form
+// (docs/contract/media.md#forms). All problems are given at once, in the order of
+// the fields; those of the form as a whole come last.
 func interpret(form *catalog.Form, sub submission) (order, problems) {
 	o := order{request: job.Request{Options: map[string]any{}, Inputs: map[string]job.Input{}}}
 	var found problems
@@ -177,7 +177,8 @@ var integerForm = regexp.MustCompile(`^([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?$`)
 //
 // Integers are read as pydantic reads text: white space around them, a sign,
 // single underscores between digits and a fraction of zeros are no error.
-// Booleans are those of decisions.md, in any case, and nothing around them.
+// Booleans are those of docs/contract/media.md#forms, in any case, and nothing
+// around them.
 func parse(field *catalog.Field, s *sent) (any, *problem) {
 	if !utf8.ValidString(s.text) {
 		wrong := valueProblem(s.name, nil, "The value is not valid UTF-8.")

@@ -76,14 +76,15 @@ func golden(t *testing.T, name string, outcomes []outcome) {
 	}
 }
 
-// formCase is a request's form by what decisions.md, "Forms", says of it.
+// formCase is a request's form by what docs/contract/media.md#forms says of it.
 type formCase struct {
 	says  string
 	parts []part
 }
 
-// Every form, as decisions.md describes it. What a refused request is answered,
-// and what an accepted one asks of the job, is in testdata/golden, by case.
+// Every form, as docs/contract/media.md#forms describes it. What a refused request
+// is answered, and what an accepted one asks of the job, is in testdata/golden, by
+// case.
 func TestForms(t *testing.T) {
 	video, image := clip(t), picture(t)
 	data := upload("data", video)
@@ -311,7 +312,7 @@ type problem struct {
 }
 
 // problems gives the items of a validation error body, each of which must have
-// the five keys of interface.md.
+// the five keys of docs/contract/errors.md#validation-errors.
 func (w *world) problems(a answer) []problem {
 	w.t.Helper()
 	var keys struct{ Detail []map[string]any }

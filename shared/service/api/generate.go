@@ -15,7 +15,7 @@ import (
 )
 
 // DefaultImageWait is how long a caller waits for an edited image at most
-// (decisions.md, "Jobs").
+// (docs/contract/jobs.md#synchronous-calls).
 const DefaultImageWait = 60 * time.Second
 
 // cancelTime is how long the cancellation of a job may take.
@@ -27,7 +27,8 @@ var (
 )
 
 // Generate is the group of image editing and of the deprecated synchronous
-// video routes (interface.md, "Image editing (synchronous)" and "Versioning").
+// video routes (docs/contract/media.md#images and
+// docs/contract/README.md#versioning).
 func Generate(s *service) []route {
 	return []route{{
 		method: http.MethodPost, path: "/v1/generate/{id}", access: keyOrToken, serves: isGenerated, handle: s.generate,

@@ -310,7 +310,8 @@ func TestAnImageThatIsLateIsGivenUp(t *testing.T) {
 	}
 }
 
-// The deprecated routes answer with the video (decisions.md, "Jobs").
+// The deprecated routes answer with the video
+// (docs/contract/jobs.md#synchronous-calls).
 func TestDeprecatedRoutes(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.work(script(func(_ context.Context, spec engine.Spec) error {

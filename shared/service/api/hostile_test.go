@@ -239,7 +239,8 @@ func TestAValueThatIsFarTooLong(t *testing.T) {
 	}
 }
 
-// What a file's header tells is enough to refuse it (decisions.md, "Models").
+// What a file's header tells is enough to refuse it
+// (docs/contract/media.md#input-limits).
 func TestMediaBeyondTheLimits(t *testing.T) {
 	w := newWorld(t, setup{})
 	image := picture(t)

@@ -28,7 +28,7 @@ type inputs struct {
 }
 
 // take stores the content of a file part, or copies the stored file that it
-// refers to (decisions.md, "Forms"). It is a [takeFile].
+// refers to (docs/contract/media.md#references). It is a [takeFile].
 //
 // Errors: those of content and of the stores.
 func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, error) {
@@ -125,7 +125,7 @@ func accepts(field *catalog.Field, kind media.Type) bool {
 }
 
 // check looks at what the file's header tells, as far as it is within the
-// limits (decisions.md, "Models"). The value is as a problem shows it.
+// limits (docs/contract/media.md#input-limits). The value is as a problem shows it.
 func (in *inputs) check(ctx context.Context, field *catalog.Field, name string, value any, input *job.Input) (*problem, error) {
 	reader := blob.ReaderAt{Context: ctx, Store: in.service.Blobs, Name: input.Blob}
 	info, err := media.Inspect(reader, input.Size, input.MIME)

@@ -13,10 +13,9 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Jobs is the group of job creation and status (interface.md, "Job creation"
-// and "Job status"), and of two extensions of this service: the list of an
-// account's jobs, and their cancellation. A POST names a model where the other
-// methods name a job.
+// Jobs is the group of job creation and status (docs/contract/media.md#jobs), and
+// of two extensions of this service: the list of an account's jobs, and their
+// cancellation. A POST names a model where the other methods name a job.
 func Jobs(s *service) []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm, handle: s.createJob},
@@ -166,8 +165,8 @@ func newJobBody(j job.Job) jobBody {
 	return body
 }
 
-// jobBody is a job as its account sees it (decisions.md, "Jobs"). Times that
-// are still to come are null; error is there when the job has failed.
+// jobBody is a job as its account sees it (docs/contract/media.md#job-record).
+// Times that are still to come are null; error is there when the job has failed.
 type jobBody struct {
 	ID          string     `json:"job_id"`
 	Status      job.Status `json:"status"`

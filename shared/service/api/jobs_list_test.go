@@ -96,7 +96,8 @@ func TestJobList(t *testing.T) {
 }
 
 // A query is wrong by each of its fields, and a cursor belongs to one list of one
-// account (decisions.md, "Order of checks and error bodies" and "Files").
+// account (docs/contract/errors.md#order-of-checks and
+// docs/contract/media.md#pages).
 func TestJobListQueries(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.submit(studio)

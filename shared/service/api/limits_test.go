@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Requests per second and burst, by account (decisions.md, "Limits by tier").
+// Requests per second and burst, by account (docs/contract/limits.md#tiers).
 func TestRates(t *testing.T) {
 	w := newWorld(t, setup{rate: ratelimit.Rate{PerSecond: 0.01, Burst: 3}})
 	second := w.newKey("studio")

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Bounds of a page of a list (interface.md, "Limits").
+// Bounds of a page of a list (docs/contract/limits.md#lists).
 const (
 	minPage     = 1
 	maxPage     = 1000

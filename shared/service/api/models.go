@@ -2,7 +2,7 @@ package api
 
 import "net/http"
 
-// Models is the group of model names (interface.md, "Model alias resolution").
+// Models is the group of model names (docs/contract/media.md#model-resolution).
 func Models(s *service) []route {
 	return []route{{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels}}
 }
@@ -17,7 +17,8 @@ type resolvedBody struct {
 // maxResolved bounds the names of one request.
 const maxResolved = 1000
 
-// resolveModels is POST /v1/models/resolve (decisions.md, "Models").
+// resolveModels is POST /v1/models/resolve
+// (docs/contract/media.md#model-resolution).
 func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) error {
 	sent, err := readJSON(r)
 	if err != nil {

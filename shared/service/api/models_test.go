@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Names and what they stand for (decisions.md, "Models"), without a credential.
-// The answers are in testdata/golden, by case.
+// Names and what they stand for (docs/contract/media.md#model-resolution), without
+// a credential. The answers are in testdata/golden, by case.
 func TestResolveModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	var outcomes []outcome

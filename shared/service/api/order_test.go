@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// Route, then 401, 429, the model's existence, size, content (decisions.md,
-// "Order of checks and error bodies"): each request is wrong in one way more
+// Route, then 401, 429, the model's existence, size, content
+// (docs/contract/errors.md#order-of-checks): each request is wrong in one way more
 // than the one before it.
 func TestOrderOfChecks(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, workers: 1, pending: 1})

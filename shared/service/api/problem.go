@@ -9,9 +9,10 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// problem is one item of a validation error body (interface.md, "Validation
-// error body"). Its types and messages are those of pydantic 2 (decisions.md,
-// "Order of checks and error bodies"), so that tooling which knows them works.
+// problem is one item of a validation error body
+// (docs/contract/errors.md#validation-errors). Its types and messages are those of
+// pydantic 2 (docs/contract/errors.md#validation-errors), so that tooling which
+// knows them works.
 type problem struct {
 	// Location is where the value was: "body" and the name of the field.
 	Location []string `json:"loc"`

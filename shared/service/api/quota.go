@@ -16,18 +16,18 @@ type Sessions interface {
 	Active(ctx context.Context, account string) (int, error)
 }
 
-// Realtime is the group of the session quota (interface.md, "Realtime quota").
-// A read is one read of the records of sessions.
+// Realtime is the group of the session quota (docs/contract/realtime.md#quota). A
+// read is one read of the records of sessions.
 func Realtime(s *service) []route {
 	return []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}}
 }
 
 // quotaReads is how often a key may read the quota: the tenth time within one
-// second is refused (decisions.md, "Realtime").
+// second is refused (docs/contract/realtime.md#quota).
 var quotaReads = ratelimit.Rate{PerSecond: 9, Burst: 9}
 
-// noSessionLimit stands for the limit of a tier that has none: interface.md has
-// numbers in this place, and so do clients.
+// noSessionLimit stands for the limit of a tier that has none:
+// docs/contract/realtime.md#quota has numbers in this place, and so do clients.
 const noSessionLimit = math.MaxInt32
 
 // quotaBody is how many sessions an account may have at once, and how many it has.

@@ -60,7 +60,8 @@ func TestQuotaWithoutALimit(t *testing.T) {
 	w.quota(studio, `{"limit":2147483647,"active":2,"remaining":2147483645}`)
 }
 
-// The tenth read within one second with one key: 429 (decisions.md, "Realtime").
+// The tenth read within one second with one key: 429
+// (docs/contract/realtime.md#quota).
 func TestQuotaIsPolledSlowly(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	second := w.newKey("studio")

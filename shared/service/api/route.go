@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// access says which credential a route asks for (decisions.md,
-// "Authentication").
+// access says which credential a route asks for
+// (docs/contract/auth.md#who-may-do-what).
 type access int
 
 const (
@@ -40,8 +40,9 @@ type route struct {
 	// queryToken routes take a client token as api_key in the query, too: for the
 	// clients of a browser that cannot set a header.
 	queryToken bool
-	// unlimited routes are outside the rates of tiers (decisions.md, "Limits by
-	// tier"); so are public ones, which have no account to count for.
+	// unlimited routes are outside the rates of tiers
+	// (docs/contract/limits.md#tiers); so are public ones, which have no account to
+	// count for.
 	unlimited bool
 	// serves says which models the path may name, as {id}: by the id or an alias,
 	// and the call then submits a job to the model. It is nil where the path names
@@ -80,8 +81,8 @@ type call struct {
 type handler func(http.ResponseWriter, *http.Request, call) error
 
 // admit makes the checks that stand before a route's handler, in the order of
-// decisions.md, "Order of checks and error bodies". Whether the queue has room
-// can be told only once the model is known.
+// docs/contract/errors.md#order-of-checks. Whether the queue has room can be told
+// only once the model is known.
 //
 // Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Tokens is the group of client tokens (interface.md, "Client tokens").
+// Tokens is the group of client tokens (docs/contract/auth.md#client-tokens).
 func Tokens(s *service) []route {
 	return []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}}
 }
@@ -21,7 +21,7 @@ func Tokens(s *service) []route {
 // session lasts, and little enough for every client's integers.
 const maxSessionSeconds = 1<<31 - 1
 
-// createToken is POST /v1/client/tokens (decisions.md, "Authentication").
+// createToken is POST /v1/client/tokens (docs/contract/auth.md#client-tokens).
 func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {

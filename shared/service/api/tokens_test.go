@@ -17,7 +17,7 @@ func (w *world) newToken(key, body string) answer {
 	return w.request(http.MethodPost, "/v1/client/tokens", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// Client tokens, as decisions.md, "Authentication", describes them. The answers
+// Client tokens, as docs/contract/auth.md#client-tokens describes them. The answers
 // are in testdata/golden, by case; what differs from run to run is replaced.
 func TestClientTokenRequests(t *testing.T) {
 	w := newWorld(t, setup{})

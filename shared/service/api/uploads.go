@@ -14,7 +14,7 @@ import (
 )
 
 // Uploads is the group that takes the bytes of large files by URLs of this
-// service (decisions.md, "Files": Large uploads). Elsewhere the blob store takes
+// service (docs/contract/media.md#large-uploads). Elsewhere the blob store takes
 // them itself.
 func Uploads(s *service) []route {
 	return []route{{method: http.MethodPut, path: uploadsPath + "{file_id}", access: public, handle: s.putUpload}}

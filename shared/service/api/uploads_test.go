@@ -77,7 +77,7 @@ func (w *world) isUnknown(key string, r reference) {
 }
 
 // A large upload comes by a signed URL, and is known when its bytes are there
-// (decisions.md, "Files": Large uploads).
+// (docs/contract/media.md#large-uploads).
 func TestAnUploadByASignedURL(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1000}) // which does not bound it
 	video := clip(t)

@@ -13,7 +13,7 @@ type Settings struct {
 	RealtimeURL string `json:"realtime_url"`
 	DocsURL     string `json:"docs_url"`
 	// MaxUpload is how large a file in a form may be, in bytes. Larger ones go by
-	// a signed URL (decisions.md, "Files").
+	// a signed URL (docs/contract/media.md#large-uploads).
 	MaxUpload int64   `json:"max_upload"`
 	Models    []Model `json:"models"`
 }

@@ -100,8 +100,8 @@ func (c *completion) readAnswer(body []byte, r reply) ([]byte, error) {
 }
 
 // rewriteAnswer gives the edits that make of an upstream's answer one with every
-// field of interface.md, "Completion objects", under the caller's name of the
-// model; and meters it.
+// field of docs/contract/gateway.md#answers, under the caller's name of the model;
+// and meters it.
 func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, *failure) {
 	edits := make([]edit, 0, 8)
 	var id, object, created, named, broken bool

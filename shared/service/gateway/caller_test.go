@@ -37,7 +37,8 @@ func (w *world) issue(scope credential.Scope) credential.Issued {
 const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`
 
 // Route, then 401, 429, size, the model's existence, scope, content: as the order
-// of decisions.md has it, but that the model's name is in the body.
+// of docs/contract/errors.md#order-of-checks has it, but that the model's name is
+// in the body.
 func TestOrderOfChecks(t *testing.T) {
 	w := newWorld(t, setup{
 		upstreams: []*upstream{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 5},

@@ -175,8 +175,7 @@ func (c *completion) observe(told *Error) {
 	c.Observer.Completed(o)
 }
 
-// setTokensUsed tells the billed total (interface.md, "Headers on every
-// response").
+// setTokensUsed tells the billed total (docs/contract/gateway.md#headers).
 func setTokensUsed(header http.Header, counts usage.Counts) {
 	if n := billed(counts); n > 0 {
 		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))

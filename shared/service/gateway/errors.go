@@ -14,7 +14,7 @@ import (
 // their exception by it and by the status.
 type Type string
 
-// The types of decisions.md, "Inference gateway".
+// The types of docs/contract/errors.md#gateway-errors.
 const (
 	InvalidRequest Type = "invalid_request_error"
 	Authentication Type = "authentication_error"

@@ -1,7 +1,6 @@
 // Package gateway is the text inference gateway over HTTP: chat and text
 // completions in front of any number of model servers that speak the same
-// interface. The contract is interface.md, "Inference gateway"; decisions.md
-// fills what that leaves open.
+// interface. The contract is docs/contract/gateway.md.
 //
 // A request is checked and rewritten in place, sent to one of the model's
 // upstreams, and the answer passed on as it comes. What it used is metered
@@ -225,8 +224,8 @@ func NotFound(w http.ResponseWriter) {
 }
 
 // admitted makes the checks that stand before every route's own: who is
-// calling, and whether a token may be used from where it is (decisions.md,
-// "Authentication").
+// calling, and whether a token may be used from where it is
+// (docs/contract/auth.md#scope).
 func (g *Gateway) admitted(handle func(http.ResponseWriter, *http.Request, credential.Principal) error) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		secret, ok := bearer(r.Header.Get("Authorization"))

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// modelBody is a model as it is listed (decisions.md, "Inference gateway").
+// modelBody is a model as it is listed (docs/contract/gateway.md#model-list).
 type modelBody struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`

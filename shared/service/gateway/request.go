@@ -46,11 +46,10 @@ type Request struct {
 	promptIDs            int
 }
 
-// Parse checks a request by the rules of interface.md's two gateway sections
-// and of decisions.md, "Inference gateway". The first thing that is wrong is
-// the error: what is no JSON (400), the model's existence (404), the caller's
-// scope (403), then the fields in the order of the interface (400). The request
-// keeps body, which must not be changed afterwards.
+// Parse checks a request by the rules of docs/contract/gateway.md. The first thing
+// that is wrong is the error: what is no JSON (400), the model's existence (404),
+// the caller's scope (403), then the fields in the order of the interface (400).
+// The request keeps body, which must not be changed afterwards.
 //
 // A field that is null is absent, and is not forwarded. A name that stands twice
 // in an object is refused, and so is one that differs from a known field's in

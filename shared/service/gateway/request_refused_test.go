@@ -259,7 +259,7 @@ func TestMembersAreBounded(t *testing.T) {
 }
 
 // The model's existence comes before the caller's scope, and both before the
-// content (decisions.md, "Order of checks and error bodies").
+// content (docs/contract/errors.md#order-of-checks).
 func TestModelAndScopeComeFirst(t *testing.T) {
 	who := caller(t)
 	who.Allows = func(slug string) bool { return slug == "short" }

@@ -69,7 +69,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 }
 
 // limitTokens forwards one of the max-token fields, under the upstream's name
-// and clamped (decisions.md, "Inference gateway").
+// and clamped (docs/contract/gateway.md#token-limits-of-a-call).
 func (w *rewriting) limitTokens(m *catalog.Inference, tierCap int) {
 	limit := m.MaxOutputLength
 	if tierCap > 0 {
@@ -100,8 +100,7 @@ func (w *rewriting) limitTokens(m *catalog.Inference, tierCap int) {
 }
 
 // reason applies the rules for reasoning_effort and chat_template_kwargs that
-// interface.md numbers, where the row is bound by them (decisions.md, "Inference
-// gateway").
+// docs/contract/gateway.md#reasoning numbers, where the row is bound by them.
 func (w *rewriting) reason(r *Request) {
 	m := r.Model
 	var set []string

@@ -12,7 +12,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxStops is how many stop sequences a chat may have (interface.md, "Limits").
+// maxStops is how many stop sequences a chat may have
+// (docs/contract/limits.md#gateway-limits).
 const maxStops = 4
 
 // errNotObject means that the body is JSON, but no object.

@@ -117,7 +117,7 @@ func nonEmpty(members string) []string {
 	return []string{members}
 }
 
-// Each case names the rule of interface.md.
+// Each case names the rule of docs/contract/gateway.md#reasoning.
 func TestReasoningEffortAndTemplateKwargs(t *testing.T) {
 	const format = `"response_format":{"type":"json_object"}`
 	for _, c := range []struct{ name, slug, sent, want string }{

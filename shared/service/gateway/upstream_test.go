@@ -29,7 +29,7 @@ func refusing(t *testing.T) *upstream {
 }
 
 // The first upstream is called first; what it does decides whether the second is
-// (decisions.md, "Inference gateway").
+// (docs/contract/gateway.md#upstreams).
 func TestRetries(t *testing.T) {
 	streaming := events(chunk("one"), last, used, done)
 	for _, c := range []struct {

@@ -16,8 +16,8 @@ const (
 	maxUsageDays = 366
 )
 
-// usageBody is what an account has used of one model on one day (decisions.md,
-// "Inference gateway").
+// usageBody is what an account has used of one model on one day
+// (docs/contract/gateway.md#usage).
 type usageBody struct {
 	Day              usage.Day `json:"day"`
 	Model            string    `json:"model"`

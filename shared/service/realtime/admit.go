@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// refusal is why a connection gets no session (decisions.md, "Realtime").
+// refusal is why a connection gets no session (docs/contract/realtime.md#refusals).
 type refusal struct {
 	code websocket.StatusCode
 	// reason is in the close frame, message in the error before it.

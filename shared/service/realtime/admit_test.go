@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Refusals accept the upgrade, send an error and close (decisions.md,
-// "Realtime").
+// Refusals accept the upgrade, send an error and close
+// (docs/contract/realtime.md#refusals).
 func TestWhoGetsASession(t *testing.T) {
 	const page = "https://app.example.com"
 	w := newWorld(t, setup{origins: []string{page, "https://other.example.com"}})

@@ -95,7 +95,7 @@ type prompt struct {
 	// sent is false when the message has none.
 	sent bool
 	// enhance says that the prompt may be expanded, as it may where nothing else
-	// is said (decisions.md, "Forms").
+	// is said (docs/contract/realtime.md#messages-of-the-client).
 	enhance bool
 }
 

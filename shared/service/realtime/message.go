@@ -20,8 +20,8 @@ const (
 	// maxText is how large a text message may be, in bytes: one with an image
 	// in base64, a prompt whose every character is escaped, and some more.
 	maxText = maxImage/3*4 + 128<<10
-	// maxPrompt is how long a prompt may be, in code points (decisions.md,
-	// "Forms").
+	// maxPrompt is how long a prompt may be, in code points
+	// (docs/contract/realtime.md#messages-of-the-client).
 	maxPrompt = 4000
 )
 
@@ -35,7 +35,7 @@ type clientMessage struct {
 	ImageData     json.RawMessage `json:"image_data"`
 }
 
-// The messages of the server (decisions.md, "Realtime").
+// The messages of the server (docs/contract/realtime.md#messages-of-the-server).
 type (
 	startedMessage struct {
 		Type      string `json:"type"` // session_started

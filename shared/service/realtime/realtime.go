@@ -1,7 +1,6 @@
-// Package realtime is the server of realtime sessions (decisions.md,
-// "Realtime"): WebSocket connections on which a client sends camera frames and
-// gets them back edited, by a prompt and an image that it may change at any
-// time.
+// Package realtime is the server of realtime sessions (docs/contract/realtime.md):
+// WebSocket connections on which a client sends camera frames and gets them back
+// edited, by a prompt and an image that it may change at any time.
 //
 // A session begins when its connection is authenticated and has a slot of its
 // account (package session), and ends with the connection. What the server reads

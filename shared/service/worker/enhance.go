@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Enhancer expands prompts (decisions.md, "Forms": enhance_prompt).
+// Enhancer expands prompts (docs/contract/media.md#forms).
 type Enhancer interface {
 	// Enhance gives a prompt that says more, of 1 to maxLength code points.
 	Enhance(ctx context.Context, prompt string, maxLength int) (string, error)

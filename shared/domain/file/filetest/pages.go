@@ -15,7 +15,7 @@ import (
 
 // A list that is read page by page while files come and go has each file that
 // was there from the first page to the last exactly once, none twice, and none
-// that was gone before the first (interface.md, "Files", rules 1 and 2).
+// that was gone before the first (docs/contract/media.md#pages).
 var pageTests = []test{
 	{"files come and go between pages", func(s *suite) {
 		for seed := range uint64(12) {
