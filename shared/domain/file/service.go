@@ -184,25 +184,45 @@ func (s *Service) Promised(ctx context.Context, id string) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("file: get the promise %s: %w", id, err)
 	}
-	switch {
-	case !f.Promised && !f.Expired(s.Now()):
-		return File{}, fault.New(fault.Conflict, "The file's bytes are there already.")
-	case !f.Promised, !s.Now().Before(f.UploadUntil):
-		return File{}, unknown()
+	if err := s.takesBytes(f); err != nil {
+		return File{}, err
 	}
 	return f, s.Keep(ctx, f)
+}
+
+// takesBytes reports whether what was promised may take bytes now, by the error.
+//
+// Errors: as Promised.
+func (s *Service) takesBytes(f File) error {
+	switch {
+	case !f.Promised && !f.Expired(s.Now()):
+		return fault.New(fault.Conflict, "The file's bytes are there already.")
+	case !f.Promised, !s.Now().Before(f.UploadUntil):
+		return unknown()
+	}
+	return nil
 }
 
 // Keep puts off the end of a promise whose bytes are arriving: it is called when
 // they begin to, and every KeepEvery.
 //
-// Errors: fault.NotFound when the promise has ended.
+// Errors: fault.Conflict when another request has brought them meanwhile;
+// fault.NotFound when the promise has ended.
 func (s *Service) Keep(ctx context.Context, f File) error {
 	if s.Promises == nil {
 		return nil
 	}
 	until := s.Now().UTC().Truncate(time.Millisecond).Add(kept)
-	return s.read(s.Promises.Extend(ctx, f.ID, until), unknown())
+	err := s.Promises.Extend(ctx, f.ID, until)
+	if fault.Is(err, fault.NotFound) {
+		if f, err = s.Store.Promise(ctx, f.ID); err == nil {
+			err = s.takesBytes(f)
+		}
+	}
+	if fault.Is(err, fault.Conflict) {
+		return err
+	}
+	return s.read(err, unknown())
 }
 
 // Arrive makes a promised file known, whose bytes are in its blob and have the
