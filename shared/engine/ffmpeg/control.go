@@ -30,7 +30,8 @@ func (t *Tools) control(ctx context.Context, memory bool) error {
 	err := t.run(ctx, process{
 		program: t.ffprobe,
 		args: []string{
-			"-hide_banner", "-loglevel", "error", "-max_alloc", strconv.Itoa(t.maxAlloc()), "-protocol_whitelist", "pipe", "-f", "png_pipe",
+			"-hide_banner", "-loglevel", "error", "-max_alloc", strconv.Itoa(t.maxAlloc()),
+			"-protocol_whitelist", "pipe", "-f", "png_pipe",
 			"-show_entries", "frame=width", "-of", "csv=p=0", "pipe:0",
 		},
 		stdin: &good, stdout: &out, processorTime: t.bounds.probeTime, maxFile: 1, reserve: memory,

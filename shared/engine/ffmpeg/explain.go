@@ -18,8 +18,9 @@ const checkTime = time.Minute
 // trouble finds what the system says when it cannot give what a program needs, or
 // keeps it from its files, at the end of a line of its messages. None of that is a
 // property of an input.
-var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files in system|Resource temporarily unavailable|` +
-	`Read-only file system|Permission denied|Operation not permitted|Stale file handle|Transport endpoint is not connected|` +
+var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files in system|` +
+	`Resource temporarily unavailable|Read-only file system|Permission denied|Operation not permitted|` +
+	`Stale file handle|Transport endpoint is not connected|` +
 	`Function not implemented|frame_thread_encoder_init failed|pthread_create\(?\)? failed.*)\s*$`)
 
 // explain gives the error that the person who sent the file is to see of a

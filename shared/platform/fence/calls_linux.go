@@ -14,32 +14,38 @@ import (
 // and whatever Linux will learn.
 var allowed = []string{
 	// files
-	"access", "faccessat", "faccessat2", "open", "openat", "openat2", "creat", "close", "close_range", "dup", "dup2", "dup3", "fcntl",
-	"read", "pread64", "readv", "preadv", "preadv2", "write", "pwrite64", "writev", "pwritev", "pwritev2", "lseek",
-	"stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "getdents", "getdents64", "readlink", "readlinkat", "getcwd", "chdir",
-	"fchdir", "mkdir", "mkdirat", "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "truncate", "ftruncate", "fallocate",
-	"fadvise64", "readahead", "fsync", "fdatasync", "sync_file_range", "sendfile", "copy_file_range", "splice", "umask", "utimensat",
-	"pipe", "pipe2", "poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
-	"eventfd", "eventfd2",
+	"access", "faccessat", "faccessat2", "open", "openat", "openat2", "creat", "close", "close_range", "dup",
+	"dup2", "dup3", "fcntl", "read", "pread64", "readv", "preadv", "preadv2", "write", "pwrite64", "writev",
+	"pwritev", "pwritev2", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs",
+	"getdents", "getdents64", "readlink", "readlinkat", "getcwd", "chdir", "fchdir", "mkdir", "mkdirat",
+	"unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "truncate", "ftruncate", "fallocate",
+	"fadvise64", "readahead", "fsync", "fdatasync", "sync_file_range", "sendfile", "copy_file_range", "splice",
+	"umask", "utimensat", "pipe", "pipe2", "poll", "ppoll", "select", "pselect6", "epoll_create",
+	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd", "eventfd2",
 	// memory
-	"brk", "mmap", "munmap", "mremap", "mprotect", "madvise", "mincore", "mlock", "munlock", "msync", "membarrier", "pkey_alloc", "pkey_free",
-	"pkey_mprotect", "get_mempolicy", "set_mempolicy", "mbind",
+	"brk", "mmap", "munmap", "mremap", "mprotect", "madvise", "mincore", "mlock", "munlock", "msync",
+	"membarrier", "pkey_alloc", "pkey_free", "pkey_mprotect", "get_mempolicy", "set_mempolicy", "mbind",
 	// threads and time
-	"futex", "futex_waitv", "futex_wake", "futex_wait", "futex_requeue", "set_robust_list", "get_robust_list", "set_tid_address", "rseq",
-	"arch_prctl", "sched_yield", "sched_getaffinity", "sched_setaffinity", "sched_getparam", "sched_getscheduler", "sched_setscheduler",
-	"sched_get_priority_max", "sched_get_priority_min", "getpriority", "setpriority", "clock_gettime", "clock_getres", "clock_nanosleep",
-	"gettimeofday", "time", "times", "nanosleep", "timer_create", "timer_settime", "timer_gettime", "timer_delete", "setitimer", "getitimer",
-	"alarm", "pause", "restart_syscall", "exit", "exit_group",
-	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigsuspend", "rt_sigtimedwait", "sigaltstack",
+	"futex", "futex_waitv", "futex_wake", "futex_wait", "futex_requeue", "set_robust_list", "get_robust_list",
+	"set_tid_address", "rseq", "arch_prctl", "sched_yield", "sched_getaffinity", "sched_setaffinity",
+	"sched_getparam", "sched_getscheduler", "sched_setscheduler", "sched_get_priority_max",
+	"sched_get_priority_min", "getpriority", "setpriority", "clock_gettime", "clock_getres", "clock_nanosleep",
+	"gettimeofday", "time", "times", "nanosleep", "timer_create", "timer_settime", "timer_gettime",
+	"timer_delete", "setitimer", "getitimer", "alarm", "pause", "restart_syscall", "exit", "exit_group",
+	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigsuspend", "rt_sigtimedwait",
+	"sigaltstack",
 	// itself
-	"execve", "getpid", "getppid", "gettid", "getpgrp", "getpgid", "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid",
-	"getgroups", "getrlimit", "setrlimit", "prlimit64", "getrusage", "sysinfo", "uname", "getrandom", "getcpu", "capget",
-	"riscv_hwprobe", "riscv_flush_icache",
+	"execve", "getpid", "getppid", "gettid", "getpgrp", "getpgid", "getuid", "geteuid", "getgid", "getegid",
+	"getresuid", "getresgid", "getgroups", "getrlimit", "setrlimit", "prlimit64", "getrusage", "sysinfo",
+	"uname", "getrandom", "getcpu", "capget", "riscv_hwprobe", "riscv_flush_icache",
 }
 
 // unknown are calls that libraries try first, and do without where the kernel does
 // not know them. The flags of clone3 lie in memory, which a filter cannot read.
-var unknown = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "mseal", "map_shadow_stack", "cachestat"}
+var unknown = []string{
+	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "mseal",
+	"map_shadow_stack", "cachestat",
+}
 
 // The requests of ioctl that libraries make of any file: whether it is a terminal,
 // and how wide, how much can be read, whether reading waits (FIONBIO), and whether

@@ -147,10 +147,11 @@ func (f *Fence) Lacks() []string {
 		lacks = append(lacks, "no seccomp: a decoder may use every system call")
 	}
 	if !f.layers.Landlock {
-		lacks = append(lacks, "no Landlock (Linux 5.13 or newer, with landlock among its LSMs): a decoder may read what the server's user can")
+		lacks = append(lacks, "no Landlock (Linux 5.13 or newer, with landlock among its LSMs): "+
+			"a decoder may read what the server's user can")
 	}
 	if !f.layers.Namespaces {
-		lacks = append(lacks, "no namespaces for an ordinary user: a decoder shares the server's network and processes, which seccomp keeps from it")
+		lacks = append(lacks, "no namespaces: a decoder is kept from the server's network and processes by the other layers alone")
 	}
 	if f.root && !f.layers.User {
 		lacks = append(lacks, "no user of their own for decoders: run the server as an ordinary user")

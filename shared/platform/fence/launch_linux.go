@@ -3,15 +3,13 @@ package fence
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"runtime"
 	"syscall"
 	"unsafe"
 
-	"github.com/landlock-lsm/go-landlock/landlock"
-	llsyscall "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,7 +44,7 @@ func hideProcess() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 // tryLayers finds out what this process can do, by doing it.
 func tryLayers(o order) ability {
 	var able ability
-	if version, err := llsyscall.LandlockGetABIVersion(); err == nil {
+	if version, err := landlock.LandlockGetABIVersion(); err == nil {
 		able.Landlock = version
 	}
 	if o.Root {
@@ -103,53 +101,100 @@ const reserveStep = 256 << 20
 // reserve finds out whether the system would give memory, without using it.
 func reserve(memory int64) error {
 	for got := int64(0); got < memory; got += reserveStep {
-		if _, err := unix.Mmap(-1, 0, reserveStep, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
+		_, err := unix.Mmap(-1, 0, reserveStep, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
 			return fmt.Errorf("%d of %d MiB of memory: %w", got>>20, memory>>20, err)
 		}
 	}
 	return nil
 }
 
-// restrictFiles leaves the files that are named, and no TCP, no abstract socket
-// and no signal to others, as far as the kernel knows how.
+// The rights of Landlock that are used, and what a kernel's version of it knows.
+const (
+	readFile   = landlock.AccessFSReadFile
+	readFolder = landlock.AccessFSReadFile | landlock.AccessFSReadDir
+	execute    = landlock.AccessFSExecute
+	write      = landlock.AccessFSWriteFile | landlock.AccessFSTruncate | landlock.AccessFSMakeReg |
+		landlock.AccessFSRemoveFile | landlock.AccessFSMakeDir | landlock.AccessFSRemoveDir
+	// ofFiles are the rights that a file can have, and not a folder alone.
+	ofFiles = landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile | landlock.AccessFSTruncate
+)
+
+// handled is all that a version of Landlock can refuse.
+func handled(version int) *landlock.RulesetAttr {
+	all := &landlock.RulesetAttr{HandledAccessFS: landlock.AccessFSRefer - 1} // what version 1 knows
+	for _, since := range []struct {
+		version int
+		right   uint64
+	}{{2, landlock.AccessFSRefer}, {3, landlock.AccessFSTruncate}, {5, landlock.AccessFSIoctlDev}, {9, landlock.AccessFSResolveUnix}} {
+		if version >= since.version {
+			all.HandledAccessFS |= since.right
+		}
+	}
+	if version >= 4 {
+		all.HandledAccessNet = landlock.AccessNetBindTCP | landlock.AccessNetConnectTCP
+	}
+	if version >= 6 {
+		all.Scoped = landlock.ScopeAbstractUnixSocket | landlock.ScopeSignal
+	}
+	return all
+}
+
+// restrictFiles leaves this thread, and what it becomes, the files that are named,
+// and no TCP, no abstract socket and no signal to others, as far as the kernel
+// knows how.
+//
+// It uses the library's calls and not its Config, which restricts all threads of
+// a process: to find them it looks into /proc, which is that of other processes
+// in a namespace, and never ends where the program is built with cgo.
 func restrictFiles(o order) error {
-	const read = landlock.AccessFSSet(llsyscall.AccessFSReadFile)
-	const list = landlock.AccessFSSet(llsyscall.AccessFSReadDir)
-	const execute = landlock.AccessFSSet(llsyscall.AccessFSExecute)
-	const write = landlock.AccessFSSet(llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate |
-		llsyscall.AccessFSMakeReg | llsyscall.AccessFSRemoveFile | llsyscall.AccessFSMakeDir | llsyscall.AccessFSRemoveDir)
-	const rewrite = landlock.AccessFSSet(llsyscall.AccessFSWriteFile)
-	rules := []landlock.Rule{landlock.PathAccess(read|rewrite, "/dev/null").IgnoreIfMissing()}
-	add := func(path string, file, folder landlock.AccessFSSet) error {
-		stat, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
+	version, err := landlock.LandlockGetABIVersion()
+	if err != nil {
+		return err
+	}
+	all := handled(version)
+	ruleset, err := landlock.LandlockCreateRuleset(all, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(ruleset)
+	allow := func(path string, rights uint64) error {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
 			return nil // the program says so itself
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", path, err)
 		}
-		if stat.IsDir() {
-			file = folder
+		defer unix.Close(fd)
+		var stat unix.Stat_t
+		if err := unix.Fstat(fd, &stat); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
-		rules = append(rules, landlock.PathAccess(file, path))
+		if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+			rights &= ofFiles
+		}
+		rights &= all.HandledAccessFS
+		rule := &landlock.PathBeneathAttr{ParentFd: fd, AllowedAccess: rights}
+		if err := landlock.LandlockAddPathBeneathRule(ruleset, rule, 0); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 		return nil
 	}
+	failures := []error{allow("/dev/null", readFile|landlock.AccessFSWriteFile)}
 	for _, path := range o.Executes {
-		if err := add(path, read|execute, read|execute|list); err != nil {
-			return err
-		}
+		failures = append(failures, allow(path, readFolder|execute))
 	}
 	for _, path := range o.Reads {
-		if err := add(path, read, read|list); err != nil {
-			return err
-		}
+		failures = append(failures, allow(path, readFolder))
 	}
 	if o.Folder != "" {
-		if err := add(o.Folder, read, read|list|write); err != nil {
-			return err
-		}
+		failures = append(failures, allow(o.Folder, readFolder|write))
 	}
-	return landlock.V9.BestEffort().Restrict(rules...)
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	return landlock.LandlockRestrictSelf(ruleset, 0)
 }
 
 // dropRights gives up all that root has but the right to read, as the inputs belong
@@ -171,7 +216,9 @@ func dropRights(own bool) error {
 		// The calls of package syscall change all threads; this one becomes the
 		// program, and the others end.
 		for _, call := range [][4]uintptr{
-			{unix.SYS_SETGROUPS}, {unix.SYS_SETRESGID, ownUser, ownUser, ownUser}, {unix.SYS_SETRESUID, ownUser, ownUser, ownUser},
+			{unix.SYS_SETGROUPS},
+			{unix.SYS_SETRESGID, ownUser, ownUser, ownUser},
+			{unix.SYS_SETRESUID, ownUser, ownUser, ownUser},
 		} {
 			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
 				return fmt.Errorf("change the user: %w", errno)
@@ -219,15 +266,17 @@ func become(o order) error {
 	}
 	started := [1]byte{'+'}
 	for i := range limits {
-		_, _, errno := unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, uintptr(limits[i].resource), uintptr(unsafe.Pointer(&limits[i].limit)), 0, 0, 0)
+		_, _, errno := unix.RawSyscall6(unix.SYS_PRLIMIT64, 0,
+			uintptr(limits[i].resource), uintptr(unsafe.Pointer(&limits[i].limit)), 0, 0, 0)
 		if errno != 0 {
 			return errno
 		}
 	}
-	if _, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(o.Status), uintptr(unsafe.Pointer(&started)), 1); errno != 0 {
+	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(o.Status), uintptr(unsafe.Pointer(&started)), 1)
+	if errno != 0 {
 		return errno
 	}
-	_, _, errno := unix.RawSyscall(unix.SYS_EXECVE,
+	_, _, errno = unix.RawSyscall(unix.SYS_EXECVE,
 		uintptr(unsafe.Pointer(program)), uintptr(unsafe.Pointer(&arguments[0])), uintptr(unsafe.Pointer(&variables[0])))
 	return errno
 }

@@ -26,7 +26,8 @@ func tryLayers(order) ability { return ability{} }
 func launch(o order) error {
 	unix.CloseOnExec(o.Status)
 	for resource, limit := range map[int]int64{
-		unix.RLIMIT_CPU: o.Seconds, unix.RLIMIT_FSIZE: o.MaxFile, unix.RLIMIT_NOFILE: maxOpen, unix.RLIMIT_CORE: 0, unix.RLIMIT_AS: o.Memory,
+		unix.RLIMIT_CPU: o.Seconds, unix.RLIMIT_FSIZE: o.MaxFile, unix.RLIMIT_NOFILE: maxOpen,
+		unix.RLIMIT_CORE: 0, unix.RLIMIT_AS: o.Memory,
 	} {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(resource, &now); err != nil {

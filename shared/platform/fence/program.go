@@ -17,13 +17,16 @@ import (
 // shown are the files of the system that decoders and their libraries look into:
 // how many processors there are, and where the libraries are.
 var shown = []string{
-	"/dev/zero", "/dev/urandom", "/etc/ld.so.cache", "/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/self/status",
+	"/dev/zero", "/dev/urandom", "/etc/ld.so.cache",
+	"/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/self/status",
 	"/sys/devices/system/cpu", "/sys/devices/system/node",
 }
 
 // wide are the folders of programs and libraries, for a program of which it is not
 // known what it takes.
-var wide = []string{"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store", "/snap"}
+var wide = []string{
+	"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store", "/snap",
+}
 
 // libraryForm finds a library in what the dynamic linker tells of a program:
 //
