@@ -90,7 +90,7 @@ deploy=$!
 # of AWS, whose records are shared by conditional writes. `make race` watches all.
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
-	grep -v -e /engine/preview -e /domain/media -e /platform/lambda)
+	grep -v -e /engine/preview -e /domain/media -e /platform/lambda -e /platform/fence)
 plain=$("$GO" list ./bench/... ./cmd/... ./docs/... ./functions/... ./scripts/... ./shared/... | grep -vxF "$watched")
 # shellcheck disable=SC2086 # a list of packages
 released test -vet=off -p 3 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
