@@ -143,3 +143,31 @@ func TestSoundConnectionsAreKept(t *testing.T) {
 		}
 	}
 }
+
+// A body that holds what looks like an answer of net/http's own goes out as it is,
+// wherever the writes to the connection split it.
+func TestABodyThatLooksLikeARefusalIsLeftAlone(t *testing.T) {
+	for _, look := range []string{
+		"HTTP/1.1 417 X\r\n\r\n",
+		"HTTP/1.1 400 X\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n",
+	} {
+		address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(look)))
+			w.WriteHeader(http.StatusOK)
+			http.NewResponseController(w).Flush()
+			io.WriteString(w, look)
+		})})
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		// The second is answered on the same connection.
+		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		text, err := io.ReadAll(conn)
+		if err != nil || strings.Count(string(text), "\r\n\r\n"+look) != 2 || !strings.HasSuffix(string(text), look) {
+			t.Errorf("%q: got %q, %v", look, text, err)
+		}
+	}
+}

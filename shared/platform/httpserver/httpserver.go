@@ -117,6 +117,7 @@ func New(c Config) *Server {
 				panic(http.ErrAbortHandler)
 			}
 			defer s.active.end()
+			beginAnswer(r)
 			handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime,
@@ -130,7 +131,8 @@ func New(c Config) *Server {
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 		BaseContext:                  func(net.Listener) context.Context { return base },
-		ConnState:                    release,
+		ConnContext:                  withConn,
+		ConnState:                    followState,
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -44,6 +45,9 @@ type watchedConn struct {
 	// refused reports that net/http has answered without asking any handler, before it
 	// closes the connection.
 	refused atomic.Bool
+	// answering reports that a handler answers: what is written then is its own, and a
+	// body may hold what looks like an answer of net/http's.
+	answering atomic.Bool
 	// free reports that the connection has been upgraded, and has no requests any more.
 	free atomic.Bool
 }
@@ -79,7 +83,7 @@ var expectationFailed = []byte("HTTP/1.1 417 ")
 // Write writes bytes of an answer. One of net/http's own gets an id, as all answers
 // have one.
 func (c *watchedConn) Write(p []byte) (int, error) {
-	if len(p) > maxRefusal || !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) || c.free.Load() {
+	if len(p) > maxRefusal || c.answering.Load() || c.free.Load() || !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) {
 		return c.TCPConn.Write(p)
 	}
 	status, rest, _ := bytes.Cut(p, []byte("\r\n"))
@@ -113,9 +117,30 @@ func (c *watchedConn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// release lets a connection go that is no HTTP connection any more.
-func release(conn net.Conn, state http.ConnState) {
-	if watched, ok := conn.(*watchedConn); ok && state == http.StateHijacked {
+type connKey struct{}
+
+// withConn lets requests know their connection.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// beginAnswer notes that a handler answers the request from now on, which ends when
+// the answer is out.
+func beginAnswer(r *http.Request) {
+	if watched, ok := r.Context().Value(connKey{}).(*watchedConn); ok {
+		watched.answering.Store(true)
+	}
+}
+
+// followState learns what becomes of a connection: one whose answer is out waits for its
+// next request, and one that is taken over is no HTTP connection any more.
+func followState(conn net.Conn, state http.ConnState) {
+	watched, ok := conn.(*watchedConn)
+	switch {
+	case !ok:
+	case state == http.StateIdle:
+		watched.answering.Store(false)
+	case state == http.StateHijacked:
 		watched.free.Store(true)
 	}
 }
