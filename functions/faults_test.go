@@ -70,7 +70,7 @@ func (w *world) testUploads(t *testing.T) {
 	}
 	// The count of an account's bytes shows where it refuses one more. The promised
 	// file of the events is counted, and not listed.
-	promised, err := w.files.Promise(ctx, samplePromise)
+	promised, err := w.files.PendingUpload(ctx, samplePromise)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 // queued takes the turns from the queue that can be taken now, and tells how many
 // wait for their time.
-func (w *world) queued(t *testing.T) (turns []webhook.Turn, delayed int) {
+func (w *world) queued(t *testing.T) (turns []webhook.ScheduledAttempt, delayed int) {
 	t.Helper()
 	client := sqs.NewFromConfig(w.cloud.Config())
 	received, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &w.turns.URL, MaxNumberOfMessages: 10})
@@ -56,7 +56,7 @@ func (w *world) queued(t *testing.T) (turns []webhook.Turn, delayed int) {
 		t.Fatal(err)
 	}
 	for _, message := range received.Messages {
-		var turn webhook.Turn
+		var turn webhook.ScheduledAttempt
 		if err := json.Unmarshal([]byte(*message.Body), &turn); err != nil {
 			t.Fatal(err)
 		}

@@ -209,7 +209,7 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	if err != nil {
 		return s, err
 	}
-	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), Failed: api.InternalError(c.Origins), Handler: from.named(pages.Beside(s.sessions.beside(api.New(api.Config{
+	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), OnPanic: api.InternalError(c.Origins), Handler: from.named(pages.Beside(s.sessions.beside(api.New(api.Config{
 		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
 		Idempotency: &idempotency.Service{Store: s.db.IdempotencyKeys(), Now: now},
 		Limiter:     limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: now},

@@ -17,7 +17,7 @@ import (
 func main() { lambdahttp.Main(content) }
 
 func content() (http.Handler, lambdahttp.Form, error) {
-	form, err := lambdahttp.StreamingUnless(os.Getenv)
+	form, err := lambdahttp.ResponseMode(os.Getenv)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -21,7 +21,7 @@ import (
 func main() { lambdahttp.Main(images) }
 
 func images() (http.Handler, lambdahttp.Form, error) {
-	form, err := lambdahttp.StreamingUnless(os.Getenv)
+	form, err := lambdahttp.ResponseMode(os.Getenv)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -30,7 +30,7 @@ func images() (http.Handler, lambdahttp.Form, error) {
 		return nil, 0, err
 	}
 	bucket, queues := f.Bucket(), f.Queues()
-	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(f.AWS, queues), cursor.Cursors{})
+	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(f.AWS, queues), cursor.Codec{})
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.VideoWait = awsapp.VideoWait

@@ -34,7 +34,7 @@ func main() {
 }
 
 func inference() (http.Handler, lambdahttp.Form, error) {
-	form, err := lambdahttp.StreamingUnless(os.Getenv)
+	form, err := lambdahttp.ResponseMode(os.Getenv)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -58,5 +58,5 @@ func inference() (http.Handler, lambdahttp.Form, error) {
 	if err := env.Err(); err != nil {
 		return nil, 0, err
 	}
-	return httpserver.Handler(httpserver.Config{Handler: gateway.New(c), Logger: logger, Tracer: tracer, Failed: gateway.Panicked(c.Origins)}), form, nil
+	return httpserver.Handler(httpserver.Config{Handler: gateway.New(c), Logger: logger, Tracer: tracer, OnPanic: gateway.Panicked(c.Origins)}), form, nil
 }

@@ -20,7 +20,7 @@ type event struct {
 
 // ender ends the jobs that events tell of.
 type ender struct {
-	outcome *job.Outcome
+	outcome *job.Reaper
 	logger  *slog.Logger
 }
 

@@ -28,7 +28,7 @@ func outcome() (func(context.Context, event) (events.SQSEventResponse, error), e
 	env := setting.NewEnvironment(os.Getenv)
 	runs := dynamo.NewRuns(dynamo.NewClient(config), env.Required("CUTROOM_JOBS_TABLE"))
 	e := &ender{
-		outcome: &job.Outcome{Store: dynamo.NewJobs(runs, nil, nil, time.Now), Now: time.Now},
+		outcome: &job.Reaper{Store: dynamo.NewJobs(runs, nil, nil, time.Now), Now: time.Now},
 		logger:  lambdahttp.NewLogger(os.Stdout),
 	}
 	return e.handle, env.Err()

@@ -36,7 +36,7 @@ type failure struct {
 
 // handler makes the attempts that events tell of.
 type handler struct {
-	queue     *sqsqueue.Turns
+	queue     *sqsqueue.ScheduledAttempts
 	deliverer *webhook.Deliverer
 	now       func() time.Time
 	logger    *slog.Logger
@@ -85,7 +85,7 @@ func (h *handler) ended(ctx context.Context, change *events.DynamoDBStreamRecord
 // deliver makes the attempt of a message and queues the next. A message that comes
 // again may be of a call that made its attempt and died.
 func (h *handler) deliver(ctx context.Context, body string, again bool) error {
-	turn, err := sqsqueue.ReadTurn(body)
+	turn, err := sqsqueue.ReadScheduledAttempt(body)
 	if err != nil {
 		return err
 	}

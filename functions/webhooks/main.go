@@ -33,7 +33,7 @@ func webhooks() (func(context.Context, event) (answer, error), error) {
 	secret := secrets.NewSecret(config, env.Required("CUTROOM_SECRET_ARN"))
 	logger := lambdahttp.NewLogger(os.Stdout)
 	h := &handler{
-		queue: sqsqueue.NewTurns(config, env.Required("CUTROOM_WEBHOOK_QUEUE")), now: time.Now, logger: logger,
+		queue: sqsqueue.NewScheduledAttempts(config, env.Required("CUTROOM_WEBHOOK_QUEUE")), now: time.Now, logger: logger,
 		deliverer: &webhook.Deliverer{
 			Jobs: dynamo.NewRuns(records, table), Store: dynamo.NewWebhooks(records, table),
 			Sender:  webhookhttp.New(webhookhttp.Config{Targets: env.WebhookTargets(), Now: time.Now}),

@@ -125,7 +125,7 @@ func (i fileItem) file() file.File {
 		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Size: i.Size, MD5: i.MD5, Blob: i.Blob,
 		CreatedAt: time.UnixMilli(i.CreatedAt).UTC(), ExpiresAt: optionalTime(i.ExpiresAt),
 		Lifetime: time.Duration(i.Lifetime) * time.Millisecond, UploadUntil: optionalTime(i.UploadUntil), Promised: i.Promised,
-		Promise: file.Promise{Bytes: i.PromiseBytes, Limit: i.PromiseLimit},
+		Promise: file.PendingUpload{Bytes: i.PromiseBytes, Limit: i.PromiseLimit},
 	}
 }
 

@@ -12,24 +12,24 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Promise gives a file that is promised, or was until Publish made it a file, by
+// PendingUpload gives a file that is promised, or was until Finalize made it a file, by
 // one consistent read.
 //
 // Errors: fault.NotFound; fault.Unavailable.
-func (s *Files) Promise(ctx context.Context, id string) (file.File, error) {
+func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error) {
 	f, err := s.get(ctx, promisePrefix+id, promiseItem)
 	return f, storeError("get a promised file", err)
 }
 
-// Publish makes a promised file known, with the MIME type and the expiry of f:
+// Finalize makes a promised file known, with the MIME type and the expiry of f:
 // one read, and one transaction. Of many that publish a file one does, and all
 // succeed.
 //
 // Errors: fault.NotFound when there is no such promise, or its time was over and
 // its storage was given to others; fault.Limited when the account would store more
 // than the promise's limit; fault.Unavailable.
-func (s *Files) Publish(ctx context.Context, f file.File, now time.Time) error {
-	promise, err := s.Promise(ctx, f.ID)
+func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
+	promise, err := s.PendingUpload(ctx, f.ID)
 	if err != nil || !promise.Promised {
 		return err
 	}
@@ -51,7 +51,7 @@ func (s *Files) Publish(ctx context.Context, f file.File, now time.Time) error {
 	}
 	// Another has published it just now, or taken the promise away. A promise
 	// whose entry is gone goes too, in the same transaction.
-	if promise, err = s.Promise(ctx, f.ID); err == nil && promise.Promised {
+	if promise, err = s.PendingUpload(ctx, f.ID); err == nil && promise.Promised {
 		return fmt.Errorf("dynamo: publish a file: the records of the promise %s do not agree", f.ID)
 	}
 	return err

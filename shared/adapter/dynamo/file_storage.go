@@ -175,7 +175,7 @@ func (s *Files) Free(ctx context.Context, f file.File) error {
 //
 // Errors: fault.NotFound when there is none, or it was kept; fault.Unavailable.
 func (s *Files) Break(ctx context.Context, id string) error {
-	f, err := s.Promise(ctx, id)
+	f, err := s.PendingUpload(ctx, id)
 	if err != nil {
 		return err
 	}

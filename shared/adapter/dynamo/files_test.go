@@ -150,7 +150,7 @@ func TestOnlyTheEndOfAFileIsTakenForIt(t *testing.T) {
 	kept.Promised, kept.UploadUntil = true, s.now.Add(time.Hour)
 	s.create(kept, 0)
 	kept.Promised = false
-	conformance.OK(t, s.Publish(t.Context(), kept, s.now))
+	conformance.OK(t, s.Finalize(t.Context(), kept, s.now))
 	broken := s.new(3, 1)
 	broken.Promised, broken.UploadUntil = true, s.now.Add(time.Hour)
 	s.create(broken, 0)

@@ -92,8 +92,8 @@ func TestCallsOfFiles(t *testing.T) {
 	asDocumented(t, proxy, "Files", calls{
 		{"Create", func() error { return store.Create(ctx, f, 100) }},
 		{"Create of a promise", func() error { return store.Create(ctx, promise, 100) }},
-		{"Promise", func() error { _, err := store.Promise(ctx, promise.ID); return err }},
-		{"Publish", func() error { return store.Publish(ctx, published, s.now) }},
+		{"PendingUpload", func() error { _, err := store.PendingUpload(ctx, promise.ID); return err }},
+		{"Finalize", func() error { return store.Finalize(ctx, published, s.now) }},
 		{"Get", func() error { _, err := store.Get(ctx, account, f.ID, s.now); return err }},
 		{"FindMD5", func() error { _, err := store.FindMD5(ctx, account, f.MD5, s.now); return err }},
 		{"List", func() error { _, _, err := store.List(ctx, account, "", 100, s.now); return err }},

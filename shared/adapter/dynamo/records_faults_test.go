@@ -79,7 +79,7 @@ func TestFilesThroughTrouble(t *testing.T) {
 			f.Room = file.Reservation{}
 			if err == nil && promised {
 				f.Promised = false
-				err = files.Publish(t.Context(), f, s.now)
+				err = files.Finalize(t.Context(), f, s.now)
 			}
 			state := there
 			if err == nil && turn%3 == 0 {

@@ -125,7 +125,7 @@ func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 // EndedWithWebhook gives the first turn of a job that has a webhook and has ended,
 // from what the table's stream says an item has become. It gives false for any
 // other item.
-func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.Turn, bool) {
+func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := func(name string) string {
 		value, there := image[name]
 		if !there || value.DataType() != events.DataTypeString {
@@ -134,7 +134,7 @@ func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.T
 		return value.String()
 	}
 	if text("part") != recordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {
-		return webhook.Turn{}, false
+		return webhook.ScheduledAttempt{}, false
 	}
 	ended, err := readTime(text("completed_at"))
 	return webhook.First(text("id"), text("account"), ended), err == nil

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Files is a file.Store and a file.Archive.
+// Files is a file.Store and a file.Retention.
 //
 // A file that has expired counts towards its account's storage until it is
 // marked as ended. A sweep marks it, and so does an upload that would not fit
@@ -18,8 +18,8 @@ import (
 type Files struct{ db *DB }
 
 var (
-	_ file.Store   = (*Files)(nil)
-	_ file.Archive = (*Files)(nil)
+	_ file.Store     = (*Files)(nil)
+	_ file.Retention = (*Files)(nil)
 )
 
 // Files gives the records of stored files.
@@ -97,20 +97,20 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 	return f, err
 }
 
-// Promise gives a file that is promised, or was until Publish made it a file.
+// PendingUpload gives a file that is promised, or was until Finalize made it a file.
 //
 // Errors: fault.NotFound.
-func (s *Files) Promise(ctx context.Context, id string) (file.File, error) {
+func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error) {
 	f, err := scanFile(s.db.lookup.QueryRowContext(ctx, promiseByID, id))
 	return f, storeError("get a promised file", err)
 }
 
-// Publish makes a promised file known, with the MIME type and the expiry of f.
+// Finalize makes a promised file known, with the MIME type and the expiry of f.
 //
 // Errors: fault.NotFound when there is no such promise, or a sweep has taken it
 // as not kept; fault.Limited when the account would then store more than the
 // promise's limit; fault.StorageFull.
-func (s *Files) Publish(ctx context.Context, f file.File, now time.Time) error {
+func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	return s.db.write(ctx, "publish a file", func(ctx context.Context, tx *sql.Tx) error {
 		promise, err := scanFile(tx.QueryRowContext(ctx, promiseByID, f.ID))
 		if err != nil || !promise.Promised {

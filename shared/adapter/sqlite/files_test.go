@@ -9,6 +9,6 @@ import (
 func TestFiles(t *testing.T) {
 	filetest.Run(t, func(t *testing.T) filetest.Harness {
 		files := open(t).Files()
-		return filetest.Harness{Store: files, Archive: files}
+		return filetest.Harness{Store: files, Retention: files}
 	})
 }

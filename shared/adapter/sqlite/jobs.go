@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Jobs is a job.Store, job.Runs and job.Archive.
+// Jobs is a job.Store, job.Runs and job.Retention.
 //
 // A job has a message in the queue exactly as long as it has not ended: the
 // transaction that accepts it sends the message, the one that ends it, whoever
@@ -18,9 +18,9 @@ import (
 type Jobs struct{ db *DB }
 
 var (
-	_ job.Store   = (*Jobs)(nil)
-	_ job.Runs    = (*Jobs)(nil)
-	_ job.Archive = (*Jobs)(nil)
+	_ job.Store     = (*Jobs)(nil)
+	_ job.Runs      = (*Jobs)(nil)
+	_ job.Retention = (*Jobs)(nil)
 )
 
 const (

@@ -35,7 +35,7 @@ func openAt(t *testing.T, path string) *sqlite.DB {
 func TestJobs(t *testing.T) {
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		jobs := open(t).Jobs()
-		return jobtest.Harness{Store: jobs, Runs: jobs, Archive: jobs}
+		return jobtest.Harness{Store: jobs, Runs: jobs, Retention: jobs}
 	})
 }
 
@@ -49,6 +49,6 @@ func TestQueue(t *testing.T) {
 func TestKeys(t *testing.T) {
 	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
 		keys := open(t).Keys()
-		return credentialtest.Harness{Store: keys, Archive: keys}
+		return credentialtest.Harness{Store: keys, Retention: keys}
 	})
 }

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	_ credential.TokenStore   = (*Keys)(nil)
-	_ credential.TokenArchive = (*Keys)(nil)
+	_ credential.TokenStore     = (*Keys)(nil)
+	_ credential.TokenRetention = (*Keys)(nil)
 )
 
 const tokenByHash = `select scope, metadata, client_token.created_at, expires_at, verifier,

@@ -119,16 +119,16 @@ func recordedBefore(ctx context.Context, tx *sql.Tx, jobID string, a webhook.Att
 }
 
 // Due gives turns that are due.
-func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]webhook.Turn, error) {
+func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]webhook.ScheduledAttempt, error) {
 	rows, err := s.db.reader.QueryContext(ctx, dueWebhooks, millis(now), ofAccount, limit)
 	if err != nil {
 		return nil, storeError("find webhooks that are due", err)
 	}
 	defer rows.Close()
-	var turns []webhook.Turn
+	var turns []webhook.ScheduledAttempt
 	for rows.Next() {
 		var (
-			turn webhook.Turn
+			turn webhook.ScheduledAttempt
 			due  int64
 		)
 		if err := rows.Scan(&turn.Job, &turn.Account, &turn.Number, &due); err != nil {

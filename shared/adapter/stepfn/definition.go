@@ -51,7 +51,7 @@ type object = map[string]any
 // Every execution passes two states, which AWS bills as four transitions, start
 // and end included. A write that its condition refuses fails the execution: the
 // job has then ended otherwise, or another run has it, and whoever hears of the
-// failed execution looks (see job.Outcome).
+// failed execution looks (see job.Reaper).
 func Definition(table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // ReadStop reads the detail of an event of the kind "Step Functions Execution
 // Status Change": which job's execution has stopped, and how. The event must be
 // of an execution that FAILED, TIMED_OUT or was ABORTED.
-func ReadStop(detail []byte) (id string, stop job.Stop, err error) {
+func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	var execution struct {
 		Name   string `json:"name"`
 		Status string `json:"status"`

@@ -15,7 +15,7 @@ func TestReadStop(t *testing.T) {
 		"error": %s, "cause": null}`
 	for _, c := range []struct {
 		status, why string
-		want        job.Stop
+		want        job.StopReason
 	}{
 		{"FAILED", `"DynamoDB.ConditionalCheckFailedException"`, job.Refused},
 		{"FAILED", `"DynamoDB.SdkClientException"`, job.Broken},

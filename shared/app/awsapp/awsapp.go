@@ -106,7 +106,7 @@ const defaultWorkers = 4
 // machine, and cancel them. How many jobs of a lane the workers run at once is
 // the deploy's to say, in CUTROOM_WORKERS.
 // Cursors are for a program that lists jobs.
-func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Cursors) {
+func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	p.Config.Jobs = job.NewService(job.Config{
 		Store: dynamo.NewJobs(p.Runs(), machine, lengths, time.Now), Now: time.Now, Random: rand.Reader,
@@ -151,6 +151,6 @@ func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
 		return httpserver.Config{}, err
 	}
 	return httpserver.Config{
-		Handler: api.New(p.Config, groups...), Logger: p.Config.Logger, Tracer: p.Tracer, Failed: api.InternalError(p.Config.Origins),
+		Handler: api.New(p.Config, groups...), Logger: p.Config.Logger, Tracer: p.Tracer, OnPanic: api.InternalError(p.Config.Origins),
 	}, nil
 }

@@ -13,8 +13,8 @@ func TestChoices(t *testing.T) {
 	for _, c := range []struct{ setting, key, want, err string }{
 		{"", "", "*preview.Engine", ""},
 		{"preview", "", "*preview.Engine", ""},
-		{"http://127.0.0.1:8090", "", "*remote.Pool", ""},
-		{"http://127.0.0.1:8090,http://127.0.0.1:8091", "", "*remote.Pool", ""},
+		{"http://127.0.0.1:8090", "", "*engineserver.Pool", ""},
+		{"http://127.0.0.1:8090,http://127.0.0.1:8091", "", "*engineserver.Pool", ""},
 		{"openai:http://127.0.0.1:8091", "", "*openaimedia.Engine", ""},
 		{"openai:https://a.example/v1,http://b:8092", "secret", "*openaimedia.Engine", ""},
 		{"Preview", "", "", "CUTROOM_ENGINE: "},

@@ -48,7 +48,7 @@ const (
 // TokenSweeper does on one machine what a store's TTL does in AWS: it removes
 // tokens that ended.
 type TokenSweeper struct {
-	Store TokenArchive
+	Store TokenRetention
 	Now   func() time.Time
 	// Settled reports whether the clock can be trusted to say what is old; nothing is
 	// deleted while it cannot. Nil says that it always can.

@@ -75,9 +75,9 @@ type TokenStore interface {
 	FindToken(ctx context.Context, hash Hash) (Token, error)
 }
 
-// TokenArchive is what the removal of tokens that ended needs of a store, on one
+// TokenRetention is what the removal of tokens that ended needs of a store, on one
 // machine.
-type TokenArchive interface {
+type TokenRetention interface {
 	// DeleteTokens removes tokens that expired before the time.
 	DeleteTokens(ctx context.Context, before time.Time) error
 }

@@ -12,9 +12,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Cursors makes and reads the cursors of one list. A cursor holds the id that
+// Codec makes and reads the cursors of one list. A cursor holds the id that
 // its page goes on from and a seal that only the holder of the secret can make.
-type Cursors struct {
+type Codec struct {
 	list   string
 	secret func(context.Context) ([]byte, error)
 }
@@ -23,20 +23,20 @@ type Cursors struct {
 const sealSize = 16
 
 // New makes the cursors of a list, sealed with the secret.
-func New(list string, secret []byte) Cursors {
-	return Cursors{list, func(context.Context) ([]byte, error) { return secret, nil }}
+func New(list string, secret []byte) Codec {
+	return Codec{list, func(context.Context) ([]byte, error) { return secret, nil }}
 }
 
 // NewFrom makes the cursors of a list, sealed with a secret that is asked for
 // whenever it is needed, which should cost nothing once it is known.
-func NewFrom(list string, secret func(context.Context) ([]byte, error)) Cursors {
-	return Cursors{list, secret}
+func NewFrom(list string, secret func(context.Context) ([]byte, error)) Codec {
+	return Codec{list, secret}
 }
 
 // Make gives the cursor of the page that goes on from the id.
 //
 // Errors: that the secret cannot be had.
-func (c Cursors) Make(ctx context.Context, account, id string) (string, error) {
+func (c Codec) Make(ctx context.Context, account, id string) (string, error) {
 	secret, err := c.secret(ctx)
 	if err != nil {
 		return "", fmt.Errorf("cursor: the secret: %w", err)
@@ -48,7 +48,7 @@ func (c Cursors) Make(ctx context.Context, account, id string) (string, error) {
 //
 // Errors: fault.Invalid when the cursor was not made for this list and the
 // account with this secret; that the secret cannot be had.
-func (c Cursors) Read(ctx context.Context, account, cursor string) (string, error) {
+func (c Codec) Read(ctx context.Context, account, cursor string) (string, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil && len(sealed) > sealSize {
 		id := string(sealed[sealSize:])
@@ -65,7 +65,7 @@ func (c Cursors) Read(ctx context.Context, account, cursor string) (string, erro
 	return "", fault.New(fault.Invalid, "The cursor is not one that this endpoint returned.")
 }
 
-func (c Cursors) seal(secret []byte, account, id string) []byte {
+func (c Codec) seal(secret []byte, account, id string) []byte {
 	mac := hmac.New(sha256.New, secret)
 	// The names of lists and accounts hold no NUL, so that no two seals are of
 	// the same text.

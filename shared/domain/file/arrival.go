@@ -45,7 +45,7 @@ func (s *Service) Received(ctx context.Context, blob string) error {
 	if !ours || !below || !IsReference(id) {
 		return fmt.Errorf("file: %.200q is no blob of a promised file", blob)
 	}
-	f, err := s.Store.Promise(ctx, id)
+	f, err := s.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return s.Blobs.Delete(ctx, blob)
 	}
@@ -64,7 +64,7 @@ func (s *Service) Received(ctx context.Context, blob string) error {
 //
 // Errors: fault.NotFound.
 func (s *Service) receive(ctx context.Context, account, id string) (File, error) {
-	f, err := s.Store.Promise(ctx, id)
+	f, err := s.Store.PendingUpload(ctx, id)
 	if err == nil && (f.Account != account || !f.Promised) {
 		return File{}, unknown()
 	}
@@ -108,7 +108,7 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 	if !told {
 		mime = ""
 	}
-	arrivedFile, err := s.Arrive(ctx, f, mime)
+	arrivedFile, err := s.Finalize(ctx, f, mime)
 	if fault.Is(err, fault.Limited) {
 		if err := s.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the bytes of %s, which there is no room for: %w", f.ID, err)

@@ -35,7 +35,7 @@ func (b *bucket) Open(_ context.Context, name string, offset, length int64) (io.
 func (w *world) announce(t *testing.T, account, content string) file.File {
 	t.Helper()
 	sum := md5.Sum([]byte(content))
-	f, err := w.service.Announce(t.Context(), file.File{
+	f, err := w.service.CreatePending(t.Context(), file.File{
 		Account: account, Filename: "a", MIME: "application/x-mine", Size: int64(len(content)), MD5: hex.EncodeToString(sum[:]), Lifetime: time.Minute,
 	}, 0, 0)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Cursors makes and reads the cursors of file pages.
-type Cursors = cursor.Cursors
+type Cursors = cursor.Codec
 
 const cursorsOf = "files"
 

@@ -39,18 +39,18 @@ type File struct {
 	Promised    bool
 	UploadUntil time.Time
 	// Promise is what a promised file counts, and is held to.
-	Promise Promise
-	// Room is what was reserved for the file's bytes: Create and Publish count the
+	Promise PendingUpload
+	// Room is what was reserved for the file's bytes: Create and Finalize count the
 	// file in its place. It is zero where nothing was, and is not kept.
 	Room Reservation
 }
 
-// Promise is what a promised file counts towards its account's storage, and what
+// PendingUpload is what a promised file counts towards its account's storage, and what
 // it is held to.
-type Promise struct {
+type PendingUpload struct {
 	// Bytes is what the file counts until its bytes are there; 0 is its size.
 	Bytes int64
-	// Limit is how many bytes the account may store, 0 for any: what Publish holds
+	// Limit is how many bytes the account may store, 0 for any: what Finalize holds
 	// the file to.
 	Limit int64
 	// Most is how many files the account may have promised at once, 0 for any
@@ -110,7 +110,7 @@ type Store interface {
 	List(ctx context.Context, account, after string, limit int, now time.Time) (files []File, next string, err error)
 
 	// FindMD5 gives an account's newest file with the MD5 in lower-case hex.
-	// It finds a file from the moment that its Create or Publish returned.
+	// It finds a file from the moment that its Create or Finalize returned.
 	//
 	// Errors: fault.NotFound.
 	FindMD5(ctx context.Context, account, md5 string, now time.Time) (File, error)
@@ -121,20 +121,20 @@ type Store interface {
 	// Errors: as Get.
 	Delete(ctx context.Context, account, id string, now time.Time) (File, error)
 
-	// Promise gives a file that is promised, or was until Publish made it a
+	// PendingUpload gives a file that is promised, or was until Finalize made it a
 	// file; UploadUntil stays as it was.
 	//
 	// Errors: fault.NotFound when there is none.
-	Promise(ctx context.Context, id string) (File, error)
+	PendingUpload(ctx context.Context, id string) (File, error)
 
-	// Publish makes a promised file known under the same id, with the MIME
+	// Finalize makes a promised file known under the same id, with the MIME
 	// type and the expiry of f. It counts its size from then on, in the place of
 	// its Room. One that is published already stays as it is.
 	//
 	// Errors: fault.NotFound when there is no such promise; fault.Limited when the
 	// account would then store more than the promise's Limit: now is the time by
 	// which what has ended does not count.
-	Publish(ctx context.Context, f File, now time.Time) error
+	Finalize(ctx context.Context, f File, now time.Time) error
 
 	// Break ends a promise that is not kept.
 	//
@@ -179,8 +179,8 @@ const Ample = 128
 // ErrManyPromises says that an account has as many promised files as it may.
 var ErrManyPromises = errors.New("file: the account has as many promised files as it may")
 
-// Archive is what the sweeper needs of records, on one machine.
-type Archive interface {
+// Retention is what the sweeper needs of records, on one machine.
+type Retention interface {
 	// Ended gives files that have expired, and promises that were not kept in
 	// time, of all accounts, at most limit. A promise that it has given can no
 	// longer be published: its bytes are about to go.

@@ -11,13 +11,13 @@ import (
 
 // beaten puts promises off, after what another request does.
 type beaten struct {
-	file.Archive
+	file.Retention
 	first func()
 }
 
 func (b beaten) Extend(ctx context.Context, id string, until time.Time) error {
 	b.first()
-	return b.Archive.Extend(ctx, id, until)
+	return b.Retention.Extend(ctx, id, until)
 }
 
 // A request that brings the bytes of a promised file may be overtaken by another
@@ -28,31 +28,31 @@ func TestAnUploadThatAnotherOvertakes(t *testing.T) {
 		is    fault.Code
 	}{
 		"the other brought the bytes": {func(w *world, f file.File) error {
-			_, err := w.service.Arrive(t.Context(), f, "")
+			_, err := w.service.Finalize(t.Context(), f, "")
 			return err
 		}, fault.Conflict},
 		"the other found no room": {func(w *world, f file.File) error { return w.service.Store.Break(t.Context(), f.ID) }, fault.NotFound},
 		"the bytes came and were deleted": {func(w *world, f file.File) error {
-			if _, err := w.service.Arrive(t.Context(), f, ""); err != nil {
+			if _, err := w.service.Finalize(t.Context(), f, ""); err != nil {
 				return err
 			}
 			return w.service.Delete(t.Context(), f.Account, f.ID)
 		}, fault.NotFound},
 	} {
 		w := newWorld(t)
-		f, err := w.service.Announce(t.Context(), file.File{
+		f, err := w.service.CreatePending(t.Context(), file.File{
 			Account: "acme", Filename: "a.png", MIME: "image/png", Size: 1, MD5: "0cc175b9c0f1b6a831c399e269772661", Lifetime: time.Minute,
 		}, 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.service.Promises = beaten{w.service.Store.(file.Archive), func() {
+		w.service.Promises = beaten{w.service.Store.(file.Retention), func() {
 			if err := c.other(w, f); err != nil {
 				t.Error(err)
 			}
 			c.other = func(*world, file.File) error { return nil }
 		}}
-		if _, err := w.service.Promised(t.Context(), f.ID); !fault.Is(err, c.is) {
+		if _, err := w.service.PendingUpload(t.Context(), f.ID); !fault.Is(err, c.is) {
 			t.Errorf("%s, as it began: %v, want %v", says, err, c.is)
 		}
 		if err := w.service.Keep(t.Context(), f); !fault.Is(err, c.is) {

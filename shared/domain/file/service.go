@@ -104,14 +104,14 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 	return f, s.create(ctx, f, limit)
 }
 
-// Announce records a file whose bytes will arrive by a signed URL: nobody
-// knows it until Arrive. The caller fills what it does for Create, with what the
+// CreatePending records a file whose bytes will arrive by a signed URL: nobody
+// knows it until Finalize. The caller fills what it does for Create, with what the
 // client declares; Blob is given by the service. Until more of its bytes have
 // arrived the file counts LeastPromise, or its size where that is less. An account
 // may wait for the bytes of most files at once (0 is any number).
 //
 // Errors: as Create; fault.Limited when the account waits for as many.
-func (s *Service) Announce(ctx context.Context, f File, limit int64, most int) (File, error) {
+func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most int) (File, error) {
 	if err := s.name(&f); err != nil {
 		return File{}, err
 	}
@@ -120,7 +120,7 @@ func (s *Service) Announce(ctx context.Context, f File, limit int64, most int) (
 		// Nobody sees the bytes arrive: that they might is reason to keep the promise.
 		f.UploadUntil = f.UploadUntil.Add(arrivalTime(f.Size))
 	}
-	f.Promise = Promise{Bytes: min(f.Size, LeastPromise), Limit: limit, Most: most}
+	f.Promise = PendingUpload{Bytes: min(f.Size, LeastPromise), Limit: limit, Most: most}
 	if limit > 0 && f.Size > limit {
 		return File{}, StorageFull(limit)
 	}
@@ -172,12 +172,12 @@ func (f File) expiry(from time.Time) time.Time {
 	return from.Add(f.Lifetime)
 }
 
-// Promised gives a promised file that may take bytes now.
+// PendingUpload gives a promised file that may take bytes now.
 //
 // Errors: fault.Conflict when its bytes are there; fault.NotFound when there is
 // none, or its time is over.
-func (s *Service) Promised(ctx context.Context, id string) (File, error) {
-	f, err := s.Store.Promise(ctx, id)
+func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
+	f, err := s.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return File{}, unknown()
 	}
@@ -215,7 +215,7 @@ func (s *Service) Keep(ctx context.Context, f File) error {
 	until := s.Now().UTC().Truncate(time.Millisecond).Add(kept)
 	err := s.Promises.Extend(ctx, f.ID, until)
 	if fault.Is(err, fault.NotFound) {
-		if f, err = s.Store.Promise(ctx, f.ID); err == nil {
+		if f, err = s.Store.PendingUpload(ctx, f.ID); err == nil {
 			err = s.takesBytes(f)
 		}
 	}
@@ -225,27 +225,27 @@ func (s *Service) Keep(ctx context.Context, f File) error {
 	return s.read(err, unknown())
 }
 
-// Arrive makes a promised file known, whose bytes are in its blob and have the
+// Finalize makes a promised file known, whose bytes are in its blob and have the
 // size and MD5 that were declared. Its life begins now. mime is the type told by
 // the content, empty where it tells none.
 //
 // Errors: fault.NotFound when the promise has ended; fault.Limited when the account
 // has no room for the file, whose promise ends then. In both cases the bytes are
 // nobody's, and the caller's to delete.
-func (s *Service) Arrive(ctx context.Context, f File, mime string) (File, error) {
+func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, error) {
 	if mime != "" {
 		f.MIME = mime
 	}
 	f.Promised = false
 	f.ExpiresAt = f.expiry(s.Now().UTC().Truncate(time.Millisecond))
-	err := s.Store.Publish(ctx, f, s.Now())
+	err := s.Store.Finalize(ctx, f, s.Now())
 	if fault.Is(err, fault.Limited) {
 		if err = s.Store.Break(ctx, f.ID); err == nil {
 			return File{}, StorageFull(f.Promise.Limit)
 		}
 		if fault.Is(err, fault.NotFound) {
 			// Another request may have brought the same bytes, and found room.
-			err = s.Store.Publish(ctx, f, s.Now())
+			err = s.Store.Finalize(ctx, f, s.Now())
 		}
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // removes files that have expired and promises that were not kept. Bytes that no
 // record knows it sets aside: the record may be what was lost.
 type Sweeper struct {
-	Store Archive
+	Store Retention
 	Blobs interface {
 		Blobs
 		// Children gives what is directly below a prefix.

@@ -23,11 +23,11 @@ func (f Filter) Matches(j Job) bool {
 }
 
 // NewCursors makes the cursors of job pages, sealed with the secret.
-func NewCursors(secret []byte) cursor.Cursors { return cursor.New("jobs", secret) }
+func NewCursors(secret []byte) cursor.Codec { return cursor.New("jobs", secret) }
 
 // NewCursorsFrom makes the cursors of job pages from a secret that is asked for
 // whenever it is needed; see cursor.NewFrom.
-func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Cursors {
+func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Codec {
 	return cursor.NewFrom("jobs", secret)
 }
 

@@ -17,15 +17,15 @@ func TestOutcome(t *testing.T) {
 		processing = "processing"
 		completed  = "completed"
 	)
-	stopped := func(stop job.Stop) func(o *job.Outcome) error {
-		return func(o *job.Outcome) error { return o.Stopped(t.Context(), "job_1", stop) }
+	stopped := func(stop job.StopReason) func(o *job.Reaper) error {
+		return func(o *job.Reaper) error { return o.Stopped(t.Context(), "job_1", stop) }
 	}
-	givenUp := func(o *job.Outcome) error { return o.GivenUp(t.Context(), "job_1") }
+	givenUp := func(o *job.Reaper) error { return o.GivenUp(t.Context(), "job_1") }
 	for _, c := range []struct {
 		name  string
 		state string
 		after time.Duration
-		tell  func(o *job.Outcome) error
+		tell  func(o *job.Reaper) error
 		want  job.Status
 		code  job.Code
 	}{
@@ -52,7 +52,7 @@ func TestOutcome(t *testing.T) {
 			defer db.Close()
 			jobs := db.Jobs()
 			accept(t, jobs, c.state, created)
-			outcome := &job.Outcome{Store: jobs, Now: func() time.Time { return created.Add(c.after) }}
+			outcome := &job.Reaper{Store: jobs, Now: func() time.Time { return created.Add(c.after) }}
 			for range 2 { // events come at least once
 				if err := c.tell(outcome); err != nil {
 					t.Fatal(err)
@@ -76,8 +76,8 @@ func TestOutcome(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		outcome := &job.Outcome{Store: db.Jobs(), Now: time.Now}
-		for _, tell := range []func(o *job.Outcome) error{givenUp, stopped(job.Broken)} {
+		outcome := &job.Reaper{Store: db.Jobs(), Now: time.Now}
+		for _, tell := range []func(o *job.Reaper) error{givenUp, stopped(job.Broken)} {
 			if err := tell(outcome); err != nil {
 				t.Error(err)
 			}

@@ -37,7 +37,7 @@ type Config struct {
 	// how long the record is.
 	ResultAge, RecordAge time.Duration
 	// Cursors are those of List.
-	Cursors cursor.Cursors
+	Cursors cursor.Codec
 	// Watcher tells of changes of jobs, which are polled for where it is nil.
 	Watcher Watcher
 	// Orchestrator is told of jobs that were ended from outside; nil where the
@@ -104,7 +104,7 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 	// One at a time: else a burst would find the same room, all of it.
 	s.admitting.Lock()
 	defer s.admitting.Unlock()
-	if err := s.Room(ctx, j.Lane, j.Account, limit); err != nil {
+	if err := s.CheckCapacity(ctx, j.Lane, j.Account, limit); err != nil {
 		return Job{}, err
 	}
 	j.Status = Pending
@@ -113,7 +113,7 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 	if err := s.Store.Accept(ctx, j, limit); err != nil {
 		var refusal *fault.Error
 		if errors.As(err, &refusal) && refusal.Code == fault.Limited && refusal.RetryAfter == 0 {
-			refusal.RetryAfter = comeBack()
+			refusal.RetryAfter = retryAfter()
 		}
 		return Job{}, err
 	}
@@ -136,26 +136,26 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 	return true, nil
 }
 
-// Room refuses early what Submit would refuse, so that nobody sends a large
+// CheckCapacity refuses early what Submit would refuse, so that nobody sends a large
 // upload in vain. That it finds room promises nothing.
 //
 // Errors: fault.Limited when the account's limit or the queue is full.
-func (s *Service) Room(ctx context.Context, lane Lane, account string, limit int) error {
+func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int) error {
 	backlog, err := s.Store.Backlog(ctx, lane, account)
 	if err != nil {
 		return fmt.Errorf("job: read the backlog: %w", err)
 	}
 	if limit > 0 && backlog.AccountJobs >= limit {
 		full := fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)
-		full.RetryAfter = comeBack()
+		full.RetryAfter = retryAfter()
 		return full
 	}
 	return backlog.Admit(s.Workers[lane])
 }
 
-// comeBack is when to try again at an account's limit. It differs from call to
+// retryAfter is when to try again at an account's limit. It differs from call to
 // call, to keep the callers of one account from coming back at once.
-func comeBack() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
+func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
 // Get gives an account's job. A job past its deadline is ended by the read.
 //

@@ -92,9 +92,9 @@ type Runs interface {
 	Failer
 }
 
-// Archive is what the sweeper needs of records, on one machine. In AWS the
+// Retention is what the sweeper needs of records, on one machine. In AWS the
 // store's TTL and the bucket's lifecycle do the sweeper's work.
-type Archive interface {
+type Retention interface {
 	// Overdue gives ids of jobs that have not ended and whose deadline is not
 	// ahead of now, at most limit.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)

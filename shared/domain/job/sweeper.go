@@ -35,7 +35,7 @@ type SweptBlobs interface {
 type Sweeper struct {
 	Store interface {
 		Store
-		Archive
+		Retention
 	}
 	Blobs SweptBlobs
 	Now   func() time.Time

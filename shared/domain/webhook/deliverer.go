@@ -47,37 +47,37 @@ type Deliverer struct {
 //
 // Errors: those of the stores; the attempt is then to be made again, also where
 // only its record failed, as receivers know a message by its id.
-func (d *Deliverer) Deliver(ctx context.Context, turn Turn) (next Turn, follows bool, err error) {
+func (d *Deliverer) Deliver(ctx context.Context, turn ScheduledAttempt) (next ScheduledAttempt, follows bool, err error) {
 	j, err := d.Jobs.Get(ctx, turn.Job)
 	if fault.Is(err, fault.NotFound) {
-		return Turn{}, false, nil
+		return ScheduledAttempt{}, false, nil
 	}
 	if err != nil {
-		return Turn{}, false, fmt.Errorf("webhook: %w", err)
+		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
 	if j.Webhook == "" || !j.Status.Terminal() {
-		return Turn{}, false, nil
+		return ScheduledAttempt{}, false, nil
 	}
 	made, err := d.Store.Attempts(ctx, j.ID)
 	if err != nil {
-		return Turn{}, false, fmt.Errorf("webhook: %w", err)
+		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
 	if len(made) != turn.Number-1 {
-		return Turn{}, false, nil
+		return ScheduledAttempt{}, false, nil
 	}
 	a, err := d.attempt(ctx, j, turn.Number)
 	if err != nil {
-		return Turn{}, false, err
+		return ScheduledAttempt{}, false, err
 	}
 	// What was sent is recorded, also when the time for more is up.
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	err = d.Store.Record(recording, j, a)
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
-		return Turn{}, false, nil
+		return ScheduledAttempt{}, false, nil
 	}
 	if err != nil {
-		return Turn{}, false, fmt.Errorf("webhook: %w", err)
+		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
 	d.tell(ctx, j.ID, a)
 	return after(j.ID, j.Account, a), !a.Next.IsZero(), nil
@@ -86,21 +86,21 @@ func (d *Deliverer) Deliver(ctx context.Context, turn Turn) (next Turn, follows 
 // Follow gives the turn after one that was made, by Deliver or by somebody who may
 // not have come to hand the next one on. It gives false where none follows, or it
 // was made as well.
-func (d *Deliverer) Follow(ctx context.Context, turn Turn) (next Turn, follows bool, err error) {
+func (d *Deliverer) Follow(ctx context.Context, turn ScheduledAttempt) (next ScheduledAttempt, follows bool, err error) {
 	made, err := d.Store.Attempts(ctx, turn.Job)
 	if err != nil {
-		return Turn{}, false, fmt.Errorf("webhook: %w", err)
+		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
 	if len(made) != turn.Number {
-		return Turn{}, false, nil
+		return ScheduledAttempt{}, false, nil
 	}
 	last := made[turn.Number-1]
 	return after(turn.Job, turn.Account, last), !last.Next.IsZero(), nil
 }
 
 // after gives the turn that follows an attempt.
-func after(jobID, account string, a Attempt) Turn {
-	return Turn{Job: jobID, Account: account, Number: a.Number + 1, At: a.Next}
+func after(jobID, account string, a Attempt) ScheduledAttempt {
+	return ScheduledAttempt{Job: jobID, Account: account, Number: a.Number + 1, At: a.Next}
 }
 
 // attempt sends the message about a job.

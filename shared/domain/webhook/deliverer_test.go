@@ -207,7 +207,7 @@ func TestWaitsAreSpread(t *testing.T) {
 // What is not to be told is told nobody, and what was told is not told again.
 func TestTurnsThatAreNobodysAnyMore(t *testing.T) {
 	w := newWorld(t, status(500))
-	deliver := func(turn webhook.Turn, sent int) {
+	deliver := func(turn webhook.ScheduledAttempt, sent int) {
 		t.Helper()
 		next, follows, err := w.Deliver(t.Context(), turn)
 		if err != nil || follows != (sent > 0) || len(w.receiver.got) != sent {
@@ -217,11 +217,11 @@ func TestTurnsThatAreNobodysAnyMore(t *testing.T) {
 	}
 	deliver(webhook.First("job_1", "acme", w.now), 0)
 	j := w.ended()
-	deliver(webhook.Turn{Job: j.ID, Number: 2}, 0)
+	deliver(webhook.ScheduledAttempt{Job: j.ID, Number: 2}, 0)
 	deliver(webhook.First(j.ID, "acme", w.now), 1)
 	deliver(webhook.First(j.ID, "acme", w.now), 0)
 	// Who cannot know whether the next turn was handed on is told of it.
-	want := webhook.Turn{Job: j.ID, Account: "acme", Number: 2, At: w.now.Add(5 * time.Second)}
+	want := webhook.ScheduledAttempt{Job: j.ID, Account: "acme", Number: 2, At: w.now.Add(5 * time.Second)}
 	if next, follows, err := w.Follow(t.Context(), webhook.First(j.ID, "acme", w.now)); err != nil || !follows || next != want {
 		t.Errorf("after the first comes %+v, %t, %v", next, follows, err)
 	}
@@ -231,7 +231,7 @@ func TestTurnsThatAreNobodysAnyMore(t *testing.T) {
 	if err := w.db.Jobs().Forget(t.Context(), j.ID); err != nil {
 		t.Fatal(err)
 	}
-	deliver(webhook.Turn{Job: j.ID, Number: 2}, 0)
+	deliver(webhook.ScheduledAttempt{Job: j.ID, Number: 2}, 0)
 }
 
 // An attempt that the end of the program breaks off is not recorded: it is made

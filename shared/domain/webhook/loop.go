@@ -21,7 +21,7 @@ const (
 type Queue interface {
 	// Due gives turns that are due, the longest due first: of each account at most
 	// ofAccount, and at most limit in all.
-	Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]Turn, error)
+	Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]ScheduledAttempt, error)
 }
 
 // Loop makes all attempts of one machine, each when it is due.

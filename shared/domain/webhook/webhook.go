@@ -82,8 +82,8 @@ type Attempt struct {
 	Next time.Time
 }
 
-// Turn is an attempt that is to be made.
-type Turn struct {
+// ScheduledAttempt is an attempt that is to be made.
+type ScheduledAttempt struct {
 	Job     string `json:"job"`
 	Account string `json:"account"`
 	// Number is the attempt's, At when it is due.
@@ -92,8 +92,8 @@ type Turn struct {
 }
 
 // First gives the first turn of an account's job that ended at the time.
-func First(jobID, account string, ended time.Time) Turn {
-	return Turn{Job: jobID, Account: account, Number: 1, At: ended}
+func First(jobID, account string, ended time.Time) ScheduledAttempt {
+	return ScheduledAttempt{Job: jobID, Account: account, Number: 1, At: ended}
 }
 
 // Log tells of the attempts that were made.

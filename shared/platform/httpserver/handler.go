@@ -102,7 +102,7 @@ func run(c Config, w *response, r *http.Request) (aborted bool) {
 			}
 			clear(w.Header())
 			w.Header().Set(requestIDHeader, RequestID(r.Context()))
-			c.Failed(w, r)
+			c.OnPanic(w, r)
 		}
 	}()
 	c.Handler.ServeHTTP(w, r)

@@ -45,9 +45,9 @@ type Config struct {
 	Tracer api.Tracer
 	// Observer learns how requests were answered; nil where nobody wants to know.
 	Observer Observer
-	// Failed answers, with a status of 500 and in the surface's error shape, a
+	// OnPanic answers, with a status of 500 and in the surface's error shape, a
 	// request whose handler has panicked. By default the body is empty.
-	Failed http.HandlerFunc
+	OnPanic http.HandlerFunc
 	// NewRequestID makes the id of a request that came without one. By default
 	// it is 26 random letters and digits.
 	NewRequestID func() string
@@ -69,8 +69,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Failed == nil {
-		c.Failed = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
+	if c.OnPanic == nil {
+		c.OnPanic = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
 	}
 	if c.NewRequestID == nil {
 		c.NewRequestID = rand.Text

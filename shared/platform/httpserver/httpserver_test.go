@@ -176,7 +176,7 @@ func TestAPanicIsAnsweredInTheShapeOfTheSurface(t *testing.T) {
 			w.Header().Set("X-Left-Over", "1")
 			panic("oh")
 		}),
-		Failed: func(w http.ResponseWriter, r *http.Request) {
+		OnPanic: func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			io.WriteString(w, `{"detail":"sorry"}`)
 		},

@@ -30,13 +30,13 @@ const (
 	Streaming
 )
 
-// StreamingUnless gives the form of a function whose methods are deployed with
+// ResponseMode gives the form of a function whose methods are deployed with
 // the transfer mode STREAM, by its environment: Buffered where CUTROOM_RESPONSE
 // is "buffered", which says that they are not, and under `sam local`, which
 // reads every answer as JSON (docs/deploy.md).
 //
 // Errors: CUTROOM_RESPONSE has another value.
-func StreamingUnless(getenv func(string) string) (Form, error) {
+func ResponseMode(getenv func(string) string) (Form, error) {
 	switch value := getenv("CUTROOM_RESPONSE"); {
 	case value != "" && value != "buffered":
 		return 0, fmt.Errorf("CUTROOM_RESPONSE: %q is not buffered, the one value that it can have", value)

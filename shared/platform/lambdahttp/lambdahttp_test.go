@@ -30,10 +30,10 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	lambdahttp.Main(func() (http.Handler, lambdahttp.Form, error) {
-		form, err := lambdahttp.StreamingUnless(os.Getenv)
+		form, err := lambdahttp.ResponseMode(os.Getenv)
 		return httpserver.Handler(httpserver.Config{
 			Handler: handler(), Logger: lambdahttp.NewLogger(os.Stderr),
-			Failed: func(w http.ResponseWriter, _ *http.Request) {
+			OnPanic: func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusInternalServerError)
 				io.WriteString(w, `{"detail":"Internal server error"}`)
 			},

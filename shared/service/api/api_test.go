@@ -172,7 +172,7 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	urls := api.NewUploadURLs(secret, w.now)
 	server := httpserver.New(httpserver.Config{
-		Logger: logger, Failed: api.InternalError(s.origins), Stall: s.stall,
+		Logger: logger, OnPanic: api.InternalError(s.origins), Stall: s.stall,
 		Handler: api.New(api.Config{
 			Catalog: w.catalog, Jobs: w.jobs, Authenticator: credential.NewAuthenticator(db.Keys(), tiers, w.now),
 			Idempotency: &idempotency.Service{Store: w.claims, Now: w.now},

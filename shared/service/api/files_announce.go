@@ -82,7 +82,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	earlier, err := s.once(w, r, c, creation{
 		asked: askedOf("announce", f), resource: f.ID,
 		made: func(ctx context.Context, id string) ([]byte, bool, error) {
-			promise, err := s.Files.Store.Promise(ctx, id)
+			promise, err := s.Files.Store.PendingUpload(ctx, id)
 			if fault.Is(err, fault.NotFound) {
 				return nil, false, nil
 			}
@@ -93,7 +93,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 			return answer, err == nil, err
 		},
 		create: func(ctx context.Context) ([]byte, error) {
-			if f, err = s.Files.Announce(ctx, f, c.who.Tier.StoredBytes, c.who.Tier.Uploads); err != nil {
+			if f, err = s.Files.CreatePending(ctx, f, c.who.Tier.StoredBytes, c.who.Tier.Uploads); err != nil {
 				return nil, err
 			}
 			return json.Marshal(f)

@@ -19,7 +19,7 @@ const (
 // wrong with that.
 //
 // Errors: that cursors cannot be read at all.
-func readPage(r *http.Request, account string, cursors cursor.Cursors) (limit int, after string, found problems, err error) {
+func readPage(r *http.Request, account string, cursors cursor.Codec) (limit int, after string, found problems, err error) {
 	limit, sealed, found := pageQuery(r.URL.RawQuery)
 	if sealed == "" {
 		return limit, "", found, nil

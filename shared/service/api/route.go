@@ -109,7 +109,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 			return c, fault.New(fault.NotFound, "The model %s is not served here. Submit a job to /v1/jobs/%s.", m.ID, name)
 		}
 		c.model = m
-		room := s.Jobs.Room(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs)
+		room := s.Jobs.CheckCapacity(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs)
 		if err := s.unlessKnown(r, c, room); err != nil {
 			return c, err
 		}

@@ -27,7 +27,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	if err := s.UploadURLs.check(id, readQuery(r.URL.RawQuery)); err != nil {
 		return err
 	}
-	f, err := s.Files.Promised(ctx, id)
+	f, err := s.Files.PendingUpload(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	// leaves.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
 	defer cancel()
-	if _, err := s.Files.Arrive(ctx, f, told); err != nil {
+	if _, err := s.Files.Finalize(ctx, f, told); err != nil {
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
 			// The promise ended, or the file came by another request and was
 			// deleted, while these bytes arrived; or there is no room for them.

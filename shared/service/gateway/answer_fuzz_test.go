@@ -34,7 +34,7 @@ func fuzzed(t *testing.T, route Route, stream string) (*completion, *httptest.Re
 	}
 	recorder := httptest.NewRecorder()
 	c := &completion{
-		Gateway: &Gateway{Config: Config{Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}},
+		Gateway: &Gateway{Config: Config{Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Date: time.Now, Logger: slog.New(slog.DiscardHandler)}},
 		w:       recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request, pool: &pool{model: row, slug: quote("small")},
 		tally: tally{generated: estimate{tokenizer: letters{}}, most: 150},
 	}

@@ -1,5 +1,5 @@
 // Package credentialtest specifies the behaviour of [credential.Store],
-// [credential.TokenStore] and [credential.TokenArchive] as tests that every
+// [credential.TokenStore] and [credential.TokenRetention] as tests that every
 // adapter runs.
 package credentialtest
 
@@ -25,9 +25,9 @@ type Store interface {
 // Harness is what an adapter gives to be tested: both over the same records.
 type Harness struct {
 	Store Store
-	// Archive is nil where the platform removes tokens; its tests are then
+	// Retention is nil where the platform removes tokens; its tests are then
 	// skipped.
-	Archive credential.TokenArchive
+	Retention credential.TokenRetention
 }
 
 // Run runs the suite. The function makes a harness without any key in it, and
@@ -35,12 +35,12 @@ type Harness struct {
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
-		if group == "Archive" && h.Archive == nil {
+		if group == "Retention" && h.Retention == nil {
 			t.Skip("the platform removes tokens")
 		}
-		test.run(&suite{T: t, Store: h.Store, archive: h.Archive, ctx: conformance.Context(t)})
+		test.run(&suite{T: t, Store: h.Store, retention: h.Retention, ctx: conformance.Context(t)})
 	},
-		conformance.About("Keys", keyTests), conformance.About("Tokens", tokenTests), conformance.About("Archive", archiveTests),
+		conformance.About("Keys", keyTests), conformance.About("Tokens", tokenTests), conformance.About("Retention", retentionTests),
 	)
 }
 
@@ -57,8 +57,8 @@ func (t test) Says() string { return t.name }
 type suite struct {
 	*testing.T
 	Store
-	archive credential.TokenArchive
-	ctx     context.Context
+	retention credential.TokenRetention
+	ctx       context.Context
 }
 
 // The day is the present one, as a platform may delete what is old; nothing else

@@ -133,13 +133,13 @@ var tokenTests = []test{
 	}},
 }
 
-var archiveTests = []test{
+var retentionTests = []test{
 	{"a token that expired long ago is found until it is deleted", func(s *suite) {
 		old := token(s.create("acme", 1, created), 1)
 		conformance.OK(s, s.CreateToken(s.ctx, old))
-		conformance.OK(s, s.archive.DeleteTokens(s.ctx, old.ExpiresAt))
+		conformance.OK(s, s.retention.DeleteTokens(s.ctx, old.ExpiresAt))
 		s.foundToken(old)
-		conformance.OK(s, s.archive.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Millisecond)))
+		conformance.OK(s, s.retention.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Millisecond)))
 		s.noToken(old.Hash)
 	}},
 	{"deleting spares tokens that have not expired", func(s *suite) {
@@ -149,7 +149,7 @@ var archiveTests = []test{
 		conformance.OK(s, s.CreateToken(s.ctx, old))
 		conformance.OK(s, s.CreateToken(s.ctx, current))
 		for range 2 {
-			conformance.OK(s, s.archive.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Second)))
+			conformance.OK(s, s.retention.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Second)))
 			s.noToken(old.Hash)
 			s.foundToken(current)
 			s.found(key)
@@ -164,7 +164,7 @@ var archiveTests = []test{
 		}
 		last := len(tokens) - 1
 		s.createTokens(tokens)
-		conformance.OK(s, s.archive.DeleteTokens(s.ctx, tokens[last].ExpiresAt))
+		conformance.OK(s, s.retention.DeleteTokens(s.ctx, tokens[last].ExpiresAt))
 		for _, minted := range tokens[:last] {
 			s.noToken(minted.Hash)
 		}

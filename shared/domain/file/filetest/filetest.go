@@ -1,4 +1,4 @@
-// Package filetest specifies the behaviour of [file.Store] and [file.Archive] as
+// Package filetest specifies the behaviour of [file.Store] and [file.Retention] as
 // tests that every adapter runs.
 package filetest
 
@@ -18,9 +18,9 @@ import (
 // Harness is what an adapter gives to be tested: both over the same records.
 type Harness struct {
 	Store file.Store
-	// Archive is nil where the platform does the sweeper's work; its tests are
+	// Retention is nil where the platform does the sweeper's work; its tests are
 	// then skipped.
-	Archive file.Archive
+	Retention file.Retention
 }
 
 // Run runs the suite. The function makes a harness without any file in it, and
@@ -28,7 +28,7 @@ type Harness struct {
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
-		if group == "Archive" && h.Archive == nil {
+		if group == "Retention" && h.Retention == nil {
 			t.Skip("the platform does the sweeper's work")
 		}
 		// The day is the present one, as a platform may delete
@@ -38,7 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Create", createTests), conformance.About("Limit", limitTests), conformance.About("Reserve", reserveTests),
 		conformance.About("Get", getTests), conformance.About("List", listTests), conformance.About("FindMD5", md5Tests),
 		conformance.About("Delete", deleteTests), conformance.About("Promise", promiseTests), conformance.About("Pages", pageTests), conformance.About("Races", raceTests),
-		conformance.About("Archive", archiveTests),
+		conformance.About("Retention", retentionTests),
 	)
 }
 
@@ -124,7 +124,7 @@ func (s *suite) keep(f file.File) file.File {
 func (s *suite) publish(promised file.File) file.File {
 	s.Helper()
 	promised.Promised = false
-	conformance.OK(s, s.Store.Publish(s.ctx, promised, s.now))
+	conformance.OK(s, s.Store.Finalize(s.ctx, promised, s.now))
 	return promised
 }
 

@@ -59,14 +59,14 @@ var limitTests = []test{
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		s.stores("acme", 60, 100)
 		f = s.publish(f)
-		conformance.OK(s, s.Store.Publish(s.ctx, f, s.now))
+		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.stores("acme", 60, 100)
 	}},
 	{"a promised file that does not fit is refused", func(s *suite) {
 		f := s.newPromise("acme")
 		f.Size = 101
 		conformance.Fails(s, s.Store.Create(s.ctx, f, 100), fault.Limited)
-		_, err := s.Store.Promise(s.ctx, f.ID)
+		_, err := s.Store.PendingUpload(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 	}},
 	{"a deleted file gives its storage back, once", func(s *suite) {

@@ -201,14 +201,14 @@ var raceTests = []test{
 		for _, err := range conformance.Race(racers, func(racer int) error {
 			published := f
 			published.Promised, published.ExpiresAt = false, s.at(float64(100+racer))
-			return s.Store.Publish(s.ctx, published, s.now)
+			return s.Store.Finalize(s.ctx, published, s.now)
 		}) {
 			conformance.OK(s, err)
 		}
 		first, err := s.Store.Get(s.ctx, "acme", f.ID, s.now)
 		conformance.OK(s, err)
 		f.Promised, f.ExpiresAt = false, s.at(1)
-		conformance.OK(s, s.Store.Publish(s.ctx, f, s.now))
+		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.known(first, s.now)
 	}},
 }

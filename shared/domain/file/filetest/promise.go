@@ -11,7 +11,7 @@ import (
 // promised checks what Promise gives.
 func (s *suite) promised(want file.File) {
 	s.Helper()
-	got, err := s.Store.Promise(s.ctx, want.ID)
+	got, err := s.Store.PendingUpload(s.ctx, want.ID)
 	conformance.OK(s, err)
 	s.same("promise", got, want)
 }
@@ -31,7 +31,7 @@ var promiseTests = []test{
 	{"a published file is known under the same id, with its MIME type and expiry", func(s *suite) {
 		f := s.promise("acme")
 		f.Promised, f.MIME, f.ExpiresAt = false, "video/webm", s.at(4000)
-		conformance.OK(s, s.Store.Publish(s.ctx, f, s.now))
+		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.known(f, s.now)
 		s.known(f, s.at(3999))
 		s.unknown(f, s.at(4000))
@@ -46,7 +46,7 @@ var promiseTests = []test{
 		want := s.promise("acme")
 		sent := want
 		sent.Promised, sent.Filename, sent.Size, sent.Blob, sent.Account = false, "other", 99, "files/other", "zoo"
-		conformance.OK(s, s.Store.Publish(s.ctx, sent, s.now))
+		conformance.OK(s, s.Store.Finalize(s.ctx, sent, s.now))
 		want.Promised = false
 		s.known(want, s.now)
 		s.listed("acme", s.now, want)
@@ -59,29 +59,29 @@ var promiseTests = []test{
 		f := s.publish(s.promise("acme"))
 		again := f
 		again.MIME, again.ExpiresAt = "image/png", s.at(9)
-		conformance.OK(s, s.Store.Publish(s.ctx, again, s.now))
+		conformance.OK(s, s.Store.Finalize(s.ctx, again, s.now))
 		s.known(f, s.at(10))
 	}},
 	{"a file that was never promised is no promise and cannot be published", func(s *suite) {
 		f := s.create("acme")
-		_, err := s.Store.Promise(s.ctx, f.ID)
+		_, err := s.Store.PendingUpload(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 		changed := f
 		changed.MIME = "image/png"
-		conformance.Fails(s, s.Store.Publish(s.ctx, changed, s.now), fault.NotFound)
+		conformance.Fails(s, s.Store.Finalize(s.ctx, changed, s.now), fault.NotFound)
 		s.known(f, s.now)
 	}},
 	{"an unknown promise cannot be published", func(s *suite) {
 		f := s.newPromise("acme")
-		_, err := s.Store.Promise(s.ctx, f.ID)
+		_, err := s.Store.PendingUpload(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 		f.Promised = false
-		conformance.Fails(s, s.Store.Publish(s.ctx, f, s.now), fault.NotFound)
+		conformance.Fails(s, s.Store.Finalize(s.ctx, f, s.now), fault.NotFound)
 		s.unknown(f, s.now)
 	}},
 }
 
-var archiveTests = []test{
+var retentionTests = []test{
 	{"files that have expired and promises that were not kept are given, of all accounts", func(s *suite) {
 		expired, other := s.createUntil("acme", 10), s.createUntil("zoo", 20)
 		broken := s.promise("acme")
@@ -105,8 +105,8 @@ var archiveTests = []test{
 	{"a promise that was given as ended cannot be kept any more", func(s *suite) {
 		f := s.promise("acme")
 		s.ended(f.UploadUntil, f)
-		conformance.Fails(s, s.Store.Publish(s.ctx, f, s.now), fault.NotFound)
-		_, err := s.Store.Promise(s.ctx, f.ID)
+		conformance.Fails(s, s.Store.Finalize(s.ctx, f, s.now), fault.NotFound)
+		_, err := s.Store.PendingUpload(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 		s.unknown(f, s.now)
 	}},
@@ -116,7 +116,7 @@ var archiveTests = []test{
 			want[s.createUntil("acme", 10).ID] = true
 		}
 		for _, n := range []int{3, 3, 1, 0} {
-			files, err := s.Archive.Ended(s.ctx, s.at(10), 3)
+			files, err := s.Retention.Ended(s.ctx, s.at(10), 3)
 			conformance.OK(s, err)
 			s.same("files given", len(files), n)
 			for _, f := range files {
@@ -124,7 +124,7 @@ var archiveTests = []test{
 					s.Fatalf("%s is given again, or from nowhere", f.ID)
 				}
 				delete(want, f.ID)
-				conformance.OK(s, s.Archive.Forget(s.ctx, f.ID))
+				conformance.OK(s, s.Retention.Forget(s.ctx, f.ID))
 			}
 		}
 	}},
@@ -133,7 +133,7 @@ var archiveTests = []test{
 		s.ended(s.at(10), expired)
 		for _, f := range []file.File{stored, expired, promised} {
 			s.knownBlob(f.Blob, true)
-			conformance.OK(s, s.Archive.Forget(s.ctx, f.ID))
+			conformance.OK(s, s.Retention.Forget(s.ctx, f.ID))
 			s.knownBlob(f.Blob, false)
 		}
 		s.ended(s.at(10_000))
@@ -147,21 +147,21 @@ var archiveTests = []test{
 		s.reserve(s.room("acme"), 60, 100)
 		s.reserve(s.room("zoo"), 60, 100)
 		s.keep(s.sized("acme", 30))
-		conformance.OK(s, s.Archive.ReleaseAll(s.ctx))
+		conformance.OK(s, s.Retention.ReleaseAll(s.ctx))
 		s.stores("acme", 30, 100)
 		s.stores("zoo", 0, 100)
 	}},
 	{"a promise whose end is put off ends then, and no sooner", func(s *suite) {
 		f := s.promise("acme")
-		conformance.OK(s, s.Archive.Extend(s.ctx, f.ID, s.at(700)))
-		conformance.OK(s, s.Archive.Extend(s.ctx, f.ID, s.at(650)))
+		conformance.OK(s, s.Retention.Extend(s.ctx, f.ID, s.at(700)))
+		conformance.OK(s, s.Retention.Extend(s.ctx, f.ID, s.at(650)))
 		f.UploadUntil = s.at(700)
 		s.promised(f)
 		s.ended(s.at(699))
 		s.ended(s.at(700), f)
-		conformance.Fails(s, s.Archive.Extend(s.ctx, f.ID, s.at(800)), fault.NotFound)
+		conformance.Fails(s, s.Retention.Extend(s.ctx, f.ID, s.at(800)), fault.NotFound)
 		kept := s.publish(s.promise("acme"))
-		conformance.Fails(s, s.Archive.Extend(s.ctx, kept.ID, s.at(800)), fault.NotFound)
+		conformance.Fails(s, s.Retention.Extend(s.ctx, kept.ID, s.at(800)), fault.NotFound)
 	}},
 	{"ended and forgotten files give their storage back, once", func(s *suite) {
 		const limit = 10
@@ -171,16 +171,16 @@ var archiveTests = []test{
 			conformance.OK(s, s.Store.Create(s.ctx, f, limit))
 		}
 		s.stores("acme", limit, limit)
-		files, err := s.Archive.Ended(s.ctx, s.at(10), 10)
+		files, err := s.Retention.Ended(s.ctx, s.at(10), 10)
 		conformance.OK(s, err)
 		s.same("files given", len(files), 1)
 		s.stores("acme", 5, limit)
-		conformance.OK(s, s.Archive.Forget(s.ctx, files[0].ID))
+		conformance.OK(s, s.Retention.Forget(s.ctx, files[0].ID))
 		s.stores("acme", 5, limit)
 		f := s.new("acme")
 		f.Size = 5
 		conformance.OK(s, s.Store.Create(s.ctx, f, limit))
-		conformance.OK(s, s.Archive.Forget(s.ctx, f.ID))
+		conformance.OK(s, s.Retention.Forget(s.ctx, f.ID))
 		s.stores("acme", 5, limit)
 	}},
 }
@@ -188,7 +188,7 @@ var archiveTests = []test{
 // ended checks which files have ended at the time, in any order.
 func (s *suite) ended(now time.Time, want ...file.File) {
 	s.Helper()
-	files, err := s.Archive.Ended(s.ctx, now, 100)
+	files, err := s.Retention.Ended(s.ctx, now, 100)
 	conformance.OK(s, err)
 	got := map[string]bool{}
 	for _, f := range files {
@@ -205,7 +205,7 @@ func (s *suite) ended(now time.Time, want ...file.File) {
 // knownBlob checks whether a record has the blob.
 func (s *suite) knownBlob(blob string, want bool) {
 	s.Helper()
-	got, err := s.Archive.KnownBlob(s.ctx, blob)
+	got, err := s.Retention.KnownBlob(s.ctx, blob)
 	conformance.OK(s, err)
 	s.same(blob+" is known", got, want)
 }

@@ -31,7 +31,7 @@ func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation
 // big makes the record of a promised file of so many bytes that counts 10.
 func (s *suite) big(account string, size, limit int64) file.File {
 	f := s.newPromise(account)
-	f.Size, f.Promise = size, file.Promise{Bytes: 10, Limit: limit}
+	f.Size, f.Promise = size, file.PendingUpload{Bytes: 10, Limit: limit}
 	return f
 }
 
@@ -177,7 +177,7 @@ var reserveTests = []test{
 		f.Room = s.reserve(s.room("acme"), 90, 100)
 		s.stores("acme", 100, 100)
 		f.Promised = false
-		conformance.OK(s, s.Store.Publish(s.ctx, f, s.now))
+		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.stores("acme", 100, 100)
 	}},
 	{"a promised file that does not fit any more is not published, and may be later", func(s *suite) {
@@ -188,10 +188,10 @@ var reserveTests = []test{
 		conformance.OK(s, s.Store.Create(s.ctx, other, 100))
 		published := f
 		published.Promised = false
-		conformance.Fails(s, s.Store.Publish(s.ctx, published, s.now), fault.Limited)
+		conformance.Fails(s, s.Store.Finalize(s.ctx, published, s.now), fault.Limited)
 		s.unknown(f, s.now)
 		s.stores("acme", 60, 100)
-		conformance.OK(s, s.Store.Publish(s.ctx, published, s.at(10)))
+		conformance.OK(s, s.Store.Finalize(s.ctx, published, s.at(10)))
 		s.known(published, s.at(10))
 	}},
 	{"a broken promise counts nothing and cannot be kept", func(s *suite) {
@@ -200,7 +200,7 @@ var reserveTests = []test{
 		conformance.OK(s, s.Store.Break(s.ctx, f.ID))
 		s.stores("acme", 0, 100)
 		conformance.Fails(s, s.Store.Break(s.ctx, f.ID), fault.NotFound)
-		conformance.Fails(s, s.Store.Publish(s.ctx, f, s.now), fault.NotFound)
+		conformance.Fails(s, s.Store.Finalize(s.ctx, f, s.now), fault.NotFound)
 		kept := s.publish(s.promise("acme"))
 		conformance.Fails(s, s.Store.Break(s.ctx, kept.ID), fault.NotFound)
 		s.known(kept, s.now)

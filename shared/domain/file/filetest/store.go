@@ -208,8 +208,8 @@ var deleteTests = []test{
 		conformance.OK(s, err)
 		s.same("deleted file", got, f)
 		s.unknown(f, s.now)
-		conformance.Fails(s, s.Store.Publish(s.ctx, f, s.now), fault.NotFound)
-		_, err = s.Store.Promise(s.ctx, f.ID)
+		conformance.Fails(s, s.Store.Finalize(s.ctx, f, s.now), fault.NotFound)
+		_, err = s.Store.PendingUpload(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 	}},
 }

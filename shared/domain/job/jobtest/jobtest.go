@@ -1,5 +1,5 @@
 // Package jobtest specifies the behaviour of [job.Store], [job.Runs] and
-// [job.Archive] as tests that every adapter runs.
+// [job.Retention] as tests that every adapter runs.
 package jobtest
 
 import (
@@ -18,9 +18,9 @@ import (
 type Harness struct {
 	Store job.Store
 	Runs  job.Runs
-	// Archive is nil where the platform does the sweeper's work; its tests are
+	// Retention is nil where the platform does the sweeper's work; its tests are
 	// then skipped.
-	Archive job.Archive
+	Retention job.Retention
 }
 
 // Run runs the suite. The function makes a harness without any job in it, and
@@ -28,7 +28,7 @@ type Harness struct {
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
-		if group == "Archive" && h.Archive == nil {
+		if group == "Retention" && h.Retention == nil {
 			t.Skip("the platform does the sweeper's work")
 		}
 		// The day is the present one, as a platform may delete
@@ -38,7 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Accept", acceptTests), conformance.About("Get", getTests), conformance.About("Expire", expireTests), conformance.About("Backlog", backlogTests),
 		conformance.About("List", listTests), conformance.About("Start", startTests), conformance.About("Progress", progressTests), conformance.About("Release", releaseTests),
 		conformance.About("Complete", completeTests), conformance.About("Fail", failTests), conformance.About("Ended", terminalTests), conformance.About("Races", raceTests),
-		conformance.About("Archive", archiveTests),
+		conformance.About("Retention", retentionTests),
 	)
 }
 

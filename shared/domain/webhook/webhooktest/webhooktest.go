@@ -21,8 +21,8 @@ type Harness struct {
 	Jobs  job.Store
 	// Queue is nil where the platform brings the turns; its tests are then skipped.
 	Queue webhook.Queue
-	// Archive forgets jobs where the platform does not.
-	Archive job.Archive
+	// Retention forgets jobs where the platform does not.
+	Retention job.Retention
 }
 
 // Run runs the suite. The function makes a harness without any job in it, and
@@ -157,7 +157,7 @@ var storeTests = []test{
 }
 
 // due wants the turns that are due.
-func (s *suite) due(now time.Time, ofAccount, limit int, want ...webhook.Turn) {
+func (s *suite) due(now time.Time, ofAccount, limit int, want ...webhook.ScheduledAttempt) {
 	s.Helper()
 	got, err := s.Queue.Due(s.ctx, now, ofAccount, limit)
 	conformance.OK(s, err)
@@ -186,12 +186,12 @@ var queueTests = []test{
 		j := s.ended("acme", "1", after(time.Second))
 		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
 		s.due(failed(1).Next.Add(-time.Millisecond), 10, 10)
-		s.due(failed(1).Next, 10, 10, webhook.Turn{Job: j.ID, Account: "acme", Number: 2, At: failed(1).Next})
+		s.due(failed(1).Next, 10, 10, webhook.ScheduledAttempt{Job: j.ID, Account: "acme", Number: 2, At: failed(1).Next})
 		conformance.OK(s, s.Store.Record(s.ctx, j, webhook.Attempt{Number: 2, At: after(time.Hour), Status: 200}))
 		s.due(after(24*time.Hour), 10, 10)
 	}},
 	{"each account has its turn", func(s *suite) {
-		var turns []webhook.Turn
+		var turns []webhook.ScheduledAttempt
 		for i := range 5 {
 			at := after(time.Duration(i) * time.Second)
 			turns = append(turns, webhook.First(s.ended("many", fmt.Sprint(i), at).ID, "many", at))
@@ -204,7 +204,7 @@ var queueTests = []test{
 	{"what is forgotten of a job is forgotten of its webhook", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
 		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
-		conformance.OK(s, s.Archive.Forget(s.ctx, j.ID))
+		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
 		s.attempted(j)
 		s.due(after(time.Hour), 10, 10)
 		conformance.Fails(s, s.Store.Record(s.ctx, j, failed(2)), fault.NotFound)

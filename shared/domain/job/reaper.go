@@ -8,28 +8,28 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Stop says how the orchestration of a job stopped without an end of the job
+// StopReason says how the orchestration of a job stopped without an end of the job
 // that it knows of.
-type Stop string
+type StopReason string
 
 // The stops.
 const (
 	// Broken orchestration failed by itself: the job could not be handed to its
 	// queue, or its end not be written.
-	Broken Stop = "broken"
+	Broken StopReason = "broken"
 	// Refused orchestration failed on the condition of its write: the job has
 	// ended otherwise, or another run has it.
-	Refused Stop = "refused"
+	Refused StopReason = "refused"
 	// Aborted orchestration was stopped by a person.
-	Aborted Stop = "aborted"
+	Aborted StopReason = "aborted"
 	// Overran orchestration took longer than it may.
-	Overran Stop = "overran"
+	Overran StopReason = "overran"
 )
 
-// Outcome gives an end to jobs that nobody else will end, where an orchestrator
+// Reaper gives an end to jobs that nobody else will end, where an orchestrator
 // and a queue, not this service, see to most of them (docs/contract/jobs.md). It
 // changes no job that has ended, and may hear of each any number of times.
-type Outcome struct {
+type Reaper struct {
 	Store Store
 	Now   func() time.Time
 }
@@ -38,7 +38,7 @@ type Outcome struct {
 //
 // A refused write leaves a job alone that is being processed: a run that started
 // just then has it, and ends it by itself, or its deadline does.
-func (o *Outcome) Stopped(ctx context.Context, id string, stop Stop) error {
+func (o *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error {
 	j, err := o.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return nil // nobody was told of it
@@ -65,11 +65,11 @@ func (o *Outcome) Stopped(ctx context.Context, id string, stop Stop) error {
 
 // GivenUp ends a job whose message the queue has given up on: it was received
 // again and again, and nobody settled it.
-func (o *Outcome) GivenUp(ctx context.Context, id string) error {
+func (o *Reaper) GivenUp(ctx context.Context, id string) error {
 	return o.fail(ctx, id, WorkerLostFailure())
 }
 
-func (o *Outcome) fail(ctx context.Context, id string, failure Failure) error {
+func (o *Reaper) fail(ctx context.Context, id string, failure Failure) error {
 	return known(o.Store.Fail(ctx, id, "", failure, o.Now()))
 }
 

@@ -18,22 +18,22 @@ import (
 // later comes earlier, and is sent again.
 const longestDelay = 15 * time.Minute
 
-// Turns is the queue of webhooks' turns.
-type Turns struct {
+// ScheduledAttempts is the queue of webhooks' turns.
+type ScheduledAttempts struct {
 	client *sqs.Client
 	url    string
 }
 
-// NewTurns makes a queue from its URL.
-func NewTurns(config aws.Config, url string) *Turns {
-	return &Turns{newClient(config, 0), url}
+// NewScheduledAttempts makes a queue from its URL.
+func NewScheduledAttempts(config aws.Config, url string) *ScheduledAttempts {
+	return &ScheduledAttempts{newClient(config, 0), url}
 }
 
 // Send lets a turn come when it is due, or after longestDelay. A call that is
 // repeated after a lost answer may let it come twice.
 //
 // Errors: those of the call.
-func (q *Turns) Send(ctx context.Context, turn webhook.Turn, now time.Time) error {
+func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAttempt, now time.Time) error {
 	body, err := json.Marshal(turn)
 	if err != nil {
 		return fmt.Errorf("sqs: send a turn: %w", err)
@@ -51,14 +51,14 @@ func (q *Turns) Send(ctx context.Context, turn webhook.Turn, now time.Time) erro
 	return nil
 }
 
-// ReadTurn reads the body of a message that Send sent.
-func ReadTurn(body string) (webhook.Turn, error) {
-	var turn webhook.Turn
+// ReadScheduledAttempt reads the body of a message that Send sent.
+func ReadScheduledAttempt(body string) (webhook.ScheduledAttempt, error) {
+	var turn webhook.ScheduledAttempt
 	if err := json.Unmarshal([]byte(body), &turn); err != nil {
-		return webhook.Turn{}, fmt.Errorf("sqs: a turn: %w", err)
+		return webhook.ScheduledAttempt{}, fmt.Errorf("sqs: a turn: %w", err)
 	}
 	if turn.Job == "" || turn.Number < 1 {
-		return webhook.Turn{}, errors.New("sqs: a turn names no job, or no attempt")
+		return webhook.ScheduledAttempt{}, errors.New("sqs: a turn names no job, or no attempt")
 	}
 	return turn, nil
 }

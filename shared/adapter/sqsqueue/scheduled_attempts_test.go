@@ -20,7 +20,7 @@ func TestTurnsComeWhenTheyAreDue(t *testing.T) {
 	cloud := awstest.Start(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	queue := cloud.MakeQueue(t, 10)
-	turns := sqsqueue.NewTurns(proxy.Config(), queue.URL)
+	turns := sqsqueue.NewScheduledAttempts(proxy.Config(), queue.URL)
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	due := webhook.First("job_1", "acme", now.Add(-time.Minute))
 	if err := turns.Send(t.Context(), due, now); err != nil {
@@ -30,7 +30,7 @@ func TestTurnsComeWhenTheyAreDue(t *testing.T) {
 		t.Errorf("a turn asks for %q, documented is %q", calls, documented)
 	}
 	for _, wait := range []time.Duration{time.Minute, 6 * time.Hour} {
-		if err := turns.Send(t.Context(), webhook.Turn{Job: "job_2", Account: "acme", Number: 2, At: now.Add(wait)}, now); err != nil {
+		if err := turns.Send(t.Context(), webhook.ScheduledAttempt{Job: "job_2", Account: "acme", Number: 2, At: now.Add(wait)}, now); err != nil {
 			t.Fatalf("a wait of %v: %v", wait, err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestTurnsComeWhenTheyAreDue(t *testing.T) {
 	if err != nil || len(received.Messages) != 1 {
 		t.Fatalf("received %+v, %v", received, err)
 	}
-	if got, err := sqsqueue.ReadTurn(*received.Messages[0].Body); err != nil || got != due {
+	if got, err := sqsqueue.ReadScheduledAttempt(*received.Messages[0].Body); err != nil || got != due {
 		t.Errorf("%+v came as %+v, %v", due, got, err)
 	}
 	name := types.QueueAttributeNameApproximateNumberOfMessagesDelayed
@@ -51,7 +51,7 @@ func TestTurnsComeWhenTheyAreDue(t *testing.T) {
 
 func TestMessagesThatAreNoTurn(t *testing.T) {
 	for _, body := range []string{"", "{}", `{"job":"job_1"}`, `{"attempt":1}`, `{"job":"job_1","attempt":0}`, `{"job":"job_1","attempt":1,"at":"soon"}`} {
-		if turn, err := sqsqueue.ReadTurn(body); err == nil {
+		if turn, err := sqsqueue.ReadScheduledAttempt(body); err == nil {
 			t.Errorf("%q is %+v", body, turn)
 		}
 	}

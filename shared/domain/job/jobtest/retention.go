@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-var archiveTests = []test{
+var retentionTests = []test{
 	{"gives overdue jobs that have not ended", func(s *suite) {
 		pending, processing, ended := s.accept(), s.accept(), s.accept()
 		s.start(processing.ID, "n1", s.at(1))
@@ -20,7 +20,7 @@ var archiveTests = []test{
 		s.overdue(pending.Deadline.Add(-time.Millisecond), 10)
 		s.overdue(pending.Deadline, 10, pending.ID, processing.ID)
 		s.overdue(later.Deadline, 10, pending.ID, processing.ID, later.ID)
-		ids, err := s.Archive.Overdue(s.ctx, later.Deadline, 2)
+		ids, err := s.Retention.Overdue(s.ctx, later.Deadline, 2)
 		conformance.OK(s, err)
 		s.same("how many of at most 2", len(ids), 2)
 	}},
@@ -38,22 +38,22 @@ var archiveTests = []test{
 		s.ended(s.at(10), second.ID, 2, third.ID)
 		s.ended(s.at(10), third.ID, 2)
 		s.ended(s.at(7), "", 10, second.ID)
-		jobs, err := s.Archive.Ended(s.ctx, s.at(10), "", 1)
+		jobs, err := s.Retention.Ended(s.ctx, s.at(10), "", 1)
 		conformance.OK(s, err)
 		s.same("whole job", jobs[0], s.get(first.ID))
 	}},
 	{"forgets a job that has ended", func(s *suite) {
 		j := s.accept()
 		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", broken, s.at(1)))
-		conformance.OK(s, s.Archive.Forget(s.ctx, j.ID))
+		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
 		_, err := s.Store.Get(s.ctx, j.ID)
 		conformance.Fails(s, err, fault.NotFound)
 		s.ended(s.at(10), "", 10)
-		conformance.OK(s, s.Archive.Forget(s.ctx, j.ID))
+		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
 	}},
 	{"does not forget a job that has not ended", func(s *suite) {
 		j := s.accept()
-		conformance.OK(s, s.Archive.Forget(s.ctx, j.ID))
+		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
 		s.unchanged(j)
 	}},
 	{"knows jobs until they are forgotten", func(s *suite) {
@@ -62,7 +62,7 @@ var archiveTests = []test{
 		s.known("job_unknown", false)
 		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", broken, s.at(1)))
 		s.known(j.ID, true)
-		conformance.OK(s, s.Archive.Forget(s.ctx, j.ID))
+		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
 		s.known(j.ID, false)
 	}},
 }
@@ -70,7 +70,7 @@ var archiveTests = []test{
 // overdue checks whom Overdue gives, in any order.
 func (s *suite) overdue(now time.Time, limit int, want ...string) {
 	s.Helper()
-	ids, err := s.Archive.Overdue(s.ctx, now, limit)
+	ids, err := s.Retention.Overdue(s.ctx, now, limit)
 	conformance.OK(s, err)
 	got := map[string]bool{}
 	for _, id := range ids {
@@ -86,7 +86,7 @@ func (s *suite) overdue(now time.Time, limit int, want ...string) {
 // ended checks whom Ended gives.
 func (s *suite) ended(before time.Time, after string, limit int, want ...string) {
 	s.Helper()
-	jobs, err := s.Archive.Ended(s.ctx, before, after, limit)
+	jobs, err := s.Retention.Ended(s.ctx, before, after, limit)
 	conformance.OK(s, err)
 	var got []string
 	for _, j := range jobs {
@@ -98,7 +98,7 @@ func (s *suite) ended(before time.Time, after string, limit int, want ...string)
 // known checks what Known says.
 func (s *suite) known(id string, want bool) {
 	s.Helper()
-	got, err := s.Archive.Known(s.ctx, id)
+	got, err := s.Retention.Known(s.ctx, id)
 	conformance.OK(s, err)
 	s.same("known", got, want)
 }
