@@ -102,7 +102,8 @@ func (t *tally) report(reported gjson.Result) (believed bool) {
 }
 
 // counts gives what the completion has used; prompt counts the tokens of the
-// prompt, where the upstream did not.
+// prompt, where the upstream did not. What is counted here is bounded as what an
+// upstream says: one that sends text without end has not generated it.
 func (t *tally) counts(prompt func() int64) usage.Counts {
 	counts := t.reported
 	counts.Requests = 1
@@ -116,9 +117,9 @@ func (t *tally) counts(prompt func() int64) usage.Counts {
 		return counts
 	}
 	if !t.known {
-		counts.PromptTokens = prompt()
+		counts.PromptTokens = min(prompt(), t.most)
 	}
-	counts.CompletionTokens, counts.Estimated = generated, 1
+	counts.CompletionTokens, counts.Estimated = min(generated, t.most-counts.PromptTokens), 1
 	return counts
 }
 

@@ -163,3 +163,28 @@ func TestALieShutsNobodyOut(t *testing.T) {
 		t.Errorf("ten minutes later: %d %s", a.status, a.body)
 	}
 }
+
+// An upstream that sends more text than the model can have generated makes its caller
+// pay for no more than that.
+func TestTextBeyondWhatTheModelCanGenerate(t *testing.T) {
+	flood := strings.Repeat("word ", 100_000)
+	most := usage.Counts{Requests: 1, PromptTokens: counted(2).PromptTokens, Estimated: 1}
+	most.CompletionTokens = 8192 + 1000 - most.PromptTokens
+	whole := `{"choices":[{"index":0,"message":{"role":"assistant","content":"` + flood + `"},"finish_reason":"stop"}]}`
+	u := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	if a := w.chat(plain); a.status != 200 || a.header.Get("X-Tokens-Used") != tokens(most) {
+		t.Errorf("got %d with %s tokens, want %s", a.status, a.header.Get("X-Tokens-Used"), tokens(most))
+	}
+	// One that says what it used, and goes on.
+	told := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, `{"prompt_tokens":9000,"completion_tokens":5}`, 1)
+	u.now(events(told, chunk(flood), last, done))
+	w.chat(asking)
+	records := w.recorded(2)
+	if records[0].Counts != most {
+		t.Errorf("recorded %+v, want %+v", records[0].Counts, most)
+	}
+	if c := records[1].Counts; c.PromptTokens != 9000 || c.CompletionTokens != 192 || c.Estimated != 1 {
+		t.Errorf("recorded %+v after a usage that came too early", c)
+	}
+}
