@@ -88,7 +88,7 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 
 // upstreamRow is a row of the catalog for a model with one upstream.
 func upstreamRow(id, url, more string) string {
-	return fmt.Sprintf("\n  - {id: %s, routes: [chat], context_length: 100, max_output_length: 50, upstreams: [{url: %q, model: m%s}]}\n", id, url, more)
+	return fmt.Sprintf("\n  - {id: %s, routes: [chat], context_length: 100000, max_output_length: 50, upstreams: [{url: %q, model: m%s}]}\n", id, url, more)
 }
 
 // mint makes a client token for one model.
