@@ -35,6 +35,28 @@ func TestDevForPeople(t *testing.T) {
 	}
 }
 
+// The default data folder is named relative to the working directory. A server
+// starts there again and again, and every command finds its way into it.
+func TestDevInTheWorkingDirectory(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
+	for _, start := range []string{"first", "second"} {
+		server := s.open("dev")
+		server.waitFor("Ctrl-C stops it.", 1)
+		server.press("\x03")
+		if code := server.wait(); code != 0 {
+			t.Fatalf("the %s start ended with %d", start, code)
+		}
+	}
+	if told := s.run("doctor"); !strings.Contains(told.stdout, "ok    database    it is in order") {
+		t.Errorf("doctor says %s", told.stdout)
+	}
+	s.works("keys", "list")
+	if told := s.works("doctor", "--repair"); strings.Contains(told, "warn") || strings.Contains(told, "fail") {
+		t.Errorf("doctor --repair says %s", told)
+	}
+}
+
 // A program that starts a server learns from one line where it is and where its key
 // is kept, and never the key itself.
 func TestDevForPrograms(t *testing.T) {

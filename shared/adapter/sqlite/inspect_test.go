@@ -50,6 +50,11 @@ func TestInspect(t *testing.T) {
 	if found, err := inspect(path); err != nil || found.Mark != mark || !found.Whole {
 		t.Errorf("a database in order: %+v, %v; its mark is %+v", found, err, mark)
 	}
+	t.Chdir(filepath.Dir(filepath.Dir(path)))
+	relative := filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
+	if found, err := inspect(relative); err != nil || found.Mark != mark || !found.Whole {
+		t.Errorf("a database by its relative path: %+v, %v; its mark is %+v", found, err, mark)
+	}
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
 		t.Errorf("the look at it took its log: %v", err)
 	}

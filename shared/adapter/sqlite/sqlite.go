@@ -158,6 +158,11 @@ func connect(path string, options Options) (*DB, error) {
 
 // openPool makes a pool of at most size connections, none of which is opened yet.
 func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
+	// The first part of a relative path would be read as the URI's host.
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}
 	connector, err := sqlite.NewConnector(dsn.String())
 	if err != nil {
