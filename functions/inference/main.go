@@ -58,5 +58,5 @@ func inference() (http.Handler, lambdahttp.Form, error) {
 	if err := env.Err(); err != nil {
 		return nil, 0, err
 	}
-	return httpserver.Handler(httpserver.Config{Handler: gateway.New(c), Logger: logger, Tracer: tracer, OnPanic: gateway.Panicked(c.Origins)}), form, nil
+	return httpserver.Handler(httpserver.Config{Handler: gateway.New(c), Logger: logger, Tracer: tracer, OnPanic: gateway.PanicHandler(c.Origins)}), form, nil
 }

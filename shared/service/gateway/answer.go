@@ -31,7 +31,7 @@ var (
 // answerBuffers keeps buffers for the reading and the rewriting of answers.
 var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-func keepBuffer(buffer *[]byte) {
+func putAnswerBuffer(buffer *[]byte) {
 	if cap(*buffer) <= maxKeptBuffer {
 		answerBuffers.Put(buffer)
 	}
@@ -40,16 +40,16 @@ func keepBuffer(buffer *[]byte) {
 // answer passes on an answer that is no stream.
 func (c *completion) answer(r reply, secret string) *failure {
 	read := answerBuffers.Get().(*[]byte)
-	defer keepBuffer(read)
+	defer putAnswerBuffer(read)
 	body, err := c.readAnswer((*read)[:0], r)
 	*read = body
 	if err != nil {
-		f := brokenOff(err)
-		f.elsewhere = f.outcome == Failed && !errors.Is(err, errAnswerTooLong)
+		f := cutShort(err)
+		f.tryNext = f.outcome == Failed && !errors.Is(err, errAnswerTooLong)
 		return f
 	}
 	c.tally.reset()
-	body = repaired(body)
+	body = validUTF8(body)
 	completion, ok := parseObject(body)
 	if !ok {
 		return failed(errNoCompletion)
@@ -59,7 +59,7 @@ func (c *completion) answer(r reply, secret string) *failure {
 		return f
 	}
 	written := answerBuffers.Get().(*[]byte)
-	defer keepBuffer(written)
+	defer putAnswerBuffer(written)
 	*written = appendEdited((*written)[:0], body, edits)
 	setTokensUsed(c.w.Header(), c.counts)
 	writeJSON(c.w, http.StatusOK, *written)
@@ -128,7 +128,7 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, 
 	})
 	c.tally.report(used)
 	if broken {
-		return nil, errorInside(answer, secret)
+		return nil, errorInAnswer(answer, secret)
 	}
 	if !choices.IsArray() {
 		return nil, failed(errNoCompletion)
@@ -309,7 +309,7 @@ func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Rou
 // were metered, where it says any.
 func appendCorrections(edits []edit, used gjson.Result, counts usage.Counts, route Route) []edit {
 	number := func(value gjson.Result, n int64) {
-		if value.Exists() && !says(value, n) {
+		if value.Exists() && !isInteger(value, n) {
 			edits = append(edits, replace(value, strconv.AppendInt(nil, n, 10)))
 		}
 	}

@@ -34,12 +34,12 @@ func fuzzed(t *testing.T, route Route, stream string) (*completion, *httptest.Re
 	}
 	recorder := httptest.NewRecorder()
 	c := &completion{
-		Gateway: &Gateway{Config: Config{Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Date: time.Now, Logger: slog.New(slog.DiscardHandler)}},
+		gateway: &Gateway{config: Config{Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Date: time.Now, Logger: slog.New(slog.DiscardHandler)}},
 		w:       recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request, pool: &pool{model: row, slug: quote("small")},
-		tally: tally{generated: estimate{tokenizer: letters{}}, most: 150},
+		tally: tally{generated: estimate{tokenizer: letters{}}, maxTokens: 150},
 	}
 	c.stream = newStreamWriter(c.w, time.Hour, true)
-	t.Cleanup(c.stream.hush)
+	t.Cleanup(c.stream.stopKeepAlive)
 	return c, recorder
 }
 
@@ -52,11 +52,11 @@ type letters struct{}
 
 func (letters) Count(text string) int { return len(text) }
 
-// told is the body of a reply, which is there at once.
-type told struct{ io.Reader }
+// bufferedBody is the body of a reply, which is there at once.
+type bufferedBody struct{ io.Reader }
 
-func (told) Close() error        { return nil }
-func (told) allow(time.Duration) {}
+func (bufferedBody) Close() error        { return nil }
+func (bufferedBody) allow(time.Duration) {}
 
 var answerSeeds = []string{
 	`{"id":"c","object":"x","created":7,"model":"w","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop","text":"b"}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":1}}}`,
@@ -74,7 +74,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, route := range []Route{catalog.Chat, catalog.Completions} {
 			c, recorder := fuzzed(t, route, "")
-			if c.answer(reply{status: 200, length: -1, body: told{bytes.NewReader(body)}}, "secret") != nil {
+			if c.answer(reply{status: 200, length: -1, body: bufferedBody{bytes.NewReader(body)}}, "secret") != nil {
 				continue
 			}
 			var got struct {
@@ -101,7 +101,7 @@ func FuzzRelay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		c, recorder := fuzzed(t, catalog.Chat, `,"stream":true,"stream_options":{"include_usage":true}`)
-		if c.relay(reply{status: 200, length: -1, framed: true, contentType: "text/event-stream", body: told{bytes.NewReader(body)}}, "secret") != nil {
+		if c.relay(reply{status: 200, length: -1, framed: true, contentType: "text/event-stream", body: bufferedBody{bytes.NewReader(body)}}, "secret") != nil {
 			return
 		}
 		text, ended := strings.CutSuffix(recorder.Body.String(), "data: [DONE]\n\n")
@@ -139,8 +139,8 @@ func FuzzWire(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, wire []byte) {
-		transport := &plainTransport{}
-		conn := newPlainConn(scripted{Reader: bytes.NewReader(wire)}, transport)
+		transport := &h1Transport{}
+		conn := newH1Conn(scripted{Reader: bytes.NewReader(wire)}, transport)
 		conn.head, conn.end, conn.stop = maxAnswerHeader, time.Now().Add(time.Hour), func() bool { return false }
 		got, err := conn.readHead()
 		if err != nil || got.status < 200 {
@@ -170,13 +170,13 @@ func FuzzRefusal(f *testing.F) {
 	f.Add(400, "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2005 15:04:05 GMT", []byte(`{"detail":"secret"}`))
 	f.Add(503, "1e99", "x", []byte(`{"error":`))
 	f.Fuzz(func(t *testing.T, status int, after, date string, body []byte) {
-		failure := refused(reply{status: status, retryAfter: after, date: date, body: told{bytes.NewReader(body)}}, "secret")
-		told := failure.told
-		if !json.Valid(told.JSON()) || told.Status < 400 || told.Status > 504 || told.RetryAfter < 0 || told.RetryAfter > longestRetryAfter {
-			t.Fatalf("told %+v", told)
+		failure := refused(reply{status: status, retryAfter: after, date: date, body: bufferedBody{bytes.NewReader(body)}}, "secret")
+		apiErr := failure.apiErr
+		if !json.Valid(apiErr.JSON()) || apiErr.Status < 400 || apiErr.Status > 504 || apiErr.RetryAfter < 0 || apiErr.RetryAfter > maxRetryAfter {
+			t.Fatalf("told %+v", apiErr)
 		}
-		if strings.Contains(told.Message, "secret") || len(told.Message) > 2*maxMessage {
-			t.Fatalf("told %.100q", told.Message)
+		if strings.Contains(apiErr.Message, "secret") || len(apiErr.Message) > 2*maxMessage {
+			t.Fatalf("told %.100q", apiErr.Message)
 		}
 	})
 }

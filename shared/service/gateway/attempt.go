@@ -22,15 +22,15 @@ const (
 // failure is a call of an upstream that gave no good answer.
 type failure struct {
 	// told is what the caller is told, unless another upstream answers.
-	told    *Error
+	apiErr  *Error
 	outcome Outcome
 	// elsewhere reports that another upstream may do better.
-	elsewhere bool
-	// rest is how long the upstream asks to be left alone.
-	rest time.Duration
+	tryNext bool
+	// retryAfter is how long the upstream asks to be left alone.
+	retryAfter time.Duration
 	// evident reports that the failure says something of the upstream itself,
 	// whoever called it: there is nobody to connect to.
-	evident bool
+	upstreamFault bool
 	// unavailable is an upstream that says of itself that it serves nobody now.
 	unavailable bool
 	// cause is for the log.
@@ -52,26 +52,26 @@ func (c *completion) serve() *Error {
 			return full
 		}
 		tried = append(tried, l.upstream)
-		call := c.beginCall(l)
-		f := c.attempt(l, call.parent)
+		span := c.startSpan(l)
+		f := c.attempt(l, span.parent)
 		if f == nil {
-			c.endCall(call, Succeeded)
-			l.release(&failure{outcome: Succeeded}, c.Now())
-			c.Observer.Attempted(Attempt{c.pool.model.ID, l.row.Name, Succeeded})
+			c.endSpan(span, Succeeded)
+			l.release(&failure{outcome: Succeeded}, c.gateway.config.Now())
+			c.gateway.config.Observer.Attempted(Attempt{c.pool.model.ID, l.upstream.row.Name, Succeeded})
 			return nil
 		}
 		if c.r.Context().Err() != nil {
-			f.outcome, f.elsewhere = Abandoned, false
+			f.outcome, f.tryNext = Abandoned, false
 		}
-		c.endCall(call, f.outcome)
-		l.release(f, c.Now())
-		c.Observer.Attempted(Attempt{c.pool.model.ID, l.row.Name, f.outcome})
+		c.endSpan(span, f.outcome)
+		l.release(f, c.gateway.config.Now())
+		c.gateway.config.Observer.Attempted(Attempt{c.pool.model.ID, l.upstream.row.Name, f.outcome})
 		if f.outcome == Failed || f.outcome == TimedOut || f.outcome == Overloaded {
 			c.log(slog.LevelWarn, "an upstream gave no answer", slog.String("model", c.pool.model.ID),
-				slog.String("upstream", l.row.Name), slog.String("outcome", string(f.outcome)), slog.Any("error", f.cause))
+				slog.String("upstream", l.upstream.row.Name), slog.String("outcome", string(f.outcome)), slog.Any("error", f.cause))
 		}
-		last = worthTelling(last, f.told)
-		if !f.elsewhere || c.stream.hasBegun() {
+		last = preferredError(last, f.apiErr)
+		if !f.tryNext || c.stream.hasBegun() {
 			return last
 		}
 	}
@@ -81,7 +81,7 @@ func (c *completion) serve() *Error {
 // worthTelling chooses what the caller is told of two upstreams that it was
 // refused by. That it makes too many calls is its own business first, and it is
 // to come back to the one that takes it soonest.
-func worthTelling(before, now *Error) *Error {
+func preferredError(before, now *Error) *Error {
 	if before != nil && before.Status == http.StatusTooManyRequests &&
 		(now.Status >= http.StatusInternalServerError || now.Status == before.Status && now.RetryAfter >= before.RetryAfter) {
 		return before
@@ -92,13 +92,13 @@ func worthTelling(before, now *Error) *Error {
 // attempt calls one upstream, which goes on with the trace of the parent, and
 // passes its answer on.
 func (c *completion) attempt(l lease, parent string) *failure {
-	secret, err := l.secret.get(c.r.Context())
+	secret, err := l.upstream.secret.get(c.r.Context())
 	if err != nil {
 		return failed(err)
 	}
-	c.asked, c.upstream = true, l.row.Name
-	r, err := l.transport.call(c.r.Context(), outgoing{
-		target: l.urls[c.route], body: c.request.Body(l.row.Model), stream: c.request.Stream,
+	c.requestSent, c.upstream = true, l.upstream.row.Name
+	r, err := l.upstream.transport.call(c.r.Context(), outgoing{
+		target: l.upstream.urls[c.route], body: c.request.Body(l.upstream.row.Model), stream: c.request.Stream,
 		secret: secret, firstByte: c.firstByte(), traceparent: parent,
 	})
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *completion) idle() time.Duration {
 // failed is an upstream that gave no answer, whether it could not be reached or
 // answered what is none.
 func failed(cause error) *failure {
-	return &failure{told: upstreamFailed(), outcome: Failed, cause: cause}
+	return &failure{apiErr: upstreamFailed(), outcome: Failed, cause: cause}
 }
 
 func upstreamFailed() *Error {
@@ -149,23 +149,23 @@ func upstreamTimeout() *Error {
 // one may be tried, but for one that was waited for as long as a call may wait.
 func unreachable(err error) *failure {
 	if errors.Is(err, errSilent) {
-		return &failure{told: upstreamTimeout(), outcome: TimedOut, cause: err}
+		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &failure{told: upstreamTimeout(), outcome: TimedOut, elsewhere: true, cause: err, evident: true}
+		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, tryNext: true, cause: err, upstreamFault: true}
 	}
 	f := failed(err)
-	f.elsewhere = true
+	f.tryNext = true
 	var broken *net.OpError
-	f.evident = errors.As(err, &broken) && broken.Op == "dial"
+	f.upstreamFault = errors.As(err, &broken) && broken.Op == "dial"
 	return f
 }
 
 // brokenOff is an upstream whose answer did not come to its end.
-func brokenOff(err error) *failure {
+func cutShort(err error) *failure {
 	if errors.Is(err, errSilent) {
-		return &failure{told: upstreamTimeout(), outcome: TimedOut, cause: err}
+		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}
 	}
 	return failed(err)
 }

@@ -21,7 +21,7 @@ const (
 // requestBuffers keeps buffers for the bodies of requests.
 var requestBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-func keepRequest(buffer *[]byte) {
+func putRequestBuffer(buffer *[]byte) {
 	if cap(*buffer) <= maxKeptRequest {
 		requestBuffers.Put(buffer)
 	}
@@ -29,7 +29,7 @@ func keepRequest(buffer *[]byte) {
 
 // readBody reads a request of at most MaxBody, into the buffer where that is large
 // enough. Memory is taken as the bytes arrive, for what is more than freeBody.
-func readBody(body []byte, r *http.Request, memory *share) ([]byte, *Error) {
+func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *Error) {
 	declared := r.ContentLength
 	if declared > MaxBody {
 		return nil, tooLarge()
@@ -42,9 +42,9 @@ func readBody(body []byte, r *http.Request, memory *share) ([]byte, *Error) {
 	}
 	for {
 		if int64(cap(body)) < room {
-			grown, told := grow(body, room, r, memory)
-			if told != nil {
-				return nil, told
+			grown, apiErr := grow(body, room, r, memory)
+			if apiErr != nil {
+				return nil, apiErr
 			}
 			body = grown
 		}
@@ -57,7 +57,7 @@ func readBody(body []byte, r *http.Request, memory *share) ([]byte, *Error) {
 			return body, nil
 		}
 		if err != nil {
-			return nil, unread(err)
+			return nil, bodyError(err)
 		}
 		if len(body) < cap(body) {
 			continue
@@ -71,16 +71,16 @@ func readBody(body []byte, r *http.Request, memory *share) ([]byte, *Error) {
 
 // grow gives a buffer of so many bytes with what is in the one that was too
 // small. While it is copied both take memory.
-func grow(body []byte, room int64, r *http.Request, memory *share) ([]byte, *Error) {
+func grow(body []byte, room int64, r *http.Request, memory *reservation) ([]byte, *Error) {
 	if room > freeBody {
-		if told := memory.take(r.Context(), room); told != nil {
-			return nil, told
+		if apiErr := memory.acquire(r.Context(), room); apiErr != nil {
+			return nil, apiErr
 		}
 	}
 	grown := make([]byte, len(body), room)
 	copy(grown, body)
 	if before := int64(cap(body)); before > freeBody {
-		memory.give(before)
+		memory.release(before)
 	}
 	return grown, nil
 }

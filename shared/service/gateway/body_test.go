@@ -69,21 +69,21 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	}
 	// Half of the gateway's memory holds four such bodies at most.
 	const fit = 4
-	told := 0
+	refusals := 0
 	timeout := time.After(patience)
 	var answered sync.WaitGroup
 	statuses := make(chan int, bodies)
 	for _, h := range held {
 		answered.Go(func() { statuses <- <-h.status })
 	}
-	for told < bodies-fit {
+	for refusals < bodies-fit {
 		select {
 		case status := <-statuses:
-			if told++; status != 429 {
+			if refusals++; status != 429 {
 				t.Fatalf("a body was answered with %d", status)
 			}
 		case <-timeout:
-			t.Fatalf("%d of %d bodies were told to come back, want %d", told, bodies, bodies-fit)
+			t.Fatalf("%d of %d bodies were told to come back, want %d", refusals, bodies, bodies-fit)
 		}
 	}
 	if grown := heap() - before; grown > 200 {

@@ -7,12 +7,12 @@ const (
 	tripAfter = 5
 	// shortestOpen is how long a breaker that has just opened stays so;
 	// every probe that fails doubles it, up to longestOpen.
-	shortestOpen = 5 * time.Second
-	longestOpen  = time.Minute
+	minOpen = 5 * time.Second
+	maxOpen = time.Minute
 )
 
 // everybody stands for all accounts, in the place of one.
-const everybody = ""
+const anyAccount = ""
 
 // breaker is a circuit breaker: an upstream that keeps failing is left alone
 // for a while, then tried with one call at a time until one succeeds. It is left
@@ -33,7 +33,7 @@ type breaker struct {
 
 // concerns reports whether an open breaker is open for the account.
 func (b *breaker) concerns(account string) bool {
-	return b.open && (b.account == everybody || b.account == account)
+	return b.open && (b.account == anyAccount || b.account == account)
 }
 
 // wouldAdmit reports whether a call of the account's may begin now.
@@ -65,16 +65,16 @@ func (b *breaker) fail(probe bool, account string, now time.Time) {
 	if b.failures == 0 {
 		b.account = account
 	} else if b.account != account {
-		b.account = everybody
+		b.account = anyAccount
 	}
 	b.failures++
 	switch {
 	case probe:
 		b.probing = false
-		b.wait = min(2*b.wait, longestOpen)
+		b.wait = min(2*b.wait, maxOpen)
 		b.until = now.Add(b.wait)
 	case !b.open && b.failures >= tripAfter:
-		b.open, b.wait, b.until = true, shortestOpen, now.Add(shortestOpen)
+		b.open, b.wait, b.until = true, minOpen, now.Add(minOpen)
 	}
 }
 

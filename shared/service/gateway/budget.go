@@ -22,8 +22,8 @@ const (
 // budget is the memory that requests' bodies may hold together. An account gets
 // half of it at most, so that none can take all.
 type budget struct {
-	total, share int64
-	wait         time.Duration
+	total, perAccount int64
+	wait              time.Duration
 
 	mu       sync.Mutex
 	held     int64
@@ -45,12 +45,12 @@ func newBudget(total int64, wait time.Duration) *budget {
 	}
 	// While a body grows it is there twice.
 	total = max(total, 4*(MaxBody+1))
-	return &budget{total: total, share: total / 2, wait: wait, accounts: map[string]int64{}, freed: make(chan struct{})}
+	return &budget{total: total, perAccount: total / 2, wait: wait, accounts: map[string]int64{}, freed: make(chan struct{})}
 }
 
-// share is what one request holds of the budget. Its zero value without a budget
+// reservation is what one request holds of the budget. Its zero value without a budget
 // holds nothing; one goroutine uses it.
-type share struct {
+type reservation struct {
 	budget  *budget
 	account string
 	held    int64
@@ -58,39 +58,39 @@ type share struct {
 	until time.Time
 }
 
-// take takes memory, and waits for it where there is none. An error tells the
+// acquire takes memory, and waits for it where there is none. An error tells the
 // caller to come back.
-func (s *share) take(ctx context.Context, bytes int64) *Error {
-	b := s.budget
+func (r *reservation) acquire(ctx context.Context, bytes int64) *Error {
+	b := r.budget
 	for {
 		b.mu.Lock()
-		own := b.accounts[s.account]
-		if own+bytes <= b.share && b.held+bytes <= b.total {
-			b.accounts[s.account], b.held = own+bytes, b.held+bytes
-			s.held += bytes
+		own := b.accounts[r.account]
+		if own+bytes <= b.perAccount && b.held+bytes <= b.total {
+			b.accounts[r.account], b.held = own+bytes, b.held+bytes
+			r.held += bytes
 			b.mu.Unlock()
 			return nil
 		}
 		freed := b.freed
 		b.waiting++
 		b.mu.Unlock()
-		ok := s.waitFor(ctx, freed)
+		ok := r.waitFor(ctx, freed)
 		b.mu.Lock()
 		b.waiting--
 		b.mu.Unlock()
 		if !ok {
-			return tooMuchInFlight(own+bytes > b.share)
+			return tooMuchInFlight(own+bytes > b.perAccount)
 		}
 	}
 }
 
 // waitFor waits until memory was given back. ok is false when that takes too
 // long.
-func (s *share) waitFor(ctx context.Context, freed <-chan struct{}) (ok bool) {
-	if s.until.IsZero() {
-		s.until = time.Now().Add(s.budget.wait)
+func (r *reservation) waitFor(ctx context.Context, freed <-chan struct{}) (ok bool) {
+	if r.until.IsZero() {
+		r.until = time.Now().Add(r.budget.wait)
 	}
-	timer := time.NewTimer(time.Until(s.until))
+	timer := time.NewTimer(time.Until(r.until))
 	defer timer.Stop()
 	select {
 	case <-freed:
@@ -101,18 +101,18 @@ func (s *share) waitFor(ctx context.Context, freed <-chan struct{}) (ok bool) {
 	return false
 }
 
-// give gives memory back.
-func (s *share) give(bytes int64) {
+// release gives memory back.
+func (r *reservation) release(bytes int64) {
 	if bytes == 0 {
 		return
 	}
-	s.held -= bytes
-	b := s.budget
+	r.held -= bytes
+	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held -= bytes
-	if b.accounts[s.account] -= bytes; b.accounts[s.account] == 0 {
-		delete(b.accounts, s.account)
+	if b.accounts[r.account] -= bytes; b.accounts[r.account] == 0 {
+		delete(b.accounts, r.account)
 	}
 	if b.waiting > 0 {
 		close(b.freed)
@@ -120,8 +120,8 @@ func (s *share) give(bytes int64) {
 	}
 }
 
-// free gives back all that the request holds.
-func (s *share) free() { s.give(s.held) }
+// releaseAll gives back all that the request holds.
+func (r *reservation) releaseAll() { r.release(r.held) }
 
 // tooMuchInFlight is the answer to a request that no memory was free for.
 func tooMuchInFlight(own bool) *Error {

@@ -266,7 +266,7 @@ func TestCallersThatLeave(t *testing.T) {
 // A stop that cannot wait tells the callers that are there: by an event, before
 // the end that every stream has, or by a status where nothing was sent yet.
 func TestAStopTellsCallers(t *testing.T) {
-	const told = `{"error":{"message":"The gateway stops, and did not wait for the rest of the answer.","type":"api_error","param":null,"code":"service_unavailable"}}`
+	const stopping = `{"error":{"message":"The gateway stops, and did not wait for the rest of the answer.","type":"api_error","param":null,"code":"service_unavailable"}}`
 	for _, c := range []struct {
 		name, request string
 		upstream      func(*call)
@@ -274,10 +274,10 @@ func TestAStopTellsCallers(t *testing.T) {
 		want          string
 		records       int
 	}{
-		{"a stream", streamed, func(c *call) { c.stream(); c.write(eventStream(chunk("one two"))) }, 200, eventStream(asSmall(chunk("one two")), told, done), 1},
-		{"a stream without a chunk", streamed, func(c *call) { c.stream() }, 503, told, 0},
-		{"an answer", plain, func(*call) {}, 503, told, 0},
-		{"a large request", strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1), func(*call) {}, 503, told, 0},
+		{"a stream", streamed, func(c *call) { c.stream(); c.write(eventStream(chunk("one two"))) }, 200, eventStream(asSmall(chunk("one two")), stopping, done), 1},
+		{"a stream without a chunk", streamed, func(c *call) { c.stream() }, 503, stopping, 0},
+		{"an answer", plain, func(*call) {}, 503, stopping, 0},
+		{"a large request", strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1), func(*call) {}, 503, stopping, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

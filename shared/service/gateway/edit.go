@@ -106,7 +106,7 @@ func isEmptyObject(object gjson.Result) bool {
 
 // repaired gives a text in which what is no UTF-8 is replaced; nearly always it is
 // the very text. Clients refuse such JSON as a whole.
-func repaired(text []byte) []byte {
+func validUTF8(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text
 	}
@@ -115,14 +115,14 @@ func repaired(text []byte) []byte {
 
 // view reads bytes as a string without copying them; they must not change while
 // it is used.
-func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 // parseObject reads a text as one JSON object; ok is false when it is none, or one
 // nested too deep: the reader takes a frame of the stack for each level, and
 // megabytes of brackets would end the process. The result's Index and those of
 // its members count from the start of the text.
 func parseObject(text []byte) (object gjson.Result, ok bool) {
-	s := view(text)
+	s := unsafeString(text)
 	if tooDeep(text) || !gjson.Valid(s) {
 		return gjson.Result{}, false
 	}

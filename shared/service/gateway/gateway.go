@@ -98,7 +98,7 @@ type Totals interface {
 
 // Gateway answers the gateway's routes.
 type Gateway struct {
-	Config
+	config        Config
 	pools         *pools
 	bodies        *budget
 	mux           *http.ServeMux
@@ -112,23 +112,23 @@ func New(c Config) *Gateway {
 		c.KeepAlive = DefaultKeepAlive
 	}
 	if c.Observer == nil {
-		c.Observer = nobody{}
+		c.Observer = nopObserver{}
 	}
 	if c.Date == nil {
 		c.Date = c.Now
 	}
-	g := &Gateway{Config: c, mux: http.NewServeMux(), started: c.Now(), closeEmbedded: func() {}}
+	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now(), closeEmbedded: func() {}}
 	g.bodies = newBudget(c.BodyMemory, c.BodyWait)
 	g.pools = &pools{catalog: c.Catalog, secrets: c.Secrets, random: c.Random, now: c.Now}
 	if c.Embedded != nil {
 		g.pools.dialer.embedded = newMemoryListener()
 		g.closeEmbedded = serveEmbedded(c.Embedded, g.pools.dialer.embedded, c.Logger)
 	}
-	g.route("/v1/chat/completions", http.MethodPost, g.admitted(g.completion(catalog.Chat)))
-	g.route("/v1/completions", http.MethodPost, g.admitted(g.completion(catalog.Completions)))
-	g.route("/v1/models", http.MethodGet, g.admitted(g.listModels))
-	g.route("/v1/models/{id...}", http.MethodGet, g.admitted(g.getModel))
-	g.route("/v1/usage", http.MethodGet, g.admitted(g.getUsage))
+	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(g.completion(catalog.Chat)))
+	g.route("/v1/completions", http.MethodPost, g.authenticated(g.completion(catalog.Completions)))
+	g.route("/v1/models", http.MethodGet, g.authenticated(g.listModels))
+	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(g.getModel))
+	g.route("/v1/usage", http.MethodGet, g.authenticated(g.getUsage))
 	g.route("/{$}", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) error {
 		writeJSON(w, http.StatusOK, []byte(rootBody))
 		return nil
@@ -152,7 +152,7 @@ const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models",
 // Close closes the connections to upstreams that no call uses, and ends the
 // embedded model server. The calls under way should have ended before.
 func (g *Gateway) Close() {
-	if s := g.pools.standing.Load(); s != nil {
+	if s := g.pools.snapshot.Load(); s != nil {
 		s.retire(nil)
 	}
 	g.closeEmbedded()
@@ -164,7 +164,7 @@ func (g *Gateway) Health() []UpstreamHealth {
 	s := g.pools.current()
 	for _, row := range s.catalog.InferenceModels() {
 		for _, m := range s.pools[row.ID].members {
-			all = append(all, m.health())
+			all = append(all, m.upstream.health())
 		}
 	}
 	return all
@@ -172,7 +172,7 @@ func (g *Gateway) Health() []UpstreamHealth {
 
 // exposed are the fields of an answer's header that a browser shows to the page,
 // beside those that it always does.
-var exposed = strings.Join([]string{
+var exposedHeaders = strings.Join([]string{
 	"X-Request-Id", "X-Tokens-Used", "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
 	"X-RateLimit-Limit-Tokens", "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens",
@@ -180,7 +180,7 @@ var exposed = strings.Join([]string{
 
 // ServeHTTP answers a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g.Origins.Allow(w.Header(), r, exposed)
+	g.config.Origins.Allow(w.Header(), r, exposedHeaders)
 	// The mux would redirect to a cleaned path; a path that is not clean is no
 	// path of this service.
 	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
@@ -226,13 +226,13 @@ func NotFound(w http.ResponseWriter) {
 // admitted makes the checks that stand before every route's own: who is
 // calling, and whether a token may be used from where it is
 // (docs/contract/auth.md#scope).
-func (g *Gateway) admitted(handle func(http.ResponseWriter, *http.Request, credential.Principal) error) handler {
+func (g *Gateway) authenticated(handle func(http.ResponseWriter, *http.Request, credential.Principal) error) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		secret, ok := bearer(r.Header.Get("Authorization"))
 		if !ok {
 			return fault.New(fault.Unauthorized, "An API key is required in the header Authorization, after \"Bearer\".")
 		}
-		who, err := g.Authenticator.Authenticate(r.Context(), secret)
+		who, err := g.config.Authenticator.Authenticate(r.Context(), secret)
 		if err != nil {
 			return err
 		}
@@ -253,8 +253,8 @@ func bearer(field string) (secret string, ok bool) {
 }
 
 func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
-	if g.Ready != nil {
-		if err := g.Ready(r.Context()); err != nil {
+	if g.config.Ready != nil {
+		if err := g.config.Ready(r.Context()); err != nil {
 			if fault.Is(err, fault.Unavailable) {
 				return err // it says what strangers may know
 			}
@@ -266,7 +266,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
 }
 
 // nobody observes nothing.
-type nobody struct{}
+type nopObserver struct{}
 
-func (nobody) Completed(Completion) {}
-func (nobody) Attempted(Attempt)    {}
+func (nopObserver) Completed(Completion) {}
+func (nopObserver) Attempted(Attempt)    {}

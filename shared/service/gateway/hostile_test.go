@@ -201,13 +201,13 @@ func checkStream(t *testing.T, a answer) {
 // checkError checks that a body is of the shape of errors.
 func checkError(t *testing.T, status int, body []byte) {
 	t.Helper()
-	var told struct {
+	var refusal struct {
 		Error *struct {
 			Message, Type string
 			Param, Code   *string
 		}
 	}
-	if err := json.Unmarshal(body, &told); err != nil || status < 400 || status > 504 || told.Error == nil || told.Error.Message == "" || told.Error.Type == "" {
+	if err := json.Unmarshal(body, &refusal); err != nil || status < 400 || status > 504 || refusal.Error == nil || refusal.Error.Message == "" || refusal.Error.Type == "" {
 		t.Errorf("status %d with %.300s: %v", status, body, err)
 	}
 }

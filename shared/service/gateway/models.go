@@ -33,7 +33,7 @@ func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credent
 		Object string      `json:"object"`
 		Data   []modelBody `json:"data"`
 	}{"list", []modelBody{}}
-	for _, row := range g.Catalog().InferenceModels() {
+	for _, row := range g.config.Catalog().InferenceModels() {
 		if !row.Placeholder && who.Scope().AllowsModel(row.ID) {
 			list.Data = append(list.Data, g.modelBody(row))
 		}
@@ -44,7 +44,7 @@ func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credent
 // getModel is GET /v1/models/{id}.
 func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	id := r.PathValue("id")
-	row, ok := g.Catalog().Inference(id)
+	row, ok := g.config.Catalog().Inference(id)
 	if !ok || row.Placeholder {
 		return modelNotFound("There is no model %.128q.", id)
 	}

@@ -23,13 +23,13 @@ type pools struct {
 	random  func() float64
 	now     func() time.Time
 
-	standing atomic.Pointer[standing]
+	snapshot atomic.Pointer[snapshot]
 	// mu is held while a new catalog takes over.
 	mu sync.Mutex
 }
 
 // standing is what was made of a catalog.
-type standing struct {
+type snapshot struct {
 	catalog *catalog.Catalog
 	pools   map[string]*pool
 }
@@ -46,34 +46,34 @@ type pool struct {
 
 // member is an upstream with its share of a model's calls.
 type member struct {
-	*upstream
-	weight int
+	upstream *upstream
+	weight   int
 }
 
 // current gives the catalog that stands, and the pools that belong to it.
-func (p *pools) current() *standing {
+func (p *pools) current() *snapshot {
 	known := p.catalog()
-	if s := p.standing.Load(); s != nil && s.catalog == known {
+	if s := p.snapshot.Load(); s != nil && s.catalog == known {
 		return s
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.standing.Load()
+	before := p.snapshot.Load()
 	if before != nil && before.catalog == known {
 		return before
 	}
-	s := &standing{catalog: known, pools: map[string]*pool{}}
+	s := &snapshot{catalog: known, pools: map[string]*pool{}}
 	for _, row := range known.InferenceModels() {
 		s.pools[row.ID] = p.pool(row, before)
 	}
-	p.standing.Store(s)
+	p.snapshot.Store(s)
 	if before != nil {
 		before.retire(s)
 	}
 	return s
 }
 
-func (p *pools) pool(row *catalog.Inference, before *standing) *pool {
+func (p *pools) pool(row *catalog.Inference, before *snapshot) *pool {
 	made := &pool{model: row, slug: quote(row.ID), random: p.random, now: p.now}
 	for _, u := range row.Upstreams {
 		made.members = append(made.members, member{p.upstream(row, u, before), u.Weight})
@@ -82,13 +82,13 @@ func (p *pools) pool(row *catalog.Inference, before *standing) *pool {
 }
 
 // upstream gives the one that the standing catalog has too, or makes one.
-func (p *pools) upstream(row *catalog.Inference, u catalog.Upstream, before *standing) *upstream {
+func (p *pools) upstream(row *catalog.Inference, u catalog.Upstream, before *snapshot) *upstream {
 	if before != nil && before.pools[row.ID] != nil {
 		for _, known := range before.pools[row.ID].members {
-			same := known.row
+			same := known.upstream.row
 			same.Weight, same.Concurrency = u.Weight, u.Concurrency
-			if same == u && known.timeouts == row.Timeouts {
-				known.setLimit(u.Concurrency)
+			if same == u && known.upstream.timeouts == row.Timeouts {
+				known.upstream.setLimit(u.Concurrency)
 				return known.upstream
 			}
 		}
@@ -103,13 +103,13 @@ func (p *pools) upstream(row *catalog.Inference, u catalog.Upstream, before *sta
 
 // retire closes the idle connections of the upstreams that the next catalog
 // does not name; nil names none.
-func (s *standing) retire(next *standing) {
+func (s *snapshot) retire(next *snapshot) {
 	for id, pool := range s.pools {
 		for _, m := range pool.members {
 			kept := next != nil && next.pools[id] != nil &&
 				slices.ContainsFunc(next.pools[id].members, func(other member) bool { return other.upstream == m.upstream })
 			if !kept {
-				m.transport.closeIdle()
+				m.upstream.transport.closeIdle()
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (p *pool) take(tried []*upstream, account string) (lease, *Error) {
 			if slices.Contains(tried, m.upstream) {
 				continue
 			}
-			obstacle, takes, rests := m.check(now, account)
+			obstacle, takes, rests := m.upstream.check(now, account)
 			switch {
 			case obstacle == none && rests:
 				resting = append(resting, m)
@@ -152,7 +152,7 @@ func (p *pool) take(tried []*upstream, account string) (lease, *Error) {
 			return lease{}, p.unavailable(why, wait)
 		}
 		// Between the look and the taking another call may have come.
-		if l, ok := p.choose(able).take(now, account); ok {
+		if l, ok := p.choose(able).upstream.take(now, account); ok {
 			return l, nil
 		}
 	}

@@ -20,27 +20,27 @@ import (
 //
 // Errors: fault.Limited with RetryAfter.
 func (g *Gateway) count(ctx context.Context, header http.Header, who credential.Principal) error {
-	if g.Limiter == nil {
+	if g.config.Limiter == nil {
 		return nil
 	}
 	if n := who.Tier.InferenceRequestsPerMinute; n > 0 {
-		state, err := g.Limiter.Take(ctx, "inference-requests/"+who.Account(), 1, ratelimit.PerMinute(n))
+		state, err := g.config.Limiter.Take(ctx, "inference-requests/"+who.Account(), 1, ratelimit.PerMinute(n))
 		if err != nil {
 			return err
 		}
-		tellRate(header, "Requests", n, state)
+		setRateHeaders(header, "Requests", n, state)
 		if !state.Allowed {
-			return over(state, "The account makes more than %d requests per minute.", n)
+			return limitExceeded(state, "The account makes more than %d requests per minute.", n)
 		}
 	}
 	if n := who.Tier.InferenceTokensPerMinute; n > 0 {
-		state, err := g.Limiter.Take(ctx, "inference-tokens/"+who.Account(), 0, ratelimit.PerMinute(n))
+		state, err := g.config.Limiter.Take(ctx, "inference-tokens/"+who.Account(), 0, ratelimit.PerMinute(n))
 		if err != nil {
 			return err
 		}
-		tellRate(header, "Tokens", n, state)
+		setRateHeaders(header, "Tokens", n, state)
 		if state.Remaining < 1 {
-			return over(state, "The account uses more than %d tokens per minute.", n)
+			return limitExceeded(state, "The account uses more than %d tokens per minute.", n)
 		}
 	}
 	return nil
@@ -49,26 +49,26 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 // charge counts the tokens that a completion has used.
 func (g *Gateway) charge(ctx context.Context, header http.Header, who credential.Principal, tokens int64) {
 	n := who.Tier.InferenceTokensPerMinute
-	if g.Limiter == nil || n <= 0 || tokens == 0 {
+	if g.config.Limiter == nil || n <= 0 || tokens == 0 {
 		return
 	}
-	state, err := g.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), ratelimit.PerMinute(n))
+	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), ratelimit.PerMinute(n))
 	if err != nil {
 		// The answer is there and metered; the rate alone misses it.
-		g.Logger.LogAttrs(ctx, slog.LevelError, "tokens were not counted against the rate",
+		g.config.Logger.LogAttrs(ctx, slog.LevelError, "tokens were not counted against the rate",
 			slog.String("request_id", httpserver.RequestID(ctx)), slog.Any("error", err))
 		return
 	}
-	tellRate(header, "Tokens", n, state)
+	setRateHeaders(header, "Tokens", n, state)
 }
 
-func tellRate(header http.Header, what string, n int, state ratelimit.State) {
+func setRateHeaders(header http.Header, what string, n int, state ratelimit.State) {
 	header.Set("X-Ratelimit-Limit-"+what, strconv.Itoa(n))
 	header.Set("X-Ratelimit-Remaining-"+what, strconv.Itoa(state.Remaining))
 	header.Set("X-Ratelimit-Reset-"+what, state.Reset.Round(time.Millisecond).String())
 }
 
-func over(state ratelimit.State, format string, n int) error {
+func limitExceeded(state ratelimit.State, format string, n int) error {
 	err := fault.New(fault.Limited, format, n)
 	err.RetryAfter = max(state.RetryAfter, time.Second)
 	return err

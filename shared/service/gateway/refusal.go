@@ -22,7 +22,7 @@ const (
 	maxMessage = 4 << 10
 	// longestRetryAfter bounds what a caller is told to wait on an upstream's word:
 	// few limits of calls are for longer than an hour, and none for a year.
-	longestRetryAfter = time.Hour
+	maxRetryAfter = time.Hour
 )
 
 // refused is an upstream that answered with another status than 200.
@@ -33,36 +33,36 @@ const (
 // unknown key or model, is a mistake of this service's own settings.
 func refused(r reply, secret string) *failure {
 	body := readRefusal(r.body)
-	f := &failure{told: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", r.status)}
-	rest := r.rest()
+	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", r.status)}
+	retryAfter := r.retryDelay()
 	switch r.status {
 	case http.StatusTooManyRequests:
-		f.outcome, f.elsewhere, f.rest = Overloaded, true, rest
-		f.told = tooManyCalls(body, secret, rest)
+		f.outcome, f.tryNext, f.retryAfter = Overloaded, true, retryAfter
+		f.apiErr = tooManyCalls(body, secret, retryAfter)
 	case http.StatusServiceUnavailable:
-		f.elsewhere, f.unavailable, f.rest, f.told.RetryAfter = true, true, rest, rest
-		if rest > 0 {
+		f.tryNext, f.unavailable, f.retryAfter, f.apiErr.RetryAfter = true, true, retryAfter, retryAfter
+		if retryAfter > 0 {
 			f.outcome = Overloaded
 		}
 	case http.StatusBadGateway:
-		f.elsewhere = true
+		f.tryNext = true
 	case http.StatusGatewayTimeout:
-		f.elsewhere, f.told = true, upstreamTimeout()
+		f.tryNext, f.apiErr = true, upstreamTimeout()
 	default:
-		if isCallersFault(r.status) {
-			return &failure{told: passedOn(r.status, body, secret), outcome: Refused}
+		if isCallerError(r.status) {
+			return &failure{apiErr: refusalError(r.status, body, secret), outcome: Refused}
 		}
 	}
 	return f
 }
 
 // tooManyCalls is an upstream's 429, with its reason where it gives one.
-func tooManyCalls(body []byte, secret string, rest time.Duration) *Error {
+func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *Error {
 	e := &Error{
-		Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: max(rest, time.Second),
+		Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: max(retryAfter, time.Second),
 		Message: "The model server takes no more calls now.",
 	}
-	if reason := passedOn(e.Status, body, secret).Message; reason != noReason {
+	if reason := refusalError(e.Status, body, secret).Message; reason != noReason {
 		e.Message = "The model server takes no more calls now: " + reason
 	}
 	return e
@@ -89,7 +89,7 @@ func readRefusal(body replyBody) []byte {
 
 // isCallersFault reports whether an upstream's status says that the caller's
 // request is wrong, rather than how it was sent.
-func isCallersFault(status int) bool {
+func isCallerError(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
 		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -104,33 +104,33 @@ const noReason = "The model server refused the request."
 // passedOn is an upstream's refusal in the gateway's shape. Servers write it in
 // several: {"error": {...}} or {"error": "..."}, the same members at the top, or
 // {"detail": "..."}.
-func passedOn(status int, body []byte, secret string) *Error {
+func refusalError(status int, body []byte, secret string) *Error {
 	e := &Error{Status: status, Type: InvalidRequest, Message: noReason}
 	object, ok := parseObject(bytes.TrimSpace(body))
 	if !ok {
 		return e
 	}
-	told := object
+	details := object
 	if inner := object.Get("error"); inner.IsObject() {
-		told = inner
+		details = inner
 	}
-	for _, message := range []gjson.Result{told.Get("message"), object.Get("error"), object.Get("detail")} {
+	for _, message := range []gjson.Result{details.Get("message"), object.Get("error"), object.Get("detail")} {
 		if message.Type == gjson.String && message.Str != "" {
-			e.Message = clean(message.Str, secret)
+			e.Message = sanitized(message.Str, secret)
 			break
 		}
 	}
-	if param := told.Get("param"); param.Type == gjson.String {
-		e.Param = clean(param.Str, secret)
+	if param := details.Get("param"); param.Type == gjson.String {
+		e.Param = sanitized(param.Str, secret)
 	}
-	if code := told.Get("code"); code.Type == gjson.String {
-		e.Code = clean(code.Str, secret)
+	if code := details.Get("code"); code.Type == gjson.String {
+		e.Code = sanitized(code.Str, secret)
 	}
 	return e
 }
 
 // clean makes a text of an upstream's fit to be shown.
-func clean(text, secret string) string {
+func sanitized(text, secret string) string {
 	if secret != "" {
 		text = strings.ReplaceAll(text, secret, "***")
 	}
@@ -139,25 +139,25 @@ func clean(text, secret string) string {
 
 // errorInside is an upstream that answered with status 200, and then with an
 // error.
-func errorInside(object gjson.Result, secret string) *failure {
+func errorInAnswer(object gjson.Result, secret string) *failure {
 	code := object.Get("error.code")
 	if !code.Exists() {
 		code = object.Get("code")
 	}
-	if status := int(code.Int()); code.Type == gjson.Number && isCallersFault(status) {
-		return &failure{told: passedOn(status, []byte(object.Raw), secret), outcome: Refused}
+	if status := int(code.Int()); code.Type == gjson.Number && isCallerError(status) {
+		return &failure{apiErr: refusalError(status, []byte(object.Raw), secret), outcome: Refused}
 	}
 	return failed(fmt.Errorf("it answered with an error inside of status 200"))
 }
 
-// rest reads how long the upstream asks to be left alone, in seconds or until a
+// retryDelay reads how long the upstream asks to be left alone, in seconds or until a
 // date; 0 when it does not. Some servers write fractions of seconds.
-func (r reply) rest() time.Duration {
+func (r reply) retryDelay() time.Duration {
 	if seconds, err := strconv.ParseFloat(r.retryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) {
 			return 0 // which NaN is not either
 		}
-		return time.Duration(math.Ceil(min(seconds, longestRetryAfter.Seconds()))) * time.Second
+		return time.Duration(math.Ceil(min(seconds, maxRetryAfter.Seconds()))) * time.Second
 	}
 	at, err := http.ParseTime(r.retryAfter)
 	if err != nil {
@@ -168,5 +168,5 @@ func (r reply) rest() time.Duration {
 	if err != nil {
 		now = time.Now()
 	}
-	return min(max(at.Sub(now), 0), longestRetryAfter)
+	return min(max(at.Sub(now), 0), maxRetryAfter)
 }

@@ -16,8 +16,8 @@ const (
 	maxKeptBuffer = 64 << 10
 	// restTime and restReads bound what is read of an upstream's stream after its
 	// end, so that its connection can be used again.
-	restTime  = 50 * time.Millisecond
-	restReads = 4
+	drainTime  = 50 * time.Millisecond
+	drainReads = 4
 )
 
 var errNoStream = errors.New("it answered with no stream of chunks")
@@ -61,12 +61,12 @@ func (c *completion) relay(answer reply, secret string) *failure {
 			// It left the [DONE] out.
 			return relay.finish(reader)
 		case err != nil:
-			f := brokenOff(err)
-			f.elsewhere = !relay.begun && f.outcome == Failed
+			f := cutShort(err)
+			f.tryNext = !relay.begun && f.outcome == Failed
 			return relay.fail(f)
 		}
 		if c.stream.send() != nil {
-			return &failure{told: upstreamFailed(), outcome: Abandoned}
+			return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
 		}
 		if ok {
 			continue
@@ -78,7 +78,7 @@ func (c *completion) relay(answer reply, secret string) *failure {
 			}
 			left := c.idle() - now.Sub(last)
 			if left <= 0 {
-				return relay.fail(brokenOff(errSilent))
+				return relay.fail(cutShort(errSilent))
 			}
 			answer.body.allow(left)
 		}
@@ -92,16 +92,16 @@ func (c *completion) notStreamed(answer reply, secret string) *failure {
 	body, err := io.ReadAll(io.LimitReader(answer.body, maxRefusal))
 	if object, ok := parseObject(body); err == nil && ok && object.Get("error").IsObject() {
 		c.tally.report(object.Get("usage"))
-		return errorInside(object, secret)
+		return errorInAnswer(object, secret)
 	}
 	return failed(errNoStream)
 }
 
 // relay is the passing on of one stream.
 type relay struct {
-	*completion
-	secret string
-	body   replyBody
+	completion *completion
+	secret     string
+	body       replyBody
 	// begun reports that a chunk was there, finished that a choice gave the
 	// reason of its end.
 	begun, finished bool
@@ -111,9 +111,9 @@ type relay struct {
 	id, created string
 	// usage is the last chunk with nothing but a usage, which goes out at the
 	// end; told reports that the last chunk that was passed on had one.
-	usage []byte
-	told  bool
-	edits [2]edit
+	usage     []byte
+	usageSent bool
+	edits     [2]edit
 }
 
 // pass takes an event; done reports that it was the last.
@@ -124,7 +124,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		}
 		return true, nil
 	}
-	e.data = repaired(e.data)
+	e.data = validUTF8(e.data)
 	chunk, ok := parseObject(e.data)
 	if !ok {
 		return false, failed(errors.New("it sent a chunk that is no JSON object"))
@@ -142,7 +142,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 			broken = broken || value.Type != gjson.Null
 		case "model":
 			named = true
-			edits = append(edits, replace(value, r.pool.slug))
+			edits = append(edits, replace(value, r.completion.pool.slug))
 		case "id":
 			if !r.begun {
 				r.id = strings.Clone(value.Raw)
@@ -155,49 +155,49 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		return true
 	})
 	if broken {
-		return false, errorInside(chunk, r.secret)
+		return false, errorInAnswer(chunk, r.secret)
 	}
 	if !named {
-		edits = append(edits, insertMembers(chunk, `"model":`+string(r.pool.slug)))
+		edits = append(edits, insertMembers(chunk, `"model":`+string(r.completion.pool.slug)))
 	}
 	if !r.begun {
-		r.begun, r.firstToken = true, r.Now()
+		r.begun, r.completion.firstToken = true, r.completion.gateway.config.Now()
 		r.passed = true
 	}
 	none := true
 	choices.ForEach(func(_, choice gjson.Result) bool {
 		none = false
-		if r.tally.addChoice(choice) {
+		if r.completion.tally.addChoice(choice) {
 			r.finished = true
 		}
 		return true
 	})
 	if used.IsObject() {
-		believed := r.tally.report(used)
+		believed := r.completion.tally.report(used)
 		if none {
 			r.usage = appendEdited(r.usage[:0], e.data, edits)
 			return false, nil
 		}
 		if believed {
-			edits = appendCorrections(edits, used, r.tally.reported, r.route)
+			edits = appendCorrections(edits, used, r.completion.tally.reported, r.completion.route)
 		} else {
 			edits = append(edits, replace(used, []byte("null")))
 		}
-		r.told = believed
+		r.usageSent = believed
 	} else {
-		r.told = false
+		r.usageSent = false
 	}
 	r.passed = true
-	out := append(r.stream.out, "data: "...)
+	out := append(r.completion.stream.out, "data: "...)
 	out = appendEdited(out, e.data, edits)
-	r.stream.out = append(out, "\n\n"...)
+	r.completion.stream.out = append(out, "\n\n"...)
 	return false, nil
 }
 
 // fail sends what was generated before the failure: once there was a chunk the
 // answer is a stream, however close the failure came.
 func (r *relay) fail(f *failure) *failure {
-	if r.begun && r.stream.send() != nil {
+	if r.begun && r.completion.stream.send() != nil {
 		f.outcome = Abandoned
 	}
 	return f
@@ -206,15 +206,15 @@ func (r *relay) fail(f *failure) *failure {
 // finish meters and ends the stream, and leaves the upstream's connection fit
 // for the next call where that takes no time.
 func (r *relay) finish(reader *eventReader) *failure {
-	r.settle()
-	if r.request.IncludeUsage {
-		r.tellUsage()
+	r.completion.settle()
+	if r.completion.request.IncludeUsage {
+		r.writeUsage()
 	}
-	if r.stream.finish(r.counts) != nil {
-		return &failure{told: upstreamFailed(), outcome: Abandoned}
+	if r.completion.stream.finish(r.completion.counts) != nil {
+		return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
 	}
-	r.body.allow(restTime)
-	for range restReads {
+	r.body.allow(drainTime)
+	for range drainReads {
 		if reader.err != nil {
 			break
 		}
@@ -225,23 +225,23 @@ func (r *relay) finish(reader *eventReader) *failure {
 
 // tellUsage appends the chunk that the caller asked for: the upstream's, or one
 // with the gateway's own count.
-func (r *relay) tellUsage() {
-	out := append(r.stream.out, "data: "...)
+func (r *relay) writeUsage() {
+	out := append(r.completion.stream.out, "data: "...)
 	switch {
-	case len(r.usage) > 0 && r.counts.Estimated == 0:
+	case len(r.usage) > 0 && r.completion.counts.Estimated == 0:
 		edits := r.edits[:0]
 		chunk, _ := parseObject(r.usage) // it was one before the edits too
 		chunk.ForEach(func(key, value gjson.Result) bool {
 			if key.Str == "usage" {
-				edits = appendUsage(edits, value, r.counts, r.route)
+				edits = appendUsage(edits, value, r.completion.counts, r.completion.route)
 			}
 			return true
 		})
 		out = appendEdited(out, r.usage, edits)
-	case r.told && r.counts.Estimated == 0:
+	case r.usageSent && r.completion.counts.Estimated == 0:
 		return
 	default:
-		out = appendUsageChunk(out, r.id, r.created, r.pool.slug, r.counts, r.route)
+		out = appendUsageChunk(out, r.id, r.created, r.completion.pool.slug, r.completion.counts, r.completion.route)
 	}
-	r.stream.out = append(out, "\n\n"...)
+	r.completion.stream.out = append(out, "\n\n"...)
 }

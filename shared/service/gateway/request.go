@@ -55,7 +55,7 @@ type Request struct {
 // in an object is refused, and so is one that differs from a known field's in
 // case alone: model servers do not agree on what those mean.
 func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
-	if problem := bounded(body); problem != nil {
+	if problem := checkNesting(body); problem != nil {
 		return nil, problem
 	}
 	s := newScan(route, body)

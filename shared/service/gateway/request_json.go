@@ -55,9 +55,9 @@ func (r *jsonReader) read(body []byte) {
 	r.decoder.Reset(&r.source)
 }
 
-// rest forgets the body, and keeps no more room than the next one may need.
+// reset forgets the body, and keeps no more room than the next one may need.
 // Nothing that the reader has given may be used any more.
-func (r *jsonReader) rest() {
+func (r *jsonReader) reset() {
 	if r.large {
 		*r = jsonReader{}
 	}
@@ -69,7 +69,7 @@ func (r *jsonReader) rest() {
 
 // free gives back what newJSONReader gave.
 func (r *jsonReader) free() {
-	r.rest()
+	r.reset()
 	jsonReaders.Put(r)
 }
 
@@ -137,7 +137,7 @@ func (r *jsonReader) end() error {
 
 // bounded checks the depth and the number of members before anything walks over
 // the body. It need not be JSON.
-func bounded(body []byte) *Error {
+func checkNesting(body []byte) *Error {
 	// A body without as many brackets and colons, those in texts included, is
 	// within the bounds; counting them is many times faster than the walk.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= maxDepth && bytes.Count(body, []byte(":")) <= maxMembers {

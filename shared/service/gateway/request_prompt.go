@@ -118,7 +118,7 @@ func (s *scan) bound(m *catalog.Inference) {
 
 // longestToken is how many bytes of text one token can stand for at most. The
 // longest that vocabularies have, which are runs of spaces, are half of that.
-const longestToken = 256
+const maxTokenBytes = 256
 
 // fits reports whether the prompt can be within what the model reads: it counts
 // no token too many, so that nothing is refused that the model would take. ids is
@@ -128,14 +128,14 @@ func (r *Request) fits(ids int) bool {
 	if ids > most {
 		return false
 	}
-	if len(r.body)/longestToken <= most {
+	if len(r.body)/maxTokenBytes <= most {
 		return true // nearly always
 	}
 	text, longest := 0, 0
 	count := func(piece []byte) { text, longest = text+len(piece), max(longest, len(piece)) }
 	if r.Route == catalog.Completions {
 		r.PromptTexts(count)
-		return longest/longestToken <= most // each is a prompt of its own
+		return longest/maxTokenBytes <= most // each is a prompt of its own
 	}
 	// What else there is a template may leave out.
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
@@ -148,7 +148,7 @@ func (r *Request) fits(ids int) bool {
 			}
 		}
 	}
-	return text/longestToken <= most
+	return text/maxTokenBytes <= most
 }
 
 // tokensAround is about how many tokens a chat's template puts around a message.

@@ -25,7 +25,7 @@ func (r *Request) Body(upstreamModel string) Edited {
 
 // rewriting collects what becomes of the known fields of a request.
 type rewriting struct {
-	*scan
+	scan  *scan
 	edits []edit
 	// removed fields are not forwarded; added is what follows the last member.
 	removed [fieldCount]bool
@@ -51,8 +51,8 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	}
 	w.limitTokens(r.Model, tierCap)
 	for f := nField; f <= bestOfField; f++ {
-		if w.respelled[f] {
-			w.replace(w.members[f].value, strconv.Itoa(w.numbers[f]))
+		if w.scan.respelled[f] {
+			w.replace(w.scan.members[f].value, strconv.Itoa(w.scan.numbers[f]))
 		}
 	}
 	if r.Route == catalog.Chat {
@@ -77,25 +77,25 @@ func (w *rewriting) limitTokens(m *catalog.Inference, tierCap int) {
 	}
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
-		if w.members[f].present() {
+		if w.scan.members[f].present() {
 			winner = f
 			break
 		}
 	}
 	for f := maxTokensField; f <= rowTokensField; f++ {
-		w.removed[f] = w.members[f].sent && (f != winner || !w.members[f].present())
+		w.removed[f] = w.scan.members[f].sent && (f != winner || !w.scan.members[f].present())
 	}
-	if !w.members[winner].present() {
+	if !w.scan.members[winner].present() {
 		if m.DefaultMaxTokens > 0 {
 			w.add(m.MaxTokensField, strconv.Itoa(min(m.DefaultMaxTokens, limit)))
 		}
 		return
 	}
 	if winner != rowTokensField && winner.String() != m.MaxTokensField {
-		w.replace(w.members[winner].key, `"`+m.MaxTokensField+`"`)
+		w.replace(w.scan.members[winner].key, `"`+m.MaxTokensField+`"`)
 	}
-	if n := w.numbers[winner]; n > limit || w.respelled[winner] {
-		w.replace(w.members[winner].value, strconv.Itoa(min(n, limit)))
+	if n := w.scan.numbers[winner]; n > limit || w.scan.respelled[winner] {
+		w.replace(w.scan.members[winner].value, strconv.Itoa(min(n, limit)))
 	}
 }
 
@@ -105,46 +105,46 @@ func (w *rewriting) reason(r *Request) {
 	m := r.Model
 	var set []string
 	// Rules 1 to 4.
-	effort := &w.members[reasoningEffortField]
-	if m.Effort == catalog.EffortTemplate && effort.present() && !w.effort.present() {
+	effort := &w.scan.members[reasoningEffortField]
+	if m.Effort == catalog.EffortTemplate && effort.present() && !w.scan.effort.present() {
 		value := string(r.body[effort.value.start:effort.value.end])
-		if string(w.reader.string(jsontext.Value(value))) == "xhigh" {
+		if string(w.scan.reader.string(jsontext.Value(value))) == "xhigh" {
 			value = `"max"`
 		}
 		w.removed[reasoningEffortField] = true
-		if w.effort.sent {
-			w.replace(w.effort.value, value)
+		if w.scan.effort.sent {
+			w.replace(w.scan.effort.value, value)
 		} else {
 			set = append(set, `"reasoning_effort":`+value)
 		}
 	}
 	// Rule 7.
-	if m.TemplateKwargs && w.members[responseFormatField].present() && !w.asText && !w.thinking.present() {
-		if w.thinking.sent {
-			w.replace(w.thinking.value, "false")
+	if m.TemplateKwargs && w.scan.members[responseFormatField].present() && !w.scan.asText && !w.scan.thinking.present() {
+		if w.scan.thinking.sent {
+			w.replace(w.scan.thinking.value, "false")
 		} else {
 			set = append(set, `"enable_thinking":false`)
 		}
 	}
 	if len(set) > 0 {
-		w.set(templateKwargsField, &w.kwargs, strings.Join(set, ","))
+		w.set(templateKwargsField, &w.scan.kwargs, strings.Join(set, ","))
 	}
 }
 
 // askForUsage asks the upstream to end its stream with the usage.
 func (w *rewriting) askForUsage() {
 	switch {
-	case w.usage.kind == 't':
-	case w.usage.sent:
-		w.replace(w.usage.value, "true")
+	case w.scan.usage.kind == 't':
+	case w.scan.usage.sent:
+		w.replace(w.scan.usage.value, "true")
 	default:
-		w.set(streamOptionsField, &w.streaming, `"include_usage":true`)
+		w.set(streamOptionsField, &w.scan.streaming, `"include_usage":true`)
 	}
 }
 
 // set puts members into the object of a field, which is made where it is absent.
 func (w *rewriting) set(f field, o *object, text string) {
-	switch m := &w.members[f]; {
+	switch m := &w.scan.members[f]; {
 	case m.present() && o.empty:
 		w.replace(span{o.open, o.open}, text)
 	case m.present():
@@ -164,10 +164,10 @@ func (w *rewriting) remove() {
 		if !removed {
 			continue
 		}
-		m := &w.members[f]
+		m := &w.scan.members[f]
 		before := 0
 		for other, too := range w.removed {
-			if too && w.members[other].ordinal < m.ordinal {
+			if too && w.scan.members[other].ordinal < m.ordinal {
 				before++
 			}
 		}

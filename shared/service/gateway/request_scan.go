@@ -68,7 +68,7 @@ func (s *scan) begin(route Route, body []byte) {
 
 // free gives back what newScan gave. Nothing of it may be used any more.
 func (s *scan) free() {
-	s.reader.rest()
+	s.reader.reset()
 	*s = scan{reader: s.reader}
 	scans.Put(s)
 }

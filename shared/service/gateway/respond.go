@@ -15,32 +15,32 @@ import (
 
 // callerGone is the status of a call whose caller left before its answer, for
 // the access log alone; the number is nginx's.
-const callerGone = 499
+const statusCallerGone = 499
 
 // hasLeft reports whether a caller has closed its connection. A request's context
 // also ends when the server stops, and then the caller is there to be told.
-func hasLeft(r *http.Request) bool {
+func callerLeft(r *http.Request) bool {
 	return r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), httpserver.ErrStopping)
 }
 
 // fail answers with an error. What is no fault of the caller's is logged, with
 // its cause.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
-	told := ErrorOf(err)
+	apiErr := ErrorOf(err)
 	switch {
-	case told.Status >= http.StatusInternalServerError && hasLeft(r):
-		told = &Error{Status: callerGone, Type: API, Message: "The caller has gone."}
-	case told.Status == http.StatusInternalServerError || told.Status == http.StatusServiceUnavailable:
-		g.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
+	case apiErr.Status >= http.StatusInternalServerError && callerLeft(r):
+		apiErr = &Error{Status: statusCallerGone, Type: API, Message: "The caller has gone."}
+	case apiErr.Status == http.StatusInternalServerError || apiErr.Status == http.StatusServiceUnavailable:
+		g.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
 			slog.String("request_id", httpserver.RequestID(r.Context())), slog.String("route", r.Pattern), slog.Any("error", err))
 	}
-	if told.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(told.RetryAfter), 10))
+	if apiErr.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(apiErr.RetryAfter), 10))
 	}
-	if told.Status == http.StatusUnauthorized {
+	if apiErr.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(r))
 	}
-	writeJSON(w, told.Status, told.JSON())
+	writeJSON(w, apiErr.Status, apiErr.JSON())
 }
 
 // challenge says which credential there has to be, and whether the one that was
@@ -54,16 +54,16 @@ func challenge(r *http.Request) string {
 
 // Panicked answers with 500 in the shape of this package's errors, for
 // httpserver.Config's Failed.
-func Panicked(origins httpserver.Origins) http.HandlerFunc {
+func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		origins.Allow(w.Header(), r, exposed)
-		told := ErrorOf(errors.New("a handler panicked"))
-		writeJSON(w, told.Status, told.JSON())
+		origins.Allow(w.Header(), r, exposedHeaders)
+		apiErr := ErrorOf(errors.New("a handler panicked"))
+		writeJSON(w, apiErr.Status, apiErr.JSON())
 	}
 }
 
 // unread is the error of a body that could not be read.
-func unread(err error) *Error {
+func bodyError(err error) *Error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &Error{Status: http.StatusRequestTimeout, Type: InvalidRequest, Message: "The request's body stopped arriving."}
 	}

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// secretAge is how long an upstream's key is used before it is asked for again,
-// so that a key that was exchanged comes into use. The asking may take secretTime,
-// and where there is an old key it is waited for secretSoon.
+// secretTTL is how long an upstream's key is used before it is asked for again,
+// so that a key that was exchanged comes into use. The fetching may take secretTimeout,
+// and where there is an old key it is waited for staleSecretWait.
 const (
-	secretAge  = 5 * time.Minute
-	secretTime = 10 * time.Second
-	secretSoon = time.Second
+	secretTTL       = 5 * time.Minute
+	secretTimeout   = 10 * time.Second
+	staleSecretWait = time.Second
 )
 
 // Secrets gives the keys of upstreams.
@@ -61,31 +61,31 @@ type cachedSecret struct {
 	mu    sync.Mutex
 	value string
 	until time.Time
-	// asking is closed when the key that is being asked for is there, or err says
+	// fetching is closed when the key that is being asked for is there, or err says
 	// why it is not; nil while nobody asks.
-	asking chan struct{}
-	err    error
+	fetching chan struct{}
+	err      error
 }
 
 // get gives the key, empty where the upstream needs none. One that cannot be
-// asked for again, or not soon, is used on. However long the asking takes, and
+// asked for again, or not soon, is used on. However long the fetching takes, and
 // whoever leaves meanwhile, no other call waits for it longer than for its own.
 func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	if s.reference == "" {
 		return "", nil
 	}
-	value, asking := s.current(ctx)
-	if asking == nil {
+	value, fetching := s.current(ctx)
+	if fetching == nil {
 		return value, nil
 	}
-	patience := secretTime
+	wait := secretTimeout
 	if value != "" {
-		patience = secretSoon
+		wait = staleSecretWait
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-asking:
+	case <-fetching:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -101,23 +101,23 @@ func (s *cachedSecret) get(ctx context.Context) (string, error) {
 }
 
 // current gives the key that there is, and where it is an old one or none, what
-// ends with the asking for a new one.
-func (s *cachedSecret) current(ctx context.Context) (value string, asking <-chan struct{}) {
+// ends with the fetching for a new one.
+func (s *cachedSecret) current(ctx context.Context) (value string, fetching <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.value != "" && s.now().Before(s.until) {
 		return s.value, nil
 	}
-	if s.asking == nil {
-		s.asking = make(chan struct{})
-		go s.ask(context.WithoutCancel(ctx))
+	if s.fetching == nil {
+		s.fetching = make(chan struct{})
+		go s.fetch(context.WithoutCancel(ctx))
 	}
-	return s.value, s.asking
+	return s.value, s.fetching
 }
 
-// ask asks for the key once.
-func (s *cachedSecret) ask(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, secretTime)
+// fetch asks for the key once.
+func (s *cachedSecret) fetch(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
 	value, err := s.secrets.Secret(ctx, s.reference)
 	s.mu.Lock()
@@ -126,8 +126,8 @@ func (s *cachedSecret) ask(ctx context.Context) {
 		s.value = value
 	}
 	if s.value != "" {
-		s.until = s.now().Add(secretAge)
+		s.until = s.now().Add(secretTTL)
 	}
-	close(s.asking)
-	s.asking = nil
+	close(s.fetching)
+	s.fetching = nil
 }

@@ -12,22 +12,22 @@ import (
 // firstTokenEvent is the event of the first chunk of a stream.
 const firstTokenEvent = "first_token"
 
-// call is the span of one call of an upstream; the zero call records nothing,
+// upstreamSpan is the span of one call of an upstream; the zero call records nothing,
 // which costs nothing.
-type call struct {
+type upstreamSpan struct {
 	span api.Span
 	// parent is what the upstream goes on with the trace by.
 	parent string
 }
 
-// beginCall begins the span of a call.
-func (c *completion) beginCall(l lease) call {
-	if c.Tracer == nil {
-		return call{}
+// startSpan begins the span of a call.
+func (c *completion) startSpan(l lease) upstreamSpan {
+	if c.gateway.config.Tracer == nil {
+		return upstreamSpan{}
 	}
-	ctx, span := c.Tracer.Start(c.r.Context(), "upstream", api.WithSpanKind(api.SpanKindClient))
+	ctx, span := c.gateway.config.Tracer.Start(c.r.Context(), "upstream", api.WithSpanKind(api.SpanKindClient))
 	if !span.IsRecording() {
-		return call{}
+		return upstreamSpan{}
 	}
 	operation := "text_completion"
 	if c.route == catalog.Chat {
@@ -36,15 +36,15 @@ func (c *completion) beginCall(l lease) call {
 	// The names of OpenTelemetry, "Semantic conventions for generative AI".
 	span.SetAttributes(
 		attribute.String("gen_ai.operation.name", operation), attribute.String("gen_ai.request.model", c.pool.model.ID),
-		attribute.String("cutroom.upstream", l.row.Name), attribute.Bool("cutroom.stream", c.request.Stream),
+		attribute.String("cutroom.upstream", l.upstream.row.Name), attribute.Bool("cutroom.stream", c.request.Stream),
 	)
-	return call{span, trace.Parent(ctx)}
+	return upstreamSpan{span, trace.Parent(ctx)}
 }
 
-// endCall ends the span. What went wrong is told by the outcome alone: errors hold
+// endSpan ends the span. What went wrong is told by the outcome alone: errors hold
 // what upstreams answered.
-func (c *completion) endCall(call call, outcome Outcome) {
-	span := call.span
+func (c *completion) endSpan(s upstreamSpan, outcome Outcome) {
+	span := s.span
 	if span == nil {
 		return
 	}

@@ -35,7 +35,7 @@ type streamWriter struct {
 	keepAlive *time.Timer
 	// begun reports that the header was sent, quiet that no keep-alive may be
 	// sent any more.
-	begun, quiet bool
+	begun, keepAliveStopped bool
 }
 
 // newStreamWriter begins to keep the connection alive; hush ends that.
@@ -43,7 +43,7 @@ func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bo
 	s := &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keepAlive = time.AfterFunc(keepAlive, s.stayAlive)
+	s.keepAlive = time.AfterFunc(keepAlive, s.sendKeepAlive)
 	return s
 }
 
@@ -60,10 +60,10 @@ func (s *streamWriter) hasBegun() bool {
 
 // stayAlive sends a comment. A caller that cannot take it has gone, which the
 // next send finds out.
-func (s *streamWriter) stayAlive() {
+func (s *streamWriter) sendKeepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.quiet {
+	if s.keepAliveStopped {
 		return
 	}
 	s.begin()
@@ -96,8 +96,8 @@ func (s *streamWriter) send() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.quiet {
-		s.quiet = true
+	if !s.keepAliveStopped {
+		s.keepAliveStopped = true
 		s.keepAlive.Stop()
 	}
 	s.begin()
@@ -120,21 +120,21 @@ func (s *streamWriter) finish(counts usage.Counts) error {
 }
 
 // fail ends the stream with an error event.
-func (s *streamWriter) fail(told *Error, counts usage.Counts) {
+func (s *streamWriter) fail(apiErr *Error, counts usage.Counts) {
 	s.out = append(s.out, "data: "...)
-	s.out = append(s.out, told.JSON()...)
+	s.out = append(s.out, apiErr.JSON()...)
 	s.out = append(s.out, "\n\n"...)
 	_ = s.finish(counts) // a caller that has gone needs no end
 }
 
 // hush ends the keeping alive: from then on one goroutine alone writes, and may
 // change the header. A nil writer has nothing to end.
-func (s *streamWriter) hush() {
+func (s *streamWriter) stopKeepAlive() {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.quiet = true
+	s.keepAliveStopped = true
 	s.keepAlive.Stop()
 }

@@ -285,9 +285,9 @@ func TestBackpressure(t *testing.T) {
 	}
 	piece := eventStream(chunk(strings.Repeat("x", 1000)))
 	var wrote atomic.Int64
-	over := make(chan struct{})
+	handled := make(chan struct{})
 	w := newWorld(t, setup{socketBuffer: socket, upstreams: []*upstream{newUpstream(t, func(c *call) {
-		defer close(over)
+		defer close(handled)
 		c.Conn.(*net.TCPConn).SetWriteBuffer(socket)
 		c.stream()
 		for wrote.Load() < 1<<30 && c.write(piece) == nil {
@@ -312,7 +312,7 @@ func TestBackpressure(t *testing.T) {
 		t.Errorf("%d KiB were taken for a reader that reads nothing, want %d at most", wrote.Load()>>10, most>>10)
 	}
 	conn.Close()
-	<-over
+	<-handled
 	if r := w.recorded(1)[0]; r.Estimated != 1 || r.CompletionTokens == 0 {
 		t.Errorf("recorded %+v", r)
 	}

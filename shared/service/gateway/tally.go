@@ -19,15 +19,15 @@ const (
 // where it says nothing or what cannot be, or generates more after it did, the
 // text is counted here, and marked as an estimate.
 type tally struct {
-	// most is how many tokens the completion can have used at most: accounts are
+	// maxTokens is how many tokens the completion can have used at maxTokens: accounts are
 	// billed by what an upstream says, and shut out by it.
-	most int64
+	maxTokens int64
 	// reported is what the upstream said last, known whether it did, and doubted
 	// whether it said what cannot be.
-	reported       usage.Counts
-	known, doubted bool
+	reported           usage.Counts
+	known, implausible bool
 	// later reports that text came after that.
-	later bool
+	textSince bool
 	// text was generated and is not counted yet; generated is all before it.
 	text      []byte
 	generated estimate
@@ -35,7 +35,7 @@ type tally struct {
 
 // reset forgets what another upstream has said.
 func (t *tally) reset() {
-	*t = tally{generated: estimate{tokenizer: t.generated.tokenizer}, most: t.most, text: t.text[:0]}
+	*t = tally{generated: estimate{tokenizer: t.generated.tokenizer}, maxTokens: t.maxTokens, text: t.text[:0]}
 }
 
 // addChoice counts the text of one choice of a chunk or of a whole answer, and
@@ -72,13 +72,13 @@ func (t *tally) add(piece string) {
 	if piece == "" {
 		return
 	}
-	t.later = true
+	t.textSince = true
 	t.text = append(t.text, piece...)
 	if len(t.text) < tallyText {
 		return
 	}
 	// The last word may go on.
-	end := strings.LastIndexByte(view(t.text), ' ')
+	end := strings.LastIndexByte(unsafeString(t.text), ' ')
 	if end <= 0 {
 		end = len(t.text)
 	}
@@ -89,14 +89,14 @@ func (t *tally) add(piece string) {
 // report takes a usage of the upstream's, and reports whether it is one. What
 // cannot be, or is no number of tokens, is not believed, nor is what came before.
 func (t *tally) report(reported gjson.Result) (believed bool) {
-	counts, told, ok := usageOf(reported)
-	if !told {
+	counts, present, ok := usageOf(reported)
+	if !present {
 		return false
 	}
-	if ok = ok && counts.PromptTokens <= t.most && counts.CompletionTokens <= t.most && billed(counts) <= t.most; ok {
-		t.reported, t.known, t.later = counts, true, false
+	if ok = ok && counts.PromptTokens <= t.maxTokens && counts.CompletionTokens <= t.maxTokens && billed(counts) <= t.maxTokens; ok {
+		t.reported, t.known, t.textSince = counts, true, false
 	} else {
-		t.reported, t.known, t.doubted = usage.Counts{}, false, true
+		t.reported, t.known, t.implausible = usage.Counts{}, false, true
 	}
 	return ok
 }
@@ -107,7 +107,7 @@ func (t *tally) report(reported gjson.Result) (believed bool) {
 func (t *tally) counts(prompt func() int64) usage.Counts {
 	counts := t.reported
 	counts.Requests = 1
-	if t.known && !t.later {
+	if t.known && !t.textSince {
 		return counts
 	}
 	all := t.generated
@@ -117,16 +117,16 @@ func (t *tally) counts(prompt func() int64) usage.Counts {
 		return counts
 	}
 	if !t.known {
-		counts.PromptTokens = min(prompt(), t.most)
+		counts.PromptTokens = min(prompt(), t.maxTokens)
 	}
-	counts.CompletionTokens, counts.Estimated = min(generated, t.most-counts.PromptTokens), 1
+	counts.CompletionTokens, counts.Estimated = min(generated, t.maxTokens-counts.PromptTokens), 1
 	return counts
 }
 
 // usageOf reads a usage. told reports whether it says how many tokens there were,
 // ok whether that are numbers of tokens. Of the details what cannot be is left
 // out.
-func usageOf(reported gjson.Result) (counts usage.Counts, told, ok bool) {
+func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !reported.IsObject() {
 		return usage.Counts{}, false, false
 	}
@@ -173,9 +173,9 @@ func tokens(value gjson.Result) (n int64, ok bool) {
 }
 
 // says reports whether a value is the number, as an integer is written.
-func says(value gjson.Result, n int64) bool {
+func isInteger(value gjson.Result, n int64) bool {
 	var room [20]byte
-	return value.Type == gjson.Number && value.Raw == view(strconv.AppendInt(room[:0], n, 10))
+	return value.Type == gjson.Number && value.Raw == unsafeString(strconv.AppendInt(room[:0], n, 10))
 }
 
 // billed is what a completion counts for: every token that was read or

@@ -24,7 +24,7 @@ const (
 	// maxAnswerHeader bounds the header of an upstream's answer, in bytes.
 	maxAnswerHeader = 64 << 10
 	// longestCall bounds one call of an upstream, however lively it is.
-	longestCall = time.Hour
+	maxCallTime = time.Hour
 )
 
 // errSilent is the error of an upstream that was silent for too long.
@@ -91,7 +91,7 @@ func (d dialer) transport(base string, connect time.Duration) transport {
 	if connect == 0 {
 		connect = connectTime
 	}
-	general := &http.Transport{
+	std := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: connect}).DialContext,
 		TLSHandshakeTimeout:    connect,
@@ -102,19 +102,19 @@ func (d dialer) transport(base string, connect time.Duration) transport {
 		MaxResponseHeaderBytes: maxAnswerHeader,
 	}
 	if base == catalog.Embedded && d.embedded != nil {
-		general.Proxy = nil
-		general.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return d.embedded.dial(ctx) }
-		return &generalTransport{general}
+		std.Proxy = nil
+		std.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return d.embedded.dial(ctx) }
+		return &stdTransport{std}
 	}
-	if address, ok := plainAddress(base, general.Proxy); ok {
-		return &plainTransport{general: generalTransport{general}, dial: general.DialContext, address: address}
+	if address, ok := h1Address(base, std.Proxy); ok {
+		return &h1Transport{std: stdTransport{std}, dial: std.DialContext, address: address}
 	}
-	return &generalTransport{general}
+	return &stdTransport{std}
 }
 
 // plainAddress gives where a server listens that is called without TLS and
 // without a proxy.
-func plainAddress(base string, proxy func(*http.Request) (*url.URL, error)) (address string, ok bool) {
+func h1Address(base string, proxy func(*http.Request) (*url.URL, error)) (address string, ok bool) {
 	target, err := url.Parse(base)
 	if err != nil || target.Scheme != "http" {
 		return "", false

@@ -10,7 +10,7 @@ import (
 
 // longestRest bounds how long other upstreams are preferred to one on its own
 // word.
-const longestRest = time.Minute
+const maxBackoff = time.Minute
 
 // upstream is a model server, with how it does. It outlives the catalog that
 // named it for as long as the next one names the same.
@@ -28,14 +28,14 @@ type upstream struct {
 	// restUntil is when the upstream wants to be called again. What it has told one
 	// caller need not be true for another, so that it is called before that where
 	// there is no other upstream.
-	restUntil time.Time
-	breaker   breaker
+	retryAt time.Time
+	breaker breaker
 }
 
 // lease is the right to make one call of an upstream; its end is told by
 // release.
 type lease struct {
-	*upstream
+	upstream *upstream
 	// account is the caller's.
 	account string
 	probe   bool
@@ -65,7 +65,7 @@ func (u *upstream) check(now time.Time, account string) (why obstacle, takes tim
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	why, takes = u.obstacle(now, account)
-	return why, takes, now.Before(u.restUntil)
+	return why, takes, now.Before(u.retryAt)
 }
 
 func (u *upstream) obstacle(now time.Time, account string) (obstacle, time.Duration) {
@@ -96,8 +96,8 @@ func (l lease) release(f *failure, now time.Time) {
 	defer u.mu.Unlock()
 	u.inFlight--
 	whose := l.account
-	if f.evident {
-		whose = everybody
+	if f.upstreamFault {
+		whose = anyAccount
 	}
 	switch {
 	case f.outcome == Abandoned:
@@ -107,8 +107,8 @@ func (l lease) release(f *failure, now time.Time) {
 	default:
 		u.breaker.succeed(l.probe)
 	}
-	if f.rest > 0 {
-		u.restUntil = now.Add(min(f.rest, longestRest))
+	if f.retryAfter > 0 {
+		u.retryAt = now.Add(min(f.retryAfter, maxBackoff))
 	}
 }
 

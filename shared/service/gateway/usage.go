@@ -39,18 +39,18 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 		return fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
 	}
 	query := r.URL.Query()
-	to, err := day(query.Get("to"), "to", g.Date().UTC())
+	to, err := parseDay(query.Get("to"), "to", g.config.Date().UTC())
 	if err != nil {
 		return err
 	}
-	from, err := day(query.Get("from"), "from", to.AddDate(0, 0, 1-usageDays))
+	from, err := parseDay(query.Get("from"), "from", to.AddDate(0, 0, 1-usageDays))
 	if err != nil {
 		return err
 	}
 	if from.After(to) || to.Sub(from) >= maxUsageDays*24*time.Hour {
 		return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Param: "from", Message: "\"from\" is not after \"to\", and at most a year before it."}
 	}
-	totals, err := g.Usage.Totals(r.Context(), who.Account(), usage.DayOf(from), usage.DayOf(to))
+	totals, err := g.config.Usage.Totals(r.Context(), who.Account(), usage.DayOf(from), usage.DayOf(to))
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 	return respond(w, body)
 }
 
-func day(text, param string, otherwise time.Time) (time.Time, error) {
+func parseDay(text, param string, otherwise time.Time) (time.Time, error) {
 	if text == "" {
 		return otherwise, nil
 	}

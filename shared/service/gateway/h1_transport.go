@@ -11,20 +11,20 @@ import (
 // maxPlainBody is the size of the greatest request that is written whole before
 // its answer is read, in bytes: it fits into the buffers of a connection, so
 // that the writing does not wait for the server.
-const maxPlainBody = 32 << 10
+const maxH1Body = 32 << 10
 
 // plainTransport carries calls over plain HTTP/1.1, each on the goroutine that
 // makes it. http.Transport has two goroutines to a connection and hands every
 // call over to them and back, which takes longer than all else that the gateway
 // does; it still takes what is beyond this one.
-type plainTransport struct {
-	general generalTransport
+type h1Transport struct {
+	std     stdTransport
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	address string
 
 	mu sync.Mutex
 	// idle are connections without a call, in the order of their last.
-	idle []*plainConn
+	idle []*h1Conn
 	// sweep closes connections that are idle for too long; nil until there is
 	// one.
 	sweep *time.Timer
@@ -32,9 +32,9 @@ type plainTransport struct {
 
 // call makes a call. One on a connection that turns out to have been closed
 // meanwhile is made again on another.
-func (t *plainTransport) call(ctx context.Context, o outgoing) (reply, error) {
-	if o.body.Len() > maxPlainBody {
-		return t.general.call(ctx, o)
+func (t *h1Transport) call(ctx context.Context, o outgoing) (reply, error) {
+	if o.body.Len() > maxH1Body {
+		return t.std.call(ctx, o)
 	}
 	for {
 		conn, err := t.take(ctx)
@@ -53,7 +53,7 @@ func (t *plainTransport) call(ctx context.Context, o outgoing) (reply, error) {
 }
 
 // take gives an idle connection, the last used first, or a new one.
-func (t *plainTransport) take(ctx context.Context) (*plainConn, error) {
+func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 	t.mu.Lock()
 	if last := len(t.idle) - 1; last >= 0 {
 		conn := t.idle[last]
@@ -73,11 +73,11 @@ func (t *plainTransport) take(ctx context.Context) (*plainConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPlainConn(conn, t), nil
+	return newH1Conn(conn, t), nil
 }
 
 // keep takes a connection back whose call has ended.
-func (t *plainTransport) keep(conn *plainConn) {
+func (t *h1Transport) keep(conn *h1Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.idle) >= idleConnections {
@@ -93,10 +93,10 @@ func (t *plainTransport) keep(conn *plainConn) {
 
 // closeOld closes what is idle for too long, and comes again while there is
 // more.
-func (t *plainTransport) closeOld() {
+func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fresh := slices.IndexFunc(t.idle, func(c *plainConn) bool { return time.Since(c.used) < idleConnectionTime })
+	fresh := slices.IndexFunc(t.idle, func(c *h1Conn) bool { return time.Since(c.used) < idleConnectionTime })
 	if fresh < 0 {
 		fresh = len(t.idle)
 	}
@@ -109,8 +109,8 @@ func (t *plainTransport) closeOld() {
 	}
 }
 
-func (t *plainTransport) closeIdle() {
-	t.general.closeIdle()
+func (t *h1Transport) closeIdle() {
+	t.std.closeIdle()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, conn := range t.idle {

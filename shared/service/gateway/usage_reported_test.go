@@ -17,9 +17,9 @@ func TestUsageThatUpstreamsTell(t *testing.T) {
 		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached, ReasoningTokens: reasoning}
 	}
 	for _, c := range []struct {
-		name, told string
-		counts     usage.Counts
-		logged     bool
+		name, reported string
+		counts         usage.Counts
+		logged         bool
 	}{
 		{"as it should be", `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, believed(0, 0), false},
 		{"with details", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}`, believed(3, 2), false},
@@ -51,7 +51,7 @@ func TestUsageThatUpstreamsTell(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUpstream(t, always(200, `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":`+c.told+`}`))
+			u := newUpstream(t, always(200, `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":`+c.reported+`}`))
 			w := newWorld(t, setup{upstreams: []*upstream{u}})
 			a := w.chat(plain)
 			if a.status != 200 || a.header.Get("X-Tokens-Used") != tokens(c.counts) {
@@ -66,8 +66,8 @@ func TestUsageThatUpstreamsTell(t *testing.T) {
 			}
 
 			// At the end of a stream, and on its last chunk.
-			ending := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, c.told, 1)
-			beside := strings.Replace(last, `"choices"`, `"usage":`+c.told+`,"choices"`, 1)
+			ending := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, c.reported, 1)
+			beside := strings.Replace(last, `"choices"`, `"usage":`+c.reported+`,"choices"`, 1)
 			for i, answer := range [][]string{{chunk("hello there"), last, ending, done}, {chunk("hello there"), beside, done}} {
 				u.now(events(answer...))
 				a := w.chat(asking)

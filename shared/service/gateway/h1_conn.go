@@ -30,9 +30,9 @@ var (
 
 // plainConn is a connection to an upstream, which one call has at a time. It
 // speaks HTTP/1.1 (RFC 9112) as far as the answers to a POST need it.
-type plainConn struct {
-	net.Conn
-	transport *plainTransport
+type h1Conn struct {
+	conn      net.Conn
+	transport *h1Transport
 	// raw is nil where the connection has no file descriptor.
 	raw    syscall.RawConn
 	reader *bufio.Reader
@@ -56,8 +56,8 @@ type plainConn struct {
 	interrupted bool
 }
 
-func newPlainConn(conn net.Conn, t *plainTransport) *plainConn {
-	c := &plainConn{Conn: conn, transport: t, writer: bufio.NewWriter(conn)}
+func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
+	c := &h1Conn{conn: conn, transport: t, writer: bufio.NewWriter(conn)}
 	c.reader = bufio.NewReader(c)
 	if socket, ok := conn.(syscall.Conn); ok {
 		c.raw, _ = socket.SyscallConn() // it fails on a closed one, as the next call does
@@ -66,18 +66,18 @@ func newPlainConn(conn net.Conn, t *plainTransport) *plainConn {
 }
 
 // drop closes the connection. That it fails matters to nobody.
-func (c *plainConn) drop() { _ = c.Conn.Close() }
+func (c *h1Conn) drop() { _ = c.conn.Close() }
 
 // interrupt ends the call under way.
-func (c *plainConn) interrupt() {
+func (c *h1Conn) interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.interrupted = true
-	_ = c.Conn.SetDeadline(time.Unix(1, 0)) // it fails on a closed one
+	_ = c.conn.SetDeadline(time.Unix(1, 0)) // it fails on a closed one
 }
 
 // Read reads within the bounds of the call.
-func (c *plainConn) Read(p []byte) (int, error) {
+func (c *h1Conn) Read(p []byte) (int, error) {
 	if c.head == 0 {
 		return 0, errHeaderTooLong
 	}
@@ -93,7 +93,7 @@ func (c *plainConn) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.conn.Read(p)
 	if c.head > 0 {
 		c.head -= n
 	}
@@ -105,21 +105,21 @@ func (c *plainConn) Read(p []byte) (int, error) {
 }
 
 // setDeadline sets the limit for reads, unless the call was interrupted.
-func (c *plainConn) setDeadline() error {
+func (c *h1Conn) setDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.interrupted {
 		return context.Canceled
 	}
-	return c.Conn.SetDeadline(c.until)
+	return c.conn.SetDeadline(c.until)
 }
 
 // call sends a request and reads the head of its answer. After an error the
 // connection serves no other call.
-func (c *plainConn) call(ctx context.Context, o outgoing) (reply, error) {
+func (c *h1Conn) call(ctx context.Context, o outgoing) (reply, error) {
 	now := time.Now()
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
-	c.until, c.end = now.Add(o.firstByte), now.Add(longestCall)
+	c.until, c.end = now.Add(o.firstByte), now.Add(maxCallTime)
 	if err := c.setDeadline(); err != nil {
 		return reply{}, err
 	}
@@ -147,7 +147,7 @@ func (c *plainConn) call(ctx context.Context, o outgoing) (reply, error) {
 // isIdle reports whether the server has left a kept connection open and said
 // nothing on it since its last answer. What it says unasked would be read as the
 // answer to the next call, which may be another caller's.
-func (c *plainConn) isIdle() bool {
+func (c *h1Conn) isIdle() bool {
 	idle := true
 	if c.raw != nil {
 		err := c.raw.Read(func(fd uintptr) bool {
@@ -163,7 +163,7 @@ func (c *plainConn) isIdle() bool {
 }
 
 // send writes a request.
-func (c *plainConn) send(o outgoing) error {
+func (c *h1Conn) send(o outgoing) error {
 	if strings.ContainsAny(o.secret, "\r\n") {
 		return errHeaderBreaks
 	}
@@ -198,7 +198,7 @@ func (c *plainConn) send(o outgoing) error {
 
 // readHead reads the head of an answer. Fields that are not needed are skipped,
 // however long.
-func (c *plainConn) readHead() (reply, error) {
+func (c *h1Conn) readHead() (reply, error) {
 	line, err := c.readLine()
 	if err != nil {
 		return reply{}, err
@@ -212,7 +212,7 @@ func (c *plainConn) readHead() (reply, error) {
 	}
 	r := reply{status: status, length: -1}
 	old := string(version) != "HTTP/1.1"
-	body := &plainBody{conn: c, last: old}
+	body := &h1Body{conn: c, last: old}
 	chunked := false
 	for {
 		line, err := c.readLine()
@@ -276,7 +276,7 @@ func (c *plainConn) readHead() (reply, error) {
 }
 
 func isField(name []byte, wanted string) bool {
-	return len(name) == len(wanted) && strings.EqualFold(view(name), wanted)
+	return len(name) == len(wanted) && strings.EqualFold(unsafeString(name), wanted)
 }
 
 // contentType gives the value without a copy where it is one of the two that
@@ -293,7 +293,7 @@ func contentType(value []byte) string {
 
 // readLine reads a line of a head, without its end; of one that is longer than
 // the buffer the beginning.
-func (c *plainConn) readLine() ([]byte, error) {
+func (c *h1Conn) readLine() ([]byte, error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
 		line = bytes.Clone(line)
@@ -306,8 +306,8 @@ func (c *plainConn) readLine() ([]byte, error) {
 
 // plainBody is the body of an answer. Once it was read whole its connection
 // serves the next call.
-type plainBody struct {
-	conn *plainConn
+type h1Body struct {
+	conn *h1Conn
 	// chunks is the body's reader where it comes in chunks; else left is what of
 	// its length is still to be read, or -1 where the connection ends it.
 	chunks io.Reader
@@ -317,10 +317,10 @@ type plainBody struct {
 	whole, closed bool
 }
 
-func (b *plainBody) allow(silence time.Duration) { b.conn.silence = silence }
+func (b *h1Body) allow(silence time.Duration) { b.conn.silence = silence }
 
 // Read reads from the body.
-func (b *plainBody) Read(p []byte) (n int, err error) {
+func (b *h1Body) Read(p []byte) (n int, err error) {
 	switch {
 	case b.whole || len(p) == 0:
 	case b.chunks != nil:
@@ -350,7 +350,7 @@ func (b *plainBody) Read(p []byte) (n int, err error) {
 }
 
 // skipTrailer reads what follows the last chunk.
-func (b *plainBody) skipTrailer() error {
+func (b *h1Body) skipTrailer() error {
 	b.conn.head = maxAnswerHeader
 	for {
 		line, err := b.conn.readLine()
@@ -365,7 +365,7 @@ func (b *plainBody) skipTrailer() error {
 }
 
 // Close gives the connection back, or closes it.
-func (b *plainBody) Close() error {
+func (b *h1Body) Close() error {
 	if b.closed {
 		return nil
 	}
@@ -376,5 +376,5 @@ func (b *plainBody) Close() error {
 		b.conn.transport.keep(b.conn)
 		return nil
 	}
-	return b.conn.Close()
+	return b.conn.conn.Close()
 }

@@ -12,13 +12,13 @@ import (
 
 // generalTransport carries calls by http.Transport: over TLS, by HTTP/2 where
 // the server speaks it, and through a proxy where the environment names one.
-type generalTransport struct{ *http.Transport }
+type stdTransport struct{ base *http.Transport }
 
 var userAgent = []string{"cutroom"}
 
-func (t *generalTransport) closeIdle() { t.CloseIdleConnections() }
+func (t *stdTransport) closeIdle() { t.base.CloseIdleConnections() }
 
-func (t *generalTransport) call(ctx context.Context, o outgoing) (reply, error) {
+func (t *stdTransport) call(ctx context.Context, o outgoing) (reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	header := http.Header{
 		"Content-Type": jsonType, "User-Agent": userAgent,
@@ -41,15 +41,15 @@ func (t *generalTransport) call(ctx context.Context, o outgoing) (reply, error) 
 		Body: io.NopCloser(o.body.reader()), ContentLength: int64(o.body.Len()),
 		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(o.body.reader()), nil },
 	}).WithContext(ctx)
-	body := &generalBody{ctx: ctx, cancel: cancel, until: time.Now().Add(longestCall)}
+	body := &stdBody{ctx: ctx, cancel: cancel, until: time.Now().Add(maxCallTime)}
 	body.timer = time.AfterFunc(o.firstByte, func() { cancel(errSilent) })
-	response, err := t.RoundTrip(request)
+	response, err := t.base.RoundTrip(request)
 	if err != nil {
 		err = body.explain(err)
 		body.stop()
 		return reply{}, err
 	}
-	body.ReadCloser = response.Body
+	body.body = response.Body
 	return reply{
 		status:      response.StatusCode,
 		contentType: response.Header.Get("Content-Type"), retryAfter: response.Header.Get("Retry-After"), date: response.Header.Get("Date"),
@@ -60,8 +60,8 @@ func (t *generalTransport) call(ctx context.Context, o outgoing) (reply, error) 
 }
 
 // generalBody is the body of an answer, with the timer that ends its call.
-type generalBody struct {
-	io.ReadCloser
+type stdBody struct {
+	body   io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
@@ -71,36 +71,36 @@ type generalBody struct {
 	until   time.Time
 }
 
-func (b *generalBody) allow(silence time.Duration) {
+func (b *stdBody) allow(silence time.Duration) {
 	b.timer.Stop()
 	b.silence = silence
 }
 
 // Read reads from the body.
-func (b *generalBody) Read(p []byte) (int, error) {
+func (b *stdBody) Read(p []byte) (int, error) {
 	if b.silence > 0 {
 		b.timer.Reset(min(b.silence, max(time.Until(b.until), 0)))
 		defer b.timer.Stop()
 	}
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.body.Read(p)
 	return n, b.explain(err)
 }
 
 // explain tells a call that the timer has ended from one that broke.
-func (b *generalBody) explain(err error) error {
+func (b *stdBody) explain(err error) error {
 	if err != nil && err != io.EOF && errors.Is(context.Cause(b.ctx), errSilent) {
 		return errSilent
 	}
 	return err
 }
 
-func (b *generalBody) stop() {
+func (b *stdBody) stop() {
 	b.timer.Stop()
 	b.cancel(nil)
 }
 
 // Close gives the connection back, or closes it.
-func (b *generalBody) Close() error {
+func (b *stdBody) Close() error {
 	b.stop()
-	return b.ReadCloser.Close()
+	return b.body.Close()
 }
