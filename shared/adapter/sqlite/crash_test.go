@@ -60,7 +60,7 @@ func TestACrashCostsNoRun(t *testing.T) {
 	start(t, db, "job_1", "n1")
 	failed := receive(t, db, "job_2", time.Hour)
 	start(t, db, "job_2", "m1")
-	if err := failed.Return(t.Context(), 0); err != nil { // the engine failed
+	if err := failed.Nack(t.Context(), 0); err != nil { // the engine failed
 		t.Fatal(err)
 	}
 	crash(t, db)
@@ -162,7 +162,7 @@ func TestSuspectedJobsAreHandedOutAlone(t *testing.T) {
 	receiveNone(t, db)
 	accept(t, db, "job_4")
 	receive(t, db, "job_4", time.Hour)
-	if err := first.Return(t.Context(), time.Hour); err != nil {
+	if err := first.Nack(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	second, err := db.Queue().Receive(t.Context(), job.ImageLane, time.Hour)

@@ -56,9 +56,9 @@ func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) 
 	return d.db.Jobs().Fail(ctx, d.message.jobID, nonce, failure, d.db.now())
 }
 
-// Return hands the job back for another worker, after the delay. A job that
+// Nack puts the job back on the queue for another worker, after the delay. A job that
 // another worker has received since is left to that one.
-func (d *delivery) Return(ctx context.Context, delay time.Duration) error {
+func (d *delivery) Nack(ctx context.Context, delay time.Duration) error {
 	err := d.db.writeAnyway(ctx, "return a message", func(ctx context.Context, tx *sql.Tx) error {
 		held, err := d.held(ctx, tx)
 		if err != nil || !held {

@@ -65,7 +65,7 @@ func TestLeasesOfTheDeadAreRecovered(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2", "job_3")
 	receive(t, db, "job_1", time.Hour)
-	if err := receive(t, db, "job_2", time.Hour).Return(t.Context(), time.Hour); err != nil {
+	if err := receive(t, db, "job_2", time.Hour).Nack(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Queue().RecoverLeases(t.Context()); err != nil {
@@ -104,14 +104,14 @@ func TestLeaseThatWasLost(t *testing.T) {
 	if err := lost.Extend(t.Context(), 0); !fault.Is(err, fault.Conflict) {
 		t.Errorf("extend: error %v, want a conflict", err)
 	}
-	if err := lost.Return(t.Context(), 0); err != nil {
+	if err := lost.Nack(t.Context(), 0); err != nil {
 		t.Errorf("return: %v", err)
 	}
 	receiveNone(t, db)
 	if err := held.Extend(t.Context(), time.Minute); err != nil {
 		t.Errorf("extend: %v", err)
 	}
-	if err := held.Return(t.Context(), 0); err != nil {
+	if err := held.Nack(t.Context(), 0); err != nil {
 		t.Errorf("return: %v", err)
 	}
 	if err := held.Extend(t.Context(), time.Hour); !fault.Is(err, fault.Conflict) {

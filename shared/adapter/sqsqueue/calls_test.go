@@ -69,7 +69,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		return err
 	})
 	d := h.receive(t, time.Minute) // so that the message is there for the next
-	if err := d.Return(ctx, 0); err != nil {
+	if err := d.Nack(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
 	counted("Queue.Receive", func() (err error) {
@@ -80,7 +80,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	counted("Runs.Progress", func() error { return h.runs.Progress(ctx, "job_1", "n1", 0.5) })
 	counted("Delivery.Extend", func() error { return d.Extend(ctx, time.Minute) })
 	counted("Runs.Release", func() error { return h.runs.Release(ctx, "job_1", "n1") })
-	counted("Delivery.Return", func() error { return d.Return(ctx, 0) })
+	counted("Delivery.Nack", func() error { return d.Nack(ctx, 0) })
 	d = h.receive(t, time.Minute)
 	h.start(t, "job_1", "n2")
 	counted("Delivery.Complete", func() error { return d.Complete(ctx, "n2", result) })

@@ -44,9 +44,9 @@ func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 	return d.setVisibility(ctx, "extend a lease", lease)
 }
 
-// Return hands the job back for another worker, after the delay. One that
+// Nack puts the job back on the queue for another worker, after the delay. One that
 // another worker has received since is left to that one.
-func (d *delivery) Return(ctx context.Context, delay time.Duration) error {
+func (d *delivery) Nack(ctx context.Context, delay time.Duration) error {
 	err := d.setVisibility(ctx, "return a message", delay)
 	if fault.Is(err, fault.Conflict) {
 		return nil

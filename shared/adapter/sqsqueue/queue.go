@@ -125,7 +125,7 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 			// It goes back at once, and so soon to the dead-letter queue, where
 			// a person finds it.
 			q.Logger.Error("receive a message that is none of a job", "queue", url, "error", err)
-			if err := d.Return(ctx, 0); err != nil {
+			if err := d.Nack(ctx, 0); err != nil {
 				q.Logger.Error("return a message", "queue", url, "error", err)
 			}
 			continue
@@ -165,7 +165,7 @@ func (q *Queue) poll(ctx context.Context, url string, lease time.Duration) (*del
 		if late.delivery == nil {
 			return
 		}
-		if err := late.delivery.Return(context.WithoutCancel(ctx), 0); err != nil {
+		if err := late.delivery.Nack(context.WithoutCancel(ctx), 0); err != nil {
 			q.Logger.Error("return a message", "queue", url, "error", err)
 		}
 	})

@@ -16,78 +16,83 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// edit does the work of a run and gives the stored result. It notes in stages how
-// long each took.
-func (l *lane) edit(ctx context.Context, h *held, j job.Job, turn turn, progress func(engine.Progress), stages map[string]time.Duration) (result job.Result, err error) {
-	defer contain.Error(&err) // a stranger's file may set off a panic: it costs the run
-	m, ok := l.Catalog.Find(j.Model)
+// edit does the work of a run and returns the stored result. It records in
+// stages how long each took.
+func (l *lane) edit(
+	ctx context.Context, lease *lease, j job.Job, slot slot, progress func(engine.Progress),
+	stages map[string]time.Duration,
+) (result job.Result, err error) {
+	defer contain.Error(&err) // a hostile file may cause a panic: it costs the run
+	m, ok := l.worker.config.Catalog.Find(j.Model)
 	if !ok {
 		return result, &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
 	}
-	inputs, err := l.inputs(ctx, h, j)
+	inputs, err := l.inputs(ctx, lease, j)
 	if err != nil {
 		return result, err
 	}
 	for stage, took := range inputs.stages {
 		stages[stage] = took
 	}
-	if err := l.runEngine(ctx, inputs.spec, turn, progress, stages); err != nil {
+	if err := l.runEngine(ctx, inputs.spec, slot, progress, stages); err != nil {
 		return result, err
 	}
-	if l.Prefetch {
+	if l.worker.config.Prefetch {
 		select {
-		case turn.storing <- struct{}{}:
-			defer func() { <-turn.storing }()
+		case slot.storing <- struct{}{}:
+			defer func() { <-slot.storing }()
 		case <-ctx.Done():
 			return result, ctx.Err()
 		}
-		turn.leave()
+		slot.free()
 	}
 	begun := time.Now()
 	ctx, cancel := lingering(ctx)
 	defer cancel()
-	ctx, end := l.beginStage(ctx, stageStore)
-	result, err = l.store(ctx, j, m, inputs.spec.Output)
+	ctx, end := l.worker.beginStage(ctx, stageStore)
+	result, err = l.worker.store(ctx, j, m, inputs.spec.Output)
 	end(err)
 	stages[stageStore] = time.Since(begun)
 	result.EnhancedPrompt = inputs.enhanced
 	return result, err
 }
 
-// inputs gives the job's fetched inputs: those that were fetched ahead, where that
-// went well.
-func (l *lane) inputs(ctx context.Context, h *held, j job.Job) (*preparation, error) {
-	if h.prefetched != nil {
-		if h.prefetched.wait(ctx) == nil || ctx.Err() != nil {
-			return h.prefetched, ctx.Err()
+// inputs returns the job's fetched inputs: those that were prefetched, unless
+// that failed.
+func (l *lane) inputs(ctx context.Context, lease *lease, j job.Job) (*preparation, error) {
+	if lease.prefetched != nil {
+		if lease.prefetched.wait(ctx) == nil || ctx.Err() != nil {
+			return lease.prefetched, ctx.Err()
 		}
-		h.prefetched.discard()
+		lease.prefetched.discard()
 	}
-	h.prefetched = l.prepare(ctx, j)
-	return h.prefetched, h.prefetched.wait(ctx)
+	lease.prefetched = l.worker.prepare(ctx, j)
+	return lease.prefetched, lease.prefetched.wait(ctx)
 }
 
-// runEngine lets the engine work.
-func (l *lane) runEngine(ctx context.Context, spec engine.Spec, turn turn, progress func(engine.Progress), stages map[string]time.Duration) (err error) {
-	ctx, end := l.beginStage(ctx, stageEngine)
+// runEngine runs the engine.
+func (l *lane) runEngine(
+	ctx context.Context, spec engine.Spec, slot slot, progress func(engine.Progress), stages map[string]time.Duration,
+) (err error) {
+	ctx, end := l.worker.beginStage(ctx, stageEngine)
 	defer func() { end(err) }()
 	report := progress
-	if l.Prefetch {
-		outlook := newOutlook(turn.ask)
-		defer outlook.stop()
+	if l.worker.config.Prefetch {
+		estimate := newEstimate(slot.requestNext)
+		defer estimate.stop()
 		report = func(p engine.Progress) {
-			outlook.report(p.Fraction)
+			estimate.report(p.Fraction)
 			progress(p)
 		}
 	}
 	begun := time.Now()
-	l.loads[l.name].begin(begun)
+	l.worker.loads[l.name].begin(begun)
 	defer func() {
 		ended := time.Now()
-		l.loads[l.name].end(ended)
+		l.worker.loads[l.name].end(ended)
 		stages[stageEngine] = ended.Sub(begun)
 	}()
-	return l.Engine.Run(ctx, spec, func(p engine.Progress) {
+	return l.worker.config.Engine.Run(ctx, spec, func(p engine.Progress) {
 		if p.Took > 0 {
 			stages[stageEngine+"."+p.Stage] = p.Took
 		}
@@ -95,9 +100,9 @@ func (l *lane) runEngine(ctx context.Context, spec engine.Spec, turn turn, progr
 	})
 }
 
-// lingering gives a context that outlives a drain for a while: an engine's work of
-// minutes is not thrown away for the second that storing its result takes. A lost
-// lease and the deadline end it at once.
+// lingering returns a context that outlives a drain for a while, so that
+// minutes of an engine's work are not thrown away for the second that storing
+// the result takes. A lost lease and the deadline end it at once.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -112,7 +117,7 @@ func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// store puts the engine's output under the run's name.
+// store stores the engine's output under the run's name.
 func (w *Worker) store(ctx context.Context, j job.Job, m *catalog.Model, output string) (job.Result, error) {
 	file, err := os.Open(output)
 	if err != nil {
@@ -124,7 +129,7 @@ func (w *Worker) store(ctx context.Context, j job.Job, m *catalog.Model, output 
 	if m.Kind == catalog.Image {
 		result.MIME = "image/png"
 	}
-	result.Size, err = w.Blobs.Put(ctx, result.Blob, io.TeeReader(file, hash))
+	result.Size, err = w.config.Blobs.Put(ctx, result.Blob, io.TeeReader(file, hash))
 	if err != nil {
 		return job.Result{}, fmt.Errorf("store the result: %w", err)
 	}

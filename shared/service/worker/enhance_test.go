@@ -17,21 +17,23 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// submitPrompt accepts a job with the prompt, which asks for its enhancement or
-// not.
-func (s *shop) submitPrompt(prompt string, enhancer bool) string {
+// submitPrompt accepts a job with the prompt; enhancer is the form's
+// enhance_prompt.
+func (s *fixture) submitPrompt(prompt string, enhancer bool) string {
 	return s.submit("clip", 0, func(j *job.Job) {
 		j.Request.Prompt = prompt
 		j.Request.Options["enhance_prompt"] = enhancer
 	})
 }
 
-// The prompt is expanded by the model that is set, and used as it was sent
-// whatever goes wrong with that.
+// The prompt is expanded by the configured model, and used as it was sent if
+// that fails in any way.
 func TestPromptsAreEnhanced(t *testing.T) {
 	says := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
-			json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": text}}}})
+			json.NewEncoder(w).Encode(
+				map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": text}}}},
+			)
 		}
 	}
 	const expanded = "A loose watercolor of a bay at dusk, in warm light."
@@ -46,14 +48,23 @@ func TestPromptsAreEnhanced(t *testing.T) {
 		{"not asked for", says(expanded), "watercolor", false, "watercolor"},
 		{"nothing to expand", says(expanded), "", true, ""},
 		{"no model is set", nil, "watercolor", true, "watercolor"},
-		{"the model fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "watercolor", true, "watercolor"},
+		{
+			"the model fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "watercolor", true,
+			"watercolor",
+		},
 		{"the model says nothing", says(""), "watercolor", true, "watercolor"},
 		{"the model says far too much", says(strings.Repeat("x", 4001)), "watercolor", true, "watercolor"},
-		{"the model says nonsense", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "watercolor", true, "watercolor"},
-		{"the model hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "watercolor", true, "watercolor"},
+		{
+			"the model says nonsense", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") },
+			"watercolor", true, "watercolor",
+		},
+		{
+			"the model hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "watercolor", true,
+			"watercolor",
+		},
 	} {
 		t.Run(c.says, func(t *testing.T) {
-			s := newShop(t)
+			s := newFixture(t)
 			prompts := make(chan string, 1)
 			s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 				prompts <- spec.Prompt
@@ -83,7 +94,7 @@ func TestPromptsAreEnhanced(t *testing.T) {
 	}
 }
 
-// patient is an enhancer that never answers by itself.
+// patient is an enhancer that waits until its context ends.
 type patient struct{ asked chan struct{} }
 
 func (p patient) Enhance(ctx context.Context, _ string, _ int) (string, error) {
@@ -92,10 +103,9 @@ func (p patient) Enhance(ctx context.Context, _ string, _ int) (string, error) {
 	return "", ctx.Err()
 }
 
-// A model that is slow delays a run, and does not keep it from ending with its
-// job.
+// A slow model delays a run, but the run still ends when its job is cancelled.
 func TestARunThatWaitsForItsPromptCanBeCancelled(t *testing.T) {
-	s := newShop(t)
+	s := newFixture(t)
 	enhancer := patient{make(chan struct{})}
 	stop := s.start(func(ctx context.Context, _ engine.Spec, _ func(engine.Progress)) error {
 		<-ctx.Done()
@@ -105,7 +115,9 @@ func TestARunThatWaitsForItsPromptCanBeCancelled(t *testing.T) {
 	})
 	id := s.submitPrompt("watercolor", true)
 	<-enhancer.asked
-	if err := s.service.Cancel(t.Context(), id, job.Failure{Code: job.Cancelled, Message: "No longer wanted."}); err != nil {
+	if err := s.service.Cancel(
+		t.Context(), id, job.Failure{Code: job.Cancelled, Message: "No longer wanted."},
+	); err != nil {
 		t.Fatal(err)
 	}
 	s.wantFailure(id, job.Cancelled, "No longer wanted.")
@@ -118,7 +130,7 @@ func TestARunThatWaitsForItsPromptCanBeCancelled(t *testing.T) {
 	}
 	for limit := time.Now().Add(20 * time.Second); left() > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatal("the run goes on")
+			t.Fatal("the run's folder was not removed")
 		}
 	}
 	s.wantClean(stop)

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// guard notes how it was called.
+// guard records how it was called.
 type guard struct {
 	mu    sync.Mutex
 	busy  bool
@@ -40,7 +40,7 @@ func (g *guard) isBusy() bool {
 	return g.busy
 }
 
-// guarding is a queue that may be asked only while the worker is guarded.
+// guarding is a queue that fails the test when an unprotected worker receives.
 type guarding struct {
 	worker.Queue
 	t     *testing.T
@@ -49,39 +49,39 @@ type guarding struct {
 
 func (q guarding) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	if !q.guard.isBusy() {
-		q.t.Error("an unguarded worker receives")
+		q.t.Error("an unprotected worker receives")
 	}
 	d, err := q.Queue.Receive(ctx, lane, lease)
 	if err == nil && !q.guard.isBusy() {
-		q.t.Error("an unguarded worker has received")
+		q.t.Error("an unprotected worker has received")
 	}
 	return d, err
 }
 
-// A worker is guarded before it receives and as long as it has a job, and let go
-// between two rounds in which there was none.
+// A worker is protected before it receives and for as long as it has a job, and
+// unprotected between two rounds without one.
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	s, stage, g := newShop(t), newStage(), newGuard()
+	s, stage, g := newFixture(t), newStage(), newGuard()
 	s.start(stage.run, func(c *worker.Config) {
 		c.Guard, c.GuardEvery, c.Queue = g, 50*time.Millisecond, guarding{s.queue, t, g}
 	})
 	for _, want := range []string{"busy", "idle", "busy", "idle"} {
 		if call := <-g.calls; call != want {
-			t.Fatalf("an idle worker's guard is told %s, want %s", call, want)
+			t.Fatalf("the guard of an idle worker was told %s, want %s", call, want)
 		}
 	}
 	id := s.submit("one", 0)
 	<-stage.begun
 	if !g.isBusy() {
-		t.Error("a worker with a job is not guarded")
+		t.Error("a worker with a job is not protected")
 	}
 	for len(g.calls) > 0 {
 		<-g.calls
 	}
 	for range 3 {
 		if call := <-g.calls; call != "busy" {
-			t.Errorf("the guard of a worker with a job is told %s", call)
+			t.Errorf("the guard of a worker with a job was told %s", call)
 		}
 	}
 	stage.let <- struct{}{}
@@ -95,10 +95,10 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A guard that does not answer keeps no job from being done.
+// A guard that fails keeps no job from being run.
 func TestAGuardInTrouble(t *testing.T) {
 	t.Parallel()
-	s, g := newShop(t), newGuard()
+	s, g := newFixture(t), newGuard()
 	g.err = context.DeadlineExceeded
 	s.start(succeed, func(c *worker.Config) { c.Guard, c.GuardEvery = g, 50*time.Millisecond })
 	if j := s.awaitEnd(s.submit("one", 0)); j.Status != job.Completed {

@@ -16,11 +16,11 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// A worker whose engine takes no runs leaves its jobs to others, which costs them
-// no run, and goes on when the engine is there again.
+// A worker whose engine takes no runs leaves its jobs to others, which costs
+// the jobs no run, and goes on when the engine does.
 func TestAWorkerWithoutItsEngine(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	var there atomic.Bool
 	asked := make(chan struct{}, 100)
 	s.start(succeed, func(c *worker.Config) {
@@ -46,10 +46,10 @@ func TestAWorkerWithoutItsEngine(t *testing.T) {
 	}
 }
 
-// A worker is stuck when a job outlives its deadline in its hands.
+// A worker is stuck when it has had a job for longer than its deadline allows.
 func TestStuck(t *testing.T) {
 	t.Parallel()
-	s, deaf := newShop(t), make(chan struct{})
+	s, deaf := newFixture(t), make(chan struct{})
 	var ahead atomic.Int64
 	begun := make(chan struct{})
 	stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
@@ -75,7 +75,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// ran keeps what a worker told of its runs.
+// ran records the runs that it observes.
 type ran struct {
 	mu   sync.Mutex
 	runs []worker.Run
@@ -87,10 +87,10 @@ func (r *ran) Ran(run worker.Run) {
 	r.runs = append(r.runs, run)
 }
 
-// What is told of a run are its end, its wait and its stages.
+// The observer of a run receives its outcome, its wait and its stages.
 func TestObserver(t *testing.T) {
 	t.Parallel()
-	s, told := newShop(t), &ran{}
+	s, told := newFixture(t), &ran{}
 	first := true
 	stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 		if first {
@@ -112,34 +112,37 @@ func TestObserver(t *testing.T) {
 	for _, r := range told.runs {
 		got = append(got, end{r.Number, r.Outcome, r.Code})
 		if r.Lane != job.VideoLane || r.Model != "gen-2.5" || r.Took < 0 {
-			t.Errorf("told of %+v", r)
+			t.Errorf("observed %+v", r)
 		}
 	}
 	want := []end{{1, worker.Repeated, job.EngineError}, {2, worker.Completed, ""}, {1, worker.Failed, job.InvalidInput}}
 	if !slices.Equal(got, want) {
-		t.Fatalf("told of %v, want %v", got, want)
+		t.Fatalf("observed %v, want %v", got, want)
 	}
 	if waited := told.runs[0].Waited; waited < 3*time.Second {
-		t.Errorf("a job of three seconds ago waited %v", waited)
+		t.Errorf("a job submitted three seconds ago waited %v", waited)
 	}
-	if stages := slices.Sorted(maps.Keys(told.runs[1].Stages)); !slices.Equal(stages, []string{"engine", "engine.denoise", "fetch", "probe", "store"}) {
+	if stages := slices.Sorted(maps.Keys(told.runs[1].Stages)); !slices.Equal(
+		stages, []string{"engine", "engine.denoise", "fetch", "probe", "store"},
+	) {
 		t.Errorf("its stages are %v", stages)
 	}
 	if took := told.runs[1].Stages["engine.denoise"]; took != 7*time.Second {
 		t.Errorf("the engine's stage took %v", took)
 	}
 	loads := s.worker.Loads()
-	if len(loads) != 1 || loads[0].Lane != job.VideoLane || loads[0].Slots != 1 || loads[0].Busy != 0 || loads[0].Prefetched != 0 ||
+	if len(loads) != 1 || loads[0].Lane != job.VideoLane || loads[0].Slots != 1 || loads[0].Busy != 0 ||
+		loads[0].Prefetched != 0 ||
 		loads[0].BusyTime < told.runs[1].Stages["engine"] {
 		t.Errorf("its load is %+v", loads)
 	}
 }
 
-// An input for which there is no room on the disk fails its job, and neither the
-// job that runs meanwhile nor the worker.
+// An input that does not fit on the disk fails its job, but neither the job
+// that runs meanwhile nor the worker.
 func TestAFullScratchDisk(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	disk := disktest.Small(t, "size=1m")
 	first := s.submit("one", 0)
 	large := s.submit(string(make([]byte, 2<<20)), 0)

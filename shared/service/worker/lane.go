@@ -8,81 +8,86 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// lane is the work of one lane: slots, in which jobs run, and as many receivers,
-// which feed them.
+// lane runs the jobs of one lane. It has a number of slots, in which jobs run,
+// and as many receivers, which feed them.
 //
-// A slot asks for each of its jobs, and a receiver takes one off the queue for
-// each that was asked for. Without Prefetch a slot asks when it is free; with it,
-// when it is about to be. The jobs in hand then belong to the lane and not to the
-// slot that asked: whichever slot is free first takes one, so that no slot is
+// A slot requests each of its jobs, and a receiver takes one off the queue for
+// each request. Without Prefetch a slot requests a job when it is free; with it,
+// when it is about to be. A received job belongs to the lane and not to the slot
+// that requested it: whichever slot is free first takes it, so that no slot is
 // idle while a job waits for another.
 type lane struct {
-	*Worker
-	name job.Lane
-	gate *gate
-	// wanted holds what slots have asked for: at most one job for each.
-	wanted chan struct{}
+	worker    *Worker
+	name      job.Lane
+	admission *admission
+	// requests holds what slots have requested: at most one job for each.
+	requests chan struct{}
 	// received hands jobs to slots.
-	received chan *held
+	received chan *lease
 }
 
-func newLane(w *Worker, name job.Lane, slots int, gate *gate) *lane {
-	return &lane{Worker: w, name: name, gate: gate, wanted: make(chan struct{}, slots), received: make(chan *held)}
-}
-
-// work is the life of one slot.
-func (l *lane) work(ctx context.Context) {
-	var jobs sync.WaitGroup
-	defer jobs.Wait()
-	// One result is stored at a time: else they would pile up behind a slow store.
-	storing := make(chan struct{}, 1)
-	ask := l.newRequest()
-	for {
-		ask()
-		var h *held
-		select {
-		case <-ctx.Done():
-			return
-		case h = <-l.received:
-		}
-		ask = l.newRequest()
-		free := make(chan struct{})
-		turn := turn{ask: ask, leave: sync.OnceFunc(func() { close(free) }), storing: storing}
-		jobs.Go(func() {
-			defer turn.leave()
-			defer h.letGo() // whatever happened: a lease that is kept is nobody's
-			contain.Run(h.logger, "job", func() { l.handle(h, turn) })
-		})
-		<-free
+func newLane(w *Worker, name job.Lane, slots int, admission *admission) *lane {
+	return &lane{
+		worker: w, name: name, admission: admission,
+		requests: make(chan struct{}, slots), received: make(chan *lease),
 	}
 }
 
-// newRequest gives what asks for one job, however often it is called.
-func (l *lane) newRequest() (ask func()) {
-	return sync.OnceFunc(func() { l.wanted <- struct{}{} }) // has room for all slots
+// work runs jobs in one slot, one after the other.
+func (l *lane) work(ctx context.Context) {
+	var jobs sync.WaitGroup
+	defer jobs.Wait()
+	// One result is stored at a time: otherwise they would pile up behind a slow
+	// store.
+	storing := make(chan struct{}, 1)
+	requestNext := l.newRequest()
+	for {
+		requestNext()
+		var lease *lease
+		select {
+		case <-ctx.Done():
+			return
+		case lease = <-l.received:
+		}
+		requestNext = l.newRequest()
+		freed := make(chan struct{})
+		slot := slot{requestNext: requestNext, free: sync.OnceFunc(func() { close(freed) }), storing: storing}
+		jobs.Go(func() {
+			defer slot.free()
+			defer lease.stop() // whatever happened: nobody would settle a lease that is still extended
+			contain.Run(lease.logger, "job", func() { l.handle(lease, slot) })
+		})
+		<-freed
+	}
 }
 
-// turn is a job's use of a slot.
-type turn struct {
-	// ask asks for the slot's next job.
-	ask func()
-	// leave lets the next job have the slot, also while this one is still being
-	// stored. The end of the job does so too.
-	leave func()
+// newRequest returns a function that requests one job, however often it is
+// called.
+func (l *lane) newRequest() func() {
+	return sync.OnceFunc(func() { l.requests <- struct{}{} }) // has room for all slots
+}
+
+// slot is a job's use of one of its lane's slots.
+type slot struct {
+	// requestNext requests the slot's next job.
+	requestNext func()
+	// free lets the next job have the slot, even while this one's result is still
+	// being stored. The end of the job does so too.
+	free func()
 	// storing is held by the job of the slot whose result is being stored.
 	storing chan struct{}
 }
 
-// receive is the life of one receiver.
+// receive serves requests, one after the other.
 func (l *lane) receive(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.wanted:
+		case <-l.requests:
 		}
 		for handed := false; !handed && ctx.Err() == nil; {
-			if !contain.Run(l.Logger, "receiver", func() { handed = l.receiveOne(ctx) }) {
+			if !contain.Run(l.worker.config.Logger, "receiver", func() { handed = l.receiveOne(ctx) }) {
 				pause(ctx, troublePause)
 			}
 		}
@@ -92,60 +97,69 @@ func (l *lane) receive(ctx context.Context) {
 // receiveOne takes a job off the queue and hands it to a slot, and reports
 // whether it did.
 func (l *lane) receiveOne(ctx context.Context) (handed bool) {
-	round, leave, err := l.gate.enter(ctx)
-	if err != nil {
-		return false // the context has ended
-	}
-	leave = sync.OnceFunc(leave)
-	defer leave()
-	delivery, err := l.Queue.Receive(round, l.name, l.Lease)
-	if err != nil {
-		leave()
-		if round.Err() == nil {
-			l.Logger.Error("receive a job", "lane", l.name, "error", err)
-			pause(ctx, troublePause)
-		}
+	lease := l.take(ctx)
+	if lease == nil {
 		return false
 	}
-	h := l.hold(ctx, delivery)
-	leave()
 	defer func() {
 		if !handed {
-			h.letGo()
-			l.hands.remove(h)
+			lease.stop()
+			l.worker.inflight.remove(lease)
 		}
 	}()
-	if err := l.engineHealth(h.ctx); err != nil && h.ctx.Err() == nil {
-		h.logger.Warn("the engine takes no runs: the job is left to others", "error", err)
-		l.giveBack(h, troublePause)
+	if err := l.engineHealth(lease.ctx); err != nil && lease.ctx.Err() == nil {
+		lease.logger.Warn("the engine takes no runs: the job is left to others", "error", err)
+		l.nack(lease, troublePause)
 		l.awaitEngine(ctx)
 		return false
 	}
-	if l.Prefetch {
-		return l.prefetch(h)
+	if l.worker.config.Prefetch {
+		return l.prefetch(lease)
 	}
 	select {
-	case l.received <- h:
+	case l.received <- lease:
 		return true
-	case <-h.ctx.Done():
-		l.giveBack(h, 0)
+	case <-lease.ctx.Done():
+		l.nack(lease, 0)
 		return false
 	}
 }
 
-// engineHealth returns nil when the engine takes runs.
-func (l *lane) engineHealth(ctx context.Context) error {
-	if l.EngineHealth == nil {
+// take waits for admission and takes a job off the queue. It returns nil when the
+// context or the round of receiving has ended, and after a pause when the queue
+// failed.
+func (l *lane) take(ctx context.Context) *lease {
+	round, leave, err := l.admission.enter(ctx)
+	if err != nil {
+		return nil // the context has ended
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	delivery, err := l.worker.config.Queue.Receive(round, l.name, l.worker.config.Lease)
+	if err != nil {
+		leave()
+		if round.Err() == nil {
+			l.worker.config.Logger.Error("receive a job", "lane", l.name, "error", err)
+			pause(ctx, troublePause)
+		}
 		return nil
 	}
-	return l.EngineHealth(ctx)
+	return l.worker.hold(ctx, delivery)
+}
+
+// engineHealth returns nil when the engine takes runs.
+func (l *lane) engineHealth(ctx context.Context) error {
+	if l.worker.config.EngineHealth == nil {
+		return nil
+	}
+	return l.worker.config.EngineHealth(ctx)
 }
 
 // awaitEngine waits until the engine takes runs.
 func (l *lane) awaitEngine(ctx context.Context) {
 	for pause(ctx, troublePause) {
 		if l.engineHealth(ctx) == nil {
-			l.Logger.Info("the engine takes runs", "lane", l.name)
+			l.worker.config.Logger.Info("the engine takes runs", "lane", l.name)
 			return
 		}
 	}

@@ -10,17 +10,17 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Observer is told what a worker does, for metrics. Its method is called from
+// Observer receives what a worker does, for metrics. Its method is called from
 // many goroutines and must not block.
 type Observer interface {
-	// Ran tells of a run that has ended.
+	// Ran is called when a run has ended.
 	Ran(Run)
 }
 
-// Observers tells each of them.
+// Observers calls each of its observers.
 type Observers []Observer
 
-// Ran tells of a run.
+// Ran calls Ran of each observer.
 func (o Observers) Ran(r Run) {
 	for _, each := range o {
 		each.Ran(r)
@@ -35,11 +35,12 @@ const (
 	Completed Outcome = "completed"
 	// Failed runs ended their jobs.
 	Failed Outcome = "failed"
-	// Repeated runs failed too, and their jobs run again.
+	// Repeated runs failed too, but their jobs run again.
 	Repeated Outcome = "repeated"
-	// HandedBack runs were stopped by a drain.
+	// HandedBack runs were released by a drain.
 	HandedBack Outcome = "handed_back"
-	// Lost runs were another worker's at their end, or their jobs had ended.
+	// Lost runs found at their end that the job belonged to another worker or
+	// had ended.
 	Lost Outcome = "lost"
 )
 
@@ -51,18 +52,19 @@ type Run struct {
 	// Number counts the job's runs, from 1.
 	Number  int
 	Outcome Outcome
-	// Code is why the run failed; empty where it did not.
+	// Code is why the run failed; empty if it did not.
 	Code job.Code
-	// Waited is from the job's creation to the run's start, Took from there to its
-	// end.
+	// Waited is the time from the job's creation to the run's start, Took the
+	// time from there to its end.
 	Waited, Took time.Duration
-	// Stages say how long the worker's stages took that the run went through:
-	// fetch, probe, enhance, engine, store; and under engine.NAME those of which
-	// the engine told. What was fetched ahead took its time before the run.
+	// Stages maps each of the worker's stages that the run reached (fetch,
+	// probe, enhance, engine, store) to how long it took, and engine.NAME to
+	// the times of those stages that the engine reported. Inputs that were
+	// prefetched took their time before the run.
 	Stages map[string]time.Duration
 }
 
-// stages are how long the stages took, by name, for the log.
+// stages returns how long the stages took, sorted by name, for the log.
 func (r Run) stages() slog.Attr {
 	var took []any
 	for _, name := range slices.Sorted(maps.Keys(r.Stages)) {
@@ -80,18 +82,19 @@ const (
 	stageStore   = "store"
 )
 
-// Load is what a lane's slots are doing.
+// Load is what the slots of a lane are doing.
 type Load struct {
 	Lane job.Lane
-	// Slots is how many jobs may run at once, Busy how many are with an engine now,
-	// Prefetched how many are in hand besides, for a slot to be free.
+	// Slots is how many jobs may run at once, Busy how many are with an engine
+	// now, and Prefetched how many more have been received and wait for a slot.
 	Slots, Busy, Prefetched int
-	// BusyTime is how long slots had a job with an engine since the worker was made,
-	// added up, until now. Over a time and the slots it is the busy share.
+	// BusyTime is the sum over all slots of how long each had a job with an
+	// engine, since the worker was created. Divided by the elapsed time and the
+	// slots it is the utilization.
 	BusyTime time.Duration
 }
 
-// Loads gives the load of each lane.
+// Loads returns the load of each lane.
 func (w *Worker) Loads() []Load {
 	loads := make([]Load, 0, len(w.loads))
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
@@ -109,11 +112,11 @@ type load struct {
 	mu          sync.Mutex
 	busy, ahead int
 	total       time.Duration
-	// counted is until when total has the time of what is busy.
+	// counted is the time up to which total includes the busy slots.
 	counted time.Time
 }
 
-// count adds up the time since the last count; the caller holds the lock.
+// count adds the time since the last count; the caller holds the lock.
 func (l *load) count(now time.Time) {
 	if l.busy > 0 {
 		l.total += time.Duration(l.busy) * now.Sub(l.counted)

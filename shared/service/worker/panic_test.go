@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// panics panics the first time that it is asked to.
+// panics panics once.
 type panics struct{ done atomic.Bool }
 
 func (p *panics) once() {
@@ -20,7 +20,7 @@ func (p *panics) once() {
 	}
 }
 
-// faultyQueue panics in Receive, or its deliveries in Extend.
+// faultyQueue panics in Receive, or its deliveries panic in Extend.
 type faultyQueue struct {
 	worker.Queue
 	receive, extend *panics
@@ -47,7 +47,7 @@ func (d *faultyDelivery) Extend(ctx context.Context, lease time.Duration) error 
 	return d.Delivery.Extend(ctx, lease)
 }
 
-// faultyRuns panic in Start, or in Progress.
+// faultyRuns panics in Start or in Progress.
 type faultyRuns struct {
 	worker.Runs
 	start, progress *panics
@@ -67,24 +67,26 @@ func (r *faultyRuns) Progress(ctx context.Context, id, nonce string, fraction fl
 	return r.Runs.Progress(ctx, id, nonce, fraction)
 }
 
-// Whichever of the worker's goroutines panics, the worker goes on, and so does the
-// job.
+// Whichever of the worker's goroutines panics, the worker goes on, and so does
+// the job.
 func TestAPanicCostsARunAtMost(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(c *worker.Config, p *panics){
-		"in the queue":     func(c *worker.Config, p *panics) { c.Queue = &faultyQueue{Queue: c.Queue, receive: p} },
-		"in the lease":     func(c *worker.Config, p *panics) { c.Queue = &faultyQueue{Queue: c.Queue, extend: p} },
-		"at the start":     func(c *worker.Config, p *panics) { c.Runs = &faultyRuns{Runs: c.Runs, start: p} },
-		"in its progress":  func(c *worker.Config, p *panics) { c.Runs = &faultyRuns{Runs: c.Runs, progress: p} },
-		"while prefetched": func(c *worker.Config, p *panics) { c.Prefetch, c.Runs = true, &faultyRuns{Runs: c.Runs, start: p} },
+		"in the queue":    func(c *worker.Config, p *panics) { c.Queue = &faultyQueue{Queue: c.Queue, receive: p} },
+		"in the lease":    func(c *worker.Config, p *panics) { c.Queue = &faultyQueue{Queue: c.Queue, extend: p} },
+		"at the start":    func(c *worker.Config, p *panics) { c.Runs = &faultyRuns{Runs: c.Runs, start: p} },
+		"in its progress": func(c *worker.Config, p *panics) { c.Runs = &faultyRuns{Runs: c.Runs, progress: p} },
+		"while prefetched": func(c *worker.Config, p *panics) {
+			c.Prefetch, c.Runs = true, &faultyRuns{Runs: c.Runs, start: p}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newFixture(t)
 			id := s.submit("clip", 0)
 			var sprung panics
 			stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
-				// The run lasts until the fault is there, or another run has come.
+				// The run lasts until something has panicked.
 				for !sprung.done.Load() {
 					progress(engine.Progress{Fraction: 0.5})
 					select {

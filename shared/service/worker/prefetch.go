@@ -10,51 +10,53 @@ import (
 )
 
 const (
-	// prefetchAhead is how long before the estimated end of a run its slot asks
-	// for the next job. A job that is held for a busy slot is kept from the idle
-	// ones of other workers, so it is as late as it can be: this is what fetching
-	// the largest upload and expanding a prompt take. A run that tells no
-	// progress lets its slot ask when the engine is done.
+	// prefetchAhead is how long before the estimated end of a run its slot
+	// requests the next job. Other workers cannot take a job that waits for a
+	// busy slot here, so it is requested as late as possible: this is about as
+	// long as fetching the largest upload and expanding a prompt take. If a run
+	// reports no progress, its slot requests the next job when the engine is
+	// done.
 	prefetchAhead = 20 * time.Second
-	// prefetchLimit bounds what is fetched ahead for one job, in bytes. A job
-	// with larger inputs is held all the same, and fetches them in its run.
+	// prefetchLimit bounds what is prefetched for one job, in bytes. A job with
+	// larger inputs is received early all the same, but fetches them in its
+	// run.
 	prefetchLimit = 1 << 30
 )
 
-// prefetch holds a job until a slot takes it, and fetches its inputs meanwhile. It
-// reports whether a slot took it. No run of the job is started here, so whatever
-// goes wrong costs it none: what cannot be fetched is left to the run.
-func (l *lane) prefetch(h *held) (handed bool) {
+// prefetch keeps a job until a slot takes it, and fetches its inputs meanwhile.
+// It reports whether a slot took it. It starts no run of the job, so a failure
+// here costs none: what cannot be fetched is left to the run.
+func (l *lane) prefetch(lease *lease) (handed bool) {
 	select {
-	case l.received <- h: // a slot is idle
+	case l.received <- lease: // a slot is idle
 		return true
 	default:
 	}
-	j, err := l.Runs.Get(h.ctx, h.delivery.JobID())
+	j, err := l.worker.config.Runs.Get(lease.ctx, lease.delivery.JobID())
 	switch {
-	case h.ctx.Err() != nil:
-		l.giveBack(h, 0)
+	case lease.ctx.Err() != nil:
+		l.nack(lease, 0)
 		return false
 	case err == nil && j.Status.Terminal(), fault.Is(err, fault.NotFound):
-		l.drop(h)
+		l.drop(lease)
 		return false
 	case err != nil:
-		h.logger.Warn("look at a job to fetch its inputs ahead", "error", err)
-		j.Deadline = l.Now().Add(job.MaxAge)
+		lease.logger.Warn("read a job to prefetch its inputs", "error", err)
+		j.Deadline = l.worker.config.Now().Add(job.MaxAge)
 	case inputBytes(j) <= prefetchLimit:
-		h.prefetched = l.prepare(submitted(h.ctx, j), j)
+		lease.prefetched = l.worker.prepare(submitted(lease.ctx, j), j)
 	}
-	l.loads[l.name].prefetched(1)
-	defer l.loads[l.name].prefetched(-1)
-	overdue := time.NewTimer(j.Deadline.Sub(l.Now()) - deadlineSlack)
+	l.worker.loads[l.name].prefetched(1)
+	defer l.worker.loads[l.name].prefetched(-1)
+	overdue := time.NewTimer(j.Deadline.Sub(l.worker.config.Now()) - deadlineSlack)
 	defer overdue.Stop()
 	select {
-	case l.received <- h:
+	case l.received <- lease:
 		return true
-	case <-h.ctx.Done():
-		l.giveBack(h, 0)
+	case <-lease.ctx.Done():
+		l.nack(lease, 0)
 	case <-overdue.C:
-		l.fail(h, "", job.TimeoutFailure())
+		l.fail(lease, "", job.TimeoutFailure())
 	}
 	return false
 }
@@ -66,28 +68,28 @@ func inputBytes(j job.Job) (size int64) {
 	return size
 }
 
-// outlook asks for the next job when the run that it follows is estimated to be
-// near its end.
-type outlook struct {
+// estimate requests the next job when the current run is estimated to be near
+// its end.
+type estimate struct {
 	begun time.Time
 	mu    sync.Mutex
 	timer *time.Timer
 }
 
-// newOutlook begins with the engine's work; the caller stops it.
-func newOutlook(ask func()) *outlook {
-	return &outlook{begun: time.Now(), timer: time.AfterFunc(math.MaxInt64, ask)}
+// newEstimate starts when the engine starts; the caller stops it.
+func newEstimate(ask func()) *estimate {
+	return &estimate{begun: time.Now(), timer: time.AfterFunc(math.MaxInt64, ask)}
 }
 
-// report takes the run to go on as fast as it did so far.
-func (o *outlook) report(fraction float64) {
+// report assumes that the run goes on as fast as it did so far.
+func (e *estimate) report(fraction float64) {
 	if fraction <= 0 {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	rest := float64(time.Since(o.begun)) * (1/min(fraction, 1) - 1)
-	o.timer.Reset(max(0, time.Duration(min(rest, math.MaxInt64/2))-prefetchAhead))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	rest := float64(time.Since(e.begun)) * (1/min(fraction, 1) - 1)
+	e.timer.Reset(max(0, time.Duration(min(rest, math.MaxInt64/2))-prefetchAhead))
 }
 
-func (o *outlook) stop() { o.timer.Stop() }
+func (e *estimate) stop() { e.timer.Stop() }

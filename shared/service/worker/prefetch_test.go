@@ -19,15 +19,15 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// prefetch turns it on.
+// prefetch turns on prefetching.
 func prefetch(c *worker.Config) { c.Prefetch = true }
 
-// stage is an engine whose runs wait for the test: each is announced in begun, and
-// goes on when it is let.
+// stage is an engine whose runs wait for the test: each sends its job's id to
+// begun, and continues when it receives from let.
 type stage struct {
 	begun chan string
 	let   chan struct{}
-	// fraction is the progress that a run tells at its beginning.
+	// fraction is the progress that a run reports when it begins.
 	fraction float64
 }
 
@@ -46,13 +46,13 @@ func (s *stage) run(ctx context.Context, spec engine.Spec, progress func(engine.
 	}
 }
 
-// watched is a blob store that tells which blobs were fetched.
+// watched is a blob store that records which blobs were opened.
 type watched struct {
 	blob.Store
 	opened chan string
 }
 
-func watch(s *shop) watched { return watched{s.blobs, make(chan string, 20)} }
+func watch(s *fixture) watched { return watched{s.blobs, make(chan string, 20)} }
 
 func (w watched) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	w.opened <- name
@@ -60,7 +60,7 @@ func (w watched) Open(ctx context.Context, name string, offset, length int64) (i
 }
 
 // awaitFetched waits until the job's input is complete in the scratch folder.
-func (s *shop) awaitFetched(id, content string) {
+func (s *fixture) awaitFetched(id, content string) {
 	s.t.Helper()
 	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		paths, err := filepath.Glob(filepath.Join(s.scratch, id+"-*", "data"))
@@ -76,7 +76,17 @@ func (s *shop) awaitFetched(id, content string) {
 	s.t.Fatalf("the input of %s was not fetched", id)
 }
 
-func (s *shop) get(id string) job.Job {
+// awaitLoad waits until the load of the video lane satisfies ok.
+func (s *fixture) awaitLoad(what string, ok func(worker.Load) bool) {
+	s.t.Helper()
+	for limit := time.Now().Add(20 * time.Second); !ok(s.worker.Loads()[0]); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			s.t.Fatalf("the worker never was %s: %+v", what, s.worker.Loads())
+		}
+	}
+}
+
+func (s *fixture) get(id string) job.Job {
 	s.t.Helper()
 	j, err := s.jobs.Get(s.t.Context(), id)
 	if err != nil {
@@ -85,11 +95,11 @@ func (s *shop) get(id string) job.Job {
 	return j
 }
 
-// The next job's inputs are fetched while the engine works; that starts no run,
-// and the run fetches nothing more.
-func TestTheNextJobIsFetchedMeanwhile(t *testing.T) {
+// The next job's inputs are fetched while the engine works. That starts no run,
+// and the run then fetches nothing more.
+func TestTheNextJobIsPrefetched(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	blobs := watch(s)
 	first, second, third := s.submit("one", 0), s.submit("two", 0), s.submit("three", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = blobs })
@@ -98,7 +108,7 @@ func TestTheNextJobIsFetchedMeanwhile(t *testing.T) {
 	}
 	s.awaitFetched(second, "two")
 	if j := s.get(second); j.Status != job.Pending || j.Runs != 0 || !j.StartedAt.IsZero() {
-		t.Errorf("fetched ahead it is %s after %d runs", j.Status, j.Runs)
+		t.Errorf("a prefetched job is %s after %d runs", j.Status, j.Runs)
 	}
 	stage.let <- struct{}{}
 	if id := <-stage.begun; id != second {
@@ -119,18 +129,20 @@ func TestTheNextJobIsFetchedMeanwhile(t *testing.T) {
 	for name := range blobs.opened {
 		opened = append(opened, name)
 	}
-	if want := []string{job.InputBlob(first, "data"), job.InputBlob(second, "data"), job.InputBlob(third, "data")}; !slices.Equal(opened, want) {
+	if want := []string{
+		job.InputBlob(first, "data"), job.InputBlob(second, "data"), job.InputBlob(third, "data"),
+	}; !slices.Equal(opened, want) {
 		t.Errorf("fetched %v, want %v", opened, want)
 	}
 }
 
-// A slot takes one job ahead, and only when its run is near its end: what it does
-// not need yet is another worker's to take.
+// A slot receives one job early, and only when its run is near its end: other
+// workers can take what it does not need yet.
 func TestWhatIsNotPrefetched(t *testing.T) {
 	t.Parallel()
-	s, busy := newShop(t), newStage()
+	s, busy := newFixture(t), newStage()
 	first := s.submit("one", 0)
-	busy.fraction = 0 // it does not tell how far it is
+	busy.fraction = 0 // it reports no progress
 	s.start(busy.run, prefetch)
 	<-busy.begun
 	second := s.submit("two", 0)
@@ -144,7 +156,7 @@ func TestWhatIsNotPrefetched(t *testing.T) {
 	idle := newStage()
 	s.start(idle.run, prefetch)
 	if id := <-idle.begun; id != fourth {
-		t.Errorf("%s began at the idle worker, which no other had ahead", id)
+		t.Errorf("%s began at the idle worker, want the one that no other has prefetched", id)
 	}
 	close(busy.let)
 	close(other.let)
@@ -156,11 +168,10 @@ func TestWhatIsNotPrefetched(t *testing.T) {
 	}
 }
 
-// A job that is fetched ahead is taken by whichever slot of the worker is free
-// first.
-func TestAFreeSlotTakesWhatAnotherHasFetched(t *testing.T) {
+// A job that has been prefetched is run by whichever slot is free first.
+func TestAnyFreeSlotRunsAPrefetchedJob(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	s.submit("two", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Slots = map[job.Lane]int{job.VideoLane: 2} })
@@ -168,7 +179,7 @@ func TestAFreeSlotTakesWhatAnotherHasFetched(t *testing.T) {
 	<-stage.begun
 	third := s.submit("three", 0)
 	s.awaitFetched(third, "three")
-	stage.let <- struct{}{} // whichever takes it
+	stage.let <- struct{}{} // either of the two runs
 	if id := <-stage.begun; id != third {
 		t.Errorf("%s began", id)
 	}
@@ -179,11 +190,11 @@ func TestAFreeSlotTakesWhatAnotherHasFetched(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// A drain returns the job that was fetched ahead, with the one that runs: neither
-// has spent a run.
-func TestADrainReturnsWhatWasFetchedAhead(t *testing.T) {
+// A drain puts the prefetched job back on the queue along with the running one;
+// neither has spent a run.
+func TestADrainReleasesAPrefetchedJob(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	first, second := s.submit("one", 0), s.submit("two", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Lease = time.Hour })
 	<-stage.begun
@@ -193,7 +204,7 @@ func TestADrainReturnsWhatWasFetchedAhead(t *testing.T) {
 		t.Errorf("the job that ran is %s after %d runs", j.Status, j.Runs)
 	}
 	if j := s.get(second); j.Status != job.Pending || j.Runs != 0 {
-		t.Errorf("the job that was fetched ahead is %s after %d runs", j.Status, j.Runs)
+		t.Errorf("the prefetched job is %s after %d runs", j.Status, j.Runs)
 	}
 	s.start(succeed) // long before their leases would have ended
 	for _, id := range []string{first, second} {
@@ -203,16 +214,18 @@ func TestADrainReturnsWhatWasFetchedAhead(t *testing.T) {
 	}
 }
 
-// What ends while it waits to be run is dropped, and the slot goes on.
-func TestAJobThatEndsWhileItIsHeld(t *testing.T) {
+// A job that ends while it waits for a slot is dropped, and the slot goes on.
+func TestAPrefetchedJobThatEnds(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	cancelled := s.submit("two", 0)
 	stop := s.start(stage.run, prefetch)
 	<-stage.begun
 	s.awaitFetched(cancelled, "two")
-	if err := s.jobs.Fail(t.Context(), cancelled, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now()); err != nil {
+	if err := s.jobs.Fail(
+		t.Context(), cancelled, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now(),
+	); err != nil {
 		t.Fatal(err)
 	}
 	late := s.submit("three", job.MaxAge-5*time.Second)
@@ -226,10 +239,11 @@ func TestAJobThatEndsWhileItIsHeld(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// A job whose time is over while it is held ends so, without a run.
-func TestAJobThatIsOverdueWhileItIsHeld(t *testing.T) {
+// A job whose deadline passes while it waits for a slot times out, without a
+// run.
+func TestAPrefetchedJobThatIsOverdue(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	stop := s.start(stage.run, prefetch)
 	<-stage.begun
@@ -239,7 +253,7 @@ func TestAJobThatIsOverdueWhileItIsHeld(t *testing.T) {
 		t.Errorf("%d runs", j.Runs)
 	}
 	next := s.submit("three", 0)
-	s.awaitFetched(next, "three") // the place is free again
+	s.awaitFetched(next, "three") // prefetching goes on
 	s.wantClean(stop)
 }
 
@@ -257,11 +271,11 @@ func (f failing) Open(ctx context.Context, name string, offset, length int64) (i
 	return f.Store.Open(ctx, name, offset, length)
 }
 
-// What cannot be fetched ahead is fetched by the run; what cannot be edited fails
-// by a run, as ever.
-func TestAPrefetchThatFails(t *testing.T) {
+// What cannot be prefetched is fetched by the run; an input that cannot be
+// edited fails in a run, as always.
+func TestAFailedPrefetch(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	unlucky, broken := s.submit("two", 0), s.submit("broken", 0)
 	reads := new(atomic.Int64)
@@ -270,7 +284,7 @@ func TestAPrefetchThatFails(t *testing.T) {
 	<-stage.begun
 	for limit := time.Now().Add(20 * time.Second); reads.Load() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatal("nothing was fetched ahead")
+			t.Fatal("nothing was prefetched")
 		}
 	}
 	close(stage.let)
@@ -284,10 +298,10 @@ func TestAPrefetchThatFails(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// A job that is held stays with its worker for as long as that takes.
-func TestTheLeaseOfAHeldJobIsKept(t *testing.T) {
+// The lease of a prefetched job is extended for as long as it waits.
+func TestTheLeaseOfAPrefetchedJobIsExtended(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	extended := slow{s.blobs, new(atomic.Int64), make(chan struct{})}
 	s.start(stage.run, prefetch, func(c *worker.Config) { c.Queue = counting{s.queue, extended} })
@@ -312,7 +326,8 @@ func TestTheLeaseOfAHeldJobIsKept(t *testing.T) {
 	}
 }
 
-// hanging is a queue that gives two jobs. The lease of the second is never extended.
+// hanging is a queue that delivers two jobs. The lease of the second cannot be
+// extended.
 type hanging struct {
 	worker.Queue
 	given *atomic.Int64
@@ -329,10 +344,11 @@ func (q hanging) Receive(ctx context.Context, lane job.Lane, lease time.Duration
 	return nil, ctx.Err()
 }
 
-// A worker that hangs loses the job that it holds, and its folder, to another.
-func TestTheLeaseOfAHeldJobIsLost(t *testing.T) {
+// A worker that hangs loses its prefetched job to another, and removes its
+// folder.
+func TestTheLeaseOfAPrefetchedJobIsLost(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Queue = hanging{s.queue, new(atomic.Int64)} })
 	<-stage.begun
@@ -363,11 +379,11 @@ func (s tardy) Put(ctx context.Context, name string, r io.Reader) (int64, error)
 	}
 }
 
-// The engine works on the next job while a result is stored, and no further: the
-// third job's run begins when the first result is stored.
-func TestAResultIsStoredMeanwhile(t *testing.T) {
+// The engine works on the next job while a result is stored, but no further
+// ahead: the third job's run begins when the first result is stored.
+func TestAResultIsStoredWhileTheEngineWorks(t *testing.T) {
 	t.Parallel()
-	s, stage := newShop(t), newStage()
+	s, stage := newFixture(t), newStage()
 	store := tardy{s.blobs, make(chan string, 10), make(chan struct{})}
 	jobs := []string{s.submit("one", 0), s.submit("two", 0), s.submit("three", 0)}
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = store })
@@ -381,10 +397,13 @@ func TestAResultIsStoredMeanwhile(t *testing.T) {
 	}
 	stage.let <- struct{}{}
 	s.awaitFetched(jobs[2], "three")
+	s.awaitLoad("done with the second job, with the third prefetched", func(l worker.Load) bool {
+		return l.Busy == 0 && l.Prefetched == 1
+	})
 	select {
 	case id := <-stage.begun:
 		t.Errorf("%s began before a result was stored", id)
-	case <-time.After(100 * time.Millisecond):
+	default:
 	}
 	close(store.let)
 	if id := <-stage.begun; id != jobs[2] {
@@ -399,18 +418,35 @@ func TestAResultIsStoredMeanwhile(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// A result that is being stored when the drain begins is stored: its run is not
-// done again.
+// draining is a queue that closes begun when the worker's drain ends a Receive.
+type draining struct {
+	worker.Queue
+	begun chan struct{}
+}
+
+func (q draining) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
+	d, err := q.Queue.Receive(ctx, lane, lease)
+	if errors.Is(err, context.Canceled) {
+		close(q.begun) // once: the other slot has the job
+	}
+	return d, err
+}
+
+// A result that is being stored when the drain begins is stored, so that its
+// run is not repeated.
 func TestADrainLetsAResultBeStored(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	store := tardy{s.blobs, make(chan string, 10), make(chan struct{})}
 	id := s.submit("one", 0)
-	stop := s.start(succeed, func(c *worker.Config) { c.Blobs = store })
+	drain := draining{s.queue, make(chan struct{})}
+	stop := s.start(succeed, func(c *worker.Config) {
+		c.Blobs, c.Queue, c.Slots = store, drain, map[job.Lane]int{job.VideoLane: 2}
+	})
 	<-store.storing
 	var stopping sync.WaitGroup
 	stopping.Go(stop)
-	time.Sleep(50 * time.Millisecond) // for the drain to begin
+	<-drain.begun
 	close(store.let)
 	stopping.Wait()
 	if j := s.get(id); j.Status != job.Completed || j.Runs != 1 {

@@ -16,13 +16,13 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// preparation makes ready what the engine needs for a job: it fetches and probes
-// the inputs into a folder of the job's own, and expands the prompt. It goes on
-// beside whatever else the worker does. Whoever began it discards it, and so its
-// folder, at last.
+// preparation gets ready what the engine needs for a job: it fetches and probes
+// the inputs into a folder of the job's own, and expands the prompt, in the
+// background. Whoever started it must discard it, and with it the folder.
 type preparation struct {
 	spec engine.Spec
-	// enhanced is the expanded prompt, empty where it was used as sent.
+	// enhanced is the expanded prompt, empty when the prompt is used as it was
+	// sent.
 	enhanced string
 	// stages say how long each stage took.
 	stages map[string]time.Duration
@@ -35,10 +35,12 @@ type preparation struct {
 	logger *slog.Logger
 }
 
-// prepare begins, until the context ends.
+// prepare starts a preparation, which stops when the context ends.
 func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &preparation{job: j, stages: map[string]time.Duration{}, cancel: cancel, done: make(chan struct{}), logger: w.Logger}
+	p := &preparation{
+		job: j, stages: map[string]time.Duration{}, cancel: cancel, done: make(chan struct{}), logger: w.config.Logger,
+	}
 	go func() {
 		defer close(p.done)
 		p.err = p.do(ctx, w)
@@ -46,7 +48,7 @@ func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
 	return p
 }
 
-// wait waits until all is ready, or the context ends.
+// wait waits until everything is ready or the context ends.
 func (p *preparation) wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -56,7 +58,7 @@ func (p *preparation) wait(ctx context.Context) error {
 	}
 }
 
-// discard ends it and removes the folder.
+// discard stops the preparation and removes its folder.
 func (p *preparation) discard() {
 	p.cancel()
 	<-p.done
@@ -70,11 +72,11 @@ func (p *preparation) discard() {
 
 func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
 	defer contain.Error(&err)
-	m, ok := w.Catalog.Find(p.job.Model)
+	m, ok := w.config.Catalog.Find(p.job.Model)
 	if !ok {
 		return &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
 	}
-	if p.folder, err = os.MkdirTemp(w.Folder, p.job.ID+"-"); err != nil {
+	if p.folder, err = os.MkdirTemp(w.config.Folder, p.job.ID+"-"); err != nil {
 		return fmt.Errorf("make a scratch folder: %w", err)
 	}
 	if err := p.makeSpec(ctx, w, m); err != nil {
@@ -88,7 +90,7 @@ func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
 	return nil
 }
 
-// makeSpec fetches and probes the inputs and says what the engine is to do.
+// makeSpec fetches and probes the inputs and fills in the engine's spec.
 func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model) error {
 	scratch := filepath.Join(p.folder, "engine")
 	if err := os.Mkdir(scratch, 0o700); err != nil {
@@ -124,8 +126,10 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	return nil
 }
 
-// input fetches and probes one input file; nil when the job has none.
-func (p *preparation) input(ctx context.Context, w *Worker, field string, want catalog.FieldType) (*engine.Input, error) {
+// input fetches and probes one input file. It returns nil if the job has none.
+func (p *preparation) input(
+	ctx context.Context, w *Worker, field string, want catalog.FieldType,
+) (*engine.Input, error) {
 	stored, ok := p.job.Request.Inputs[field]
 	if !ok {
 		return nil, nil
@@ -133,7 +137,7 @@ func (p *preparation) input(ctx context.Context, w *Worker, field string, want c
 	path := filepath.Join(p.folder, field)
 	begun := time.Now()
 	fetching, end := w.beginStage(ctx, stageFetch)
-	err := blob.Fetch(fetching, w.Blobs, stored.Blob, path)
+	err := blob.Fetch(fetching, w.config.Blobs, stored.Blob, path)
 	end(err)
 	if err != nil {
 		if fault.Is(err, fault.NotFound) {
@@ -143,9 +147,9 @@ func (p *preparation) input(ctx context.Context, w *Worker, field string, want c
 	}
 	fetched := time.Now()
 	p.stages[stageFetch] += fetched.Sub(begun)
-	probe := w.Prober.ProbeVideo
+	probe := w.config.Prober.ProbeVideo
 	if want == catalog.ImageFile {
-		probe = w.Prober.ProbeImage
+		probe = w.config.Prober.ProbeImage
 	}
 	probing, end := w.beginStage(ctx, stageProbe)
 	info, err := probe(probing, path, stored.MIME)

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// pulse keeps a run visible: it records progress, and ends the run's context when
-// the run is no longer the job's own.
+// pulse records a run's progress, and cancels the run when the job is no longer
+// the run's own.
 type pulse struct {
 	mu       sync.Mutex
 	fraction float64
@@ -25,30 +25,33 @@ type pulse struct {
 	done chan struct{}
 }
 
-// startPulse begins to beat; the caller stops it.
-func (w *Worker) startPulse(ctx context.Context, stopRun context.CancelCauseFunc, logger *slog.Logger, j job.Job) *pulse {
+// startPulse starts recording; the caller stops it.
+func (w *Worker) startPulse(
+	ctx context.Context, stopRun context.CancelCauseFunc, logger *slog.Logger, j job.Job,
+) *pulse {
 	ctx, end := context.WithCancel(ctx)
 	p := &pulse{fraction: j.Progress, end: end, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		if !contain.Run(logger, "pulse", func() { p.beat(ctx, w, stopRun, logger, j) }) {
-			stopRun(lost(errors.New("its progress is recorded no more")))
+			stopRun(lost(errors.New("its progress is no longer recorded")))
 		}
 	}()
 	return p
 }
 
-// stop ends the beat and waits for it, so that no write follows the run's end.
+// stop ends the recording and waits for it, so that no write follows the run's
+// end.
 func (p *pulse) stop() {
 	p.end()
 	<-p.done
 }
 
-// report notes how far the engine is; it never falls.
+// report notes the engine's progress; it never falls.
 func (p *pulse) report(progress engine.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// To the thousandth: more digits tell nobody more.
+	// To the thousandth: nobody needs more digits.
 	p.fraction = max(p.fraction, math.Floor(min(progress.Fraction, 1)*1000)/1000)
 }
 
@@ -59,9 +62,9 @@ func (p *pulse) reported() float64 {
 }
 
 func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCauseFunc, logger *slog.Logger, j job.Job) {
-	progress := time.NewTicker(w.ProgressEvery)
+	progress := time.NewTicker(w.config.ProgressEvery)
 	defer progress.Stop()
-	checkEvery := cmp.Or(w.CheckEvery, w.Lease/3)
+	checkEvery := cmp.Or(w.config.CheckEvery, w.config.Lease/3)
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	recorded, looked := j.Progress, time.Now()
@@ -72,16 +75,17 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 			return
 		case <-progress.C:
 		case <-check.C:
-			// A write of progress has looked already: each costs the same.
+			// A write of progress has shown the record's state already, and
+			// each costs the same.
 			look = time.Since(looked) >= checkEvery/2
 		}
-		// The record is looked at also when there is nothing to write: so a run
-		// whose job was cancelled or taken over learns of it.
+		// Progress is called even when there is nothing to record: that is how
+		// a run learns that its job was cancelled or taken over.
 		fraction := p.reported()
 		if fraction <= recorded && !look {
 			continue
 		}
-		err := w.Runs.Progress(ctx, j.ID, j.Nonce, fraction)
+		err := w.config.Runs.Progress(ctx, j.ID, j.Nonce, fraction)
 		switch {
 		case err == nil:
 			recorded, looked = fraction, time.Now()

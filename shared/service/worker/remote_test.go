@@ -19,9 +19,12 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// serve is an engine server whose runs are written by the test: run gets the
-// request's number, from 1.
-func serve(t *testing.T, silence time.Duration, run func(n int64, w http.ResponseWriter, r *http.Request, asked engineserver.Request)) *engineserver.Engine {
+// serve starts an engine server whose runs the test defines: run gets the
+// number of the request, counted from 1.
+func serve(
+	t *testing.T, silence time.Duration,
+	run func(n int64, w http.ResponseWriter, r *http.Request, asked engineserver.Request),
+) *engineserver.Engine {
 	t.Helper()
 	var runs atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +42,7 @@ func serve(t *testing.T, silence time.Duration, run func(n int64, w http.Respons
 	return e
 }
 
-// say sends a line of an answer at once.
+// say sends a line of the response at once.
 func say(w http.ResponseWriter, line string) {
 	_, _ = io.WriteString(w, line+"\n")
 	_ = http.NewResponseController(w).Flush()
@@ -54,15 +57,15 @@ func finish(t *testing.T, w http.ResponseWriter, asked engineserver.Request) {
 	say(w, fmt.Sprintf(`{"result":{"bytes":%d}}`, len(video)))
 }
 
-// TestEngineServersTrouble: a server that fails in any way costs the job a run,
-// and never the worker.
-func TestEngineServersTrouble(t *testing.T) {
+// An engine server that fails in any way costs the job a run, and never ends
+// the worker.
+func TestAnEngineServerThatFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		trouble func(w http.ResponseWriter, r *http.Request)
 	}{
-		{"it crashes in mid-run", func(w http.ResponseWriter, _ *http.Request) {
+		{"it crashes during a run", func(w http.ResponseWriter, _ *http.Request) {
 			say(w, `{"progress":0.4,"stage":"denoise"}`)
 			panic(http.ErrAbortHandler)
 		}},
@@ -71,12 +74,15 @@ func TestEngineServersTrouble(t *testing.T) {
 			<-r.Context().Done()
 		}},
 		{"it sends garbage", func(w http.ResponseWriter, _ *http.Request) { say(w, "Segmentation fault (core dumped)") }},
-		{"it tells of a result that is not there", func(w http.ResponseWriter, _ *http.Request) { say(w, `{"result":{"bytes":12}}`) }},
+		{
+			"it reports a result that does not exist",
+			func(w http.ResponseWriter, _ *http.Request) { say(w, `{"result":{"bytes":12}}`) },
+		},
 		{"it is busy", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newFixture(t)
 			e := serve(t, time.Second, func(n int64, w http.ResponseWriter, r *http.Request, asked engineserver.Request) {
 				if n == 1 {
 					c.trouble(w, r)
@@ -97,7 +103,7 @@ func TestEngineServersTrouble(t *testing.T) {
 // next.
 func TestAnEngineServerThatFailsEachTime(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	e := serve(t, time.Minute, func(n int64, w http.ResponseWriter, _ *http.Request, asked engineserver.Request) {
 		if n <= job.MaxRuns {
 			panic(http.ErrAbortHandler)
@@ -111,10 +117,10 @@ func TestAnEngineServerThatFailsEachTime(t *testing.T) {
 	}
 }
 
-// What a server says of an input is what the person learns, after one run.
+// The client reads what a server says about an input, after one run.
 func TestAnEngineServersRefusal(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	e := serve(t, time.Minute, func(_ int64, w http.ResponseWriter, _ *http.Request, _ engineserver.Request) {
 		say(w, `{"error":{"code":"invalid_input","message":"The video has no picture.","retryable":false}}`)
 	})
@@ -126,11 +132,11 @@ func TestAnEngineServersRefusal(t *testing.T) {
 	}
 }
 
-// A drain closes the connection, by which the server stops, and hands the job
-// back as if it had not started.
+// A drain closes the connection, which stops the server, and releases the job
+// as if its run had not started.
 func TestADrainStopsTheEngineServer(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	running, left := make(chan struct{}), make(chan struct{})
 	e := serve(t, time.Minute, func(n int64, w http.ResponseWriter, r *http.Request, asked engineserver.Request) {
 		if n > 1 {
@@ -156,11 +162,11 @@ func TestADrainStopsTheEngineServer(t *testing.T) {
 	}
 }
 
-// A worker that loses its lease stops its engine server; the job is the other
-// worker's.
+// A worker that loses its lease stops its engine server; the job then belongs
+// to the other worker.
 func TestALostLeaseStopsTheEngineServer(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	left := make(chan struct{})
 	e := serve(t, time.Minute, func(n int64, w http.ResponseWriter, r *http.Request, asked engineserver.Request) {
 		if n > 1 {
@@ -179,7 +185,7 @@ func TestALostLeaseStopsTheEngineServer(t *testing.T) {
 	}
 }
 
-// slow is a blob store that takes its time, longer than a lease.
+// slow is a blob store whose writes take longer than a lease.
 type slow struct {
 	blob.Store
 	leases *atomic.Int64
@@ -195,8 +201,8 @@ func (s slow) Put(ctx context.Context, name string, r io.Reader) (int64, error) 
 	return s.Store.Put(ctx, name, r)
 }
 
-// counting counts extensions, and says when there were enough of them that the
-// first lease has ended.
+// counting counts extensions, and closes enough after so many that the first
+// lease has ended.
 type counting struct {
 	worker.Queue
 	slow slow
@@ -223,7 +229,7 @@ func (d countingDelivery) Extend(ctx context.Context, lease time.Duration) error
 // that made it.
 func TestASlowUploadKeepsTheLease(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	store := slow{s.blobs, new(atomic.Int64), make(chan struct{})}
 	id := s.submit("clip", 0)
 	runs := 0

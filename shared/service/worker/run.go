@@ -12,153 +12,170 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// errOverdue is the cause for which a run's context ends near the deadline.
+// errOverdue is the cause with which a run's context ends near the job's
+// deadline.
 var errOverdue = errors.New("the job's deadline is near")
 
-// handle takes a job in hand to its settlement.
-func (l *lane) handle(h *held, turn turn) {
-	defer l.hands.remove(h)
-	nonce, err := l.newNonce()
+// handle runs a leased job and settles it.
+func (l *lane) handle(lease *lease, slot slot) {
+	defer l.worker.inflight.remove(lease)
+	nonce, err := l.worker.newNonce()
 	if err != nil {
-		h.logger.Error("draw a nonce", "error", err)
-		l.giveBack(h, troublePause)
+		lease.logger.Error("draw a nonce", "error", err)
+		l.nack(lease, troublePause)
 		return
 	}
-	j, err := l.Runs.Start(h.ctx, h.delivery.JobID(), nonce, l.Now())
+	j, err := l.worker.config.Runs.Start(lease.ctx, lease.delivery.JobID(), nonce, l.worker.config.Now())
 	switch {
 	case err == nil:
-		h.logger = h.logger.With("account", j.Account, "model", j.Model, "run", j.Runs)
-		l.run(h, j, turn)
+		lease.logger = lease.logger.With("account", j.Account, "model", j.Model, "run", j.Runs)
+		l.run(lease, j, slot)
 	case errors.Is(err, job.ErrNoRunsLeft):
-		h.logger.Warn("the job has no runs left")
-		l.fail(h, "", job.WorkerLostFailure())
+		lease.logger.Warn("the job has no runs left")
+		l.fail(lease, "", job.WorkerLostFailure())
 	case errors.Is(err, job.ErrOverdue):
-		l.fail(h, "", job.TimeoutFailure())
+		l.fail(lease, "", job.TimeoutFailure())
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
-		l.drop(h)
-	case h.ctx.Err() != nil:
-		// The write may have been made before it was broken off.
-		l.handBack(h, nonce, 0)
+		l.drop(lease)
+	case lease.ctx.Err() != nil:
+		// The write may have been made before it was interrupted.
+		l.release(lease, nonce, 0)
 	default:
-		h.logger.Error("start a run", "error", err)
-		l.handBack(h, nonce, troublePause)
+		lease.logger.Error("start a run", "error", err)
+		l.release(lease, nonce, troublePause)
 	}
 }
 
 // run does one run of a job and settles its delivery.
-func (l *lane) run(h *held, j job.Job, turn turn) {
-	started := l.Now()
-	ended := Run{Lane: l.name, Model: j.Model, Number: j.Runs, Waited: started.Sub(j.CreatedAt), Stages: map[string]time.Duration{}}
-	ctx, span := l.beginRun(h.ctx, j, started)
+func (l *lane) run(lease *lease, j job.Job, slot slot) {
+	started := l.worker.config.Now()
+	ended := Run{
+		Lane: l.name, Model: j.Model, Number: j.Runs, Waited: started.Sub(j.CreatedAt), Stages: map[string]time.Duration{},
+	}
+	ctx, span := l.worker.beginRun(lease.ctx, j, started)
 	defer endRun(span, &ended)
 	if id := trace.ID(ctx); id != "" {
-		h.logger = h.logger.With("trace_id", id)
+		lease.logger = lease.logger.With("trace_id", id)
 	}
-	h.logger.Info("run started", "waited", ended.Waited)
+	lease.logger.Info("run started", "waited", ended.Waited)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// A timer and not a context's deadline, so that the cause tells it from a
-	// drain and from a lost lease.
+	// A timer rather than a context's deadline, so that the cause differs from
+	// that of a drain or a lost lease.
 	overdue := time.AfterFunc(j.Deadline.Sub(started)-deadlineSlack, func() { stop(errOverdue) })
 	defer overdue.Stop()
 
-	pulse := l.startPulse(ctx, stop, h.logger, j)
-	result, err := l.edit(ctx, h, j, turn, pulse.report, ended.Stages)
+	pulse := l.worker.startPulse(ctx, stop, lease.logger, j)
+	result, err := l.edit(ctx, lease, j, slot, pulse.report, ended.Stages)
 	pulse.stop()
-	cause := context.Cause(ctx) // before the end of what goes on beside the job ends it
-	h.letGo()
+	cause := context.Cause(ctx) // before lease.stop ends the context
+	lease.stop()
 
-	ended.Took = l.Now().Sub(started)
-	h.logger = h.logger.With("took", ended.Took)
+	ended.Took = l.worker.config.Now().Sub(started)
+	lease.logger = lease.logger.With("took", ended.Took)
 	switch {
 	case err == nil:
-		h.logger = h.logger.With(ended.stages())
-		ended.Outcome = l.complete(h, j.Nonce, result)
+		lease.logger = lease.logger.With(ended.stages())
+		ended.Outcome = l.complete(lease, j.Nonce, result)
 	case errors.Is(cause, errLost):
-		// Another worker has the job now, or it has ended. The delivery is left
-		// as it is: to settle it could take it from that worker.
-		h.logger.Warn("run lost", "cause", cause)
+		// Another worker has the job now, or the job has ended. The delivery is
+		// left alone: to settle it could take it from that worker.
+		lease.logger.Warn("run lost", "cause", cause)
 		ended.Outcome = Lost
 	case errors.Is(cause, errOverdue):
-		h.logger.Warn("run stopped at the job's deadline")
-		l.fail(h, j.Nonce, job.TimeoutFailure())
+		lease.logger.Warn("run stopped at the job's deadline")
+		l.fail(lease, j.Nonce, job.TimeoutFailure())
 		ended.Outcome, ended.Code = Failed, job.TimedOut
 	case cause != nil:
-		h.logger.Info("run handed back")
-		l.handBack(h, j.Nonce, 0)
+		lease.logger.Info("run handed back")
+		l.release(lease, j.Nonce, 0)
 		ended.Outcome = HandedBack
 	default:
-		ended.Outcome, ended.Code = l.failOrRepeat(h, j, err)
+		ended.Outcome, ended.Code = l.failOrRepeat(lease, j, err)
 	}
-	if l.Observer != nil {
-		l.Observer.Ran(ended)
+	if l.worker.config.Observer != nil {
+		l.worker.config.Observer.Ran(ended)
 	}
 }
 
-func (l *lane) complete(h *held, nonce string, result job.Result) Outcome {
-	err := l.settle(h.ctx, h.logger, "complete", func(ctx context.Context) error {
-		return h.delivery.Complete(ctx, nonce, result)
+func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {
+	err := l.worker.settle(lease.ctx, lease.logger, "complete", func(ctx context.Context) error {
+		return lease.delivery.Complete(ctx, nonce, result)
 	})
 	switch {
 	case err == nil:
-		h.logger.Info("job completed", "bytes", result.Size)
+		lease.logger.Info("job completed", "bytes", result.Size)
 		return Completed
 	case fault.Is(err, fault.Conflict):
-		// The job ended otherwise, or is another run's: this result is nobody's.
-		l.settle(h.ctx, h.logger, "delete the result", func(ctx context.Context) error { return l.Blobs.Delete(ctx, result.Blob) })
+		// The job has already ended, or belongs to another run: nobody will
+		// read this result.
+		l.worker.settle(
+			lease.ctx, lease.logger, "delete the result",
+			func(ctx context.Context) error { return l.worker.config.Blobs.Delete(ctx, result.Blob) },
+		)
 	}
 	return Lost
 }
 
-// fail ends the job: that of a run, or whatever the run where there is no nonce.
-func (l *lane) fail(h *held, nonce string, failure job.Failure) {
-	h.letGo()
-	l.settle(h.ctx, h.logger, "fail", func(ctx context.Context) error { return h.delivery.Fail(ctx, nonce, failure) })
+// fail ends the job. If there is no nonce, it ends whatever the run.
+func (l *lane) fail(lease *lease, nonce string, failure job.Failure) {
+	lease.stop()
+	l.worker.settle(
+		lease.ctx, lease.logger, "fail", func(ctx context.Context) error { return lease.delivery.Fail(ctx, nonce, failure) },
+	)
 }
 
-// failOrRepeat settles a run that failed by itself: the job runs again when
+// failOrRepeat settles a run that failed by itself: the job runs again if
 // another run may succeed and it has one left, else it fails.
-func (l *lane) failOrRepeat(h *held, j job.Job, err error) (Outcome, job.Code) {
+func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Code) {
 	reason := asFailure(err)
 	if reason.Retryable && j.Runs < job.MaxRuns {
-		h.logger.Warn("run failed, to be repeated", "code", reason.Code, "error", err)
+		lease.logger.Warn("run failed, to be repeated", "code", reason.Code, "error", err)
 		delay := time.Second << (2 * (j.Runs - 1)) // 1 s, then 4 s
-		l.settle(h.ctx, h.logger, "return", func(ctx context.Context) error { return h.delivery.Return(ctx, delay) })
+		l.requeue(lease, delay)
 		return Repeated, reason.Code
 	}
-	h.logger.Warn("job failed", "code", reason.Code, "error", err)
-	l.fail(h, j.Nonce, job.Failure{Code: reason.Code, Message: reason.Message})
+	lease.logger.Warn("job failed", "code", reason.Code, "error", err)
+	l.fail(lease, j.Nonce, job.Failure{Code: reason.Code, Message: reason.Message})
 	return Failed, reason.Code
 }
 
 // drop settles a job that needs nothing more.
-func (l *lane) drop(h *held) {
-	h.letGo()
-	l.settle(h.ctx, h.logger, "drop", h.delivery.Drop)
+func (l *lane) drop(lease *lease) {
+	lease.stop()
+	l.worker.settle(lease.ctx, lease.logger, "drop", lease.delivery.Drop)
 }
 
-// handBack takes a run back, as if it had not started, and returns the job.
-func (l *lane) handBack(h *held, nonce string, delay time.Duration) {
-	h.letGo()
-	l.settle(h.ctx, h.logger, "release", func(ctx context.Context) error {
-		return l.Runs.Release(ctx, h.delivery.JobID(), nonce)
+// requeue puts the job back on the queue for another worker.
+func (l *lane) requeue(lease *lease, delay time.Duration) {
+	l.worker.settle(lease.ctx, lease.logger, "return", func(ctx context.Context) error {
+		return lease.delivery.Nack(ctx, delay)
 	})
-	l.settle(h.ctx, h.logger, "return", func(ctx context.Context) error { return h.delivery.Return(ctx, delay) })
 }
 
-// giveBack returns a job whose run has not started, unless its lease is lost, by
-// which it is another worker's already.
-func (l *lane) giveBack(h *held, delay time.Duration) {
-	gone := errors.Is(context.Cause(h.ctx), errLost)
-	h.letGo()
+// release undoes the start of a run, so that it does not count, and puts the
+// job back on the queue.
+func (l *lane) release(lease *lease, nonce string, delay time.Duration) {
+	lease.stop()
+	l.worker.settle(lease.ctx, lease.logger, "release", func(ctx context.Context) error {
+		return l.worker.config.Runs.Release(ctx, lease.delivery.JobID(), nonce)
+	})
+	l.requeue(lease, delay)
+}
+
+// nack puts a job whose run has not started back on the queue, unless its lease
+// is lost: it then belongs to another worker already.
+func (l *lane) nack(lease *lease, delay time.Duration) {
+	gone := errors.Is(context.Cause(lease.ctx), errLost)
+	lease.stop()
 	if !gone {
-		l.settle(h.ctx, h.logger, "return", func(ctx context.Context) error { return h.delivery.Return(ctx, delay) })
+		l.requeue(lease, delay)
 	}
 }
 
-// asFailure tells what a run's error means for its job.
+// asFailure returns what a run's error means for its job.
 func asFailure(err error) *engine.Error {
-	// The engine's own files meet a full disk as the system's error.
+	// The engine's own files report a full disk as the system's error.
 	if fault.Is(err, fault.StorageFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return &engine.Error{Code: job.EngineError, Message: "There is no room left to store the result.", Err: err}
 	}

@@ -12,22 +12,25 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// The spans of a job's way, beneath that of its submission: the wait for a worker,
-// and each run, with one for each of its stages.
+// The spans of a job, as children of that of its submission: the wait for a
+// worker, and each run, which has one for each of its stages.
 const (
 	queueSpan = "job.queue"
 	runSpan   = "job.run"
 )
 
-// submitted gives a context whose spans are beneath that of the job's submission.
+// submitted returns a context whose spans are children of that of the job's
+// submission.
 func submitted(ctx context.Context, j job.Job) context.Context { return trace.WithParent(ctx, j.Trace) }
 
-// beginRun begins the span of a run, and tells of the wait before the first one.
-// The caller ends it, by endRun.
+// beginRun starts the span of a run, and records the wait before the first run
+// as one. The caller ends it with endRun.
 func (w *Worker) beginRun(ctx context.Context, j job.Job, started time.Time) (context.Context, api.Span) {
-	ctx, tracer := submitted(ctx, j), trace.Or(w.Tracer)
+	ctx, tracer := submitted(ctx, j), trace.Or(w.config.Tracer)
 	described := api.WithAttributes(
-		attribute.String("cutroom.job", j.ID), attribute.String("cutroom.account", j.Account), attribute.String("cutroom.model", j.Model),
+		attribute.String("cutroom.job", j.ID), attribute.String(
+			"cutroom.account", j.Account,
+		), attribute.String("cutroom.model", j.Model),
 		attribute.String("cutroom.lane", string(j.Lane)), attribute.Int("cutroom.run", j.Runs))
 	if j.Runs == 1 {
 		_, wait := tracer.Start(ctx, queueSpan, described, api.WithTimestamp(j.CreatedAt))
@@ -44,10 +47,10 @@ func endRun(span api.Span, ended *Run) {
 	span.End()
 }
 
-// beginStage begins the span of a stage; the caller ends it with how the stage
-// ended.
+// beginStage starts the span of a stage; the caller ends it with the stage's
+// error.
 func (w *Worker) beginStage(ctx context.Context, name string) (_ context.Context, end func(error)) {
-	ctx, span := trace.Or(w.Tracer).Start(ctx, name)
+	ctx, span := trace.Or(w.config.Tracer).Start(ctx, name)
 	return ctx, func(err error) {
 		if err != nil {
 			trace.Fail(span, string(asFailure(err).Code), err)

@@ -1,11 +1,11 @@
-// Package worker takes queued jobs to their outcome: it leases a job, starts a
-// run, fetches and probes the inputs, lets the engine work while it reports
-// progress and keeps the lease, stores the result and reports it. The same loop
-// runs inside the one-machine server and in the worker's container.
+// Package worker runs queued jobs: it leases a job, starts a run, fetches and
+// probes the inputs, lets the engine work while it records progress and extends
+// the lease, stores the result and reports it. The same loop runs inside the
+// one-machine server and in the worker's container.
 //
 // A worker is never trusted to stay alive, or to be the only one: every write
-// is conditional on the run's nonce (see job.Runs), so that one that lost its
-// lease changes nothing.
+// is conditional on the run's nonce (see job.Runs), so that one that has lost
+// its lease changes nothing.
 package worker
 
 import (
@@ -29,14 +29,14 @@ import (
 // Runs is what a worker does to the records of jobs.
 type Runs interface {
 	job.Runs
-	// Get gives the job. It is read before its run starts where its inputs are
-	// fetched ahead.
+	// Get returns the job. It is read before its run starts when its inputs are
+	// prefetched.
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
 }
 
-// Prober looks into a media file.
+// Prober probes media files.
 //
 // Errors: *engine.Error with the code invalid_input when the file cannot be
 // decoded, or is beyond the catalog's limits.
@@ -45,7 +45,7 @@ type Prober interface {
 	ProbeImage(ctx context.Context, path, mime string) (media.Info, error)
 }
 
-// Config is what a [Worker] is made of.
+// Config is what a [Worker] needs.
 type Config struct {
 	Queue   Queue
 	Runs    Runs
@@ -55,39 +55,39 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// Enhancer expands the prompts of jobs that ask for it; nil expands none.
 	Enhancer Enhancer
-	// EngineHealth returns nil while the engine takes runs. A worker whose engine
-	// does not leaves jobs to others, and costs them no run. Nil takes the engine
-	// for healthy.
+	// EngineHealth returns nil while the engine takes runs. While it returns an
+	// error, the worker leaves jobs to others, which costs the jobs no run. If
+	// it is nil, the engine is taken to be healthy.
 	EngineHealth func(ctx context.Context) error
 	// Folder is where runs get their scratch folders.
 	Folder string
 	// Slots is how many jobs of a lane run at once.
 	Slots map[job.Lane]int
-	// Prefetch keeps engines at work where that is what costs: a slot's next job
-	// is received and its inputs are fetched shortly before the engine is done
-	// with the last one (see prefetchAhead), whose result is then stored while
-	// the engine works on the next.
+	// Prefetch keeps the engine busy: a slot's next job is received and its
+	// inputs are fetched shortly before the engine is done with the current one
+	// (see prefetchAhead), whose result is then stored while the engine works
+	// on the next.
 	Prefetch bool
 	// Lease is how long a job stays with a worker that has gone silent. It is
-	// extended three times as often.
+	// extended every third of that time.
 	Lease time.Duration
-	// ProgressEvery is the least time between two records of progress.
+	// ProgressEvery is the least time between two writes of progress.
 	ProgressEvery time.Duration
-	// CheckEvery is how often a run looks at its job's record when it has
-	// nothing to write, and so the longest that a cancelled one goes on; 0 looks
-	// as often as the lease is extended.
+	// CheckEvery is how often a run reads its job's record when it has nothing
+	// to write, and so how long a cancelled run may go on; 0 means as often as
+	// the lease is extended.
 	CheckEvery time.Duration
 	// Guard keeps the platform from ending the worker while it has a job; nil
-	// where nothing would. GuardEvery is how often it is renewed.
+	// where no platform would. GuardEvery is how often it is renewed.
 	Guard      Guard
 	GuardEvery time.Duration
-	// Tracer makes spans of runs, beneath those of the jobs' submissions; nil makes
-	// none.
+	// Tracer starts the spans of runs, as children of those of the jobs'
+	// submissions; nil starts none.
 	Tracer trace.Tracer
-	// Observer is told of every run; nil tells nobody.
+	// Observer is told of every run; it may be nil.
 	Observer Observer
 	Now      func() time.Time
-	// Random is read for the nonces of runs.
+	// Random is the source of runs' nonces.
 	Random io.Reader
 	Logger *slog.Logger
 }
@@ -95,44 +95,44 @@ type Config struct {
 const (
 	// settleTime bounds the reports that follow a run, also while draining.
 	settleTime = 10 * time.Second
-	// deadlineSlack is how long before its deadline a job's run is stopped, so
-	// that its end is written in time.
+	// deadlineSlack is how long before its job's deadline a run is stopped, so
+	// that its end is recorded in time.
 	deadlineSlack = 3 * time.Second
 	// troublePause is how long a lane waits after its queue failed.
 	troublePause = time.Second
 )
 
-// Worker runs jobs. Make it with [New], run it with Run.
+// Worker runs jobs. Create it with [New] and run it with Run.
 type Worker struct {
-	Config
-	hands *hands
-	loads map[job.Lane]*load
+	config   Config
+	inflight *inflight
+	loads    map[job.Lane]*load
 }
 
-// New makes a worker.
+// New returns a worker; call Run to run it.
 func New(c Config) *Worker {
-	w := &Worker{Config: c, hands: newHands(), loads: map[job.Lane]*load{}}
+	w := &Worker{config: c, inflight: newInflight(), loads: map[job.Lane]*load{}}
 	for lane, n := range c.Slots {
 		w.loads[lane] = &load{slots: n}
 	}
 	return w
 }
 
-// Run works until the context ends. Then it drains: engines are stopped, and
-// the jobs in hand are handed back at once, which costs them none of their runs.
-// A result that is being stored is stored, if that takes no longer than
-// settleTime. Run returns when all is settled.
+// Run works until the context ends. Then it drains: engines are stopped and the
+// jobs in flight are released at once, which costs them none of their runs. A
+// result that is being stored is stored, if that takes no longer than
+// settleTime. Run returns when everything is settled.
 func (w *Worker) Run(ctx context.Context) {
-	gate := &gate{hands: w.hands}
+	admission := &admission{inflight: w.inflight}
 	var running sync.WaitGroup
 	defer running.Wait()
-	if w.Guard != nil {
-		running.Go(func() { gate.guard(ctx, w.Guard, w.GuardEvery, w.Logger) })
+	if w.config.Guard != nil {
+		running.Go(func() { admission.guard(ctx, w.config.Guard, w.config.GuardEvery, w.config.Logger) })
 	} else {
-		gate.open(ctx)
+		admission.open(ctx)
 	}
-	for name, slots := range w.Slots {
-		l := newLane(w, name, slots, gate)
+	for name, slots := range w.config.Slots {
+		l := newLane(w, name, slots, admission)
 		for range slots {
 			running.Go(func() { l.receive(ctx) })
 			running.Go(func() { l.work(ctx) })
@@ -140,18 +140,20 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// Stuck reports whether a job is in hand that should have ended by its deadline
-// and a minute: its engine is deaf, or the worker has a fault. Whoever watches
-// the worker then starts another.
+// Stuck reports whether a job is in flight that should have ended by its
+// deadline and a minute: its engine does not react, or the worker has a defect.
+// Whoever watches the worker then replaces it.
 func (w *Worker) Stuck() bool {
-	oldest, ok := w.hands.oldest()
-	return ok && w.Now().Sub(oldest) > job.MaxAge+time.Minute
+	oldest, ok := w.inflight.oldest()
+	return ok && w.config.Now().Sub(oldest) > job.MaxAge+time.Minute
 }
 
-// settle makes a report, also while draining, and repeats it while the store is
-// in trouble. A definite refusal is returned at once; it needs no log line, as
-// it means that somebody else has settled the job.
-func (w *Worker) settle(ctx context.Context, logger *slog.Logger, what string, report func(context.Context) error) error {
+// settle sends a report, even while draining, and repeats it while the store
+// fails. A definite refusal is returned at once and not logged, as it means
+// that somebody else has settled the job.
+func (w *Worker) settle(
+	ctx context.Context, logger *slog.Logger, what string, report func(context.Context) error,
+) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
@@ -169,13 +171,13 @@ func (w *Worker) settle(ctx context.Context, logger *slog.Logger, what string, r
 
 func (w *Worker) newNonce() (string, error) {
 	var bytes [8]byte
-	if _, err := io.ReadFull(w.Random, bytes[:]); err != nil {
+	if _, err := io.ReadFull(w.config.Random, bytes[:]); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(bytes[:]), nil
 }
 
-// pause waits, and reports whether it did so to the end.
+// pause waits, and reports whether it waited the whole time.
 func pause(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

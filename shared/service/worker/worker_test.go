@@ -27,14 +27,14 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// script is an engine whose runs are written by the test.
+// script is an engine whose runs the test defines.
 type script func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error
 
 func (s script) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	return s(ctx, spec, progress)
 }
 
-// succeed writes the input's bytes with a mark.
+// succeed writes the input's bytes after a mark.
 func succeed(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
 	input, err := os.ReadFile(spec.Data.Path)
 	if err != nil {
@@ -43,8 +43,8 @@ func succeed(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error
 	return os.WriteFile(spec.Output, append([]byte("edited: "), input...), 0o600)
 }
 
-// prober knows every file as a portrait clip of two seconds, unless its bytes
-// say that they are broken.
+// prober takes every file for a portrait clip of two seconds, unless its bytes
+// contain "broken".
 type prober struct{}
 
 func (prober) ProbeVideo(_ context.Context, path, _ string) (media.Info, error) {
@@ -58,8 +58,8 @@ func (p prober) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return p.ProbeVideo(ctx, path, mime)
 }
 
-// shop is a workplace on a real database and a real blob folder.
-type shop struct {
+// fixture is what a worker needs, on a real database and a real blob folder.
+type fixture struct {
 	t       *testing.T
 	jobs    *sqlite.Jobs
 	queue   worker.Queue
@@ -70,7 +70,7 @@ type shop struct {
 	worker *worker.Worker
 }
 
-func newShop(t *testing.T) *shop {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -81,7 +81,7 @@ func newShop(t *testing.T) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shop{
+	return &fixture{
 		t: t, jobs: db.Jobs(), queue: db.Queue(), blobs: blobs, scratch: t.TempDir(),
 		service: job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader}),
 	}
@@ -89,7 +89,7 @@ func newShop(t *testing.T) *shop {
 
 // start runs a worker until the test ends or the returned stop is called; stop
 // returns once the worker has drained.
-func (s *shop) start(run script, change ...func(*worker.Config)) (stop func()) {
+func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()) {
 	s.t.Helper()
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -120,8 +120,9 @@ func (s *shop) start(run script, change ...func(*worker.Config)) (stop func()) {
 	return stop
 }
 
-// submit accepts a job whose video has the content; age is how long ago.
-func (s *shop) submit(content string, age time.Duration, change ...func(*job.Job)) string {
+// submit accepts a job whose video has the content; age is how long ago it was
+// created.
+func (s *fixture) submit(content string, age time.Duration, change ...func(*job.Job)) string {
 	s.t.Helper()
 	id, err := s.service.NewID()
 	if err != nil {
@@ -134,7 +135,9 @@ func (s *shop) submit(content string, age time.Duration, change ...func(*job.Job
 	created := time.Now().Add(-age).UTC().Truncate(time.Millisecond)
 	j := job.Job{
 		ID: id, Account: "acme", Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
-		Request:   job.Request{Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": {Blob: name, MIME: "video/mp4"}}},
+		Request: job.Request{
+			Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": {Blob: name, MIME: "video/mp4"}},
+		},
 		CreatedAt: created, Deadline: created.Add(job.MaxAge),
 	}
 	for _, c := range change {
@@ -147,8 +150,8 @@ func (s *shop) submit(content string, age time.Duration, change ...func(*job.Job
 	return id
 }
 
-// await waits for the job to be as the test wants it.
-func (s *shop) await(id, what string, ok func(job.Job) bool) job.Job {
+// await waits until the job satisfies ok.
+func (s *fixture) await(id, what string, ok func(job.Job) bool) job.Job {
 	s.t.Helper()
 	limit := time.Now().Add(20 * time.Second)
 	for {
@@ -160,27 +163,28 @@ func (s *shop) await(id, what string, ok func(job.Job) bool) job.Job {
 			return j
 		}
 		if time.Now().After(limit) {
-			s.t.Fatalf("the job is never %s: %+v", what, j)
+			s.t.Fatalf("the job never became %s: %+v", what, j)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-func (s *shop) awaitEnd(id string) job.Job {
+func (s *fixture) awaitEnd(id string) job.Job {
 	s.t.Helper()
 	return s.await(id, "ended", func(j job.Job) bool { return j.Status.Terminal() })
 }
 
-func (s *shop) wantFailure(id string, code job.Code, message string) {
+func (s *fixture) wantFailure(id string, code job.Code, message string) {
 	s.t.Helper()
 	j := s.awaitEnd(id)
-	if j.Status != job.Failed || j.Failure.Code != code || !strings.Contains(j.Failure.Message, message) || j.Result != nil {
+	if j.Status != job.Failed || j.Failure.Code != code || !strings.Contains(j.Failure.Message, message) ||
+		j.Result != nil {
 		s.t.Errorf("the job ended as %s, %+v, result %v; want %s with %q", j.Status, j.Failure, j.Result, code, message)
 	}
 }
 
 // wantClean asserts that no scratch folder is left once the worker has stopped.
-func (s *shop) wantClean(stop func()) {
+func (s *fixture) wantClean(stop func()) {
 	s.t.Helper()
 	stop()
 	left, err := os.ReadDir(s.scratch)
@@ -198,7 +202,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 
 func TestAJobIsCompleted(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	id := s.submit("a clip", 0)
 	var seen engine.Spec
 	stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
@@ -206,13 +210,14 @@ func TestAJobIsCompleted(t *testing.T) {
 		for _, fraction := range []float64{0.25, 0.5, 0.1, 0.75} {
 			progress(engine.Progress{Fraction: fraction})
 			want := max(fraction, 0.25)
-			s.await(id, "as far as its engine", func(j job.Job) bool { return j.Progress >= want })
+			s.await(id, "as far along as its engine", func(j job.Job) bool { return j.Progress >= want })
 		}
 		return succeed(ctx, spec, progress)
 	})
 	j := s.awaitEnd(id)
 	s.wantClean(stop)
-	if j.Status != job.Completed || j.Runs != 1 || j.StartedAt.IsZero() || j.CompletedAt.Before(j.StartedAt) || j.Progress != 1 {
+	if j.Status != job.Completed || j.Runs != 1 || j.StartedAt.IsZero() || j.CompletedAt.Before(j.StartedAt) ||
+		j.Progress != 1 {
 		t.Errorf("got %+v", j)
 	}
 	r, err := s.blobs.Open(t.Context(), j.Result.Blob, 0, -1)
@@ -222,7 +227,8 @@ func TestAJobIsCompleted(t *testing.T) {
 	defer r.Close()
 	result, err := io.ReadAll(r)
 	sum := sha256.Sum256(result)
-	if err != nil || string(result) != "edited: a clip" || j.Result.Size != int64(len(result)) || j.Result.SHA256 != hex.EncodeToString(sum[:]) {
+	if err != nil || string(result) != "edited: a clip" || j.Result.Size != int64(len(result)) ||
+		j.Result.SHA256 != hex.EncodeToString(sum[:]) {
 		t.Errorf("the result is %q, %v, recorded as %+v", result, err, j.Result)
 	}
 	if seen.Size != (catalog.Size{Width: 720, Height: 1280}) {
@@ -244,7 +250,7 @@ func TestFailures(t *testing.T) {
 		runs    int
 	}{
 		{"an input that cannot be decoded", "broken", succeed, job.InvalidInput, "cannot be decoded", 1},
-		{"an engine that will not", "clip", func(context.Context, engine.Spec, func(engine.Progress)) error {
+		{"an engine that refuses", "clip", func(context.Context, engine.Spec, func(engine.Progress)) error {
 			return &engine.Error{Code: job.EngineError, Message: "No such look."}
 		}, job.EngineError, "No such look.", 1},
 		{"an engine that writes nothing", "clip", func(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
@@ -259,7 +265,7 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newFixture(t)
 			id := s.submit(c.content, 0)
 			stop := s.start(c.run)
 			s.wantFailure(id, c.code, c.message)
@@ -273,7 +279,7 @@ func TestFailures(t *testing.T) {
 
 func TestARunThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	id := s.submit("clip", 0)
 	runs := 0
 	s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
@@ -301,7 +307,7 @@ func TestARunThatFailsIsRepeated(t *testing.T) {
 // A drain hands the job back at once and costs it none of its runs.
 func TestADrainHandsTheJobBack(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	id := s.submit("clip", 0)
 	for range job.MaxRuns + 1 {
 		running := make(chan struct{})
@@ -325,7 +331,7 @@ func TestADrainHandsTheJobBack(t *testing.T) {
 // A job that ends while it runs stays as it ended, and its engine is stopped.
 func TestACancelledJobStopsItsEngine(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	id := s.submit("clip", 0)
 	running, stopped := make(chan struct{}), make(chan struct{})
 	s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
@@ -335,7 +341,9 @@ func TestACancelledJobStopsItsEngine(t *testing.T) {
 		return succeed(ctx, spec, progress) // an engine that finishes all the same
 	})
 	<-running
-	if err := s.jobs.Fail(t.Context(), id, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now()); err != nil {
+	if err := s.jobs.Fail(
+		t.Context(), id, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now(),
+	); err != nil {
 		t.Fatal(err)
 	}
 	<-stopped
@@ -344,7 +352,7 @@ func TestACancelledJobStopsItsEngine(t *testing.T) {
 
 func TestARunIsStoppedAtTheDeadline(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	id := s.submit("clip", job.MaxAge-4*time.Second)
 	stop := s.start(func(ctx context.Context, _ engine.Spec, _ func(engine.Progress)) error {
 		<-ctx.Done()
@@ -354,7 +362,7 @@ func TestARunIsStoppedAtTheDeadline(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// silent is a queue whose leases are never extended, as if the worker hung.
+// silent is a queue whose leases cannot be extended, as if the worker hung.
 type silent struct{ worker.Queue }
 
 func (q silent) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
@@ -370,7 +378,7 @@ func (silentDelivery) Extend(context.Context, time.Duration) error { return erro
 // wakes up.
 func TestAWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	id := s.submit("clip", 0)
 	hung, woken := make(chan struct{}), make(chan struct{})
 	stopHung := s.start(func(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
@@ -391,11 +399,11 @@ func TestAWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
 	}
 }
 
-// Three runs lost without a word end the job; the worker that would start a
-// fourth says so.
+// A job whose three runs were lost fails: the worker that would start a fourth
+// ends it.
 func TestAJobWhoseRunsAreLostFails(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	id := s.submit("clip", 0)
 	for i := range job.MaxRuns {
 		if _, err := s.jobs.Start(t.Context(), id, string(rune('a'+i)), time.Now()); err != nil {
@@ -418,7 +426,7 @@ func (full) Put(context.Context, string, io.Reader) (int64, error) {
 
 func TestAFullDiskFailsTheJobAndNotTheWorker(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	id := s.submit("clip", 0)
 	stop := s.start(succeed, func(c *worker.Config) { c.Blobs = full{s.blobs} })
 	s.wantFailure(id, job.EngineError, "no room left")

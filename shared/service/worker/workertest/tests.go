@@ -12,13 +12,13 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// received is an answer of Receive.
+// received is what Receive returned.
 type received struct {
 	delivery worker.Delivery
 	err      error
 }
 
-// receiving receives in the background.
+// receiving calls Receive in the background.
 func (s *suite) receiving(ctx context.Context, lane job.Lane) <-chan received {
 	answer := make(chan received, 1)
 	go func() {
@@ -29,10 +29,10 @@ func (s *suite) receiving(ctx context.Context, lane job.Lane) <-chan received {
 }
 
 var receiveTests = []test{
-	{"gives an accepted job", func(s *suite) {
+	{"returns an accepted job", func(s *suite) {
 		s.receiveJob(s.accept(job.VideoLane, "acme"), longLease)
 	}},
-	{"gives every job", func(s *suite) {
+	{"returns every job", func(s *suite) {
 		want := map[string]bool{}
 		for range 5 {
 			want[s.accept(job.VideoLane, "acme")] = true
@@ -53,7 +53,7 @@ var receiveTests = []test{
 			s.Fatalf("received %s, want %s", got.delivery.JobID(), id)
 		}
 	}},
-	{"ends with the context that has ended before", func(s *suite) {
+	{"fails if the context has already ended", func(s *suite) {
 		s.accept(job.VideoLane, "acme")
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
@@ -62,7 +62,7 @@ var receiveTests = []test{
 		}
 		s.receive(longLease) // and has not taken the job with it
 	}},
-	{"ends with the context while it waits", func(s *suite) {
+	{"fails when the context ends while it waits", func(s *suite) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		answer := s.receiving(ctx, job.VideoLane)
 		cancel()
@@ -81,7 +81,7 @@ var receiveTests = []test{
 			s.Fatalf("received %s, want %s", d.JobID(), image)
 		}
 	}},
-	{"gives one job to one worker", func(s *suite) {
+	{"hands each job to one worker only", func(s *suite) {
 		const jobs, workers = 30, 6
 		for i := range jobs {
 			s.accept(job.VideoLane, fmt.Sprint("account", i%3))
@@ -121,8 +121,9 @@ var receiveTests = []test{
 	}},
 }
 
-// order receives all jobs and gives the accounts in the order they were served.
-// The job is settled after the receive when finish says so.
+// order receives all jobs and returns the accounts in the order in which they
+// were served. If finish is true, each job is settled before the next is
+// received.
 func (s *suite) order(accounts map[string]string, finish bool) []string {
 	s.Helper()
 	var served []string
@@ -164,11 +165,11 @@ var fairnessTests = []test{
 				in[account] = true
 			}
 			if len(in) != 3 {
-				s.Fatalf("served %v: an account had two turns in one round", served)
+				s.Fatalf("served %v: an account was served twice in one round", served)
 			}
 		}
 	}},
-	{"serves who has fewest jobs leased", func(s *suite) {
+	{"serves the account with the fewest leased jobs", func(s *suite) {
 		busy := s.acceptAll("busy", "busy", "busy")
 		s.order(busy, false)
 		s.acceptAll("busy")
@@ -176,11 +177,11 @@ var fairnessTests = []test{
 		for range 2 {
 			d := s.receive(longLease)
 			if idle[d.JobID()] == "" {
-				s.Fatal("served the account that has three jobs leased before the one that has less")
+				s.Fatal("served the account with three leased jobs before the one with fewer")
 			}
 		}
 	}},
-	{"counts no lease that was settled", func(s *suite) {
+	{"does not count settled leases", func(s *suite) {
 		s.order(s.acceptAll("busy", "busy", "busy"), true)
 		served := s.order(s.acceptAll("busy", "idle", "idle"), false)
 		if served[0] != "idle" || served[1] != "busy" {
@@ -190,7 +191,7 @@ var fairnessTests = []test{
 	{"serves an account's oldest job first", func(s *suite) {
 		first := s.accept(job.VideoLane, "acme")
 		second := s.accept(job.VideoLane, "acme")
-		conformance.OK(s, s.receiveJob(first, longLease).Return(s.ctx, 0))
+		conformance.OK(s, s.receiveJob(first, longLease).Nack(s.ctx, 0))
 		s.receiveJob(first, longLease)
 		s.receiveJob(second, longLease)
 	}},
@@ -202,12 +203,12 @@ var leaseTests = []test{
 		s.receive(longLease)
 		s.receiveNone(shortLease)
 	}},
-	{"gives the job to another worker when it has ended", func(s *suite) {
+	{"ends, and another worker receives the job", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		s.receiveJob(id, shortLease)
 		s.receiveJob(id, longLease)
 	}},
-	{"lasts from an extension on", func(s *suite) {
+	{"lasts as long as it was extended for", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		conformance.OK(s, s.receiveJob(id, shortLease).Extend(s.ctx, longLease))
 		s.receiveNone(aWhile)
@@ -241,7 +242,7 @@ var settleTests = []test{
 		}
 		s.receiveNone(aWhile)
 	}},
-	{"by Complete twice is the same", func(s *suite) {
+	{"by Complete twice succeeds", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, longLease)
 		s.start(id, "n1")
@@ -269,11 +270,11 @@ var settleTests = []test{
 		}
 		s.receiveNone(aWhile)
 	}},
-	{"by Return hands the job to another worker", func(s *suite) {
+	{"by Nack hands the job to another worker", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		answered := s.receiveJob(id, longLease)
 		waiting := s.receiving(s.ctx, job.VideoLane)
-		conformance.OK(s, answered.Return(s.ctx, 0))
+		conformance.OK(s, answered.Nack(s.ctx, 0))
 		got := <-waiting
 		conformance.OK(s, got.err)
 		if got.delivery.JobID() != id {
@@ -285,14 +286,14 @@ var settleTests = []test{
 			s.Errorf("job is %s after %d runs, want it as it was", j.Status, j.Runs)
 		}
 	}},
-	{"by Return hands the job over no sooner than the delay says", func(s *suite) {
+	{"by Nack hands the job over no sooner than after the delay", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, longLease)
-		conformance.OK(s, d.Return(s.ctx, 2*shortLease))
+		conformance.OK(s, d.Nack(s.ctx, 2*shortLease))
 		s.receiveNone(shortLease)
 		s.receiveJob(id, longLease)
 	}},
-	{"by Drop leaves the job as it is and gives it to nobody", func(s *suite) {
+	{"by Drop leaves the job as it is, and nobody receives it", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, shortLease)
 		conformance.OK(s, d.Drop(s.ctx))
@@ -303,7 +304,7 @@ var settleTests = []test{
 			s.Errorf("job is %s", j.Status)
 		}
 	}},
-	{"is refused to a run that lost the job, and leaves it to the one that has it", func(s *suite) {
+	{"is refused to a run that has lost the job, which stays with the one that has it", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		first := s.receiveJob(id, shortLease)
 		s.start(id, "n1")
@@ -316,7 +317,7 @@ var settleTests = []test{
 			s.Errorf("job is %s with result %+v", j.Status, j.Result)
 		}
 	}},
-	{"is refused to a job that has ended, which is then gone from the queue", func(s *suite) {
+	{"is refused for a job that has ended, which is then off the queue", func(s *suite) {
 		settle := map[string]func(d worker.Delivery) error{
 			"Complete": func(d worker.Delivery) error { return d.Complete(s.ctx, "n1", resultOf(d.JobID(), "n1")) },
 			"Fail":     func(d worker.Delivery) error { return d.Fail(s.ctx, "n1", broken) },

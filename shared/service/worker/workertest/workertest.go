@@ -2,8 +2,8 @@
 // [worker.Delivery] as tests that every adapter runs.
 //
 // Leases run on the queue's own clock, so some tests wait for one to end. They
-// use whole seconds, as queues exist that count in those, and demand that
-// something has happened or that it has not happened yet, never how fast.
+// use whole seconds, as some queues count in those, and require that something
+// has happened or has not happened yet, never how fast.
 package workertest
 
 import (
@@ -20,20 +20,21 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter gives to be tested: a queue, and the records of
+// Harness is what an adapter passes to the suite: a queue, and the records of
 // the jobs in it.
 type Harness struct {
 	Queue worker.Queue
 	Store job.Store
 	Runs  job.Runs
-	// Fair says that the queue balances accounts exactly: who has fewest
-	// leased jobs is served next, and among equals who waited longest. Other
-	// queues are fair on average, which no short test can tell.
+	// Fair is true if the queue balances accounts exactly: the account with the
+	// fewest leased jobs is served next, and of equals the one that waited
+	// longest. Other queues are fair on average, which no short test can
+	// verify.
 	Fair bool
 }
 
-// Run runs the suite. The function makes a harness with nothing in it, and
-// closes it with the test.
+// Run runs the suite. Open returns an empty harness, which is closed with the
+// test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		t.Parallel() // the tests wait more than they work
@@ -43,7 +44,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		}
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t)})
 	},
-		conformance.About("Receive", receiveTests), conformance.About("Fairness", fairnessTests), conformance.About("Lease", leaseTests), conformance.About("Settle", settleTests),
+		conformance.About("Receive", receiveTests), conformance.About(
+			"Fairness", fairnessTests,
+		), conformance.About("Lease", leaseTests), conformance.About("Settle", settleTests),
 	)
 }
 
@@ -53,7 +56,7 @@ type test struct {
 	run  func(s *suite)
 }
 
-// Says gives the statement.
+// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 const (
@@ -63,7 +66,7 @@ const (
 	aWhile = shortLease + 1500*time.Millisecond
 )
 
-// suite is what a test works with.
+// suite is the fixture of one test.
 type suite struct {
 	*testing.T
 	Harness
@@ -71,7 +74,7 @@ type suite struct {
 	ids atomic.Int64
 }
 
-// accept accepts a job and gives its id. Ids sort by the order of acceptance.
+// accept accepts a job and returns its id. Ids sort in the order of acceptance.
 func (s *suite) accept(lane job.Lane, account string) string {
 	s.Helper()
 	now := time.Now().UTC().Truncate(time.Millisecond)
@@ -122,8 +125,8 @@ func (s *suite) start(id, nonce string) {
 	conformance.OK(s, err)
 }
 
-// ended gives the job once it has ended, which can take a moment where a
-// report passes through other hands.
+// ended returns the job once it has ended, which can take a moment where a
+// report passes through another queue.
 func (s *suite) ended(id string) job.Job {
 	s.Helper()
 	for {
@@ -140,7 +143,7 @@ func (s *suite) ended(id string) job.Job {
 	}
 }
 
-// conflict ends the test unless the error is one.
+// conflict fails the test unless the error is a conflict.
 func (s *suite) conflict(err error) {
 	s.Helper()
 	if !fault.Is(err, fault.Conflict) {
@@ -148,7 +151,7 @@ func (s *suite) conflict(err error) {
 	}
 }
 
-// resultOf makes a result that tells whose it is.
+// resultOf returns a result that names its run.
 func resultOf(id, nonce string) job.Result {
 	return job.Result{Blob: job.ResultBlob(id, nonce), MIME: "video/mp4", Size: 1, SHA256: nonce}
 }

@@ -1,0 +1,130 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/contain"
+)
+
+// lease is a job that the worker has received and not yet settled. Whoever has
+// the lease stops it, settles its delivery and removes it from those in flight.
+type lease struct {
+	delivery Delivery
+	logger   *slog.Logger
+	// ctx ends with the worker's drain, and with errLost when the lease is lost.
+	ctx context.Context
+	// prefetched is what was fetched before the run; nil when nothing was.
+	prefetched *preparation
+
+	end context.CancelCauseFunc
+	// stopped is closed when the lease is no longer extended.
+	stopped chan struct{}
+}
+
+// hold counts a delivery as in flight and keeps extending its lease.
+func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
+	ctx, end := context.WithCancelCause(ctx)
+	l := &lease{
+		delivery: delivery, logger: w.config.Logger.With("job", delivery.JobID()),
+		ctx: ctx, end: end, stopped: make(chan struct{}),
+	}
+	w.inflight.add(l, w.config.Now())
+	go func() {
+		defer close(l.stopped)
+		if !contain.Run(l.logger, "lease", func() { l.keep(w.config.Lease) }) {
+			l.end(lost(errors.New("the lease is no longer extended")))
+		}
+	}()
+	return l
+}
+
+// keep extends the lease, each time by its whole length, until it is stopped or
+// lost.
+func (l *lease) keep(length time.Duration) {
+	ticker := time.NewTicker(length / 3)
+	defer ticker.Stop()
+	until := time.Now().Add(length)
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		begun := time.Now()
+		err := l.delivery.Extend(l.ctx, length)
+		switch {
+		case err == nil:
+			until = begun.Add(length)
+		case l.ctx.Err() != nil:
+			return
+		case fault.Is(err, fault.Conflict):
+			l.end(lost(err))
+			return
+		case time.Now().After(until):
+			l.end(lost(errors.Join(errors.New("the lease ran out"), err)))
+			return
+		default:
+			l.logger.Warn("extend the lease", "error", err)
+		}
+	}
+}
+
+// stop ends the extensions and whatever was being prefetched, and waits for both:
+// nothing may touch a delivery that is being settled, or a folder that is being
+// removed.
+func (l *lease) stop() {
+	l.end(nil)
+	<-l.stopped
+	if l.prefetched != nil {
+		l.prefetched.discard()
+	}
+}
+
+var errLost = errors.New("the job is no longer this worker's")
+
+func lost(cause error) error { return fmt.Errorf("%w: %w", errLost, cause) }
+
+// inflight is the set of jobs that a worker has received and not yet settled.
+type inflight struct {
+	mu    sync.Mutex
+	since map[*lease]time.Time
+}
+
+func newInflight() *inflight { return &inflight{since: map[*lease]time.Time{}} }
+
+func (f *inflight) add(l *lease, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.since[l] = now
+}
+
+func (f *inflight) remove(l *lease) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.since, l)
+}
+
+func (f *inflight) empty() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.since) == 0
+}
+
+// oldest returns when the job that has been in flight longest was received; ok is
+// false when there is none.
+func (f *inflight) oldest() (since time.Time, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.since {
+		if !ok || t.Before(since) {
+			since, ok = t, true
+		}
+	}
+	return since, ok
+}
