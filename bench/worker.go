@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/diskblob"
-	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/records"
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
@@ -173,17 +173,17 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 	if err != nil {
 		return 0, err
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(data, "cutroom.db"), sqlite.Options{Now: time.Now})
+	kept, err := records.Open(ctx, "", data, records.Options{Now: time.Now})
 	if err != nil {
 		return 0, err
 	}
-	defer db.Close()
+	defer kept.Close()
 	var blobs blob.Store
 	if blobs, err = diskblob.Open(filepath.Join(data, "blobs")); err != nil {
 		return 0, err
 	}
-	service := job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader})
-	ids, err := b.submitClips(ctx, service, db.Jobs(), blobs)
+	service := job.NewService(job.Config{Store: kept.Jobs, Now: time.Now, Random: rand.Reader})
+	ids, err := b.submitClips(ctx, service, kept.Jobs, blobs)
 	if err != nil {
 		return 0, err
 	}
@@ -191,7 +191,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 		blobs = distant{blobs}
 	}
 	w := worker.New(worker.Config{
-		Queue: db.Queue(), Runs: db.Jobs(), Blobs: blobs, Engine: edits, Prober: tools, Catalog: known, Folder: data,
+		Queue: kept.Queue, Runs: kept.Jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: known, Folder: data,
 		Slots: map[job.Lane]int{job.VideoLane: 1}, Prefetch: prefetch, Lease: 30 * time.Second, ProgressEvery: time.Second,
 		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -202,7 +202,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 	defer stop()
 	for _, id := range ids {
 		for {
-			j, err := db.Jobs().Get(ctx, id)
+			j, err := kept.Jobs.Get(ctx, id)
 			if err != nil {
 				return 0, err
 			}
@@ -219,7 +219,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 }
 
 // submitClips has jobs accepted that edit the sample clip.
-func (b *bench) submitClips(ctx context.Context, service *job.Service, jobs *sqlite.Jobs, blobs blob.Store) (ids []string, err error) {
+func (b *bench) submitClips(ctx context.Context, service *job.Service, jobs job.Store, blobs blob.Store) (ids []string, err error) {
 	for range workerRuns {
 		id, err := service.NewID()
 		if err != nil {

@@ -61,6 +61,9 @@ func (c *devCommand) Validate() error {
 	if c.Data == "" {
 		return fmt.Errorf("CUTROOM_DATA: it is empty")
 	}
+	if _, err := c.database(); err != nil {
+		return err
+	}
 	if c.Addr == "" {
 		return fmt.Errorf("CUTROOM_ADDR: it is empty")
 	}

@@ -16,7 +16,7 @@ import (
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/records"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 )
@@ -180,12 +180,12 @@ func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) err
 	if err := checkNotLost(ctx, f.dataFlag); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	db, err := sqlite.Open(ctx, f.database(), sqlite.Options{Now: time.Now})
+	opened, err := records.Open(ctx, f.Records, f.Data, records.Options{Now: time.Now})
 	if err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	defer db.Close()
-	return use(db.Keys())
+	defer opened.Close()
+	return use(opened.Keys)
 }
 
 // keyView is a key as the command line shows it.

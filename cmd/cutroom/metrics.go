@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/prometheus"
-	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/records"
 )
 
-// stateOf gives what /metrics tells of the records.
-func stateOf(db *sqlite.DB, sessions *sqlite.Sessions, now func() time.Time) func(context.Context) (prometheus.State, error) {
+// stateOf returns what reads the figures of the records for /metrics.
+func stateOf(kept *records.Records, sessions records.Sessions, now func() time.Time) func(context.Context) (prometheus.State, error) {
 	return func(ctx context.Context) (prometheus.State, error) {
 		var state prometheus.State
-		jobs, err := db.Jobs().Open(ctx)
+		jobs, err := kept.Jobs.Open(ctx)
 		if err != nil {
 			return state, err
 		}
@@ -21,7 +21,7 @@ func stateOf(db *sqlite.DB, sessions *sqlite.Sessions, now func() time.Time) fun
 				Lane: open.Lane, Status: open.Status, Count: open.Count, Age: max(now().Sub(open.Oldest), 0),
 			})
 		}
-		if state.StoredBytes, err = db.Files().StoredBytes(ctx); err != nil {
+		if state.StoredBytes, err = kept.Files.StoredBytes(ctx); err != nil {
 			return state, err
 		}
 		state.Sessions, err = sessions.Open(ctx)

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/records"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -26,14 +26,14 @@ type sessions struct {
 	server   *realtime.Server
 	instance *session.Instance
 	// records count the sessions of an account.
-	records *sqlite.Sessions
+	records records.Sessions
 }
 
 // sessionParts are what sessions share with the rest of the server.
 type sessionParts struct {
 	// now is the server's clock.
 	now           func() time.Time
-	db            *sqlite.DB
+	records       *records.Records
 	catalog       *catalog.Catalog
 	authenticator *credential.Authenticator
 	files         *file.Service
@@ -51,14 +51,14 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	if err != nil {
 		return nil, err
 	}
-	records := parts.db.Sessions(clock)
-	instance := session.NewInstance(session.Config{Store: records, Uptime: clock.Now, NewID: rand.Text, Logger: parts.logger})
+	counted := parts.records.Sessions(clock)
+	instance := session.NewInstance(session.Config{Store: counted, Uptime: clock.Now, NewID: rand.Text, Logger: parts.logger})
 	server := realtime.New(realtime.Config{
-		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.db.Keys(), Sessions: instance,
+		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.records.Keys, Sessions: instance,
 		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: frame.New(time.Now, mathrand.Uint32),
 		Pictures: parts.pictures, Enhancer: parts.enhancer, Origins: parts.origins, Now: parts.now, Logger: parts.logger,
 	})
-	return &sessions{server, instance, records}, nil
+	return &sessions{server, instance, counted}, nil
 }
 
 // beside serves sessions on their path and everything else by the handler, which

@@ -19,8 +19,9 @@ import (
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/diskblob"
-	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/records"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/integrity"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
 )
@@ -68,7 +69,7 @@ func (r *repair) run(ctx context.Context) error {
 	if err := r.database(ctx); err != nil {
 		return err
 	}
-	s, err := openBoth(ctx, r.data, sqlite.Options{Now: r.now})
+	s, err := openBoth(ctx, r.data, records.Options{Now: r.now})
 	if err != nil {
 		return err
 	}
@@ -77,16 +78,19 @@ func (r *repair) run(ctx context.Context) error {
 
 // database makes the database one that a server starts with.
 func (r *repair) database(ctx context.Context) error {
-	name := r.data.database()
-	_, err := checkStorage(ctx, r.data, checkTimeOfRepair)
+	database, err := r.data.database()
+	if err != nil {
+		return err
+	}
+	_, err = checkStorage(ctx, r.data, checkTimeOfRepair)
 	var refused *refusal
 	switch {
 	case err == nil:
-		return r.tell(finding{Check: "database", State: fine, Detail: name + " is in order, and knows what it should"})
-	case errors.Is(err, sqlite.ErrDamaged):
-		return r.salvage(ctx)
-	case errors.Is(err, sqlite.ErrLostMain):
-		kept, err := r.keepOld()
+		return r.tell(finding{Check: "database", State: fine, Detail: database.Name() + " is in order, and knows what it should"})
+	case errors.Is(err, integrity.ErrDamaged):
+		return r.salvage(ctx, database)
+	case errors.Is(err, integrity.ErrLostMain):
+		kept, err := database.SetAside(r.now())
 		if err != nil {
 			return err
 		}
@@ -97,35 +101,9 @@ func (r *repair) database(ctx context.Context) error {
 	return err
 }
 
-// keepOld gives the files of the database another name, and tells which.
-func (r *repair) keepOld() (string, error) {
-	name := r.data.database()
-	kept := name + ".damaged-" + r.now().UTC().Format("20060102T150405Z")
-	for _, end := range []string{"", "-wal", "-shm"} {
-		if err := os.Rename(name+end, kept+end); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", err
-		}
-	}
-	return kept, nil
-}
-
 // salvage brings what a damaged database holds into a new one.
-func (r *repair) salvage(ctx context.Context) error {
-	name := r.data.database()
-	fresh := name + ".repair"
-	for _, end := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(fresh + end); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	tables, err := sqlite.Salvage(ctx, name, fresh)
-	if err != nil {
-		return err
-	}
-	kept, err := r.keepOld()
-	if err == nil {
-		err = os.Rename(fresh, name)
-	}
+func (r *repair) salvage(ctx context.Context, damaged records.Database) error {
+	kept, tables, err := damaged.Salvage(ctx, r.now())
 	if err != nil {
 		return err
 	}
@@ -148,8 +126,8 @@ func (r *repair) salvage(ctx context.Context) error {
 // unknown sees to the files that the database does not know.
 func (r *repair) unknown(ctx context.Context, s storage) error {
 	quiet := slog.New(slog.DiscardHandler)
-	jobs := &job.Sweeper{Store: s.db.Jobs(), Blobs: s.blobs, Now: r.now, Logger: quiet}
-	files := &file.Sweeper{Store: s.db.Files(), Blobs: s.blobs, Now: r.now, Logger: quiet}
+	jobs := &job.Sweeper{Store: s.records.Jobs, Blobs: s.blobs, Now: r.now, Logger: quiet}
+	files := &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: r.now, Logger: quiet}
 	if _, err := s.setAsideUnknown(ctx, jobs, files); err != nil {
 		return err
 	}
@@ -195,7 +173,7 @@ func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil
 	}
-	keys, err := s.db.Keys().ListKeys(ctx, r.Adopt)
+	keys, err := s.records.Keys.ListKeys(ctx, r.Adopt)
 	if err == nil && len(keys) == 0 {
 		err = fmt.Errorf("--adopt: the account %s has no key; make one with cutroom keys create", r.Adopt)
 	}
@@ -229,7 +207,7 @@ func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key 
 // deleted.
 func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key string) (file.File, error) {
 	service := file.NewService(file.Config{
-		Store: s.db.Files(), Blobs: s.blobs, IDs: file.NewIDs(r.now, rand.Reader), Now: r.now,
+		Store: s.records.Files, Blobs: s.blobs, IDs: file.NewIDs(r.now, rand.Reader), Now: r.now,
 	})
 	blob, err := service.NewBlob()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/app/engines"
+	"cutroom/shared/app/records"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
@@ -128,7 +128,7 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	now := s.clock.Now
-	if s.storage, err = openStorage(ctx, c.dataFlag, sqlite.Options{Now: now, Settled: s.clock.Settled, Reserve: s.reserve}, logger); err != nil {
+	if s.storage, err = openStorage(ctx, c.dataFlag, records.Options{Now: now, Settled: s.clock.Settled, Reserve: s.reserve}, logger); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	blobs := s.blobs
@@ -138,11 +138,11 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	if err := errors.Join(err, emptyFolder(scratch)); err != nil {
 		return s, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	if s.devKey, err = ensureDevKey(ctx, c, s.db.Keys(), now()); err != nil {
+	if s.devKey, err = ensureDevKey(ctx, c, s.records.Keys, now()); err != nil {
 		return s, err
 	}
 
-	jobs := s.db.Jobs()
+	jobs := s.records.Jobs
 	slots := map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
 	secret, err := ensureSecret(c)
 	if err != nil {
@@ -154,14 +154,14 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	s.sweeper = &job.Sweeper{
 		Store: jobs, Blobs: blobs, Now: now, Settled: s.clock.Settled, Logger: logger, ResultAge: service.ResultAge, RecordAge: service.RecordAge,
 	}
-	s.tokens = &credential.TokenSweeper{Store: s.db.Keys(), Now: now, Settled: s.clock.Settled, Logger: logger}
+	s.tokens = &credential.TokenSweeper{Store: s.records.Keys, Now: now, Settled: s.clock.Settled, Logger: logger}
 	files := file.NewService(file.Config{
-		Store: s.db.Files(), Blobs: blobs, IDs: file.NewIDs(now, rand.Reader), Cursors: file.NewCursors(secret), Now: now,
-		Promises: s.db.Files(),
+		Store: s.records.Files, Blobs: blobs, IDs: file.NewIDs(now, rand.Reader), Cursors: file.NewCursors(secret), Now: now,
+		Promises: s.records.Files,
 	})
 	uploads := api.NewUploadURLs(secret, now)
-	s.files = &file.Sweeper{Store: s.db.Files(), Blobs: blobs, Now: now, Settled: s.clock.Settled, Logger: logger}
-	if s.webhooks, err = newWebhooks(c, s.db, secret, now, logger); err != nil {
+	s.files = &file.Sweeper{Store: s.records.Files, Blobs: blobs, Now: now, Settled: s.clock.Settled, Logger: logger}
+	if s.webhooks, err = newWebhooks(c, s.records, secret, now, logger); err != nil {
 		return s, err
 	}
 	if err := s.recover(ctx); err != nil {
@@ -180,17 +180,16 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 		return s, err
 	}
 	failures := ratelimit.NewFailures(time.Now)
-	authenticator, limiter := credential.NewAuthenticator(s.db.Keys(), tiers, now), ratelimit.New(time.Now)
+	authenticator, limiter := credential.NewAuthenticator(s.records.Keys, tiers, now), ratelimit.New(time.Now)
 	authenticator.Guard(failures)
 	if s.gateway, err = newInference(c, inferenceParts{
-		db: s.db, ready: s.checker.Check, now: now, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter,
+		records: s.records, ready: s.checker.Check, now: now, catalog: live, file: catalogFile, authenticator: authenticator, limiter: limiter,
 		callers: from, failures: failures, metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: logger,
 	}); err != nil {
 		return s, err
 	}
 	if s.sessions, err = newSessions(sessionParts{
-		now: now,
-		db:  s.db, catalog: catalog, authenticator: authenticator, files: files, blobs: blobs, usage: s.gateway.writer,
+		now: now, records: s.records, catalog: catalog, authenticator: authenticator, files: files, blobs: blobs, usage: s.gateway.writer,
 		pictures: tools, enhancer: enhancer, origins: c.Origins, logger: logger,
 	}); err != nil {
 		return s, err
@@ -198,27 +197,27 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	s.warnOfKey(c)
 	runs := s.gateway.metrics.Worker()
 	s.worker = worker.New(worker.Config{
-		Queue: s.db.Queue(), Runs: jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog,
+		Queue: s.records.Queue, Runs: jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: slots, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
 		EngineHealth: engines.Health(edits), Prefetch: !engines.IsPreview(c.Engine), Observer: runs,
 		Now: now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: logger,
 	})
 	runs.Watch(s.worker.Loads)
-	s.gateway.metrics.WatchState(stateOf(s.db, s.sessions.records, now))
+	s.gateway.metrics.WatchState(stateOf(s.records, s.sessions.records, now))
 	pages, err := newConsole(catalog, int64(c.MaxUpload), s.gateway.listener.Addr(), c.PublicInferenceURL)
 	if err != nil {
 		return s, err
 	}
 	s.http = httpserver.New(httpserver.Config{Logger: logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"), OnPanic: api.InternalError(c.Origins), Handler: from.named(pages.Beside(s.sessions.beside(api.New(api.Config{
 		Catalog: catalog, KnowsModel: live.Knows, Jobs: service, Authenticator: authenticator,
-		Idempotency: &idempotency.Service{Store: s.db.IdempotencyKeys(), Now: now},
-		Limiter:     limiter, Minter: &credential.Minter{Store: s.db.Keys(), Random: rand.Reader, Now: now},
-		Keys:    &credential.KeyService{Store: s.db.Keys(), Random: rand.Reader, Now: now},
+		Idempotency: &idempotency.Service{Store: s.records.IdempotencyKeys, Now: now},
+		Limiter:     limiter, Minter: &credential.Minter{Store: s.records.Keys, Random: rand.Reader, Now: now},
+		Keys:    &credential.KeyService{Store: s.records.Keys, Random: rand.Reader, Now: now},
 		Origins: c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
 		InferenceURL: cmp.Or(c.PublicInferenceURL, "http://"+reachable(s.gateway.listener.Addr())),
 		Blobs:        blobs, Files: files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		Intake: &file.Intake{
-			Reservations: s.db.Files(), Free: func() (int64, error) { return blobs.Room(int64(c.DiskReserve)) },
+			Reservations: s.records.Files, Free: func() (int64, error) { return blobs.Room(int64(c.DiskReserve)) },
 			Most: c.Uploads, NewID: rand.Text, Now: now,
 		},
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
@@ -232,14 +231,14 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 // and every reservation a dead upload's. Unknown blobs are broken uploads, as far
 // as anybody can tell.
 func (s *server) recover(ctx context.Context) error {
-	if err := s.db.Queue().RecoverLeases(ctx); err != nil {
+	if err := s.records.Queue.RecoverLeases(ctx); err != nil {
 		return err
 	}
-	if err := s.db.IdempotencyKeys().Abandon(ctx, s.clock.Now()); err != nil {
+	if err := s.records.IdempotencyKeys.Abandon(ctx, s.clock.Now()); err != nil {
 		return err
 	}
 	// On a full disk they run out by themselves.
-	if err := s.db.Files().ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
+	if err := s.records.Files.ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
 		return err
 	}
 	if err := s.sweeper.Expire(ctx); err != nil {
@@ -271,7 +270,7 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })
 	running.Go(func() { s.watchStorage(background) })
-	running.Go(func() { s.clock.Run(background, s.db.ShiftTimes) })
+	running.Go(func() { s.clock.Run(background, s.records.ShiftTimes) })
 	running.Go(func() { s.webhooks.loop.Run(background) })
 	running.Go(func() { s.gateway.followCatalog(background) })
 	var live sync.WaitGroup

@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 
+	"cutroom/shared/app/records"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
@@ -12,10 +13,15 @@ import (
 
 // dataFlag is the setting that every command on the data folder has.
 type dataFlag struct {
-	Data string `env:"CUTROOM_DATA" default:".cutroom" help:"Folder of everything that is kept (${env})."`
+	Data    string `env:"CUTROOM_DATA" default:".cutroom" help:"Folder of everything that is kept (${env})."`
+	Records string `env:"CUTROOM_RECORDS" default:"sqlite" help:"What keeps the records: sqlite, a database in that folder (${env})."`
 }
 
-func (f dataFlag) database() string { return filepath.Join(f.Data, "cutroom.db") }
+// database returns the database of the data folder, which need not exist yet.
+func (f dataFlag) database() (records.Database, error) { return records.Find(f.Records, f.Data) }
+
+// blobFolder is where the bytes are.
+func (f dataFlag) blobFolder() string { return filepath.Join(f.Data, "blobs") }
 
 // tiersFlag is the table of tiers.
 type tiersFlag struct {

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"cutroom/shared/adapter/diskblob"
-	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/records"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/integrity"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/health"
 )
@@ -23,19 +23,16 @@ const checkTimeAtStart = 10 * time.Second
 
 // storage is what is kept in the data folder: the records, and the bytes.
 type storage struct {
-	db    *sqlite.DB
-	blobs *diskblob.Store
+	records *records.Records
+	blobs   *diskblob.Store
 	// marker tells a later start what the records must know.
 	marker *diskblob.Marker
 }
 
-// blobFolder is where the bytes are.
-func (f dataFlag) blobFolder() string { return filepath.Join(f.Data, "blobs") }
-
 // openStorage opens records and bytes that belong together.
 //
 // Errors: those of checkStorage, before anything is changed; fault.StorageFull.
-func openStorage(ctx context.Context, f dataFlag, options sqlite.Options, logger *slog.Logger) (s storage, err error) {
+func openStorage(ctx context.Context, f dataFlag, options records.Options, logger *slog.Logger) (s storage, err error) {
 	whole, err := checkStorage(ctx, f, checkTimeAtStart)
 	if err != nil {
 		return s, err
@@ -47,7 +44,7 @@ func openStorage(ctx context.Context, f dataFlag, options sqlite.Options, logger
 }
 
 // openBoth opens records and bytes, and takes it that they belong together.
-func openBoth(ctx context.Context, f dataFlag, options sqlite.Options) (s storage, err error) {
+func openBoth(ctx context.Context, f dataFlag, options records.Options) (s storage, err error) {
 	if s.blobs, err = diskblob.Open(f.blobFolder()); err != nil {
 		return s, err
 	}
@@ -57,12 +54,16 @@ func openBoth(ctx context.Context, f dataFlag, options sqlite.Options) (s storag
 			told(writes)
 		}
 	}
-	if s.db, err = sqlite.Open(ctx, f.database(), options); err != nil {
+	database, err := f.database()
+	if err != nil {
 		return s, err
 	}
-	mark, err := s.db.Mark(ctx)
+	if s.records, err = database.Open(ctx, options); err != nil {
+		return s, err
+	}
+	mark, err := s.records.Mark(ctx)
 	if err == nil {
-		s.marker, err = s.blobs.Marker(diskblob.Mark(mark))
+		s.marker, err = s.blobs.Marker(mark)
 	}
 	if err != nil {
 		return s, errors.Join(err, s.close())
@@ -74,8 +75,8 @@ func openBoth(ctx context.Context, f dataFlag, options sqlite.Options) (s storag
 // close closes what openStorage opened.
 func (s storage) close() error {
 	var err error
-	if s.db != nil {
-		err = s.db.Close()
+	if s.records != nil {
+		err = s.records.Close()
 	}
 	if s.marker != nil {
 		err = errors.Join(err, s.marker.Close())
@@ -115,23 +116,27 @@ func checkStorage(ctx context.Context, f dataFlag, within time.Duration) (whole 
 	if err := checkNotLost(ctx, f); err != nil {
 		return false, err
 	}
-	found, err := sqlite.Inspect(ctx, f.database(), within)
+	database, err := f.database()
+	if err != nil {
+		return false, err
+	}
+	found, err := database.Inspect(ctx, within)
 	switch {
-	case errors.Is(err, sqlite.ErrNone):
+	case errors.Is(err, integrity.ErrNone):
 		return true, nil
-	case errors.Is(err, sqlite.ErrDamaged):
-		return false, &refusal{f.database() + " is damaged", err}
+	case errors.Is(err, integrity.ErrDamaged):
+		return false, &refusal{database.Name() + " is damaged", err}
 	case err != nil:
 		return false, err
-	case mark == diskblob.Mark{}:
+	case mark == integrity.Mark{}:
 		return found.Whole, nil // the first start with this version of the program
 	case found.Mark.Database == "":
-		return false, &refusal{why: f.database() + " is older than the files beside it: it is a copy from before the program was last updated"}
+		return false, &refusal{why: database.Name() + " is older than the files beside it: it is a copy from before the program was last updated"}
 	case found.Mark.Database != mark.Database:
-		return false, &refusal{why: f.database() + " is another database than the one that knows the files beside it"}
+		return false, &refusal{why: database.Name() + " is another database than the one that knows the files beside it"}
 	case found.Mark.Writes < mark.Writes:
 		return false, &refusal{why: fmt.Sprintf("%s is older than the files beside it: it lacks the last %d changes",
-			f.database(), mark.Writes-found.Mark.Writes)}
+			database.Name(), mark.Writes-found.Mark.Writes)}
 	}
 	return found.Whole, nil
 }
@@ -140,16 +145,20 @@ func checkStorage(ctx context.Context, f dataFlag, within time.Duration) (whole 
 //
 // Errors: *refusal; others of the file system.
 func checkNotLost(ctx context.Context, f dataFlag) error {
-	err := sqlite.Present(f.database())
+	database, err := f.database()
+	if err != nil {
+		return err
+	}
+	err = database.Present()
 	switch {
-	case errors.Is(err, sqlite.ErrLostMain):
-		return &refusal{fmt.Sprintf("%s is missing or empty, though its log %[1]s-wal is there", f.database()), err}
-	case !errors.Is(err, sqlite.ErrNone):
+	case errors.Is(err, integrity.ErrLostMain):
+		return &refusal{fmt.Sprintf("%s is missing or empty, though its log %[1]s-wal is there", database.Name()), err}
+	case !errors.Is(err, integrity.ErrNone):
 		return err
 	}
 	blobs, err := holdsBlobs(ctx, f.blobFolder())
 	if err == nil && blobs {
-		err = &refusal{why: f.database() + " is missing or empty, though there are files that it should know"}
+		err = &refusal{why: database.Name() + " is missing or empty, though there are files that it should know"}
 	}
 	return err
 }
@@ -195,9 +204,9 @@ func (s storage) putBackKnown(ctx context.Context, logger *slog.Logger) error {
 func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	if rest, ok := strings.CutPrefix(name, "jobs/"); ok {
 		id, _, _ := strings.Cut(rest, "/")
-		return s.db.Jobs().Known(ctx, id)
+		return s.records.Jobs.Known(ctx, id)
 	}
-	return s.db.Files().KnownBlob(ctx, name)
+	return s.records.Files.KnownBlob(ctx, name)
 }
 
 // setAsideUnknown sets aside what no record knows, and gives the number of blobs.
@@ -212,7 +221,7 @@ func (s storage) setAsideUnknown(ctx context.Context, jobs *job.Sweeper, files *
 
 // countMissing counts the blobs that must be there by the records and are not.
 func (s storage) countMissing(ctx context.Context, now time.Time) (missing int, err error) {
-	for name, err := range s.db.Expected(ctx, now, now.Add(-job.DefaultResultAge)) {
+	for name, err := range s.records.Expected(ctx, now, now.Add(-job.DefaultResultAge)) {
 		if err != nil {
 			return missing, err
 		}
@@ -279,7 +288,7 @@ func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 // health checks that records and bytes can be written.
 func (s storage) health(logger *slog.Logger) *health.Checker {
 	return health.New(logger,
-		health.Probe{What: "the database", Reason: "The database cannot be written.", Look: s.db.Probe},
+		health.Probe{What: "the database", Reason: "The database cannot be written.", Look: s.records.Probe},
 		health.Probe{What: "the blobs", Reason: "Files cannot be written.", Look: s.blobs.Probe},
 	)
 }

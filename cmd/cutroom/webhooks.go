@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/adapter/webhookhttp"
+	"cutroom/shared/app/records"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/webhook"
 	"cutroom/shared/service/api"
@@ -16,18 +16,18 @@ import (
 type webhooks struct {
 	targets webhook.Targets
 	secrets webhook.Secrets
-	log     *sqlite.Webhooks
+	log     records.Webhooks
 	loop    *webhook.Loop
 }
 
-func newWebhooks(c *devCommand, db *sqlite.DB, secret []byte, now func() time.Time, logger *slog.Logger) (webhooks, error) {
+func newWebhooks(c *devCommand, kept *records.Records, secret []byte, now func() time.Time, logger *slog.Logger) (webhooks, error) {
 	targets, err := setting.WebhookTargets(c.WebhookAllow)
 	if err != nil {
 		return webhooks{}, err
 	}
-	w := webhooks{targets: targets, secrets: webhook.NewSecrets(secret), log: db.Webhooks()}
+	w := webhooks{targets: targets, secrets: webhook.NewSecrets(secret), log: kept.Webhooks}
 	w.loop = &webhook.Loop{Queue: w.log, Now: now, Logger: logger, Deliverer: &webhook.Deliverer{
-		Jobs: db.Jobs(), Store: w.log, Secrets: w.secrets, Body: api.WebhookBody, Now: now, Random: rand.Float64, Logger: logger,
+		Jobs: kept.Jobs, Store: w.log, Secrets: w.secrets, Body: api.WebhookBody, Now: now, Random: rand.Float64, Logger: logger,
 		Sender: webhookhttp.New(webhookhttp.Config{Targets: targets, Now: now}),
 	}}
 	return w, nil

@@ -56,11 +56,11 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	if address == "" {
 		address = ":8080"
 	}
-	records, err := openRecords(ctx, env)
+	kept, err := openStores(ctx, env)
 	if err := errors.Join(err, env.Err()); err != nil {
 		return err
 	}
-	defer records.close()
+	defer kept.close()
 	tools, err := ffmpeg.Find(ctx, catalog.Limits)
 	if err != nil {
 		return err
@@ -69,11 +69,11 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	if err != nil {
 		return err
 	}
-	sessions := session.NewInstance(session.Config{Store: records.sessions, Uptime: clock.Now, NewID: rand.Text, Logger: logger})
-	writer := usage.NewWriter(usage.WriterConfig{Store: records.usage, NewID: rand.Text, Logger: logger})
+	sessions := session.NewInstance(session.Config{Store: kept.sessions, Uptime: clock.Now, NewID: rand.Text, Logger: logger})
+	writer := usage.NewWriter(usage.WriterConfig{Store: kept.usage, NewID: rand.Text, Logger: logger})
 	server := realtime.New(realtime.Config{
-		Catalog: catalog, Authenticator: credential.NewAuthenticator(records.keys, tiers, time.Now), Keys: records.keys,
-		Sessions: sessions, Files: records.files, Blobs: records.blobs, Usage: writer,
+		Catalog: catalog, Authenticator: credential.NewAuthenticator(kept.keys, tiers, time.Now), Keys: kept.keys,
+		Sessions: sessions, Files: kept.files, Blobs: kept.blobs, Usage: writer,
 		Engine: frame.New(time.Now, mathrand.Uint32), Pictures: tools, Origins: origins, Now: time.Now, Logger: logger,
 	})
 	listener, err := net.Listen("tcp", address)

@@ -8,6 +8,7 @@ import (
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/integrity"
 )
 
 // What is set aside is no blob any more, is found again, and goes after its days.
@@ -74,16 +75,16 @@ func TestSetAside(t *testing.T) {
 
 func TestMark(t *testing.T) {
 	root := t.TempDir()
-	if mark, err := diskblob.ReadMark(root); err != nil || mark != (diskblob.Mark{}) {
+	if mark, err := diskblob.ReadMark(root); err != nil || mark != (integrity.Mark{}) {
 		t.Errorf("no mark: %+v, %v", mark, err)
 	}
-	marker, err := openAt(t, root).Marker(diskblob.Mark{Database: "one", Writes: 4})
+	marker, err := openAt(t, root).Marker(integrity.Mark{Database: "one", Writes: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := func(database string, writes int64) {
 		t.Helper()
-		if mark, err := diskblob.ReadMark(root); err != nil || mark != (diskblob.Mark{Database: database, Writes: writes}) {
+		if mark, err := diskblob.ReadMark(root); err != nil || mark != (integrity.Mark{Database: database, Writes: writes}) {
 			t.Errorf("the mark is %+v, %v; want %s and %d", mark, err, database, writes)
 		}
 	}
@@ -97,7 +98,7 @@ func TestMark(t *testing.T) {
 	marker.Advance(200000000)
 	want("one", 123456789)
 	// Taken up by another database, and by an earlier copy of it.
-	for _, mark := range []diskblob.Mark{{Database: "two", Writes: 9}, {Database: "two", Writes: 3}} {
+	for _, mark := range []integrity.Mark{{Database: "two", Writes: 9}, {Database: "two", Writes: 3}} {
 		marker, err := openAt(t, root).Marker(mark)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package diskblob
 
 import (
+	"cutroom/shared/domain/integrity"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,26 +17,19 @@ const markFile = ".mark"
 // that writing one over another needs no room.
 const markForm = "cutroom %s %020d\n"
 
-// Mark is what the blobs know of the database that knows them: an id, and a count
-// of its writes. A database that has fewer has lost some.
-type Mark struct {
-	Database string
-	Writes   int64
-}
-
 // ReadMark gives the mark of a root, zero where there is none that can be read.
 // The root need not be open.
-func ReadMark(root string) (Mark, error) {
+func ReadMark(root string) (integrity.Mark, error) {
 	content, err := os.ReadFile(filepath.Join(root, markFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Mark{}, nil
+		return integrity.Mark{}, nil
 	}
 	if err != nil {
-		return Mark{}, fileError("read the mark", err)
+		return integrity.Mark{}, fileError("read the mark", err)
 	}
-	var mark Mark
+	var mark integrity.Mark
 	if _, err := fmt.Sscanf(string(content), markForm, &mark.Database, &mark.Writes); err != nil {
-		return Mark{}, nil // written when the disk was full, for one
+		return integrity.Mark{}, nil // written when the disk was full, for one
 	}
 	return mark, nil
 }
@@ -53,7 +47,7 @@ type Marker struct {
 // Marker writes the mark of a database durably, and keeps it from then on.
 //
 // Errors: fault.StorageFull.
-func (s *Store) Marker(mark Mark) (*Marker, error) {
+func (s *Store) Marker(mark integrity.Mark) (*Marker, error) {
 	path := filepath.Join(s.root, markFile)
 	if kept, err := ReadMark(s.root); err != nil || kept.Database != mark.Database {
 		if err == nil {
@@ -73,7 +67,7 @@ func (s *Store) Marker(mark Mark) (*Marker, error) {
 }
 
 // writeMark makes the file anew.
-func (s *Store) writeMark(path string, mark Mark) error {
+func (s *Store) writeMark(path string, mark integrity.Mark) error {
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

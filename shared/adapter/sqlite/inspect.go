@@ -13,46 +13,28 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
-)
 
-var (
-	// ErrNone means that there is no database: no file, or an empty one.
-	ErrNone = errors.New("there is no database")
-	// ErrLostMain means that there is no database, though its write-ahead log is
-	// there, which holds what was written last. To open the database would delete
-	// the log.
-	ErrLostMain = errors.New("the database is gone, though its write-ahead log is there")
-	// ErrDamaged means that the database cannot be read, or contradicts itself.
-	ErrDamaged = errors.New("the database is damaged")
+	"cutroom/shared/domain/integrity"
 )
-
-// Inspection is what Inspect has found.
-type Inspection struct {
-	// Mark is zero where the database was last written by a version of the program
-	// that kept none.
-	Mark Mark
-	// Whole says that the whole database was checked in the time given.
-	Whole bool
-}
 
 // Inspect looks at a database that is not open, and changes nothing: whether it
 // is there, its mark, and, for at most the time given, whether it is in order.
 //
-// Errors: ErrNone, ErrLostMain, ErrDamaged; others of the file system.
-func Inspect(ctx context.Context, path string, within time.Duration) (Inspection, error) {
+// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; others of the file system.
+func Inspect(ctx context.Context, path string, within time.Duration) (integrity.Inspection, error) {
 	if err := Present(path); err != nil {
-		return Inspection{}, err
+		return integrity.Inspection{}, err
 	}
 	pool, err := openPool(path, url.Values{
 		"mode": {"ro"}, "_busy_timeout": {strconv.FormatInt(busyTimeout.Milliseconds(), 10)}, "_query_only": {"on"},
 	}, 1)
 	if err != nil {
-		return Inspection{}, err
+		return integrity.Inspection{}, err
 	}
 	defer pool.Close()
-	var found Inspection
+	var found integrity.Inspection
 	if found.Mark, err = markOf(ctx, pool); err != nil {
-		return Inspection{}, damage("read the mark", err)
+		return integrity.Inspection{}, damage("read the mark", err)
 	}
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -69,7 +51,7 @@ func Inspect(ctx context.Context, path string, within time.Duration) (Inspection
 
 // Present looks whether the files of a database are there, and opens none.
 //
-// Errors: ErrNone, ErrLostMain.
+// Errors: integrity.ErrNone, ErrLostMain.
 func Present(path string) error {
 	// The log first: it comes into being after the database has its first page.
 	log, err := sizeOf(path + "-wal")
@@ -81,9 +63,9 @@ func Present(path string) error {
 	case err != nil:
 		return err
 	case size == 0 && log > 0:
-		return ErrLostMain
+		return integrity.ErrLostMain
 	case size == 0:
-		return ErrNone
+		return integrity.ErrNone
 	}
 	return nil
 }
@@ -101,7 +83,7 @@ func sizeOf(path string) (int64, error) {
 }
 
 // markOf gives the mark, zero where the schema has none yet.
-func markOf(ctx context.Context, pool *sql.DB) (mark Mark, err error) {
+func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) {
 	var known bool
 	err = pool.QueryRowContext(ctx, "select exists (select 1 from sqlite_schema where name = 'mark')").Scan(&known)
 	if err == nil && known {
@@ -117,7 +99,7 @@ func checkPages(ctx context.Context, pool *sql.DB) error {
 		return err
 	}
 	if found != "ok" {
-		return fmt.Errorf("%w: %s", ErrDamaged, found)
+		return fmt.Errorf("%w: %s", integrity.ErrDamaged, found)
 	}
 	return nil
 }
@@ -137,28 +119,28 @@ func checkReferences(ctx context.Context, pool *sql.DB) error {
 		if err := rows.Scan(&table, &rowid, &parent, &key); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: a row of %s refers to one of %s that is not there", ErrDamaged, table, parent)
+		return fmt.Errorf("%w: a row of %s refers to one of %s that is not there", integrity.ErrDamaged, table, parent)
 	}
 	return rows.Err()
 }
 
 // damage marks the errors that SQLite has for files that are not in order.
 func damage(what string, err error) error {
-	if err == nil || errors.Is(err, ErrDamaged) {
+	if err == nil || errors.Is(err, integrity.ErrDamaged) {
 		return err
 	}
 	var e *sqlite.Error
 	if errors.As(err, &e) {
 		switch e.Code() & 0xff {
 		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT:
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
+			return fmt.Errorf("%w: %w", integrity.ErrDamaged, err)
 		}
 		if e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
+			return fmt.Errorf("%w: %w", integrity.ErrDamaged, err)
 		}
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%w: it has lost its mark", ErrDamaged)
+		return fmt.Errorf("%w: it has lost its mark", integrity.ErrDamaged)
 	}
 	return storeError(what, err)
 }

@@ -10,11 +10,12 @@ import (
 
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/integrity"
 )
 
 // keyed makes a database with many keys, and gives a copy of its files as they are
 // while it is open: the database and its write-ahead log.
-func keyed(t *testing.T) (path string, mark sqlite.Mark) {
+func keyed(t *testing.T) (path string, mark integrity.Mark) {
 	t.Helper()
 	original := filepath.Join(t.TempDir(), "cutroom.db")
 	db := openAt(t, original)
@@ -43,7 +44,7 @@ func keyed(t *testing.T) (path string, mark sqlite.Mark) {
 }
 
 func TestInspect(t *testing.T) {
-	inspect := func(path string) (sqlite.Inspection, error) {
+	inspect := func(path string) (integrity.Inspection, error) {
 		return sqlite.Inspect(t.Context(), path, time.Minute)
 	}
 	path, mark := keyed(t)
@@ -58,7 +59,7 @@ func TestInspect(t *testing.T) {
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
 		t.Errorf("the look at it took its log: %v", err)
 	}
-	if _, err := inspect(filepath.Join(t.TempDir(), "none.db")); !errors.Is(err, sqlite.ErrNone) {
+	if _, err := inspect(filepath.Join(t.TempDir(), "none.db")); !errors.Is(err, integrity.ErrNone) {
 		t.Errorf("no database: %v", err)
 	}
 
@@ -66,14 +67,14 @@ func TestInspect(t *testing.T) {
 		damage func(path string) error
 		want   error
 	}{
-		"emptied beside its log": {func(path string) error { return os.Truncate(path, 0) }, sqlite.ErrLostMain},
-		"gone beside its log":    {os.Remove, sqlite.ErrLostMain},
+		"emptied beside its log": {func(path string) error { return os.Truncate(path, 0) }, integrity.ErrLostMain},
+		"gone beside its log":    {os.Remove, integrity.ErrLostMain},
 		"emptied": {func(path string) error {
 			return errors.Join(os.Remove(path+"-wal"), os.Truncate(path, 0))
-		}, sqlite.ErrNone},
+		}, integrity.ErrNone},
 		"no database": {func(path string) error {
 			return errors.Join(os.Remove(path+"-wal"), os.WriteFile(path, make([]byte, 1<<20), 0o600))
-		}, sqlite.ErrDamaged},
+		}, integrity.ErrDamaged},
 		"cut off": {func(path string) error {
 			db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
 			if err == nil {
@@ -83,7 +84,7 @@ func TestInspect(t *testing.T) {
 				return err
 			}
 			return os.Truncate(path, 20<<10)
-		}, sqlite.ErrDamaged},
+		}, integrity.ErrDamaged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, _ := keyed(t)
@@ -132,7 +133,7 @@ func TestSalvage(t *testing.T) {
 	if err := os.Truncate(path, info.Size()-40<<10); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlite.Inspect(ctx, path, time.Minute); !errors.Is(err, sqlite.ErrDamaged) {
+	if _, err := sqlite.Inspect(ctx, path, time.Minute); !errors.Is(err, integrity.ErrDamaged) {
 		t.Fatalf("the damage is not seen: %v", err)
 	}
 	into := filepath.Join(t.TempDir(), "new.db")
@@ -140,7 +141,7 @@ func TestSalvage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string]sqlite.Salvaged{}
+	rows := map[string]integrity.Salvaged{}
 	for _, table := range kept {
 		rows[table.Table] = table
 	}

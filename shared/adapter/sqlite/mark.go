@@ -5,15 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"os"
-)
 
-// Mark tells a database from others, and an earlier copy of it from a later one.
-type Mark struct {
-	// Database is the id that the file got when it was made.
-	Database string
-	// Writes counts its durable transactions that changed anything.
-	Writes int64
-}
+	"cutroom/shared/domain/integrity"
+)
 
 const (
 	readMark = "select database, writes from mark"
@@ -24,8 +18,8 @@ const (
 )
 
 // Mark gives the mark of the database as it is now.
-func (db *DB) Mark(ctx context.Context) (Mark, error) {
-	var mark Mark
+func (db *DB) Mark(ctx context.Context) (integrity.Mark, error) {
+	var mark integrity.Mark
 	err := db.reader.QueryRowContext(ctx, readMark).Scan(&mark.Database, &mark.Writes)
 	return mark, storeError("read the mark", err)
 }

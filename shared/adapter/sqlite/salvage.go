@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"cutroom/shared/domain/integrity"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,14 +11,6 @@ import (
 	"time"
 )
 
-// Salvaged says how much of a table could be read.
-type Salvaged struct {
-	Table string
-	Rows  int
-	// Whole says that the table was read to its end.
-	Whole bool
-}
-
 // derived are tables that triggers fill, or that mean nothing in another file.
 const derived = "'storage', 'mark'"
 
@@ -25,7 +18,7 @@ const derived = "'storage', 'mark'"
 // path into, which must not exist. It stops before nothing but errors of the new
 // one; what it could not read it tells. Rows that would refer to lost ones are
 // left out. The damaged file is not changed.
-func Salvage(ctx context.Context, damaged, into string) ([]Salvaged, error) {
+func Salvage(ctx context.Context, damaged, into string) ([]integrity.Salvaged, error) {
 	made, err := Open(ctx, into, Options{Now: time.Now})
 	if err != nil {
 		return nil, err
@@ -50,7 +43,7 @@ func Salvage(ctx context.Context, damaged, into string) ([]Salvaged, error) {
 	if err != nil {
 		return nil, storeError("salvage", err)
 	}
-	var all []Salvaged
+	var all []integrity.Salvaged
 	for _, table := range tables {
 		kept, err := salvageTable(ctx, old, conn, table)
 		if err != nil {
@@ -63,8 +56,8 @@ func Salvage(ctx context.Context, damaged, into string) ([]Salvaged, error) {
 
 // salvageTable copies the rows of one table: from its beginning, and where that
 // breaks off, from its end as far as that goes.
-func salvageTable(ctx context.Context, old *sql.DB, into *sql.Conn, table string) (Salvaged, error) {
-	kept := Salvaged{Table: table}
+func salvageTable(ctx context.Context, old *sql.DB, into *sql.Conn, table string) (integrity.Salvaged, error) {
+	kept := integrity.Salvaged{Table: table}
 	columns, err := texts(ctx, into, "select name from pragma_table_xinfo('"+table+"') where hidden = 0")
 	if err != nil {
 		return kept, err

@@ -28,6 +28,7 @@ import (
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/integrity"
 )
 
 const (
@@ -87,7 +88,7 @@ type DB struct {
 // to date. The folder must exist.
 //
 // Errors: one that names both versions when the file was written by a newer
-// version of the program; ErrLostMain; fault.StorageFull.
+// version of the program; integrity.ErrLostMain; fault.StorageFull.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	db, err := connect(path, options)
 	if err != nil {
@@ -114,7 +115,7 @@ func connect(path string, options Options) (*DB, error) {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
 	// SQLite would delete the log of a database that is gone.
-	if err := Present(path); err != nil && !errors.Is(err, ErrNone) {
+	if err := Present(path); err != nil && !errors.Is(err, integrity.ErrNone) {
 		return nil, err
 	}
 	// The file holds prompts, so it is its owner's alone. The files that

@@ -7,28 +7,19 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// OpenJobs are the jobs of a lane that are pending, or processing.
-type OpenJobs struct {
-	Lane   job.Lane
-	Status job.Status
-	Count  int
-	// Oldest is when the first of them was created.
-	Oldest time.Time
-}
-
 // Open counts the jobs that have not ended, for who watches. It takes longer the
 // more there are, not the more there were.
-func (s *Jobs) Open(ctx context.Context) ([]OpenJobs, error) {
+func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
 	rows, err := s.db.reader.QueryContext(ctx,
 		"select lane, status, count(*), min(created_at) from job where completed_at is null group by lane, status")
 	if err != nil {
 		return nil, storeError("count open jobs", err)
 	}
 	defer rows.Close()
-	var all []OpenJobs
+	var all []job.OpenJobs
 	for rows.Next() {
 		var (
-			open   OpenJobs
+			open   job.OpenJobs
 			oldest int64
 		)
 		if err := rows.Scan(&open.Lane, &open.Status, &open.Count, &oldest); err != nil {

@@ -106,3 +106,12 @@ type Retention interface {
 	// Known reports whether there is a record of the job.
 	Known(ctx context.Context, id string) (bool, error)
 }
+
+// OpenJobs are the jobs of a lane that are pending, or processing.
+type OpenJobs struct {
+	Lane   Lane
+	Status Status
+	Count  int
+	// Oldest is when the first of them was created.
+	Oldest time.Time
+}

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
-	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/records"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -22,8 +22,8 @@ import (
 	"cutroom/shared/service/realtime"
 )
 
-// records are the stores that sessions need.
-type records struct {
+// stores are the records that sessions need.
+type stores struct {
 	keys interface {
 		credential.Store
 		credential.TokenStore
@@ -35,10 +35,10 @@ type records struct {
 	close    func()
 }
 
-// openRecords opens the stores that the settings name.
-func openRecords(ctx context.Context, env *setting.Environment) (*records, error) {
+// openStores opens the stores that the settings name.
+func openStores(ctx context.Context, env *setting.Environment) (*stores, error) {
 	if data := env.Optional("CUTROOM_DATA"); data != "" {
-		return openFolder(ctx, data)
+		return openFolder(ctx, env.Optional("CUTROOM_RECORDS"), data)
 	}
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -46,7 +46,7 @@ func openRecords(ctx context.Context, env *setting.Environment) (*records, error
 	}
 	client := dynamo.NewClient(config)
 	bucket := s3blob.New(config, env.Required("CUTROOM_BUCKET"))
-	return &records{
+	return &stores{
 		keys:     dynamo.NewKeys(client, env.Required("CUTROOM_CREDENTIALS_TABLE")),
 		sessions: dynamo.NewSessions(client, env.Required("CUTROOM_SESSIONS_TABLE")),
 		usage:    dynamo.NewUsage(client, env.Required("CUTROOM_USAGE_TABLE")),
@@ -57,7 +57,7 @@ func openRecords(ctx context.Context, env *setting.Environment) (*records, error
 }
 
 // openFolder opens a data folder that a server on this machine has made.
-func openFolder(ctx context.Context, data string) (*records, error) {
+func openFolder(ctx context.Context, kind, data string) (*stores, error) {
 	blobs, err := diskblob.NewView(filepath.Join(data, "blobs"))
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_DATA: %w", err)
@@ -66,13 +66,13 @@ func openFolder(ctx context.Context, data string) (*records, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(data, "cutroom.db"), sqlite.Options{Now: time.Now})
+	opened, err := records.Open(ctx, kind, data, records.Options{Now: time.Now})
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	return &records{
-		keys: db.Keys(), sessions: db.Sessions(clock), usage: db.Usage(), files: newFiles(db.Files()), blobs: blobs,
-		close: func() { db.Close() },
+	return &stores{
+		keys: opened.Keys, sessions: opened.Sessions(clock), usage: opened.Usage, files: newFiles(opened.Files), blobs: blobs,
+		close: func() { opened.Close() },
 	}, nil
 }
 

@@ -1,0 +1,62 @@
+package records_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"cutroom/shared/app/records"
+	"cutroom/shared/domain/integrity"
+)
+
+// kinds are what CUTROOM_RECORDS may name.
+var kinds = []string{"", "sqlite"}
+
+func TestUnknownKind(t *testing.T) {
+	_, err := records.Open(t.Context(), "paper", t.TempDir(), records.Options{Now: time.Now})
+	if err == nil || err.Error() != `CUTROOM_RECORDS: "paper" is not sqlite` {
+		t.Errorf("it was opened, or refused with %v", err)
+	}
+}
+
+// A store that leaves one of the interfaces out would be noticed by a nil pointer
+// in a running server.
+func TestEveryKindFillsInEveryStore(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run("kind="+kind, func(t *testing.T) {
+			folder := t.TempDir()
+			database, err := records.Find(kind, folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := database.Present(); !errors.Is(err, integrity.ErrNone) {
+				t.Errorf("before it is made: %v", err)
+			}
+			kept, err := records.Open(t.Context(), kind, folder, records.Options{Now: time.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fields := reflect.ValueOf(*kept)
+			for i := range fields.NumField() {
+				if fields.Field(i).IsNil() {
+					t.Errorf("%s is nil", fields.Type().Field(i).Name)
+				}
+			}
+			mark, err := kept.Mark(t.Context())
+			if err := errors.Join(err, kept.Close()); err != nil {
+				t.Fatal(err)
+			}
+			found, err := database.Inspect(t.Context(), time.Minute)
+			if err != nil || !found.Whole || found.Mark != mark {
+				t.Errorf("it has %+v, %v; want all checked and the mark %+v", found, err, mark)
+			}
+			if _, err := database.SetAside(time.Now()); err != nil {
+				t.Error(err)
+			}
+			if err := database.Present(); !errors.Is(err, integrity.ErrNone) {
+				t.Errorf("after it was set aside: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package records
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/integrity"
+)
+
+// sqliteFile is a database in one SQLite file.
+type sqliteFile struct{ path string }
+
+func findSQLite(folder string) Database { return sqliteFile{filepath.Join(folder, "cutroom.db")} }
+
+func (f sqliteFile) Name() string { return f.path }
+
+func (f sqliteFile) Present() error { return sqlite.Present(f.path) }
+
+func (f sqliteFile) Inspect(ctx context.Context, within time.Duration) (integrity.Inspection, error) {
+	return sqlite.Inspect(ctx, f.path, within)
+}
+
+func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error) {
+	db, err := sqlite.Open(ctx, f.path, sqlite.Options{
+		Now: options.Now, Settled: options.Settled, Reserve: options.Reserve, Committed: options.Committed,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Records{
+		Whole: db, Jobs: db.Jobs(), Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(), IdempotencyKeys: db.IdempotencyKeys(),
+		Usage: db.Usage(), Webhooks: db.Webhooks(), Sessions: func(machine Machine) Sessions { return db.Sessions(machine) },
+	}, nil
+}
+
+func (f sqliteFile) SetAside(at time.Time) (string, error) { return sqlite.SetAside(f.path, at) }
+
+func (f sqliteFile) Salvage(ctx context.Context, at time.Time) (string, []integrity.Salvaged, error) {
+	return sqlite.Replace(ctx, f.path, at)
+}
