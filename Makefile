@@ -38,6 +38,10 @@ build: go ## Build bin/cutroom.
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -o bin/cutroom ./cmd/cutroom
 
+.PHONY: check
+check: go ffmpeg ## The checks for every change: format, vet, lint, and the quick tests.
+	@scripts/check.sh
+
 .PHONY: test
 test: go ffmpeg ## Check the code and run all tests.
 	@scripts/test.sh

@@ -3,7 +3,7 @@
 # failure, never a skip.
 set -eu
 cd "$(dirname "$0")/.."
-GO=${GO:-go}
+. scripts/stages.sh
 
 command -v curl >/dev/null 2>&1 || scripts/install-package.sh curl apt-get=curl dnf=curl pacman=curl apk=curl brew=curl
 command -v python3 >/dev/null 2>&1 || scripts/install-package.sh python3 apt-get=python3 dnf=python3 pacman=python apk=python3 brew=python
@@ -20,20 +20,6 @@ for tool in "$GO" gofmt gcc ffmpeg ffprobe curl python3; do
 	command -v "$tool" >/dev/null 2>&1 || { echo "missing tool: $tool" >&2; exit 1; }
 done
 
-# took NAME COMMAND…: runs the command and prints how long it took.
-took() {
-	name=$1
-	shift
-	began=$(date +%s)
-	"$@" || { echo "failed: $name" >&2; exit 1; }
-	echo "--- $name: $(($(date +%s) - began)) s"
-}
-
-formatted() {
-	unformatted=$(gofmt -l cmd functions infra shared bench testdata docs scripts)
-	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
-}
-
 # Some tests mount a small disk to fill it, which takes root, or to be root in a
 # user namespace of one's own. There nothing can be installed for the system.
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
@@ -42,23 +28,6 @@ if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 fi
 
 took gofmt formatted
-# Without caches, compiling takes longer than all tests. Nobody debugs what is built
-# for a test: leaving out what debuggers read saves a fifth of it. To optimize CDK's
-# large bindings takes longer than they run.
-undebugged="-ldflags=-w -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-cdk-go/...=-N -l -dwarf=false'"
-# released builds as functions and containers are built, so that what one compiles
-# the others need not.
-released() {
-	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$GO" "$@"
-}
-# finished LOG PROCESS: waits for what went on beside and prints what it said.
-finished() {
-	status=0
-	wait "$2" || status=$?
-	cat "test-output/$1"
-	return "$status"
-}
-
 # Pictures that tests take of pages are kept there.
 rm -rf test-output
 mkdir test-output
@@ -86,21 +55,17 @@ released test -vet=off -timeout 15m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!
 # The race detector takes several times as long, and compiles all anew. It watches
 # what goroutines share within a process: not what draws and reads pictures on one,
-# nor the tests of programs, which run as they are built for users, nor the adapters
-# of AWS, whose records are shared by conditional writes. `make race` watches all.
+# nor what runs in programs of its own (ffmpeg, and the tests of programs, which run as
+# they are built for users), nor the adapters of AWS, whose records are shared by
+# conditional writes. `make race` watches all.
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
-	grep -v -e /engine/preview -e /domain/media -e /platform/lambda -e /platform/fence)
+	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
 plain=$("$GO" list ./bench/... ./cmd/... ./docs/... ./functions/... ./scripts/... ./shared/... | grep -vxF "$watched")
 # shellcheck disable=SC2086 # a list of packages
 released test -vet=off -p 3 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
-# SQLite is C made into Go, and used by one goroutine at a time: to watch its memory
-# takes six times as long and shows nothing of the code that calls it.
-raced() {
-	GOFLAGS="${GOFLAGS:-} $undebugged" "$GO" test -race '-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' \
-		'-gcflags=modernc.org/libc/...=-race=false -dwarf=false' "$@"
-}
+took lint scripts/lint.sh
 # shellcheck disable=SC2086 # a list of packages
 took "go test -race" raced -vet=off -p 2 -timeout 15m -artifacts -outputdir test-output $watched
 took "vulnerabilities of dependencies" finished audit.log "$audit"
