@@ -68,43 +68,108 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// Who may do what (docs/contract/auth.md#who-may-do-what): every route that asks
-// for a credential, called with every kind of one.
+// statuses are the answers of a route by the credential of the call. Every other
+// credential is answered 401 on every route.
+type statuses struct {
+	// Of the account: its keys, its tokens within their scope, and its tokens
+	// outside of it, which allow other models or another origin.
+	key, adminKey, token, adminToken, tokenForOtherModels, tokenForOtherOrigin int
+	// Of another account.
+	otherKey, otherAdminKey, otherToken int
+}
+
+// Who may do what (docs/contract/auth.md#who-may-do-what): every route that
+// requires a credential, called with every kind of credential.
 func TestEveryRouteWithEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})
 	expired := w.issue(studio, credential.Scope{})
-	w.later.Store(int64(time.Hour)) // which ends it
+	w.later.Store(int64(time.Hour)) // expires it
 	revoked, parent := w.newKey("studio"), w.newKey("studio")
 	orphan := w.issue(parent, credential.Scope{})
 	w.revoke(revoked)
 	w.revoke(parent)
 	key := func(secret string) credential.Issued { return credential.Issued{Secret: secret} }
+	unauthorized := func(statuses) int { return http.StatusUnauthorized }
+	// The routes are called in this order: a deletion by the key leaves 404 for the
+	// admin key.
 	credentials := []struct {
 		name string
-		// The JWT of a client token is to be answered as its secret is.
+		// The JWT of a client token must be answered as its secret is.
 		credential.Issued
+		want func(statuses) int
 	}{
-		{"none", key("")},
-		{"garbage", credential.Issued{Secret: "hello", JWT: "eyJhbGciOiJub25lIn0.e30."}},
-		{"unknown key", key("ck_0123456789")},
-		{"unknown token", key("ek_0123456789")},
-		{"revoked key", key(revoked)},
-		{"expired token", expired},
-		{"token of a revoked key", orphan},
-		{"another account's key", key(rival)},
-		{"another account's token", w.issue(rival, credential.Scope{})},
-		{"token without this model", w.issue(studio, credential.Scope{Models: []string{"gen-2.5"}})},
-		{"token of another origin", w.issue(studio, credential.Scope{Origins: []string{"https://other.example.com"}})},
-		{"right key", key(studio)},
-		{"right token", w.issue(studio, credential.Scope{
+		{"none", key(""), unauthorized},
+		{"garbage", credential.Issued{Secret: "hello", JWT: "eyJhbGciOiJub25lIn0.e30."}, unauthorized},
+		{"unknown key", key("ck_0123456789"), unauthorized},
+		{"unknown token", key("ek_0123456789"), unauthorized},
+		{"revoked key", key(revoked), unauthorized},
+		{"expired token", expired, unauthorized},
+		{"token of a revoked key", orphan, unauthorized},
+		{"key of another account", key(rival), func(s statuses) int { return s.otherKey }},
+		{"token of another account", w.issue(rival, credential.Scope{}), func(s statuses) int { return s.otherToken }},
+		{"token for other models", w.issue(studio, credential.Scope{Models: []string{"gen-2.5"}}),
+			func(s statuses) int { return s.tokenForOtherModels }},
+		{"token for another origin", w.issue(studio, credential.Scope{Origins: []string{"https://other.example.com"}}),
+			func(s statuses) int { return s.tokenForOtherOrigin }},
+		{"key", key(studio), func(s statuses) int { return s.key }},
+		{"token", w.issue(studio, credential.Scope{
 			Models: []string{"gen-pro-t2v", "gen-image-latest"}, Origins: []string{origin},
-		})},
-		{"admin key", key(w.newAdmin("studio"))},
-		{"admin key of another account", key(w.newAdmin("rival"))},
-		{"token of an admin key", w.issue(w.newAdmin("studio"), credential.Scope{})},
+		}), func(s statuses) int { return s.token }},
+		{"admin key", key(w.newAdmin("studio")), func(s statuses) int { return s.adminKey }},
+		{"admin key of another account", key(w.newAdmin("rival")), func(s statuses) int { return s.otherAdminKey }},
+		{"token of an admin key", w.issue(w.newAdmin("studio"), credential.Scope{}),
+			func(s statuses) int { return s.adminToken }},
 	}
 
+	routes := w.protectedRoutes()
+	for _, route := range routes {
+		method, _, _ := strings.Cut(route.endpoint, " ")
+		for _, credential := range credentials {
+			for i, secret := range []string{credential.Secret, credential.JWT} {
+				name := route.endpoint + " with " + credential.name
+				if i == 1 {
+					if secret == "" {
+						continue // only tokens have a JWT
+					}
+					name += ", as JWT"
+				}
+				t.Run(name, func(t *testing.T) {
+					a := w.request(method, route.path, secret, strings.NewReader(route.body),
+						"Content-Type: "+route.contentType, "Origin: "+origin)
+					if want := credential.want(route.statuses); a.status != want {
+						t.Errorf("%d %s, want %d", a.status, a.body, want)
+					}
+					if a.status >= 400 && a.status != http.StatusUnprocessableEntity && a.detail() == "" {
+						t.Errorf("the error is %s", a.body)
+					}
+					challenge := a.header.Get("WWW-Authenticate")
+					if (challenge != "") != (a.status == http.StatusUnauthorized) {
+						t.Errorf("%d with WWW-Authenticate %q", a.status, challenge)
+					}
+				})
+			}
+		}
+	}
+	for _, endpoint := range api.Endpoints(api.Config{}) {
+		name := endpoint.Method + " " + endpoint.Path
+		if !endpoint.Public && !slices.ContainsFunc(routes, func(r protectedRoute) bool { return r.endpoint == name }) {
+			t.Errorf("%s is not in the table", name)
+		}
+	}
+}
+
+// protectedRoute is a route that requires a credential, a call of it, and its
+// answers.
+type protectedRoute struct {
+	// endpoint is the route's method and pattern, path what is called.
+	endpoint, path, body, contentType string
+	statuses                          statuses
+}
+
+// protectedRoutes returns every route that requires a credential, called for jobs and
+// files of the account studio, which it makes.
+func (w *world) protectedRoutes() []protectedRoute {
 	done := w.submit(studio)
 	w.start(done)
 	w.complete(done, "the bytes", "video/mp4")
@@ -114,88 +179,96 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 		a := w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: "+contentType)
 		var file struct{ ID, MD5 string }
 		if err := json.Unmarshal([]byte(a.body), &file); err != nil {
-			t.Fatalf("%v: %s", err, a.body)
+			w.t.Fatalf("%v: %s", err, a.body)
 		}
 		return file.ID, file.MD5
 	}
 	stored, md5 := store()
-	doomed, _ := store()
-
-	var covered []string
+	deleted, _ := store()
 	form, formType := multiform(text("prompt", "x"))
 	file, fileType := multiform(part{"file", "a.txt", "bytes"})
-	for _, route := range []struct {
-		// endpoint is the route's method and pattern, path what is called.
-		endpoint, path, body, contentType string
-		// statuses by credential, in the order of the list above.
-		statuses []int
-	}{
-		{"POST /v1/jobs/{id}", "/v1/jobs/gen-pro-t2v", form, formType,
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 200, 403, 403, 200, 200, 200, 200, 200}},
-		{"GET /v1/jobs/{id}", "/v1/jobs/" + done, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
-		{"GET /v1/jobs", "/v1/jobs", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
-		{"DELETE /v1/jobs/{id}", "/v1/jobs/" + cancelled, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
-		{"GET /v1/jobs/{id}/events", "/v1/jobs/" + done + "/events", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
-		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + done + "/content", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
-		{"GET /v1/jobs/{id}/deliveries", "/v1/jobs/" + done + "/deliveries", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 403, 403, 200, 200, 200, 404, 200}},
-		{"GET /v1/webhooks/secret", "/v1/webhooks/secret", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
-		{"POST /v1/generate/{id}", "/v1/generate/gen-image-2", form, formType, // without its file
-			[]int{401, 401, 401, 401, 401, 401, 401, 422, 422, 403, 403, 422, 422, 422, 422, 422}},
-		{"POST /v1/files", "/v1/files", file, fileType,
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 200, 200, 403, 200, 200, 200, 200, 200}},
-		{"GET /v1/files", "/v1/files", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
-		{"GET /v1/files/{file_id}", "/v1/files/" + stored, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 200, 403, 200, 200, 200, 404, 200}},
-		{"GET /v1/uploads/{file_id}", "/v1/uploads/" + stored, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 404, 200, 403, 200, 200, 200, 404, 200}},
-		{"DELETE /v1/files/{file_id}", "/v1/files/" + doomed, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 403, 403, 403, 204, 403, 404, 404, 403}},
-		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + md5, "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 404, 403, 403, 403, 200, 403, 200, 404, 403}},
-		{"GET /v1/realtime/quota", "/v1/realtime/quota", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
-		{"POST /v1/client/tokens", "/v1/client/tokens", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 200, 403, 403, 403, 200, 403, 200, 200, 403}},
-		{"GET /v1/keys", "/v1/keys", "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 403, 403, 403, 403, 403, 403, 200, 200, 403}},
-		{"POST /v1/keys", "/v1/keys", `{"label": "x"}`, "application/json",
-			[]int{401, 401, 401, 401, 401, 401, 401, 403, 403, 403, 403, 403, 403, 200, 200, 403}},
-		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + idOf(w.newKey("studio")), "", "",
-			[]int{401, 401, 401, 401, 401, 401, 401, 403, 403, 403, 403, 403, 403, 204, 404, 403}},
-	} {
-		method, _, _ := strings.Cut(route.endpoint, " ")
-		covered = append(covered, route.endpoint)
-		for i, credential := range credentials {
-			for _, secret := range []string{credential.Secret, credential.JWT} {
-				if secret == "" && i > 0 {
-					continue // it has no JWT
-				}
-				a := w.request(method, route.path, secret, strings.NewReader(route.body),
-					"Content-Type: "+route.contentType, "Origin: "+origin)
-				if a.status != route.statuses[i] {
-					t.Errorf("%s with %s (%.3s): %d %s, want %d", route.endpoint, credential.name, secret, a.status, a.body, route.statuses[i])
-				}
-				if a.status >= 400 && a.status != http.StatusUnprocessableEntity && a.detail() == "" {
-					t.Errorf("%s with %s: the error is %s", route.endpoint, credential.name, a.body)
-				}
-				if challenged := a.header.Get("WWW-Authenticate") != ""; challenged != (a.status == http.StatusUnauthorized) {
-					t.Errorf("%s with %s: %d with WWW-Authenticate %q", route.endpoint, credential.name, a.status, a.header.Get("WWW-Authenticate"))
-				}
-			}
-		}
-	}
-	for _, endpoint := range api.Endpoints(api.Config{}) {
-		if name := endpoint.Method + " " + endpoint.Path; !endpoint.Public && !slices.Contains(covered, name) {
-			t.Errorf("%s is not in the table", name)
-		}
+	return []protectedRoute{
+		{"POST /v1/jobs/{id}", "/v1/jobs/gen-pro-t2v", form, formType, statuses{
+			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 200, otherAdminKey: 200, otherToken: 200,
+		}},
+		{"GET /v1/jobs/{id}", "/v1/jobs/" + done, "", "", statuses{
+			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 404, otherAdminKey: 404, otherToken: 404,
+		}},
+		{"GET /v1/jobs", "/v1/jobs", "", "", statuses{
+			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 200, otherAdminKey: 200, otherToken: 403,
+		}},
+		{"DELETE /v1/jobs/{id}", "/v1/jobs/" + cancelled, "", "", statuses{
+			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 404, otherAdminKey: 404, otherToken: 404,
+		}},
+		{"GET /v1/jobs/{id}/events", "/v1/jobs/" + done + "/events", "", "", statuses{
+			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 404, otherAdminKey: 404, otherToken: 404,
+		}},
+		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + done + "/content", "", "", statuses{
+			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 404, otherAdminKey: 404, otherToken: 404,
+		}},
+		{"GET /v1/jobs/{id}/deliveries", "/v1/jobs/" + done + "/deliveries", "", "", statuses{
+			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 404, otherAdminKey: 404, otherToken: 404,
+		}},
+		{"GET /v1/webhooks/secret", "/v1/webhooks/secret", "", "", statuses{
+			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 200, otherAdminKey: 200, otherToken: 403,
+		}},
+		// A form without the image is not valid.
+		{"POST /v1/generate/{id}", "/v1/generate/gen-image-2", form, formType, statuses{
+			key: 422, adminKey: 422, token: 422, adminToken: 422, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 422, otherAdminKey: 422, otherToken: 422,
+		}},
+		{"POST /v1/files", "/v1/files", file, fileType, statuses{
+			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 200, tokenForOtherOrigin: 403,
+			otherKey: 200, otherAdminKey: 200, otherToken: 200,
+		}},
+		{"GET /v1/files", "/v1/files", "", "", statuses{
+			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 200, otherAdminKey: 200, otherToken: 403,
+		}},
+		{"GET /v1/files/{file_id}", "/v1/files/" + stored, "", "", statuses{
+			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 200, tokenForOtherOrigin: 403,
+			otherKey: 404, otherAdminKey: 404, otherToken: 404,
+		}},
+		{"GET /v1/uploads/{file_id}", "/v1/uploads/" + stored, "", "", statuses{
+			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 200, tokenForOtherOrigin: 403,
+			otherKey: 404, otherAdminKey: 404, otherToken: 404,
+		}},
+		{"DELETE /v1/files/{file_id}", "/v1/files/" + deleted, "", "", statuses{
+			key: 204, adminKey: 404, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 404, otherAdminKey: 404, otherToken: 403,
+		}},
+		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + md5, "", "", statuses{
+			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 404, otherAdminKey: 404, otherToken: 403,
+		}},
+		{"GET /v1/realtime/quota", "/v1/realtime/quota", "", "", statuses{
+			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 200, otherAdminKey: 200, otherToken: 403,
+		}},
+		{"POST /v1/client/tokens", "/v1/client/tokens", "", "", statuses{
+			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 200, otherAdminKey: 200, otherToken: 403,
+		}},
+		{"GET /v1/keys", "/v1/keys", "", "", statuses{
+			key: 403, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 403, otherAdminKey: 200, otherToken: 403,
+		}},
+		{"POST /v1/keys", "/v1/keys", `{"label": "x"}`, "application/json", statuses{
+			key: 403, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 403, otherAdminKey: 200, otherToken: 403,
+		}},
+		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + idOf(w.newKey("studio")), "", "", statuses{
+			key: 403, adminKey: 204, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
+			otherKey: 403, otherAdminKey: 404, otherToken: 403,
+		}},
 	}
 }
 

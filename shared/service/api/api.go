@@ -1,9 +1,9 @@
-// Package api is the media service over HTTP: it turns requests into calls of
-// the domain and the domain's answers and faults into responses. The contract
-// is docs/contract/media.md.
+// Package api serves the media service over HTTP: it turns requests into calls of
+// the domain, and the domain's results and faults into responses. The contract is
+// docs/contract/media.md.
 //
-// Endpoints come in groups. A program that serves everything takes them all;
-// one that serves a single group takes that one.
+// Endpoints come in groups. A program that serves everything takes them all; a
+// function that serves a single group takes that one.
 package api
 
 import (
@@ -26,101 +26,103 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// DefaultMaxUpload is how large an uploaded file may be, in bytes, when nothing
-// else is set (docs/contract/errors.md#too-large).
+// DefaultMaxUpload is the size limit of an uploaded file, in bytes, unless another
+// is configured (docs/contract/errors.md#too-large).
 const DefaultMaxUpload = 512 << 20
 
-// Config is what the endpoints are made of.
+// Config configures the endpoints.
 type Config struct {
 	Catalog *catalog.Catalog
-	// KnowsModel reports whether any model has the name, where inference models
-	// may change while the service runs; nil asks Catalog.
+	// KnowsModel reports whether any model has the name. Set it where the inference
+	// models may change while the service runs; nil asks Catalog.
 	KnowsModel    func(name string) bool
 	Jobs          *job.Service
 	Authenticator *credential.Authenticator
-	// Limiter counts requests against the rates of tiers; nil limits none.
+	// Limiter enforces the request rates of tiers; nil enforces none.
 	Limiter Limiter
-	// Idempotency gives each Idempotency-Key to one request; nil ignores them.
+	// Idempotency ties each Idempotency-Key to one request; nil ignores the header.
 	Idempotency *idempotency.Service
-	// Minter makes client tokens, for the group Tokens.
+	// Minter issues client tokens, for the group Tokens.
 	Minter *credential.Minter
-	// Keys makes, lists and revokes permanent keys, for the group Keys.
+	// Keys creates, lists and revokes permanent keys, for the group Keys.
 	Keys *credential.KeyService
-	// Origins are those that browsers may call from.
+	// Origins are the origins that browsers may call from.
 	Origins httpserver.Origins
-	// ImageWait is how long a caller waits for an image, which is then given up;
-	// 0 takes DefaultImageWait.
+	// ImageWait is how long a caller waits for an image before its job is
+	// cancelled; 0 means DefaultImageWait.
 	ImageWait time.Duration
-	// VideoWait is how long the deprecated routes wait for a video; 0 waits
-	// for the job's deadline. The job goes on after it.
+	// VideoWait is how long the deprecated routes wait for a video; 0 means until
+	// the job's deadline. The job continues after the wait.
 	VideoWait time.Duration
-	// Warm reports whether a worker takes the lane's jobs now, and asks for one
-	// where none does. An image that would only wait for a worker to start is
-	// refused; nil means that there always is one.
+	// Warm reports whether a worker is taking the lane's jobs, and starts one if
+	// none is. An image that would have to wait for a worker to start is refused.
+	// nil means that a worker is always there.
 	Warm func(context.Context, job.Lane) (bool, error)
-	// Stopping ends the calls that wait for a job, as no worker will take it
-	// any more; nil never does.
+	// Stopping, when done, ends the calls that wait for a job, because no worker
+	// will take it any more. nil means never.
 	Stopping context.Context
-	// Draining ends the events of jobs before that: their clients open them again,
-	// with another server where there are several. nil is Stopping.
+	// Draining, when done, ends the event streams, before Stopping ends the other
+	// calls. Clients reconnect, to another server if there are several. nil means
+	// Stopping.
 	Draining context.Context
 	Blobs    blob.Store
 	Files    *file.Service
-	// Intake bounds the uploads under way; nil lets in everything, where the bodies
-	// of requests are there before they are handled.
+	// Intake limits the uploads in progress. nil sets no limit, for functions that
+	// receive each request whole.
 	Intake *file.Intake
-	// Downloads signs URLs that results are read by, which the content route then
-	// redirects to; nil sends the bytes itself.
+	// Downloads signs the URLs that the content route redirects to; if nil, the
+	// route sends the bytes itself.
 	Downloads DownloadSigner
 	// Signer signs the URLs of large uploads, for the group Files.
 	Signer Signer
-	// UploadURLs are the URLs that the group Uploads takes bytes by.
+	// UploadURLs signs and checks the upload URLs that the group Uploads serves.
 	UploadURLs UploadURLs
-	// EventsOnce lets the events of a job be its present state alone, where
-	// answers do not stream; the client then asks again.
+	// EventsOnce makes the event stream end after the job's present state, where
+	// responses cannot be streamed. The client then asks again.
 	EventsOnce bool
-	// Sessions counts realtime sessions, and QuotaReads how often a key asks for
-	// their number (nil limits none), for the group Realtime.
+	// Sessions counts realtime sessions, and QuotaReads limits how often a key may
+	// ask for that count (nil sets no limit), for the group Realtime.
 	Sessions   Sessions
 	QuotaReads Limiter
-	// WebhookTargets says what jobs may name as webhooks; the zero value is the
-	// public internet.
+	// WebhookTargets restricts the URLs that jobs may name as webhooks; the zero
+	// value allows the public internet.
 	WebhookTargets webhook.Targets
 	// WebhookLog and WebhookSecrets are for the group Webhooks.
 	WebhookLog     webhook.Log
 	WebhookSecrets webhook.Secrets
-	// MaxUpload is how large a file in a form may be, in bytes; 0 takes
+	// MaxUpload is the size limit of a file in a form, in bytes; 0 means
 	// DefaultMaxUpload.
 	MaxUpload int64
-	// Ready reports why the service does not accept requests yet, for
-	// /healthz; nil means that it always does. The message of a
-	// fault.Unavailable is shown.
+	// Ready returns why the service does not accept requests yet, for /healthz; nil
+	// means that it always does. Only the message of a fault.Unavailable is shown
+	// to clients.
 	Ready func(context.Context) error
-	// InferenceURL is the base URL of the inference gateway, for the document of both
-	// services; empty stands for DefaultInferenceURL.
+	// InferenceURL is the base URL of the inference gateway, for the OpenAPI
+	// document, which covers both services; empty means DefaultInferenceURL.
 	InferenceURL string
-	// ConsoleURL is where the console is, as GET / tells it: relative to it, such as
-	// "./console/"; empty where there is none.
+	// ConsoleURL is the URL of the console in the response to GET /, relative to
+	// it, such as "./console/"; empty if there is no console.
 	ConsoleURL string
 	Logger     *slog.Logger
 }
 
-// service holds the endpoints of all groups.
+// service implements the endpoints of all groups.
 type service struct {
 	Config
-	// streams counts the open streams of events.
+	// streams counts the open event streams.
 	streams ratelimit.Open
 }
 
-// Group is a set of endpoints that are deployed together.
+// Group is a set of endpoints that are deployed together. It returns their routes.
 type Group func(*service) []route
 
-// allGroups is every group, for a server that serves everything.
+// allGroups returns every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Models, Files, FileContent, Uploads, Realtime, RealtimePage, Webhooks, OpenAPI, Root, Health}
+	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Models, Files, FileContent, Uploads, Realtime,
+		RealtimePage, Webhooks, OpenAPI, Root, Health}
 }
 
-// New makes the handler of the groups, of all of them when none is named.
+// New returns the handler of the groups, or of all groups if none is named.
 func New(c Config, groups ...Group) http.Handler {
 	if c.MaxUpload == 0 {
 		c.MaxUpload = DefaultMaxUpload
@@ -151,9 +153,9 @@ func New(c Config, groups ...Group) http.Handler {
 	mux.HandleFunc("/", s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.Origins.Allow(w.Header(), r, exposed)
-		// The mux would redirect to a cleaned path; a path that is not clean
-		// is no path of this service.
-		if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean && r.URL.Path != clean+"/" {
+		// The mux would redirect to the cleaned path, but the contract answers 404.
+		clean := path.Clean(r.URL.Path)
+		if !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean && r.URL.Path != clean+"/" {
 			s.notFound(w, r)
 			return
 		}
@@ -165,20 +167,23 @@ func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
 	s.writeDetail(w, r, http.StatusNotFound, "Not Found")
 }
 
-// authenticate tells who is calling, by the header x-api-key, or by a client
-// token in the query where the route takes one.
+// authenticate identifies the caller by the x-api-key header, or by a client token
+// in the query on routes that accept one there.
 //
 // Errors: fault.Unauthorized.
 func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *route) (credential.Principal, error) {
 	secret := r.Header.Get("x-api-key")
 	if secret == "" && route.queryToken {
 		if secret = readQuery(r.URL.RawQuery)["api_key"]; secret != "" {
-			// Whoever shows the answer must not tell others by which URL.
+			// The token is in the URL, so a page must not pass the URL on as
+			// referrer.
 			w.Header().Set("Referrer-Policy", "no-referrer")
 		}
 		if credential.CheckSecret(secret) == nil {
-			// A URL is kept in too many places for a key that does not expire.
-			return credential.Principal{}, fault.New(fault.Unauthorized, "The query takes a client token; a permanent key belongs in the header x-api-key.")
+			// URLs end up in logs and histories: too many places for a key that
+			// does not expire.
+			return credential.Principal{}, fault.New(fault.Unauthorized,
+				"The query takes a client token; a permanent key belongs in the header x-api-key.")
 		}
 	}
 	who, err := s.Authenticator.Authenticate(r.Context(), secret)
@@ -189,8 +194,8 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 	return who, nil
 }
 
-// Health is GET /healthz, and GET /health, which other services call so: 200 once
-// the service accepts requests.
+// Health is the group of GET /healthz, and of GET /health, the name that other
+// services use. They answer 200 once the service accepts requests.
 func Health(s *service) []route {
 	return []route{
 		{method: http.MethodGet, path: "/healthz", handle: s.health},
@@ -202,9 +207,10 @@ func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 	if s.Ready != nil {
 		if err := s.Ready(r.Context()); err != nil {
 			if fault.Is(err, fault.Unavailable) {
-				return err // it says what strangers may know
+				return err // its message is meant for clients
 			}
-			// While a service starts this is no failure.
+			// Not being ready is normal while a service starts, so this is only a
+			// warning.
 			s.Logger.WarnContext(r.Context(), "not ready", "error", err)
 			return fault.New(fault.Unavailable, "The service does not accept requests now.")
 		}

@@ -180,7 +180,8 @@ func newWorld(t *testing.T, s setup) *world {
 			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Origins: s.origins, Stopping: s.stopping, Draining: s.draining, ImageWait: s.imageWait, VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{
-				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now, Promises: w.shelf,
+				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
+				Promises: w.shelf,
 			}),
 			Intake:   &file.Intake{Reservations: shelf, Free: s.free, Most: s.allUploads, NewID: rand.Text, Now: w.now},
 			Sessions: w.live, QuotaReads: ratelimit.NewWindow(w.ownTime),
@@ -275,8 +276,9 @@ func multiform(parts ...part) (body, contentType string) {
 		header := textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + p.name + `"`}}
 		if p.fileName != "" {
 			header = textproto.MIMEHeader{
-				"Content-Disposition": {`form-data; name="` + p.name + `"; filename="` + strings.TrimSuffix(p.fileName, noName) + `"`},
-				"Content-Type":        {"application/octet-stream"},
+				"Content-Disposition": {`form-data; name="` + p.name + `"; filename="` + strings.TrimSuffix(p.fileName,
+					noName) + `"`},
+				"Content-Type": {"application/octet-stream"},
 			}
 		}
 		w, _ := writer.CreatePart(header) // a Builder takes everything
@@ -297,7 +299,8 @@ func (w *world) post(model, key string, parts ...part) answer {
 func (w *world) accepted(a answer) string {
 	w.t.Helper()
 	var body map[string]string
-	if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status != http.StatusOK || body["status"] != "pending" || len(body) != 2 {
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status != http.StatusOK ||
+		body["status"] != "pending" || len(body) != 2 {
 		w.t.Fatalf("not accepted: %d %s", a.status, a.body)
 	}
 	return body["job_id"]

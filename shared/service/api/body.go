@@ -9,47 +9,49 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// formAllowance is what a body may hold beside one file of the largest size
-// (docs/contract/errors.md#too-large).
+// formAllowance is how many bytes a form may hold beside one file of the largest
+// size (docs/contract/errors.md#too-large).
 const formAllowance = 1 << 20
 
-// checkEvery is how often it is asked whether who sends a body still may.
+// checkEvery is how often a sender's credential is checked again while its body
+// arrives.
 const checkEvery = time.Second
 
-// maxBody is how large a request's body may be, in bytes.
+// maxBody returns the size limit of a request's body, in bytes.
 func (s *service) maxBody() int64 { return s.MaxUpload + formAllowance }
 
-// LargeUploads says how files arrive that no request can carry
-// (docs/contract/media.md#large-uploads). What refuses a request before this
-// package sees it, such as API Gateway, says it in its answer too.
-const LargeUploads = "Send a large file by a signed URL instead, which POST /v1/files gives for a JSON body with filename, mime_type, size_bytes and md5, and refer to it by its id."
+// LargeUploads tells clients how to send a file that is too large for a request
+// (docs/contract/media.md#large-uploads). Whatever refuses a request before this
+// package sees it, such as API Gateway, includes it too.
+const LargeUploads = "Send a large file by a signed URL instead, which POST /v1/files gives for a JSON body with " +
+	"filename, mime_type, size_bytes and md5, and refer to it by its id."
 
-// TooLargeDetail is the detail of a 413 where no limit can be named.
+// TooLargeDetail is the detail of a 413 response where the limit is unknown.
 const TooLargeDetail = "The request's body is too large. " + LargeUploads
 
-// errBodyTooLarge is the fault of a body beyond maxBody.
+// errBodyTooLarge returns the fault for a body larger than maxBody.
 func (s *service) errBodyTooLarge() error {
 	return fault.New(fault.TooLarge, "The request's body is larger than %d bytes. %s", s.maxBody(), LargeUploads)
 }
 
-// bodyError says that a request's body could not be read.
+// bodyError wraps an error of reading a request's body.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return fmt.Sprintf("read the body: %v", e.err) }
 func (e *bodyError) Unwrap() error { return e.err }
 
-// body is a request's body, bounded. It remembers how it failed, because what
-// reads from it may give another error in its place.
+// body reads a request's body up to a limit. It remembers how reading failed,
+// because its reader may replace the error by its own.
 type body struct {
 	source io.Reader
-	// left is how much may still be read, tooLarge what happens beyond.
+	// left is how many more bytes may be read, tooLarge the error after that.
 	left     int64
 	tooLarge error
-	// check looks again whether the sender may send, every checkEvery while bytes
-	// come, and when none do any more; nil does not.
+	// check checks again whether the sender may send: every checkEvery while bytes
+	// arrive, and when reading fails. It may be nil.
 	check   func() error
 	checked time.Time
-	// failure is nil until reading failed; the end of the body is no failure.
+	// failure is the error that ended reading; io.EOF is not recorded.
 	failure error
 }
 
@@ -61,11 +63,12 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.failure
 	}
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one more, to tell a body that ends from one that goes on
+		p = p[:b.left+1] // one byte more tells a body that is too long from one that ends here
 	}
 	n, err := b.source.Read(p)
 	b.left -= int64(n)
-	// Why a sender may not send is the better answer to one that stands still, too.
+	// A sender whose key was revoked is told so, even if its body has stalled as
+	// well.
 	if stands := err != nil && !errors.Is(err, io.EOF); b.check != nil && (stands || time.Since(b.checked) >= checkEvery) {
 		b.checked = time.Now()
 		if b.failure = b.check(); b.failure != nil {

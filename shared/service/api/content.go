@@ -19,7 +19,8 @@ import (
 // Content is the group of job results (docs/contract/jobs.md#results).
 func Content(s *service) []route {
 	return []route{{
-		method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, queryToken: true, unlimited: true, handle: s.showContent,
+		method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, queryToken: true, unlimited: true,
+		handle: s.showContent,
 	}}
 }
 
@@ -39,7 +40,7 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	})
 }
 
-// stored is a blob as it is sent.
+// stored describes a blob and how to serve it.
 type stored struct {
 	blob string
 	// size is in bytes.
@@ -48,11 +49,11 @@ type stored struct {
 	// tag is the ETag without its quotes.
 	tag      string
 	modified time.Time
-	// gone tells a client that the blob was deleted a moment ago.
+	// gone is the message of the 404 if the blob was deleted a moment ago.
 	gone string
 }
 
-// sendBlob answers with a blob, or with a part of it, or with a URL for it.
+// sendBlob responds with a blob or a range of it, or redirects to a signed URL.
 func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) error {
 	header := w.Header()
 	if s.Downloads != nil {
@@ -71,12 +72,13 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "private, no-cache")
 	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
-		// Only single ranges of bytes are served; a request for another gets
-		// the whole, which is always right (RFC 9110, 14.2).
+		// Only single byte ranges are supported. Any other range gets the whole
+		// content, which a server may always send (RFC 9110, 14.2).
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
-		// The standard library would answer with a range that holds nothing.
+		// http.ServeContent would answer "bytes=-0" with an empty range. Ask for a
+		// range that it refuses.
 		r = r.Clone(r.Context())
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", what.size))
 	}
@@ -87,14 +89,14 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 	return nil
 }
 
-// DownloadSigner signs requests that read a blob without a key.
+// DownloadSigner signs URLs that read a blob without a key.
 type DownloadSigner interface {
-	// SignDownload gives an absolute URL that may be read for a few minutes, and
-	// answers with this Content-Type and Content-Disposition.
+	// SignDownload returns an absolute URL that can be read for a few minutes and
+	// responds with this Content-Type and Content-Disposition.
 	SignDownload(ctx context.Context, blob, contentType, disposition string) (url string, err error)
 }
 
-// describeResult writes the header fields of a completed job's result.
+// describeResult sets the header fields of a completed job's result.
 func describeResult(header http.Header, j job.Job) {
 	header.Set("Content-Type", j.Result.MIME)
 	header.Set("Content-Disposition", dispositionOf(j))
@@ -102,7 +104,8 @@ func describeResult(header http.Header, j job.Job) {
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
-// dispositionOf names the file that a completed job's result is shown as.
+// dispositionOf returns the Content-Disposition of a completed job's result, which
+// names the file.
 func dispositionOf(j job.Job) string {
 	name := j.ID
 	if kind, ok := media.Find(j.Result.MIME); ok {
@@ -111,8 +114,8 @@ func dispositionOf(j job.Job) string {
 	return fmt.Sprintf("inline; filename=%q", name)
 }
 
-// blobReader is a blob for http.ServeContent. It opens the blob once it is known
-// which part is wanted.
+// blobReader reads a blob for http.ServeContent. It opens the blob only once the
+// requested range is known.
 type blobReader struct {
 	stored
 	ctx    context.Context
@@ -121,7 +124,7 @@ type blobReader struct {
 	open   io.ReadCloser
 }
 
-// Seek sets the offset of what is read next. It is not called after a Read.
+// Seek sets the offset of the next read. It is not called after Read.
 func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -137,9 +140,9 @@ func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 	return c.offset, nil
 }
 
-// begin opens the blob at the offset for so many bytes.
+// begin opens length bytes of the blob, starting at the offset.
 //
-// Errors: fault.NotFound when it was deleted a moment ago.
+// Errors: fault.NotFound if the blob was deleted a moment ago.
 func (c *blobReader) begin(length int64) (err error) {
 	c.open, err = c.blobs.Open(c.ctx, c.blob, c.offset, length)
 	if fault.Is(err, fault.NotFound) {
@@ -161,16 +164,16 @@ func (c *blobReader) close() {
 	}
 }
 
-// contentWriter stands between http.ServeContent and the answer. It opens the
-// blob when the header is about to go out, so that one which cannot be opened
-// is an error and no broken 200, and HEAD opens nothing. And it gives errors the
-// shape that they have everywhere else.
+// contentWriter wraps the ResponseWriter that http.ServeContent writes to. It opens
+// the blob just before the header is sent, so that a blob that cannot be opened
+// becomes an error response instead of a broken 200, and HEAD opens nothing. It
+// also gives ServeContent's errors the shape of this package's.
 type contentWriter struct {
 	http.ResponseWriter
 	service *service
 	request *http.Request
 	content *blobReader
-	// replaced means that another answer was given in place of ServeContent's.
+	// replaced reports that another response was sent in place of ServeContent's.
 	replaced bool
 }
 
@@ -199,7 +202,7 @@ func (w *contentWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// clear removes the header of the blob, but for some fields.
+// clear removes the header fields of the blob, except one.
 func (w *contentWriter) clear(but ...string) {
 	for _, field := range []string{
 		"Accept-Ranges", "Content-Disposition", "Content-Range", "Etag", "Last-Modified", "X-Content-Type-Options",

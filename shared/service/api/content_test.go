@@ -50,26 +50,33 @@ func TestContent(t *testing.T) {
 	}{
 		{"the whole", nil, 200, "0123456789", map[string]string{
 			"Content-Type": "video/mp4", "Content-Length": "10", "ETag": tag, "Accept-Ranges": "bytes",
-			"Content-Disposition": `inline; filename="` + id + `.mp4"`, "X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache",
+			"Content-Disposition": `inline; filename="` + id + `.mp4"`, "X-Content-Type-Options": "nosniff",
+			"Cache-Control": "private, no-cache",
 		}},
 		{"from the start", []string{"Range: bytes=0-3"}, 206, "0123", map[string]string{
 			"Content-Range": "bytes 0-3/10", "Content-Length": "4", "Content-Type": "video/mp4", "ETag": tag,
 		}},
 		{"from the middle", []string{"Range: bytes=7-"}, 206, "789", map[string]string{"Content-Range": "bytes 7-9/10"}},
 		{"the last bytes", []string{"Range: bytes=-2"}, 206, "89", map[string]string{"Content-Range": "bytes 8-9/10"}},
-		{"past the end is cut", []string{"Range: bytes=8-99"}, 206, "89", map[string]string{"Content-Range": "bytes 8-9/10", "Content-Length": "2"}},
-		{"beyond the end", []string{"Range: bytes=10-"}, 416, `{"detail":"Requested Range Not Satisfiable"}`, map[string]string{
-			"Content-Range": "bytes */10", "Content-Type": "application/json", "ETag": "", "Content-Disposition": "",
-		}},
-		{"the last nothing", []string{"Range: bytes=-0"}, 416, `{"detail":"Requested Range Not Satisfiable"}`, map[string]string{"Content-Range": "bytes */10"}},
-		{"a range of something else: the whole", []string{"Range: items=0-4"}, 200, "0123456789", map[string]string{"Content-Range": ""}},
-		{"several ranges: the whole", []string{"Range: bytes=0-1,4-5"}, 200, "0123456789", map[string]string{"Content-Range": ""}},
+		{"past the end is cut", []string{"Range: bytes=8-99"}, 206, "89", map[string]string{"Content-Range": "bytes 8-9/10",
+			"Content-Length": "2"}},
+		{"beyond the end", []string{"Range: bytes=10-"}, 416, `{"detail":"Requested Range Not Satisfiable"}`,
+			map[string]string{
+				"Content-Range": "bytes */10", "Content-Type": "application/json", "ETag": "", "Content-Disposition": "",
+			}},
+		{"the last nothing", []string{"Range: bytes=-0"}, 416, `{"detail":"Requested Range Not Satisfiable"}`,
+			map[string]string{"Content-Range": "bytes */10"}},
+		{"a range of something else: the whole", []string{"Range: items=0-4"}, 200, "0123456789",
+			map[string]string{"Content-Range": ""}},
+		{"several ranges: the whole", []string{"Range: bytes=0-1,4-5"}, 200, "0123456789",
+			map[string]string{"Content-Range": ""}},
 		{"one that is known", []string{"If-None-Match: " + tag}, 304, "", map[string]string{"ETag": tag}},
 		{"one among those that are known", []string{`If-None-Match: "x", W/` + tag}, 304, "", nil},
 		{"another is known", []string{`If-None-Match: "x"`}, 200, "0123456789", nil},
 		{"a range of the known", []string{"Range: bytes=0-3", "If-Range: " + tag}, 206, "0123", nil},
 		{"a range of another", []string{"Range: bytes=0-3", `If-Range: "x"`}, 200, "0123456789", nil},
-		{"not the expected", []string{`If-Match: "x"`}, 412, `{"detail":"Precondition Failed"}`, map[string]string{"ETag": ""}},
+		{"not the expected", []string{`If-Match: "x"`}, 412, `{"detail":"Precondition Failed"}`,
+			map[string]string{"ETag": ""}},
 	} {
 		a := w.get(path, studio, c.header...)
 		if a.status != c.status || a.body != c.body {

@@ -35,7 +35,8 @@ func TestAnswersAreReadableFromOtherOrigins(t *testing.T) {
 			t.Errorf("%d, want %d: %v", c.a.status, c.status, c.a.header)
 		}
 		exposed := ", " + c.a.header.Get("Access-Control-Expose-Headers") + ","
-		for _, name := range []string{"X-Request-Id", "Retry-After", "RateLimit-Remaining", "ETag", "Content-Disposition", "Link", "Deprecation"} {
+		for _, name := range []string{"X-Request-Id", "Retry-After", "RateLimit-Remaining", "ETag", "Content-Disposition",
+			"Link", "Deprecation"} {
 			if !strings.Contains(exposed, ", "+name+",") {
 				t.Errorf("%d: %s is not exposed", c.status, name)
 			}
@@ -46,7 +47,8 @@ func TestAnswersAreReadableFromOtherOrigins(t *testing.T) {
 func TestPreflights(t *testing.T) {
 	w := newWorld(t, setup{})
 	preflight := func(path, method string, header ...string) answer {
-		return w.request(http.MethodOptions, path, "", nil, append(header, "Origin: https://app.example.com", "Access-Control-Request-Method: "+method)...)
+		return w.request(http.MethodOptions, path, "", nil, append(header, "Origin: https://app.example.com",
+			"Access-Control-Request-Method: "+method)...)
 	}
 	for _, c := range []struct{ path, method, methods string }{
 		{"/v1/jobs/gen-2.5", "POST", "POST"},
@@ -65,7 +67,8 @@ func TestPreflights(t *testing.T) {
 			t.Errorf("%s: %d %v", c.path, a.status, a.header)
 		}
 	}
-	if a := preflight("/v1/jobs/gen-2.5", "POST"); a.status != 204 || a.header.Values("Access-Control-Allow-Headers") != nil {
+	if a := preflight("/v1/jobs/gen-2.5", "POST"); a.status != 204 ||
+		a.header.Values("Access-Control-Allow-Headers") != nil {
 		t.Errorf("without fields: %d %v", a.status, a.header)
 	}
 	if a := preflight("/nowhere", "POST"); a.status != 404 || a.header.Get("Access-Control-Allow-Origin") != "*" {
@@ -87,7 +90,8 @@ func TestOriginsBySetting(t *testing.T) {
 		if a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != allowed || a.header.Get("Vary") != "Origin" {
 			t.Errorf("from %q: %d %v", origin, a.status, a.header)
 		}
-		a = w.request(http.MethodOptions, "/v1/client/tokens", "", nil, "Origin: "+origin, "Access-Control-Request-Method: POST")
+		a = w.request(http.MethodOptions, "/v1/client/tokens", "", nil, "Origin: "+origin,
+			"Access-Control-Request-Method: POST")
 		if a.header.Get("Access-Control-Allow-Origin") != allowed {
 			t.Errorf("a preflight from %q: %d %v", origin, a.status, a.header)
 		}

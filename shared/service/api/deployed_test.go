@@ -18,7 +18,9 @@ func TestAnImageWithoutAWorker(t *testing.T) {
 		return false, nil
 	}})
 	a := w.request("POST", "/v1/generate/gen-image-latest", studio, nil)
-	if a.status != 503 || a.header.Get("Retry-After") != "45" || a.detail() != "No worker is running; one is being started. Try again, or submit the image as a job to /v1/jobs/gen-image-2." {
+	if a.status != 503 || a.header.Get("Retry-After") != "45" ||
+		a.detail() != "No worker is running; one is being started. Try again, or submit the image as a job to "+
+			"/v1/jobs/gen-image-2." {
 		t.Errorf("%d %v %s", a.status, a.header, a.body)
 	}
 	if fmt.Sprint(asked) != "[image]" {
@@ -69,8 +71,10 @@ func TestContentByASignedURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	want := fmt.Sprintf(`https://blobs.example.com/jobs/%[1]s/result-nonce?type=video/mp4&disposition=inline; filename="%[1]s.mp4"`, id)
-	if got := response.Header.Get("Location"); response.StatusCode != 307 || got != want || response.Header.Get("Cache-Control") != "no-store" {
+	want := fmt.Sprintf(`https://blobs.example.com/jobs/%[1]s/result-nonce?type=video/mp4&disposition=inline; `+
+		`filename="%[1]s.mp4"`, id)
+	if got := response.Header.Get("Location"); response.StatusCode != 307 || got != want ||
+		response.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d to %s, want %s", response.StatusCode, got, want)
 	}
 }

@@ -12,25 +12,25 @@ const (
 	digestChunks = 3
 )
 
-// digestReader hashes a stream beside its reader: while one chunk is being
-// written to the disk, the one before is being hashed. Whoever makes one calls
-// sum or stop when the reading is over.
+// digestReader hashes what is read from it, concurrently: while the caller writes
+// one chunk to disk, the previous one is hashed. The caller must call sum or stop
+// at the end.
 type digestReader struct {
 	source io.Reader
-	// left is how many bytes may be read, tooLarge what happens beyond.
+	// left is how many more bytes may be read, tooLarge the error after that.
 	left     int64
 	tooLarge error
 
-	unread []byte // of the chunk in hand
+	unread []byte // the rest of the current chunk
 	err    error
 	free   chan []byte
 	filled chan []byte
-	hash   hash.Hash // the hashing goroutine's until hashed is closed
+	hash   hash.Hash // owned by the hashing goroutine until hashed is closed
 	hashed chan struct{}
 }
 
-// newDigestReader makes a reader of at most limit bytes; a longer source fails
-// with tooLarge.
+// newDigestReader returns a reader of at most limit bytes; reading a longer source
+// fails with tooLarge.
 func newDigestReader(source io.Reader, limit int64, tooLarge error) *digestReader {
 	d := &digestReader{
 		source: source, left: limit, tooLarge: tooLarge,
@@ -38,7 +38,7 @@ func newDigestReader(source io.Reader, limit int64, tooLarge error) *digestReade
 		hash: md5.New(), hashed: make(chan struct{}),
 	}
 	for range digestChunks {
-		d.free <- nil // made when it is first needed: most files are small
+		d.free <- nil // allocated when first needed: most files are small
 	}
 	go func() {
 		defer close(d.hashed)
@@ -50,9 +50,9 @@ func newDigestReader(source io.Reader, limit int64, tooLarge error) *digestReade
 	return d
 }
 
-// Read gives bytes that are being hashed.
+// Read returns bytes of the source and has them hashed.
 //
-// Errors: those of the source as they are; tooLarge.
+// Errors: those of the source, unchanged; tooLarge.
 func (d *digestReader) Read(p []byte) (int, error) {
 	if len(d.unread) == 0 && d.err == nil {
 		d.fill()
@@ -65,8 +65,8 @@ func (d *digestReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads a chunk. The one before has been copied out whole, so that its
-// memory may be among the free.
+// fill reads the next chunk. The previous one has been copied out whole, so the
+// buffer it takes may be that one's.
 func (d *digestReader) fill() {
 	chunk := <-d.free
 	if chunk == nil {
@@ -85,13 +85,13 @@ func (d *digestReader) fill() {
 	d.filled <- chunk[:n]
 }
 
-// stop ends the hashing.
+// stop ends the hashing goroutine.
 func (d *digestReader) stop() {
 	close(d.filled)
 	<-d.hashed
 }
 
-// sum ends the hashing and gives the MD5 of all that was read, in hex.
+// sum ends the hashing goroutine and returns the MD5 of everything read, in hex.
 func (d *digestReader) sum() string {
 	d.stop()
 	return hex.EncodeToString(d.hash.Sum(nil))

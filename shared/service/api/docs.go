@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// newDocsPage makes the page that shows the OpenAPI document. Beside calling
-// both services for "Try it", it may show what such a call answers.
+// newDocsPage returns the page that shows the OpenAPI document. Its policy lets
+// "Try it" call both services and show images and videos in their responses.
 func (s *service) newDocsPage() (*page, error) {
-	return newPage("docs", nil, "connect-src 'self'"+originOf(s.inferenceURL()), "frame-ancestors 'none'", "img-src data: blob:", "media-src blob:")
+	return newPage("docs", nil, "connect-src 'self'"+originOf(s.inferenceURL()), "frame-ancestors 'none'",
+		"img-src data: blob:", "media-src blob:")
 }
 
-// originOf gives the origin of a URL for a policy, after a space; nothing where it
-// has none that a policy can name.
+// originOf returns the origin of a URL for use in a policy, with a leading space,
+// or "" if the URL has no origin that a policy can name.
 func originOf(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" || strings.ContainsAny(parsed.Host, " ;,'\"") {

@@ -16,17 +16,17 @@ import (
 
 const (
 	internalDetail = "Internal server error"
-	// clientGone is the status of a request whose client has left, for the
-	// access log alone; the number is nginx's.
+	// clientGone is the status, for the access log only, of a request whose client
+	// has disconnected. nginx uses the same number.
 	clientGone = 499
 )
 
-// challenge says how to authenticate (RFC 9110, 11.6.1). A scheme that browsers
-// know would make them ask for a password.
+// challenge tells clients how to authenticate (RFC 9110, 11.6.1). A scheme that
+// browsers know would make them prompt for a password.
 const challenge = `ApiKey realm="cutroom", header="x-api-key"`
 
-// statusOf gives the HTTP status of a fault's code. It is the one place that
-// turns codes into statuses.
+// statusOf returns the HTTP status of a fault's code. It is the only place that
+// maps codes to statuses.
 func statusOf(code fault.Code) int {
 	switch code {
 	case fault.Invalid:
@@ -55,12 +55,12 @@ func statusOf(code fault.Code) int {
 	return http.StatusInternalServerError
 }
 
-// shortageRetry is when to come back to a machine that has run out of something.
+// shortageRetry is the Retry-After while the machine is short of a resource.
 const shortageRetry = 10 * time.Second
 
-// fail answers with an error: 422 for problems of the request, the status of
-// its code for a fault, 503 where the machine is short of something, and 500, which
-// says nothing more, for any other.
+// fail responds with an error: 422 for problems of the request, a fault by the
+// status of its code, 503 if the machine is short of a resource, and 500 without
+// details for anything else.
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var invalid problems
 	var unread *bodyError
@@ -76,8 +76,8 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.fail(w, r, problems{bodyProblem(refusal.Message)})
 	case errors.As(err, &refusal) && statusOf(refusal.Code) != http.StatusInternalServerError:
 		status := statusOf(refusal.Code)
-		// A refusal without a cause, as of an image while no worker is warm, is no
-		// failure of anything.
+		// An unavailability without a cause, such as an image refused because no
+		// worker is warm, is not an error to log.
 		if status >= 500 && (refusal.Err != nil || refusal.Code != fault.Unavailable) {
 			s.log(r, err)
 		}
@@ -107,8 +107,8 @@ func (s *service) log(r *http.Request, err error) {
 		slog.Any("error", err))
 }
 
-// InternalError answers with 500 in the shape of this package's errors, for
-// httpserver.Config's Failed.
+// InternalError returns a handler that responds with 500 in the shape of this
+// package's errors, for OnPanic of httpserver.Config.
 func InternalError(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		origins.Allow(w.Header(), r, exposed)
@@ -134,7 +134,7 @@ func (s *service) writeJSON(w http.ResponseWriter, r *http.Request, status int, 
 	writeBody(w, status, body)
 }
 
-// encodeJSON gives a value as the JSON of answers.
+// encodeJSON encodes a value as this package's responses do.
 func encodeJSON(value any) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -143,13 +143,13 @@ func encodeJSON(value any) ([]byte, error) {
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
-// writeBody answers with a text of JSON. Its length is declared, so that the
-// answer is complete for a client that is still sending (see httpserver).
+// writeBody responds with JSON text. Its Content-Length is declared, so that the
+// response is complete even for a client that is still sending (see httpserver).
 func writeBody(w http.ResponseWriter, status int, text []byte) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // fails when the client has gone
+	_, _ = w.Write(text) // fails if the client has disconnected
 }

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// deleteTime is how long the deletion of a file may take.
+// deleteTime is the time limit for deleting a file.
 const deleteTime = 10 * time.Second
 
 // Files is the group of stored files (docs/contract/media.md#files).
@@ -26,7 +26,7 @@ func Files(s *service) []route {
 }
 
 // fileBody is a file reference (docs/contract/media.md#file-reference). ExpiresAt
-// is null for a persistent file.
+// is null if the file is persistent.
 type fileBody struct {
 	ID        string  `json:"id"`
 	Filename  string  `json:"filename"`
@@ -84,7 +84,8 @@ func (s *service) showFile(w http.ResponseWriter, r *http.Request, c call) error
 
 // deleteFile is DELETE /v1/files/{file_id}.
 func (s *service) deleteFile(w http.ResponseWriter, r *http.Request, c call) error {
-	// A client that leaves must not leave bytes behind that no record knows.
+	// If the client disconnects, deletion continues: it must not leave a blob
+	// without a record.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), deleteTime)
 	defer cancel()
 	if err := s.Files.Delete(ctx, c.who.Account(), r.PathValue("file_id")); err != nil {
@@ -94,7 +95,7 @@ func (s *service) deleteFile(w http.ResponseWriter, r *http.Request, c call) err
 	return nil
 }
 
-// md5Pattern is what an MD5 looks like (docs/contract/media.md#files).
+// md5Pattern matches an MD5 in hex (docs/contract/media.md#files).
 const md5Pattern = "^[0-9a-fA-F]{32}$"
 
 var md5Form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(md5Pattern) })
@@ -103,7 +104,7 @@ var md5Form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(m
 func (s *service) findFile(w http.ResponseWriter, r *http.Request, c call) error {
 	md5 := r.PathValue("md5")
 	if !md5Form().MatchString(md5) {
-		return problems{unlikePattern("md5", md5, md5Pattern).in("path")}
+		return problems{patternMismatch("md5", md5, md5Pattern).in("path")}
 	}
 	f, err := s.Files.FindMD5(r.Context(), c.who.Account(), strings.ToLower(md5))
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Signer signs requests that carry the bytes of a promised file without a key.
+// Signer signs requests that upload the bytes of a pending file without a key.
 type Signer interface {
-	// Sign gives the request that may carry f's bytes, if it begins before
+	// Sign returns the request that uploads f's bytes. It must begin before
 	// f.SignedUntil.
 	Sign(ctx context.Context, f file.File) (file.SignedUpload, error)
 }
 
-// announcedBody is the reference of a file to come, and how to send its bytes
+// announcedBody is the reference of a pending file, and how to upload its bytes
 // (docs/contract/media.md#large-uploads).
 type announcedBody struct {
 	fileBody
@@ -68,12 +68,12 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 	return nil
 }
 
-// announce records the promise of a file. A request that was sent before under the
-// same Idempotency-Key gets that one's file as it was then; its URL is signed anew,
-// and takes bytes no longer and no more often than the first one does.
+// announce records a pending file. A repetition under the same Idempotency-Key
+// returns the first request's file as it was then. Its URL is signed anew, but is
+// valid no longer, and for no more uploads, than the first one.
 //
-// Errors: those of once and file.Service; fault.Conflict when the time for the
-// bytes is over.
+// Errors: those of once and file.Service; fault.Conflict if the time to upload is
+// over.
 func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
 	f, err := s.Files.Name(f)
 	if err != nil {
@@ -103,18 +103,20 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 		return f, err
 	}
 	if err := json.Unmarshal(earlier.Answer, &f); err != nil {
-		return file.File{}, fmt.Errorf("the answer to an earlier announcement: %w", err)
+		return file.File{}, fmt.Errorf("decode the response to an earlier announcement: %w", err)
 	}
 	if !s.Files.Now().Before(f.SignedUntil()) {
-		return file.File{}, fault.New(fault.Conflict, "The time for the bytes of %s is over. Announce the file under another Idempotency-Key.", f.ID)
+		return file.File{}, fault.New(fault.Conflict,
+			"The time for the bytes of %s is over. Announce the file under another Idempotency-Key.", f.ID)
 	}
 	return f, nil
 }
 
-// origin is where the client reaches this service, as far as the request tells.
+// origin returns the origin at which the client reaches this service, as far as the
+// request shows.
 func origin(r *http.Request) string {
-	// A proxy that ends TLS says so; nobody gains by pretending to be one, as
-	// the URL is shown to the caller alone.
+	// A proxy that ends TLS sets this header. Forging it gains nothing, because
+	// only the caller sees the URL.
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		return "https://" + r.Host
 	}
@@ -122,18 +124,18 @@ func origin(r *http.Request) string {
 }
 
 const (
-	// mimePattern is a media type without parameters (RFC 6838, 4.2).
+	// mimePattern matches a media type without parameters (RFC 6838, 4.2).
 	mimePattern = "^[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}/[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}$"
-	// maxFilename is how long a file's name may be before it is cleaned, in code
-	// points: any path that a client's system knows.
+	// maxFilename is the length limit of a filename before it is cleaned, in code
+	// points. It is longer than the paths of common systems.
 	maxFilename = 4096
 )
 
-// mimeForm is compiled when it is first needed, as few functions need it.
+// mimeForm is compiled on first use, because few functions need it.
 var mimeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(mimePattern) })
 
-// readAnnouncement reads what a file to come is said to be. All problems are
-// given at once, in the order of the fields.
+// readAnnouncement reads the description of a pending file. It returns all problems
+// at once, in the order of the fields.
 func readAnnouncement(sent jsonObject) (file.File, problems) {
 	var f file.File
 	var found problems
@@ -155,7 +157,7 @@ func readAnnouncement(sent jsonObject) (file.File, problems) {
 			if form.MatchString(text) {
 				return nil
 			}
-			wrong := unlikePattern(name, text, form.String())
+			wrong := patternMismatch(name, text, form.String())
 			return &wrong
 		}
 	}
@@ -185,8 +187,8 @@ func readAnnouncement(sent jsonObject) (file.File, problems) {
 	return f, found
 }
 
-// readLifetime reads how long a file is kept. It may be text, as in the form of
-// an upload, or a number.
+// readLifetime reads how long a file is kept. The value may be a string, as in the
+// upload form, or a number.
 func readLifetime(sent jsonObject) (time.Duration, problems) {
 	value := sent.member(lifetimeField)
 	if value == nil {

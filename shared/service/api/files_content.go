@@ -8,22 +8,25 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// FileContent is the group of what stored files hold, for those that look
-// through them.
+// FileContent is the group that serves the content of stored files, for pages that
+// browse them.
 func FileContent(s *service) []route {
 	return []route{{
-		method: http.MethodGet, path: "/v1/uploads/{file_id}", access: keyOrToken, queryToken: true, handle: s.showFileContent,
+		method: http.MethodGet, path: "/v1/uploads/{file_id}", access: keyOrToken, queryToken: true,
+		handle: s.showFileContent,
 	}}
 }
 
-// showFileContent is GET /v1/uploads/{file_id} (docs/extensions.md, "Stored files").
+// showFileContent is GET /v1/uploads/{file_id} (docs/extensions.md, "Stored
+// files").
 func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err != nil {
 		return err
 	}
-	// What is no picture could be a page that acts in this origin's name, and so
-	// could XML, of whatever type (WHATWG, "MIME Sniffing", "XML MIME type").
+	// Anything but an image or a video could be a page that runs scripts in this
+	// origin. So could XML, whatever its type (WHATWG, "MIME Sniffing", "XML MIME
+	// type").
 	disposition := "attachment"
 	shown := strings.HasPrefix(f.MIME, "image/") || strings.HasPrefix(f.MIME, "video/")
 	if shown && !strings.HasSuffix(f.MIME, "+xml") {

@@ -12,10 +12,14 @@ func TestFileContent(t *testing.T) {
 	const undeclared = "application/octet-stream"
 	for _, c := range []struct{ name, bytes, declared, mime, disposition string }{
 		{"page.html", "<!doctype html><script>alert(1)</script>", undeclared, "text/html", "attachment; "},
-		{"dot.gif", "GIF89a\x01\x00\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;", undeclared, "image/gif", "inline; "},
-		{"drawing.svg", `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`, undeclared, "image/svg+xml", "attachment; "},
-		{"drawing.xml", `<x:script xmlns:x="http://www.w3.org/1999/xhtml">alert(1)</x:script>`, "image/vnd.drawing+xml", "image/vnd.drawing+xml", "attachment; "},
-		{"clip.xml", `<x:script xmlns:x="http://www.w3.org/1999/xhtml">alert(1)</x:script>`, "Video/Clip+XML", "video/clip+xml", "attachment; "},
+		{"dot.gif", "GIF89a\x01\x00\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;", undeclared,
+			"image/gif", "inline; "},
+		{"drawing.svg", `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`, undeclared,
+			"image/svg+xml", "attachment; "},
+		{"drawing.xml", `<x:script xmlns:x="http://www.w3.org/1999/xhtml">alert(1)</x:script>`, "image/vnd.drawing+xml",
+			"image/vnd.drawing+xml", "attachment; "},
+		{"clip.xml", `<x:script xmlns:x="http://www.w3.org/1999/xhtml">alert(1)</x:script>`, "Video/Clip+XML",
+			"video/clip+xml", "attachment; "},
 	} {
 		body, contentType := multiform(part{"file", c.name, c.bytes})
 		body = strings.Replace(body, undeclared, c.declared, 1)
@@ -26,7 +30,8 @@ func TestFileContent(t *testing.T) {
 			t.Errorf("%s: %d with %q and %v", c.name, whole.status, whole.body, whole.header)
 		}
 		header := whole.header
-		if !strings.HasPrefix(header.Get("Content-Type"), c.mime) || !strings.HasPrefix(header.Get("Content-Disposition"), c.disposition) || header.Get("X-Content-Type-Options") != "nosniff" {
+		if !strings.HasPrefix(header.Get("Content-Type"), c.mime) || !strings.HasPrefix(header.Get("Content-Disposition"),
+			c.disposition) || header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s is sent as %v", c.name, header)
 		}
 		if some := w.get(path, studio, "Range: bytes=1-3"); some.status != 206 || some.body != c.bytes[1:4] {

@@ -25,7 +25,7 @@ const (
 	persistent = "persistent"
 )
 
-// uploadForm is the form of an upload (docs/contract/media.md#files).
+// uploadForm returns the form of an upload (docs/contract/media.md#files).
 func uploadForm() *catalog.Form {
 	return &catalog.Form{Name: "upload", Fields: []catalog.Field{
 		{
@@ -40,8 +40,8 @@ func uploadForm() *catalog.Form {
 	}}
 }
 
-// createFile is POST /v1/files: a form with the file, or JSON that announces a
-// large one.
+// createFile is POST /v1/files: either a form with the file, or JSON that announces
+// a large one.
 func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) error {
 	if r.ContentLength > s.maxBody() {
 		return s.errBodyTooLarge()
@@ -58,13 +58,14 @@ func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) err
 		writeBody(w, http.StatusOK, answer)
 		return nil
 	}
-	return problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json to announce a large file.")}
+	return problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json to announce " +
+		"a large file.")}
 }
 
-// upload stores the file of a form and has it recorded, and gives the answer. When
-// it fails, nothing that it stored stays, unless the file may have been recorded
-// all the same. A request that was sent before under the same Idempotency-Key gets
-// that one's answer, whatever has become of its file.
+// upload stores the file of a form, records it, and returns the response's body. If
+// it fails, it deletes what it stored, unless the file may have been recorded all
+// the same. A repetition under the same Idempotency-Key gets the first request's
+// response, whatever has become of its file.
 //
 // Errors: problems; those of the body, the stores, once and file.Service.
 func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
@@ -74,36 +75,13 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 		return nil, err
 	}
 	defer s.endUpload(r, upload)
-	pardon := func(refusal error) error { return s.unlessKnown(r, c, refusal) }
-	blobs := &storedBlobs{service: s, upload: upload, pardon: pardon}
+	unlessRepeated := func(refusal error) error { return s.unlessRepeated(r, c, refusal) }
+	blobs := &storedBlobs{service: s, upload: upload, unlessRepeated: unlessRepeated}
 	defer blobs.discard(ctx)
 
-	form := uploadForm()
 	f := file.File{Account: c.who.Account(), Key: c.who.Key.ID}
-	sub, err := readMultipart(b, boundary, form, func(p filePart) (*job.Input, *problem, error) {
-		wrong, err := s.takeUpload(ctx, p, blobs, &f)
-		return nil, wrong, err
-	})
-	if err != nil {
+	if err := s.readUpload(ctx, b, boundary, blobs, &f); err != nil {
 		return nil, err
-	}
-	upload.Arrived()
-	var found problems
-	if carried := sub[fileField]; carried == nil {
-		found = problems{missing(fileField)}
-	} else {
-		found = carried.problems
-	}
-	f.Lifetime = file.DefaultLifetime
-	if carried := sub[lifetimeField]; carried != nil {
-		var wrong *problem
-		found = append(found, carried.problems...)
-		if f.Lifetime, wrong = parseLifetime(carried.text); wrong != nil {
-			found = append(found, *wrong)
-		}
-	}
-	if len(found) > 0 {
-		return nil, found
 	}
 	if f, err = s.Files.Name(f); err != nil {
 		return nil, err
@@ -112,8 +90,8 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 		asked:    askedOf("upload", f),
 		resource: f.ID, made: s.madeFile(f.Account),
 		create: func(ctx context.Context) ([]byte, error) {
-			if blobs.pardoned != nil {
-				return nil, blobs.pardoned
+			if blobs.refusal != nil {
+				return nil, blobs.refusal
 			}
 			blobs.kept = true
 			f.Room = upload.Room()
@@ -133,12 +111,49 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 	return answer, err
 }
 
-// askedOf is what a request asks for that sends a file, or announces one.
+// readUpload reads the form of an upload, stores its file in blobs and describes it
+// in f.
+//
+// Errors: problems; those of the body and the stores.
+func (s *service) readUpload(
+	ctx context.Context, b *body, boundary string, blobs *storedBlobs, f *file.File,
+) error {
+	sub, err := readMultipart(b, boundary, uploadForm(), func(p filePart) (*job.Input, *problem, error) {
+		wrong, err := s.takeUpload(ctx, p, blobs, f)
+		return nil, wrong, err
+	})
+	if err != nil {
+		return err
+	}
+	blobs.upload.Arrived()
+	var found problems
+	if carried := sub[fileField]; carried == nil {
+		found = problems{missing(fileField)}
+	} else {
+		found = carried.problems
+	}
+	f.Lifetime = file.DefaultLifetime
+	if carried := sub[lifetimeField]; carried != nil {
+		var wrong *problem
+		found = append(found, carried.problems...)
+		if f.Lifetime, wrong = parseLifetime(carried.text); wrong != nil {
+			found = append(found, *wrong)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	return nil
+}
+
+// askedOf returns what identifies a request that uploads or announces a file, for
+// its fingerprint.
 func askedOf(way string, f file.File) any {
 	return []any{way, f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
 }
 
-// madeFile is whether a file of the account was stored.
+// madeFile returns a function that looks up the file that an earlier request
+// stored.
 func (s *service) madeFile(account string) idempotency.Made {
 	return func(ctx context.Context, id string) ([]byte, bool, error) {
 		f, err := s.Files.Get(ctx, account, id)
@@ -153,7 +168,8 @@ func (s *service) madeFile(account string) idempotency.Made {
 	}
 }
 
-// takeUpload stores a file of any kind and fills in what is known of it then.
+// takeUpload stores a file of any kind and fills in the fields of f that are then
+// known.
 //
 // Errors: those of the content and of the stores.
 func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs, f *file.File) (*problem, error) {
@@ -168,7 +184,8 @@ func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs
 	if f.Blob, err = s.Files.NewBlob(); err != nil {
 		return nil, err
 	}
-	f.Size, f.MD5, err = blobs.store(ctx, f.Blob, io.MultiReader(bytes.NewReader(head), p.content), s.MaxUpload, errFileTooLarge)
+	content := io.MultiReader(bytes.NewReader(head), p.content)
+	f.Size, f.MD5, err = blobs.store(ctx, f.Blob, content, s.MaxUpload, errFileTooLarge)
 	switch {
 	case errors.Is(err, errFileTooLarge):
 		wrong := fileTooLarge(p.name, s.MaxUpload)
@@ -181,47 +198,49 @@ func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs
 	return nil, nil
 }
 
-// readHead reads what the type of a file is told by.
+// readHead reads the first bytes of a file, enough to detect its type.
 //
 // Errors: those of the content.
 func readHead(content io.Reader) ([]byte, error) {
 	head := make([]byte, media.SniffLen)
 	n, err := io.ReadFull(content, head)
-	if err == io.EOF || err == io.ErrUnexpectedEOF { // ReadFull's own, not a body's that broke off
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // these are ReadFull's own; a body that broke off fails otherwise
 		err = nil
 	}
 	return head[:n], err
 }
 
-// undeclared is the type of bytes of which nothing is known.
+// undeclared is the type that says nothing about the bytes.
 const undeclared = "application/octet-stream"
 
-// typeOf gives the type of a file, as its first bytes tell it, else as it was
+// typeOf returns the type of a file: detected from its first bytes, or else as
 // declared (docs/contract/media.md#file-reference).
 func typeOf(head []byte, declared string) string {
 	detected, told := media.Detect(head)
 	if told {
 		return detected
 	}
-	if declared, _, err := mime.ParseMediaType(declared); err == nil && mimeForm().MatchString(declared) && declared != undeclared {
+	declared, _, err := mime.ParseMediaType(declared)
+	if err == nil && mimeForm().MatchString(declared) && declared != undeclared {
 		return declared
 	}
 	return detected
 }
 
-// Bounds of a lifetime, in seconds.
+// The bounds of a lifetime, in seconds.
 const (
 	minLifetime = int64(file.MinLifetime / time.Second)
 	maxLifetime = int64(file.MaxLifetime / time.Second)
 )
 
-// parseLifetime reads how long a file is kept; 0 is until it is deleted.
+// parseLifetime parses how long a file is kept; 0 means until it is deleted.
 func parseLifetime(text string) (time.Duration, *problem) {
 	if text == persistent {
 		return 0, nil
 	}
 	least, most := minLifetime, maxLifetime
-	number, wrong := parse(&catalog.Field{Type: catalog.Integer, Min: &least, Max: &most}, &sent{name: lifetimeField, text: text})
+	number, wrong := parse(&catalog.Field{Type: catalog.Integer, Min: &least, Max: &most},
+		&sent{name: lifetimeField, text: text})
 	if wrong == nil {
 		return time.Duration(number.(int64)) * time.Second, nil
 	}

@@ -14,8 +14,10 @@ import (
 // A query gives a page's bounds or problems of the query, whatever it is.
 func FuzzPageQuery(f *testing.F) {
 	for _, seed := range []string{
-		"", "&", "=", "limit", "limit=", "limit=1", "limit=1000", "limit=1001", "limit=0", "limit=-0", "limit=%31", "limit=1;cursor=x", "limit=1_0",
-		"limit=5&limit=x", "cursor=", "cursor=AAAA", "cursor=a%20b+c", "cursor=%zz", "%6cimit=7", "limit=\xff", "limit=" + strings.Repeat("9", 400),
+		"", "&", "=", "limit", "limit=", "limit=1", "limit=1000", "limit=1001", "limit=0", "limit=-0", "limit=%31",
+		"limit=1;cursor=x", "limit=1_0",
+		"limit=5&limit=x", "cursor=", "cursor=AAAA", "cursor=a%20b+c", "cursor=%zz", "%6cimit=7", "limit=\xff",
+		"limit=" + strings.Repeat("9", 400),
 	} {
 		f.Add(seed)
 	}
@@ -47,7 +49,8 @@ func FuzzUploadURL(f *testing.F) {
 		f.Fatal(err)
 	}
 	_, right, _ := strings.Cut(signed.URL, "?")
-	for _, query := range []string{right, right + "&", right + "&expires=1", "expires=2000", "signature=", strings.ToUpper(right), strings.Replace(right, "2000", "%32000", 1)} {
+	for _, query := range []string{right, right + "&", right + "&expires=1", "expires=2000", "signature=",
+		strings.ToUpper(right), strings.Replace(right, "2000", "%32000", 1)} {
 		f.Add("file_1", query)
 		f.Add("file_2", query)
 		f.Add("", query)
@@ -66,10 +69,13 @@ func FuzzUploadURL(f *testing.F) {
 // An announcement gives a file as it may be stored, or problems of its fields.
 func FuzzAnnouncement(f *testing.F) {
 	for _, seed := range []string{
-		"", "null", "{}", "[]", "7", `{"filename":"a","mime_type":"a/b","size_bytes":1,"md5":"0123456789abcdef0123456789ABCDEF"}`,
-		`{"filename":"a","mime_type":"a/b","size_bytes":1e0,"md5":"0123456789abcdef0123456789abcdef","ttl_seconds":"persistent"}`,
+		"", "null", "{}", "[]", "7",
+		`{"filename":"a","mime_type":"a/b","size_bytes":1,"md5":"0123456789abcdef0123456789ABCDEF"}`,
+		`{"filename":"a","mime_type":"a/b","size_bytes":1e0,"md5":"0123456789abcdef0123456789abcdef",` +
+			`"ttl_seconds":"persistent"}`,
 		`{"filename":"a","mime_type":"a/b","size_bytes":5000000001,"md5":"","ttl_seconds":6e1}`,
-		`{"filename":"","mime_type":"a","size_bytes":-1e999,"md5":null,"ttl_seconds":"60"}`, `{"size_bytes":0x1}`, `{"filename":"\ud800"}`,
+		`{"filename":"","mime_type":"a","size_bytes":-1e999,"md5":null,"ttl_seconds":"60"}`, `{"size_bytes":0x1}`,
+		`{"filename":"\ud800"}`,
 		`{"filename":"a","filename":7}`, `{"ttl_seconds":[[[[]]]]}`, strings.Repeat(`{"a":`, 100),
 	} {
 		f.Add(seed)
@@ -94,8 +100,10 @@ func FuzzAnnouncement(f *testing.F) {
 			return
 		}
 		life := announced.Lifetime
-		if announced.Size < 1 || announced.Size > file.MaxSignedSize || !stored.MatchString(announced.MD5) || announced.Filename == "" ||
-			strings.ToLower(announced.MIME) != announced.MIME || life != 0 && (life < file.MinLifetime || life > file.MaxLifetime) {
+		if announced.Size < 1 || announced.Size > file.MaxSignedSize || !stored.MatchString(announced.MD5) ||
+			announced.Filename == "" ||
+			strings.ToLower(announced.MIME) != announced.MIME || life != 0 && (life < file.MinLifetime ||
+			life > file.MaxLifetime) {
 			t.Errorf("announced is %+v", announced)
 		}
 	})

@@ -76,7 +76,8 @@ func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 		}
 		throughout = slices.DeleteFunc(throughout, func(id string) bool { return !slices.Contains(present, id) })
 		for _, id := range throughout {
-			if count := len(seen) - len(slices.DeleteFunc(slices.Clone(seen), func(other string) bool { return other == id })); count != 1 {
+			if count := len(seen) - len(slices.DeleteFunc(slices.Clone(seen),
+				func(other string) bool { return other == id })); count != 1 {
 				t.Errorf("walk %d: a file that was there throughout was listed %d times", walk, count)
 			}
 		}

@@ -65,7 +65,8 @@ func TestTheBytesOfExpiredFilesGo(t *testing.T) {
 	if n, err := w.sweeper.SweepUnknown(t.Context()); err != nil || n != 1 {
 		t.Fatalf("%d, %v", n, err)
 	}
-	aside := ".unknown/" + time.Now().Add(time.Duration(w.later.Load())).UTC().Format(time.DateOnly) + "/files/file_crashed"
+	aside := ".unknown/" + time.Now().Add(time.Duration(w.later.Load())).UTC().Format(time.DateOnly) +
+		"/files/file_crashed"
 	sweep(append(inputs, "files/last", aside)...)
 }
 

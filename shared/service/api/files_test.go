@@ -69,7 +69,8 @@ func (w *world) list(key, query string) page {
 	a := w.get("/v1/files?"+query, key)
 	var keys map[string]json.RawMessage
 	var p page
-	if json.Unmarshal([]byte(a.body), &keys) != nil || json.Unmarshal([]byte(a.body), &p) != nil || a.status != http.StatusOK ||
+	if json.Unmarshal([]byte(a.body), &keys) != nil || json.Unmarshal([]byte(a.body), &p) != nil ||
+		a.status != http.StatusOK ||
 		len(keys) != 2 || keys["next_cursor"] == nil || p.Files == nil {
 		w.t.Fatalf("no page: %d %s", a.status, a.body)
 	}
@@ -98,13 +99,15 @@ func TestFileReference(t *testing.T) {
 	if want := created.Add(24 * time.Hour).Format("2006-01-02T15:04:05.000Z"); r.ExpiresAt == nil || *r.ExpiresAt != want {
 		t.Errorf("expires at %v, want %s", r.ExpiresAt, want)
 	}
-	want := fmt.Sprintf(`{"id":%q,"filename":"holiday.png","mime_type":"image/png","size_bytes":%d,"md5":%q,"created_at":%q,"expires_at":%q}`,
+	want := fmt.Sprintf(`{"id":%q,"filename":"holiday.png","mime_type":"image/png","size_bytes":%d,"md5":%q,`+
+		`"created_at":%q,"expires_at":%q}`,
 		r.ID, len(picture(t)), hexMD5(picture(t)), r.CreatedAt, *r.ExpiresAt)
 	for name, got := range map[string]string{
 		"upload": a.body,
 		"get":    w.get("/v1/files/"+r.ID, studio).body,
 		"by-md5": w.get("/v1/files/by-md5/"+r.MD5, studio).body,
-		"list":   strings.TrimSuffix(strings.TrimPrefix(w.get("/v1/files", studio).body, `{"files":[`), `],"next_cursor":null}`),
+		"list": strings.TrimSuffix(strings.TrimPrefix(w.get("/v1/files", studio).body, `{"files":[`),
+			`],"next_cursor":null}`),
 	} {
 		if got != want {
 			t.Errorf("%s gives %s, want %s", name, got, want)
@@ -171,7 +174,8 @@ func TestCursors(t *testing.T) {
 		"an escape that's none": {studio, "cursor=%zz"},
 	} {
 		problems := w.problems(w.get("/v1/files?"+wrong.query, wrong.key))
-		if len(problems) != 1 || problems[0].Type != "value_error" || !slices.Equal(problems[0].Loc, []string{"query", "cursor"}) {
+		if len(problems) != 1 || problems[0].Type != "value_error" ||
+			!slices.Equal(problems[0].Loc, []string{"query", "cursor"}) {
 			t.Errorf("%s: %+v", says, problems)
 		}
 	}
@@ -236,7 +240,8 @@ func TestFilesByMD5(t *testing.T) {
 
 	for _, malformed := range []string{hash[1:], hash + "0", "g" + hash[1:], "x", "%20" + hash[1:], hash[:31] + "%0A"} {
 		problems := w.problems(w.get("/v1/files/by-md5/"+malformed, studio))
-		if len(problems) != 1 || problems[0].Type != "string_pattern_mismatch" || problems[0].Ctx["pattern"] != "^[0-9a-fA-F]{32}$" ||
+		if len(problems) != 1 || problems[0].Type != "string_pattern_mismatch" ||
+			problems[0].Ctx["pattern"] != "^[0-9a-fA-F]{32}$" ||
 			!slices.Equal(problems[0].Loc, []string{"path", "md5"}) {
 			t.Errorf("%s: %+v", malformed, problems)
 		}
@@ -248,10 +253,12 @@ func TestFilesRequireTheKey(t *testing.T) {
 	w := newWorld(t, setup{})
 	r := w.keep(studio, "x")
 	for _, c := range []struct{ method, path string }{
-		{"POST", "/v1/files"}, {"GET", "/v1/files"}, {"GET", "/v1/files?limit=0"}, {"GET", "/v1/files/" + r.ID}, {"DELETE", "/v1/files/" + r.ID},
+		{"POST", "/v1/files"}, {"GET", "/v1/files"}, {"GET", "/v1/files?limit=0"}, {"GET", "/v1/files/" + r.ID},
+		{"DELETE", "/v1/files/" + r.ID},
 		{"GET", "/v1/files/by-md5/" + r.MD5}, {"GET", "/v1/files/by-md5/x"}, {"GET", "/v1/files/file_unknown"},
 	} {
-		for key, detail := range map[string]string{"": "An API key is required in the header x-api-key.", "ck_unknown_key": "The API key is not valid."} {
+		for key, detail := range map[string]string{"": "An API key is required in the header x-api-key.",
+			"ck_unknown_key": "The API key is not valid."} {
 			if a := w.request(c.method, c.path, key, nil); a.status != 401 || a.detail() != detail {
 				t.Errorf("%s %s with %q: %d %s", c.method, c.path, key, a.status, a.body)
 			}
@@ -266,16 +273,19 @@ func TestAReferenceServesManyJobs(t *testing.T) {
 	video, image := w.keep(studio, clip(t)), w.keep(studio, picture(t))
 	for range 2 {
 		id := w.accepted(w.post("gen-2.5", studio, text("data", video.ID), upload("reference_image", image.ID)))
-		if content(t, filepath.Join(w.root, "jobs", id, "data")) != clip(t) || content(t, filepath.Join(w.root, "jobs", id, "reference_image")) != picture(t) {
+		if content(t, filepath.Join(w.root, "jobs", id, "data")) != clip(t) ||
+			content(t, filepath.Join(w.root, "jobs", id, "reference_image")) != picture(t) {
 			t.Error("the job's files are not those that were stored")
 		}
 	}
 	w.accepted(w.post("gen-image-2", studio, text("data", image.ID), text("prompt", "x")))
-	if problems := w.problems(w.post("gen-2.5", rival, text("data", video.ID))); len(problems) != 1 || problems[0].Input != video.ID {
+	if problems := w.problems(w.post("gen-2.5", rival, text("data", video.ID))); len(problems) != 1 ||
+		problems[0].Input != video.ID {
 		t.Errorf("another account's job: %+v", problems)
 	}
 	w.pass(25 * time.Hour)
-	if problems := w.problems(w.post("gen-2.5", studio, text("data", video.ID))); len(problems) != 1 || problems[0].Input != video.ID {
+	if problems := w.problems(w.post("gen-2.5", studio, text("data", video.ID))); len(problems) != 1 ||
+		problems[0].Input != video.ID {
 		t.Errorf("an expired reference: %+v", problems)
 	}
 }
@@ -292,7 +302,8 @@ func TestDeletedFiles(t *testing.T) {
 		t.Errorf("got %d %q %v", a.status, a.body, a.header)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
-		if a := w.request(method, "/v1/files/"+r.ID, studio, nil); a.status != 404 || a.body != `{"detail":"File not found."}` {
+		if a := w.request(method, "/v1/files/"+r.ID, studio, nil); a.status != 404 ||
+			a.body != `{"detail":"File not found."}` {
 			t.Errorf("%s afterwards: %d %s", method, a.status, a.body)
 		}
 	}
@@ -308,9 +319,11 @@ func TestDeletedFiles(t *testing.T) {
 func TestUnknownFiles(t *testing.T) {
 	w := newWorld(t, setup{})
 	theirs := w.keep(rival, "x").ID
-	for _, id := range []string{theirs, "file_unknown", "file_", "job_x", "by-md5", "%00", "a%2Fb", strings.Repeat("x", 5000)} {
+	for _, id := range []string{theirs, "file_unknown", "file_", "job_x", "by-md5", "%00", "a%2Fb",
+		strings.Repeat("x", 5000)} {
 		for _, method := range []string{"GET", "HEAD", "DELETE"} {
-			if a := w.request(method, "/v1/files/"+id, studio, nil); a.status != 404 || method != "HEAD" && a.body != `{"detail":"File not found."}` {
+			if a := w.request(method, "/v1/files/"+id, studio, nil); a.status != 404 ||
+				method != "HEAD" && a.body != `{"detail":"File not found."}` {
 				t.Errorf("%s %.50s: %d %s", method, id, a.status, a.body)
 			}
 		}
@@ -324,7 +337,8 @@ func TestTheQueryOfAList(t *testing.T) {
 	w.keep(studio, "x")
 	var outcomes []outcome
 	for _, query := range []string{
-		"limit=0", "limit=-1", "limit=1001", "limit=99999999999999999999", "limit=ten", "limit=1.5", "limit=", "limit", "limit=%zz",
+		"limit=0", "limit=-1", "limit=1001", "limit=99999999999999999999", "limit=ten", "limit=1.5", "limit=", "limit",
+		"limit=%zz",
 		"limit=x&cursor=y", "cursor=y", "cursor=%FF",
 		"cursor=", "limit=&cursor=", "limit=1", "limit=1000", "limit=%2B1", "limit=1.0", "limit=0&limit=5", "page=2", "",
 	} {

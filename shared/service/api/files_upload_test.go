@@ -40,7 +40,8 @@ func (w *world) outcomeOfUpload(says string, a answer) outcome {
 		expires, _ := time.Parse(time.RFC3339, *r.ExpiresAt)
 		life = expires.Sub(created).Seconds()
 	}
-	o.lines = []any{map[string]any{"filename": r.Filename, "mime_type": r.MIME, "size_bytes": r.Size, "md5": r.MD5, "life": life}}
+	o.lines = []any{map[string]any{"filename": r.Filename, "mime_type": r.MIME, "size_bytes": r.Size, "md5": r.MD5,
+		"life": life}}
 	return o
 }
 
@@ -106,11 +107,13 @@ func TestUploadForm(t *testing.T) {
 		{"no form", "multipart/form-data; boundary=x", "x"},
 		{"an empty body", "multipart/form-data; boundary=x", ""},
 	} {
-		outcomes = append(outcomes, w.outcomeOfUpload(c.says, w.request("POST", "/v1/files", studio, strings.NewReader(c.body), "Content-Type: "+c.contentType)))
+		outcomes = append(outcomes, w.outcomeOfUpload(c.says, w.request("POST", "/v1/files", studio,
+			strings.NewReader(c.body), "Content-Type: "+c.contentType)))
 	}
 	golden(t, "files-upload", outcomes)
 
-	a := w.request("POST", "/v1/files", studio, strings.NewReader(strings.Repeat("x", 3<<20)), "Content-Type: multipart/form-data; boundary=x")
+	a := w.request("POST", "/v1/files", studio, strings.NewReader(strings.Repeat("x", 3<<20)),
+		"Content-Type: multipart/form-data; boundary=x")
 	if a.status != 413 || a.detail() != "The request's body is larger than 2097152 bytes. "+api.LargeUploads {
 		t.Errorf("a body beyond the limit: %d %s", a.status, a.body)
 	}
@@ -140,7 +143,8 @@ func TestTheTypeOfAFile(t *testing.T) {
 			body += "Content-Type: " + c.declared + "\r\n"
 		}
 		body += "\r\n" + c.bytes + "\r\n--x--\r\n"
-		r := w.stored(w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: multipart/form-data; boundary=x"))
+		r := w.stored(w.request("POST", "/v1/files", studio, strings.NewReader(body),
+			"Content-Type: multipart/form-data; boundary=x"))
 		if r.MIME != c.want {
 			t.Errorf("%s: %s, want %s", c.says, r.MIME, c.want)
 		}
@@ -186,7 +190,8 @@ func TestStorageLimit(t *testing.T) {
 	}
 	eventually(t, "the bytes of refused uploads are gone", func() bool { return len(w.files()) == 3 })
 	w.keep(rival, strings.Repeat("x", 900)) // has storage of its own
-	if a := w.announce(studio, `{"filename":"a","mime_type":"a/b","size_bytes":101,"md5":"`+hexMD5("")+`"}`); a.status != 429 || a.header.Get("Retry-After") == "" {
+	if a := w.announce(studio, `{"filename":"a","mime_type":"a/b","size_bytes":101,"md5":"`+hexMD5("")+
+		`"}`); a.status != 429 || a.header.Get("Retry-After") == "" {
 		t.Errorf("an announcement beyond the limit: %d %s", a.status, a.body)
 	}
 	w.announced(w.announce(studio, `{"filename":"a","mime_type":"a/b","size_bytes":100,"md5":"`+hexMD5("")+`"}`))
@@ -206,7 +211,8 @@ func TestUploadsThatBreakOff(t *testing.T) {
 	w := newWorld(t, setup{stall: 200 * time.Millisecond})
 	front := "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" + string(frames(1<<20))
 	head := func(fields string) string {
-		return "POST /v1/files HTTP/1.1\r\nHost: x\r\nx-api-key: " + studio + "\r\nContent-Type: multipart/form-data; boundary=x\r\n" + fields + "\r\n\r\n"
+		return "POST /v1/files HTTP/1.1\r\nHost: x\r\nx-api-key: " + studio +
+			"\r\nContent-Type: multipart/form-data; boundary=x\r\n" + fields + "\r\n\r\n"
 	}
 	declared := head(fmt.Sprintf("Content-Length: %d", 2<<20))
 	for says, c := range map[string]struct {

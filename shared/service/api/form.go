@@ -12,36 +12,37 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// maxValue is how much of a value is kept, in bytes: more than any field's
-// limit lets through. What is longer is judged, and shown, by its beginning.
+// maxValue is how many bytes of a value are kept, more than any field's limit
+// allows. A longer value is validated, and shown, by its beginning.
 const maxValue = 64 << 10
 
-// Fields of the domain's own in the forms of the catalog. Every other field is
-// an option of the model.
+// Names of the fields that the domain itself defines. Every other field of a form
+// is an option of the model.
 const (
 	promptField = "prompt"
 	seedField   = "seed"
-	// webhookField is in no form of the catalog, but in that of every job.
+	// webhookField is not in the catalog's forms; jobForm adds it to every job's.
 	webhookField = "webhook_url"
 )
 
-// sent is what a request carries for a field.
+// sent is what a request sent for a field.
 type sent struct {
-	// name is the field's name as the client spelled it: a field may have two.
+	// name is the field's name as the client spelled it; a field may have two
+	// names.
 	name string
-	// text is the value of a field that is no file.
+	// text is the value of a field that is not a file.
 	text string
-	// input is the file of a file field, nil when it has a problem.
+	// input is the file of a file field, nil if it has a problem.
 	input *job.Input
-	// problems are those found while the form was read.
+	// problems were found while the form was read.
 	problems problems
 }
 
-// submission is what a request's form carries, by the field's first name.
+// submission is the content of a request's form, by the field's primary name.
 type submission map[string]*sent
 
-// begin makes the entry of a field that a form carries under the name. It gives
-// nil, and notes the problem once, when the field is there already.
+// begin adds an entry for a field that the form sent under the name. If the field
+// is there already, it records the problem, once, and returns nil.
 func (sub submission) begin(field *catalog.Field, name string) *sent {
 	before := sub[field.Name]
 	if before == nil {
@@ -59,14 +60,15 @@ func (sub submission) begin(field *catalog.Field, name string) *sent {
 	return nil
 }
 
-// carries reports whether the request has the field, by either of its names.
+// carries reports whether the request sent the field, under either of its names.
 func (sub submission) carries(form *catalog.Form, name string) bool {
 	field, ok := form.Field(name)
 	return ok && sub[field.Name] != nil
 }
 
-// isAbsent reports whether a value that is no file counts as one that was not sent:
-// an empty one, and a prompt of white space alone. One that was cut is not.
+// isAbsent reports whether the value of a field that is not a file counts as not
+// sent. An empty value does, and so does a prompt of white space only, unless it
+// was cut off.
 func isAbsent(field *catalog.Field, text string) bool {
 	if field.Name != promptField || len(text) > maxValue-utf8.UTFMax {
 		return text == ""
@@ -74,17 +76,17 @@ func isAbsent(field *catalog.Field, text string) bool {
 	return strings.TrimSpace(text) == ""
 }
 
-// order is a valid form: what a job is to do.
+// order is what a valid form asks a job to do.
 type order struct {
 	request job.Request
-	// seed is nil when the form has none.
+	// seed is nil if the form has none.
 	seed *uint32
-	// webhook is the URL that is told of the job's end, or empty.
+	// webhook is the URL that is notified when the job ends, or empty.
 	webhook string
 }
 
-// asked is what the form asks for, whatever names it has and in whatever parts it
-// came: files by their content, and no seed where none was sent.
+// asked returns what the form asks for, independent of how it was spelled and
+// encoded: files by their content, and no seed if none was sent.
 func (o order) asked() any {
 	files := map[string]string{}
 	for name, input := range o.request.Inputs {
@@ -93,9 +95,9 @@ func (o order) asked() any {
 	return []any{o.request.Prompt, o.request.Options, files, o.seed, o.webhook}
 }
 
-// interpret reads what was sent by the rules of the form
-// (docs/contract/media.md#forms). All problems are given at once, in the order of
-// the fields; those of the form as a whole come last.
+// interpret validates the submission by the rules of the form
+// (docs/contract/media.md#forms). It returns all problems at once, in the order of
+// the fields, those of the form as a whole last.
 func interpret(form *catalog.Form, sub submission) (order, problems) {
 	o := order{request: job.Request{Options: map[string]any{}, Inputs: map[string]job.Input{}}}
 	var found problems
@@ -108,7 +110,8 @@ func interpret(form *catalog.Form, sub submission) (order, problems) {
 		case carried:
 			found = append(found, o.take(field, s)...)
 			if !permitted {
-				found = append(found, valueProblem(s.name, s.shown(field), fmt.Sprintf("%s can be sent only with %s.", field.Name, with)))
+				found = append(found, valueProblem(s.name, s.shown(field),
+					fmt.Sprintf("%s can be sent only with %s.", field.Name, with)))
 			}
 		case field.Required:
 			found = append(found, missing(field.Name))
@@ -130,7 +133,7 @@ func interpret(form *catalog.Form, sub submission) (order, problems) {
 	return o, found
 }
 
-// shown is the value as a problem shows it.
+// shown returns the value as a problem shows it.
 func (s *sent) shown(field *catalog.Field) any {
 	if field.Type.IsFile() {
 		return nil
@@ -138,7 +141,7 @@ func (s *sent) shown(field *catalog.Field) any {
 	return s.text
 }
 
-// take reads one field.
+// take validates one field and records its value.
 func (o *order) take(field *catalog.Field, s *sent) problems {
 	found := s.problems
 	if field.Type.IsFile() {
@@ -155,7 +158,7 @@ func (o *order) take(field *catalog.Field, s *sent) problems {
 	return found
 }
 
-// set puts a value where the domain keeps it.
+// set records a value where the domain expects it.
 func (o *order) set(field *catalog.Field, value any) {
 	switch text, isText := value.(string); {
 	case field.Name == promptField && isText:
@@ -170,15 +173,16 @@ func (o *order) set(field *catalog.Field, value any) {
 	}
 }
 
-// integerForm is text that pydantic reads as an integer, once it is trimmed.
+// integerForm matches text that pydantic accepts as an integer, once it is trimmed.
 var integerForm = regexp.MustCompile(`^([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?$`)
 
-// parse reads a value that is no file: a string, an int64 or a bool.
+// parse parses the value of a field that is not a file, as a string, an int64 or a
+// bool.
 //
-// Integers are read as pydantic reads text: white space around them, a sign,
-// single underscores between digits and a fraction of zeros are no error.
-// Booleans are those of docs/contract/media.md#forms, in any case, and nothing
-// around them.
+// Integers are read as pydantic reads them from text: surrounding white space, a
+// sign, single underscores between digits and a fraction of zeros are accepted.
+// Booleans are those of docs/contract/media.md#forms, in any case, without
+// surrounding white space.
 func parse(field *catalog.Field, s *sent) (any, *problem) {
 	if !utf8.ValidString(s.text) {
 		wrong := valueProblem(s.name, nil, "The value is not valid UTF-8.")
@@ -192,14 +196,14 @@ func parse(field *catalog.Field, s *sent) (any, *problem) {
 			wrong = integerUnparsable(s.name, s.text)
 			break
 		}
-		// A number that is out of range gives the nearest that is not, which
-		// is enough to tell on which side of the limits it is.
+		// ParseInt returns the nearest int64 for a number out of range, which is
+		// enough to tell which bound it exceeds.
 		number, _ := strconv.ParseInt(strings.ReplaceAll(match[1], "_", ""), 10, 64)
 		switch {
 		case field.Min != nil && number < *field.Min:
-			wrong = tooSmall(s.name, s.text, *field.Min)
+			wrong = belowMin(s.name, s.text, *field.Min)
 		case field.Max != nil && number > *field.Max:
-			wrong = tooGreat(s.name, s.text, *field.Max)
+			wrong = aboveMax(s.name, s.text, *field.Max)
 		default:
 			return number, nil
 		}

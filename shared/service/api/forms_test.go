@@ -108,7 +108,8 @@ func TestForms(t *testing.T) {
 		{"seed above", []part{data, prompt, text("seed", "4294967296")}},
 		{"seed below", []part{data, prompt, text("seed", "-1")}},
 		{"seed is an integer", []part{data, prompt, text("seed", "1.5")}},
-		{"an empty value counts as absent", []part{data, prompt, text("seed", ""), text("resolution", ""), text("enhance_prompt", "")}},
+		{"an empty value counts as absent", []part{data, prompt, text("seed", ""), text("resolution", ""),
+			text("enhance_prompt", "")}},
 		{"a file that was not chosen counts as absent", []part{unchosen("data"), prompt}},
 		{"a file that was not chosen beside one that was", []part{unchosen("data"), data, prompt, unchosen("data")}},
 		{"an empty value for a file counts as absent", []part{text("data", ""), prompt}},
@@ -139,8 +140,10 @@ func TestForms(t *testing.T) {
 			{"exactly one of prompt and reference_image: none", []part{data}},
 			{"exactly one of prompt and reference_image: both", []part{data, prompt, reference}},
 			{"an empty prompt beside the reference counts as absent", []part{data, reference, text("prompt", "")}},
-			{"a prompt of white space beside the reference counts as absent", []part{data, reference, text("prompt", " \t\r\n\u2003")}},
-			{"a reference that was not chosen beside the prompt counts as absent", []part{data, prompt, unchosen("reference_image")}},
+			{"a prompt of white space beside the reference counts as absent",
+				[]part{data, reference, text("prompt", " \t\r\n\u2003")}},
+			{"a reference that was not chosen beside the prompt counts as absent",
+				[]part{data, prompt, unchosen("reference_image")}},
 			{"enhance_prompt with a prompt", []part{data, prompt, text("enhance_prompt", "off")}},
 			{"enhance_prompt with a reference alone", []part{data, reference, text("enhance_prompt", "true")}},
 			{"enhance_prompt, unreadable, without either", []part{data, text("enhance_prompt", "maybe")}},
@@ -180,7 +183,8 @@ func TestForms(t *testing.T) {
 			{"a prompt of white space counts as absent", []part{text("prompt", "\u00a0")}},
 			{"a prompt keeps the white space around it", []part{text("prompt", " x ")}},
 			{"the defaults", []part{prompt}},
-			{"everything", []part{prompt, text("seed", "5"), text("resolution", "480p"), text("orientation", "portrait"), text("enhance_prompt", "0")}},
+			{"everything", []part{prompt, text("seed", "5"), text("resolution", "480p"), text("orientation", "portrait"),
+				text("enhance_prompt", "0")}},
 			{"all problems at once, in field order", everythingWrong},
 		}}},
 	} {
@@ -214,7 +218,8 @@ func (w *world) outcome(says string, a answer) outcome {
 		inputs[name] = input.MIME
 	}
 	o.lines = []any{map[string]any{
-		"model": j.Model, "lane": j.Lane, "prompt": shortened(j.Request.Prompt), "options": j.Request.Options, "inputs": inputs,
+		"model": j.Model, "lane": j.Lane, "prompt": shortened(j.Request.Prompt), "options": j.Request.Options,
+		"inputs": inputs,
 	}}
 	return o
 }
@@ -235,7 +240,8 @@ func TestFormsLeaveTheFilesOfAcceptedJobsAlone(t *testing.T) {
 	w.post("gen-2.5", studio, upload("data", video), upload("data", video))
 	w.post("gen-2.5", studio, upload("reference_image", image))
 	w.nothingStays()
-	id := w.accepted(w.post("gen-2.5", studio, upload("data", video), upload("reference_image.0", image), upload("other", video)))
+	id := w.accepted(w.post("gen-2.5", studio, upload("data", video), upload("reference_image.0", image),
+		upload("other", video)))
 	want := []string{"jobs/" + id + "/data", "jobs/" + id + "/reference_image"}
 	if got := w.files(); !slices.Equal(got, want) {
 		t.Errorf("the files are %v, want %v", got, want)
@@ -251,10 +257,12 @@ func TestFormsLeaveTheFilesOfAcceptedJobsAlone(t *testing.T) {
 func TestReadingOfValues(t *testing.T) {
 	w := newWorld(t, setup{})
 	seeds := map[string]uint32{
-		"0": 0, "4294967295": 4294967295, "007": 7, "+1": 1, "-0": 0, " 12\t": 12, "\n3": 3, "1_000": 1000, "1.0": 1, "1_0.00": 10,
+		"0": 0, "4294967295": 4294967295, "007": 7, "+1": 1, "-0": 0, " 12\t": 12, "\n3": 3, "1_000": 1000, "1.0": 1,
+		"1_0.00": 10,
 	}
 	for text, want := range seeds {
-		a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(url.Values{"prompt": {"x"}, "seed": {text}}.Encode()),
+		a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio,
+			strings.NewReader(url.Values{"prompt": {"x"}, "seed": {text}}.Encode()),
 			"Content-Type: application/x-www-form-urlencoded")
 		if a.status != 200 {
 			t.Errorf("seed %q: %d %s", text, a.status, a.body)
@@ -265,9 +273,11 @@ func TestReadingOfValues(t *testing.T) {
 		}
 	}
 	refused := map[string]string{
-		"1.5": "int_parsing", "1.": "int_parsing", ".0": "int_parsing", "1e3": "int_parsing", "0x10": "int_parsing", "_1": "int_parsing",
-		"1__0": "int_parsing", "1_": "int_parsing", "1.0_0": "int_parsing", "+-1": "int_parsing", "- 1": "int_parsing", "1 2": "int_parsing",
-		"٣": "int_parsing", "1\x00": "int_parsing", "-1": "greater_than_equal", "4294967296": "less_than_equal",
+		"1.5": "int_parsing", "1.": "int_parsing", ".0": "int_parsing", "1e3": "int_parsing", "0x10": "int_parsing",
+		"_1":   "int_parsing",
+		"1__0": "int_parsing", "1_": "int_parsing", "1.0_0": "int_parsing", "+-1": "int_parsing", "- 1": "int_parsing",
+		"1 2": "int_parsing",
+		"٣":   "int_parsing", "1\x00": "int_parsing", "-1": "greater_than_equal", "4294967296": "less_than_equal",
 		strings.Repeat("9", 40): "less_than_equal", "-" + strings.Repeat("9", 40): "greater_than_equal",
 	}
 	for text, want := range refused {
@@ -279,14 +289,16 @@ func TestReadingOfValues(t *testing.T) {
 		"true": true, "TRUE": true, "1": true, "on": true, "Yes": true, "t": true, "y": true, "Y": true,
 		"false": false, "False": false, "0": false, "oFF": false, "no": false, "f": false, "n": false,
 	} {
-		a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(url.Values{"prompt": {"x"}, "enhance_prompt": {text}}.Encode()),
+		a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio,
+			strings.NewReader(url.Values{"prompt": {"x"}, "enhance_prompt": {text}}.Encode()),
 			"Content-Type: application/x-www-form-urlencoded")
 		if got := w.record(w.accepted(a)).Request.Flag("enhance_prompt"); got != want {
 			t.Errorf("enhance_prompt %q was read as %v", text, got)
 		}
 	}
 	for _, text := range []string{" true", "2", "-1", "truee", "null", "ja"} {
-		if got := w.problemTypes(url.Values{"prompt": {"x"}, "enhance_prompt": {text}}); !slices.Equal(got, []string{"bool_parsing"}) {
+		if got := w.problemTypes(url.Values{"prompt": {"x"}, "enhance_prompt": {text}}); !slices.Equal(got,
+			[]string{"bool_parsing"}) {
 			t.Errorf("enhance_prompt %q: %v", text, got)
 		}
 	}
@@ -295,7 +307,8 @@ func TestReadingOfValues(t *testing.T) {
 // problemTypes gives the types of the problems of a text-to-video form.
 func (w *world) problemTypes(form url.Values) (types []string) {
 	w.t.Helper()
-	a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(form.Encode()), "Content-Type: application/x-www-form-urlencoded")
+	a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(form.Encode()),
+		"Content-Type: application/x-www-form-urlencoded")
 	for _, p := range w.problems(a) {
 		types = append(types, p.Type)
 	}
@@ -317,12 +330,14 @@ func (w *world) problems(a answer) []problem {
 	w.t.Helper()
 	var keys struct{ Detail []map[string]any }
 	var body struct{ Detail []problem }
-	if err := errors.Join(json.Unmarshal([]byte(a.body), &keys), json.Unmarshal([]byte(a.body), &body)); err != nil || a.status != 422 || len(body.Detail) == 0 {
+	if err := errors.Join(json.Unmarshal([]byte(a.body), &keys), json.Unmarshal([]byte(a.body), &body)); err != nil ||
+		a.status != 422 || len(body.Detail) == 0 {
 		w.t.Errorf("no validation error: %d %s: %v", a.status, a.body, err)
 		return nil
 	}
 	for i, item := range keys.Detail {
-		if keys := slices.Sorted(maps.Keys(item)); !slices.Equal(keys, []string{"ctx", "input", "loc", "msg", "type"}) || body.Detail[i].Ctx == nil {
+		if keys := slices.Sorted(maps.Keys(item)); !slices.Equal(keys, []string{"ctx", "input", "loc", "msg", "type"}) ||
+			body.Detail[i].Ctx == nil {
 			w.t.Errorf("the keys of a problem are %v", keys)
 		}
 	}
@@ -356,14 +371,16 @@ func TestBodies(t *testing.T) {
 		{"an empty body", "gen-2.5", "multipart/form-data; boundary=x", ""},
 		{"no parts", "gen-2.5", "multipart/form-data; boundary=x", "--x--\r\n"},
 		{"no parts, and no line end", "gen-2.5", "multipart/form-data; boundary=x", "--x--"},
-		{"a part without a name", "gen-2.5", "multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data\r\n\r\nx\r\n--x--\r\n"},
+		{"a part without a name", "gen-2.5", "multipart/form-data; boundary=x",
+			"--x\r\nContent-Disposition: form-data\r\n\r\nx\r\n--x--\r\n"},
 		{"a part without a header", "gen-2.5", "multipart/form-data; boundary=x", "--x\r\n\r\nx\r\n--x--\r\n"},
 	} {
 		var header []string
 		if c.contentType != "" {
 			header = append(header, "Content-Type: "+c.contentType)
 		}
-		outcomes = append(outcomes, w.outcome(c.says, w.request("POST", "/v1/jobs/"+c.model, studio, strings.NewReader(c.body), header...)))
+		outcomes = append(outcomes, w.outcome(c.says, w.request("POST", "/v1/jobs/"+c.model, studio,
+			strings.NewReader(c.body), header...)))
 	}
 	golden(t, "bodies", outcomes)
 	w.nothingStays()

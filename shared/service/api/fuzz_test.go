@@ -96,8 +96,10 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 	}
 	return func() (*service, *memory) {
 		store := &memory{blobs: map[string]string{"files/file_1": gif}}
-		files := file.NewService(file.Config{Store: oneFile{}, Blobs: store, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now})
-		return &service{Config: Config{Catalog: known, Blobs: store, Files: files, MaxUpload: 1000, Logger: slog.New(slog.DiscardHandler)}}, store
+		files := file.NewService(file.Config{Store: oneFile{}, Blobs: store, IDs: file.NewIDs(time.Now, rand.Reader),
+			Now: time.Now})
+		return &service{Config: Config{Catalog: known, Blobs: store, Files: files, MaxUpload: 1000,
+			Logger: slog.New(slog.DiscardHandler)}}, store
 	}
 }
 
@@ -124,7 +126,8 @@ func checkForm(t *testing.T, form *catalog.Form, sub submission) {
 		if isInput && !field.Type.IsFile() || isOption && field.Type.IsFile() {
 			t.Errorf("%s is where it does not belong", field.Name)
 		}
-		if field.Required && field.Type.IsFile() && !isInput || field.Required && field.Name == promptField && o.request.Prompt == "" {
+		if field.Required && field.Type.IsFile() && !isInput || field.Required && field.Name == promptField &&
+			o.request.Prompt == "" {
 			t.Errorf("%s is missing", field.Name)
 		}
 	}
@@ -157,7 +160,10 @@ func FuzzMultipart(f *testing.F) {
 		form := models[uint(which)%uint(len(models))].Form
 		in := &inputs{storedBlobs: storedBlobs{service: s}, account: "a", jobID: "job_1"}
 		b := &body{source: strings.NewReader(text), left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
-		sub, err := readMultipart(b, "x", form, func(p filePart) (*job.Input, *problem, error) { return in.take(t.Context(), p) })
+		sub, err := readMultipart(b, "x", form, func(p filePart) (*job.Input, *problem, error) {
+			return in.take(t.Context(),
+				p)
+		})
 		var invalid problems
 		switch {
 		case errors.As(err, &invalid):
@@ -170,7 +176,8 @@ func FuzzMultipart(f *testing.F) {
 					continue
 				}
 				bytes, ok := store.blobs[s.input.Blob]
-				if sum := md5.Sum([]byte(bytes)); !ok || int64(len(bytes)) != s.input.Size || s.input.MD5 != "" && s.input.MD5 != hex.EncodeToString(sum[:]) {
+				if sum := md5.Sum([]byte(bytes)); !ok || int64(len(bytes)) != s.input.Size || s.input.MD5 != "" &&
+					s.input.MD5 != hex.EncodeToString(sum[:]) {
 					t.Errorf("the input %+v is stored as %q", s.input, bytes)
 				}
 				if kind, ok := media.Sniff([]byte(bytes)); !ok || !kind.Image && !kind.Video {
@@ -188,7 +195,8 @@ func FuzzMultipart(f *testing.F) {
 func FuzzURLEncoded(f *testing.F) {
 	for _, seed := range []string{
 		"", "&", "=", "prompt=a", "prompt=a&prompt=b", "prompt=%", "prompt=%zz", "prompt=%ff", "prompt=a;b&seed=1",
-		"seed=-1&seed=&resolution=480p&orientation=portrait&enhance_prompt=ON", "data=file_1", "pro%6dpt=x", "prompt=" + strings.Repeat("+", 5000),
+		"seed=-1&seed=&resolution=480p&orientation=portrait&enhance_prompt=ON", "data=file_1", "pro%6dpt=x",
+		"prompt=" + strings.Repeat("+", 5000),
 	} {
 		f.Add(seed)
 	}
@@ -212,7 +220,8 @@ func FuzzURLEncoded(f *testing.F) {
 // A part is a reference when its whole content has the form of one, and bytes
 // otherwise.
 func FuzzReference(f *testing.F) {
-	for _, seed := range []string{"", "file_1", "file_2", "file_", "file_1\n", "\nfile_1", "FILE_1", "file_é", "file_" + strings.Repeat("a", 65), gif} {
+	for _, seed := range []string{"", "file_1", "file_2", "file_", "file_1\n", "\nfile_1", "FILE_1", "file_é",
+		"file_" + strings.Repeat("a", 65), gif} {
 		f.Add(seed)
 	}
 	fresh := newFuzzed(f)
@@ -225,7 +234,8 @@ func FuzzReference(f *testing.F) {
 			t.Fatalf("%v %v %v", input, wrong, err)
 		}
 		id, isReference := strings.CutPrefix(text, "file_")
-		isReference = isReference && id != "" && len(id) <= 64 && strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+		isReference = isReference && id != "" && len(id) <= 64 && strings.Trim(id,
+			"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 		switch {
 		case isReference && text == "file_1":
 			if wrong != nil || store.blobs[input.Blob] != gif {

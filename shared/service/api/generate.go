@@ -18,7 +18,7 @@ import (
 // (docs/contract/jobs.md#synchronous-calls).
 const DefaultImageWait = 60 * time.Second
 
-// cancelTime is how long the cancellation of a job may take.
+// cancelTime is the time limit for cancelling a job.
 const cancelTime = 10 * time.Second
 
 var (
@@ -37,15 +37,15 @@ func Generate(s *service) []route {
 
 func isGenerated(m *catalog.Model) bool { return m.Generate != catalog.NotGenerated }
 
-// generate is POST /v1/generate/{id or alias of a model}: a job like any other,
-// whose caller waits for it. The header x-job-id names the job.
+// generate is POST /v1/generate/{id or alias of a model}: it submits a job and
+// waits for it. The header x-job-id names the job.
 func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error {
 	header := w.Header()
 	if c.model.Generate == catalog.GenerateDeprecated {
 		header.Set("Deprecation", "true")
 		header.Set("Link", linkToJobs(r.PathValue("id"), "successor-version"))
 	}
-	if err := s.unlessKnown(r, c, s.checkWarm(r.Context(), c.model)); err != nil {
+	if err := s.unlessRepeated(r, c, s.checkWarm(r.Context(), c.model)); err != nil {
 		return err
 	}
 	accepted, err := s.submit(w, r, c, c.model.Form)
@@ -64,26 +64,25 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	if j.Status == job.Failed {
 		return failureOf(j)
 	}
-	// A job of an earlier request may have ended long ago.
+	// The job may be an earlier request's, and may have ended long ago.
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}
 	return s.sendResult(w, r, j)
 }
 
-// linkToJobs gives a Link to what a name stands for under /v1/jobs/. It is relative
-// to /v1/generate/…, so that it holds below a prefix too, as a stage of API
-// Gateway is.
+// linkToJobs returns a Link value for a name under /v1/jobs/. It is relative to
+// /v1/generate/…, so that it also works below a prefix, such as a stage of API
+// Gateway.
 func linkToJobs(name, relation string) string {
 	return fmt.Sprintf("<../../v1/jobs/%s>; rel=%q", name, relation)
 }
 
-// coldRetry is when to come back for an image that no worker was there for: a
+// coldRetry is the Retry-After of an image refused for want of a worker: a
 // container takes about that long to start.
 const coldRetry = 45 * time.Second
 
-// checkWarm refuses an image that nobody would edit within the time that its
-// caller waits.
+// checkWarm refuses an image that no worker could edit while its caller waits.
 //
 // Errors: fault.Unavailable with RetryAfter.
 func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
@@ -97,14 +96,16 @@ func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	if warm {
 		return nil
 	}
-	cold := fault.New(fault.Unavailable, "No worker is running; one is being started. Try again, or submit the image as a job to /v1/jobs/%s.", m.ID)
+	cold := fault.New(fault.Unavailable,
+		"No worker is running; one is being started. Try again, or submit the image as a job to /v1/jobs/%s.", m.ID)
 	cold.RetryAfter = coldRetry
 	return cold
 }
 
-// await waits for a job that has just been accepted to end. A job that nobody
-// waits for any more is cancelled, unless its caller can come back for it, and so
-// is an image that is late; a video goes on after its wait, and errWaitOver says so.
+// await waits until a job that was just accepted has ended. If its caller leaves,
+// the job is cancelled, unless the caller can repeat the request and get its
+// result. When the wait is over, an image is cancelled, and a video continues,
+// which errWaitOver reports.
 func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model, repeatable bool) (job.Job, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -132,18 +133,19 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 	case !errors.Is(cause, errWaitOver):
 		reason = job.Failure{Code: job.Cancelled, Message: "The caller did not wait for the result."}
 	case m.Kind == catalog.Image:
-		reason = job.Failure{Code: job.TimedOut, Message: fmt.Sprintf("The image was not edited within %d seconds.", wholeSeconds(s.ImageWait))}
+		message := fmt.Sprintf("The image was not edited within %d seconds.", wholeSeconds(s.ImageWait))
+		reason = job.Failure{Code: job.TimedOut, Message: message}
 	default:
 		return job.Job{}, errWaitOver
 	}
 	if j, err = s.cancel(ctx, accepted, reason); err == nil && ctx.Err() != nil {
-		return j, ctx.Err() // there is nobody to tell
+		return j, ctx.Err() // the client has disconnected
 	}
 	return j, err
 }
 
-// cancel ends a job for a reason, and gives it as it has ended: the job itself
-// may have been faster.
+// cancel ends a job for the reason, and returns the job as it ended: it may have
+// completed first.
 func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failure) (job.Job, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer stop()
@@ -153,9 +155,9 @@ func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failu
 	return s.Jobs.Get(ctx, accepted.Account, accepted.ID)
 }
 
-// failureOf is the error for the caller who waited for a job that has failed. An
-// input that cannot be edited is a problem of the request: of the file where
-// there is one, else of the body.
+// failureOf returns the error for a caller who waited for a job that failed. An
+// input that cannot be edited is a problem of the request: of its file if there is
+// one, otherwise of the body.
 func failureOf(j job.Job) error {
 	message := j.Failure.Message
 	switch j.Failure.Code {
@@ -174,7 +176,7 @@ func failureOf(j job.Job) error {
 	return fault.New(fault.EngineFailed, "%s", message)
 }
 
-// sendResult answers with a completed job's result.
+// sendResult responds with a completed job's result.
 func (s *service) sendResult(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	content, err := s.Blobs.Open(r.Context(), j.Result.Blob, 0, j.Result.Size)
 	if err != nil {
@@ -187,7 +189,8 @@ func (s *service) sendResult(w http.ResponseWriter, r *http.Request, j job.Job) 
 	header.Set("Content-Length", strconv.FormatInt(j.Result.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
-		// The answer is shorter than it said, which the client sees.
+		// The status is sent already. The client sees fewer bytes than
+		// Content-Length.
 		s.log(r, fmt.Errorf("send the result: %w", err))
 	}
 	return nil

@@ -91,7 +91,8 @@ func TestImagesOfEveryFormat(t *testing.T) {
 	}{
 		{"PNG", mediatest.Image{Name: "a.png"}, "1252x704", top},
 		{"PNG of 16 bits", mediatest.Image{Name: "a.png", PixelFormat: "rgb48be"}, "1252x704", top},
-		{"PNG with alpha", mediatest.Image{Name: "a.png", PixelFormat: "rgba", Filter: "format=rgba,colorchannelmixer=aa=0.9"}, "1252x704", top},
+		{"PNG with alpha", mediatest.Image{Name: "a.png", PixelFormat: "rgba",
+			Filter: "format=rgba,colorchannelmixer=aa=0.9"}, "1252x704", top},
 		{"JPEG", mediatest.Image{Name: "a.jpg"}, "1252x704", top},
 		{"JPEG on its side", mediatest.Image{Name: "a.jpg", Orientation: 6}, "704x1252", right},
 		{"JPEG upside down", mediatest.Image{Name: "a.jpg", Orientation: 3}, "1252x704", bottom},
@@ -101,8 +102,10 @@ func TestImagesOfEveryFormat(t *testing.T) {
 		t.Run(c.says, func(t *testing.T) {
 			c.image.Source = "color=black"
 			c.image.Filter = strings.TrimSuffix(halves+","+c.image.Filter, ",")
-			a := w.generate("gen-image-latest", studio, upload("data", content(t, c.image.Make(t))), text("prompt", "warm"), text("seed", "1"))
-			if a.status != 200 || a.header.Get("Content-Type") != "image/png" || a.header.Get("Content-Length") != fmt.Sprint(len(a.body)) {
+			a := w.generate("gen-image-latest", studio, upload("data", content(t, c.image.Make(t))), text("prompt", "warm"),
+				text("seed", "1"))
+			if a.status != 200 || a.header.Get("Content-Type") != "image/png" ||
+				a.header.Get("Content-Length") != fmt.Sprint(len(a.body)) {
 				t.Fatalf("%d %.200s %v", a.status, a.body, a.header)
 			}
 			picture, err := png.Decode(strings.NewReader(a.body))
@@ -119,7 +122,8 @@ func TestImagesOfEveryFormat(t *testing.T) {
 			} {
 				opposite := image.Pt(box.Dx()-at.X, box.Dy()-at.Y)
 				if brighter := luminance(picture, at) > luminance(picture, opposite)+100; brighter != (side == c.bright) {
-					t.Errorf("%s: luminance %d, opposite %d; the bright side is to be %s", side, luminance(picture, at), luminance(picture, opposite), c.bright)
+					t.Errorf("%s: luminance %d, opposite %d; the bright side is to be %s", side, luminance(picture, at),
+						luminance(picture, opposite), c.bright)
 				}
 			}
 		})
@@ -146,7 +150,8 @@ func TestAnImageEditIsAJob(t *testing.T) {
 		t.Fatalf("%d %s %v", a.status, a.body, a.header)
 	}
 	j := w.record(id)
-	if j.Status != job.Completed || j.Account != "studio" || j.Model != "gen-image-2" || j.Lane != job.ImageLane || j.Seed != 7 {
+	if j.Status != job.Completed || j.Account != "studio" || j.Model != "gen-image-2" || j.Lane != job.ImageLane ||
+		j.Seed != 7 {
 		t.Errorf("the record is %+v", j)
 	}
 	again := w.get("/v1/jobs/"+id+"/content", studio)
@@ -175,9 +180,11 @@ func TestFailuresOfSynchronousCalls(t *testing.T) {
 		body   string
 	}{
 		{"an image that cannot be decoded", []part{data, text("prompt", "broken")}, 422,
-			`{"detail":[{"loc":["body","data"],"msg":"Value error, The image cannot be decoded.","type":"value_error","input":null,"ctx":{}}]}`},
+			`{"detail":[{"loc":["body","data"],"msg":"Value error, The image cannot be decoded.","type":"value_error",` +
+				`"input":null,"ctx":{}}]}`},
 		{"one of two", []part{data, reference, text("prompt", "broken")}, 422,
-			`{"detail":[{"loc":["body"],"msg":"Value error, The image cannot be decoded.","type":"value_error","input":null,"ctx":{}}]}`},
+			`{"detail":[{"loc":["body"],"msg":"Value error, The image cannot be decoded.","type":"value_error","input":null,` +
+				`"ctx":{}}]}`},
 		{"the engine fails", []part{data, text("prompt", "engine")}, 502, `{"detail":"The engine ran out of memory."}`},
 		{"the form is wrong", []part{data}, 422,
 			`{"detail":[{"loc":["body","prompt"],"msg":"Field required","type":"missing","input":null,"ctx":{}}]}`},
@@ -321,11 +328,13 @@ func TestDeprecatedRoutes(t *testing.T) {
 	for _, name := range []string{"gen-clip", "gen-clip-latest", "gen-pro-v2v", "gen-pro-t2v"} {
 		a := w.generate(name, studio, video, text("prompt", "x"))
 		if a.status != 200 || a.header.Get("Content-Type") != "video/mp4" || a.body != "a video of "+w.model(name).ID ||
-			a.header.Get("Deprecation") != "true" || a.header.Get("Link") != fmt.Sprintf(`<../../v1/jobs/%s>; rel="successor-version"`, name) {
+			a.header.Get("Deprecation") != "true" ||
+			a.header.Get("Link") != fmt.Sprintf(`<../../v1/jobs/%s>; rel="successor-version"`, name) {
 			t.Errorf("%s: %d %s %v", name, a.status, a.body, a.header)
 		}
 	}
-	a := w.request(http.MethodPost, "/v1/generate/gen-pro-t2v", studio, strings.NewReader("prompt=x"), "Content-Type: application/x-www-form-urlencoded")
+	a := w.request(http.MethodPost, "/v1/generate/gen-pro-t2v", studio, strings.NewReader("prompt=x"),
+		"Content-Type: application/x-www-form-urlencoded")
 	if a.status != 200 || a.body != "a video of gen-pro-t2v" {
 		t.Errorf("urlencoded: %d %s", a.status, a.body)
 	}
@@ -343,7 +352,8 @@ func TestADeprecatedCallMayEndBeforeItsJob(t *testing.T) {
 	a := w.generate("gen-pro-t2v", studio, text("prompt", "x"))
 	id := a.header.Get("X-Job-Id")
 	links := strings.Join(a.header.Values("Link"), ", ")
-	if a.status != 504 || links != `<../../v1/jobs/gen-pro-t2v>; rel="successor-version", <../../v1/jobs/`+id+`>; rel="status"` || a.detail() == "" {
+	if a.status != 504 || links != `<../../v1/jobs/gen-pro-t2v>; rel="successor-version", <../../v1/jobs/`+id+
+		`>; rel="status"` || a.detail() == "" {
 		t.Errorf("%d %s %v", a.status, a.body, a.header)
 	}
 	close(finish)
@@ -386,7 +396,8 @@ func TestTheDeadlineEndsTheWait(t *testing.T) {
 func TestALargeResultArrivesWhole(t *testing.T) {
 	w := newWorld(t, setup{})
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
-	w.work(script(func(_ context.Context, spec engine.Spec) error { return os.WriteFile(spec.Output, large, 0o600) }), blind{})
+	w.work(script(func(_ context.Context, spec engine.Spec) error { return os.WriteFile(spec.Output, large, 0o600) }),
+		blind{})
 	if a := w.generate("gen-pro-t2v", studio, text("prompt", "x")); a.status != 200 || a.body != string(large) {
 		t.Errorf("%d, %d bytes", a.status, len(a.body))
 	}

@@ -123,12 +123,19 @@ func TestHostileForms(t *testing.T) {
 			body := "--x\r\nContent-Disposition\r\n\r\nx\r\n--x--\r\n"
 			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)
 		}, 422, invalid},
-		{"a header line without end", endless("--x\r\nContent-Disposition: ", strings.Repeat("a", 8192)), 422, "Value error, The header of a part is longer than 16 KiB."},
-		{"header lines without end", endless("--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422, "Value error, The header of a part is longer than 16 KiB."},
-		{"a header without end, after a file", endless(dataHeader+video+"\r\n--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422, "Value error, The header of a part is longer than 16 KiB."},
-		{"nothing but a preamble", endless("", strings.Repeat("preamble\r\n", 1000)), 422, "Value error, The header of a part is longer than 16 KiB."},
-		{"more parts than a form has", endless(dataHeader+video, "\r\n--x\r\nContent-Disposition: form-data; name=\"p\"\r\n\r\nv"), 422, "Value error, The form has more than 100 parts."},
-		{"a value without end", endless("--x\r\nContent-Disposition: form-data; name=\"seed\"\r\n\r\n", strings.Repeat("9", 8192)), 422, invalid},
+		{"a header line without end", endless("--x\r\nContent-Disposition: ", strings.Repeat("a", 8192)), 422,
+			"Value error, The header of a part is longer than 16 KiB."},
+		{"header lines without end", endless("--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422,
+			"Value error, The header of a part is longer than 16 KiB."},
+		{"a header without end, after a file", endless(dataHeader+video+"\r\n--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422,
+			"Value error, The header of a part is longer than 16 KiB."},
+		{"nothing but a preamble", endless("", strings.Repeat("preamble\r\n", 1000)), 422,
+			"Value error, The header of a part is longer than 16 KiB."},
+		{"more parts than a form has", endless(dataHeader+video,
+			"\r\n--x\r\nContent-Disposition: form-data; name=\"p\"\r\n\r\nv"), 422,
+			"Value error, The form has more than 100 parts."},
+		{"a value without end", endless("--x\r\nContent-Disposition: form-data; name=\"seed\"\r\n\r\n",
+			strings.Repeat("9", 8192)), 422, invalid},
 	} {
 		a, err := w.raw(c.send)
 		if err != nil {
@@ -168,7 +175,8 @@ func TestHostileForms(t *testing.T) {
 func TestAFormThatBreaksOffAnywhereIsRefused(t *testing.T) {
 	w := newWorld(t, setup{})
 	body := "--x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\nhello\r\n" +
-		"--x\r\nContent-Disposition: form-data; name=\"data\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n" + picture(t) + "\r\n--x--\r\n"
+		"--x\r\nContent-Disposition: form-data; name=\"data\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n" +
+		picture(t) + "\r\n--x--\r\n"
 	send := func(end int) answer {
 		a, err := w.raw(func(conn *net.TCPConn) {
 			io.WriteString(conn, head("gen-image-2", fmt.Sprintf("Content-Length: %d", end), "Connection: close")+body[:end])
@@ -198,16 +206,21 @@ func TestFormsThatAreOddButValid(t *testing.T) {
 	const data = "Content-Disposition: form-data; name=\"data\"; filename=\"a\"\r\n\r\n"
 	prompt := "\r\n--x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\nhello"
 	for says, body := range map[string]string{
-		"a preamble and an epilogue":    "Hello!\r\n--x\r\n" + data + image + prompt + "\r\n--x--\r\nGoodbye!\r\n" + strings.Repeat("!", 100_000),
-		"line feeds alone":              "--x\nContent-Disposition: form-data; name=\"data\"\n\n" + image + strings.ReplaceAll(prompt, "\r", "") + "\n--x--\n",
-		"spaces after a boundary":       "--x  \r\n" + data + image + prompt + "\r\n--x--  \r\n",
-		"nothing after the last":        "--x\r\n" + data + image + prompt + "\r\n--x--",
-		"header fields in lower case":   "--x\r\ncontent-disposition: form-data; name=data\r\n\r\n" + image + prompt + "\r\n--x--\r\n",
-		"an encoding that is not there": "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n" + data + image + prompt + "\r\n--x--\r\n",
+		"a preamble and an epilogue": "Hello!\r\n--x\r\n" + data + image + prompt + "\r\n--x--\r\nGoodbye!\r\n" +
+			strings.Repeat("!", 100_000),
+		"line feeds alone": "--x\nContent-Disposition: form-data; name=\"data\"\n\n" +
+			image + strings.ReplaceAll(prompt, "\r", "") + "\n--x--\n",
+		"spaces after a boundary": "--x  \r\n" + data + image + prompt + "\r\n--x--  \r\n",
+		"nothing after the last":  "--x\r\n" + data + image + prompt + "\r\n--x--",
+		"header fields in lower case": "--x\r\ncontent-disposition: form-data; name=data\r\n\r\n" + image + prompt +
+			"\r\n--x--\r\n",
+		"an encoding that is not there": "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n" + data + image + prompt +
+			"\r\n--x--\r\n",
 		"ninety unknown fields": "--x\r\n" + data + image + prompt +
 			strings.Repeat("\r\n--x\r\nContent-Disposition: form-data; name=\"u\"\r\n\r\n1", 90) + "\r\n--x--\r\n",
 	} {
-		a := w.request("POST", "/v1/jobs/gen-image-2", studio, strings.NewReader(body), "Content-Type: multipart/form-data; boundary=x")
+		a := w.request("POST", "/v1/jobs/gen-image-2", studio, strings.NewReader(body),
+			"Content-Type: multipart/form-data; boundary=x")
 		if a.status != 200 {
 			t.Errorf("%s: %d %s", says, a.status, a.body)
 			continue
@@ -224,11 +237,13 @@ func TestAValueThatIsFarTooLong(t *testing.T) {
 	w := newWorld(t, setup{})
 	for says, a := range map[string]answer{
 		"in parts": w.post("gen-pro-t2v", studio, text("prompt", "x"+strings.Repeat("é", 500_000))),
-		"urlencoded": w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader("prompt=x"+strings.Repeat("é", 500_000)),
+		"urlencoded": w.request("POST", "/v1/jobs/gen-pro-t2v", studio,
+			strings.NewReader("prompt=x"+strings.Repeat("é", 500_000)),
 			"Content-Type: application/x-www-form-urlencoded"),
 	} {
 		problems := w.problems(a)
-		if len(problems) != 1 || problems[0].Type != "string_too_long" || problems[0].Input != "x"+strings.Repeat("é", 32767) {
+		if len(problems) != 1 || problems[0].Type != "string_too_long" || problems[0].Input != "x"+strings.Repeat("é",
+			32767) {
 			t.Errorf("%s: %.200s", says, a.body)
 		}
 	}
@@ -252,8 +267,10 @@ func TestMediaBeyondTheLimits(t *testing.T) {
 	}{
 		{"wider than 4096", "gen-2.5", "data", wide, "Value error, The video is larger than 4096x4096 pixels."},
 		{"longer than 5 minutes", "gen-2.5", "data", long, "Value error, The video is longer than 5 minutes."},
-		{"an image of 60 megapixels", "gen-image-2", "data", content(t, mediatest.PNGHeader(t, 10_000, 6_000)), "Value error, The image is larger than 50 megapixels."},
-		{"as a reference", "gen-image-2", "reference_image", content(t, mediatest.PNGHeader(t, 10_000, 6_000)), "Value error, The image is larger than 50 megapixels."},
+		{"an image of 60 megapixels", "gen-image-2", "data", content(t, mediatest.PNGHeader(t, 10_000, 6_000)),
+			"Value error, The image is larger than 50 megapixels."},
+		{"as a reference", "gen-image-2", "reference_image", content(t, mediatest.PNGHeader(t, 10_000, 6_000)),
+			"Value error, The image is larger than 50 megapixels."},
 	} {
 		parts := []part{text("prompt", "x"), upload(c.field, c.bytes)}
 		if c.field != "data" {
@@ -266,5 +283,6 @@ func TestMediaBeyondTheLimits(t *testing.T) {
 		w.nothingStays()
 	}
 	w.accepted(w.post("gen-2.5", studio, upload("data", edge)))
-	w.accepted(w.post("gen-image-2", studio, text("prompt", "x"), upload("data", content(t, mediatest.PNGHeader(t, 10_000, 5_000)))))
+	w.accepted(w.post("gen-image-2", studio, text("prompt", "x"),
+		upload("data", content(t, mediatest.PNGHeader(t, 10_000, 5_000)))))
 }

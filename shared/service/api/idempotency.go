@@ -17,17 +17,17 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// The header by which a client names a request that makes something, so that it
-// can send it again (an extension of this service), and the one that says that an
-// answer is that of an earlier request.
+// The request header by which a client makes a request that it can repeat (an
+// extension of this service), and the response header that marks the response of an
+// earlier request.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotent-Replayed"
 )
 
-// idempotencyKey gives the request's key, "" when it has none.
+// idempotencyKey returns the request's key, "" if it has none.
 //
-// Errors: problems when it is none that can be kept.
+// Errors: problems if the key is not valid.
 func idempotencyKey(r *http.Request) (string, error) {
 	values := r.Header.Values(idempotencyHeader)
 	if len(values) == 0 {
@@ -39,41 +39,42 @@ func idempotencyKey(r *http.Request) (string, error) {
 		valid = valid && key[i] >= ' ' && key[i] <= '~'
 	}
 	if !valid {
-		wrong := valueProblem(idempotencyHeader, key, fmt.Sprintf("Send one key of 1 to %d printable ASCII characters.", idempotency.MaxKey))
+		wrong := valueProblem(idempotencyHeader, key,
+			fmt.Sprintf("Send one key of 1 to %d printable ASCII characters.", idempotency.MaxKey))
 		wrong.Location[0] = "header"
 		return "", problems{wrong}
 	}
 	return key, nil
 }
 
-// creation is what a request makes.
+// creation describes what a request creates.
 type creation struct {
-	// asked is what the request asks for, as JSON can say it: what differs from
-	// one sending of the same request to the next is not in it.
+	// asked is what the request asks for, to be encoded as JSON. It must be equal
+	// for every repetition of the request.
 	asked any
-	// resource is the id of what it makes.
+	// resource is the id of what is created.
 	resource string
-	// made tells whether an earlier request made the resource, and what it was
-	// then answered.
+	// made reports whether an earlier request created its resource, and returns the
+	// response it was given.
 	made idempotency.Made
-	// create makes it, and gives what is to be answered to later requests
-	// beyond the id, if anything is.
+	// create creates it. It returns the response for repetitions of the request,
+	// nil if its id is enough.
 	create func(ctx context.Context) (answer []byte, err error)
 }
 
-// createTime is how long a creation may take, the wait for another request with
-// its Idempotency-Key included.
+// createTime is the time limit of a creation, including the wait for another
+// request with the same Idempotency-Key.
 const createTime = 30 * time.Second
 
-// once makes what a request asks for, and makes it once for all requests of the
-// account that carry the same Idempotency-Key. It gives nil when this request has
-// made it, else what an earlier one made, which the answer's header then says.
-// From here on it changes nothing that the client leaves: a creation that breaks
-// off is the one state that cannot be cleaned up after.
+// once runs a creation, and runs it once for all requests of the account with the
+// same Idempotency-Key. It returns nil if this request created the resource;
+// otherwise it returns the earlier request's record, and marks the response as
+// replayed. From here on the request continues even if the client disconnects: a
+// creation that is abandoned halfway is the one state that cannot be cleaned up.
 //
-// Errors: those of create; problems of the key; fault.Conflict when the key was
-// used for another request, or is in use.
-func (s *service) once(w http.ResponseWriter, r *http.Request, c call, new creation) (*idempotency.Record, error) {
+// Errors: those of create; problems of the key; fault.Conflict if the key was used
+// for a different request or is in use.
+func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what creation) (*idempotency.Record, error) {
 	key, err := idempotencyKey(r)
 	if err != nil {
 		return nil, err
@@ -84,23 +85,24 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, new creat
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), createTime)
 	defer cancel()
 	if key == "" || s.Idempotency == nil {
-		_, err := new.create(ctx)
+		_, err := what.create(ctx)
 		return nil, err
 	}
-	// Aliases of a model are one model, and so are both homes' names of a route.
-	asked := []any{r.Pattern, new.asked}
+	// A model's aliases count as the same model. r.Pattern is the same on one
+	// machine and on functions.
+	asked := []any{r.Pattern, what.asked}
 	if c.model != nil {
 		asked = append(asked, c.model.ID)
 	}
 	text, err := json.Marshal(asked)
 	if err != nil {
-		return nil, fmt.Errorf("the fingerprint of a request: %w", err)
+		return nil, fmt.Errorf("encode the fingerprint of a request: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	claim := idempotency.Claim{
-		Account: c.who.Account(), Key: keyOf(c, key), Fingerprint: hex.EncodeToString(sum[:]), Resource: new.resource,
+		Account: c.who.Account(), Key: keyOf(c, key), Fingerprint: hex.EncodeToString(sum[:]), Resource: what.resource,
 	}
-	earlier, err := s.Idempotency.Begin(ctx, claim, new.made)
+	earlier, err := s.Idempotency.Begin(ctx, claim, what.made)
 	if err != nil {
 		return nil, err
 	}
@@ -108,35 +110,38 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, new creat
 		w.Header().Set(replayedHeader, "true")
 		return earlier, nil
 	}
-	making, cancel := context.WithTimeout(ctx, idempotency.MakeTime)
-	defer cancel()
-	answer, err := new.create(making)
+	creating, stop := context.WithTimeout(ctx, idempotency.MakeTime)
+	defer stop()
+	answer, err := what.create(creating)
 	switch {
 	case err == nil:
 		err := s.Idempotency.Settle(ctx, claim, answer)
 		if err != nil {
-			// What was made is told all the same; the next request finds it.
+			// The resource exists, so the request succeeds. A repetition finds it
+			// by made.
 			s.log(r, err)
 		}
 		return nil, nil
 	case refused(err):
 		if err := s.Idempotency.Withdraw(ctx, claim); err != nil {
-			s.log(r, err) // the key is free again once the claim is abandoned
+			s.log(r, err) // the key becomes free again when the claim expires
 		}
 	}
 	return nil, err
 }
 
-// onceSecret is once for what is answered with a secret, as tokens are. create
-// makes it and gives the answer's body. A request that was sent before gets that
-// one's secret, which nobody but who has the request's API key can read meanwhile.
+// onceSecret is once for a response that holds a secret, such as a token. create
+// returns the response's body. A repetition gets the first request's secret; in
+// between, it can be read only with the API key of the request.
 //
 // Errors: those of once.
-func (s *service) onceSecret(w http.ResponseWriter, r *http.Request, c call, asked any, create func(context.Context) (any, error)) (answer []byte, err error) {
+func (s *service) onceSecret(
+	w http.ResponseWriter, r *http.Request, c call, asked any, create func(context.Context) (any, error),
+) (answer []byte, err error) {
 	earlier, err := s.once(w, r, c, creation{
 		asked: asked, resource: rand.Text(),
-		// What has a secret that nobody was told cannot be used: it is as if it
-		// had not been made.
+		// A secret that nobody has been told cannot be used, so its resource counts
+		// as not created.
 		made: func(context.Context, string) ([]byte, bool, error) { return nil, false, nil },
 		create: func(ctx context.Context) ([]byte, error) {
 			body, err := create(ctx)
@@ -158,9 +163,10 @@ func (s *service) onceSecret(w http.ResponseWriter, r *http.Request, c call, ask
 	return answer, err
 }
 
-// keyOf is the key of a claim. Client tokens are in other hands than permanent
-// keys: they cannot take those's keys, nor learn of what was made under them. A
-// token is short-lived, so all of an account's have the same keys.
+// keyOf returns the key of a claim. Client tokens and permanent keys are in
+// different hands, so they have separate keys: a token can neither occupy an
+// Idempotency-Key of the account's own servers nor learn what was created under it.
+// Tokens are short-lived, so all of an account's tokens share their keys.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key
@@ -168,17 +174,17 @@ func keyOf(c call, key string) string {
 	return "key/" + key
 }
 
-// unlessKnown drops a refusal for want of room: a request that was accepted before
-// makes nothing that takes any.
+// unlessRepeated drops a refusal for lack of capacity if the request repeats one that
+// was accepted: a repetition creates nothing.
 //
 // Errors: the refusal.
-func (s *service) unlessKnown(r *http.Request, c call, refusal error) error {
+func (s *service) unlessRepeated(r *http.Request, c call, refusal error) error {
 	if !s.repeatable(r) || !fault.Is(refusal, fault.Limited) && !fault.Is(refusal, fault.Unavailable) {
 		return refusal
 	}
 	known, err := s.Idempotency.Known(r.Context(), c.who.Account(), keyOf(c, r.Header.Get(idempotencyHeader)))
 	if err != nil {
-		s.log(r, err) // it is refused, and may come again
+		s.log(r, err) // the refusal stands; the client may try again
 	}
 	if known {
 		return nil
@@ -186,13 +192,13 @@ func (s *service) unlessKnown(r *http.Request, c call, refusal error) error {
 	return refusal
 }
 
-// repeatable reports whether the caller can ask again for what the request makes.
+// repeatable reports whether the caller can repeat the request and get its result.
 func (s *service) repeatable(r *http.Request) bool {
 	return s.Idempotency != nil && r.Header.Get(idempotencyHeader) != ""
 }
 
-// seal makes an answer unreadable without the API key of the request, for an
-// answer that holds a secret: nothing that is kept gives it away.
+// seal encrypts a response that holds a secret with the API key of the request, so
+// that the stored record does not reveal it.
 func seal(r *http.Request, answer []byte) ([]byte, error) {
 	sealer, err := newSealer(r)
 	if err != nil {
@@ -201,9 +207,9 @@ func seal(r *http.Request, answer []byte) ([]byte, error) {
 	return sealer.Seal(nil, nil, answer, nil), nil
 }
 
-// unseal reads what seal made.
+// unseal decrypts what seal encrypted.
 //
-// Errors: fault.Conflict when it was made by a request with another API key.
+// Errors: fault.Conflict if it was sealed by a request with another API key.
 func unseal(r *http.Request, sealed []byte) ([]byte, error) {
 	sealer, err := newSealer(r)
 	if err != nil {
@@ -219,11 +225,11 @@ func unseal(r *http.Request, sealed []byte) ([]byte, error) {
 func newSealer(r *http.Request) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, []byte(r.Header.Get("x-api-key")), nil, "the answer to an idempotent request", 32)
 	if err != nil {
-		return nil, fmt.Errorf("the key of an answer: %w", err)
+		return nil, fmt.Errorf("derive the key of a response: %w", err)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, fmt.Errorf("the cipher of an answer: %w", err)
+		return nil, fmt.Errorf("create the cipher of a response: %w", err)
 	}
 	return cipher.NewGCMWithRandomNonce(block)
 }

@@ -23,14 +23,16 @@ import (
 func (w *world) sentWith(idempotencyKey, path, key string, parts ...part) answer {
 	w.t.Helper()
 	body, contentType := multiform(parts...)
-	return w.request(http.MethodPost, path, key, strings.NewReader(body), "Content-Type: "+contentType, "Idempotency-Key: "+idempotencyKey)
+	return w.request(http.MethodPost, path, key, strings.NewReader(body), "Content-Type: "+contentType,
+		"Idempotency-Key: "+idempotencyKey)
 }
 
 // replays ends the test unless the answer is that of an earlier request.
 func (w *world) replays(a, first answer) {
 	w.t.Helper()
 	if a.status != first.status || a.body != first.body || a.header.Get("Idempotent-Replayed") != "true" {
-		w.t.Fatalf("sent again: %d %s (replayed %q)\nat first: %d %s", a.status, a.body, a.header.Get("Idempotent-Replayed"), first.status, first.body)
+		w.t.Fatalf("sent again: %d %s (replayed %q)\nat first: %d %s", a.status, a.body, a.header.Get("Idempotent-Replayed"),
+			first.status, first.body)
 	}
 }
 
@@ -75,11 +77,16 @@ func TestAJobThatIsSentAgain(t *testing.T) {
 		parts      []part
 	}{
 		{"as it was", path, []part{upload("data", clip), text("prompt", "oil"), upload("reference_image", look)}},
-		{"its parts in another order", path, []part{upload("reference_image", look), text("prompt", "oil"), upload("data", clip)}},
-		{"a field by its other name", path, []part{upload("data", clip), text("prompt", "oil"), upload("reference_image.0", look)}},
-		{"defaults spelled out", path, []part{upload("data", clip), text("prompt", "oil"), upload("reference_image", look), text("enhance_prompt", "yes")}},
-		{"a file by its reference", path, []part{upload("data", w.keep(key, clip).ID), text("prompt", "oil"), upload("reference_image", look)}},
-		{"by an alias of the model", "/v1/jobs/gen-latest", []part{upload("data", clip), text("prompt", "oil"), upload("reference_image", look)}},
+		{"its parts in another order", path, []part{upload("reference_image", look), text("prompt", "oil"),
+			upload("data", clip)}},
+		{"a field by its other name", path, []part{upload("data", clip), text("prompt", "oil"),
+			upload("reference_image.0", look)}},
+		{"defaults spelled out", path, []part{upload("data", clip), text("prompt", "oil"), upload("reference_image", look),
+			text("enhance_prompt", "yes")}},
+		{"a file by its reference", path, []part{upload("data", w.keep(key, clip).ID), text("prompt", "oil"),
+			upload("reference_image", look)}},
+		{"by an alias of the model", "/v1/jobs/gen-latest", []part{upload("data", clip), text("prompt", "oil"),
+			upload("reference_image", look)}},
 	} {
 		t.Run(c.says, func(t *testing.T) { w.replays(w.sentWith("a", c.path, key, c.parts...), first) })
 	}
@@ -90,17 +97,20 @@ func TestAJobThatIsSentAgain(t *testing.T) {
 		t.Errorf("there are %d jobs, want 1", n)
 	}
 	t.Run("by another key of the account", func(t *testing.T) {
-		w.replays(w.sentWith("a", path, w.secondKey(), upload("data", clip), text("prompt", "oil"), upload("reference_image", look)), first)
+		w.replays(w.sentWith("a", path, w.secondKey(), upload("data", clip), text("prompt", "oil"),
+			upload("reference_image", look)), first)
 	})
 	t.Run("by another account it is another request", func(t *testing.T) {
-		other := w.accepted(w.sentWith("a", path, rival, upload("data", clip), text("prompt", "oil"), upload("reference_image", look)))
+		other := w.accepted(w.sentWith("a", path, rival, upload("data", clip), text("prompt", "oil"),
+			upload("reference_image", look)))
 		if other == id {
 			t.Error("two accounts have one job")
 		}
 	})
 	t.Run("after a day it is another request", func(t *testing.T) {
 		w.later.Add(int64(idempotency.Age))
-		again := w.accepted(w.sentWith("a", path, key, upload("data", clip), text("prompt", "oil"), upload("reference_image", look)))
+		again := w.accepted(w.sentWith("a", path, key, upload("data", clip), text("prompt", "oil"),
+			upload("reference_image", look)))
 		if again == id {
 			t.Error("the key is still known")
 		}
@@ -122,7 +132,8 @@ func TestAnotherRequestWithTheSameKey(t *testing.T) {
 		{"another prompt", "a", "/v1/jobs/gen-2.5", []part{upload("data", clip), text("prompt", "ink")}},
 		{"another clip", "a", "/v1/jobs/gen-2.5", []part{upload("data", clip+"\x00"), text("prompt", "oil")}},
 		{"a seed", "a", "/v1/jobs/gen-2.5", []part{upload("data", clip), text("prompt", "oil"), text("seed", "0")}},
-		{"a webhook", "a", "/v1/jobs/gen-2.5", []part{upload("data", clip), text("prompt", "oil"), text("webhook_url", "https://example.com/")}},
+		{"a webhook", "a", "/v1/jobs/gen-2.5", []part{upload("data", clip), text("prompt", "oil"),
+			text("webhook_url", "https://example.com/")}},
 		{"another model", "a", "/v1/jobs/gen-2.1", []part{upload("data", clip), text("prompt", "oil")}},
 		{"another route", "a", "/v1/files", []part{upload("file", clip)}},
 		{"other bytes", "f", "/v1/files", []part{upload("file", "other bytes")}},
@@ -130,7 +141,8 @@ func TestAnotherRequestWithTheSameKey(t *testing.T) {
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			a := w.sentWith(c.idempotencyKey, c.path, key, c.parts...)
-			if a.status != http.StatusConflict || a.detail() != "The Idempotency-Key was used for another request." || a.header.Get("Retry-After") != "" {
+			if a.status != http.StatusConflict || a.detail() != "The Idempotency-Key was used for another request." ||
+				a.header.Get("Retry-After") != "" {
 				t.Errorf("%d %s, Retry-After %q", a.status, a.body, a.header.Get("Retry-After"))
 			}
 		})
@@ -177,7 +189,8 @@ func TestManyRequestsWithOneKeyAtOnce(t *testing.T) {
 func TestARefusedRequestFreesItsKey(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	clip, key := clip(t), studio
-	if a := w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", "no video")); a.status != http.StatusUnprocessableEntity {
+	if a := w.sentWith("a", "/v1/jobs/gen-2.5", key,
+		upload("data", "no video")); a.status != http.StatusUnprocessableEntity {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	other := w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip)))
@@ -209,7 +222,8 @@ func TestClientTokensHaveKeysOfTheirOwn(t *testing.T) {
 	if a := send(w.mint(studio, credential.Scope{}), "ink"); a.status != http.StatusConflict {
 		t.Errorf("another request with the key: %d %s", a.status, a.body)
 	}
-	if a := send(w.mint(studio, credential.Scope{Models: []string{"gen-2.1"}}), "oil"); a.status != http.StatusForbidden || strings.Contains(a.body, "job_") {
+	if a := send(w.mint(studio, credential.Scope{Models: []string{"gen-2.1"}}), "oil"); a.status != http.StatusForbidden ||
+		strings.Contains(a.body, "job_") {
 		t.Errorf("beyond the token's scope: %d %s", a.status, a.body)
 	}
 }
@@ -241,7 +255,8 @@ func TestARequestThatDied(t *testing.T) {
 			// What it had claimed and not settled is made by hand, with the
 			// fingerprint that it had.
 			claims := w.claims
-			known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?", Resource: "?"}, "", w.now())
+			known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?",
+				Resource: "?"}, "", w.now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +264,8 @@ func TestARequestThatDied(t *testing.T) {
 			if !c.made {
 				claimed = "job_" + strings.Repeat("0", 26)
 			}
-			_, err = claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/b", Fingerprint: known.Fingerprint, Resource: claimed}, "", w.now())
+			_, err = claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/b", Fingerprint: known.Fingerprint,
+				Resource: claimed}, "", w.now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,11 +285,13 @@ func TestARequestWhileAnotherIsUnderWay(t *testing.T) {
 	clip, key := clip(t), studio
 	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip)))
 	claims := w.claims
-	known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?", Resource: "?"}, "", w.now())
+	known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?",
+		Resource: "?"}, "", w.now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/b", Fingerprint: known.Fingerprint, Resource: "job_?"}, "", w.now()); err != nil {
+	if _, err = claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/b",
+		Fingerprint: known.Fingerprint, Resource: "job_?"}, "", w.now()); err != nil {
 		t.Fatal(err)
 	}
 	a := w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip))
@@ -299,7 +317,8 @@ func TestAnImageThatIsSentAgain(t *testing.T) {
 	parts := []part{upload("data", picture(t)), text("prompt", "ink")}
 	ctx, leave := context.WithCancel(t.Context())
 	body, contentType := multiform(parts...)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/v1/generate/gen-image-2", strings.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/v1/generate/gen-image-2",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +363,8 @@ func TestAFileThatIsSentAgain(t *testing.T) {
 
 	announce := func() answer {
 		return w.request(http.MethodPost, "/v1/files", key,
-			strings.NewReader(`{"filename": "a.bin", "mime_type": "application/zip", "size_bytes": 5, "md5": "5d41402abc4b2a76b9719d911017c592"}`),
+			strings.NewReader(`{"filename": "a.bin", "mime_type": "application/zip", "size_bytes": 5, "md5": `+
+				`"5d41402abc4b2a76b9719d911017c592"}`),
 			"Content-Type: application/json", "Idempotency-Key: b")
 	}
 	var promised, again struct {
@@ -373,11 +393,13 @@ func TestAFileThatIsSentAgain(t *testing.T) {
 		t.Fatalf("the bytes: %s", response.Status)
 	}
 	late := announce()
-	if err := json.Unmarshal([]byte(late.body), &again); err != nil || late.status != http.StatusOK || again.ID != promised.ID || late.header.Get("Idempotent-Replayed") != "true" {
+	if err := json.Unmarshal([]byte(late.body), &again); err != nil || late.status != http.StatusOK ||
+		again.ID != promised.ID || late.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("announced once its bytes were there: %d %s", late.status, late.body)
 	}
 	// What is announced and what is sent are not one request.
-	if a := w.sentWith("b", "/v1/files", key, part{"file", "a.bin", "hello"}, text("ttl_seconds", "86400")); a.status != http.StatusConflict {
+	if a := w.sentWith("b", "/v1/files", key, part{"file", "a.bin", "hello"},
+		text("ttl_seconds", "86400")); a.status != http.StatusConflict {
 		t.Errorf("sent under the key of an announcement: %d %s", a.status, a.body)
 	}
 	w.later.Add(int64(file.SignedTime))
@@ -402,7 +424,8 @@ func TestATokenThatIsAskedForAgain(t *testing.T) {
 		t.Fatalf("%d %s", first.status, first.body)
 	}
 	w.replays(w.newTokenWith("a", key, `{"expiresIn": 300}`), first)
-	if a := w.newTokenWith("a", w.secondKey(), `{"expiresIn": 300}`); a.status != http.StatusConflict || strings.Contains(a.body, "ek_") || a.header.Get("Idempotent-Replayed") != "" {
+	if a := w.newTokenWith("a", w.secondKey(), `{"expiresIn": 300}`); a.status != http.StatusConflict ||
+		strings.Contains(a.body, "ek_") || a.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("with another API key: %d %s", a.status, a.body)
 	}
 	var token struct{ APIKey string }

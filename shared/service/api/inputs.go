@@ -15,12 +15,12 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// emptyFile is what a problem says of a file without bytes.
+// emptyFile is the message for a file without bytes.
 const emptyFile = "The file is empty."
 
 var errFileTooLarge = errors.New("the file is larger than an upload may be")
 
-// inputs stores the files of one job to be.
+// inputs stores the input files of a job that is being submitted.
 type inputs struct {
 	storedBlobs
 	account string
@@ -28,14 +28,14 @@ type inputs struct {
 }
 
 // take stores the content of a file part, or copies the stored file that it
-// refers to (docs/contract/media.md#references). It is a [takeFile].
+// references (docs/contract/media.md#references). It is a [takeFile].
 //
 // Errors: those of content and of the stores.
 func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, error) {
 	head := make([]byte, max(media.SniffLen, file.MaxReference+1))
 	n, err := io.ReadFull(p.content, head)
 	head = head[:n]
-	whole := err == io.EOF || err == io.ErrUnexpectedEOF // ReadFull's own, not a body's that broke off
+	whole := err == io.EOF || err == io.ErrUnexpectedEOF // these are ReadFull's own; a body that broke off fails otherwise
 	switch {
 	case err != nil && !whole:
 		return nil, nil, err
@@ -47,29 +47,32 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	}
 	kind, known := media.Sniff(head)
 	if !known || !accepts(p.field, kind) {
-		wrong := wrongKind(p.name, p.field)
+		wrong := unsupportedKind(p.name, p.field)
 		return nil, &wrong, nil
 	}
 
 	input := &job.Input{Blob: job.InputBlob(in.jobID, p.field.Name), MIME: kind.MIME}
 	limit := in.service.MaxUpload
-	input.Size, input.MD5, err = in.store(ctx, input.Blob, io.MultiReader(bytes.NewReader(head), p.content), limit, errFileTooLarge)
+	content := io.MultiReader(bytes.NewReader(head), p.content)
+	input.Size, input.MD5, err = in.store(ctx, input.Blob, content, limit, errFileTooLarge)
 	switch {
 	case errors.Is(err, errFileTooLarge):
 		wrong := fileTooLarge(p.name, limit)
 		return nil, &wrong, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("store an input: %w", err)
-	case in.pardoned != nil:
-		return input, nil, nil // it was looked at when it was stored
+	case in.refusal != nil:
+		return input, nil, nil // it was checked when it was first stored
 	}
 	wrong, err := in.check(ctx, p.field, p.name, nil, input)
 	return input, wrong, err
 }
 
-// refer copies a stored file, so that the job owns what it works on whatever
-// becomes of the file.
-func (in *inputs) refer(ctx context.Context, field *catalog.Field, name, reference string) (*job.Input, *problem, error) {
+// refer copies a stored file, so that the job owns its input whatever becomes of
+// the file.
+func (in *inputs) refer(
+	ctx context.Context, field *catalog.Field, name, reference string,
+) (*job.Input, *problem, error) {
 	unknown := valueProblem(name, reference, fmt.Sprintf("There is no file %s.", reference))
 	stored, err := in.service.Files.Get(ctx, in.account, reference)
 	if fault.Is(err, fault.NotFound) {
@@ -78,16 +81,16 @@ func (in *inputs) refer(ctx context.Context, field *catalog.Field, name, referen
 	if err != nil {
 		return nil, nil, fmt.Errorf("find a referenced file: %w", err)
 	}
-	// By its content, as any other file: the type of a stored one may be what its
-	// client declared.
+	// The type is detected from the content, as for any other file: the recorded
+	// type may be what a client declared.
 	kind, known, err := in.sniff(ctx, stored.Blob)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return nil, &unknown, nil // deleted, or expired, a moment ago
+		return nil, &unknown, nil // deleted or expired a moment ago
 	case err != nil:
 		return nil, nil, fmt.Errorf("read a referenced file: %w", err)
 	case !known || !accepts(field, kind):
-		wrong := wrongKind(name, field)
+		wrong := unsupportedKind(name, field)
 		wrong.Input = reference
 		return nil, &wrong, nil
 	}
@@ -102,7 +105,7 @@ func (in *inputs) refer(ctx context.Context, field *catalog.Field, name, referen
 	return input, wrong, err
 }
 
-// sniff tells the type of a blob, as media.Sniff does.
+// sniff detects the type of a blob, as media.Sniff does.
 //
 // Errors: fault.NotFound; those of the store.
 func (in *inputs) sniff(ctx context.Context, blob string) (media.Type, bool, error) {
@@ -116,7 +119,7 @@ func (in *inputs) sniff(ctx context.Context, blob string) (media.Type, bool, err
 	return kind, known, err
 }
 
-// accepts reports whether a field takes files of the kind.
+// accepts reports whether a field accepts files of the kind.
 func accepts(field *catalog.Field, kind media.Type) bool {
 	if field.Type == catalog.ImageFile {
 		return kind.Image
@@ -124,9 +127,12 @@ func accepts(field *catalog.Field, kind media.Type) bool {
 	return kind.Video
 }
 
-// check looks at what the file's header tells, as far as it is within the
-// limits (docs/contract/media.md#input-limits). The value is as a problem shows it.
-func (in *inputs) check(ctx context.Context, field *catalog.Field, name string, value any, input *job.Input) (*problem, error) {
+// check checks the file's metadata against the limits
+// (docs/contract/media.md#input-limits). The problem shows value as the field's
+// input.
+func (in *inputs) check(
+	ctx context.Context, field *catalog.Field, name string, value any, input *job.Input,
+) (*problem, error) {
 	reader := blob.ReaderAt{Context: ctx, Store: in.service.Blobs, Name: input.Blob}
 	info, err := media.Inspect(reader, input.Size, input.MIME)
 	if err != nil {

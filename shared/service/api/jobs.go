@@ -15,10 +15,12 @@ import (
 
 // Jobs is the group of job creation and status (docs/contract/media.md#jobs), and
 // of two extensions of this service: the list of an account's jobs, and their
-// cancellation. A POST names a model where the other methods name a job.
+// cancellation. In a POST the path names a model; in the other methods it names a
+// job.
 func Jobs(s *service) []route {
 	return []route{
-		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm, handle: s.createJob},
+		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm,
+			handle: s.createJob},
 		{method: http.MethodGet, path: "/v1/jobs/{id}", access: keyOrToken, unlimited: true, handle: s.showJob},
 		{method: http.MethodDelete, path: "/v1/jobs/{id}", access: keyOrToken, handle: s.cancelJob},
 		{method: http.MethodGet, path: "/v1/jobs", access: keyOnly, handle: s.listJobs},
@@ -42,10 +44,10 @@ type createdBody struct {
 	Status job.Status `json:"status"`
 }
 
-// submit reads a request by the form, stores its files and has the job accepted.
-// When it fails, nothing that it stored stays, unless the job may have been
-// accepted all the same: the answer of a store can be lost. A request that was
-// sent before under the same Idempotency-Key gets that one's job, as it was then.
+// submit reads a request's form, stores its files and submits the job. If it fails,
+// it deletes what it stored, unless the job may have been accepted all the same: a
+// store's response can be lost. A repetition under the same Idempotency-Key gets
+// the first request's job, as it was then.
 //
 // Errors: problems; those of the body, the stores, once and job.Service.
 func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *catalog.Form) (job.Job, error) {
@@ -64,10 +66,10 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	if err != nil {
 		return job.Job{}, err
 	}
-	// What the job keeps is its own, for the minutes that it takes; the account's
-	// storage is that of its files.
+	// The job owns its input files, for the minutes that it takes. They do not
+	// count against the account's storage.
 	defer s.endUpload(r, upload)
-	in.upload, in.pardon = upload, func(refusal error) error { return s.unlessKnown(r, c, refusal) }
+	in.upload, in.unlessRepeated = upload, func(refusal error) error { return s.unlessRepeated(r, c, refusal) }
 	sub, err := s.readForm(ctx, r, body, form, in)
 	if err != nil {
 		return job.Job{}, err
@@ -90,30 +92,40 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
 		Seed: *order.seed, Request: order.request, Webhook: order.webhook, Trace: trace.Parent(ctx),
 	}
+	return s.submitOnce(w, r, c, asked, accepted, in)
+}
+
+// submitOnce submits the job that a request asks for, or returns the job of an
+// earlier request with the same Idempotency-Key.
+//
+// Errors: those of once and job.Service.
+func (s *service) submitOnce(
+	w http.ResponseWriter, r *http.Request, c call, asked any, accepted job.Job, in *inputs,
+) (job.Job, error) {
 	earlier, err := s.once(w, r, c, creation{
-		asked: asked, resource: id,
+		asked: asked, resource: accepted.ID,
 		made: func(ctx context.Context, id string) (answer []byte, made bool, err error) {
 			made, err = s.Jobs.Resume(ctx, id)
 			return nil, made, err
 		},
 		create: func(ctx context.Context) (answer []byte, err error) {
-			if in.pardoned != nil {
-				return nil, in.pardoned
+			if in.refusal != nil {
+				return nil, in.refusal
 			}
 			in.kept = true
-			accepted, err = s.Jobs.Submit(ctx, accepted, who.Tier.PendingJobs)
+			accepted, err = s.Jobs.Submit(ctx, accepted, c.who.Tier.PendingJobs)
 			in.kept = !refused(err)
 			return nil, err
 		},
 	})
 	if earlier != nil {
-		return job.Job{ID: earlier.Resource, Account: who.Account(), Status: job.Pending}, nil
+		return job.Job{ID: earlier.Resource, Account: c.who.Account(), Status: job.Pending}, nil
 	}
 	return accepted, err
 }
 
-// refused reports whether an error of a creation says for certain that nothing was
-// made.
+// refused reports whether the error of a creation is certain proof that nothing was
+// created.
 func refused(err error) bool {
 	var refusal *fault.Error
 	if !errors.As(err, &refusal) {
@@ -126,19 +138,23 @@ func refused(err error) bool {
 	return true
 }
 
-// readForm reads the form of a request by its content type. A form without
-// files may come urlencoded as well as in parts.
+// readForm reads a request's form by its content type. A form without files may
+// also be urlencoded.
 //
 // Errors: problems; those of the body and the stores.
-func (s *service) readForm(ctx context.Context, r *http.Request, b *body, form *catalog.Form, in *inputs) (submission, error) {
+func (s *service) readForm(
+	ctx context.Context, r *http.Request, b *body, form *catalog.Form, in *inputs,
+) (submission, error) {
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case err == nil && kind == "application/x-www-form-urlencoded":
 		return readURLEncoded(b, form)
 	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
-		return readMultipart(b, parameters["boundary"], form, func(p filePart) (*job.Input, *problem, error) { return in.take(ctx, p) })
+		take := func(p filePart) (*job.Input, *problem, error) { return in.take(ctx, p) }
+		return readMultipart(b, parameters["boundary"], form, take)
 	case form.URLEncoded:
-		return nil, problems{bodyProblem("The body must be application/x-www-form-urlencoded, or multipart/form-data with a boundary.")}
+		return nil, problems{bodyProblem(
+			"The body must be application/x-www-form-urlencoded, or multipart/form-data with a boundary.")}
 	}
 	return nil, problems{bodyProblem("The body must be multipart/form-data with a boundary.")}
 }
@@ -166,7 +182,7 @@ func newJobBody(j job.Job) jobBody {
 }
 
 // jobBody is a job as its account sees it (docs/contract/media.md#job-record).
-// Times that are still to come are null; error is there when the job has failed.
+// Times not yet reached are null; error is present if the job failed.
 type jobBody struct {
 	ID          string     `json:"job_id"`
 	Status      job.Status `json:"status"`
@@ -176,14 +192,13 @@ type jobBody struct {
 	CompletedAt *string    `json:"completed_at"`
 	Progress    float64    `json:"progress"`
 	Seed        uint32     `json:"seed"`
-	// EnhancedPrompt is there when the job is completed and its prompt was
-	// expanded.
+	// EnhancedPrompt is present if the job completed and its prompt was expanded.
 	EnhancedPrompt string       `json:"enhanced_prompt,omitempty"`
 	Failure        *job.Failure `json:"error,omitempty"`
 }
 
-// timestamp writes a time as RFC 3339 in UTC, to the millisecond; nil for the
-// zero time.
+// timestamp formats a time as RFC 3339 in UTC, to the millisecond, and returns nil
+// for the zero time.
 func timestamp(t time.Time) *string {
 	if t.IsZero() {
 		return nil

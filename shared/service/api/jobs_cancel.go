@@ -7,9 +7,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// cancelJob is DELETE /v1/jobs/{id of a job}, an extension of this service. A job
-// that was cancelled before is answered as if it had been now, so that a client
-// may repeat a call whose answer was lost.
+// cancelJob is DELETE /v1/jobs/{id of a job}, an extension of this service.
+// Cancelling a job again succeeds, so that a client may repeat a call whose
+// response was lost.
 func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -30,10 +30,10 @@ func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// namedJob gives the job that the path names.
+// namedJob returns the job that the path names.
 //
-// Errors: fault.NotFound; fault.Forbidden when the caller's scope does not reach
-// the job's model.
+// Errors: fault.NotFound; fault.Forbidden if the job's model is outside the
+// caller's scope.
 func (s *service) namedJob(r *http.Request, c call) (job.Job, error) {
 	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))
 	if err != nil {

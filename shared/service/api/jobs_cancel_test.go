@@ -49,7 +49,8 @@ func TestAPendingJobIsCancelled(t *testing.T) {
 	if shown := w.get("/v1/jobs/"+id, studio); shown.body != cancelled.body {
 		t.Errorf("GET shows %s, the cancellation %s", shown.body, cancelled.body)
 	}
-	if a := w.get("/v1/jobs/"+id+"/content", studio); a.status != 409 || a.header.Get("Retry-After") != "" || !strings.Contains(a.detail(), "cancelled") {
+	if a := w.get("/v1/jobs/"+id+"/content", studio); a.status != 409 || a.header.Get("Retry-After") != "" ||
+		!strings.Contains(a.detail(), "cancelled") {
 		t.Errorf("the content: %d %s", a.status, a.body)
 	}
 	w.submit(studio) // there is room again

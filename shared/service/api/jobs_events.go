@@ -17,29 +17,30 @@ import (
 )
 
 const (
-	// eventsRetry is how soon a client whose stream has ended comes back, in
+	// eventsReconnect tells clients when to reconnect after the stream ends, in
 	// milliseconds.
-	eventsRetry = 2000
-	// eventsAlive is how often a stream without events says that it is there:
-	// more often than proxies close what is silent.
-	eventsAlive = 15 * time.Second
-	// maxEventStreams is how many streams one process has open, of all accounts.
+	eventsReconnect = 2000
+	// eventsKeepAlive is the interval of comments on a stream without events. It is
+	// shorter than the idle timeout of common proxies.
+	eventsKeepAlive = 15 * time.Second
+	// maxEventStreams limits the open streams of one process, over all accounts.
 	maxEventStreams = 4096
-	// eventsBusy is how soon to ask again for a stream where too many are open.
-	eventsBusy = 5 * time.Second
+	// eventsRetryAfter is the Retry-After when too many streams are open.
+	eventsRetryAfter = 5 * time.Second
 )
 
-// Events is the group of the events of jobs, an extension of this service.
+// Events is the group of job events, an extension of this service.
 func Events(s *service) []route {
 	return []route{{
-		method: http.MethodGet, path: "/v1/jobs/{id}/events", access: keyOrToken, queryToken: true, unlimited: true, handle: s.streamJob,
+		method: http.MethodGet, path: "/v1/jobs/{id}/events", access: keyOrToken, queryToken: true, unlimited: true,
+		handle: s.streamJob,
 	}}
 }
 
 // streamJob is GET /v1/jobs/{id of a job}/events: server-sent events (HTML Living
-// Standard, "Server-sent events") of a job as it is and each time that its status
-// or progress changes, to its end. A stream that breaks misses nothing, as the
-// next one begins with how the job is then.
+// Standard, "Server-sent events") with the job as it is now, and again whenever its
+// status or progress changes, until it ends. A client that reconnects misses
+// nothing, because every stream starts with the job's present state.
 func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -55,16 +56,16 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	header.Set("X-Accel-Buffering", "no") // nginx would buffer events
 	if r.Method == http.MethodHead {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
 	stream := &eventStream{w: w, controller: http.NewResponseController(w)}
-	// The numbers go on where the last stream was cut off; they say no more than
-	// the order.
+	// Continue the numbering of the previous stream. The numbers only say the
+	// order.
 	stream.last, _ = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 32)
-	stream.write(fmt.Sprintf("retry: %d\n\n", eventsRetry))
+	stream.write(fmt.Sprintf("retry: %d\n\n", eventsReconnect))
 	if s.EventsOnce {
 		stream.job(j)
 		return nil
@@ -73,7 +74,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// enterStream counts one more stream, and returns what takes it back.
+// enterStream counts one more open stream, and returns a function that uncounts it.
 //
 // Errors: fault.Limited with RetryAfter.
 func (s *service) enterStream(who credential.Principal) (leave func(), err error) {
@@ -84,13 +85,13 @@ func (s *service) enterStream(who credential.Principal) (leave func(), err error
 	)
 	if !ok {
 		over := fault.New(fault.Limited, "Too many streams of events are open. Close one, or read the job instead.")
-		over.RetryAfter = eventsBusy
+		over.RetryAfter = eventsRetryAfter
 		return nil, over
 	}
 	return leave, nil
 }
 
-// follow writes the events of a job until it has ended, the client has left, its
+// follow writes the events of a job until the job ends, the client disconnects, its
 // key is revoked, or the service stops.
 func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream) {
 	ctx, leave := context.WithCancel(r.Context())
@@ -101,38 +102,38 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 		defer close(changes)
 		contain.Run(s.Logger, "events of a job", func() { s.watch(ctx, r, j, changes) })
 	}()
-	alive := time.NewTicker(eventsAlive)
+	alive := time.NewTicker(eventsKeepAlive)
 	defer alive.Stop()
 	for {
-		tell := func() { stream.write(": the job goes on\n\n") }
+		send := func() { stream.write(": the job goes on\n\n") }
 		select {
 		case changed, more := <-changes:
 			if !more {
 				return
 			}
-			tell = func() { stream.job(changed) }
+			send = func() { stream.job(changed) }
 		case <-alive.C:
 		}
-		// Who comes back after this is told why.
+		// A client whose key was revoked learns it when it reconnects.
 		refused := s.Authenticator.Recheck(ctx, c.who)
 		if refused == nil {
-			tell()
+			send()
 		}
 		if refused != nil || stream.failed {
 			leave()
-			for range changes { // until who follows the job has stopped
+			for range changes { // until watch has returned
 			}
 			return
 		}
 	}
 }
 
-// watch sends a job's states as they change, until it has ended or the context has.
+// watch sends a job's states as they change, until the job or the context ends.
 func (s *service) watch(ctx context.Context, r *http.Request, j job.Job, changes chan<- job.Job) {
 	for changed, err := range s.Jobs.Changes(ctx, j.Account, j.ID) {
 		if err != nil {
 			if ctx.Err() == nil {
-				s.log(r, err) // the client comes back by itself
+				s.log(r, err) // the client reconnects by itself
 			}
 			return
 		}
@@ -149,11 +150,11 @@ type eventStream struct {
 	controller *http.ResponseController
 	// last is the number of the last event.
 	last uint64
-	// failed says that the client has gone.
+	// failed reports that the client has disconnected.
 	failed bool
 }
 
-// job writes the event of a job.
+// job writes a job as an event.
 func (e *eventStream) job(j job.Job) {
 	text, err := json.Marshal(newJobBody(j))
 	if err != nil {
@@ -164,7 +165,7 @@ func (e *eventStream) job(j job.Job) {
 	e.write(fmt.Sprintf("id: %d\nevent: job\ndata: %s\n\n", e.last, text))
 }
 
-// write sends a text at once.
+// write sends a text immediately.
 func (e *eventStream) write(text string) {
 	if e.failed {
 		return

@@ -48,7 +48,8 @@ func (w *world) follow(id, key string, header ...string) *events {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { response.Body.Close() })
-	for field, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
+	for field, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store",
+		"X-Accel-Buffering": "no"} {
 		if got := response.Header.Get(field); got != want || response.StatusCode != 200 {
 			w.t.Errorf("%d with %s: %q, want %q", response.StatusCode, field, got, want)
 		}
@@ -140,7 +141,8 @@ func TestAnEventIsTheJob(t *testing.T) {
 	id := w.submit(studio)
 	w.wantCancelled(w.cancel(id, studio))
 	a := w.get("/v1/jobs/"+id+"/events", studio)
-	if want := fmt.Sprintf("retry: 2000\n\nid: 1\nevent: job\ndata: %s\n\n", w.get("/v1/jobs/"+id, studio).body); a.body != want {
+	if want := fmt.Sprintf("retry: 2000\n\nid: 1\nevent: job\ndata: %s\n\n",
+		w.get("/v1/jobs/"+id, studio).body); a.body != want {
 		t.Errorf("got %q, want %q", a.body, want)
 	}
 }
@@ -280,7 +282,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	full := func(key string) {
 		t.Helper()
 		a := w.get("/v1/jobs/"+id+"/events", key)
-		if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" || a.header.Get("Content-Type") != "application/json" {
+		if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" ||
+			a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("one more stream: %d %s", a.status, a.body)
 		}
 	}

@@ -13,8 +13,8 @@ type jobPageBody struct {
 	NextCursor *string   `json:"next_cursor"`
 }
 
-// listJobs is GET /v1/jobs, an extension of this service: an account's jobs,
-// newest first, by pages as for files.
+// listJobs is GET /v1/jobs, an extension of this service: an account's jobs, newest
+// first, paged as files are.
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
 	limit, after, found, err := readPage(r, account, s.Jobs.Cursors)
@@ -40,7 +40,7 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// jobFilter reads which jobs a query asks for.
+// jobFilter reads the filters of a job list from the query.
 func (s *service) jobFilter(query string) (filter job.Filter, found problems) {
 	values := readQuery(query)
 	if text, ok := values["status"]; ok {

@@ -104,21 +104,28 @@ func TestJobListQueries(t *testing.T) {
 	w.submit(studio)
 	w.submit(rival)
 	w.submit(rival)
-	const bad = `{"loc":["query","cursor"],"msg":"Value error, The cursor is not one that this endpoint returned.","type":"value_error","input":`
+	const bad = `{"loc":["query","cursor"],"msg":"Value error, The cursor is not one that this endpoint returned.",` +
+		`"type":"value_error","input":`
 	cursor := *w.jobPage(studio, "limit=1").NextCursor
 	ofRival := *w.jobPage(rival, "limit=1").NextCursor
 	w.keep(studio, "one")
 	w.keep(studio, "two")
 	ofFiles := *w.list(studio, "limit=1").NextCursor
 	for query, want := range map[string]string{
-		"status=done": `{"loc":["query","status"],"msg":"Input should be 'pending', 'processing', 'completed' or 'failed'","type":"literal_error",` +
+		"status=done": `{"loc":["query","status"],"msg":"Input should be 'pending', 'processing', 'completed' or ` +
+			`'failed'","type":"literal_error",` +
 			`"input":"done","ctx":{"expected":"'pending', 'processing', 'completed' or 'failed'"}}`,
-		"model=gen-9":               `{"loc":["query","model"],"msg":"Value error, There is no such model.","type":"value_error","input":"gen-9","ctx":{}}`,
-		"cursor=" + ofRival:         bad + `"` + ofRival + `","ctx":{}}`,
-		"cursor=" + ofFiles:         bad + `"` + ofFiles + `","ctx":{}}`,
-		"cursor=x" + cursor[1:]:     bad + `"x` + cursor[1:] + `","ctx":{}}`,
-		"limit=0&model=&cursor=x":   `{"loc":["query","limit"],"msg":"Input should be greater than or equal to 1","type":"greater_than_equal","input":"0","ctx":{"ge":1}},` + bad + `"x","ctx":{}},{"loc":["query","model"],"msg":"Value error, There is no such model.","type":"value_error","input":"","ctx":{}}`,
-		"limit=1001&status=pending": `{"loc":["query","limit"],"msg":"Input should be less than or equal to 1000","type":"less_than_equal","input":"1001","ctx":{"le":1000}}`,
+		"model=gen-9": `{"loc":["query","model"],"msg":"Value error, There is no such model.",` +
+			`"type":"value_error","input":"gen-9","ctx":{}}`,
+		"cursor=" + ofRival:     bad + `"` + ofRival + `","ctx":{}}`,
+		"cursor=" + ofFiles:     bad + `"` + ofFiles + `","ctx":{}}`,
+		"cursor=x" + cursor[1:]: bad + `"x` + cursor[1:] + `","ctx":{}}`,
+		"limit=0&model=&cursor=x": `{"loc":["query","limit"],"msg":"Input should be greater than or equal to 1",` +
+			`"type":"greater_than_equal","input":"0","ctx":{"ge":1}},` + bad +
+			`"x","ctx":{}},{"loc":["query","model"],"msg":"Value error, There is no such model.","type":"value_error",` +
+			`"input":"","ctx":{}}`,
+		"limit=1001&status=pending": `{"loc":["query","limit"],"msg":"Input should be less than or equal to 1000",` +
+			`"type":"less_than_equal","input":"1001","ctx":{"le":1000}}`,
 	} {
 		if a := w.get("/v1/jobs?"+query, studio); a.status != 422 || a.body != `{"detail":[`+want+`]}` {
 			t.Errorf("%s: %d %s", query, a.status, a.body)

@@ -57,20 +57,28 @@ func TestJobStatus(t *testing.T) {
 			t.Errorf("%s: %d %s", state, a.status, a.body)
 		}
 	}
-	check("pending", `\{"job_id":"ID","status":"pending","model":"gen-2\.5","created_at":TIME,"started_at":null,"completed_at":null,"progress":0,"seed":42\}`)
+	check("pending",
+		`\{"job_id":"ID","status":"pending","model":"gen-2\.5","created_at":TIME,"started_at":null,"completed_at":null,`+
+			`"progress":0,"seed":42\}`)
 	w.start(id)
 	if err := w.records.Progress(t.Context(), id, "nonce", 0.25); err != nil {
 		t.Fatal(err)
 	}
-	check("processing", `\{"job_id":"ID","status":"processing","model":"gen-2\.5","created_at":TIME,"started_at":TIME,"completed_at":null,"progress":0\.25,"seed":42\}`)
+	check("processing",
+		`\{"job_id":"ID","status":"processing","model":"gen-2\.5","created_at":TIME,"started_at":TIME,"completed_at":null,`+
+			`"progress":0\.25,"seed":42\}`)
 	w.complete(id, "the result", "video/mp4")
-	check("completed", `\{"job_id":"ID","status":"completed","model":"gen-2\.5","created_at":TIME,"started_at":TIME,"completed_at":TIME,"progress":1,"seed":42\}`)
+	check("completed",
+		`\{"job_id":"ID","status":"completed","model":"gen-2\.5","created_at":TIME,"started_at":TIME,"completed_at":TIME,`+
+			`"progress":1,"seed":42\}`)
 
 	id = w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"), text("seed", "0")))
 	w.start(id)
 	w.fail(id, job.Failure{Code: job.InvalidInput, Message: "The video <x> cannot be decoded."})
-	check("failed", `\{"job_id":"ID","status":"failed","model":"gen-pro-t2v","created_at":TIME,"started_at":TIME,"completed_at":TIME,"progress":0,"seed":0,`+
-		`"error":\{"code":"invalid_input","message":"The video <x> cannot be decoded\."\}\}`)
+	check("failed",
+		`\{"job_id":"ID","status":"failed","model":"gen-pro-t2v","created_at":TIME,"started_at":TIME,"completed_at":TIME,`+
+			`"progress":0,"seed":0,`+
+			`"error":\{"code":"invalid_input","message":"The video <x> cannot be decoded\."\}\}`)
 }
 
 // Whatever has not ended ten minutes after its creation has failed, also when
@@ -202,7 +210,8 @@ func TestInputsOfAJobThatMayHaveBeenAcceptedStay(t *testing.T) {
 		if stays := len(w.files()) > 0; stays != c.stays {
 			t.Errorf("%s: the files are %v", c.name, w.files())
 		}
-		if c.status == 500 && (a.detail() != "Internal server error" || !strings.Contains(w.log.String(), "connection reset")) {
+		if c.status == 500 && (a.detail() != "Internal server error" ||
+			!strings.Contains(w.log.String(), "connection reset")) {
 			t.Errorf("%s: the client sees %s, the log %s", c.name, a.body, w.log.String())
 		}
 	}
@@ -264,13 +273,16 @@ models:
 	for _, p := range o.lines {
 		messages = append(messages, p.(problem).Msg)
 	}
-	want := []string{"String should have at most 1 character", "Input should be 'a', 'b' or 'c'", "Input should be greater than or equal to -2"}
+	want := []string{"String should have at most 1 character", "Input should be 'a', 'b' or 'c'",
+		"Input should be greater than or equal to -2"}
 	if !slices.Equal(messages, want) {
 		t.Errorf("got %q", messages)
 	}
-	id := w.accepted(w.post("m", studio, text("note", "é"), text("steps", "99999999999999999999"), text("free", strings.Repeat("x", 5000))))
+	id := w.accepted(w.post("m", studio, text("note", "é"), text("steps", "99999999999999999999"),
+		text("free", strings.Repeat("x", 5000))))
 	options := w.record(id).Request.Options
-	if options["note"] != "é" || options["resolution"] != "c" || len(options["free"].(string)) != 5000 || options["steps"] != int64(math.MaxInt64) && options["steps"] != float64(math.MaxInt64) {
+	if options["note"] != "é" || options["resolution"] != "c" || len(options["free"].(string)) != 5000 ||
+		options["steps"] != int64(math.MaxInt64) && options["steps"] != float64(math.MaxInt64) {
 		t.Errorf("the options are %.100v", options)
 	}
 }

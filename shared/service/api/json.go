@@ -14,17 +14,18 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// maxJSON is how long a body of JSON may be, in bytes.
+// maxJSON is the size limit of a JSON body, in bytes.
 const maxJSON = 1 << 20
 
-// jsonObject is an object of a request's body, its values unread. A member that
-// is null counts as absent (see member), and unknown ones are ignored.
+// jsonObject is a JSON object of a request's body, its values not yet parsed. A
+// member that is null counts as absent (see member), and unknown members are
+// ignored.
 type jsonObject map[string]json.RawMessage
 
-// readJSON reads a body that is an object of JSON, whatever type it declares;
-// nil when there is no body, it is empty, or it is null.
+// readJSON reads a body that is a JSON object, whatever content type it declares.
+// It returns nil if there is no body, or it is blank or null.
 //
-// Errors: problems when it is none; those of the body; fault.TooLarge.
+// Errors: problems if the body is anything else; those of the body; fault.TooLarge.
 func readJSON(r *http.Request) (jsonObject, error) {
 	tooLarge := fault.New(fault.TooLarge, "The request's body is larger than %d bytes.", maxJSON)
 	if r.ContentLength > maxJSON {
@@ -37,7 +38,7 @@ func readJSON(r *http.Request) (jsonObject, error) {
 	return parseJSON(text)
 }
 
-// parseJSON reads an object of JSON; nil when the text is blank or null.
+// parseJSON parses a JSON object. It returns nil if the text is blank or null.
 //
 // Errors: problems.
 func parseJSON(text []byte) (jsonObject, error) {
@@ -67,15 +68,16 @@ func parseJSON(text []byte) (jsonObject, error) {
 	return object, nil
 }
 
-// invalidJSON is the problem of a body that is no JSON. As in the tooling that
-// knows these problems, the place in the text stands in the location.
+// invalidJSON is the problem of a body that is not JSON. As in pydantic, its
+// location holds the offset in the text.
 func invalidJSON(reason string, offset int64) problem {
-	return problem{[]string{"body", strconv.FormatInt(offset, 10)}, "Invalid JSON: " + reason, "json_invalid", nil, map[string]any{"error": reason}}
+	return problem{[]string{"body", strconv.FormatInt(offset, 10)}, "Invalid JSON: " + reason, "json_invalid", nil,
+		map[string]any{"error": reason}}
 }
 
 func isNull(value json.RawMessage) bool { return string(value) == "null" }
 
-// member gives a value; nil when it is absent or null.
+// member returns a value, nil if it is absent or null.
 func (o jsonObject) member(name string) json.RawMessage {
 	if value := o[name]; !isNull(value) {
 		return value
@@ -83,7 +85,7 @@ func (o jsonObject) member(name string) json.RawMessage {
 	return nil
 }
 
-// object gives a member that is an object, nil when it is absent.
+// object returns a member that is an object, nil if it is absent.
 func (o jsonObject) object(name string) (jsonObject, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -96,7 +98,7 @@ func (o jsonObject) object(name string) (jsonObject, problems) {
 	return inner, nil
 }
 
-// text gives a member that is a string, and whether it is there.
+// text returns a member that is a string, and whether it is present.
 func (o jsonObject) text(name string) (text string, there bool, found problems) {
 	value := o.member(name)
 	if value == nil {
@@ -108,7 +110,7 @@ func (o jsonObject) text(name string) (text string, there bool, found problems) 
 	return text, true, nil
 }
 
-// boolean gives a member that is true or false; false when it is absent.
+// boolean returns a member that is true or false, false if it is absent.
 func (o jsonObject) boolean(name string) (is bool, found problems) {
 	value := o.member(name)
 	if value != nil && json.Unmarshal(value, &is) != nil {
@@ -121,9 +123,9 @@ func notText(name string, value json.RawMessage) problem {
 	return valueProblem(name, value, "Input should be a valid string.")
 }
 
-// texts gives a member that is a list of strings, at most so many, nil when it
-// is absent. The items of a longer list are not judged: each could be a problem
-// of its own in the answer.
+// texts returns a member that is a list of at most so many strings, nil if it is
+// absent. The items of a longer list are not validated: each could add a problem to
+// the response.
 func (o jsonObject) texts(name string, most int) (texts []string, found problems) {
 	value := o.member(name)
 	if value == nil {
@@ -145,9 +147,9 @@ func (o jsonObject) texts(name string, most int) (texts []string, found problems
 	return texts, found
 }
 
-// integer gives a member that is a whole number, nil when it is absent. It may
-// be written with a fraction of zeros or an exponent, as JSON has one kind of
-// number. The bounds are below 2^53, where every whole number is exact.
+// integer returns a member that is a whole number, nil if it is absent. A fraction
+// of zeros or an exponent is allowed, as JSON has only one kind of number. The
+// bounds must be below 2^53, where float64 is exact.
 func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -157,19 +159,20 @@ func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	number, err := strconv.ParseFloat(string(value), 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		// The number is an infinity, on its right side of the bounds. It is
-		// shown as text, as it would break a client that reads it.
+		// The number overflowed to an infinity of the right sign. It is shown as a
+		// string, because clients could not parse it.
 		shown = string(value)
 	case value[0] == '"':
-		return nil, problems{fieldProblem(name, "int_parsing", value, "Input should be a valid integer, unable to parse string as an integer", nil)}
+		return nil, problems{fieldProblem(name, "int_parsing", value,
+			"Input should be a valid integer, unable to parse string as an integer", nil)}
 	case err != nil, number != math.Trunc(number):
 		return nil, problems{fieldProblem(name, "int_parsing", value, "Input should be a valid integer", nil)}
 	}
 	switch {
 	case number < float64(least):
-		return nil, problems{tooSmall(name, shown, least)}
+		return nil, problems{belowMin(name, shown, least)}
 	case number > float64(most):
-		return nil, problems{tooGreat(name, shown, most)}
+		return nil, problems{aboveMax(name, shown, most)}
 	}
 	n := int64(number)
 	return &n, nil

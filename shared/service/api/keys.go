@@ -11,7 +11,7 @@ import (
 )
 
 // Keys is the group of an account's permanent keys, an extension of this service.
-// They are for admin keys, of the caller's own account alone.
+// Admin keys manage the keys of their own account only.
 func Keys(s *service) []route {
 	return []route{
 		{method: http.MethodGet, path: "/v1/keys", access: adminOnly, handle: s.listKeys},
@@ -20,14 +20,14 @@ func Keys(s *service) []route {
 	}
 }
 
-// keyBody is a permanent key as the list shows it.
+// keyBody is a permanent key as listed.
 type keyBody struct {
 	ID        string  `json:"id"`
 	Label     string  `json:"label"`
 	Tier      string  `json:"tier"`
 	Admin     bool    `json:"admin"`
 	CreatedAt *string `json:"created_at"`
-	// RevokedAt is null while the key works.
+	// RevokedAt is null until the key is revoked.
 	RevokedAt *string `json:"revoked_at"`
 }
 
@@ -35,13 +35,13 @@ func newKeyBody(k credential.Key) keyBody {
 	return keyBody{k.ID, k.Label, k.Tier, k.Admin, timestamp(k.CreatedAt), timestamp(k.RevokedAt)}
 }
 
-// createdKeyBody is a new key, with its secret, which is shown this once.
+// createdKeyBody is a new key with its secret, which is never shown again.
 type createdKeyBody struct {
 	keyBody
 	Key string `json:"key"`
 }
 
-// listKeys is GET /v1/keys. It has no pages, as its length is bounded.
+// listKeys is GET /v1/keys. It has no pages, because the number of keys is limited.
 func (s *service) listKeys(w http.ResponseWriter, r *http.Request, c call) error {
 	keys, err := s.Keys.List(r.Context(), c.who.Account())
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *service) listKeys(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// keyRequest is what a key shall be.
+// keyRequest describes the key to create.
 type keyRequest struct {
 	Label string
 	Admin bool
@@ -82,12 +82,12 @@ func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// labelPattern keeps control characters from the terminals that labels are
-// listed on.
+// labelPattern excludes control characters, because labels are printed on
+// terminals.
 const labelPattern = `^[^\u0000-\u001f\u007f-\u009f]*$`
 
-// keyRequest reads what a key shall be. The one tier that it may have is that of
-// the key of the call: what an account may use is not its own to say.
+// keyRequest reads the description of a key. Its tier must be that of the caller's
+// key: an account cannot change what it may use.
 func (o jsonObject) keyRequest(tier string) (request keyRequest, found problems) {
 	label, there, wrong := o.text("label")
 	switch {
@@ -100,7 +100,7 @@ func (o jsonObject) keyRequest(tier string) (request keyRequest, found problems)
 	case utf8.RuneCountInString(label) > credential.MaxLabel:
 		found = append(found, tooLong("label", label, credential.MaxLabel))
 	case strings.ContainsFunc(label, unicode.IsControl):
-		found = append(found, unlikePattern("label", label, labelPattern))
+		found = append(found, patternMismatch("label", label, labelPattern))
 	}
 	named, there, wrong := o.text("tier")
 	switch {
@@ -113,8 +113,8 @@ func (o jsonObject) keyRequest(tier string) (request keyRequest, found problems)
 	return keyRequest{label, admin}, append(found, wrong...)
 }
 
-// revokeKey is DELETE /v1/keys/{key_id}. A key that is revoked already is answered
-// as if it had been now, so that a client may repeat a call whose answer was lost.
+// revokeKey is DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so that a
+// client may repeat a call whose response was lost.
 func (s *service) revokeKey(w http.ResponseWriter, r *http.Request, c call) error {
 	if err := s.Keys.Revoke(r.Context(), c.who.Key, r.PathValue("key_id")); err != nil {
 		return err

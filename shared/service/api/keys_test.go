@@ -24,13 +24,15 @@ type aKey struct {
 // askKey asks for a key.
 func (w *world) askKey(key, body string, header ...string) answer {
 	w.t.Helper()
-	return w.request(http.MethodPost, "/v1/keys", key, strings.NewReader(body), append(header, "Content-Type: application/json")...)
+	return w.request(http.MethodPost, "/v1/keys", key, strings.NewReader(body),
+		append(header, "Content-Type: application/json")...)
 }
 
 // createdKey gives the key of an answer.
 func (w *world) createdKey(a answer) (made aKey) {
 	w.t.Helper()
-	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusOK || credential.CheckSecret(made.Key) != nil || made.ID != idOf(made.Key) {
+	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusOK ||
+		credential.CheckSecret(made.Key) != nil || made.ID != idOf(made.Key) {
 		w.t.Fatalf("%d %s, %v", a.status, a.body, err)
 	}
 	return made
@@ -104,18 +106,21 @@ func TestTheLifeOfAKey(t *testing.T) {
 	w.later.Add(int64(time.Millisecond))
 	a := w.askKey(admin, `{"label": "ci"}`)
 	made := w.createdKey(a)
-	if a.header.Get("Cache-Control") != "no-store" || made.Admin || made.Tier != credential.DefaultTier || made.RevokedAt != nil {
+	if a.header.Get("Cache-Control") != "no-store" || made.Admin || made.Tier != credential.DefaultTier ||
+		made.RevokedAt != nil {
 		t.Errorf("%v %s", a.header, a.body)
 	}
 	id := w.submit(made.Key)
 	if a := w.get("/v1/jobs/"+id, studio); a.status != http.StatusOK {
 		t.Errorf("the account does not see the job of its new key: %d", a.status)
 	}
-	if a := w.get("/v1/keys", made.Key); a.status != http.StatusForbidden || a.detail() != "An admin key of the account is required." {
+	if a := w.get("/v1/keys", made.Key); a.status != http.StatusForbidden ||
+		a.detail() != "An admin key of the account is required." {
 		t.Errorf("as an admin it gets %d %s", a.status, a.body)
 	}
 	listed := w.listedKeys(admin)
-	if len(listed) != 3 || listed[0].ID != made.ID || listed[0].Label != "ci" || listed[0].Key != "" || listed[0].CreatedAt != made.CreatedAt {
+	if len(listed) != 3 || listed[0].ID != made.ID || listed[0].Label != "ci" || listed[0].Key != "" ||
+		listed[0].CreatedAt != made.CreatedAt {
 		t.Errorf("listed %+v, want the new one, the admin's and the first", listed)
 	}
 	token := w.mint(made.Key, credential.Scope{})
@@ -148,7 +153,8 @@ func TestTheLifeOfAKey(t *testing.T) {
 func TestKeysThatCannotBeRevoked(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin, second, foreign := w.newAdmin("studio"), w.newAdmin("studio"), w.newAdmin("rival")
-	if a := w.revokeBy(admin, idOf(admin)); a.status != http.StatusConflict || a.detail() != "A key cannot revoke itself. Use another admin key of the account." {
+	if a := w.revokeBy(admin, idOf(admin)); a.status != http.StatusConflict ||
+		a.detail() != "A key cannot revoke itself. Use another admin key of the account." {
 		t.Errorf("itself: %d %s", a.status, a.body)
 	}
 	for _, id := range []string{idOf(foreign), idOf(rival), "key_0123456789ab", "key_", "x", strings.Repeat("x", 5000)} {
@@ -166,7 +172,8 @@ func TestKeysThatCannotBeRevoked(t *testing.T) {
 		t.Fatal("a second admin key cannot be revoked")
 	}
 	for what, a := range map[string]answer{
-		"makes a successor": w.askKey(second, `{"label": "x", "admin": true}`), "revokes its revoker": w.revokeBy(second, idOf(admin)),
+		"makes a successor": w.askKey(second, `{"label": "x", "admin": true}`), "revokes its revoker": w.revokeBy(second,
+			idOf(admin)),
 	} {
 		if a.status != http.StatusUnauthorized {
 			t.Errorf("a revoked key %s: %d %s", what, a.status, a.body)
@@ -183,7 +190,8 @@ func TestKeysAreBounded(t *testing.T) {
 	for range credential.MaxKeys - 2 { // the admin's own, and the account's first one
 		last = w.newKey("studio")
 	}
-	if a := w.askKey(admin, `{"label": "x"}`); a.status != http.StatusConflict || a.detail() != "The account has 100 keys, which is its limit. Revoke one first." {
+	if a := w.askKey(admin, `{"label": "x"}`); a.status != http.StatusConflict ||
+		a.detail() != "The account has 100 keys, which is its limit. Revoke one first." {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	w.revoke(last)

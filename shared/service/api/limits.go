@@ -11,15 +11,15 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Limiter counts requests against the rates of tiers.
+// Limiter enforces the request rates of tiers.
 type Limiter interface {
-	// Take counts n of what the name stands for, where they are allowed at once.
+	// Take takes n units from the named bucket if they are available now.
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
-// count counts a call against the rate of the caller's tier and writes where the
-// account then stands: RateLimit-Limit and RateLimit-Remaining in calls at once,
-// RateLimit-Reset in seconds until the whole burst is allowed again.
+// count counts a call against the rate of the caller's tier, and sets the account's
+// state in the header: RateLimit-Limit and RateLimit-Remaining in calls,
+// RateLimit-Reset in seconds until the whole burst is available again.
 //
 // Errors: fault.Limited with RetryAfter.
 func (s *service) count(ctx context.Context, header http.Header, who credential.Principal) error {
@@ -42,5 +42,5 @@ func (s *service) count(ctx context.Context, header http.Header, who credential.
 	return over
 }
 
-// wholeSeconds rounds up.
+// wholeSeconds converts a duration to seconds, rounding up.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -15,7 +15,8 @@ func TestRates(t *testing.T) {
 	second := w.newKey("studio")
 	id := w.submit(studio)
 	limits := func(a answer) string {
-		return strings.Join([]string{a.header.Get("RateLimit-Limit"), a.header.Get("RateLimit-Remaining"), a.header.Get("Retry-After")}, " ")
+		return strings.Join([]string{a.header.Get("RateLimit-Limit"), a.header.Get("RateLimit-Remaining"),
+			a.header.Get("Retry-After")}, " ")
 	}
 	// Successes and refusals tell where the account stands. Another key of the
 	// account shares its rate, and an unauthenticated call is nobody's.

@@ -8,18 +8,20 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Bounds of a page of a list (docs/contract/limits.md#lists).
+// The bounds of a page's length (docs/contract/limits.md#lists).
 const (
 	minPage     = 1
 	maxPage     = 1000
 	defaultPage = 100
 )
 
-// readPage reads which page of an account's list a request asks for, and what is
-// wrong with that.
+// readPage reads which page of an account's list a request asks for, and returns
+// the problems of its query in found.
 //
-// Errors: that cursors cannot be read at all.
-func readPage(r *http.Request, account string, cursors cursor.Codec) (limit int, after string, found problems, err error) {
+// Errors: the cursor's key cannot be read.
+func readPage(
+	r *http.Request, account string, cursors cursor.Codec,
+) (limit int, after string, found problems, err error) {
 	limit, sealed, found := pageQuery(r.URL.RawQuery)
 	if sealed == "" {
 		return limit, "", found, nil
@@ -31,8 +33,8 @@ func readPage(r *http.Request, account string, cursors cursor.Codec) (limit int,
 	return limit, sealed, found, err
 }
 
-// pageQuery reads the query of a page: its limit, and its cursor, which is empty
-// when there is none. An empty value counts as absent.
+// pageQuery reads the limit and the cursor of a query. An empty value counts as
+// absent.
 func pageQuery(raw string) (limit int, cursor string, found problems) {
 	values := readQuery(raw)
 	limit = defaultPage

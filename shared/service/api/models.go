@@ -7,14 +7,13 @@ func Models(s *service) []route {
 	return []route{{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels}}
 }
 
-// resolvedBody gives the canonical ids of what was asked for; the other is
-// omitted.
+// resolvedBody holds the canonical ids of the names that were sent: one, or a list.
 type resolvedBody struct {
 	ModelID  string             `json:"model_id,omitempty"`
 	ModelIDs *map[string]string `json:"model_ids,omitempty"`
 }
 
-// maxResolved bounds the names of one request.
+// maxResolved limits the names of one request.
 const maxResolved = 1000
 
 // resolveModels is POST /v1/models/resolve
@@ -55,7 +54,7 @@ func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) 
 	return nil
 }
 
-// resolve gives the canonical id of a name.
+// resolve returns the canonical id of a name.
 //
 // Errors: fault.NotFound.
 func (s *service) resolve(name string) (string, error) {

@@ -44,11 +44,13 @@ func TestResolveModels(t *testing.T) {
 	// A list of a hundred thousand problems is one problem.
 	long := `{"models": [` + strings.Repeat("1,", 100_000) + `1]}`
 	a := w.request(http.MethodPost, "/v1/models/resolve", "", strings.NewReader(long), "Content-Type: application/json")
-	if a.status != 422 || len(a.body) > 2*len(long) || !strings.Contains(string(a.body), "The list has 100001 items, more than 1000.") {
+	if a.status != 422 || len(a.body) > 2*len(long) ||
+		!strings.Contains(string(a.body), "The list has 100001 items, more than 1000.") {
 		t.Errorf("a long list of numbers: %d with %d bytes", a.status, len(a.body))
 	}
 	for _, key := range []string{studio, "garbage"} {
-		if a := w.request(http.MethodPost, "/v1/models/resolve", key, strings.NewReader(`{"model": "gen-2.5"}`)); a.status != 200 {
+		if a := w.request(http.MethodPost, "/v1/models/resolve", key,
+			strings.NewReader(`{"model": "gen-2.5"}`)); a.status != 200 {
 			t.Errorf("with the key %q: %d %s", key, a.status, a.body)
 		}
 	}

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxParts bounds the parts of a form, those of unknown fields counted in.
+	// maxParts limits the parts of a form, including those of unknown fields.
 	maxParts = 100
-	// maxPartHeader bounds what stands between the contents of two parts, in
-	// bytes: a boundary and a header.
+	// maxPartHeader limits the bytes between the contents of two parts: a boundary
+	// and a header.
 	maxPartHeader = 16 << 10
-	// bodyBuffer is how much is read from a connection at once; the parser's
-	// own steps are small.
+	// bodyBuffer is the size of reads from the connection; the parser itself reads
+	// in small steps.
 	bodyBuffer = 256 << 10
 )
 
@@ -29,40 +29,38 @@ var (
 	errTruncated = errors.New("the form ends before its last boundary")
 )
 
-// filePart is a file in a form, as it arrives.
+// filePart is a file in a form while it arrives.
 type filePart struct {
 	field *catalog.Field
 	// name is the field's name as the client spelled it.
 	name string
-	// fileName and declared, a MIME type, are the client's words; either may be
+	// fileName and declared, the MIME type, are what the client says; either may be
 	// empty.
 	fileName, declared string
 	content            io.Reader
 }
 
-// isEmpty reports whether the part has no bytes; what it has is still there to be
-// read.
+// isEmpty reports whether the part has no bytes. It consumes none.
 //
 // Errors: those of the content.
 func (p *filePart) isEmpty() (bool, error) {
 	first := make([]byte, 1)
 	n, err := io.ReadFull(p.content, first)
-	if err == io.EOF { // ReadFull's own, not a body's that broke off
+	if err == io.EOF { // an error of the body is not io.EOF
 		return true, nil
 	}
 	p.content = io.MultiReader(bytes.NewReader(first[:n]), p.content)
 	return false, err
 }
 
-// takeFile stores the content of a file part. A problem is the client's, an
+// takeFile stores the content of a file part. A problem is the client's mistake; an
 // error ends the request. It need not read the content to its end.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
-// readMultipart reads a form part by part, as it arrives. Files go to take and
-// nothing is held of them; of other fields, maxValue bytes are kept.
+// readMultipart reads a form part by part while it arrives. Files are streamed to
+// take; of other fields, maxValue bytes are kept.
 //
-// Errors: problems when the body is no valid form; those of the body and of
-// take.
+// Errors: problems if the body is not a valid form; those of the body and of take.
 func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)
@@ -70,7 +68,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 	for parts := 0; ; parts++ {
 		source.bound(maxPartHeader)
 		part, err := reader.NextRawPart()
-		if err == io.EOF { // as it is: the last boundary; see partSource
+		if err == io.EOF { // unwrapped, only for the last boundary; see partSource
 			break
 		}
 		if err != nil {
@@ -83,7 +81,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 		p := &partContent{part: part}
 		err = readPart(sub, p, form, take)
 		if err == nil {
-			// The reader would drop the rest too, but within a header's bound.
+			// NextPart would skip the rest too, but within a header's bound.
 			_, err = io.Copy(io.Discard, p)
 		}
 		if p.failed {
@@ -93,12 +91,12 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 			return nil, err
 		}
 	}
-	// The form is over, the body may not be.
+	// The form has ended, but the body may continue.
 	_, err := io.Copy(io.Discard, b)
 	return sub, err
 }
 
-// readPart reads one part, as far as it is of use.
+// readPart reads one part, as far as it is needed.
 func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile) error {
 	name := p.part.FormName()
 	if name == "" {
@@ -121,7 +119,7 @@ func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile)
 		field: field, name: name, fileName: p.part.FileName(), declared: p.part.Header.Get("Content-Type"), content: p,
 	}
 	if file.fileName == "" {
-		// HTML forms send such a part for a file that was not chosen.
+		// HTML forms send such a part if no file was chosen.
 		empty, err := file.isEmpty()
 		if empty || err != nil {
 			return err
@@ -139,7 +137,7 @@ func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile)
 	return err
 }
 
-// readValue reads a value, the first maxValue bytes of it at most.
+// readValue reads at most the first maxValue bytes of a value.
 func readValue(r io.Reader) (string, error) {
 	var text strings.Builder
 	if _, err := io.Copy(&text, io.LimitReader(r, maxValue)); err != nil {
@@ -148,8 +146,8 @@ func readValue(r io.Reader) (string, error) {
 	return shorten(text.String()), nil
 }
 
-// shorten gives the first maxValue bytes of a value, less a character that the
-// cut goes through.
+// shorten returns the first maxValue bytes of a value, without a character that
+// would be cut in two.
 func shorten(text string) string {
 	if len(text) < maxValue {
 		return text
@@ -166,8 +164,8 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent is the content of a part. It remembers whether reading it failed,
-// to tell that from a failure of whoever takes the content.
+// partContent is the content of a part. It remembers whether reading failed, to
+// tell that from a failure of the function that takes the content.
 type partContent struct {
 	part   *multipart.Part
 	failed bool
@@ -181,18 +179,18 @@ func (p *partContent) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// partSource is what a multipart.Reader reads from. It bounds what that may
-// read between two contents, of which the reader would take 10 MiB. And it lets
-// no body end in the reader's sight, for which a body that breaks off in a
-// header is complete: it adds the line end that a last boundary may lack, and
-// then fails.
+// partSource is what a multipart.Reader reads from. It limits what the reader may
+// consume between two contents, for which the reader's own limit is 10 MiB. It also
+// hides the end of the body, because the reader takes a body that breaks off in a
+// header for a complete one: partSource adds the line end that a last boundary may
+// lack, and then fails.
 type partSource struct {
 	source io.Reader
-	// left is how much may be read, negative when there is no bound.
+	// left is how many more bytes may be read; negative means no limit.
 	left int
-	// tooLong means that the bound was met.
+	// tooLong reports that the limit was exceeded.
 	tooLong bool
-	added   int // of lineEnd
+	added   int // how much of lineEnd has been read
 }
 
 const lineEnd = "\r\n"
@@ -200,8 +198,8 @@ const lineEnd = "\r\n"
 func (s *partSource) bound(bytes int) { s.left = bytes }
 func (s *partSource) unbound()        { s.left = -1 }
 
-// invalid gives the error of a form that could not be read on. What the reader
-// said is of no use: it may have taken a line that was cut for a malformed one.
+// invalid returns the error for a form that could not be read on. The reader's own
+// error does not help: it may blame a line that was cut off for being malformed.
 func (s *partSource) invalid(b *body) error {
 	switch {
 	case b.failure != nil:

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// OpenAPI is the group of what describes the service: the OpenAPI document of
-// all groups, and a page that shows it. Neither needs a credential.
+// OpenAPI is the group of the OpenAPI document of all groups, and of the page that
+// shows it. Neither needs a credential.
 func OpenAPI(s *service) []route {
-	// Made at the first request: a program that serves other calls starts
-	// without the work.
+	// Built on the first request, so that a program that serves other calls starts
+	// without this work.
 	document := sync.OnceValues(s.openAPI)
 	page := sync.OnceValues(s.newDocsPage)
 	return []route{
@@ -31,7 +31,7 @@ func OpenAPI(s *service) []route {
 	}
 }
 
-// openAPI gives the OpenAPI document of all groups as JSON.
+// openAPI returns the OpenAPI document of all groups as JSON.
 func (s *service) openAPI() ([]byte, error) {
 	var routes []route
 	for _, group := range allGroups() {

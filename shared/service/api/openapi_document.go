@@ -18,20 +18,19 @@ var openapiSource string
 //go:embed openapi_components.yaml
 var openapiComponents string
 
-// document is the OpenAPI 3.1 description of the service while it is made.
+// document is the OpenAPI 3.1 description of the service while it is built.
 type document struct {
 	catalog *catalog.Catalog
-	// operations are those of openapi.yaml, refusals those of
-	// openapi_components.yaml.
+	// operations come from openapi.yaml, refusals from openapi_components.yaml.
 	operations, refusals object
 	paths                object
 }
 
-// describe makes the OpenAPI document of the routes: the operations that
-// openapi.yaml has of them, with what the routes themselves say, and a path for
-// every name of every model in place of a route that takes names.
+// describe builds the OpenAPI document of the routes. It completes the operations
+// of openapi.yaml by what the routes themselves define, and replaces a route that
+// takes model names by one path for every name of every model.
 //
-// Errors: a route is not in openapi.yaml.
+// Errors: a route is missing from openapi.yaml.
 func (s *service) describe(routes []route) (object, error) {
 	names := s.exampleNames()
 	source, err := readObject(names.Replace(openapiSource))
@@ -55,17 +54,18 @@ func (s *service) describe(routes []route) (object, error) {
 	return object{
 		{"openapi", "3.1.0"},
 		{"info", source.get("info")},
-		// Where the document lies: a gateway may serve all of it below a prefix.
+		// Relative to the document: a gateway may serve both below a prefix.
 		{"servers", []any{object{{"url", "."}}}},
 		{"tags", source.get("tags")},
 		{"paths", append(d.paths, s.gatewayPaths(gateway)...)},
-		{"components", merged(components.without("refusals").set("responses", d.sharedResponses()), gateway.object("components"))},
+		{"components", merged(
+			components.without("refusals").set("responses", d.sharedResponses()), gateway.object("components"))},
 	}, nil
 }
 
-// exampleNames replaces what stands for names and numbers of this service.
+// exampleNames replaces the placeholders for names and numbers of this service.
 func (s *service) exampleNames() *strings.Replacer {
-	// The first model that has an alias, for examples of both.
+	// Examples use the first model that has an alias.
 	models := s.Catalog.Models()
 	id, alias := models[0].ID, models[0].ID
 	if i := slices.IndexFunc(models, func(m *catalog.Model) bool { return len(m.Aliases) > 0 }); i >= 0 {
@@ -79,11 +79,12 @@ func (s *service) exampleNames() *strings.Replacer {
 	if rows := s.Catalog.InferenceModels(); len(rows) > 0 {
 		inference = rows[0].ID
 	}
-	return strings.NewReplacer("$inference_model", inference, "$every_name", strings.Join(names, ", "), "$model", id, "$alias", alias,
+	return strings.NewReplacer("$inference_model", inference, "$every_name", strings.Join(names, ", "),
+		"$model", id, "$alias", alias,
 		"$max_upload", strconv.FormatInt(s.MaxUpload, 10), "$max_body", strconv.FormatInt(s.maxBody(), 10))
 }
 
-// add describes a route.
+// add adds a route's operation.
 func (d *document) add(route *route) error {
 	operation := d.operations.object(route.method + " " + route.path)
 	if operation == nil {
@@ -128,14 +129,14 @@ func (d *document) put(path, method string, operation object) {
 	d.paths = d.paths.set(path, methods.set(strings.ToLower(method), operation))
 }
 
-// complete replaces the shorthands of a route's operation and adds what the
-// route says.
+// complete expands the shorthands of a route's operation and adds what the route
+// defines.
 func (d *document) complete(route *route, operation object) (object, error) {
 	responses := object{}
 	for _, answer := range operation.object("responses") {
 		status, err := strconv.Atoi(answer.name)
 		if err != nil {
-			return nil, fmt.Errorf("the status %q is no number", answer.name)
+			return nil, fmt.Errorf("the status %q is not a number", answer.name)
 		}
 		response, _ := answer.value.(object)
 		if counted(route) && status < 400 {
@@ -162,7 +163,7 @@ func (d *document) complete(route *route, operation object) (object, error) {
 	if body := operation.object("requestBody"); body != nil {
 		operation = operation.set("requestBody", completeBody(body))
 	}
-	security := []any{} // none is needed
+	security := []any{} // none required
 	if route.access != public {
 		security = append(security, object{{"key", []any{}}})
 	}
@@ -170,7 +171,7 @@ func (d *document) complete(route *route, operation object) (object, error) {
 	return operation.without("refusals").set("responses", responses), nil
 }
 
-// completeBody replaces the shorthand for the form of uploads.
+// completeBody expands the shorthand for the upload form.
 func completeBody(body object) object {
 	content := body.object("content")
 	const form = "multipart/form-data"
@@ -183,8 +184,7 @@ func completeBody(body object) object {
 // counted reports whether calls of a route count against the rate of a tier.
 func counted(route *route) bool { return route.access != public && !route.unlimited }
 
-// refusalsOf gives the statuses by which a request is refused for what a route
-// says of it.
+// refusalsOf returns the error statuses that follow from a route's definition.
 func refusalsOf(route *route) []int {
 	var statuses []int
 	if route.access != public {
@@ -201,7 +201,7 @@ func refusalsOf(route *route) []int {
 	return statuses
 }
 
-// rateHeaders are on the answers of a route whose calls are counted.
+// rateHeaders returns the header fields of responses whose calls are counted.
 func rateHeaders() object {
 	return object{
 		{"RateLimit-Limit", reference("headers", "RateLimitLimit")},
@@ -210,7 +210,8 @@ func rateHeaders() object {
 	}
 }
 
-// completeResponse gives an answer its body and the header that every answer has.
+// completeResponse adds a response's body and the header fields that every response
+// has.
 func completeResponse(status int, response object) object {
 	schema := response.text("json")
 	switch {
@@ -229,14 +230,15 @@ func completeResponse(status int, response object) object {
 	return response
 }
 
-// sharedResponses are the refusals as components.
+// sharedResponses returns the refusals as components.
 func (d *document) sharedResponses() object {
 	var responses object
 	for _, refusal := range d.refusals {
 		status, _ := strconv.Atoi(refusal.name)
 		response := object{{"description", refusal.value}}
 		if status == http.StatusTooManyRequests {
-			response = response.set("headers", append(object{{"Retry-After", reference("headers", "RetryAfter")}}, rateHeaders()...))
+			response = response.set("headers", append(object{{"Retry-After", reference("headers", "RetryAfter")}},
+				rateHeaders()...))
 		}
 		responses = append(responses, member{sharedName(status), completeResponse(status, response)})
 	}
@@ -249,12 +251,12 @@ func reference(kind, name string) object {
 	return object{{"$ref", "#/components/" + kind + "/" + name}}
 }
 
-// forModel is an operation under one name of a model.
+// forModel returns an operation for one name of a model.
 func forModel(operation object, m *catalog.Model, name string, form *catalog.Form) object {
 	if name != m.ID {
 		operation = operation.
 			set("description", strings.TrimSpace("Another name of `"+m.ID+"`. "+operation.text("description"))).
-			set("x-alias-of", m.ID) // for a page that shows the names of a model together
+			set("x-alias-of", m.ID) // so that a page can show a model's names together
 	}
 	if slices.Contains(m.DeprecatedAliases, name) {
 		operation = operation.set("deprecated", true)

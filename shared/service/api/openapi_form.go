@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// formBody describes a form as the body of a request: the fields that the form
-// itself is read by, under every name that a field has.
+// formBody describes a form as a request body. It is derived from the definition
+// that requests are validated by, and lists every name of a field.
 func formBody(form *catalog.Form) object {
 	var properties, encoding object
 	var required, spellings []any
@@ -54,7 +54,7 @@ func fieldNames(field *catalog.Field) []string {
 	return []string{field.Name, field.Also}
 }
 
-// fieldSchema describes a field's values under one of its names.
+// fieldSchema describes the values of a field under one of its names.
 func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 	description := field.Description
 	if name != field.Name {
@@ -67,7 +67,7 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		s = s.set("description", description+" A file, or the id of a stored one.")
 		fallthrough
 	case catalog.AnyFile:
-		// What OpenAPI 3.1 itself would have, contentMediaType, fewer tools know.
+		// contentMediaType would be OpenAPI 3.1's own way, but fewer tools know it.
 		add("type", "string")
 		add("format", "binary")
 		add("minLength", 1) // an empty file is refused
@@ -89,7 +89,7 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		if field.Required || slices.Contains(form.ExactlyOne, field.Name) {
 			add("minLength", 1) // an empty value counts as absent
 			if field.Name == promptField {
-				add("pattern", `\S`) // and so does white space
+				add("pattern", `\S`) // and so does white space only
 			}
 		}
 		if field.Max != nil {
@@ -105,8 +105,8 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		}
 	}
 	if _, conditional := form.OnlyWith[field.Name]; field.Default != nil && !conditional {
-		// Clients that are made of the document send a default always, which here
-		// would be refused without the other field.
+		// Generated clients always send a default, which would be refused without
+		// the field that this one requires.
 		add("default", field.Default)
 	}
 	return s

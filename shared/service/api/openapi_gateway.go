@@ -8,14 +8,13 @@ import (
 //go:embed openapi_gateway.yaml
 var openapiGateway string
 
-// DefaultInferenceURL is where the gateway is said to be when nothing else is set.
+// DefaultInferenceURL is the gateway's documented URL unless another is configured.
 const DefaultInferenceURL = "http://127.0.0.1:8081"
 
-// inferenceURL is where the gateway is said to be.
+// inferenceURL returns the gateway's URL for the document.
 func (s *service) inferenceURL() string { return cmp.Or(s.InferenceURL, DefaultInferenceURL) }
 
-// gatewayPaths are the paths of the inference gateway, each with the server that it
-// is at.
+// gatewayPaths returns the paths of the inference gateway, each with its server.
 func (s *service) gatewayPaths(gateway object) object {
 	server := object{{"url", s.inferenceURL()}, {"description", "The inference gateway."}}
 	var paths object
@@ -26,7 +25,7 @@ func (s *service) gatewayPaths(gateway object) object {
 	return paths
 }
 
-// merged gives the components of two documents as one.
+// merged returns the components of two documents merged.
 func merged(components, more object) object {
 	for _, kind := range more {
 		added, _ := kind.value.(object)

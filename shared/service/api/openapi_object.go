@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// object is a JSON object whose members keep their order, which is the order in
-// which people read a document.
+// object is a JSON object whose members keep their order: people read the document
+// in this order.
 type object []member
 
 type member struct {
@@ -18,7 +18,7 @@ type member struct {
 	value any
 }
 
-// MarshalJSON writes the members in their order.
+// MarshalJSON encodes the members in order.
 func (o object) MarshalJSON() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -40,7 +40,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// get gives a member's value, nil when there is none.
+// get returns a member's value, nil if it is absent.
 func (o object) get(name string) any {
 	for _, m := range o {
 		if m.name == name {
@@ -50,20 +50,20 @@ func (o object) get(name string) any {
 	return nil
 }
 
-// object gives a member that is an object, empty when it is none.
+// object returns a member that is an object, or an empty one.
 func (o object) object(name string) object {
 	inner, _ := o.get(name).(object)
 	return inner
 }
 
-// text gives a member that is a string, "" when it is none.
+// text returns a member that is a string, or "".
 func (o object) text(name string) string {
 	text, _ := o.get(name).(string)
 	return text
 }
 
-// set gives the object with a member changed, or added at the end. The object
-// itself stays as it is: parts of documents are shared.
+// set returns a copy of the object with a member changed, or appended. The original
+// is not modified, because documents share parts.
 func (o object) set(name string, value any) object {
 	o = slices.Clone(o)
 	for i := range o {
@@ -75,12 +75,12 @@ func (o object) set(name string, value any) object {
 	return append(o, member{name, value})
 }
 
-// without gives the object less some members.
+// without returns a copy of the object without some members.
 func (o object) without(names ...string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(m member) bool { return slices.Contains(names, m.name) })
 }
 
-// readObject reads a YAML text whose top is a map.
+// readObject parses YAML text whose top level is a map.
 func readObject(source string) (object, error) {
 	var top yaml.MapSlice
 	if err := yaml.UnmarshalWithOptions([]byte(source), &top, yaml.UseOrderedMap()); err != nil {
@@ -89,7 +89,7 @@ func readObject(source string) (object, error) {
 	return fromYAML(top).(object), nil
 }
 
-// fromYAML makes objects of maps, all the way down.
+// fromYAML converts maps to objects, recursively.
 func fromYAML(value any) any {
 	switch value := value.(type) {
 	case yaml.MapSlice:

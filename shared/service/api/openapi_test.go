@@ -147,7 +147,8 @@ func TestEveryDocumentedOperationAnswers(t *testing.T) {
 			answer := httptest.NewRecorder()
 			handler.ServeHTTP(answer, request)
 			switch {
-			case answer.Code == http.StatusNotFound, answer.Code == http.StatusMethodNotAllowed, (answer.Code == http.StatusUnauthorized) != secured:
+			case answer.Code == http.StatusNotFound, answer.Code == http.StatusMethodNotAllowed,
+				(answer.Code == http.StatusUnauthorized) != secured:
 				t.Errorf("%s %s without a key: status %d", method, path, answer.Code)
 			case answer.Code != http.StatusUnauthorized && operation.Responses[strconv.Itoa(answer.Code)] == nil:
 				t.Errorf("%s %s: the status %d is not in the document", method, path, answer.Code)
@@ -193,13 +194,15 @@ func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 				if there != (m.Generate != catalog.NotGenerated) {
 					t.Errorf("whether there is /v1/generate/%s is wrong", alias)
 				}
-				if want := m.Generate == catalog.GenerateDeprecated || slices.Contains(m.DeprecatedAliases, alias); there && operation.Deprecated != want {
+				if want := m.Generate == catalog.GenerateDeprecated || slices.Contains(m.DeprecatedAliases, alias); there &&
+					operation.Deprecated != want {
 					t.Errorf("/v1/generate/%s: deprecated is %t, want %t", alias, operation.Deprecated, want)
 				}
 			}
 		}
 		for path := range paths {
-			if rest, found := strings.CutPrefix(path, "/v1/jobs/"); found && !strings.HasPrefix(rest, name+"-") && !strings.HasPrefix(rest, "{") {
+			if rest, found := strings.CutPrefix(path, "/v1/jobs/"); found && !strings.HasPrefix(rest, name+"-") &&
+				!strings.HasPrefix(rest, "{") {
 				t.Errorf("family %s: there is %s", name, path)
 			}
 		}

@@ -35,18 +35,21 @@ func TestOrderOfChecks(t *testing.T) {
 	check("a malformed key", post("/v1/jobs/gen-9", "sk_x"), 401, "The API key is not valid.")
 	check("an unknown key", post("/v1/jobs/gen-9", "ck_unknown_key"), 401, "The API key is not valid.")
 	check("no such model", post("/v1/jobs/gen-9", studio), 404, `There is no model "gen-9".`)
-	check("too large", post("/v1/jobs/gen-2.5", studio), 413, "The request's body is larger than 2097152 bytes. "+api.LargeUploads)
+	check("too large", post("/v1/jobs/gen-2.5", studio), 413,
+		"The request's body is larger than 2097152 bytes. "+api.LargeUploads)
 	if a := w.request("POST", "/v1/jobs/gen-2.5", studio, strings.NewReader("x")); a.status != 422 {
 		t.Errorf("the content: %d", a.status)
 	}
 
 	w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x")))
 	limited := post("/v1/jobs/gen-2.5", studio)
-	check("over a limit of the account, and too large", limited, 429, "The account has 1 jobs pending or processing, which is its limit.")
+	check("over a limit of the account, and too large", limited, 429,
+		"The account has 1 jobs pending or processing, which is its limit.")
 	if seconds := limited.header.Get("Retry-After"); seconds == "" || seconds == "0" {
 		t.Errorf("Retry-After is %q", seconds)
 	}
-	check("another account is not", post("/v1/jobs/gen-2.5", rival), 413, "The request's body is larger than 2097152 bytes. "+api.LargeUploads)
+	check("another account is not", post("/v1/jobs/gen-2.5", rival), 413,
+		"The request's body is larger than 2097152 bytes. "+api.LargeUploads)
 	w.nothingStays()
 }
 
@@ -89,7 +92,8 @@ func TestRoutes(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			a := w.request(c.method, c.path, "", nil)
-			if a.status != c.status || a.body != c.body || a.header.Get("Allow") != c.allow || a.header.Get("Content-Type") != "application/json" {
+			if a.status != c.status || a.body != c.body || a.header.Get("Allow") != c.allow ||
+				a.header.Get("Content-Type") != "application/json" {
 				t.Errorf("got %d %s %v", a.status, a.body, a.header)
 			}
 			if a.header.Get("Content-Length") != fmt.Sprint(len(c.body)) || a.header.Get("x-request-id") == "" {
@@ -107,7 +111,8 @@ func TestHead(t *testing.T) {
 		"/healthz": 200, "/v1/jobs/" + id: 200, "/v1/jobs/job_x": 404, "/v1/jobs/" + id + "/content": 409, "/nowhere": 404,
 	} {
 		get, head := w.get(path, studio), w.request(http.MethodHead, path, studio, nil)
-		if head.status != status || get.status != status || head.body != "" || head.header.Get("Content-Length") != fmt.Sprint(len(get.body)) {
+		if head.status != status || get.status != status || head.body != "" ||
+			head.header.Get("Content-Length") != fmt.Sprint(len(get.body)) {
 			t.Errorf("%s: GET %d %s, HEAD %d %q %v", path, get.status, get.body, head.status, head.body, head.header)
 		}
 	}

@@ -16,19 +16,19 @@ import (
 //go:embed docs realtime
 var pageSources embed.FS
 
-// page is a page for people: one text that asks for no other file.
+// page is a self-contained HTML page, which loads no other file.
 type page struct{ text, policy string }
 
-// pagePart is what stands in a page's source for a file, or for data.
+// pagePart matches a placeholder for a file or for data in a page's source.
 var pagePart = regexp.MustCompile(`\{\{[a-z.]+\}\}`)
 
-// newPage puts together the page of a folder. In its page.html, {{theme.css}} is
-// the style that all pages have, {{name.css}} and {{name.js}} are files of the
-// folder, and {{data}} is what it is given, as JSON.
+// newPage builds the page of a folder. In its page.html, {{theme.css}} stands for
+// the style that all pages share, {{name.css}} and {{name.js}} for files of the
+// folder, and {{data}} for data as JSON.
 //
-// Its Content-Security-Policy lets it run the scripts and styles that it has, by
-// their hashes; the directives say what more it may do, such as to call this
-// service, and who may frame it.
+// Its Content-Security-Policy allows its own scripts and styles by their hashes.
+// The directives add what else it may do, such as call this service, and who may
+// frame it.
 func newPage(folder string, data any, directives ...string) (*page, error) {
 	source, err := pageSources.ReadFile(folder + "/page.html")
 	if err != nil {
@@ -42,7 +42,7 @@ func newPage(folder string, data any, directives ...string) (*page, error) {
 	text := pagePart.ReplaceAllFunc(source, func(part []byte) []byte {
 		name := string(part[2 : len(part)-2])
 		if name == "data" {
-			return encoded // json.Marshal leaves no < that could end the element
+			return encoded // json.Marshal escapes <, which could end the element
 		}
 		content := []byte(theme.CSS())
 		if name != "theme.css" {
@@ -67,7 +67,7 @@ func newPage(folder string, data any, directives ...string) (*page, error) {
 	return &page{string(text), strings.Join(policy, "; ")}, err
 }
 
-// write answers with the page.
+// write responds with the page.
 func (p *page) write(w http.ResponseWriter) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -77,5 +77,5 @@ func (p *page) write(w http.ResponseWriter) {
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write([]byte(p.text)) // fails when the client has gone
+	_, _ = w.Write([]byte(p.text)) // fails if the client has disconnected
 }

@@ -11,22 +11,21 @@ import (
 
 // problem is one item of a validation error body
 // (docs/contract/errors.md#validation-errors). Its types and messages are those of
-// pydantic 2 (docs/contract/errors.md#validation-errors), so that tooling which
-// knows them works.
+// pydantic 2, so that tooling for pydantic understands them.
 type problem struct {
-	// Location is where the value was: "body" and the name of the field.
+	// Location says where the value is: "body" and the name of the field.
 	Location []string `json:"loc"`
 	Message  string   `json:"msg"`
 	Type     string   `json:"type"`
-	// Input is the value as it was sent, nil for bytes and for a missing field.
+	// Input is the value as sent; nil for bytes and for a missing field.
 	Input   any            `json:"input"`
 	Context map[string]any `json:"ctx"`
 }
 
-// problems is the error of a request whose content is not valid.
+// problems is the error of a request with invalid content.
 type problems []problem
 
-// Error lists the problems by field and type; values are not shown.
+// Error lists the problems by field and type, without values.
 func (p problems) Error() string {
 	var text strings.Builder
 	text.WriteString("the request is not valid:")
@@ -43,8 +42,7 @@ func fieldProblem(field, kind string, input any, message string, context map[str
 	return problem{[]string{"body", field}, message, kind, input, context}
 }
 
-// within gives the problem as one of a field inside another, by the names that
-// lead there.
+// within returns the problem for a field nested in others, whose names it prepends.
 func (p problem) within(names ...string) problem {
 	p.Location = slices.Concat(p.Location[:1], names, p.Location[1:])
 	return p
@@ -54,30 +52,31 @@ func missing(field string) problem {
 	return fieldProblem(field, "missing", nil, "Field required", nil)
 }
 
-// valueProblem is the problem of a rule that pydantic has no type for.
+// valueProblem is a problem that pydantic has no type for.
 func valueProblem(field string, input any, message string) problem {
 	return fieldProblem(field, "value_error", input, "Value error, "+message, nil)
 }
 
-// bodyProblem is the problem of a body as a whole.
+// bodyProblem is a problem of the body as a whole.
 func bodyProblem(message string) problem {
 	return problem{[]string{"body"}, "Value error, " + message, "value_error", nil, map[string]any{}}
 }
 
 func integerUnparsable(field, text string) problem {
-	return fieldProblem(field, "int_parsing", text, "Input should be a valid integer, unable to parse string as an integer", nil)
+	return fieldProblem(field, "int_parsing", text,
+		"Input should be a valid integer, unable to parse string as an integer", nil)
 }
 
 func booleanUnparsable(field, text string) problem {
 	return fieldProblem(field, "bool_parsing", text, "Input should be a valid boolean, unable to interpret input", nil)
 }
 
-func tooSmall(field string, input any, least int64) problem {
+func belowMin(field string, input any, least int64) problem {
 	return fieldProblem(field, "greater_than_equal", input,
 		fmt.Sprintf("Input should be greater than or equal to %d", least), map[string]any{"ge": least})
 }
 
-func tooGreat(field string, input any, most int64) problem {
+func aboveMax(field string, input any, most int64) problem {
 	return fieldProblem(field, "less_than_equal", input,
 		fmt.Sprintf("Input should be less than or equal to %d", most), map[string]any{"le": most})
 }
@@ -99,7 +98,7 @@ func tooShort(field, text string, least int64) problem {
 		fmt.Sprintf("String should have at least %d %s", least, characters(least)), map[string]any{"min_length": least})
 }
 
-func unlikePattern(field, text, pattern string) problem {
+func patternMismatch(field, text, pattern string) problem {
 	return fieldProblem(field, "string_pattern_mismatch", text,
 		fmt.Sprintf("String should match pattern '%s'", pattern), map[string]any{"pattern": pattern})
 }
@@ -113,7 +112,7 @@ func notAmong(field, text string, values []string) problem {
 	return fieldProblem(field, "literal_error", text, "Input should be "+expected, map[string]any{"expected": expected})
 }
 
-// sequence writes "a", "a or b", "a, b or c".
+// sequence joins words as in "a", "a or b", "a, b or c".
 func sequence(words []string, conjunction string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -122,14 +121,15 @@ func sequence(words []string, conjunction string) string {
 	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
 }
 
-// wrongKind says which kinds of files the field takes.
-func wrongKind(name string, field *catalog.Field) problem {
+// unsupportedKind says which kinds of files the field accepts.
+func unsupportedKind(name string, field *catalog.Field) problem {
 	article := "a"
 	if field.Type == catalog.ImageFile {
 		article = "an"
 	}
 	kinds := media.Names(func(kind media.Type) bool { return accepts(field, kind) })
-	return valueProblem(name, nil, fmt.Sprintf("The file is not %s %s of a kind that is accepted: %s.", article, field.Type, sequence(kinds, "or")))
+	return valueProblem(name, nil, fmt.Sprintf("The file is not %s %s of a kind that is accepted: %s.",
+		article, field.Type, sequence(kinds, "or")))
 }
 
 func fileTooLarge(field string, most int64) problem {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// readQuery reads a query by name. Of a name that comes twice the last value
-// counts, and an escape that is none stands for itself: nothing of a query is
-// dropped in silence, as url.ParseQuery would.
+// readQuery parses a query. If a name occurs twice the last value counts, and an
+// invalid escape stands for itself. Unlike url.ParseQuery, it drops nothing
+// silently.
 func readQuery(raw string) map[string]string {
 	values := map[string]string{}
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -24,7 +24,7 @@ func unescaped(text string) string {
 	return text
 }
 
-// in gives a problem of the body as one of another part of the request: query,
+// in returns a problem of the body as one of another part of the request: query,
 // path or header.
 func (p problem) in(place string) problem {
 	p.Location = append([]string{place}, p.Location[1:]...)

@@ -16,21 +16,21 @@ type Sessions interface {
 	Active(ctx context.Context, account string) (int, error)
 }
 
-// Realtime is the group of the session quota (docs/contract/realtime.md#quota). A
-// read is one read of the records of sessions.
+// Realtime is the group of the session quota (docs/contract/realtime.md#quota).
+// Each call reads the session records once.
 func Realtime(s *service) []route {
 	return []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}}
 }
 
-// quotaReads is how often a key may read the quota: the tenth time within one
-// second is refused (docs/contract/realtime.md#quota).
+// quotaReads is how often a key may read the quota: the tenth read within a second
+// is refused (docs/contract/realtime.md#quota).
 var quotaReads = ratelimit.Rate{PerSecond: 9, Burst: 9}
 
-// noSessionLimit stands for the limit of a tier that has none:
-// docs/contract/realtime.md#quota has numbers in this place, and so do clients.
+// noSessionLimit is the reported limit of a tier without one: the contract requires
+// a number (docs/contract/realtime.md#quota), and clients expect one.
 const noSessionLimit = math.MaxInt32
 
-// quotaBody is how many sessions an account may have at once, and how many it has.
+// quotaBody is how many sessions an account may have open, and how many it has.
 type quotaBody struct {
 	Limit     int `json:"limit"`
 	Active    int `json:"active"`
@@ -45,7 +45,8 @@ func (s *service) readQuota(w http.ResponseWriter, r *http.Request, c call) erro
 			return err
 		}
 		if !state.Allowed {
-			over := fault.New(fault.Limited, "The quota is read more than %g times within a second. Once a second is enough.", quotaReads.PerSecond)
+			over := fault.New(fault.Limited, "The quota is read more than %g times within a second. Once a second is enough.",
+				quotaReads.PerSecond)
 			over.RetryAfter = time.Second
 			return over
 		}

@@ -7,28 +7,30 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// RealtimePage is the group of the page on which people try realtime sessions
-// with a camera. It is served where the sessions are, as a page may open them on
-// its own origin alone.
+// RealtimePage is the group of the page for trying realtime sessions with a camera.
+// It is served where sessions are, because its policy allows it to open them only
+// on its own origin.
 func RealtimePage(s *service) []route {
 	page := sync.OnceValues(s.newRealtimePage)
-	return []route{{method: http.MethodGet, path: "/realtime", handle: func(w http.ResponseWriter, _ *http.Request, _ call) error {
+	show := func(w http.ResponseWriter, _ *http.Request, _ call) error {
 		p, err := page()
-		if err == nil {
-			w.Header().Set("Permissions-Policy", "camera=(self), microphone=()")
-			p.write(w)
+		if err != nil {
+			return err
 		}
-		return err
-	}}}
+		w.Header().Set("Permissions-Policy", "camera=(self), microphone=()")
+		p.write(w)
+		return nil
+	}
+	return []route{{method: http.MethodGet, path: "/realtime", handle: show}}
 }
 
-// pageModel is what the page says of a model.
+// pageModel is a model as the page needs it.
 type pageModel struct {
 	ID   string       `json:"id"`
 	Kind catalog.Kind `json:"kind"`
 }
 
-// newRealtimePage makes the page for the models that have sessions.
+// newRealtimePage returns the page for the models that support sessions.
 func (s *service) newRealtimePage() (*page, error) {
 	models := []pageModel{}
 	for _, m := range s.Catalog.Models() {

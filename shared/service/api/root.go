@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Root is the group of GET /, which leads to what describes the service.
+// Root is the group of GET /, which links to the descriptions of the service.
 func Root(s *service) []route {
 	return []route{{method: http.MethodGet, path: "/{$}", handle: s.showRoot}}
 }
 
-// rootBody says where to go on, relative to where it was asked for.
+// rootBody holds links relative to the URL that was asked for.
 type rootBody struct {
 	Service string `json:"service"`
 	Docs    string `json:"docs"`
@@ -19,7 +19,7 @@ type rootBody struct {
 	Console string `json:"console,omitempty"`
 }
 
-// showRoot is GET /. A browser is led to the page for people.
+// showRoot is GET /. It redirects browsers to the documentation page.
 func (s *service) showRoot(w http.ResponseWriter, r *http.Request, _ call) error {
 	header := w.Header()
 	header.Add("Vary", "Accept")
@@ -30,7 +30,8 @@ func (s *service) showRoot(w http.ResponseWriter, r *http.Request, _ call) error
 		return nil
 	}
 	s.writeJSON(w, r, http.StatusOK, rootBody{
-		Service: "Cutroom media service", Docs: "./docs", OpenAPI: "./openapi.json", Health: "./healthz", Console: s.ConsoleURL,
+		Service: "Cutroom media service", Docs: "./docs", OpenAPI: "./openapi.json", Health: "./healthz",
+		Console: s.ConsoleURL,
 	})
 	return nil
 }

@@ -24,7 +24,8 @@ func TestTheRootLeadsToTheDescription(t *testing.T) {
 			t.Errorf("%s is at %q: %d", name, body[name], there.status)
 		}
 	}
-	if page := w.get("/", "", "Accept: text/html,*/*"); page.status != http.StatusTemporaryRedirect || page.header.Get("Location") != "./docs" {
+	if page := w.get("/", "", "Accept: text/html,*/*"); page.status != http.StatusTemporaryRedirect ||
+		page.header.Get("Location") != "./docs" {
 		t.Errorf("a browser: %d %v", page.status, page.header)
 	}
 }
@@ -33,9 +34,11 @@ func TestTheRootLeadsToTheDescription(t *testing.T) {
 func TestAllowTellsTheTruth(t *testing.T) {
 	w := newWorld(t, setup{})
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-	paths := map[string]bool{"/v1/jobs/gen-2.5": true, "/v1/jobs/gen-latest": true, "/v1/generate/gen-image-2": true, "/v1/generate/gen-clip": true}
+	paths := map[string]bool{"/v1/jobs/gen-2.5": true, "/v1/jobs/gen-latest": true, "/v1/generate/gen-image-2": true,
+		"/v1/generate/gen-clip": true}
 	for _, endpoint := range api.Endpoints(api.Config{}) {
-		paths[strings.NewReplacer("{$}", "", "{id}", "job_x", "{file_id}", "file_x", "{md5}", strings.Repeat("a", 32), "{key_id}", "key_x").Replace(endpoint.Path)] = true
+		paths[strings.NewReplacer("{$}", "", "{id}", "job_x", "{file_id}", "file_x", "{md5}", strings.Repeat("a", 32),
+			"{key_id}", "key_x").Replace(endpoint.Path)] = true
 	}
 	for path := range paths {
 		var answered []string
@@ -73,11 +76,13 @@ func TestContentByATokenInTheQuery(t *testing.T) {
 	w.complete(done, "the bytes", "video/mp4")
 	form, kind := multiform(upload("file", "some bytes"))
 	var file struct{ ID string }
-	if a := w.request("POST", "/v1/files", studio, strings.NewReader(form), "Content-Type: "+kind); json.Unmarshal([]byte(a.body), &file) != nil || file.ID == "" {
+	if a := w.request("POST", "/v1/files", studio, strings.NewReader(form),
+		"Content-Type: "+kind); json.Unmarshal([]byte(a.body), &file) != nil || file.ID == "" {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	token, other := w.issue(studio, scoped("gen-pro-t2v")), w.issue(studio, scoped("gen-2.5"))
-	for path, bytes := range map[string]string{"/v1/jobs/" + done + "/content": "the bytes", "/v1/uploads/" + file.ID: "some bytes"} {
+	for path, bytes := range map[string]string{"/v1/jobs/" + done + "/content": "the bytes",
+		"/v1/uploads/" + file.ID: "some bytes"} {
 		for _, secret := range []string{token.Secret, token.JWT} {
 			a := w.get(path+"?api_key="+secret, "", "Range: bytes=0-2")
 			if a.status != 206 || a.body != bytes[:3] {

@@ -12,48 +12,48 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// access says which credential a route asks for
+// access is the kind of credential that a route requires
 // (docs/contract/auth.md#who-may-do-what).
 type access int
 
 const (
-	// public routes ask for none.
+	// public routes require none.
 	public access = iota
-	// keyOnly routes are for permanent keys.
+	// keyOnly routes require a permanent key.
 	keyOnly
-	// adminOnly routes are for permanent keys that are an admin's.
+	// adminOnly routes require a permanent key with the admin role.
 	adminOnly
-	// keyOrToken routes are for permanent keys and for client tokens within
-	// their scope.
+	// keyOrToken routes accept permanent keys, and client tokens within their
+	// scope.
 	keyOrToken
 )
 
-// route is one endpoint and what a request must bring to reach its handler.
-// Everything that is said of the endpoints elsewhere, such as their document,
-// comes from these.
+// route is one endpoint and what a request needs to reach its handler. Whatever
+// else describes the endpoints, such as the OpenAPI document, is derived from
+// routes.
 type route struct {
-	// method GET answers HEAD as well.
+	// method is the HTTP method. GET routes also answer HEAD.
 	method string
 	// path is a pattern of http.ServeMux.
 	path   string
 	access access
-	// queryToken routes take a client token as api_key in the query, too: for the
-	// clients of a browser that cannot set a header.
+	// queryToken routes also accept a client token as api_key in the query, for
+	// browser clients that cannot set a header.
 	queryToken bool
-	// unlimited routes are outside the rates of tiers
-	// (docs/contract/limits.md#tiers); so are public ones, which have no account to
+	// unlimited routes are exempt from the rates of tiers
+	// (docs/contract/limits.md#tiers). So are public ones, which have no account to
 	// count for.
 	unlimited bool
-	// serves says which models the path may name, as {id}: by the id or an alias,
-	// and the call then submits a job to the model. It is nil where the path names
-	// no model.
+	// serves reports whether the route serves a model, for routes whose {id} is a
+	// model's id or alias; the call then submits a job to the model. It is nil if
+	// the path names no model.
 	serves func(*catalog.Model) bool
-	// form gives the form of a request for a model; nil is the model's own.
+	// form returns the request form for a model; nil means the model's own.
 	form   func(*catalog.Model) *catalog.Form
 	handle handler
 }
 
-// models gives what the path may name, in the order of the catalog.
+// models returns the models that the path may name, in the order of the catalog.
 func (route *route) models(known *catalog.Catalog) []*catalog.Model {
 	if route.serves == nil {
 		return nil
@@ -61,7 +61,7 @@ func (route *route) models(known *catalog.Catalog) []*catalog.Model {
 	return slices.DeleteFunc(slices.Clone(known.Models()), func(m *catalog.Model) bool { return !route.serves(m) })
 }
 
-// formOf gives the form of a request for a model.
+// formOf returns the request form for a model.
 func (route *route) formOf(m *catalog.Model) *catalog.Form {
 	if route.form == nil {
 		return m.Form
@@ -69,20 +69,20 @@ func (route *route) formOf(m *catalog.Model) *catalog.Form {
 	return route.form(m)
 }
 
-// call is what a request's route has found out about it.
+// call is what admit found out about a request.
 type call struct {
-	// who is calling; zero on a public route.
+	// who is the caller; zero on a public route.
 	who credential.Principal
-	// model is what the path names, nil where it names none.
+	// model is the model that the path names, nil if it names none.
 	model *catalog.Model
 }
 
-// handler answers a request, or gives the error to answer with.
+// handler responds to a request, or returns the error to respond with.
 type handler func(http.ResponseWriter, *http.Request, call) error
 
-// admit makes the checks that stand before a route's handler, in the order of
-// docs/contract/errors.md#order-of-checks. Whether the queue has room can be told
-// only once the model is known.
+// admit makes the checks that precede a route's handler, in the order of
+// docs/contract/errors.md#order-of-checks. The queue's capacity can be checked only
+// once the model is known.
 //
 // Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {
@@ -110,7 +110,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 		}
 		c.model = m
 		room := s.Jobs.CheckCapacity(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs)
-		if err := s.unlessKnown(r, c, room); err != nil {
+		if err := s.unlessRepeated(r, c, room); err != nil {
 			return c, err
 		}
 	}
@@ -121,7 +121,7 @@ func unknownModel(name string) error {
 	return fault.New(fault.NotFound, "There is no model %.128q.", name)
 }
 
-// checkScope refuses what is beyond the scope of a client token, or the role of a
+// checkScope refuses a call beyond the scope of a client token, or the role of a
 // permanent key.
 //
 // Errors: fault.Forbidden.
@@ -144,8 +144,8 @@ func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	return nil
 }
 
-// checkModel refuses a model that the caller's scope does not reach. The scope's
-// names are resolved here, at their use.
+// checkModel refuses a model outside the caller's scope. The names in the scope are
+// resolved now, not when the token was issued.
 //
 // Errors: fault.Forbidden.
 func (s *service) checkModel(who credential.Principal, id string) error {
@@ -159,7 +159,8 @@ func (s *service) checkModel(who credential.Principal, id string) error {
 	return nil
 }
 
-// methodsOf are the methods that the routes of a path answer, as Allow has them.
+// methodsOf returns the methods of a path's routes, as the header field Allow lists
+// them.
 func methodsOf(routes []*route) string {
 	var allowed []string
 	for _, route := range routes {
@@ -172,8 +173,8 @@ func methodsOf(routes []*route) string {
 	return strings.Join(allowed, ", ")
 }
 
-// dispatch serves one path: it chooses the route by method. Where a path may name
-// a model or something else, a model's has the routes that take models, alone.
+// dispatch serves one path, choosing the route by method. On a path that can name a
+// model or something else, a model's name has only the routes that take models.
 func (s *service) dispatch(all []*route) http.HandlerFunc {
 	ofModels := slices.DeleteFunc(slices.Clone(all), func(route *route) bool { return route.serves == nil })
 	allow, allowModel := methodsOf(all), methodsOf(ofModels)

@@ -30,7 +30,8 @@ func newTenancy(t *testing.T) *tenancy {
 	y.stored, y.md5 = kept.ID, kept.MD5
 	var promise struct{ ID string }
 	a := y.request("POST", "/v1/files", studio, strings.NewReader(
-		`{"filename": "a.mp4", "mime_type": "video/mp4", "size_bytes": 5, "md5": "5d41402abc4b2a76b9719d911017c592"}`), "Content-Type: application/json")
+		`{"filename": "a.mp4", "mime_type": "video/mp4", "size_bytes": 5, "md5": "5d41402abc4b2a76b9719d911017c592"}`),
+		"Content-Type: application/json")
 	if err := json.Unmarshal([]byte(a.body), &promise); err != nil || promise.ID == "" {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -57,7 +58,8 @@ func (y *tenancy) answered(what string, a answer, status int) {
 func TestTenancyByID(t *testing.T) {
 	y := newTenancy(t)
 	callers := map[string]string{
-		"key": rival, "admin key": y.newAdmin("rival"), "token": y.mint(rival, credential.Scope{}), "JWT": y.issue(rival, credential.Scope{}).JWT,
+		"key": rival, "admin key": y.newAdmin("rival"), "token": y.mint(rival, credential.Scope{}),
+		"JWT":                y.issue(rival, credential.Scope{}).JWT,
 		"token of the model": y.mint(rival, scoped("gen-pro-t2v")),
 	}
 	for name, secret := range callers {
@@ -107,7 +109,8 @@ func TestTenancyByID(t *testing.T) {
 		}
 		// A client token in the query reaches no further.
 		if isToken {
-			for _, path := range []string{"/v1/jobs/" + y.completed + "/content", "/v1/jobs/" + y.completed + "/events", "/v1/uploads/" + y.stored} {
+			for _, path := range []string{"/v1/jobs/" + y.completed + "/content", "/v1/jobs/" + y.completed + "/events",
+				"/v1/uploads/" + y.stored} {
 				y.answered(path+" by the query with "+name, y.get(path+"?api_key="+secret, ""), 404)
 			}
 		}
@@ -141,7 +144,8 @@ func TestTenancyOfListsAndNames(t *testing.T) {
 			t.Fatalf("%s has no cursor: %v", path, err)
 		}
 		y.answered("the studio's cursor of "+path, y.get(path+"?cursor="+page.NextCursor, rival), 422)
-		y.answered("the studio's cursor of "+path+", with a limit", y.get(path+"?limit=1000&cursor="+page.NextCursor, rival), 422)
+		y.answered("the studio's cursor of "+path+", with a limit", y.get(path+"?limit=1000&cursor="+page.NextCursor, rival),
+			422)
 	}
 	// A file of another account is none, in a form as by its id.
 	for _, field := range []string{"data", "reference_image", "reference_image.0"} {
@@ -154,7 +158,8 @@ func TestTenancyOfListsAndNames(t *testing.T) {
 	// An idempotency key is its account's: the same one makes the other's own job.
 	body, kind := multiform(text("prompt", "x"))
 	made := func(key string) string {
-		a := y.request("POST", "/v1/jobs/gen-pro-t2v", key, strings.NewReader(body), "Content-Type: "+kind, "Idempotency-Key: one")
+		a := y.request("POST", "/v1/jobs/gen-pro-t2v", key, strings.NewReader(body), "Content-Type: "+kind,
+			"Idempotency-Key: one")
 		if a.header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("it is a repetition: %s", a.body)
 		}

@@ -17,8 +17,8 @@ func Tokens(s *service) []route {
 	return []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}}
 }
 
-// maxSessionSeconds bounds the constraint on realtime sessions: more than any
-// session lasts, and little enough for every client's integers.
+// maxSessionSeconds limits the constraint on realtime sessions. It is longer than
+// any session, and fits the integers of every client.
 const maxSessionSeconds = 1<<31 - 1
 
 // createToken is POST /v1/client/tokens (docs/contract/auth.md#client-tokens).
@@ -42,8 +42,8 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// tokenRequest reads what a token shall be. All problems are given at once, in
-// the order of the fields.
+// tokenRequest reads the description of a token. It returns all problems at once,
+// in the order of the fields.
 func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, problems) {
 	request := credential.TokenRequest{Lifetime: credential.DefaultTokenLifetime}
 	lifetime, found := sent.integer("expiresIn",
@@ -76,9 +76,9 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	return request, append(found, wrong...)
 }
 
-// list reads a member that restricts a token to some values. wrong says what is
-// wrong with one, or nothing. An empty list is refused, because a reader could
-// take it for everything or for nothing.
+// list reads a member that restricts a token to some values. wrong returns what is
+// wrong with a value, or "". An empty list is refused, because it could be read as
+// everything or as nothing.
 func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {
 	values, found := o.texts(name, most)
 	switch {
@@ -95,7 +95,7 @@ func (o jsonObject) list(name string, most int, wrong func(string) string) ([]st
 	return values, found
 }
 
-// maxSession reads constraints.realtime.maxSessionDuration; 0 when there is none.
+// maxSession reads constraints.realtime.maxSessionDuration; 0 if it is absent.
 func (o jsonObject) maxSession() (time.Duration, problems) {
 	constraints, found := o.object("constraints")
 	if found != nil {
@@ -115,8 +115,8 @@ func (o jsonObject) maxSession() (time.Duration, problems) {
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// metadata reads what the caller keeps with a token, nil when it is absent. Its
-// size is that of the JSON without white space.
+// metadata reads the data that the caller attaches to a token, nil if it is absent.
+// Its size is that of the JSON without white space.
 func (o jsonObject) metadata() (json.RawMessage, problems) {
 	object, found := o.object("metadata")
 	if found != nil || object == nil {
@@ -124,12 +124,13 @@ func (o jsonObject) metadata() (json.RawMessage, problems) {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, o["metadata"]); err != nil || compact.Len() > credential.MaxTokenMetadata {
-		return nil, problems{valueProblem("metadata", json.RawMessage(compact.Bytes()), fmt.Sprintf("The object is longer than %d bytes.", credential.MaxTokenMetadata))}
+		return nil, problems{valueProblem("metadata", json.RawMessage(compact.Bytes()),
+			fmt.Sprintf("The object is longer than %d bytes.", credential.MaxTokenMetadata))}
 	}
 	return compact.Bytes(), nil
 }
 
-// tokenBody is a token as its minter sees it, once.
+// tokenBody is a new token. The secret is shown only once.
 type tokenBody struct {
 	APIKey string `json:"apiKey"`
 	// Token is the same credential as a JWT, which some clients require.
@@ -139,7 +140,7 @@ type tokenBody struct {
 	Constraints *constraintsBody `json:"constraints"`
 }
 
-// permissionsBody is what a token is restricted to, as it was sent.
+// permissionsBody is the scope of a token, as it was sent.
 type permissionsBody struct {
 	Models  []string `json:"models,omitempty"`
 	Origins []string `json:"origins,omitempty"`

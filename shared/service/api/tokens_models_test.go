@@ -13,7 +13,8 @@ func TestATokenMayNameAModelThatCameLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &service{Config: Config{Catalog: known, KnowsModel: func(name string) bool { return name == "later" }}}
-	for body, problems := range map[string]int{`{"allowedModels": ["later"]}`: 0, `{"allowedModels": ["gen-2.5", "later"]}`: 1} {
+	for body, problems := range map[string]int{`{"allowedModels": ["later"]}`: 0,
+		`{"allowedModels": ["gen-2.5", "later"]}`: 1} {
 		sent, err := parseJSON([]byte(body))
 		if err != nil {
 			t.Fatal(err)

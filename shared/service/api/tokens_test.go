@@ -30,9 +30,11 @@ func TestClientTokenRequests(t *testing.T) {
 		{"a blank body", " \n"},
 		{"null", "null"},
 		{"an empty object", "{}"},
-		{"every field null", `{"expiresIn": null, "allowedModels": null, "allowedOrigins": null, "constraints": null, "metadata": null}`},
+		{"every field null",
+			`{"expiresIn": null, "allowedModels": null, "allowedOrigins": null, "constraints": null, "metadata": null}`},
 		{"unknown fields are ignored", `{"surprise": [1]}`},
-		{"every field", `{"expiresIn": 3600, "allowedModels": ["gen-latest", "gen-vton-3.5"], "allowedOrigins": ["https://App.example.com", "http://localhost:3000"],
+		{"every field",
+			`{"expiresIn": 3600, "allowedModels": ["gen-latest", "gen-vton-3.5"], "allowedOrigins": ["https://App.example.com", "http://localhost:3000"],
 			"constraints": {"realtime": {"maxSessionDuration": 120}}, "metadata": {"user": "née 7"}}`},
 		{"expiresIn 1 is the least", `{"expiresIn": 1}`},
 		{"expiresIn may have a fraction of zeros", `{"expiresIn": 6.0e1}`},
@@ -46,12 +48,16 @@ func TestClientTokenRequests(t *testing.T) {
 		{"allowedModels, 20 of them", `{"allowedModels": ` + names(20, "gen-2.5") + `}`},
 		{"allowedModels, 21 of them", `{"allowedModels": ` + names(21, "x") + `}`},
 		{"allowedModels, unknown ones", `{"allowedModels": ["gen-2.5", "gen-9", "gen-2.1", "acme-2.5"]}`},
-		{"allowedModels of the inference gateway, a placeholder too", `{"allowedModels": ["cutroom-echo", "gen-2.1", "cutroom-chat"]}`},
+		{"allowedModels of the inference gateway, a placeholder too",
+			`{"allowedModels": ["cutroom-echo", "gen-2.1", "cutroom-chat"]}`},
 		{"allowedModels, empty", `{"allowedModels": []}`},
 		{"allowedModels is a list", `{"allowedModels": "gen-2.5"}`},
 		{"allowedModels is a list of strings", `{"allowedModels": ["gen-2.5", 25, null, ["gen-2.5"]]}`},
-		{"allowedOrigins of every kind", `{"allowedOrigins": ["https://a.example", "http://127.0.0.1:8080", "http://[::1]:3000", "capacitor://localhost"]}`},
-		{"allowedOrigins that are none", `{"allowedOrigins": ["a.example", "https://a.example/", "https://a.example/path", "https://*.example", "*", "null", "", "https://u@a.example", "https://a.example:", "https://a b"]}`},
+		{"allowedOrigins of every kind",
+			`{"allowedOrigins": ["https://a.example", "http://127.0.0.1:8080", "http://[::1]:3000", "capacitor://localhost"]}`},
+		{"allowedOrigins that are none",
+			`{"allowedOrigins": ["a.example", "https://a.example/", "https://a.example/path", "https://*.example", "*", ` +
+				`"null", "", "https://u@a.example", "https://a.example:", "https://a b"]}`},
 		{"allowedOrigins, 21 of them", `{"allowedOrigins": ` + names(21, "https://a.example") + `}`},
 		{"constraints that say nothing", `{"constraints": {}}`},
 		{"constraints.realtime that says nothing", `{"constraints": {"realtime": {}}}`},
@@ -62,7 +68,9 @@ func TestClientTokenRequests(t *testing.T) {
 		{"metadata is an object", `{"metadata": ["x"]}`},
 		{"metadata of 4096 bytes", `{"metadata": {"k": "` + strings.Repeat("x", 4096-len(`{"k":""}`)) + `"}}`},
 		{"metadata of 4097 bytes", `{"metadata": {"k": "` + strings.Repeat("x", 4097-len(`{"k":""}`)) + `"}}`},
-		{"all problems at once, in field order", `{"metadata": 1, "constraints": {"realtime": {"maxSessionDuration": -1}}, "allowedOrigins": ["x"], "allowedModels": ["x"], "expiresIn": "x"}`},
+		{"all problems at once, in field order",
+			`{"metadata": 1, "constraints": {"realtime": {"maxSessionDuration": -1}}, "allowedOrigins": ["x"], ` +
+				`"allowedModels": ["x"], "expiresIn": "x"}`},
 		{"no JSON", `{"expiresIn": 60`},
 		{"JSON and more", `{} {}`},
 		{"not UTF-8", "{\"metadata\": {\"k\": \"\xff\"}}"},
@@ -85,7 +93,8 @@ func TestClientTokenRequests(t *testing.T) {
 		if !strings.HasPrefix(secret, "ek_") || strings.Count(token, ".") != 2 || err != nil {
 			t.Errorf("%s: %s", c.says, a.body)
 		}
-		body["apiKey"], body["token"], body["expiresAt"] = "ek_…", "a JWT", fmt.Sprintf("in %.0f s", expires.Sub(before).Seconds())
+		body["apiKey"], body["token"], body["expiresAt"] = "ek_…", "a JWT",
+			fmt.Sprintf("in %.0f s", expires.Sub(before).Seconds())
 		outcomes = append(outcomes, outcome{c.says, a.status, []any{body}})
 	}
 	golden(t, "client-tokens", outcomes)
@@ -114,7 +123,8 @@ func TestAClientTokenIsKeptByItsHashAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if token.Key.Account != "studio" || token.Scope.Models[0] != "gen-latest" || token.Scope.Origins[0] != "https://a.example" ||
+	if token.Key.Account != "studio" || token.Scope.Models[0] != "gen-latest" ||
+		token.Scope.Origins[0] != "https://a.example" ||
 		token.Scope.MaxSession != 30*time.Second || string(token.Metadata) != `{"user":9007199254740993}` ||
 		token.ExpiresAt.Sub(token.CreatedAt) != 90*time.Second {
 		t.Errorf("got %+v", token)

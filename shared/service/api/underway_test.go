@@ -121,7 +121,8 @@ func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
 	token := w.mint(studio, credential.Scope{})
 	// What is there already leaves less than the file that is announced.
 	there := w.keep(studio, strings.Repeat("x", stored/2))
-	signed := w.announced(w.announce(token, fmt.Sprintf(`{"filename":"a","mime_type":"a/b","size_bytes":%d,"md5":%q}`, stored, hexMD5(""))))
+	signed := w.announced(w.announce(token, fmt.Sprintf(`{"filename":"a","mime_type":"a/b","size_bytes":%d,"md5":%q}`,
+		stored, hexMD5(""))))
 	var uploads []*underWay
 	for _, head := range []string{
 		formHead("/v1/files", token, "file"), formHead("/v1/jobs/gen-2.5", token, "data"),
@@ -146,7 +147,8 @@ func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
 		}
 	}()
 	for _, u := range uploads {
-		if a := u.answer(); a.status != 429 || a.header.Get("Retry-After") == "" || !strings.Contains(a.detail(), "storage is full") {
+		if a := u.answer(); a.status != 429 || a.header.Get("Retry-After") == "" ||
+			!strings.Contains(a.detail(), "storage is full") {
 			t.Errorf("got %d %s", a.status, a.body)
 		}
 	}
@@ -203,7 +205,8 @@ func TestAnnouncedFilesAreCounted(t *testing.T) {
 	w.announced(w.announceHuge(token))
 	signed := w.announced(w.announceHuge(studio))
 	for _, key := range []string{studio, token} {
-		if a := w.announceHuge(key); a.status != 429 || a.header.Get("Retry-After") == "" || !strings.Contains(a.detail(), "announced 2 files") {
+		if a := w.announceHuge(key); a.status != 429 || a.header.Get("Retry-After") == "" ||
+			!strings.Contains(a.detail(), "announced 2 files") {
 			t.Errorf("a third: %d %s", a.status, a.body)
 		}
 	}

@@ -70,7 +70,8 @@ func TestALargeUploadTakesLittleMemory(t *testing.T) {
 		t.Errorf("an upload of %d MiB took the heap from %d to %d MiB", size>>20, idle>>20, most>>20)
 	}
 	input := w.record(w.accepted(a)).Request.Inputs["data"]
-	if want := hex.EncodeToString(hash.Sum(nil)); input.MD5 != want || input.Size != size+int64(len(movie)) || input.MIME != "video/mp4" {
+	if want := hex.EncodeToString(hash.Sum(nil)); input.MD5 != want || input.Size != size+int64(len(movie)) ||
+		input.MIME != "video/mp4" {
 		t.Errorf("the input is %+v, want the MD5 %s", input, want)
 	}
 	info, err := os.Stat(filepath.Join(w.root, input.Blob))
@@ -94,7 +95,8 @@ func TestTheLimitOfAFile(t *testing.T) {
 	if err := w.blobs.DeleteAll(t.Context(), "jobs"); err != nil {
 		t.Fatal(err)
 	}
-	o := w.outcome("", w.post("gen-2.5", studio, upload("data", exact+"x"), upload("reference_image", "no image"), text("seed", "x")))
+	o := w.outcome("", w.post("gen-2.5", studio, upload("data", exact+"x"), upload("reference_image", "no image"),
+		text("seed", "x")))
 	want := []string{
 		"Value error, The file is larger than 1 MiB.",
 		"Value error, The file is not an image of a kind that is accepted: GIF, PNG, JPG, WEBP, AVIF, BMP or TIF.",
@@ -121,7 +123,9 @@ func TestRefusalsReachAClientThatIsStillSending(t *testing.T) {
 	piece := frames(1 << 20)
 	body := func(key, path, front string, declared int) func(*net.TCPConn) {
 		return func(conn *net.TCPConn) {
-			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nx-api-key: %s\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: %d\r\n\r\n%s",
+			fmt.Fprintf(conn,
+				"POST %s HTTP/1.1\r\nHost: x\r\nx-api-key: %s\r\nContent-Type: multipart/form-data; "+
+					"boundary=x\r\nContent-Length: %d\r\n\r\n%s",
 				path, key, declared, front)
 			for sent := len(front); sent < declared; sent += len(piece) {
 				if _, err := conn.Write(piece[:min(len(piece), declared-sent)]); err != nil {

@@ -13,14 +13,14 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Uploads is the group that takes the bytes of large files by URLs of this
-// service (docs/contract/media.md#large-uploads). Elsewhere the blob store takes
-// them itself.
+// Uploads is the group that receives the bytes of large files at URLs of this
+// service (docs/contract/media.md#large-uploads). With object storage, the store
+// itself receives them.
 func Uploads(s *service) []route {
 	return []route{{method: http.MethodPut, path: uploadsPath + "{file_id}", access: public, handle: s.putUpload}}
 }
 
-// putUpload is PUT /v1/uploads/{file_id}. It answers as an object store does:
+// putUpload is PUT /v1/uploads/{file_id}. It responds as an object store does:
 // without a body, and with the MD5 as the entity tag.
 func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id := r.Context(), r.PathValue("file_id")
@@ -32,7 +32,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 		return err
 	}
 	httpserver.SetAccount(ctx, f.Account)
-	// The URL has a life of its own, but none beyond that of the key behind it.
+	// The URL works without a key, but not after the key that made it is revoked.
 	who, err := s.Authenticator.Holder(ctx, f.Account, f.Key)
 	if err != nil {
 		return err
@@ -46,20 +46,20 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	}
 	defer s.endUpload(r, upload)
 	upload.Keep(f, s.Files.Keep)
-	told, err := s.takePromised(ctx, b, upload, f)
+	told, err := s.storePending(ctx, b, upload, f)
 	if err != nil {
 		return err
 	}
 	upload.Arrived()
 	f.Room = upload.Room()
-	// The bytes are there: from here on it changes nothing that the client
-	// leaves.
+	// The bytes are stored: from here on the request continues even if the client
+	// disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
 	defer cancel()
 	if _, err := s.Files.Finalize(ctx, f, told); err != nil {
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
-			// The promise ended, or the file came by another request and was
-			// deleted, while these bytes arrived; or there is no room for them.
+			// While the bytes arrived, the pending file ended, or another upload
+			// finished it and it was deleted; or the account's storage is full.
 			(&storedBlobs{service: s, names: []string{f.Blob}}).discard(ctx)
 		}
 		if fault.Is(err, fault.NotFound) {
@@ -74,13 +74,14 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	return nil
 }
 
-// takePromised stores the bytes of a promised file and gives the type that they
-// tell, "" when they tell none. Unless they are just those that were announced,
-// nothing is stored; what another request has stored of the file stays.
+// storePending stores the bytes of a pending file and returns the type that it
+// detects, "" if it detects none. Unless the bytes are exactly those announced, it
+// stores nothing, and leaves what another request stored of the file.
 //
 // Errors: problems; those of the body, the upload and the store.
-func (s *service) takePromised(ctx context.Context, b *body, upload *file.Upload, f file.File) (string, error) {
-	b.left, b.tooLarge = f.Size, problems{bodyProblem(fmt.Sprintf("The body is longer than the %d bytes that were announced.", f.Size))}
+func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload, f file.File) (string, error) {
+	b.left, b.tooLarge = f.Size,
+		problems{bodyProblem(fmt.Sprintf("The body is longer than the %d bytes that were announced.", f.Size))}
 	head, err := readHead(b)
 	if err != nil {
 		return "", err
@@ -90,11 +91,11 @@ func (s *service) takePromised(ctx context.Context, b *body, upload *file.Upload
 	_, err = s.Blobs.Put(ctx, f.Blob, announced)
 	switch {
 	case b.failure != nil:
-		// What the store says is of no use: a body that broke off may have ended
-		// the context as well.
+		// The store's error does not help: a body that broke off may also have
+		// ended the context.
 		return "", b.failure
 	case err != nil:
-		return "", fmt.Errorf("store a promised file: %w", err)
+		return "", fmt.Errorf("store a pending file: %w", err)
 	}
 	if detected, told := media.Detect(head); told {
 		return detected, nil
@@ -106,25 +107,25 @@ func wrongSize(f file.File, size int64) problems {
 	return problems{bodyProblem(fmt.Sprintf("The body has %d bytes; %d were announced.", size, f.Size))}
 }
 
-// announcedReader reads the bytes of a file, and fails at their end unless they
-// are those that were announced: whoever reads from it never sees wrong bytes
-// whole. Whoever makes one closes it.
-type announcedReader struct {
+// verifyingReader reads the bytes of a file, and fails at their end unless they are
+// those announced. So its reader never takes wrong bytes for a complete file. It
+// must be closed.
+type verifyingReader struct {
 	digest *digestReader
 	file   file.File
 	read   int64
-	// end is what a Read at the end gives, nil before it.
+	// end is the error of a Read at the end, nil before it.
 	end error
 }
 
-func newAnnouncedReader(source io.Reader, f file.File) *announcedReader {
-	return &announcedReader{digest: newDigestReader(source, f.Size, errFileTooLarge), file: f}
+func newAnnouncedReader(source io.Reader, f file.File) *verifyingReader {
+	return &verifyingReader{digest: newDigestReader(source, f.Size, errFileTooLarge), file: f}
 }
 
-// Read gives bytes of the source.
+// Read reads from the source.
 //
 // Errors: those of the source; problems.
-func (a *announcedReader) Read(p []byte) (int, error) {
+func (a *verifyingReader) Read(p []byte) (int, error) {
 	if a.end != nil {
 		return 0, a.end
 	}
@@ -137,8 +138,8 @@ func (a *announcedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verify gives io.EOF when what was read is what was announced.
-func (a *announcedReader) verify() error {
+// verify returns io.EOF if what was read is what was announced.
+func (a *verifyingReader) verify() error {
 	md5 := a.digest.sum()
 	switch {
 	case a.read != a.file.Size:
@@ -149,8 +150,8 @@ func (a *announcedReader) verify() error {
 	return io.EOF
 }
 
-// close ends the hashing.
-func (a *announcedReader) close() {
+// close ends the hashing goroutine.
+func (a *verifyingReader) close() {
 	if a.end == nil {
 		a.digest.stop()
 	}

@@ -39,7 +39,8 @@ func (w *world) announce(key, body string) answer {
 func (w *world) announced(a answer) announced {
 	w.t.Helper()
 	var got announced
-	if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusOK || got.Upload.Method != http.MethodPut {
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusOK ||
+		got.Upload.Method != http.MethodPut {
 		w.t.Fatalf("not announced: %d %s", a.status, a.body)
 	}
 	return got
@@ -48,7 +49,8 @@ func (w *world) announced(a answer) announced {
 // announceBytes announces just these bytes.
 func (w *world) announceBytes(key, bytes string) announced {
 	w.t.Helper()
-	return w.announced(w.announce(key, fmt.Sprintf(`{"filename":"film.mp4","mime_type":"video/mp4","size_bytes":%d,"md5":%q}`, len(bytes), hexMD5(bytes))))
+	return w.announced(w.announce(key, fmt.Sprintf(`{"filename":"film.mp4","mime_type":"video/mp4","size_bytes":%d,`+
+		`"md5":%q}`, len(bytes), hexMD5(bytes))))
 }
 
 // put sends bytes to a signed URL, without a key.
@@ -71,7 +73,8 @@ func (w *world) isUnknown(key string, r reference) {
 	if slices.Contains(w.list(key, "").ids(), r.ID) {
 		w.t.Error("it is listed")
 	}
-	if problems := w.problems(w.post("gen-2.5", key, text("data", r.ID))); len(problems) != 1 || problems[0].Input != r.ID {
+	if problems := w.problems(w.post("gen-2.5", key, text("data", r.ID))); len(problems) != 1 ||
+		problems[0].Input != r.ID {
 		w.t.Errorf("a job may refer to it: %v", problems)
 	}
 }
@@ -83,11 +86,13 @@ func TestAnUploadByASignedURL(t *testing.T) {
 	video := clip(t)
 	before := time.Now().UTC()
 	signed := w.announceBytes(studio, video)
-	if !strings.HasPrefix(signed.Upload.URL, w.url+"/v1/uploads/"+signed.ID+"?") || signed.Upload.Headers == nil || signed.Size != int64(len(video)) || signed.MD5 != hexMD5(video) {
+	if !strings.HasPrefix(signed.Upload.URL, w.url+"/v1/uploads/"+signed.ID+"?") || signed.Upload.Headers == nil ||
+		signed.Size != int64(len(video)) || signed.MD5 != hexMD5(video) {
 		t.Errorf("announced is %+v", signed)
 	}
 	until, err := time.Parse(time.RFC3339, signed.Upload.ExpiresAt)
-	if err != nil || until.Before(before.Add(file.SignedTime-2*time.Second)) || until.After(time.Now().Add(file.SignedTime)) {
+	if err != nil || until.Before(before.Add(file.SignedTime-2*time.Second)) ||
+		until.After(time.Now().Add(file.SignedTime)) {
 		t.Errorf("the URL expires at %s: %v", signed.Upload.ExpiresAt, err)
 	}
 	w.isUnknown(studio, signed.reference)
@@ -100,7 +105,8 @@ func TestAnUploadByASignedURL(t *testing.T) {
 	got := w.stored(w.get("/v1/files/"+signed.ID, studio))
 	want := signed.reference
 	expires, _ := time.Parse(time.RFC3339, *got.ExpiresAt)
-	if remaining := expires.Sub(w.now()); remaining > file.DefaultLifetime || remaining < file.DefaultLifetime-time.Minute {
+	if remaining := expires.Sub(w.now()); remaining > file.DefaultLifetime ||
+		remaining < file.DefaultLifetime-time.Minute {
 		t.Errorf("its life is not counted from the arrival: %s remain", remaining)
 	}
 	got.ExpiresAt, want.ExpiresAt = nil, nil
@@ -118,7 +124,8 @@ func TestAnUploadByASignedURL(t *testing.T) {
 		t.Errorf("another account reads it: %d", a.status)
 	}
 
-	if a := w.put(signed.Upload.URL, strings.NewReader(video)); a.status != 409 || a.detail() != "The file's bytes are there already." {
+	if a := w.put(signed.Upload.URL, strings.NewReader(video)); a.status != 409 ||
+		a.detail() != "The file's bytes are there already." {
 		t.Errorf("once more: %d %s", a.status, a.body)
 	}
 	if a := w.request(http.MethodDelete, "/v1/files/"+signed.ID, studio, nil); a.status != 204 {
@@ -146,11 +153,13 @@ func TestWrongBytesForASignedURL(t *testing.T) {
 		{"none", nil, "The body has 0 bytes; 307200 were announced."},
 		{"too many", strings.NewReader(right + "x"), "The body has 307201 bytes; 307200 were announced."},
 		{"too few, of unknown length", chunked(right[1:]), "The body has 307199 bytes; 307200 were announced."},
-		{"too many, of unknown length", chunked(right + "x"), "The body is longer than the 307200 bytes that were announced."},
+		{"too many, of unknown length", chunked(right + "x"),
+			"The body is longer than the 307200 bytes that were announced."},
 		{"others", strings.NewReader(other), "The body's MD5 is " + hexMD5(other) + "; " + hexMD5(right) + " was announced."},
 	} {
 		problems := w.problems(w.put(signed.Upload.URL, c.body))
-		if len(problems) != 1 || problems[0].Msg != "Value error, "+c.want || problems[0].Type != "value_error" || !slices.Equal(problems[0].Loc, []string{"body"}) {
+		if len(problems) != 1 || problems[0].Msg != "Value error, "+c.want || problems[0].Type != "value_error" ||
+			!slices.Equal(problems[0].Loc, []string{"body"}) {
 			t.Errorf("%s: %+v", c.says, problems)
 		}
 		w.nothingStays()
@@ -212,7 +221,8 @@ func TestURLsThatWereNotSigned(t *testing.T) {
 	refuse("words as time", with("expires", "later"), invalid)
 	refuse("another file", strings.Replace(signed.Upload.URL, signed.ID, other.ID, 1)[len(w.url):], invalid)
 	refuse("an unknown file", strings.Replace(signed.Upload.URL, signed.ID, "file_unknown", 1)[len(w.url):], invalid)
-	if a := w.request("POST", parsed.RequestURI(), studio, strings.NewReader("bytes")); a.status != 405 || a.header.Get("Allow") != "GET, HEAD, PUT" {
+	if a := w.request("POST", parsed.RequestURI(), studio, strings.NewReader("bytes")); a.status != 405 ||
+		a.header.Get("Allow") != "GET, HEAD, PUT" {
 		t.Errorf("another method: %d %s", a.status, a.body)
 	}
 	w.nothingStays()
@@ -317,7 +327,8 @@ func TestAnnouncements(t *testing.T) {
 
 	// A proxy that ends TLS says so.
 	body := with("", nil)
-	a := w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: application/json; charset=utf-8", "X-Forwarded-Proto: https")
+	a := w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: application/json; charset=utf-8",
+		"X-Forwarded-Proto: https")
 	if got := w.announced(a).Upload.URL; !strings.HasPrefix(got, "https://"+w.address+"/v1/uploads/") {
 		t.Errorf("behind a proxy the URL is %s", got)
 	}
@@ -335,12 +346,14 @@ func TestLargeFilesTakeLittleMemory(t *testing.T) {
 		sum.Write(piece)
 	}
 	hash := hex.EncodeToString(sum.Sum(nil))
-	signed := w.announced(w.announce(studio, fmt.Sprintf(`{"filename":"a","mime_type":"a/b","size_bytes":%d,"md5":%q}`, size, hash)))
+	signed := w.announced(w.announce(studio, fmt.Sprintf(`{"filename":"a","mime_type":"a/b","size_bytes":%d,"md5":%q}`,
+		size, hash)))
 	const before = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
 	const after = "\r\n--x--\r\n"
 	for says, c := range map[string]struct{ head, before, after string }{
-		"form": {fmt.Sprintf("POST /v1/files HTTP/1.1\r\nx-api-key: %s\r\nContent-Type: multipart/form-data; boundary=x\r\n", studio), before, after},
-		"URL":  {"PUT " + strings.TrimPrefix(signed.Upload.URL, w.url) + " HTTP/1.1\r\n", "", ""},
+		"form": {fmt.Sprintf("POST /v1/files HTTP/1.1\r\nx-api-key: %s\r\nContent-Type: multipart/form-data; boundary=x\r\n",
+			studio), before, after},
+		"URL": {"PUT " + strings.TrimPrefix(signed.Upload.URL, w.url) + " HTTP/1.1\r\n", "", ""},
 	} {
 		runtime.GC()
 		idle, most := heap(), uint64(0)

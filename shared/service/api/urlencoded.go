@@ -8,13 +8,13 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxURLEncoded is how long an urlencoded form may be, in bytes.
+// maxURLEncoded is the size limit of an urlencoded form, in bytes.
 const maxURLEncoded = 1 << 20
 
-// readURLEncoded reads a form that carries no files; what it says for file
-// fields is ignored.
+// readURLEncoded reads a form without files. It ignores what the form holds for
+// file fields.
 //
-// Errors: problems when the body is no valid form; those of the body.
+// Errors: problems if the body is not a valid form; those of the body.
 func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 	text, err := io.ReadAll(io.LimitReader(b, maxURLEncoded+1))
 	if err != nil {
@@ -25,7 +25,7 @@ func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 	}
 	sub := submission{}
 	for pair := range strings.SplitSeq(string(text), "&") {
-		// Not url.ParseQuery, which refuses a semicolon in a value.
+		// url.ParseQuery would refuse a semicolon in a value.
 		name, value, _ := strings.Cut(pair, "=")
 		name, wrongName := url.QueryUnescape(name)
 		value, wrongValue := url.QueryUnescape(value)

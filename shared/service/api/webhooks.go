@@ -15,29 +15,31 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks is the group of what an account needs to take webhooks, an extension of
-// this service: the secret that they are signed with, and the log of a job's
-// attempts. (That a job has a webhook is a field of its form.)
+// Webhooks is the group of what an account needs to receive webhooks, an extension
+// of this service: the signing secret, and the log of a job's delivery attempts.
+// (The webhook itself is a field of a job's form.)
 func Webhooks(s *service) []route {
 	return []route{
 		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},
-		{method: http.MethodGet, path: "/v1/jobs/{id}/deliveries", access: keyOrToken, unlimited: true, handle: s.listDeliveries},
+		{method: http.MethodGet, path: "/v1/jobs/{id}/deliveries", access: keyOrToken, unlimited: true,
+			handle: s.listDeliveries},
 	}
 }
 
-// jobForm is the form of a job for a model: the model's own, and the field that is
-// common to all jobs.
+// jobForm returns the form of a job for a model: the model's own fields, and the
+// one that all jobs share.
 func jobForm(m *catalog.Model) *catalog.Form {
 	form, most := *m.Form, int64(webhook.MaxURL)
 	form.Fields = append(slices.Clip(form.Fields), catalog.Field{
 		Name: webhookField, Type: catalog.Text, Max: &most,
-		Description: "URL that is told of the job's end by a signed POST (an extension of this service): https, of the public internet.",
+		Description: "URL that is told of the job's end by a signed POST (an extension of this service): https, of the " +
+			"public internet.",
 	})
 	return &form
 }
 
-// checkWebhook notes what is wrong with the webhook of a form, besides what is
-// wrong with it as a text.
+// checkWebhook records what is wrong with a form's webhook URL, other than its
+// length and encoding.
 func (s *service) checkWebhook(sub submission) {
 	sent := sub[webhookField]
 	if sent == nil || !utf8.ValidString(sent.text) || utf8.RuneCountInString(sent.text) > webhook.MaxURL {
@@ -49,16 +51,18 @@ func (s *service) checkWebhook(sub submission) {
 	}
 }
 
-// webhookBody is what a receiver is told. Repetitions are the same to the byte.
+// webhookBody is the message to a receiver. It is the same, byte for byte, in every
+// attempt.
 type webhookBody struct {
 	Type webhook.EventType `json:"type"`
 	// Timestamp is when the job ended.
 	Timestamp *string `json:"timestamp"`
-	// Data is the job as its status shows it.
+	// Data is the job as its status endpoint shows it.
 	Data jobBody `json:"data"`
 }
 
-// WebhookBody writes the message about a job that has ended, for webhook.Deliverer.
+// WebhookBody returns the message about a job that has ended, for
+// webhook.Deliverer.
 func WebhookBody(j job.Job) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -81,17 +85,17 @@ func (s *service) showWebhookSecret(w http.ResponseWriter, r *http.Request, c ca
 
 // deliveryBody is an attempt to deliver a webhook.
 type deliveryBody struct {
-	// ID is the message's, which all attempts have.
+	// ID is the id of the message, the same in all attempts.
 	ID      string  `json:"id"`
 	Attempt int     `json:"attempt"`
 	At      *string `json:"at"`
-	// Status is that of the answer, nil where there was none.
+	// Status is the response's status, nil if there was no response.
 	Status *int `json:"status"`
-	// Error says why the attempt failed, nil when it did not.
+	// Error says why the attempt failed, nil if it succeeded.
 	Error *string `json:"error"`
-	// Milliseconds is how long the receiver took.
+	// Milliseconds is how long the receiver took to respond.
 	Milliseconds int64 `json:"duration_ms"`
-	// NextAttemptAt is nil where none follows.
+	// NextAttemptAt is nil if no attempt follows.
 	NextAttemptAt *string `json:"next_attempt_at"`
 }
 
@@ -111,7 +115,8 @@ func (s *service) listDeliveries(w http.ResponseWriter, r *http.Request, c call)
 	deliveries := make([]deliveryBody, len(attempts))
 	for i, a := range attempts {
 		deliveries[i] = deliveryBody{
-			ID: webhook.MessageID(j.ID), Attempt: a.Number, At: timestamp(a.At), Milliseconds: a.Duration.Milliseconds(), NextAttemptAt: timestamp(a.Next),
+			ID: webhook.MessageID(j.ID), Attempt: a.Number, At: timestamp(a.At), Milliseconds: a.Duration.Milliseconds(),
+			NextAttemptAt: timestamp(a.Next),
 		}
 		if a.Status != 0 {
 			deliveries[i].Status = &a.Status

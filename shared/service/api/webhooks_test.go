@@ -25,7 +25,8 @@ func TestAJobMayNameAWebhook(t *testing.T) {
 			t.Errorf("%s has the webhook %q and the options %v", model, j.Webhook, j.Request.Options)
 		}
 	}
-	a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader("prompt=x&webhook_url=https%3A%2F%2Fexample.com%2Fhook"),
+	a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio,
+		strings.NewReader("prompt=x&webhook_url=https%3A%2F%2Fexample.com%2Fhook"),
 		"Content-Type: application/x-www-form-urlencoded")
 	if j := w.record(w.accepted(a)); j.Webhook != hook {
 		t.Errorf("urlencoded it is %q", j.Webhook)
@@ -43,25 +44,30 @@ func TestAWebhookThatCannotBe(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := "https://example.com/" + strings.Repeat("a", 2029)
 	for value, message := range map[string]string{
-		"hook":                                      "Value error, The URL is not an absolute one such as https://example.com/hook.",
+		"hook": "Value error, The URL is not an absolute one such as " +
+			"https://example.com/hook.",
 		"http://example.com/":                       "Value error, The URL must begin with https://.",
 		"https://a:b@example.com":                   "Value error, The URL must not hold a user name or a password.",
 		"https://example.com/#x":                    "Value error, The URL must not have a fragment.",
 		"https://127.0.0.1/":                        "Value error, The URL's host is not one of the public internet.",
 		"https://169.254.169.254/latest/meta-data/": "Value error, The URL's host is not one of the public internet.",
 		"https://[::ffff:10.0.0.1]/":                "Value error, The URL's host is not one of the public internet.",
-		"https://0x7f.1/":                           "Value error, The URL's host is not a name, and not an address in its usual form.",
-		"https://example.com:25/":                   "Value error, The URL's port is not one that messages may go to.",
-		long:                                        "String should have at most 2048 characters",
-		"https://example.com/\xff":                  "Value error, The value is not valid UTF-8.",
+		"https://0x7f.1/": "Value error, The URL's host is not a name, and not an address in its " +
+			"usual form.",
+		"https://example.com:25/":  "Value error, The URL's port is not one that messages may go to.",
+		long:                       "String should have at most 2048 characters",
+		"https://example.com/\xff": "Value error, The value is not valid UTF-8.",
 	} {
-		found := w.problems(w.post("gen-2.5", studio, upload("data", clip(t)), text("seed", "-1"), text("webhook_url", value)))
-		if len(found) != 2 || found[0].Loc[1] != "seed" || found[1].Msg != message || strings.Join(found[1].Loc, ".") != "body.webhook_url" {
+		found := w.problems(w.post("gen-2.5", studio, upload("data", clip(t)), text("seed", "-1"),
+			text("webhook_url", value)))
+		if len(found) != 2 || found[0].Loc[1] != "seed" || found[1].Msg != message ||
+			strings.Join(found[1].Loc, ".") != "body.webhook_url" {
 			t.Errorf("%.60q: %+v", value, found)
 		}
 	}
 	w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"), text("webhook_url", long[:2048])))
-	if a := w.post("gen-pro-t2v", studio, text("prompt", "x"), text("webhook_url", hook), text("webhook_url", hook)); a.status != 422 {
+	if a := w.post("gen-pro-t2v", studio, text("prompt", "x"), text("webhook_url", hook),
+		text("webhook_url", hook)); a.status != 422 {
 		t.Errorf("two webhooks: %d %s", a.status, a.body)
 	}
 	w.nothingStays()
@@ -93,7 +99,8 @@ func TestTheMessageOfAWebhook(t *testing.T) {
 		if err := json.Unmarshal(body.Data, &shown); err != nil {
 			t.Fatal(err)
 		}
-		if status := w.get("/v1/jobs/"+id, studio).body; body.Type != kind || body.Timestamp != shown.CompletedAt || string(body.Data) != status {
+		if status := w.get("/v1/jobs/"+id, studio).body; body.Type != kind || body.Timestamp != shown.CompletedAt ||
+			string(body.Data) != status {
 			t.Errorf("the message is %s, the status %s", message, status)
 		}
 	}
@@ -103,7 +110,8 @@ func TestTheMessageOfAWebhook(t *testing.T) {
 func TestTheSecretOfWebhooks(t *testing.T) {
 	w := newWorld(t, setup{})
 	mine, theirs := w.get("/v1/webhooks/secret", studio), w.get("/v1/webhooks/secret", rival)
-	if mine.status != http.StatusOK || !regexp.MustCompile(`^\{"secret":"whsec_[0-9A-Za-z+/]{43}="\}$`).MatchString(mine.body) || mine.body == theirs.body {
+	if mine.status != http.StatusOK ||
+		!regexp.MustCompile(`^\{"secret":"whsec_[0-9A-Za-z+/]{43}="\}$`).MatchString(mine.body) || mine.body == theirs.body {
 		t.Errorf("got %d %s, another account %s", mine.status, mine.body, theirs.body)
 	}
 	if again := w.get("/v1/webhooks/secret", studio); again.body != mine.body {
@@ -137,8 +145,10 @@ func TestTheLogOfAWebhook(t *testing.T) {
 	}
 	message := strings.Replace(id, "job_", "msg_", 1)
 	check(`{"deliveries":[` +
-		`{"id":"` + message + `","attempt":1,"at":"2026-11-20T12:00:00.000Z","status":null,"error":"The receiver took too long.","duration_ms":10000,"next_attempt_at":"2026-11-20T12:00:15.000Z"},` +
-		`{"id":"` + message + `","attempt":2,"at":"2026-11-20T12:00:15.000Z","status":204,"error":null,"duration_ms":12,"next_attempt_at":null}]}`)
+		`{"id":"` + message + `","attempt":1,"at":"2026-11-20T12:00:00.000Z","status":null,` +
+		`"error":"The receiver took too long.","duration_ms":10000,"next_attempt_at":"2026-11-20T12:00:15.000Z"},` +
+		`{"id":"` + message + `","attempt":2,"at":"2026-11-20T12:00:15.000Z","status":204,"error":null,"duration_ms":12,` +
+		`"next_attempt_at":null}]}`)
 	for path, key := range map[string]string{path: rival, "/v1/jobs/job_x/deliveries": studio} {
 		if a := w.get(path, key); a.status != 404 || a.detail() != "Job not found." {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
