@@ -12,14 +12,15 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// refusal is why a connection gets no session (docs/contract/realtime.md#refusals).
+// refusal is why a connection gets no session
+// (docs/contract/realtime.md#refusals).
 type refusal struct {
 	code websocket.StatusCode
 	// reason is in the close frame, message in the error before it.
 	reason, message string
 }
 
-// Error gives the message.
+// Error returns the message.
 func (r refusal) Error() string { return r.message }
 
 func refused(code websocket.StatusCode, reason string) refusal { return refusal{code, reason, reason} }
@@ -29,7 +30,7 @@ var (
 	modelRefused  = refused(websocket.StatusPolicyViolation, "Model not allowed")
 	originRefused = refused(websocket.StatusPolicyViolation, "Origin not allowed")
 	limitReached  = refused(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
-	// tooManyFailures is for those who try keys.
+	// tooManyFailures is for addresses that guess keys.
 	tooManyFailures = refused(websocket.StatusTryAgainLater, "There were too many failed attempts from this address.")
 
 	cannotOpen     = refused(websocket.StatusTryAgainLater, "No session can be opened now. Try again.")
@@ -38,7 +39,7 @@ var (
 	serverStopping = refused(websocket.StatusGoingAway, "The server is stopping.")
 )
 
-// admission is who may have a session of which model.
+// admission is a caller that may have a session, and its model.
 type admission struct {
 	who   credential.Principal
 	model *catalog.Model
@@ -52,7 +53,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	if secret == "" {
 		secret = r.URL.Query().Get("api_key")
 	}
-	who, err := s.Authenticator.Authenticate(ctx, secret)
+	who, err := s.config.Authenticator.Authenticate(ctx, secret)
 	if fault.Is(err, fault.Unauthorized) {
 		return admission{}, invalidKey
 	}
@@ -60,16 +61,17 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 		return admission{}, tooManyFailures
 	}
 	if err != nil {
-		// The records are slow or away, which passes: the client shall try again.
-		s.Logger.Error("a session could not be authenticated", "error", err)
+		// The records are slow or unavailable, which is temporary: the client
+		// should try again.
+		s.config.Logger.Error("a session could not be authenticated", "error", err)
 		return admission{}, cannotOpen
 	}
-	m, ok := s.Catalog.Find(r.URL.Query().Get("model"))
+	m, ok := s.config.Catalog.Find(r.URL.Query().Get("model"))
 	if !ok || !m.Realtime || !who.Scope().AllowsModel(m.Names()...) {
 		return admission{who: who}, modelRefused
 	}
 	origin := r.Header.Get("Origin")
-	if !who.Scope().AllowsOrigin(origin) || origin != "" && !s.Origins.Allows(origin) {
+	if !who.Scope().AllowsOrigin(origin) || origin != "" && !s.config.Origins.Allows(origin) {
 		return admission{who: who}, originRefused
 	}
 	return admission{who, m}, nil
@@ -79,14 +81,14 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 //
 // Errors: a refusal.
 func (s *Server) openSession(ctx context.Context, who credential.Principal) (*session.Session, error) {
-	opened, err := s.Sessions.Open(ctx, who.Account(), who.Tier.RealtimeSessions)
+	opened, err := s.config.Sessions.Open(ctx, who.Account(), who.Tier.RealtimeSessions)
 	switch {
 	case err == nil:
 		return opened, nil
 	case fault.Is(err, fault.Limited):
 		return nil, limitReached
 	case !fault.Is(err, fault.Unavailable):
-		s.Logger.Error("a session could not be opened", "account", who.Account(), "error", err)
+		s.config.Logger.Error("a session could not be opened", "account", who.Account(), "error", err)
 	}
 	return nil, cannotOpen
 }

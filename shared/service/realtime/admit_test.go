@@ -48,7 +48,10 @@ func TestWhoGetsASession(t *testing.T) {
 		{"a key in the header", "gen-2.5", "", []string{"X-Api-Key", studio}, ""},
 		{"a token", "gen-2.5", token(credential.Scope{}), nil, ""},
 		{"a token as a JWT", "gen-2.5", w.issue(studio, credential.Scope{}, time.Hour).JWT, nil, ""},
-		{"a JWT of another model", "gen-2.5", w.issue(studio, credential.Scope{Models: []string{"gen-2.1"}}, time.Hour).JWT, nil, model},
+		{
+			"a JWT of another model", "gen-2.5", w.issue(studio, credential.Scope{Models: []string{"gen-2.1"}}, time.Hour).JWT,
+			nil, model,
+		},
 		{"a JWT of a revoked key", "gen-2.5", orphaned.JWT, nil, key},
 		{"an alias", "gen-latest", studio, nil, ""},
 		{"a deprecated alias", "gen-vton-2", studio, nil, ""},
@@ -67,11 +70,14 @@ func TestWhoGetsASession(t *testing.T) {
 		{"a model without realtime", "gen-clip", studio, nil, model},
 		{"an image model", "gen-image-2", studio, nil, model},
 		{"a model beyond the token", "gen-2.1", token(credential.Scope{Models: []string{"gen-2.5"}}), nil, model},
-		{"a page that may", "gen-2.5", studio, []string{"Origin", page}, ""},
-		{"a page that may not", "gen-2.5", studio, []string{"Origin", "https://evil.example.com"}, origin},
+		{"an allowed page", "gen-2.5", studio, []string{"Origin", page}, ""},
+		{"a page that is not allowed", "gen-2.5", studio, []string{"Origin", "https://evil.example.com"}, origin},
 		{"a page of the token", "gen-2.5", token(credential.Scope{Origins: []string{page}}), []string{"Origin", page}, ""},
-		{"a page beyond the token", "gen-2.5", token(credential.Scope{Origins: []string{page}}), []string{"Origin", "https://other.example.com"}, origin},
-		{"a token of a page, and no page", "gen-2.5", token(credential.Scope{Origins: []string{page}}), nil, ""},
+		{
+			"a page beyond the token", "gen-2.5", token(credential.Scope{Origins: []string{page}}),
+			[]string{"Origin", "https://other.example.com"}, origin,
+		},
+		{"a token of a page, without a page", "gen-2.5", token(credential.Scope{Origins: []string{page}}), nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client := w.dial(c.model, c.secret, c.header...)
@@ -91,7 +97,8 @@ func TestWhoGetsASession(t *testing.T) {
 		})
 	}
 	w.active("studio", 0)
-	if log := w.log.String(); strings.Contains(log, studio) || strings.Contains(log, "api_key") || strings.Contains(log, "ek_") {
+	if log := w.log.String(); strings.Contains(log, studio) || strings.Contains(log, "api_key") ||
+		strings.Contains(log, "ek_") {
 		t.Error("the log has keys or queries in it")
 	}
 }
@@ -109,7 +116,7 @@ func TestTheLimitOfSessions(t *testing.T) {
 	w.open("gen-2.5", rival)
 	w.active("studio", 2)
 
-	// A close frees the slot at once, and so does a connection that breaks.
+	// A close frees the slot at once, and so does a broken connection.
 	first.leave()
 	w.active("studio", 1)
 	second := w.open("gen-2.5", studio)
@@ -118,12 +125,14 @@ func TestTheLimitOfSessions(t *testing.T) {
 	w.open("gen-2.5", studio)
 }
 
-// A store that is slow or away refuses nobody for good.
+// A store that is slow or unavailable refuses nobody for good.
 func TestConnectsWhileTheStoreFails(t *testing.T) {
 	var failing atomic.Pointer[error]
 	w := newWorld(t, setup{failing: &failing})
 	for _, err := range []error{
-		errors.New("the disk is gone"), context.DeadlineExceeded, fault.New(fault.Unavailable, "The records are busy. Try again."),
+		errors.New("the disk is gone"), context.DeadlineExceeded, fault.New(
+			fault.Unavailable, "The records are busy. Try again.",
+		),
 	} {
 		failing.Store(&err)
 		refused := w.dial("gen-2.5", studio)
@@ -141,7 +150,9 @@ func TestConnectsWhileTheStoreFails(t *testing.T) {
 // A page may ask whether it may send the header x-api-key.
 func TestAPreflightOfTheStream(t *testing.T) {
 	w := newWorld(t, setup{origins: []string{"https://app.example.com"}})
-	for origin, want := range map[string]string{"https://app.example.com": "https://app.example.com", "https://b.example.com": ""} {
+	for origin, want := range map[string]string{
+		"https://app.example.com": "https://app.example.com", "https://b.example.com": "",
+	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, "http://"+w.address+"/v1/stream", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -154,15 +165,16 @@ func TestAPreflightOfTheStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		response.Body.Close()
-		if response.StatusCode != http.StatusNoContent || response.Header.Get("Access-Control-Allow-Headers") != "x-api-key, x-other" ||
+		if response.StatusCode != http.StatusNoContent ||
+			response.Header.Get("Access-Control-Allow-Headers") != "x-api-key, x-other" ||
 			response.Header.Get("Access-Control-Allow-Origin") != want {
 			t.Errorf("%s: %d %v", origin, response.StatusCode, response.Header)
 		}
 	}
 }
 
-// Before the upgrade there is HTTP.
-func TestWhatIsNoWebSocket(t *testing.T) {
+// Requests that do not open a WebSocket receive an HTTP response.
+func TestRequestsThatOpenNoWebSocket(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, c := range []struct {
 		method string
@@ -173,8 +185,13 @@ func TestWhatIsNoWebSocket(t *testing.T) {
 		{"HEAD", nil, http.StatusUpgradeRequired},
 		{"POST", nil, http.StatusMethodNotAllowed},
 		{"POST", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusMethodNotAllowed},
-		{"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusUpgradeRequired},                                         // no version
-		{"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "keep-alive, Upgrade"}, {"Sec-WebSocket-Version", "13"}}, http.StatusBadRequest}, // no key
+		// no version
+		{"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusUpgradeRequired},
+		// no key
+		{
+			"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "keep-alive, Upgrade"}, {"Sec-WebSocket-Version", "13"}},
+			http.StatusBadRequest,
+		},
 		{"GET", [][2]string{{"Upgrade", "h2c"}, {"Connection", "Upgrade"}}, http.StatusUpgradeRequired},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+w.address+"/v1/stream", nil)
@@ -195,7 +212,7 @@ func TestWhatIsNoWebSocket(t *testing.T) {
 			t.Errorf("%s %v: the error is %s", c.method, c.header, body)
 		}
 		if allowed := response.Header.Get("Access-Control-Allow-Origin"); allowed != "*" {
-			t.Errorf("%s %v: a page may not read the answer: %q", c.method, c.header, allowed)
+			t.Errorf("%s %v: a page may not read the response: %q", c.method, c.header, allowed)
 		}
 		if allow := response.Header.Get("Allow"); (allow == "GET, HEAD") != (c.status == http.StatusMethodNotAllowed) {
 			t.Errorf("%s %v: Allow is %q", c.method, c.header, allow)

@@ -25,7 +25,7 @@ type client struct {
 	conn *websocket.Conn
 }
 
-// message is what the server sends: a text message, or a frame.
+// message is what the server sends: a text message or a frame.
 type message struct {
 	Type      string          `json:"type"`
 	SessionID string          `json:"session_id"`
@@ -35,11 +35,12 @@ type message struct {
 	Success   *bool           `json:"success"`
 	Prompt    json.RawMessage `json:"prompt"`
 	frame     image.Image
-	// closed is how the connection was closed, where it was.
+	// closed is how the connection was closed; nil while it is open.
 	closed *websocket.CloseError
 }
 
-// dial connects with a key in the query; header fields follow as name and value.
+// dial connects with a key in the query; the arguments after it are the names
+// and values of header fields.
 func (w *world) dial(model, key string, header ...string) *client {
 	w.t.Helper()
 	query := url.Values{}
@@ -55,7 +56,9 @@ func (w *world) dial(model, key string, header ...string) *client {
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	conn, response, err := websocket.Dial(ctx, "ws://"+w.address+"/v1/stream?"+query.Encode(), &websocket.DialOptions{HTTPHeader: fields})
+	conn, response, err := websocket.Dial(
+		ctx, "ws://"+w.address+"/v1/stream?"+query.Encode(), &websocket.DialOptions{HTTPHeader: fields},
+	)
 	if err != nil {
 		w.t.Fatalf("the upgrade was not accepted: %v", err)
 	}
@@ -68,7 +71,7 @@ func (w *world) dial(model, key string, header ...string) *client {
 	return c
 }
 
-// open connects and wants a session.
+// open connects and expects a session.
 func (w *world) open(model, key string, header ...string) *client {
 	w.t.Helper()
 	c := w.dial(model, key, header...)
@@ -78,13 +81,13 @@ func (w *world) open(model, key string, header ...string) *client {
 	return c
 }
 
-// drop ends the connection without a word.
+// drop cuts the connection.
 func (c *client) drop() { _ = c.conn.CloseNow() }
 
-// leave ends the connection as a client does.
+// leave closes the connection properly.
 func (c *client) leave() { _ = c.conn.Close(websocket.StatusNormalClosure, "") }
 
-// next gives the next message, ticks aside.
+// next returns the next message that is not a tick.
 func (c *client) next() message {
 	c.t.Helper()
 	for {
@@ -94,7 +97,7 @@ func (c *client) next() message {
 	}
 }
 
-// any gives the next message.
+// any returns the next message.
 func (c *client) any() message {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -109,7 +112,7 @@ func (c *client) any() message {
 		c.t.Fatalf("read: %v", err)
 	case kind == websocket.MessageBinary:
 		if m.frame, err = jpeg.Decode(bytes.NewReader(content)); err != nil {
-			c.t.Fatalf("the frame is no JPEG: %v", err)
+			c.t.Fatalf("the frame is not a JPEG: %v", err)
 		}
 	default:
 		if err := json.Unmarshal(content, &m); err != nil {
@@ -140,7 +143,7 @@ func (c *client) write(kind websocket.MessageType, content []byte) {
 	}
 }
 
-// ack wants the next message to acknowledge a message, with this error.
+// ack expects the next message to acknowledge a message, with this error.
 func (c *client) ack(kind, failure string) message {
 	c.t.Helper()
 	m := c.next()
@@ -150,7 +153,7 @@ func (c *client) ack(kind, failure string) message {
 	return m
 }
 
-// painted wants a frame of this colour.
+// painted expects a frame of this colour.
 func (c *client) painted(want color.RGBA) {
 	c.t.Helper()
 	c.show(plain(32, 16, color.White))
@@ -167,8 +170,8 @@ func (c *client) painted(want color.RGBA) {
 	}
 }
 
-// ends wants the session to end: generation_ended with the reason, none where it
-// is empty, and the connection closed like this.
+// ends expects the session to end: generation_ended with the reason, unless
+// that is empty, and the connection closed with the code and the text.
 func (c *client) ends(reason string, code websocket.StatusCode, text string) message {
 	c.t.Helper()
 	var ended message

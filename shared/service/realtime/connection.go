@@ -15,14 +15,14 @@ import (
 
 // ending is why a session ends.
 type ending struct {
-	// reason is what generation_ended says, and close what the close frame
-	// does. A client that has gone is told neither.
+	// reason is what generation_ended says, close what the close frame says. A
+	// client that has gone receives neither.
 	reason string
 	code   websocket.StatusCode
 	close  string
 }
 
-// Error gives the reason.
+// Error returns the reason.
 func (e *ending) Error() string { return e.reason }
 
 var (
@@ -40,16 +40,17 @@ var (
 
 // connection is one open session with its client.
 type connection struct {
-	admission
-	server  *Server
-	socket  *socket
-	session *session.Session
-	editor  engine.LiveEditor
-	// life ends with the session, the cause being an *ending; stop ends it.
+	admission admission
+	server    *Server
+	socket    *socket
+	session   *session.Session
+	editor    engine.LiveEditor
+	// life ends with the session, with an *ending as its cause; stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is for reads and writes. It outlives life, as the client is still
-	// told of the end: a context that ends cuts the connection.
+	// wire is the context of reads and writes. It outlives life, because the
+	// client is still told why the session ends; when this context ends, the
+	// connection is cut.
 	wire context.Context
 	cut  context.CancelFunc
 
@@ -65,7 +66,10 @@ type connection struct {
 	last time.Time // of a message from the client
 }
 
-func newConnection(ctx context.Context, s *Server, accepted *socket, admitted admission, opened *session.Session, editor engine.LiveEditor) *connection {
+func newConnection(
+	ctx context.Context, s *Server, accepted *socket, admitted admission, opened *session.Session,
+	editor engine.LiveEditor,
+) *connection {
 	c := &connection{
 		admission: admitted, server: s, socket: accepted, session: opened, editor: editor,
 		began: time.Now(), last: time.Now(), frames: newNewest(), controls: make(chan clientMessage), pace: newPace(),
@@ -75,10 +79,10 @@ func newConnection(ctx context.Context, s *Server, accepted *socket, admitted ad
 	return c
 }
 
-// end ends the session; the first reason counts.
+// end ends the session; the first call determines the reason.
 func (c *connection) end(why *ending) { c.stop(why) }
 
-// seconds is how long the session has been open, in whole seconds.
+// seconds returns how long the session has been open, in whole seconds.
 func (c *connection) seconds() int64 { return int64(time.Since(c.began) / time.Second) }
 
 // serve serves the session to its end.
@@ -89,12 +93,15 @@ func (c *connection) serve() {
 	defer s.remove(c)
 	metered := s.meter.begin(c)
 	defer s.meter.end(c.wire, metered)
-	log := s.Logger.With("session", c.session.ID(), "account", c.who.Account(), "key", c.who.Key.ID, "model", c.model.ID)
+	log := s.config.Logger.With(
+		"session", c.session.ID(), "account", c.admission.who.Account(), "key", c.admission.who.Key.ID,
+		"model", c.admission.model.ID,
+	)
 	log.Info("a session began")
 
 	var running sync.WaitGroup
 	running.Go(c.contained("receive", c.receive))
-	// What a client may have said already is heard only after this.
+	// Whatever the client may have sent already is handled only after this.
 	if c.say(startedMessage{"session_started", c.session.ID()}) {
 		running.Go(c.contained("control", c.control))
 		running.Go(c.contained("edit", c.edit))
@@ -105,18 +112,20 @@ func (c *connection) serve() {
 	why := endedByClient
 	errors.As(context.Cause(c.life), &why)
 	c.leave(why)
-	// The slot does not wait for what the engine is still at.
+	// The slot is freed without waiting for the engine.
 	c.session.Close(c.wire)
 	running.Wait()
 	c.prompts.wait()
-	log.Info("a session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped", c.frames.lost())
+	log.Info(
+		"a session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped", c.frames.lost(),
+	)
 }
 
-// contained gives work that a panic, which what the client sent may set off, ends
-// with the session, and not with the process.
+// contained wraps work so that a panic, which a client's data may cause, ends
+// the session and not the process.
 func (c *connection) contained(name string, work func()) func() {
 	return func() {
-		log := c.server.Logger.With("session", c.session.ID(), "account", c.who.Account())
+		log := c.server.config.Logger.With("session", c.session.ID(), "account", c.admission.who.Account())
 		if !contain.Run(log, "session: "+name, work) {
 			c.end(endedByFailure)
 		}
@@ -130,7 +139,7 @@ func (c *connection) leave(why *ending) {
 		return
 	}
 	if why != endedByLiveKit {
-		ctx, cancel := context.WithTimeout(c.wire, c.server.Times.Close)
+		ctx, cancel := context.WithTimeout(c.wire, c.server.config.Times.Close)
 		defer cancel()
 		if why == endedByFailure {
 			_ = c.socket.send(ctx, errorMessage{"error", why.close}) // the next one fails too
@@ -143,8 +152,8 @@ func (c *connection) leave(why *ending) {
 	c.socket.close(why.code, why.close)
 }
 
-// serving reports whether the session may be served, and ends it when it may
-// not. It is asked before everything that the client gets.
+// serving reports whether the session may still be served, and ends it if not.
+// It is called before anything is sent to the client.
 func (c *connection) serving() bool {
 	if !c.session.Alive() {
 		c.end(endedByLoss)
@@ -152,7 +161,7 @@ func (c *connection) serving() bool {
 	return c.life.Err() == nil
 }
 
-// say sends a message; false when the session is at its end.
+// say sends a message, and reports whether the session goes on.
 func (c *connection) say(message any) bool {
 	return c.serving() && c.sent(c.socket.send(c.wire, message))
 }
@@ -168,12 +177,12 @@ func (c *connection) sent(err error) bool {
 	return err == nil
 }
 
-// watch looks after the session's time until its end.
+// watch ends the session when its time is over, and sends a tick every second.
 func (c *connection) watch() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var over <-chan time.Time
-	if longest := c.who.Scope().MaxSession; longest > 0 {
+	if longest := c.admission.who.Scope().MaxSession; longest > 0 {
 		timer := time.NewTimer(longest - time.Since(c.began))
 		defer timer.Stop()
 		over = timer.C
@@ -187,7 +196,7 @@ func (c *connection) watch() {
 		case <-over:
 			c.end(endedByDuration)
 		case <-tick.C:
-			if c.idle() >= c.server.Times.Idle {
+			if c.idle() >= c.server.config.Times.Idle {
 				c.end(endedByIdleness)
 				return
 			}
@@ -196,24 +205,23 @@ func (c *connection) watch() {
 	}
 }
 
-// heard notes that the client said something.
+// heard records that the client sent something.
 func (c *connection) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = time.Now()
 }
 
-// idle is how long the client has said nothing.
+// idle returns how long the client has sent nothing.
 func (c *connection) idle() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Since(c.last)
 }
 
-// ping asks the client for signs of life: one that has gone without a word does
-// not hold its slot.
+// ping pings the client: one that has vanished must not keep its slot.
 func (c *connection) ping() {
-	ticker := time.NewTicker(c.server.Times.Ping)
+	ticker := time.NewTicker(c.server.config.Times.Ping)
 	defer ticker.Stop()
 	for {
 		select {
@@ -221,11 +229,12 @@ func (c *connection) ping() {
 			return
 		case <-ticker.C:
 		}
-		// The end of life would cut the connection in the middle of a message.
-		ctx, cancel := context.WithTimeout(c.wire, c.server.Times.Pong)
+		// Not the life context: its end would cut the connection in the middle
+		// of a message.
+		ctx, cancel := context.WithTimeout(c.wire, c.server.config.Times.Pong)
 		err := c.socket.Ping(ctx)
 		cancel()
-		// A process that was stopped has lost the session, not its client.
+		// A process that was suspended has lost the session, not its client.
 		if err != nil && c.serving() {
 			c.end(endedByClient)
 			return

@@ -13,10 +13,10 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// enhanceTime is how long an expanded prompt is waited for.
+// enhanceTime is how long an expansion of a prompt may take.
 const enhanceTime = 10 * time.Second
 
-// control does what the client's messages ask for, one after the other.
+// control handles the client's text messages, one after the other.
 func (c *connection) control() {
 	for {
 		select {
@@ -48,7 +48,7 @@ func (c *connection) obey(message clientMessage) {
 	}
 }
 
-// explain is what the client is told of an error, "" for none.
+// explain returns what the client is told of an error, "" if there is none.
 func (c *connection) explain(err error) string {
 	var wrong *fault.Error
 	switch {
@@ -59,19 +59,19 @@ func (c *connection) explain(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "The server is busy. Try again."
 	case fault.Is(err, fault.Unavailable):
-		c.server.Logger.Warn("a message could not be obeyed now", "session", c.session.ID(), "error", err)
+		c.server.config.Logger.Warn("a message could not be handled now", "session", c.session.ID(), "error", err)
 		return "The server is busy. Try again."
 	}
 	if c.life.Err() == nil {
-		c.server.Logger.Error("a message could not be obeyed", "session", c.session.ID(), "error", err)
+		c.server.config.Logger.Error("a message could not be handled", "session", c.session.ID(), "error", err)
 	}
 	return "Internal error"
 }
 
-// errTooFast refuses a change that comes too soon after others.
+// errTooFast refuses a change that follows others too quickly.
 func errTooFast() error { return fault.New(fault.Limited, "Too many changes. Slow down.") }
 
-// changePrompt does what a message of type prompt asks for.
+// changePrompt handles a message of type prompt.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changePrompt(message clientMessage) error {
@@ -89,17 +89,17 @@ func (c *connection) changePrompt(message clientMessage) error {
 	return nil
 }
 
-// prompt is what a message says of the prompt.
+// prompt is the prompt in a message.
 type prompt struct {
 	text string
-	// sent is false when the message has none.
+	// sent is false if the message has no prompt.
 	sent bool
-	// enhance says that the prompt may be expanded, as it may where nothing else
-	// is said (docs/contract/realtime.md#messages-of-the-client).
+	// enhance is true if the prompt may be expanded, which is the default
+	// (docs/contract/realtime.md#messages-of-the-client).
 	enhance bool
 }
 
-// prompt reads what a message says of the prompt.
+// prompt returns the prompt in the message.
 //
 // Errors: fault.Invalid.
 func (m clientMessage) prompt() (asked prompt, err error) {
@@ -117,7 +117,8 @@ func (m clientMessage) prompt() (asked prompt, err error) {
 	return asked, err
 }
 
-// textOf reads a member that is a string; not sent when it is absent or null.
+// textOf returns the value of a string member. If it is absent or null, sent is
+// false.
 //
 // Errors: fault.Invalid.
 func textOf(name string, member json.RawMessage) (text string, sent bool, err error) {
@@ -134,26 +135,26 @@ func isNull(member json.RawMessage) bool {
 	return len(member) == 0 || bytes.Equal(member, []byte("null"))
 }
 
-// beginChange waits until it is the session's turn to have a prompt or an image
-// readied; false when the session ends before. It is called before prompts.mu is
-// taken.
+// beginChange waits for the session's turn to prepare a prompt or an image, and
+// reports whether it came before the session ended. It is called before
+// prompts.mu is locked.
 func (c *connection) beginChange() bool { return c.server.changes.Acquire(c.life, 1) == nil }
 
 func (c *connection) endChange() { c.server.changes.Release(1) }
 
-// prompts keeps the changes of an editor apart.
+// prompts serializes the changes of an editor.
 type prompts struct {
-	// mu is held while the editor is changed.
+	// mu is locked while the editor is changed.
 	mu sync.Mutex
-	// superseded ends the expansion of the last prompt, when there is one.
+	// superseded cancels the expansion of the last prompt, if there is one.
 	superseded context.CancelFunc
 	expanding  sync.WaitGroup
 }
 
 func (p *prompts) wait() { p.expanding.Wait() }
 
-// setPrompt has the editor follow the prompt at once, and an expanded one as
-// soon as there is one.
+// setPrompt sets the editor's prompt at once, and the expanded one as soon as
+// there is one.
 func (c *connection) setPrompt(asked prompt) {
 	if !c.beginChange() {
 		return
@@ -167,7 +168,7 @@ func (c *connection) setPrompt(asked prompt) {
 		p.superseded = nil
 	}
 	c.editor.SetPrompt(asked.text)
-	if c.server.Enhancer == nil || !asked.enhance || asked.text == "" {
+	if c.server.config.Enhancer == nil || !asked.enhance || asked.text == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.life, enhanceTime)
@@ -178,10 +179,10 @@ func (c *connection) setPrompt(asked prompt) {
 	}))
 }
 
-// expandPrompt has the editor follow the expanded prompt, unless the context ends
-// first.
+// expandPrompt sets the editor's prompt to the expanded one, unless the context
+// ends first.
 func (c *connection) expandPrompt(ctx context.Context, sent string) {
-	expanded, err := c.server.Enhancer.Enhance(ctx, sent, maxPrompt)
+	expanded, err := c.server.config.Enhancer.Enhance(ctx, sent, maxPrompt)
 	if !c.beginChange() {
 		return
 	}
@@ -191,7 +192,7 @@ func (c *connection) expandPrompt(ctx context.Context, sent string) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		c.server.Logger.Warn("a prompt is used as it was sent", "session", c.session.ID(), "error", err)
+		c.server.config.Logger.Warn("a prompt is used as it was sent", "session", c.session.ID(), "error", err)
 	default:
 		c.editor.SetPrompt(expanded)
 	}

@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// maxArrivals is how many connections may be without a session at once, on their
-	// way to one or to the end of a refusal, and arrivalsByCaller how many of them may
-	// come from one address: nobody has shown a key for them yet.
+	// maxArrivals is how many connections may be without a session at once,
+	// while they are being authenticated or refused, and arrivalsByCaller how
+	// many of them may come from one address: none of them has presented a
+	// valid key yet.
 	maxArrivals, arrivalsByCaller = 256, 32
 	// maxSessions is how many sessions one server has open, of all accounts.
 	maxSessions = 1000
 )
 
-// arrive counts a connection that has no session yet, and returns what takes it back,
-// any number of times.
+// arrive counts a connection that has no session yet. The returned leave undoes
+// that and may be called more than once.
 func (s *Server) arrive(r *http.Request) (leave func(), ok bool) {
 	bounds := []ratelimit.Bound{{Name: "arrivals", Most: maxArrivals}}
 	if caller := credential.Caller(r.Context()); caller != "" {
@@ -45,8 +46,8 @@ func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	return leave, nil
 }
 
-// answerPings answers a ping of the client's, and cuts off one who sends them without
-// measure.
+// answerPings returns a handler that answers the client's pings, and cuts off a
+// client that sends too many.
 func (h *hijacker) answerPings() func(context.Context, []byte) bool {
 	pings := newPings()
 	return func(context.Context, []byte) bool {

@@ -16,7 +16,8 @@ import (
 	"cutroom/shared/service/realtime"
 )
 
-// A key has its share of the account's sessions, its client tokens counted in.
+// A key has a share of the account's sessions, which includes those of its
+// client tokens.
 func TestAKeyHasItsShareOfSessions(t *testing.T) {
 	w := newWorld(t, setup{limit: 5, perKey: 2})
 	first := w.open("gen-latest", studio)
@@ -38,8 +39,8 @@ func TestAKeyHasItsShareOfSessions(t *testing.T) {
 	w.open("gen-latest", studio)
 }
 
-// Who has shown no key that works holds no more than some connections, however slowly
-// he takes his refusals; with their end there is room again.
+// Callers without a valid key can hold only a limited number of connections,
+// however slowly they read their refusals; when those end there is room again.
 func TestStrangersHoldFewConnections(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Close: time.Minute}})
 	var held []net.Conn
@@ -80,13 +81,13 @@ func TestStrangersHoldFewConnections(t *testing.T) {
 			return
 		}
 		if response == nil || response.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
-			t.Fatalf("there is no room again: %v", err)
+			t.Fatalf("there is still no room: %v", err)
 		}
 	}
 }
 
-// A client that pings without measure is cut off.
-func TestPingsWithoutMeasure(t *testing.T) {
+// A client that sends too many pings is cut off.
+func TestTooManyPings(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-latest", studio)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -98,7 +99,7 @@ func TestPingsWithoutMeasure(t *testing.T) {
 	for {
 		if _, _, err := c.conn.Read(ctx); err != nil {
 			if ctx.Err() != nil {
-				t.Error("it goes on")
+				t.Error("the connection is still open")
 			}
 			break
 		}

@@ -12,9 +12,9 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// newest holds the frame that waits to be edited: a newer one takes its place.
+// newest holds the frame that waits to be edited: a newer one replaces it.
 type newest struct {
-	// waits has an element while a frame is there.
+	// waits has an element while there is a frame.
 	waits chan struct{}
 
 	mu      sync.Mutex
@@ -37,7 +37,7 @@ func (n *newest) put(frame []byte) {
 	}
 }
 
-// take gives the frame, nil when it is gone.
+// take returns the frame and removes it; nil if there is none.
 func (n *newest) take() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,7 +55,7 @@ func (n *newest) lost() int64 {
 // editTime bounds the edit of one frame.
 const editTime = 10 * time.Second
 
-// edit edits frames, the newest first, until the session ends.
+// edit edits frames, always the newest, until the session ends.
 func (c *connection) edit() {
 	for {
 		select {
@@ -63,8 +63,8 @@ func (c *connection) edit() {
 			return
 		case <-c.frames.waits:
 		}
-		// The frame is taken when it is this session's turn: it is then the
-		// newest that there is.
+		// The frame is taken only when it is this session's turn, so that it is
+		// the newest.
 		if c.server.edits.Acquire(c.life, 1) != nil {
 			return
 		}
@@ -75,7 +75,7 @@ func (c *connection) edit() {
 		case fault.Is(err, fault.Invalid):
 			c.say(errorMessage{"error", c.explain(err)})
 		case err != nil:
-			c.server.Logger.Error("a frame could not be edited", "session", c.session.ID(), "error", err)
+			c.server.config.Logger.Error("a frame could not be edited", "session", c.session.ID(), "error", err)
 			c.end(endedByFailure)
 			return
 		case edited != nil:
@@ -85,10 +85,10 @@ func (c *connection) edit() {
 	}
 }
 
-// editNewest edits the frame that waits, and then lets another session have its
-// turn; nil when there is none.
+// editNewest edits the waiting frame, and then lets another session have its
+// turn. It returns nil if no frame waits.
 //
-// Errors: fault.Invalid when it is no frame; those of the engine.
+// Errors: fault.Invalid when it is not a frame; those of the engine.
 func (c *connection) editNewest() ([]byte, error) {
 	defer c.server.edits.Release(1)
 	frame := c.frames.take()
@@ -103,9 +103,9 @@ func (c *connection) editNewest() ([]byte, error) {
 	return c.editor.Edit(ctx, frame)
 }
 
-// checkFrame tells by its header whether an engine may decode the frame. It is
-// decoded in this process, as a program of its own would take longer to start than
-// a frame may take: so the check is strict, and bounds memory and time.
+// checkFrame checks by its header whether an engine may decode the frame. It is
+// decoded in this process, as starting another program would take longer than a
+// frame may take: so the check is strict, and bounds memory and time.
 //
 // Errors: fault.Invalid.
 func checkFrame(frame []byte) error {
@@ -117,7 +117,7 @@ func checkFrame(frame []byte) error {
 	switch {
 	case !ok:
 		return fault.New(fault.Invalid, "The frame is broken.")
-	// Sides of JPEG have 16 bits, so that the product is a number.
+	// The sides of a JPEG have 16 bits, so the product does not overflow.
 	case header.Width*header.Height > maxFramePixels:
 		return fault.New(fault.Invalid, "The frame is larger than 1920x1080 pixels.")
 	case header.Scans > maxScans:
@@ -128,11 +128,12 @@ func checkFrame(frame []byte) error {
 	return nil
 }
 
-// maxScans is how many scans a JPEG may have. Encoders make about ten. A scan may
-// say in a dozen bytes that nothing changes, and still costs a decoder a look at
-// every block: a file of the allowed size could keep a processor for minutes.
+// maxScans is how many scans a JPEG may have. Encoders make about ten. A dozen
+// bytes can encode a scan that changes nothing, but a decoder still has to
+// visit every block for it: a file of the allowed size could occupy a processor
+// for minutes.
 const maxScans = 100
 
-// scans counts at least the scans of a JPEG: the bytes that begin one do not
-// appear within one (ITU-T T.81, B.1.1.5).
+// scans returns at least the number of scans of a JPEG: the bytes that begin a
+// scan do not appear within one (ITU-T T.81, B.1.1.5).
 func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// FuzzMessage looks for a text message that makes its readers panic, or give what
-// is beyond a bound.
+// FuzzMessage looks for a text message that makes its readers panic or return
+// something beyond a limit.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"prompt","prompt":"a watercolor painting","enhance_prompt":false}`,
@@ -51,12 +51,15 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzFrame looks for a frame that is let through to the decoder and is beyond a
-// bound.
+// FuzzFrame looks for a frame that passes the check but is beyond a limit.
 func FuzzFrame(f *testing.F) {
 	f.Add(mediatest.ProgressiveJPEG)
 	f.Add(mediatest.ProgressiveJPEG[:200])
-	f.Add([]byte("\xff\xd8\xff\xe0\x00\x04ab\xff\xc0\x00\x0b\x08\x00\x10\x00\x10\x01\x01\x11\x00\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00"))
+	f.Add(
+		[]byte(
+			"\xff\xd8\xff\xe0\x00\x04ab\xff\xc0\x00\x0b\x08\x00\x10\x00\x10\x01\x01\x11\x00\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00",
+		),
+	)
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		err := checkFrame(frame)
 		if err == nil && bytes.Count(frame, []byte{0xff, 0xda}) > maxScans {

@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/service/realtime"
 )
 
-// Messages that are too large, and too many of them, end a session with their
-// own codes.
+// Messages that are too large, and too many messages, end a session with codes
+// of their own.
 func TestMessagesThatEndASession(t *testing.T) {
 	w := newWorld(t, setup{})
 	t.Run("a frame that is too large", func(t *testing.T) {
@@ -40,7 +40,9 @@ func TestMessagesThatEndASession(t *testing.T) {
 		c.t = t
 		go func() {
 			for i := range 2000 {
-				if c.conn.Write(context.Background(), websocket.MessageText, fmt.Appendf(nil, `{"type":"prompt","prompt":"%d"}`, i)) != nil {
+				if c.conn.Write(
+					context.Background(), websocket.MessageText, fmt.Appendf(nil, `{"type":"prompt","prompt":"%d"}`, i),
+				) != nil {
 					return
 				}
 			}
@@ -63,7 +65,7 @@ func TestMessagesThatEndASession(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// What hostile clients took of memory and goroutines is given back.
+// Memory and goroutines that hostile clients took are released.
 func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{limit: 20, times: realtime.Times{
 		Ping: 200 * time.Millisecond, Pong: 500 * time.Millisecond, Write: time.Second, Close: 300 * time.Millisecond,
@@ -82,7 +84,7 @@ func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// level is how many goroutines there are, and how many bytes are in use.
+// level returns how many goroutines there are, and how many bytes are in use.
 func level() (goroutines int, memory uint64) {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -90,7 +92,8 @@ func level() (goroutines int, memory uint64) {
 	return runtime.NumGoroutine(), stats.HeapAlloc
 }
 
-// attack is one hostile client; it returns once the server has let go of it.
+// attack is one hostile client; it returns when the server has ended the
+// connection.
 func attack(t *testing.T, w *world, number int) {
 	conn, err := net.Dial("tcp", w.address)
 	if err != nil {
@@ -103,29 +106,29 @@ func attack(t *testing.T, w *world, number int) {
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 	send := func(parts ...string) {
 		for _, part := range parts {
-			// It fails once the server has had enough.
+			// It fails once the server has cut the connection.
 			if _, err := conn.Write([]byte(part)); err != nil {
 				return
 			}
 		}
 	}
-	// A client's frames are masked; the mask here is of zeros.
+	// A client's frames are masked; this mask is all zeros.
 	const mask = "\x00\x00\x00\x00"
 	switch number % 8 {
-	case 0: // no key, and no word more
+	case 0: // no key, and nothing more
 		send(strings.Replace(upgrade, studio, "", 1))
-	case 1: // a handshake that is broken off
+	case 1: // an incomplete handshake
 		send(upgrade[:60])
 		return
-	case 2: // no word after the handshake
+	case 2: // nothing after the handshake
 		send(upgrade)
-	case 3: // a giant frame that is announced and never comes
+	case 3: // a giant frame that is announced but never sent
 		send(upgrade, "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff"+mask, strings.Repeat("x", 1<<16))
-	case 4: // a frame that is large and comes whole
+	case 4: // a complete frame that is too large
 		send(upgrade, "\x82\xff\x00\x00\x00\x00\x00\x40\x00\x00"+mask, strings.Repeat("x", 4<<20))
 	case 5: // no mask
 		send(upgrade, "\x81\x05hello")
-	case 6: // a flood of what is no JSON, whose answers are not read
+	case 6: // a flood of invalid JSON, whose errors are not read
 		send(upgrade)
 		for range 400 {
 			send("\x81\x85" + mask + "hello")
@@ -137,7 +140,7 @@ func attack(t *testing.T, w *world, number int) {
 		}
 	}
 	if number%16 < 8 {
-		// Half of them never read, so that only time ends them.
+		// Half of them never read, so that only a timeout ends them.
 		time.Sleep(2 * time.Second)
 		return
 	}

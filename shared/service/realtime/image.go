@@ -17,16 +17,16 @@ import (
 const (
 	// imageTime is how long reading and setting an image may take.
 	imageTime = 10 * time.Second
-	// decodeTime is how long decoding one may take. An honest one of the largest
-	// size takes about a second.
+	// decodeTime is how long decoding one may take. A harmless one of the
+	// largest size takes about a second.
 	decodeTime = 4 * time.Second
-	// imagesAtOnce is how many are decoded at once, each by a program that may take
-	// some hundred megabytes.
+	// imagesAtOnce is how many are decoded at once, each by a program that may
+	// use a few hundred megabytes.
 	imagesAtOnce = 2
 )
 
-// changeImage does what a message of type set_image asks for. The image and the
-// prompt, where one was sent, change together or not at all.
+// changeImage handles a message of type set_image. The image and the prompt, if
+// one was sent, change together or not at all.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changeImage(message clientMessage) error {
@@ -52,7 +52,7 @@ func (c *connection) changeImage(message clientMessage) error {
 	return nil
 }
 
-// setImage has the editor follow the image.
+// setImage sets the editor's image.
 //
 // Errors: the session's end.
 func (c *connection) setImage(image *engine.ReferenceImage) error {
@@ -66,8 +66,8 @@ func (c *connection) setImage(image *engine.ReferenceImage) error {
 	return nil
 }
 
-// imageOf reads and decodes the image that a message brings or refers to; nil for
-// null.
+// imageOf reads and decodes the image that a message contains or refers to; it
+// returns nil for null.
 //
 // Errors: fault.Invalid; fault.Unavailable; the context's.
 func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engine.ReferenceImage, error) {
@@ -99,11 +99,11 @@ func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engin
 	return c.decode(ctx, data, mime)
 }
 
-// decode has an image decoded, when it is this session's turn.
+// decode decodes an image when it is this session's turn.
 //
 // Errors: fault.Invalid; fault.Unavailable; the context's.
 func (c *connection) decode(ctx context.Context, data []byte, mime string) (*engine.ReferenceImage, error) {
-	if c.server.Pictures == nil {
+	if c.server.config.Pictures == nil {
 		return nil, fault.New(fault.Invalid, "This server takes no images.")
 	}
 	if err := c.server.decodes.Acquire(ctx, 1); err != nil {
@@ -112,7 +112,7 @@ func (c *connection) decode(ctx context.Context, data []byte, mime string) (*eng
 	defer c.server.decodes.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, decodeTime)
 	defer cancel()
-	pixels, size, err := c.server.Pictures.Still(ctx, data, mime, imageSide)
+	pixels, size, err := c.server.config.Pictures.Still(ctx, data, mime, imageSide)
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +125,11 @@ func errImageSize() error {
 
 // storedImage reads the file that an image_ref names.
 //
-// Errors: fault.Invalid when the account has none of the name, or it is too
+// Errors: fault.Invalid when the account has no such file, or it is too
 // large.
 func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error) {
 	missing := fault.New(fault.Invalid, "image_ref names no stored file.")
-	f, err := c.server.Files.Get(ctx, c.who.Account(), id)
+	f, err := c.server.config.Files.Get(ctx, c.admission.who.Account(), id)
 	if fault.Is(err, fault.NotFound) {
 		return nil, missing
 	}
@@ -139,7 +139,7 @@ func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error)
 	if f.Size > maxImage {
 		return nil, errImageSize()
 	}
-	content, err := c.server.Blobs.Open(ctx, f.Blob, 0, f.Size)
+	content, err := c.server.config.Blobs.Open(ctx, f.Blob, 0, f.Size)
 	if fault.Is(err, fault.NotFound) {
 		return nil, missing // it was deleted meanwhile
 	}
@@ -150,7 +150,7 @@ func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error)
 	return io.ReadAll(content)
 }
 
-// decodeImage reads base64, as it is or in a data URL.
+// decodeImage decodes base64, bare or in a data URL.
 //
 // Errors: fault.Invalid.
 func decodeImage(member json.RawMessage) ([]byte, error) {
@@ -168,8 +168,8 @@ func decodeImage(member json.RawMessage) ([]byte, error) {
 	return data, nil
 }
 
-// checkImage tells by its content and header whether the image may be decoded, and
-// returns its type.
+// checkImage checks by its content and header whether the image may be decoded,
+// and returns its type.
 //
 // Errors: fault.Invalid.
 func checkImage(data []byte) (mime string, err error) {
@@ -187,7 +187,7 @@ func checkImage(data []byte) (mime string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// A header may claim sides whose product is beyond any integer.
+	// A header may claim sides whose product overflows an integer.
 	if float64(info.Width)*float64(info.Height) > maxImagePixels {
 		return "", fault.New(fault.Invalid, "The image is larger than %d megapixels.", maxImagePixels/1_000_000)
 	}

@@ -49,7 +49,9 @@ func TestARevokedKeyEndsItsSessions(t *testing.T) {
 	if err := w.keys.CreateKey(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	own, minted, other := w.open("gen-2.5", parent), w.open("gen-2.5", w.mint(parent, credential.Scope{}, time.Minute)), w.open("gen-2.5", studio)
+	own, minted, other := w.open("gen-2.5", parent), w.open(
+		"gen-2.5", w.mint(parent, credential.Scope{}, time.Minute),
+	), w.open("gen-2.5", studio)
 	if _, err := w.keys.RevokeKey(t.Context(), "", key.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +62,9 @@ func TestARevokedKeyEndsItsSessions(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// A stop tells all sessions, closes them and frees their slots.
-func TestTheEndOfTheServer(t *testing.T) {
+// When the server stops, it tells all sessions, closes them and frees their
+// slots.
+func TestTheStopOfTheServer(t *testing.T) {
 	w := newWorld(t, setup{})
 	var all []*client
 	for range 5 {
@@ -82,9 +85,9 @@ func TestTheEndOfTheServer(t *testing.T) {
 	}
 }
 
-// A client that does not answer to the end of the server holds it up no longer
-// than the time that it has.
-func TestTheEndOfTheServerWaitsForNobody(t *testing.T) {
+// A client that does not answer delays the stop of the server by no more than
+// Times.Drain.
+func TestTheStopOfTheServerWaitsForNobody(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Close: 100 * time.Millisecond, Drain: time.Second}})
 	w.open("gen-2.5", studio) // and reads no more
 	before := func(ctx context.Context) { <-ctx.Done() }
@@ -111,10 +114,14 @@ func TestIdleSessionsEnd(t *testing.T) {
 	<-done
 }
 
-// A client that has gone without a word, so that nothing comes back, loses its
-// slot.
+// A client that has vanished, so that nothing comes back, loses its slot.
 func TestHalfOpenConnections(t *testing.T) {
-	w := newWorld(t, setup{times: realtime.Times{Ping: 100 * time.Millisecond, Pong: 200 * time.Millisecond, Close: 100 * time.Millisecond}})
+	w := newWorld(
+		t,
+		setup{
+			times: realtime.Times{Ping: 100 * time.Millisecond, Pong: 200 * time.Millisecond, Close: 100 * time.Millisecond},
+		},
+	)
 	alive := w.open("gen-2.5", studio)
 	reading := make(chan struct{})
 	go func() {
@@ -132,9 +139,9 @@ func TestHalfOpenConnections(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// A process that was stopped serves nothing of what it had, however late it
-// learns of it.
-func TestAProcessThatWasStoppedFencesItself(t *testing.T) {
+// A process that was suspended no longer serves its sessions, however late it
+// learns that it was.
+func TestASuspendedProcessFencesItself(t *testing.T) {
 	w := newWorld(t, setup{})
 	begun := make(chan struct{})
 	before := func(context.Context) {
@@ -144,7 +151,7 @@ func TestAProcessThatWasStoppedFencesItself(t *testing.T) {
 	w.engine.before.Store(&before)
 	c := w.open("gen-2.5", studio)
 	c.show(plain(32, 16, red))
-	<-begun // the stop is in the middle of an edit
+	<-begun // the process is suspended during an edit
 	w.engine.before.Store(nil)
 	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
 	w.active("studio", 0)
@@ -152,9 +159,9 @@ func TestAProcessThatWasStoppedFencesItself(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// A process that was stopped in the middle of sending still tells its client that
-// the session is lost: what the system has taken is not late.
-func TestAProcessThatWasStoppedAsItSentTellsItsClient(t *testing.T) {
+// A process that was suspended while it was sending still tells its client that
+// the session is lost: what the system has accepted is not late.
+func TestAProcessSuspendedWhileSendingTellsItsClient(t *testing.T) {
 	const patience = 100 * time.Millisecond
 	var w *world
 	var stop atomic.Bool
@@ -170,8 +177,8 @@ func TestAProcessThatWasStoppedAsItSentTellsItsClient(t *testing.T) {
 	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
 }
 
-// glut is an engine whose frames are larger than what a connection takes before
-// its client reads.
+// glut is an engine whose frames are larger than what a connection buffers
+// before its client reads.
 type glut struct{}
 
 func (glut) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) { return &glutton{}, nil }
@@ -180,17 +187,19 @@ type glutton struct{ canvas }
 
 func (*glutton) Edit(context.Context, []byte) ([]byte, error) { return make([]byte, 64<<20), nil }
 
-// The clients of a lost session are let go of before others take its slot, also
-// those that take nothing.
+// The clients of a lost session are disconnected before others take its slot,
+// even those that do not read.
 func TestALostSessionLetsGoOfItsClient(t *testing.T) {
 	w := newWorld(t, setup{engine: glut{}, times: realtime.Times{Write: time.Hour, Close: 50 * time.Millisecond}})
 	c := w.open("gen-2.5", studio)
 	c.show(plain(32, 16, red)) // and never reads what comes back
 	w.asleep.Add(int64(session.FenceAfter))
-	eventually(t, "the connection has ended", func() bool { return strings.Contains(w.log.String(), "reason=session_lost") })
+	eventually(
+		t, "the connection has ended", func() bool { return strings.Contains(w.log.String(), "reason=session_lost") },
+	)
 }
 
-// What an engine is still at when its client leaves does not hold the slot.
+// An engine that is still busy when its client leaves does not hold the slot.
 func TestASlotIsFreeWhileTheEngineIsBusy(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, setup{engine: &slow{begun: begun, release: release}})
@@ -203,7 +212,7 @@ func TestASlotIsFreeWhileTheEngineIsBusy(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// slow is an engine that takes its time to ready a prompt.
+// slow is an engine that is slow to prepare a prompt.
 type slow struct {
 	painter
 	begun, release chan struct{}
@@ -223,7 +232,7 @@ func (e *slowEditor) SetPrompt(string) {
 	<-e.engine.release
 }
 
-// Sessions are in the usage records while they are open, and whole once they
+// Sessions are in the usage records while they are open, and in full once they
 // have ended.
 func TestUsage(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Usage: 300 * time.Millisecond}})

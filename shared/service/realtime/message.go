@@ -2,31 +2,32 @@ package realtime
 
 import "encoding/json"
 
-// Bounds of what a client may send. A message beyond them ends the session with
-// 1009.
+// Limits of what a client may send. A message beyond them ends the session with
+// status 1009.
 const (
-	// maxFrame is how large a frame may be, in bytes, and maxFramePixels how
-	// many pixels it may have: those of 1920x1080, with the rows that codecs
+	// maxFrame is the maximum size of a frame in bytes, and maxFramePixels its
+	// maximum number of pixels: those of 1920x1080, with the rows that codecs
 	// add.
 	maxFrame       = 2 << 20
 	maxFramePixels = 1920 * 1088
-	// maxFrameMemory is what decoding a frame may take, in bytes: the largest one,
-	// progressive and without subsampling, takes 40 MB.
+	// maxFrameMemory is how much memory decoding a frame may take, in bytes:
+	// the largest frame, progressive and without subsampling, takes 40 MB.
 	maxFrameMemory = 48 << 20
-	// maxImage is how large a reference image may be, in bytes, and
-	// maxImagePixels how many pixels it may have.
+	// maxImage is the maximum size of a reference image in bytes, and
+	// maxImagePixels its maximum number of pixels.
 	maxImage       = 10 << 20
 	maxImagePixels = 24_000_000
-	// maxText is how large a text message may be, in bytes: one with an image
-	// in base64, a prompt whose every character is escaped, and some more.
+	// maxText is the maximum size of a text message in bytes: that of one with
+	// an image in base64 and a prompt in which every character is escaped, and
+	// some more.
 	maxText = maxImage/3*4 + 128<<10
-	// maxPrompt is how long a prompt may be, in code points
+	// maxPrompt is the maximum length of a prompt in code points
 	// (docs/contract/realtime.md#messages-of-the-client).
 	maxPrompt = 4000
 )
 
-// clientMessage is a text message of a client. Members are kept as they came, as
-// null and absent are not the same.
+// clientMessage is a text message from a client. Its members are left
+// undecoded, as null and absent differ.
 type clientMessage struct {
 	Type          string          `json:"type"`
 	Prompt        json.RawMessage `json:"prompt"`
@@ -35,7 +36,8 @@ type clientMessage struct {
 	ImageData     json.RawMessage `json:"image_data"`
 }
 
-// The messages of the server (docs/contract/realtime.md#messages-of-the-server).
+// The messages of the server
+// (docs/contract/realtime.md#messages-of-the-server).
 type (
 	startedMessage struct {
 		Type      string `json:"type"` // session_started

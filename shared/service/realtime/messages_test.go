@@ -41,7 +41,8 @@ func TestFramesFollowThePrompt(t *testing.T) {
 	c.painted(colorOf(""))
 	const odd = `{"type":"prompt","prompt":"a \"watercolor\" é <b>\n"}`
 	c.say(odd)
-	if m := c.ack("prompt_ack", ""); string(m.Prompt) != `"a \"watercolor\" é \u003cb\u003e\n"` && string(m.Prompt) != `"a \"watercolor\" é <b>\n"` {
+	if m := c.ack("prompt_ack", ""); string(m.Prompt) != `"a \"watercolor\" é \u003cb\u003e\n"` &&
+		string(m.Prompt) != `"a \"watercolor\" é <b>\n"` {
 		t.Errorf("the prompt came back as %s", m.Prompt)
 	}
 	c.painted(colorOf("a \"watercolor\" é <b>\n"))
@@ -51,7 +52,7 @@ func TestFramesFollowThePrompt(t *testing.T) {
 	c.say(`{"type":"prompt","prompt":""}`)
 	c.ack("prompt_ack", "")
 	c.painted(colorOf(""))
-	// A wrong message changes nothing, and ends nothing.
+	// An invalid message changes nothing, and does not end the session.
 	c.say(`{"type":"prompt","prompt":"` + strings.Repeat("é", 4000) + `"}`)
 	c.ack("prompt_ack", "")
 	for text, failure := range map[string]string{
@@ -105,7 +106,10 @@ func TestFramesFollowTheImage(t *testing.T) {
 		{`"image_data":"%%%"`, "image_data is no base64."},
 		{`"image_data":""`, "The image is of no type that is known."},
 		{`"image_data":"` + base64.StdEncoding.EncodeToString(square(t, 64, red)[:60]) + `"`, "The image cannot be decoded."},
-		{`"image_data":"` + base64.StdEncoding.EncodeToString(layered(plain(64, 32, red), 101)) + `"`, "The image has more than 100 scans."},
+		{
+			`"image_data":"` + base64.StdEncoding.EncodeToString(layered(plain(64, 32, red), 101)) + `"`,
+			"The image has more than 100 scans.",
+		},
 		{`"image_ref":"` + ref + `","prompt":"` + strings.Repeat("x", 4001) + `"`, "prompt is longer than 4000 characters."},
 		{`"image_ref":"` + ref + `","prompt":7`, "prompt is a string."},
 	} {
@@ -114,8 +118,8 @@ func TestFramesFollowTheImage(t *testing.T) {
 	c.painted(colorOf("winter"))
 }
 
-// An expanded prompt takes the place of the one that was sent, unless another
-// was sent meanwhile.
+// An expanded prompt replaces the one that was sent, unless another was sent
+// meanwhile.
 func TestPromptsAreExpanded(t *testing.T) {
 	release := make(chan string)
 	w := newWorld(t, setup{enhancer: enhancer(func(ctx context.Context, prompt string) (string, error) {
@@ -159,8 +163,8 @@ func (e enhancer) Enhance(ctx context.Context, prompt string, _ int) (string, er
 	return e(ctx, prompt)
 }
 
-// When frames come faster than they can be edited the newest wins, and what lies
-// between is dropped.
+// When frames arrive faster than they can be edited, the newest wins, and those
+// in between are dropped.
 func TestTheNewestFrameWins(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", studio)
@@ -192,8 +196,7 @@ func TestTheNewestFrameWins(t *testing.T) {
 	c.painted(colorOf("after the frames"))
 }
 
-// A session's frames do not wait for another session's turn longer than one edit
-// takes.
+// A session's frames wait for other sessions no longer than one edit takes.
 func TestSessionsTakeTurns(t *testing.T) {
 	w := newWorld(t, setup{})
 	var edits atomic.Int64
@@ -218,7 +221,7 @@ func TestSessionsTakeTurns(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFrame(t *testing.T) {
+func TestInvalidFrames(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", studio)
 	good := plain(64, 32, color.White)
@@ -251,8 +254,8 @@ func giant(frame []byte) []byte {
 	return frame
 }
 
-// layered is a frame with scans that say nothing behind its own, each of which a
-// decoder of progressive JPEG has to follow through the whole picture.
+// layered is a frame followed by empty scans, for each of which a decoder of
+// progressive JPEG has to traverse the whole picture.
 func layered(frame []byte, scans int) []byte {
 	const scan = "\xff\xda\x00\x08\x01\x01\x00\x01\x01\x00\x00\x00"
 	body, end := frame[:len(frame)-2], frame[len(frame)-2:]
@@ -262,9 +265,12 @@ func layered(frame []byte, scans int) []byte {
 func TestOtherMessages(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", studio)
-	for _, text := range []string{"hello", "", "7", "[]", `"prompt"`, `{"type":7}`, `{"type":"prompt"`, strings.Repeat("[", 100_000)} {
+	for _, text := range []string{
+		"hello", "", "7", "[]", `"prompt"`, `{"type":7}`, `{"type":"prompt"`, strings.Repeat("[", 100_000),
+	} {
 		c.say(text)
-		if m := c.next(); m.Type != "error" || m.Error != "A text message is a JSON object with a type, and this one is not." {
+		if m := c.next(); m.Type != "error" ||
+			m.Error != "A text message is a JSON object with a type, and this one is not." {
 			t.Errorf("%.20s: got %+v", text, m)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// reportTime is how long a report may wait, as a session's end waits for it.
+// reportTime bounds a report, as a session's end waits for it.
 const reportTime = time.Second
 
-// meter reports how long sessions were open: those that are, every Times.Usage,
-// and each at its end.
+// meter reports how long sessions were open: for open ones every Times.Usage,
+// and for each when it ends.
 type meter struct {
 	usage  Usage
 	every  time.Duration
@@ -24,17 +24,17 @@ type meter struct {
 	open map[*metered]struct{}
 }
 
-// metered is a session and what is reported of it.
+// metered is a session and what has been reported of it.
 type metered struct {
-	*connection
-	reported usage.Counts
+	connection *connection
+	reported   usage.Counts
 }
 
 func newMeter(c Config) *meter {
 	return &meter{usage: c.Usage, every: c.Times.Usage, now: c.Now, logger: c.Logger, open: map[*metered]struct{}{}}
 }
 
-// begin meters a session until end.
+// begin meters a session until end is called.
 func (m *meter) begin(c *connection) *metered {
 	session := &metered{connection: c}
 	m.mu.Lock()
@@ -72,19 +72,23 @@ func (m *meter) reportAll(ctx context.Context) {
 	}
 }
 
-// report reports what is not reported yet. Each session is one request.
+// report reports what has not been reported yet. Each session counts as one
+// request.
 func (m *meter) report(ctx context.Context, s *metered) {
-	more := usage.Counts{Requests: 1 - s.reported.Requests, SessionSeconds: s.seconds() - s.reported.SessionSeconds}
+	more := usage.Counts{
+		Requests: 1 - s.reported.Requests, SessionSeconds: s.connection.seconds() - s.reported.SessionSeconds,
+	}
 	if more == (usage.Counts{}) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	err := m.usage.Record(ctx, usage.Record{
-		Account: s.who.Account(), Key: s.who.Key.ID, Model: s.model.ID, Day: usage.DayOf(m.now()), Counts: more,
+		Account: s.connection.admission.who.Account(), Key: s.connection.admission.who.Key.ID,
+		Model: s.connection.admission.model.ID, Day: usage.DayOf(m.now()), Counts: more,
 	})
 	if err != nil {
-		m.logger.Warn("the use of a session could not be reported", "session", s.session.ID(), "error", err)
+		m.logger.Warn("the usage of a session could not be reported", "session", s.connection.session.ID(), "error", err)
 		return
 	}
 	s.reported.Add(more)

@@ -16,18 +16,19 @@ import (
 )
 
 var (
-	// mutatedFrames and mutatedImages are how many TestMutatedPictures sends.
+	// mutatedFrames and mutatedImages are how many pictures TestMutatedPictures
+	// sends.
 	mutatedFrames = flag.Int("mutated-frames", mutations, "how many frames TestMutatedPictures sends")
 	mutatedImages = flag.Int("mutated-images", mutations/5, "how many reference images TestMutatedPictures sends")
 )
 
-// perSession is how many pictures one session sends: fewer than a session may set
-// at once.
+// perSession is how many pictures one session sends: fewer than the rate limit
+// of a session allows at once.
 const perSession = 20
 
-// Hundreds of pictures, each broken in another way, end no session, and another one
-// goes on all the while. More of them: -run TestMutatedPictures -mutated-frames 18000
-// -mutated-images 3000.
+// Hundreds of pictures, each broken in a different way, end no session, and
+// another session goes on all the while. To send more: -run TestMutatedPictures
+// -mutated-frames 18000 -mutated-images 3000.
 func TestMutatedPictures(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	done := make(chan struct{})
@@ -66,11 +67,12 @@ func TestMutatedPictures(t *testing.T) {
 	other.Wait()
 	t.Logf("%d pictures were taken, %d were refused", edited.Load(), refused.Load())
 	if edited.Load() == 0 || refused.Load() == 0 {
-		t.Error("the pictures are all alike, which proves nothing")
+		t.Error("the pictures were either all edited or all refused, which proves nothing")
 	}
 }
 
-// goesOn wants the session of another account to get its frames back until done.
+// goesOn expects the session of another account to receive its frames until
+// done is closed.
 func goesOn(t *testing.T, w *world, done <-chan struct{}) {
 	c := w.open("gen-2.5", rival)
 	frames := 0
@@ -90,7 +92,7 @@ func goesOn(t *testing.T, w *world, done <-chan struct{}) {
 	}
 }
 
-// sendsFrame wants a frame to be edited or refused.
+// sendsFrame sends a frame and expects it to be edited or refused.
 func (c *client) sendsFrame(data []byte, edited, refused *atomic.Int64) {
 	c.show(data)
 	switch m := c.next(); {
@@ -103,8 +105,8 @@ func (c *client) sendsFrame(data []byte, edited, refused *atomic.Int64) {
 	}
 }
 
-// sendsImage wants a reference image to be taken or refused, and a frame to be
-// edited by what was taken.
+// sendsImage sends a reference image, expects it to be accepted or refused, and
+// if it was accepted expects a frame to be edited by it.
 func (c *client) sendsImage(data []byte, edited, refused *atomic.Int64) {
 	c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(data) + `"}`)
 	m := c.next()
@@ -123,7 +125,7 @@ func (c *client) sendsImage(data []byte, edited, refused *atomic.Int64) {
 	}
 }
 
-// frameSeeds are frames of several kinds.
+// frameSeeds returns frames of several kinds.
 func frameSeeds(t *testing.T) [][]byte {
 	return [][]byte{
 		plain(64, 36, red), plain(7, 5, red), mediatest.ProgressiveJPEG,
@@ -133,7 +135,7 @@ func frameSeeds(t *testing.T) [][]byte {
 	}
 }
 
-// imageSeeds are reference images of all kinds, hostile ones among them.
+// imageSeeds returns reference images of all kinds, including hostile ones.
 func imageSeeds(t *testing.T) [][]byte {
 	seeds := [][]byte{
 		mediatest.WebPOverCanvas(t), mediatest.WebPBomb(), square(t, 1, red), square(t, 7, red), mediatest.ProgressiveJPEG,
@@ -141,7 +143,9 @@ func imageSeeds(t *testing.T) [][]byte {
 	for _, name := range []string{"a.png", "a.webp", "a.gif", "a.bmp", "a.tif", "a.avif", "a.jpg"} {
 		seeds = append(seeds, pictureOf(t, mediatest.Image{Name: name, Width: 48, Height: 32}))
 	}
-	return append(seeds, pictureOf(t, mediatest.Image{Name: "b.webp", Width: 48, Height: 32, Args: []string{"-lossless", "1"}}))
+	return append(
+		seeds, pictureOf(t, mediatest.Image{Name: "b.webp", Width: 48, Height: 32, Args: []string{"-lossless", "1"}}),
+	)
 }
 
 func pictureOf(t *testing.T, picture mediatest.Image) []byte {

@@ -6,16 +6,16 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// imageSide is the longer side of a reference image as editors get it, in pixels:
-// they look for colours and for the garment that it shows.
+// imageSide is the longer side of a reference image as editors receive it, in
+// pixels: enough to see its colours and the garment that it shows.
 const imageSide = 384
 
 // Pictures decodes reference images.
 type Pictures interface {
-	// Still returns the first picture of a file of the type, its pixels as
-	// engine.ReferenceImage has them, its longer side at most as long. Nothing that
-	// the bytes do to the decoder reaches this process: it is a program of its own,
-	// with bounds.
+	// Still returns the first picture of a file of the type, its pixels as in
+	// engine.ReferenceImage, its longer side at most side. The decoder is a
+	// program of its own, with limits, so nothing that the bytes do to it
+	// reaches this process.
 	//
 	// Errors: the context's; fault.Invalid when it cannot be decoded;
 	// fault.Unavailable.

@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/engine/preview/frame"
 )
 
-// A hostile picture costs the session that sent it at most, and the others no
-// time.
+// A hostile picture costs at most the session that sent it, and does not delay
+// the others.
 func TestHostilePicturesEndNothing(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	other := w.open("gen-2.5", rival)
@@ -50,7 +50,7 @@ func TestHostilePicturesEndNothing(t *testing.T) {
 	}
 }
 
-// trap is an engine that panics where it is told to.
+// trap is an engine that panics in the given method.
 type trap struct{ in string }
 
 func (e trap) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
@@ -84,8 +84,8 @@ func (echo) Enhance(_ context.Context, prompt string, _ int) (string, error) {
 	return prompt + prompt, nil
 }
 
-// A panic of an engine ends its session, and nothing else: what it held is free
-// for the next one.
+// A panic in an engine ends its session and nothing else: what the session held
+// is free for the next one.
 func TestAPanicEndsItsSession(t *testing.T) {
 	for in, provoke := range map[string]func(c *client){
 		"edit":     func(c *client) { c.show(plain(32, 16, red)) },
@@ -101,7 +101,7 @@ func TestAPanicEndsItsSession(t *testing.T) {
 		t.Run(in, func(t *testing.T) {
 			w := newWorld(t, setup{engine: trap{in: in}, enhancer: echo{}})
 			other := w.open("gen-2.5", rival)
-			for range 2 * runtime.GOMAXPROCS(0) { // as often as there are turns
+			for range 2 * runtime.GOMAXPROCS(0) { // more often than edits run at once
 				c := w.open("gen-2.5", studio)
 				provoke(c)
 				if m := c.next(); m.Type != "error" || m.Error != "Internal error" {
@@ -115,7 +115,7 @@ func TestAPanicEndsItsSession(t *testing.T) {
 				t.Errorf("another session got %+v", m)
 			}
 			if log := w.log.String(); !strings.Contains(log, "a fault of the engine") || !strings.Contains(log, "trapped") {
-				t.Error("the panic and its stack are not in the log")
+				t.Error("the log has no panic with its stack")
 			}
 		})
 	}
@@ -130,8 +130,8 @@ func TestAPanicEndsItsSession(t *testing.T) {
 	})
 }
 
-// sometimes is an engine that panics when it opens its second session: the first
-// tells the test that the server is ready.
+// sometimes is an engine that panics when it opens its second session: the
+// first one tells the test that the server is ready.
 type sometimes struct{ opened atomic.Int32 }
 
 func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {

@@ -10,11 +10,11 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// webSocketVersion is the one version that there is (RFC 6455, 4.1).
+// webSocketVersion is the only version (RFC 6455, 4.1).
 const webSocketVersion = "13"
 
-// handshake says why a request opens no WebSocket, and with which status it is to
-// be answered; 0 when it opens one.
+// handshake returns the status and the detail with which to refuse a request
+// that does not open a WebSocket; 0 if it opens one.
 func handshake(r *http.Request) (status int, detail string) {
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
 	switch {
@@ -31,7 +31,7 @@ func handshake(r *http.Request) (status int, detail string) {
 	return 0, ""
 }
 
-// hasToken reports whether a field of the header lists the word, in any case.
+// hasToken reports whether a header field lists the token, in any case.
 func hasToken(header http.Header, field, word string) bool {
 	for _, line := range header.Values(field) {
 		for token := range strings.SplitSeq(line, ",") {
@@ -43,11 +43,11 @@ func hasToken(header http.Header, field, word string) bool {
 	return false
 }
 
-// answerPlain answers a request that opens no WebSocket, in the shape of the media
-// service's errors, so that a page can read why.
+// answerPlain responds to a request that does not open a WebSocket, in the
+// shape of the media service's errors, so that a page can read why.
 func (s *Server) answerPlain(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	header := w.Header()
-	s.Origins.Allow(header, r, "X-Request-Id, Allow")
+	s.config.Origins.Allow(header, r, "X-Request-Id, Allow")
 	if httpserver.IsPreflight(r) {
 		httpserver.AnswerPreflight(w, r, http.MethodGet)
 		return
@@ -60,7 +60,7 @@ func (s *Server) answerPlain(w http.ResponseWriter, r *http.Request, status int,
 		header.Set("Upgrade", "websocket")
 		header.Set("Sec-WebSocket-Version", webSocketVersion)
 	}
-	// A map of strings is always encoded.
+	// A map of strings can always be encoded.
 	text, _ := json.Marshal(map[string]string{"detail": detail})
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))

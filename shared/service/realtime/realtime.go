@@ -1,11 +1,11 @@
-// Package realtime is the server of realtime sessions (docs/contract/realtime.md):
-// WebSocket connections on which a client sends camera frames and gets them back
+// Package realtime serves realtime sessions (docs/contract/realtime.md):
+// WebSocket connections on which a client sends camera frames and receives them
 // edited, by a prompt and an image that it may change at any time.
 //
 // A session begins when its connection is authenticated and has a slot of its
-// account (package session), and ends with the connection. What the server reads
-// and holds for a session is bounded: one frame that waits, one that is being
-// edited, a few messages.
+// account (package session), and ends with the connection. What the server
+// reads and keeps for a session is bounded: one waiting frame, one frame that
+// is being edited, a few messages.
 package realtime
 
 import (
@@ -32,7 +32,7 @@ import (
 // Path is where sessions are opened.
 const Path = "/v1/stream"
 
-// Authenticator tells who holds a key or a client token.
+// Authenticator returns the holder of a key or a client token.
 type Authenticator interface {
 	// Errors: fault.Unauthorized.
 	Authenticate(ctx context.Context, secret string) (credential.Principal, error)
@@ -56,18 +56,18 @@ type Blobs interface {
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// Usage takes what sessions have used, and gathers it: a usage.Writer.
+// Usage collects what sessions have used, as a usage.Writer does.
 type Usage interface {
 	Record(ctx context.Context, record usage.Record) error
 }
 
 // Enhancer expands prompts.
 type Enhancer interface {
-	// Enhance gives a prompt that says more, of 1 to maxLength code points.
+	// Enhance returns a more detailed prompt, of 1 to maxLength code points.
 	Enhance(ctx context.Context, prompt string, maxLength int) (string, error)
 }
 
-// Config is what a [Server] is made of.
+// Config is what a [Server] needs.
 type Config struct {
 	Catalog       *catalog.Catalog
 	Authenticator Authenticator
@@ -76,20 +76,20 @@ type Config struct {
 	// Files and Blobs hold the images that a message may refer to.
 	Files Files
 	Blobs Blobs
-	// Usage gets the seconds of sessions. It must work until Run returns.
+	// Usage receives the seconds of sessions. It must work until Run returns.
 	Usage  Usage
 	Engine engine.LiveEngine
-	// Pictures decodes reference images; nil takes none.
+	// Pictures decodes reference images; if it is nil, they are refused.
 	Pictures Pictures
 	// Enhancer expands prompts; nil expands none.
 	Enhancer Enhancer
 	// Origins are those whose pages may open sessions.
 	Origins httpserver.Origins
-	// Edits is how many frames are edited at once; 0 takes the number of
+	// Edits is how many frames are edited at once; 0 means the number of
 	// processors.
 	Edits int
-	// Times are the time limits of a connection; those that are 0 take
-	// DefaultTimes.
+	// Times are the time limits of a connection; those that are 0 are taken
+	// from DefaultTimes.
 	Times  Times
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -97,29 +97,29 @@ type Config struct {
 
 // Times are the time limits of a connection.
 type Times struct {
-	// Ping is how often a client is asked for a sign of life, Pong how long it
-	// may take to give one.
+	// Ping is how often a client is pinged, Pong how long it may take to
+	// answer.
 	Ping, Pong time.Duration
-	// Idle is how long a session may go on without a message of the client.
+	// Idle is how long a session may go on without a message from the client.
 	Idle time.Duration
-	// Write is how long a client may take to take one message.
+	// Write is how long a client may take to read one message.
 	Write time.Duration
-	// Close is how long a client may take to take the last message, and then to
-	// agree that the connection ends. A session that was lost is over for its
-	// client before others take its slot: twice Close is less than what lies
-	// between session.FenceAfter and session.TakeAfter.
+	// Close is how long a client may take to read the last message, and then to
+	// answer the close. When a session is lost, its client must be gone before
+	// others take its slot: twice Close is less than the time between
+	// session.FenceAfter and session.TakeAfter.
 	Close time.Duration
-	// Revocation is how often the keys of open sessions are looked at: one read
-	// of the records for every key.
+	// Revocation is how often the keys of open sessions are checked, with one
+	// read of the records for every key.
 	Revocation time.Duration
-	// Usage is how often the use of open sessions is reported; a crash loses no
-	// more.
+	// Usage is how often the usage of open sessions is reported; a crash loses
+	// no more than this.
 	Usage time.Duration
 	// Drain is how long the sessions may take to end when the server stops.
 	Drain time.Duration
 }
 
-// DefaultTimes are the time limits where nothing else is set.
+// DefaultTimes returns the time limits that apply unless others are configured.
 func DefaultTimes() Times {
 	return Times{
 		Ping: 20 * time.Second, Pong: 10 * time.Second, Idle: 2 * time.Minute, Write: 15 * time.Second,
@@ -140,16 +140,16 @@ func (t Times) withDefaults() Times {
 	return t
 }
 
-// Server serves sessions. It is an http.Handler for Path; Run does what stands
+// Server serves sessions. It is an http.Handler for Path; Run does the work
 // behind the connections.
 type Server struct {
-	Config
-	edits *semaphore.Weighted
-	// changes admits what readies prompts and images: half as many as edits, so
-	// that a flood of prompts leaves processors to frames.
+	config Config
+	edits  *semaphore.Weighted
+	// changes limits how many prompts and images are prepared at once: half as
+	// many as edits, so that a flood of prompts leaves processors to frames.
 	changes *semaphore.Weighted
-	// decodes admits what decodes reference images. Each session has one at a time,
-	// and they take turns.
+	// decodes limits how many reference images are decoded at once. Each
+	// session decodes one at a time, and sessions take turns.
 	decodes *semaphore.Weighted
 	meter   *meter
 
@@ -159,32 +159,33 @@ type Server struct {
 	mu       sync.Mutex
 	open     map[*connection]struct{}
 	stopping bool
-	// handlers are the connections that are served, sessions or not.
+	// handlers counts the connections that are being served, with or without a
+	// session.
 	handlers sync.WaitGroup
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// New makes a server.
+// New returns a server.
 func New(c Config) *Server {
 	c.Times = c.Times.withDefaults()
 	if c.Edits == 0 {
 		c.Edits = runtime.GOMAXPROCS(0)
 	}
 	return &Server{
-		Config: c, edits: semaphore.NewWeighted(int64(c.Edits)), changes: semaphore.NewWeighted(int64(max(c.Edits/2, 1))),
+		config: c, edits: semaphore.NewWeighted(int64(c.Edits)), changes: semaphore.NewWeighted(int64(max(c.Edits/2, 1))),
 		decodes: semaphore.NewWeighted(imagesAtOnce), meter: newMeter(c), open: map[*connection]struct{}{},
 	}
 }
 
-// Run holds the instance's lease, ends the sessions of revoked keys and records
+// Run keeps the instance's lease, ends the sessions of revoked keys and records
 // usage, until the context ends. Then it refuses new sessions, tells the open
-// ones and closes them, within Times.Drain, and frees all slots.
+// ones that they end, closes them within Times.Drain and frees all slots.
 func (s *Server) Run(ctx context.Context) {
 	// Sessions need the lease until the last one has ended.
 	lease, end := context.WithCancel(context.WithoutCancel(ctx))
 	var holding, watching sync.WaitGroup
-	holding.Go(func() { s.Sessions.Run(lease) })
+	holding.Go(func() { s.config.Sessions.Run(lease) })
 	watching.Go(func() { s.watchKeys(ctx) })
 	watching.Go(func() { s.meter.run(ctx) })
 	<-ctx.Done()
@@ -194,8 +195,8 @@ func (s *Server) Run(ctx context.Context) {
 	holding.Wait()
 }
 
-// begin reports whether a connection may be served; it then calls the handlers'
-// Done.
+// begin reports whether a connection may be served; the caller then calls
+// handlers.Done.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +206,7 @@ func (s *Server) begin() bool {
 	return !s.stopping
 }
 
-// add makes a session known, so that the server can end it.
+// add registers a session, so that the server can end it.
 func (s *Server) add(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +222,7 @@ func (s *Server) remove(c *connection) {
 	delete(s.open, c)
 }
 
-// connections are the open sessions.
+// connections returns the open sessions.
 func (s *Server) connections() []*connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +246,7 @@ func (s *Server) drain() {
 		s.handlers.Wait()
 		close(gone)
 	}()
-	timer := time.NewTimer(s.Times.Drain)
+	timer := time.NewTimer(s.config.Times.Drain)
 	defer timer.Stop()
 	select {
 	case <-gone:

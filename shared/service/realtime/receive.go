@@ -9,11 +9,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pace bounds how fast a client may send text messages.
+// pace limits the rate of a client's text messages.
 type pace struct {
-	// messages are all of them: a client that is faster loses its session.
+	// messages limits all of them: a client that exceeds it loses its session.
 	messages *rate.Limiter
-	// changes are those that set something: one that is too fast is refused.
+	// changes limits those that set something: one that exceeds it is refused.
 	changes *rate.Limiter
 }
 
@@ -21,11 +21,12 @@ func newPace() pace {
 	return pace{messages: rate.NewLimiter(50, 200), changes: rate.NewLimiter(10, 30)}
 }
 
-// newPings bounds the pings of a client.
+// newPings limits the pings of a client.
 func newPings() *rate.Limiter { return rate.NewLimiter(5, 50) }
 
-// receive reads what the client sends, until the connection ends. It never waits
-// for the engine, so that what the client sent last is always known.
+// receive reads what the client sends, until the connection ends. It never
+// waits for the engine, so that the server always knows the client's latest
+// frame.
 func (c *connection) receive() {
 	for {
 		kind, content, err := c.next()

@@ -8,13 +8,13 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// keyTime bounds the look at one key.
+// keyTime bounds the read of one key.
 const keyTime = 5 * time.Second
 
-// watchKeys ends the sessions of keys that are revoked, and those of their
-// client tokens, until the context ends. A token that expires ends none.
+// watchKeys ends the sessions of revoked keys, and those of their client
+// tokens, until the context ends. A token that expires ends no session.
 func (s *Server) watchKeys(ctx context.Context) {
-	ticker := time.NewTicker(s.Times.Revocation)
+	ticker := time.NewTicker(s.config.Times.Revocation)
 	defer ticker.Stop()
 	for {
 		select {
@@ -24,7 +24,7 @@ func (s *Server) watchKeys(ctx context.Context) {
 		}
 		byKey := map[credential.Hash][]*connection{}
 		for _, c := range s.connections() {
-			hash := c.who.Key.Hash
+			hash := c.admission.who.Key.Hash
 			byKey[hash] = append(byKey[hash], c)
 		}
 		for hash, connections := range byKey {
@@ -37,16 +37,16 @@ func (s *Server) watchKeys(ctx context.Context) {
 	}
 }
 
-// revoked reports whether a key does not work any more. One that cannot be read
-// is taken to work: a store that stays away ends all sessions anyway, as their
-// lease cannot be renewed.
+// revoked reports whether a key no longer works. A key that cannot be read is
+// taken to work: if the store stays unavailable, all sessions end anyway, as
+// their lease cannot be renewed.
 func (s *Server) revoked(ctx context.Context, hash credential.Hash) bool {
 	ctx, cancel := context.WithTimeout(ctx, keyTime)
 	defer cancel()
-	key, err := s.Keys.FindKey(ctx, hash)
+	key, err := s.config.Keys.FindKey(ctx, hash)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		if ctx.Err() != context.Canceled {
-			s.Logger.Warn("the key of open sessions could not be looked at", "error", err)
+			s.config.Logger.Warn("the key of open sessions could not be checked", "error", err)
 		}
 		return false
 	}

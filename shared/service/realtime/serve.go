@@ -22,11 +22,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	accepted := accept(w, r, s.Times)
+	accepted := accept(w, r, s.config.Times)
 	if accepted == nil {
 		return
 	}
-	// The request's context knows nothing of the connection from here on.
+	// The request's context does not end with the connection from here on.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if !s.begin() {
@@ -35,7 +35,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.handlers.Done()
 	var no refusal
-	if !contain.Run(s.Logger, "session", func() { errors.As(s.serve(ctx, accepted, r, leave), &no) }) {
+	if !contain.Run(s.config.Logger, "session", func() { errors.As(s.serve(ctx, accepted, r, leave), &no) }) {
 		no = failedToOpen
 	}
 	if no != (refusal{}) {
@@ -43,7 +43,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve serves a session on the connection, which has arrived once it has one.
+// serve serves a session on the connection. It calls arrived once there is a
+// session.
 //
 // Errors: a refusal, when there is no session.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {
@@ -64,9 +65,11 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 		return err
 	}
 	defer opened.Close(ctx)
-	editor, err := s.Engine.Open(ctx, admitted.model)
+	editor, err := s.config.Engine.Open(ctx, admitted.model)
 	if err != nil {
-		s.Logger.Error("the engine opened no session", "session", opened.ID(), "model", admitted.model.ID, "error", err)
+		s.config.Logger.Error(
+			"the engine opened no session", "session", opened.ID(), "model", admitted.model.ID, "error", err,
+		)
 		return failedToOpen
 	}
 	defer editor.Close()

@@ -11,8 +11,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// sendBuffer is how many bytes the system may hold of what a client has not
-// taken yet: with more, a slow client would see frames that are seconds old.
+// sendBuffer is how many bytes the system buffers for a client that does not
+// read: with more, a slow client would see frames that are seconds old.
 const sendBuffer = 128 << 10
 
 // socket is an accepted WebSocket.
@@ -20,11 +20,11 @@ type socket struct {
 	*websocket.Conn
 	network net.Conn
 	times   Times
-	// turn has an element while a message is being written.
-	turn chan struct{}
+	// writing has an element while a message is being written.
+	writing chan struct{}
 }
 
-// hijacker hands over the connection below a response, and keeps it.
+// hijacker hands over the connection below a response, and remembers it.
 type hijacker struct {
 	http.ResponseWriter
 	network net.Conn
@@ -38,22 +38,22 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	h.network = network
 	if tcp, ok := network.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		// Without it the system chooses a size.
+		// If this fails, the system chooses the size.
 		_ = tcp.SetWriteBuffer(sendBuffer)
 	}
 	return network, buffer, nil
 }
 
-// accept upgrades a connection, whoever asks; nil when it cannot be upgraded,
-// which is then answered.
+// accept upgrades a connection, whoever the caller is. It returns nil if it
+// cannot be upgraded, which has then been answered.
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	h := &hijacker{ResponseWriter: w}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
-		// Origins are checked once it is known who calls, and refused as
-		// everything is, on the open connection.
+		// Origins are checked once the caller is known, and refused like
+		// everything else, on the open connection.
 		InsecureSkipVerify: true,
 		OnPingReceived:     h.answerPings(),
-		// JPEG frames do not become smaller.
+		// JPEG frames do not get smaller.
 		CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {
@@ -72,36 +72,36 @@ func (s *socket) send(ctx context.Context, message any) error {
 	return s.write(ctx, websocket.MessageText, text)
 }
 
-// write sends a message. A client that does not take it in time is cut off.
+// write sends a message. A client that does not read it in time is cut off.
 //
-// The time is the connection's and not the context's, at whose end the library
-// cuts the connection: to a process that was stopped right after it had sent
-// something, all time would seem to be over, and the client would not be told
-// what became of its session.
+// The deadline is set on the connection and not on the context, at whose end
+// the library cuts the connection: a process that was suspended right after it
+// had sent something would find the deadline passed, and its client would not
+// learn what became of its session.
 func (s *socket) write(ctx context.Context, kind websocket.MessageType, message []byte) error {
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Both fail when the connection has ended, which the write then says.
+	// Both fail when the connection has ended, which the write then reports.
 	_ = s.network.SetWriteDeadline(time.Now().Add(s.times.Write))
 	defer func() { _ = s.network.SetWriteDeadline(time.Time{}) }()
 	return s.Write(ctx, kind, message)
 }
 
 // close closes the connection with the code and the reason, and waits until the
-// client has agreed or its time is over.
+// client has answered the close or its time is over.
 func (s *socket) close(code websocket.StatusCode, reason string) {
-	// The library's own wait does not end while a client stalls inside a
-	// message.
+	// The library's own wait does not end while a client stalls in the middle
+	// of a message.
 	cut := time.AfterFunc(s.times.Close, func() { s.network.Close() })
 	defer cut.Stop()
 	_ = s.Close(code, reason) // fails when the client has gone
 }
 
-// refuse says why there is no session, and closes.
+// refuse tells the client why there is no session, and closes.
 func (s *socket) refuse(ctx context.Context, no refusal) {
 	if s.send(ctx, errorMessage{"error", no.message}) == nil {
 		s.close(no.code, no.reason)

@@ -40,7 +40,7 @@ const (
 	rival  = "ck_rival_key1"
 )
 
-// setup says what differs from a plain world.
+// setup configures a world; the zero value is the default.
 type setup struct {
 	// limit is how many sessions an account may have, 0 for any number.
 	limit int
@@ -52,8 +52,8 @@ type setup struct {
 	origins  []string
 	// failing, while it is set, is the error of the store when a slot is taken.
 	failing *atomic.Pointer[error]
-	// sent, where it is set, is called after every write to a connection with the
-	// number of bytes, before the write returns.
+	// sent, if set, is called after every write to a connection with the number
+	// of bytes, before the write returns.
 	sent func(size int)
 }
 
@@ -68,7 +68,8 @@ type world struct {
 	blobs   *diskblob.Store
 	engine  *painter
 	log     *programtest.Output
-	// asleep is how long the process seems to have been stopped, in ns.
+	// asleep is how long the process pretends to have been suspended, in
+	// nanoseconds.
 	asleep atomic.Int64
 	// stop stops the server as the end of its program does, and waits for it.
 	stop func()
@@ -95,7 +96,8 @@ func newWorld(t *testing.T, s setup) *world {
 	w.blobs, err = diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
 	must(err)
 	w.files = file.NewService(file.Config{
-		Store: db.Files(), Blobs: w.blobs, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: file.NewCursors([]byte("secret")), Now: time.Now,
+		Store: db.Files(), Blobs: w.blobs, IDs: file.NewIDs(time.Now, rand.Reader),
+		Cursors: file.NewCursors([]byte("secret")), Now: time.Now,
 	})
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", time.Now())
@@ -112,9 +114,12 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	origins := httpserver.Origins(s.origins)
 	server := realtime.New(realtime.Config{
-		Catalog:       known,
-		Authenticator: credential.NewAuthenticator(w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit, RealtimeSessionsPerKey: s.perKey}}, time.Now),
-		Keys:          w.keys,
+		Catalog: known,
+		Authenticator: credential.NewAuthenticator(
+			w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit, RealtimeSessionsPerKey: s.perKey}},
+			time.Now,
+		),
+		Keys: w.keys,
 		Sessions: session.NewInstance(session.Config{
 			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
 			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
@@ -181,8 +186,8 @@ func pictures(t *testing.T) *ffmpeg.Tools {
 	return found
 }
 
-// watchedListener accepts connections that call sent after each write, before it
-// returns.
+// watchedListener accepts connections that call sent after each write, before
+// it returns.
 type watchedListener struct {
 	net.Listener
 	sent func(size int)
@@ -217,7 +222,7 @@ func (u unsteady) Take(ctx context.Context, slot session.Slot, limit int) error 
 	return u.Store.Take(ctx, slot, limit)
 }
 
-// ready waits until sessions can be opened: the first lease is there.
+// ready waits until sessions can be opened: the instance has its first lease.
 func (w *world) ready() {
 	w.t.Helper()
 	eventually(w.t, "sessions can be opened", func() bool {
@@ -228,7 +233,7 @@ func (w *world) ready() {
 	w.active("rival", 0)
 }
 
-// active wants the account to have so many sessions, soon.
+// active waits until the account has so many sessions.
 func (w *world) active(account string, want int) {
 	w.t.Helper()
 	eventually(w.t, "the number of sessions", func() bool {
@@ -240,12 +245,12 @@ func (w *world) active(account string, want int) {
 	})
 }
 
-// mint makes a client token of a key.
+// mint issues a client token of a key.
 func (w *world) mint(key string, scope credential.Scope, lifetime time.Duration) string {
 	return w.issue(key, scope, lifetime).Secret
 }
 
-// issue makes a client token of a key, in both spellings.
+// issue issues a client token of a key, in both forms.
 func (w *world) issue(key string, scope credential.Scope, lifetime time.Duration) credential.Issued {
 	w.t.Helper()
 	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
@@ -260,7 +265,7 @@ func (w *world) issue(key string, scope credential.Scope, lifetime time.Duration
 	return issued
 }
 
-// store keeps a file for an account.
+// store stores a file for an account.
 func (w *world) store(account string, content []byte) string {
 	w.t.Helper()
 	name, err := w.files.NewBlob()
@@ -281,9 +286,9 @@ func (w *world) store(account string, content []byte) string {
 }
 
 // painter is an engine that answers a frame with one of its size in one colour:
-// the reference image's where there is one, else the prompt's.
+// the reference image's if there is one, else the prompt's.
 type painter struct {
-	// before, where it is set, is called before each edit.
+	// before, if set, is called before each edit.
 	before atomic.Pointer[func(ctx context.Context)]
 }
 
@@ -298,7 +303,7 @@ type canvas struct {
 	image   *color.RGBA
 }
 
-// colorOf gives a prompt's colour.
+// colorOf returns a prompt's colour.
 func colorOf(prompt string) color.RGBA {
 	h := fnv.New32a()
 	h.Write([]byte(prompt))
@@ -344,7 +349,7 @@ func (c *canvas) Edit(ctx context.Context, frame []byte) ([]byte, error) {
 
 func (c *canvas) Close() {}
 
-// plain makes a JPEG of one colour.
+// plain returns a JPEG of one colour.
 func plain(width, height int, fill color.Color) []byte {
 	picture := image.NewRGBA(image.Rect(0, 0, width, height))
 	draw.Draw(picture, picture.Bounds(), image.NewUniform(fill), image.Point{}, draw.Src)
@@ -355,7 +360,7 @@ func plain(width, height int, fill color.Color) []byte {
 	return out.Bytes()
 }
 
-// eventually waits for what happens a moment after its cause.
+// eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !is(); {
