@@ -38,7 +38,7 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 	if err != nil {
 		return 0, err
 	}
-	if blobs, err = s.count(ctx, name, path); err != nil || blobs == 0 {
+	if blobs, err = s.count(ctx, path); err != nil || blobs == 0 {
 		return 0, errors.Join(err, s.DeleteAll(ctx, name))
 	}
 	target := filepath.Join(s.root, aside, now.UTC().Format(dayForm), filepath.FromSlash(name))
@@ -60,25 +60,19 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 	return blobs, fileError("set aside", errors.Join(syncFolder(filepath.Dir(target)), syncFolder(filepath.Dir(path))))
 }
 
-// count gives how many blobs are at, or under, a name.
-func (s *Store) count(ctx context.Context, name, path string) (blobs int, err error) {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fileError("set aside", err)
-	}
-	if info.Mode().IsRegular() {
-		return 1, nil
-	}
-	for _, err := range s.List(ctx, name) {
-		if err != nil {
-			return 0, err
+// count gives how many files are at, or under, a name, also those that no blob
+// could be named like: they are somebody's too.
+func (s *Store) count(ctx context.Context, path string) (files int, err error) {
+	err = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			files++
 		}
-		blobs++
-	}
-	return blobs, nil
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return errors.Join(err, ctx.Err())
+	})
+	return files, fileError("set aside", err)
 }
 
 // ListAside gives what was set aside and is still there.

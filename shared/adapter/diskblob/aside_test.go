@@ -2,7 +2,10 @@ package diskblob_test
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -107,5 +110,48 @@ func TestMark(t *testing.T) {
 		if err := marker.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A folder may hold what the store has not put there, such as files that a person
+// has copied into it. None of it is deleted, or keeps blobs from being listed.
+func TestSetAsideWhatIsNoBlob(t *testing.T) {
+	ctx := t.Context()
+	root := t.TempDir()
+	store := openAt(t, root)
+	put(t, store, "files/a", "one")
+	for _, path := range []string{"jobs/odd", "jobs/empty/deeper"} {
+		if err := os.MkdirAll(filepath.Join(root, path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "jobs/odd/a copy (1).mp4"), []byte("two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range []struct{ to, name string }{{"a", "files/link"}, {"..", "files/folder"}, {"nowhere", "files/dangling"}} {
+		if err := os.Symlink(link.to, filepath.Join(root, link.name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(root, "files/pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for entry, err := range store.List(ctx, "files") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, entry.Name)
+	}
+	if !slices.Equal(names, []string{"files/a"}) {
+		t.Errorf("listed are %v, want files/a alone", names)
+	}
+	for name, want := range map[string]int{"jobs/odd": 1, "jobs/empty": 0} {
+		if n, err := store.SetAside(ctx, name, time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)); n != want || err != nil {
+			t.Errorf("set %s aside: %d, %v; want %d", name, n, err, want)
+		}
+	}
+	if kept, err := os.ReadFile(filepath.Join(root, ".unknown/2026-11-20/jobs/odd/a copy (1).mp4")); string(kept) != "two" {
+		t.Errorf("a file that no blob could be named like: %q, %v", kept, err)
 	}
 }

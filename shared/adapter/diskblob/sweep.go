@@ -80,14 +80,14 @@ func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entr
 }
 
 // entryOf describes a file or folder under a prefix, if it is the store's and
-// still there.
+// still there. Links, pipes and the like are not.
 func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	name := child.Name()
 	if prefix != "" {
 		name = prefix + "/" + name
 	}
 	info, err := child.Info()
-	if err != nil || blob.CheckName(name) != nil {
+	if err != nil || blob.CheckName(name) != nil || !info.IsDir() && !info.Mode().IsRegular() {
 		return blob.Entry{}, false
 	}
 	entry := blob.Entry{Name: name, Prefix: info.IsDir(), Info: blob.Info{StoredAt: info.ModTime()}}
