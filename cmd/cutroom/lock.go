@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +12,12 @@ import (
 
 // folderLock is held by the one server of a data folder. The operating system
 // lets go of it when the process ends, however it ends.
-type folderLock struct{ file *os.File }
+type folderLock struct {
+	file *os.File
+	// folder is locked too, as people delete files that look left over. It is nil on
+	// file systems that lock no folders.
+	folder *os.File
+}
 
 // lockFolder takes the lock, or says who has it.
 func lockFolder(path string) (*folderLock, error) {
@@ -19,19 +25,48 @@ func lockFolder(path string) (*folderLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	l := &folderLock{file: file}
+	if err = lockFile(file); err == nil {
+		err = l.lockFolderItself(path)
+	}
+	if err != nil {
 		holder := make([]byte, 32)
 		n, _ := file.Read(holder)
-		file.Close()
+		l.release()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("the folder %s is in use by another server (process %s)", path, holder[:n])
+			return nil, fmt.Errorf("the folder %s is in use by another server (process %s)", path, cmp.Or(string(holder[:n]), "unknown"))
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if err := file.Truncate(0); err == nil {
 		fmt.Fprintf(file, "%d", os.Getpid())
 	}
-	return &folderLock{file}, nil
+	return l, nil
 }
 
-func (l *folderLock) release() { l.file.Close() }
+// lockFolderItself takes the lock of the folder, where the file system has one.
+//
+// Errors: unix.EWOULDBLOCK when another process holds it.
+func (l *folderLock) lockFolderItself(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	switch err := lockFile(folder); {
+	case err == nil:
+		l.folder = folder
+		return nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return errors.Join(err, folder.Close())
+	}
+	return folder.Close()
+}
+
+func lockFile(file *os.File) error { return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+
+func (l *folderLock) release() {
+	l.file.Close()
+	if l.folder != nil {
+		l.folder.Close()
+	}
+}
