@@ -13,10 +13,11 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// mint makes a client token of a key, which is good for an hour.
+// mint issues a client token of a key, valid for an hour.
 func (w *world) mint(key string, scope credential.Scope) string { return w.issue(key, scope).Secret }
 
-// issue makes a client token of a key, which is good for an hour, in both spellings.
+// issue issues a client token of a key, valid for an hour, and returns both its
+// secret and its JWT.
 func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
@@ -31,13 +32,13 @@ func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	return issued
 }
 
-// scoped is a scope of one model.
+// scoped returns a scope of one model.
 func scoped(model string) credential.Scope { return credential.Scope{Models: []string{model}} }
 
-// newKey makes another permanent key of an account.
+// newKey creates another permanent key of an account.
 func (w *world) newKey(account string) string { return w.makeKey(account, false) }
 
-// newAdmin makes an admin key of an account.
+// newAdmin creates an admin key of an account.
 func (w *world) newAdmin(account string) string { return w.makeKey(account, true) }
 
 func (w *world) makeKey(account string, admin bool) string {
@@ -57,7 +58,7 @@ func (w *world) makeKey(account string, admin bool) string {
 	return secret
 }
 
-// idOf gives the id of a key.
+// idOf returns the id of a key.
 func idOf(secret string) string { return credential.KeyID(credential.HashOf(secret)) }
 
 // revoke ends a permanent key.
@@ -68,13 +69,13 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// statuses are the answers of a route by the credential of the call. Every other
-// credential is answered 401 on every route.
+// statuses are a route's response statuses by the credential of the call. Any other
+// credential gets 401 on every route.
 type statuses struct {
-	// Of the account: its keys, its tokens within their scope, and its tokens
-	// outside of it, which allow other models or another origin.
+	// Credentials of the account. A token is called within its scope, unless it is
+	// for other models or another origin.
 	key, adminKey, token, adminToken, tokenForOtherModels, tokenForOtherOrigin int
-	// Of another account.
+	// Credentials of another account.
 	otherKey, otherAdminKey, otherToken int
 }
 
@@ -91,11 +92,11 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 	w.revoke(parent)
 	key := func(secret string) credential.Issued { return credential.Issued{Secret: secret} }
 	unauthorized := func(statuses) int { return http.StatusUnauthorized }
-	// The routes are called in this order: a deletion by the key leaves 404 for the
-	// admin key.
+	// Every route is called in this order: after the key has deleted a file, the
+	// admin key gets 404.
 	credentials := []struct {
 		name string
-		// The JWT of a client token must be answered as its secret is.
+		// The JWT of a client token must be treated as its secret is.
 		credential.Issued
 		want func(statuses) int
 	}{
@@ -159,16 +160,16 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 	}
 }
 
-// protectedRoute is a route that requires a credential, a call of it, and its
-// answers.
+// protectedRoute is a route that requires a credential, an example call, and the
+// expected statuses.
 type protectedRoute struct {
-	// endpoint is the route's method and pattern, path what is called.
+	// endpoint is the route's method and pattern, path the path that is called.
 	endpoint, path, body, contentType string
 	statuses                          statuses
 }
 
-// protectedRoutes returns every route that requires a credential, called for jobs and
-// files of the account studio, which it makes.
+// protectedRoutes returns every route that requires a credential. The calls use
+// jobs and files of the account studio, which it creates.
 func (w *world) protectedRoutes() []protectedRoute {
 	done := w.submit(studio)
 	w.start(done)
@@ -272,8 +273,8 @@ func (w *world) protectedRoutes() []protectedRoute {
 	}
 }
 
-// The models of a token are resolved when it is used: one that was made with an
-// alias reaches the model, and the other way round.
+// The models of a token are resolved when it is used: a token for an alias reaches
+// the model, and a token for the model reaches its aliases.
 func TestATokenReachesItsModelsByAnyName(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, c := range []struct {
@@ -284,7 +285,7 @@ func TestATokenReachesItsModelsByAnyName(t *testing.T) {
 		{"gen-latest", "gen-2.5", 422},
 		{"gen-vton-2", "gen-vton-3", 422}, // two aliases of one model
 		{"gen-2.1", "gen-2.5", 403},
-		{"gen-2.1", "gen-9", 404}, // a model that does not exist comes before the scope
+		{"gen-2.1", "gen-9", 404}, // an unknown model is checked before the scope
 	} {
 		token := w.mint(studio, credential.Scope{Models: []string{c.allowed}})
 		if a := w.post(c.called, token); a.status != c.status {
@@ -293,7 +294,7 @@ func TestATokenReachesItsModelsByAnyName(t *testing.T) {
 	}
 }
 
-// A request's Origin must be among a token's origins, where there is one.
+// If a request has an Origin, it must be among the token's origins.
 func TestATokenIsBoundToItsOrigins(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -313,8 +314,8 @@ func TestATokenIsBoundToItsOrigins(t *testing.T) {
 	}
 }
 
-// A token works until it expires, to the millisecond, also when it was used, and
-// so remembered, a moment before.
+// A token works until it expires, to the millisecond, even if it was used, and
+// therefore cached, a moment before.
 func TestATokenEndsWhenItExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

@@ -41,11 +41,11 @@ const (
 	rival  = "ck_rival_key1"
 )
 
-// accountStreams and keyStreams are how many streams of events an account, and a key,
-// have at once in a world.
+// accountStreams and keyStreams are how many event streams an account, and a key,
+// may have open in a world.
 const accountStreams, keyStreams = 40, 30
 
-// setup says what differs from a plain world.
+// setup describes what differs from a plain world.
 type setup struct {
 	family    string
 	catalog   []byte
@@ -55,7 +55,7 @@ type setup struct {
 	// rate limits the requests of an account.
 	rate    ratelimit.Rate
 	origins httpserver.Origins
-	// stopping and draining end when the service stops, and leaves.
+	// stopping and draining are those of api.Config.
 	stopping, draining context.Context
 	// imageWait and videoWait are those of synchronous calls.
 	imageWait, videoWait time.Duration
@@ -63,30 +63,30 @@ type setup struct {
 	ready                func(context.Context) error
 	// sessions is how many realtime sessions an account may have.
 	sessions int
-	// stored is how many bytes an account may store, 0 for any number.
+	// stored is how many bytes an account may store, 0 for no limit.
 	stored int64
-	// uploads is how many uploads an account may have under way, and allUploads how
-	// many the server takes; free is what they may put on the disk.
+	// uploads limits an account's uploads in progress, and allUploads the server's;
+	// free is the disk space that they may use.
 	uploads, allUploads int
 	free                func() (int64, error)
-	// blobs, store and shelf wrap the real ones.
+	// blobs, store and shelf wrap the real stores.
 	blobs  func(blob.Store) blob.Store
 	store  func(job.Store) job.Store
 	shelf  func(file.Store) file.Store
 	groups []api.Group
-	// eventsOnce is where answers do not stream.
+	// eventsOnce is set where responses cannot be streamed.
 	eventsOnce bool
 	warm       func(context.Context, job.Lane) (bool, error)
 	signs      api.DownloadSigner
 }
 
-// world is a media service on real stores and a real port.
+// world is a media service on real stores, listening on a real port.
 type world struct {
 	t       *testing.T
 	address string
 	url     string
 	root    string // of the blobs
-	// database is the path of the file of records.
+	// database is the path of the database file.
 	database string
 	blobs    *diskblob.Store
 	records  *sqlite.Jobs
@@ -95,15 +95,15 @@ type world struct {
 	hooks    *sqlite.Webhooks
 	claims   *sqlite.IdempotencyKeys
 	jobs     *job.Service
-	shelf    *sqlite.Files // records of files
+	shelf    *sqlite.Files // the records of files
 	live     *sqlite.Sessions
 	sweeper  *file.Sweeper
 	catalog  *catalog.Catalog
-	later    atomic.Int64 // by how much the clock is ahead, in ns
+	later    atomic.Int64 // how far the clock is ahead, in ns
 	log      *programtest.Output
 }
 
-// ownTime passes only as the test lets it.
+// ownTime is a clock that only the test advances.
 func (w *world) ownTime() time.Time { return time.Unix(0, w.later.Load()) }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
@@ -209,14 +209,14 @@ func newWorld(t *testing.T, s setup) *world {
 	return w
 }
 
-// answer is what a client sees.
+// answer is a response as a client sees it.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// detail is the error body's text, "" when it has none.
+// detail returns the text of an error body, "" if there is none.
 func (a answer) detail() string {
 	var body struct{ Detail any }
 	if a.header.Get("Content-Type") != "application/json" || json.Unmarshal([]byte(a.body), &body) != nil {
@@ -226,7 +226,7 @@ func (a answer) detail() string {
 	return text
 }
 
-// request sends a request; header fields follow as "name: value".
+// request sends a request; header fields are given as "name: value".
 func (w *world) request(method, path, key string, body io.Reader, header ...string) answer {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
@@ -257,16 +257,16 @@ func (w *world) get(path, key string, header ...string) answer {
 	return w.request(http.MethodGet, path, key, nil, header...)
 }
 
-// part is a part of a form.
+// part is one part of a form.
 type part struct{ name, fileName, content string }
 
 func text(name, value string) part     { return part{name: name, content: value} }
 func upload(name, content string) part { return part{name, "upload", content} }
 
-// noName is the file name of a part whose file name is there and empty.
+// noName stands for a file name that is present but empty.
 const noName = "(none)"
 
-// unchosen is what HTML forms send for a file that was not chosen.
+// unchosen returns what HTML forms send if no file was chosen.
 func unchosen(name string) part { return part{name, noName, ""} }
 
 func multiform(parts ...part) (body, contentType string) {
@@ -281,7 +281,7 @@ func multiform(parts ...part) (body, contentType string) {
 				"Content-Type": {"application/octet-stream"},
 			}
 		}
-		w, _ := writer.CreatePart(header) // a Builder takes everything
+		w, _ := writer.CreatePart(header) // a Builder does not fail
 		io.WriteString(w, p.content)
 	}
 	writer.Close()
@@ -295,7 +295,7 @@ func (w *world) post(model, key string, parts ...part) answer {
 	return w.request(http.MethodPost, "/v1/jobs/"+model, key, strings.NewReader(body), "Content-Type: "+contentType)
 }
 
-// accepted gives the id of the job that was created.
+// accepted returns the id of the job that was created.
 func (w *world) accepted(a answer) string {
 	w.t.Helper()
 	var body map[string]string
@@ -306,7 +306,7 @@ func (w *world) accepted(a answer) string {
 	return body["job_id"]
 }
 
-// record gives a job as the store has it.
+// record returns a job as it is stored.
 func (w *world) record(id string) job.Job {
 	w.t.Helper()
 	j, err := w.records.Get(w.t.Context(), id)
@@ -316,8 +316,8 @@ func (w *world) record(id string) job.Job {
 	return j
 }
 
-// files gives the paths of all that is in the folder of the blobs, those of
-// arriving bytes included.
+// files returns the paths of all files in the blobs' folder, including those still
+// arriving.
 func (w *world) files() (paths []string) {
 	w.t.Helper()
 	err := filepath.WalkDir(w.root, func(path string, entry fs.DirEntry, err error) error {
@@ -333,13 +333,13 @@ func (w *world) files() (paths []string) {
 	return paths
 }
 
-// nothingStays asserts that there is no blob, once the server is done.
+// nothingStays asserts that no blob is left, once the server is done.
 func (w *world) nothingStays() {
 	w.t.Helper()
 	eventually(w.t, "the blobs are gone", func() bool { return len(w.files()) == 0 })
 }
 
-// eventually waits for what happens a moment after an answer.
+// eventually waits for something that happens soon after a response.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !is(); {
@@ -350,10 +350,10 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// clip is the bytes of a small video.
+// clip returns a small video.
 func clip(t *testing.T) string { return content(t, mediatest.Video{}.Make(t)) }
 
-// picture is the bytes of a small image.
+// picture returns a small image.
 func picture(t *testing.T) string { return content(t, mediatest.PNGHeader(t, 40, 30)) }
 
 func content(t *testing.T, path string) string {

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// complete ends a job whose run was started with a result of these bytes.
+// complete completes a job that is processing, with a result of these bytes.
 func (w *world) complete(id, bytes, mime string) {
 	w.t.Helper()
 	name := job.ResultBlob(id, "nonce")
@@ -144,7 +144,7 @@ func TestContentThatIsNotThere(t *testing.T) {
 	}
 }
 
-// countedStore counts what is opened, and how many bytes are read.
+// countedStore counts the blobs opened and the bytes read.
 type countedStore struct {
 	blob.Store
 	opened, length *atomic.Int64
@@ -156,7 +156,7 @@ func (s countedStore) Open(ctx context.Context, name string, offset, length int6
 	return s.Store.Open(ctx, name, offset, length)
 }
 
-// The store is asked for what is wanted and for nothing else.
+// The store is asked for the requested range only.
 func TestContentReadsNoMoreThanItSends(t *testing.T) {
 	var opened, length atomic.Int64
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return countedStore{s, &opened, &length} }})

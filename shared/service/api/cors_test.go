@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// A browser can read every answer, whatever went wrong
+// A browser page can read every response, including errors
 // (docs/contract/errors.md#cors).
 func TestAnswersAreReadableFromOtherOrigins(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, rate: ratelimit.Rate{PerSecond: 0.01, Burst: 4}})
@@ -19,7 +19,7 @@ func TestAnswersAreReadableFromOtherOrigins(t *testing.T) {
 		a      answer
 	}{
 		{200, w.get("/healthz", "", origin)},
-		{200, w.get("/healthz", "")}, // a cache may keep it for another origin
+		{200, w.get("/healthz", "")}, // a cache may serve it to another origin
 		{404, w.get("/nowhere", "", origin)},
 		{404, w.get("/./healthz", "", origin)},
 		{405, w.request(http.MethodPut, "/healthz", "", nil, origin)},
@@ -74,7 +74,7 @@ func TestPreflights(t *testing.T) {
 	if a := preflight("/nowhere", "POST"); a.status != 404 || a.header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("nowhere: %d %v", a.status, a.header)
 	}
-	// What no browser asks is a method like any other.
+	// An OPTIONS request that is not a preflight is treated as any other method.
 	if a := w.request(http.MethodOptions, "/v1/jobs/gen-2.5", "", nil, "Origin: https://a.example"); a.status != 405 {
 		t.Errorf("a plain OPTIONS: %d", a.status)
 	}

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// An image is refused at once where its caller would only wait for a worker to
-// start; jobs and videos are not.
+// An image is refused at once if its caller would only wait for a worker to start;
+// jobs and videos are not.
 func TestAnImageWithoutAWorker(t *testing.T) {
 	var asked []job.Lane
 	w := newWorld(t, setup{warm: func(_ context.Context, lane job.Lane) (bool, error) {
@@ -26,11 +26,12 @@ func TestAnImageWithoutAWorker(t *testing.T) {
 	if fmt.Sprint(asked) != "[image]" {
 		t.Errorf("asked for workers of %v", asked)
 	}
-	// The checks that come before still do.
+	// The checks that come before it still apply.
 	if a := w.request("POST", "/v1/generate/gen-image-2", "", nil); a.status != 401 {
 		t.Errorf("without a key: %d", a.status)
 	}
-	// The form is looked at, so that it came past this.
+	// The form is validated, so these requests were not refused for want of a
+	// worker.
 	for _, path := range []string{"/v1/jobs/gen-image-2", "/v1/generate/gen-clip"} {
 		if a := w.request("POST", path, studio, nil); a.status != 422 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)

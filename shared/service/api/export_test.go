@@ -1,13 +1,13 @@
 package api
 
-// Endpoint is what tests see of a route.
+// Endpoint describes a route to tests.
 type Endpoint struct {
 	Method, Path string
-	// Public endpoints ask for no credential.
+	// Public endpoints require no credential.
 	Public bool
 }
 
-// Endpoints gives every route of every group.
+// Endpoints returns every route of every group.
 func Endpoints(c Config) (endpoints []Endpoint) {
 	for _, group := range allGroups() {
 		for _, route := range group(&service{Config: c}) {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What was stored comes back as it was, and a page among it cannot act in the
-// service's name.
+// A stored file is served unchanged, and a stored page cannot run in this origin.
 func TestFileContent(t *testing.T) {
 	w := newWorld(t, setup{})
 	const undeclared = "application/octet-stream"

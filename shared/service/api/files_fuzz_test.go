@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// A query gives a page's bounds or problems of the query, whatever it is.
+// Any query is read as a page's bounds, or refused with problems of the query.
 func FuzzPageQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "&", "=", "limit", "limit=", "limit=1", "limit=1000", "limit=1001", "limit=0", "limit=-0", "limit=%31",
@@ -41,7 +41,7 @@ func FuzzPageQuery(f *testing.F) {
 	})
 }
 
-// Only what was signed is permitted, and only as it was signed.
+// Only a URL that was signed is accepted, unchanged.
 func FuzzUploadURL(f *testing.F) {
 	urls := NewUploadURLs([]byte("secret"), func() time.Time { return time.Unix(1000, 0) })
 	signed, err := urls.Sign(f.Context(), file.File{ID: "file_1", CreatedAt: time.Unix(2000, 0).Add(-file.SignedTime)})
@@ -66,7 +66,8 @@ func FuzzUploadURL(f *testing.F) {
 	})
 }
 
-// An announcement gives a file as it may be stored, or problems of its fields.
+// Any announcement is read as a file that can be stored, or refused with problems
+// of its fields.
 func FuzzAnnouncement(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", "{}", "[]", "7",

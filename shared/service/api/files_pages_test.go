@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Rule 2: pages go on from the last file that was returned, so that uploads and
-// deletes between them neither repeat nor skip a file. Here each walk through an
-// account's files is disturbed at random, and then judged by what a client may
-// rely on.
+// Rule 2: a page continues after the last file returned, so that uploads and
+// deletions between pages neither repeat nor skip a file. Each walk through an
+// account's files is disturbed at random, and then checked against what a client
+// may rely on.
 func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -38,7 +38,7 @@ func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 		for range random.IntN(12) {
 			add()
 		}
-		w.pass(time.Minute) // the briefest have expired
+		w.pass(time.Minute) // the shortest-lived files have expired
 		throughout := slices.Clone(present)
 		atStart := slices.Clone(present)
 		slices.Reverse(atStart)
@@ -64,7 +64,7 @@ func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 					add()
 					history = append(history, "upload")
 				} else {
-					// Among others the very file that the cursor stands for.
+					// This may delete the very file that the cursor points to.
 					i := random.IntN(len(present))
 					if last := slices.Index(present, seen[len(seen)-1]); last >= 0 && random.IntN(3) == 0 {
 						i = last
@@ -81,8 +81,8 @@ func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 				t.Errorf("walk %d: a file that was there throughout was listed %d times", walk, count)
 			}
 		}
-		// Newest first, each once, and nothing but what there was at the start:
-		// what came later is newer than the first page.
+		// The pages are newest first, without repetition, and hold only files that
+		// existed at the start: later ones are newer than the first page.
 		inOrder := slices.DeleteFunc(slices.Clone(atStart), func(id string) bool { return !slices.Contains(seen, id) })
 		if !slices.Equal(seen, inOrder) {
 			t.Errorf("walk %d: listed\n%v\nof\n%v", walk, seen, atStart)
@@ -93,8 +93,8 @@ func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 	}
 }
 
-// Uploads, deletes and lists at once: every list is in order and without
-// repetition, and in the end there is what was uploaded and not deleted.
+// With concurrent uploads, deletions and lists, every list is ordered and without
+// repetition, and at the end it holds what was uploaded and not deleted.
 func TestFilesInParallel(t *testing.T) {
 	w := newWorld(t, setup{})
 	const writers, each = 4, 12

@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// The bytes of a file that has expired, and of a promise that was not kept, go
-// away with the next sweep; a job that was accepted with the file has its own.
-func TestTheBytesOfExpiredFilesGo(t *testing.T) {
+// The next sweep deletes the bytes of an expired file, and of a pending file that
+// was never finished. A job accepted with the file has its own copy.
+func TestTheBytesOfExpiredFilesAreDeleted(t *testing.T) {
 	w := newWorld(t, setup{})
 	video := clip(t)
 	brief := w.keep(studio, video, text("ttl_seconds", "60"))
@@ -58,7 +58,7 @@ func TestTheBytesOfExpiredFilesGo(t *testing.T) {
 	}
 	w.stored(w.get("/v1/files/"+lasting.ID, studio))
 
-	// What a crash has left has no record.
+	// A crash leaves a blob without a record.
 	if _, err := w.blobs.Put(t.Context(), "files/file_crashed", strings.NewReader("left")); err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +70,9 @@ func TestTheBytesOfExpiredFilesGo(t *testing.T) {
 	sweep(append(inputs, "files/last", aside)...)
 }
 
-// A promise may end, and a file be deleted, while its bytes arrive. They do not
-// stay then.
-func TestPromisesThatEndWhileBytesArrive(t *testing.T) {
+// If a pending file expires, or a file is deleted, while its bytes arrive, they are
+// deleted.
+func TestPendingFilesThatEndWhileBytesArrive(t *testing.T) {
 	w := newWorld(t, setup{})
 	bytes := string(frames(600 << 10))
 	late, lost := w.announceBytes(studio, bytes), w.announceBytes(studio, bytes)

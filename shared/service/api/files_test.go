@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// reference is a file reference as a client reads it.
+// reference is a file reference as a client decodes it.
 type reference struct {
 	ID        string  `json:"id"`
 	Filename  string  `json:"filename"`
@@ -26,7 +26,7 @@ type reference struct {
 	ExpiresAt *string `json:"expires_at"`
 }
 
-// stored gives the reference in an answer.
+// stored returns the reference in a response.
 func (w *world) stored(a answer) reference {
 	w.t.Helper()
 	var r reference
@@ -36,20 +36,20 @@ func (w *world) stored(a answer) reference {
 	return r
 }
 
-// send uploads by a form.
+// send uploads a form.
 func (w *world) send(key string, parts ...part) answer {
 	w.t.Helper()
 	body, contentType := multiform(parts...)
 	return w.request(http.MethodPost, "/v1/files", key, strings.NewReader(body), "Content-Type: "+contentType)
 }
 
-// keep uploads bytes and gives the reference.
+// keep uploads bytes and returns the reference.
 func (w *world) keep(key, bytes string, more ...part) reference {
 	w.t.Helper()
 	return w.stored(w.send(key, append([]part{upload("file", bytes)}, more...)...))
 }
 
-// page is a page of files as a client reads it.
+// page is a page of files as a client decodes it.
 type page struct {
 	Files      []reference
 	NextCursor *string `json:"next_cursor"`
@@ -63,7 +63,7 @@ func (p page) ids() []string {
 	return ids
 }
 
-// list reads a page; the query is without its question mark.
+// list reads a page; the query has no question mark.
 func (w *world) list(key, query string) page {
 	w.t.Helper()
 	a := w.get("/v1/files?"+query, key)
@@ -77,7 +77,7 @@ func (w *world) list(key, query string) page {
 	return p
 }
 
-// pass lets time pass.
+// pass advances the clock.
 func (w *world) pass(d time.Duration) { w.later.Add(int64(d)) }
 
 func hexMD5(bytes string) string {
@@ -85,8 +85,8 @@ func hexMD5(bytes string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A file reference is what docs/contract/media.md#file-reference says, wherever it
-// is shown.
+// A file reference is as docs/contract/media.md#file-reference says, wherever it
+// appears.
 func TestFileReference(t *testing.T) {
 	w := newWorld(t, setup{})
 	before := time.Now().UTC().Truncate(time.Millisecond)
@@ -124,7 +124,7 @@ func TestFileReference(t *testing.T) {
 	}
 }
 
-// Rule 1: the list is ordered newest first, and expired files are omitted.
+// Rule 1: the list is newest first, and expired files are omitted.
 func TestFilesAreListedNewestFirstWithoutExpiredOnes(t *testing.T) {
 	w := newWorld(t, setup{})
 	if got := w.get("/v1/files", studio).body; got != `{"files":[],"next_cursor":null}` {
@@ -143,9 +143,9 @@ func TestFilesAreListedNewestFirstWithoutExpiredOnes(t *testing.T) {
 	}
 }
 
-// Rule 2 is TestPagesNeitherRepeatNorSkip.
+// Rule 2 is tested by TestPagesNeitherRepeatNorSkip.
 
-// Rule 3: the cursor is the page's before; any other is refused.
+// Rule 3: the cursor is the previous page's; any other is refused.
 func TestCursors(t *testing.T) {
 	w := newWorld(t, setup{})
 	var ids []string
@@ -181,7 +181,7 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// Rule 4: the last page has a null cursor, also where it is full.
+// Rule 4: the last page has a null cursor, even if it is full.
 func TestTheLastPageHasNoCursor(t *testing.T) {
 	w := newWorld(t, setup{})
 	for i := range 4 {
@@ -205,7 +205,7 @@ func TestTheLastPageHasNoCursor(t *testing.T) {
 	}
 }
 
-// Rule 5: by-md5 gives the newest file with the bytes that has not expired.
+// Rule 5: by-md5 returns the newest file with these bytes that has not expired.
 func TestFilesByMD5(t *testing.T) {
 	w := newWorld(t, setup{})
 	bytes := "the exact\r\n\x00 bytes\n"
@@ -267,7 +267,7 @@ func TestFilesRequireTheKey(t *testing.T) {
 	w.stored(w.get("/v1/files/"+r.ID, studio))
 }
 
-// Rule 7: a reference can be used again and again.
+// Rule 7: a reference can be used repeatedly.
 func TestAReferenceServesManyJobs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := w.keep(studio, clip(t)), w.keep(studio, picture(t))
@@ -290,7 +290,7 @@ func TestAReferenceServesManyJobs(t *testing.T) {
 	}
 }
 
-// Rule 8: a DELETE removes a file before its time; its bytes go too.
+// Rule 8: DELETE removes a file before it expires, with its bytes.
 func TestDeletedFiles(t *testing.T) {
 	w := newWorld(t, setup{})
 	r, stays := w.keep(studio, "bytes"), w.keep(studio, "bytes")
@@ -315,7 +315,7 @@ func TestDeletedFiles(t *testing.T) {
 	}
 }
 
-// Another account's file is as unknown as one that never was.
+// Another account's file is answered like one that never existed.
 func TestUnknownFiles(t *testing.T) {
 	w := newWorld(t, setup{})
 	theirs := w.keep(rival, "x").ID
@@ -331,7 +331,7 @@ func TestUnknownFiles(t *testing.T) {
 	w.stored(w.get("/v1/files/"+theirs, rival))
 }
 
-// The query of a list is validated with all its problems at once.
+// All problems of a list's query are returned at once.
 func TestTheQueryOfAList(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.keep(studio, "x")

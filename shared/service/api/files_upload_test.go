@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// outcomeOfUpload gives what came of an upload, less what differs from run to
-// run.
+// outcomeOfUpload returns the outcome of an upload, without what differs from run
+// to run.
 func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -46,7 +46,7 @@ func (w *world) outcomeOfUpload(says string, a answer) outcome {
 }
 
 // The form of an upload, as docs/contract/media.md#forms and
-// docs/contract/media.md#files describes it.
+// docs/contract/media.md#files describe it.
 func TestUploadForm(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20})
 	image := picture(t)
@@ -119,8 +119,8 @@ func TestUploadForm(t *testing.T) {
 	}
 }
 
-// The type of a file is told by its content, and declared where the content
-// tells none (docs/contract/media.md#files).
+// The type of a file is detected from its content, or else as declared
+// (docs/contract/media.md#files).
 func TestTheTypeOfAFile(t *testing.T) {
 	w := newWorld(t, setup{})
 	random := string([]byte{0, 1, 2, 3, 250, 251})
@@ -154,7 +154,7 @@ func TestTheTypeOfAFile(t *testing.T) {
 	}
 }
 
-// blobOf gives where a file's bytes are.
+// blobOf returns the path of a file's bytes.
 func (w *world) blobOf(id string) string {
 	w.t.Helper()
 	f, err := w.shelf.Get(w.t.Context(), "studio", id, w.now())
@@ -164,8 +164,8 @@ func (w *world) blobOf(id string) string {
 	return f.Blob
 }
 
-// An account stores no more than its tier says, however many uploads come at
-// once (docs/contract/limits.md#tiers).
+// An account cannot exceed its tier's storage, even by concurrent uploads
+// (docs/contract/limits.md#tiers).
 func TestStorageLimit(t *testing.T) {
 	w := newWorld(t, setup{stored: 1000})
 	var mu sync.Mutex
@@ -189,7 +189,7 @@ func TestStorageLimit(t *testing.T) {
 		t.Fatalf("%d files of 300 bytes were stored, want 3", len(kept))
 	}
 	eventually(t, "the bytes of refused uploads are gone", func() bool { return len(w.files()) == 3 })
-	w.keep(rival, strings.Repeat("x", 900)) // has storage of its own
+	w.keep(rival, strings.Repeat("x", 900)) // has its own storage
 	if a := w.announce(studio, `{"filename":"a","mime_type":"a/b","size_bytes":101,"md5":"`+hexMD5("")+
 		`"}`); a.status != 429 || a.header.Get("Retry-After") == "" {
 		t.Errorf("an announcement beyond the limit: %d %s", a.status, a.body)
@@ -203,10 +203,10 @@ func TestStorageLimit(t *testing.T) {
 	}
 	w.keep(studio, strings.Repeat("x", 300), text("ttl_seconds", "60"))
 	w.pass(61 * time.Second)
-	w.keep(studio, strings.Repeat("x", 300)) // an expired file takes no room
+	w.keep(studio, strings.Repeat("x", 300)) // an expired file does not count
 }
 
-// A client that leaves in the middle of an upload leaves nothing behind.
+// A client that disconnects in the middle of an upload leaves nothing behind.
 func TestUploadsThatBreakOff(t *testing.T) {
 	w := newWorld(t, setup{stall: 200 * time.Millisecond})
 	front := "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" + string(frames(1<<20))
@@ -259,8 +259,8 @@ func (s brokenShelf) Create(ctx context.Context, f file.File, limit int64) error
 	return s.err
 }
 
-// A file that may have been recorded keeps its bytes; one that has not been for
-// certain leaves none.
+// A file that may have been recorded keeps its bytes; one that certainly was not
+// leaves none.
 func TestBytesOfAFileThatMayHaveBeenRecordedStay(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -281,8 +281,8 @@ func TestBytesOfAFileThatMayHaveBeenRecordedStay(t *testing.T) {
 	}
 }
 
-// A full disk is told, and nothing stays.
-func TestAFullDiskIsToldToUploads(t *testing.T) {
+// A full disk is reported, and no blob stays.
+func TestAFullDiskIsReportedToUploads(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return fullStore{s} }})
 	if a := w.send(studio, upload("file", "x")); a.status != 507 || a.detail() == "" {
 		t.Errorf("got %d %s", a.status, a.body)

@@ -22,16 +22,16 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// outcome is what came of a request: problems of a refused one, or what the job
-// of an accepted one was asked to do.
+// outcome is the outcome of a request: the problems of a refused one, or what an
+// accepted one asks its job to do.
 type outcome struct {
 	says   string
 	status int
 	lines  []any
 }
 
-// golden compares outcomes with a file of testdata/golden. It is JSON with a
-// line for each problem and for each job.
+// golden compares outcomes with a file in testdata/golden: JSON with a line for
+// each problem and each job.
 func golden(t *testing.T, name string, outcomes []outcome) {
 	t.Helper()
 	var got bytes.Buffer
@@ -76,15 +76,15 @@ func golden(t *testing.T, name string, outcomes []outcome) {
 	}
 }
 
-// formCase is a request's form by what docs/contract/media.md#forms says of it.
+// formCase is a form, and what docs/contract/media.md#forms says of it.
 type formCase struct {
 	says  string
 	parts []part
 }
 
-// Every form, as docs/contract/media.md#forms describes it. What a refused request
-// is answered, and what an accepted one asks of the job, is in testdata/golden, by
-// case.
+// Every form, as docs/contract/media.md#forms describes it. testdata/golden holds,
+// by case, the response to a refused request, and what an accepted one asks of its
+// job.
 func TestForms(t *testing.T) {
 	video, image := clip(t), picture(t)
 	data := upload("data", video)
@@ -95,7 +95,7 @@ func TestForms(t *testing.T) {
 		text("seed", "-1"), text("resolution", "1080p"), text("enhance_prompt", "maybe"), text("self_anchor", "2"),
 		text("orientation", "square"),
 	}
-	// What holds for every form that edits a video.
+	// These cases apply to every form that edits a video.
 	edited := []formCase{
 		{"data is required", []part{prompt}},
 		{"data is a video, told by its content", []part{upload("data", "no video at all"), prompt}},
@@ -199,7 +199,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// outcome gives what came of a request, less what differs from run to run.
+// outcome returns the outcome of a request, without what differs from run to run.
 func (w *world) outcome(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -231,8 +231,8 @@ func shortened(text string) string {
 	return text
 }
 
-// A refused request leaves no file of its own, an accepted one those that its
-// job needs and no other.
+// A refused request leaves no file behind, an accepted one only those that its job
+// needs.
 func TestFormsLeaveTheFilesOfAcceptedJobsAlone(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -253,8 +253,8 @@ func TestFormsLeaveTheFilesOfAcceptedJobsAlone(t *testing.T) {
 	}
 }
 
-// Numbers and truth values are read as pydantic 2 reads text.
-func TestReadingOfValues(t *testing.T) {
+// Integers and booleans are read as pydantic 2 reads them from text.
+func TestParsingOfValues(t *testing.T) {
 	w := newWorld(t, setup{})
 	seeds := map[string]uint32{
 		"0": 0, "4294967295": 4294967295, "007": 7, "+1": 1, "-0": 0, " 12\t": 12, "\n3": 3, "1_000": 1000, "1.0": 1,
@@ -304,7 +304,7 @@ func TestReadingOfValues(t *testing.T) {
 	}
 }
 
-// problemTypes gives the types of the problems of a text-to-video form.
+// problemTypes returns the types of the problems of a text-to-video form.
 func (w *world) problemTypes(form url.Values) (types []string) {
 	w.t.Helper()
 	a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(form.Encode()),
@@ -324,8 +324,8 @@ type problem struct {
 	Ctx   map[string]any `json:"ctx"`
 }
 
-// problems gives the items of a validation error body, each of which must have
-// the five keys of docs/contract/errors.md#validation-errors.
+// problems returns the items of a validation error body. Each must have the five
+// keys of docs/contract/errors.md#validation-errors.
 func (w *world) problems(a answer) []problem {
 	w.t.Helper()
 	var keys struct{ Detail []map[string]any }
@@ -344,7 +344,7 @@ func (w *world) problems(a answer) []problem {
 	return body.Detail
 }
 
-// The encodings that a form may come in, and those that it may not.
+// The encodings that a form may have, and those that are refused.
 func TestBodies(t *testing.T) {
 	w := newWorld(t, setup{})
 	multi, multiType := multiform(text("prompt", "a; b & c"))
@@ -402,7 +402,7 @@ func TestReferences(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A record whose bytes were deleted a moment ago.
+	// The bytes of this record were deleted a moment ago.
 	w.shelve(file.File{ID: "file_gone", Account: "studio", MIME: "video/mp4", Size: 9, Blob: "files/file_gone"})
 
 	stored := len(w.files())

@@ -23,7 +23,7 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// memory is a blob store for fuzzing, where a disk would be the bottleneck.
+// memory is an in-memory blob store, because a disk would slow fuzzing down.
 type memory struct {
 	mu    sync.Mutex
 	blobs map[string]string
@@ -76,7 +76,7 @@ func (m *memory) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// oneFile is a store that knows one file.
+// oneFile is a file store that holds one file.
 type oneFile struct{ file.Store }
 
 func (oneFile) Get(_ context.Context, _, id string, _ time.Time) (file.File, error) {
@@ -88,7 +88,7 @@ func (oneFile) Get(_ context.Context, _, id string, _ time.Time) (file.File, err
 
 const gif = "GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 
-// newFuzzed makes a service over a fresh store.
+// newFuzzed returns a function that makes a service with a fresh store.
 func newFuzzed(f *testing.F) func() (*service, *memory) {
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -103,8 +103,8 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 	}
 }
 
-// checkForm asserts what holds of every form that was read: problems that name
-// a field of the form or the body, or an order that follows the form's rules.
+// checkForm asserts what holds for every form that was read: either problems that
+// name a field of the form or the body, or an order that follows the form's rules.
 func checkForm(t *testing.T, form *catalog.Form, sub submission) {
 	t.Helper()
 	o, found := interpret(form, sub)
@@ -217,8 +217,7 @@ func FuzzURLEncoded(f *testing.F) {
 	})
 }
 
-// A part is a reference when its whole content has the form of one, and bytes
-// otherwise.
+// A part is a reference if its whole content looks like one, and a file otherwise.
 func FuzzReference(f *testing.F) {
 	for _, seed := range []string{"", "file_1", "file_2", "file_", "file_1\n", "\nfile_1", "FILE_1", "file_é",
 		"file_" + strings.Repeat("a", 65), gif} {

@@ -32,7 +32,7 @@ func (s script) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progres
 	return s(ctx, spec)
 }
 
-// blind takes every file for a picture, or a clip of a second.
+// blind is a prober that reports any file as an image, or as a video of one second.
 type blind struct{}
 
 func (blind) ProbeVideo(context.Context, string, string) (media.Info, error) {
@@ -71,7 +71,7 @@ func (w *world) generate(model, key string, parts ...part) answer {
 	return w.request(http.MethodPost, "/v1/generate/"+model, key, strings.NewReader(body), "Content-Type: "+contentType)
 }
 
-// Whatever the format of an image, its edit is a PNG, and upright.
+// Whatever the format of an image, its edit is an upright PNG.
 func TestImagesOfEveryFormat(t *testing.T) {
 	w := newWorld(t, setup{})
 	tools, err := ffmpeg.Find(t.Context(), w.catalog.Limits)
@@ -79,7 +79,7 @@ func TestImagesOfEveryFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.work(preview.New(tools), tools)
-	// The upper half is white, the lower one black.
+	// The upper half is white, the lower half black.
 	const halves = "drawbox=h=ih/2:color=white:t=fill"
 	type side string
 	const top, bottom, right side = "top", "bottom", "right"
@@ -130,7 +130,7 @@ func TestImagesOfEveryFormat(t *testing.T) {
 	}
 }
 
-// luminance is 0 to 255.
+// luminance returns a value from 0 to 255.
 func luminance(picture image.Image, at image.Point) int {
 	r, g, b, _ := picture.At(at.X, at.Y).RGBA()
 	return int(299*r+587*g+114*b) / 1000 >> 8
@@ -206,8 +206,7 @@ func TestFailuresOfSynchronousCalls(t *testing.T) {
 	}
 }
 
-// stuck is an engine whose videos, and images when it is told so, take until the
-// test ends.
+// stuck is an engine whose videos, and on request images, take until the test ends.
 type stuck struct {
 	images           bool
 	started, stopped chan string
@@ -234,13 +233,13 @@ func TestNoVideoDelaysAnImage(t *testing.T) {
 	for range 3 {
 		w.submit(studio)
 	}
-	<-slow.started // on the one slot for videos
+	<-slow.started // on the only slot for videos
 	if a := w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x")); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-// A caller who hangs up cancels the work, whether it has begun or not.
+// A caller who hangs up cancels the job, whether it has started or not.
 func TestHangingUpCancels(t *testing.T) {
 	for _, name := range []string{"gen-image-2", "gen-pro-t2v"} {
 		w := newWorld(t, setup{})
@@ -293,7 +292,7 @@ func TestHangingUpCancels(t *testing.T) {
 	}
 }
 
-// model gives the model that has the name.
+// model returns the model with the name.
 func (w *world) model(name string) *catalog.Model {
 	w.t.Helper()
 	m, ok := w.catalog.Find(name)
@@ -303,7 +302,7 @@ func (w *world) model(name string) *catalog.Model {
 	return m
 }
 
-func TestAnImageThatIsLateIsGivenUp(t *testing.T) {
+func TestALateImageIsCancelled(t *testing.T) {
 	w := newWorld(t, setup{imageWait: time.Second})
 	slow := newStuck(true)
 	w.work(slow, blind{})
@@ -340,8 +339,8 @@ func TestDeprecatedRoutes(t *testing.T) {
 	}
 }
 
-// Where a call may not last as long as a job, the answer names the job, which
-// goes on.
+// If a call may not last as long as its job, the response names the job, which
+// continues.
 func TestADeprecatedCallMayEndBeforeItsJob(t *testing.T) {
 	w := newWorld(t, setup{videoWait: 50 * time.Millisecond})
 	finish := make(chan struct{})
@@ -360,7 +359,8 @@ func TestADeprecatedCallMayEndBeforeItsJob(t *testing.T) {
 	eventually(t, "the job is completed", func() bool { return w.record(id).Status == job.Completed })
 }
 
-// A server that stops does not keep callers waiting for work that nobody does.
+// A stopping server does not keep callers waiting for jobs that no worker will
+// take.
 func TestAStopEndsTheWait(t *testing.T) {
 	stopping, stop := context.WithCancel(t.Context())
 	w := newWorld(t, setup{stopping: stopping})
@@ -377,8 +377,8 @@ func TestAStopEndsTheWait(t *testing.T) {
 	}
 }
 
-// A job that is past its deadline ends the wait for it, also when no worker is
-// left to say so.
+// A job past its deadline ends the wait for it, even if no worker is left to record
+// it.
 func TestTheDeadlineEndsTheWait(t *testing.T) {
 	w := newWorld(t, setup{}) // without a worker
 	answers := make(chan answer)

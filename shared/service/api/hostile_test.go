@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// raw writes a request to a connection of its own, all of it before anything is
-// read, and then reads the answer.
+// raw sends a whole request on a connection of its own, and only then reads the
+// response.
 func (w *world) raw(send func(conn *net.TCPConn)) (answer, error) {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.address)
@@ -33,14 +33,14 @@ func (w *world) raw(send func(conn *net.TCPConn)) (answer, error) {
 	return answer{response.StatusCode, response.Header, string(body)}, err
 }
 
-// head is the header of a job's request whose body is in parts.
+// head returns the header of a job request with a multipart body.
 func head(model string, fields ...string) string {
 	return "POST /v1/jobs/" + model + " HTTP/1.1\r\nHost: x\r\nx-api-key: " + studio +
 		"\r\nContent-Type: multipart/form-data; boundary=x\r\n" + strings.Join(append(fields, ""), "\r\n") + "\r\n"
 }
 
-// Clients that lie, stop, or never stop. Each is answered, where it can be, and
-// leaves nothing behind: no blob, no goroutine.
+// Clients that lie, stop, or never stop. Each gets a response, if it can, and
+// leaves nothing behind: no blob and no goroutine.
 func TestHostileForms(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, stall: 200 * time.Millisecond})
 	video := clip(t)
@@ -71,7 +71,7 @@ func TestHostileForms(t *testing.T) {
 		says   string
 		send   func(conn *net.TCPConn)
 		status int
-		says2  string // what the answer says
+		says2  string // a part of the response
 	}{
 		{"declares more than it sends, and ends", func(conn *net.TCPConn) {
 			io.WriteString(conn, head("gen-2.5", length(len(whole)))+half)
@@ -164,14 +164,14 @@ func TestHostileForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		io.WriteString(conn, send)
-		conn.(*net.TCPConn).SetLinger(0) // a reset, as of a client that was killed
+		conn.(*net.TCPConn).SetLinger(0) // send a reset, as for a client that was killed
 		conn.Close()
 		eventually(t, says+": nothing stays", func() bool { return len(w.files()) == 0 })
 	}
 	eventually(t, "the goroutines of all requests have returned", func() bool { return runtime.NumGoroutine() <= idle })
 }
 
-// A form that breaks off at any byte is refused, and leaves nothing.
+// A form that breaks off at any byte is refused, and leaves nothing behind.
 func TestAFormThatBreaksOffAnywhereIsRefused(t *testing.T) {
 	w := newWorld(t, setup{})
 	body := "--x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\nhello\r\n" +
@@ -186,7 +186,7 @@ func TestAFormThatBreaksOffAnywhereIsRefused(t *testing.T) {
 		}
 		return a
 	}
-	complete := strings.LastIndex(body, "--\r\n") + len("--") // the line end is not needed
+	complete := strings.LastIndex(body, "--\r\n") + len("--") // the final line end is optional
 	for end := range len(body) {
 		if end == complete {
 			continue
@@ -199,7 +199,7 @@ func TestAFormThatBreaksOffAnywhereIsRefused(t *testing.T) {
 	w.accepted(send(len(body)))
 }
 
-// A form may hold anything else around what is asked for.
+// A form may hold anything else around its expected parts.
 func TestFormsThatAreOddButValid(t *testing.T) {
 	w := newWorld(t, setup{})
 	image := picture(t)
@@ -232,7 +232,7 @@ func TestFormsThatAreOddButValid(t *testing.T) {
 	}
 }
 
-// Of a value that is far too long, the beginning is shown.
+// The beginning of a value that is far too long is shown.
 func TestAValueThatIsFarTooLong(t *testing.T) {
 	w := newWorld(t, setup{})
 	for says, a := range map[string]answer{
@@ -254,7 +254,7 @@ func TestAValueThatIsFarTooLong(t *testing.T) {
 	}
 }
 
-// What a file's header tells is enough to refuse it
+// The metadata of a file is enough to refuse it
 // (docs/contract/media.md#input-limits).
 func TestMediaBeyondTheLimits(t *testing.T) {
 	w := newWorld(t, setup{})

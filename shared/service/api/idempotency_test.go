@@ -27,7 +27,7 @@ func (w *world) sentWith(idempotencyKey, path, key string, parts ...part) answer
 		"Idempotency-Key: "+idempotencyKey)
 }
 
-// replays ends the test unless the answer is that of an earlier request.
+// replays fails the test unless the response is that of an earlier request.
 func (w *world) replays(a, first answer) {
 	w.t.Helper()
 	if a.status != first.status || a.body != first.body || a.header.Get("Idempotent-Replayed") != "true" {
@@ -36,7 +36,7 @@ func (w *world) replays(a, first answer) {
 	}
 }
 
-// secondKey makes another key of the account studio.
+// secondKey creates another key of the account studio.
 func (w *world) secondKey() string {
 	w.t.Helper()
 	const secret = "ck_studio_second"
@@ -50,7 +50,7 @@ func (w *world) secondKey() string {
 	return secret
 }
 
-// openJobs is how many jobs the account has that have not ended.
+// openJobs returns the number of the account's jobs that have not ended.
 func (w *world) openJobs(account string) int {
 	w.t.Helper()
 	backlog, err := w.records.Backlog(w.t.Context(), job.VideoLane, account)
@@ -60,9 +60,9 @@ func (w *world) openJobs(account string) int {
 	return backlog.AccountJobs
 }
 
-// A request that is sent again under its Idempotency-Key makes no second job,
-// however it is put, and keeps none of what it carried.
-func TestAJobThatIsSentAgain(t *testing.T) {
+// A request repeated under its Idempotency-Key creates no second job, however it is
+// encoded, and keeps none of the files it carried.
+func TestARepeatedJobRequest(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, look := clip(t), picture(t)
 	key, path := studio, "/v1/jobs/gen-2.5"
@@ -90,7 +90,7 @@ func TestAJobThatIsSentAgain(t *testing.T) {
 	} {
 		t.Run(c.says, func(t *testing.T) { w.replays(w.sentWith("a", c.path, key, c.parts...), first) })
 	}
-	if got := len(w.files()); got != kept+1 { // the file that was stored for its reference
+	if got := len(w.files()); got != kept+1 { // the stored file that it references
 		t.Errorf("%d files are kept, want %d", got, kept+1)
 	}
 	if n := w.openJobs("studio"); n != 1 {
@@ -117,8 +117,8 @@ func TestAJobThatIsSentAgain(t *testing.T) {
 	})
 }
 
-// A key that was used is refused to every other request.
-func TestAnotherRequestWithTheSameKey(t *testing.T) {
+// A used key is refused for every other request.
+func TestADifferentRequestWithTheSameKey(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio
 	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip), text("prompt", "oil")))
@@ -155,8 +155,7 @@ func TestAnotherRequestWithTheSameKey(t *testing.T) {
 	}
 }
 
-// However many requests with one key come at once, they make one job, and all are
-// told of it.
+// Concurrent requests with one key create one job, and all of them get it.
 func TestManyRequestsWithOneKeyAtOnce(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio
@@ -185,7 +184,7 @@ func TestManyRequestsWithOneKeyAtOnce(t *testing.T) {
 	}
 }
 
-// A request that is refused leaves its key free.
+// A refused request leaves its key free.
 func TestARefusedRequestFreesItsKey(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	clip, key := clip(t), studio
@@ -202,12 +201,12 @@ func TestARefusedRequestFreesItsKey(t *testing.T) {
 	}
 	second := w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip))
 	w.accepted(second)
-	// At the limit, what was accepted before is still told.
+	// A repetition succeeds at the limit.
 	w.replays(w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip)), second)
 }
 
-// An account's client tokens share keys, which are not those of its permanent keys,
-// and a token's scope goes before what was answered to another.
+// An account's client tokens share keys, separate from those of its permanent keys,
+// and a token's scope is checked before a response is replayed.
 func TestClientTokensHaveKeysOfTheirOwn(t *testing.T) {
 	w := newWorld(t, setup{})
 	parts := func(prompt string) []part { return []part{upload("data", clip(t)), text("prompt", prompt)} }
@@ -217,7 +216,7 @@ func TestClientTokensHaveKeysOfTheirOwn(t *testing.T) {
 	if theirs := w.accepted(first); theirs == ours || first.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("a client token was told of %s, which a permanent key made: %s", ours, theirs)
 	}
-	// The token of the first request may have ended when it is sent again.
+	// The first request's token may have expired when another repeats it.
 	w.replays(send(w.mint(studio, credential.Scope{Models: []string{"gen-latest"}}), "oil"), first)
 	if a := send(w.mint(studio, credential.Scope{}), "ink"); a.status != http.StatusConflict {
 		t.Errorf("another request with the key: %d %s", a.status, a.body)
@@ -228,9 +227,9 @@ func TestClientTokensHaveKeysOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Where there is no room, a key that is not known saves nobody from being told so
-// before the upload.
-func TestNoRoomForANewKey(t *testing.T) {
+// At the limit, a key that is not known does not prevent an early refusal, before
+// the upload.
+func TestAtTheLimitANewKeyIsRefusedEarly(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", studio, upload("data", clip(t))))
 	a, err := w.raw(func(conn *net.TCPConn) {
@@ -241,9 +240,9 @@ func TestNoRoomForANewKey(t *testing.T) {
 	}
 }
 
-// A request that died right before or after it made its job is as if it had not
-// been, or as if its answer had been lost.
-func TestARequestThatDied(t *testing.T) {
+// After a crash right before creating its job, a repetition creates it; after a
+// crash right after, a repetition gets it.
+func TestARequestThatCrashed(t *testing.T) {
 	for _, c := range []struct {
 		says string
 		made bool
@@ -252,8 +251,8 @@ func TestARequestThatDied(t *testing.T) {
 			w := newWorld(t, setup{})
 			clip, key := clip(t), studio
 			first := w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip)))
-			// What it had claimed and not settled is made by hand, with the
-			// fingerprint that it had.
+			// Construct the claim that the crashed request left unsettled, with its
+			// fingerprint.
 			claims := w.claims
 			known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?",
 				Resource: "?"}, "", w.now())
@@ -278,9 +277,9 @@ func TestARequestThatDied(t *testing.T) {
 	}
 }
 
-// While a request is under way, another one with its key waits for it, and is sent
-// away when that lasts.
-func TestARequestWhileAnotherIsUnderWay(t *testing.T) {
+// While a request is in progress, another with the same key waits for it, and is
+// refused if that takes too long.
+func TestARequestWhileAnotherIsInProgress(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio
 	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip)))
@@ -300,9 +299,9 @@ func TestARequestWhileAnotherIsUnderWay(t *testing.T) {
 	}
 }
 
-// An image whose caller went away is edited on when the caller can come back, who
-// then gets it.
-func TestAnImageThatIsSentAgain(t *testing.T) {
+// An image whose caller disconnects is edited to the end if the caller can repeat
+// the request, which then gets it.
+func TestARepeatedImageRequest(t *testing.T) {
 	w := newWorld(t, setup{})
 	key, begun, finish := studio, make(chan struct{}), make(chan struct{})
 	w.work(script(func(ctx context.Context, spec engine.Spec) error {
@@ -342,8 +341,8 @@ func TestAnImageThatIsSentAgain(t *testing.T) {
 	}
 }
 
-// Files and promises of files that are sent again are those that are there.
-func TestAFileThatIsSentAgain(t *testing.T) {
+// Repeated uploads and announcements return the files that exist.
+func TestRepeatedUploadsAndAnnouncements(t *testing.T) {
 	w := newWorld(t, setup{})
 	key := studio
 	parts := []part{{"file", "look.png", picture(t)}, text("ttl_seconds", "3600")}
@@ -397,7 +396,7 @@ func TestAFileThatIsSentAgain(t *testing.T) {
 		again.ID != promised.ID || late.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("announced once its bytes were there: %d %s", late.status, late.body)
 	}
-	// What is announced and what is sent are not one request.
+	// An announcement and an upload are different requests.
 	if a := w.sentWith("b", "/v1/files", key, part{"file", "a.bin", "hello"},
 		text("ttl_seconds", "86400")); a.status != http.StatusConflict {
 		t.Errorf("sent under the key of an announcement: %d %s", a.status, a.body)
@@ -415,8 +414,9 @@ func (w *world) newTokenWith(idempotencyKey, key, body string) answer {
 		"Content-Type: application/json", "Idempotency-Key: "+idempotencyKey)
 }
 
-// A token that is asked for again is the same token, for who has the same API key.
-func TestATokenThatIsAskedForAgain(t *testing.T) {
+// A repeated token request returns the same token to a caller with the same API
+// key.
+func TestARepeatedTokenRequest(t *testing.T) {
 	w := newWorld(t, setup{})
 	key := studio
 	first := w.newTokenWith("a", key, `{"expiresIn": 300}`)
@@ -443,7 +443,7 @@ func TestATokenThatIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestIdempotencyKeysThatAreNone(t *testing.T) {
+func TestInvalidIdempotencyKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	key := studio
 	for _, value := range []string{"", strings.Repeat("k", 256), "é", "a\tb"} {

@@ -20,7 +20,7 @@ func (w *world) cancel(id, key string) answer {
 	return w.request(http.MethodDelete, "/v1/jobs/"+id, key, nil)
 }
 
-// wantCancelled wants an answer to be of a job that its account has cancelled.
+// wantCancelled asserts that a response shows a job that its account cancelled.
 func (w *world) wantCancelled(a answer) {
 	w.t.Helper()
 	var body struct {
@@ -34,7 +34,7 @@ func (w *world) wantCancelled(a answer) {
 	}
 }
 
-// A job that waits is cancelled at once, and its place is free.
+// A pending job is cancelled at once, and frees its place.
 func TestAPendingJobIsCancelled(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	id := w.submit(studio)
@@ -53,10 +53,10 @@ func TestAPendingJobIsCancelled(t *testing.T) {
 		!strings.Contains(a.detail(), "cancelled") {
 		t.Errorf("the content: %d %s", a.status, a.body)
 	}
-	w.submit(studio) // there is room again
+	w.submit(studio) // the place is free again
 }
 
-// A job that a worker has received, and not started, is not started any more.
+// A job that a worker has received but not started never starts.
 func TestAReceivedJobIsCancelled(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -73,7 +73,7 @@ func TestAReceivedJobIsCancelled(t *testing.T) {
 	}
 }
 
-// The engine of a job that is cancelled stops, and its result is nobody's.
+// The engine of a cancelled job stops, and its result is discarded.
 func TestAProcessingJobIsCancelled(t *testing.T) {
 	w := newWorld(t, setup{})
 	started, stopped := make(chan struct{}), make(chan struct{})
@@ -91,8 +91,8 @@ func TestAProcessingJobIsCancelled(t *testing.T) {
 	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
 }
 
-// A cancellation that comes when the engine is done and its result is on its way
-// wins, and the result is deleted.
+// A cancellation that arrives after the engine is done, but before its result is
+// recorded, wins, and the result is deleted.
 func TestAJobIsCancelledBeforeItsResultIsRecorded(t *testing.T) {
 	w := newWorld(t, setup{})
 	answers := make(chan answer, 1)
@@ -114,8 +114,8 @@ func TestAJobIsCancelledBeforeItsResultIsRecorded(t *testing.T) {
 	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
 }
 
-// Of a cancellation and a completion that come at once exactly one is the job's
-// end, and only a result that is the job's stays.
+// If a cancellation and a completion race, exactly one of them decides, and only a
+// result that the job owns stays.
 func TestACancellationRacesWithTheCompletion(t *testing.T) {
 	w := newWorld(t, setup{})
 	done := make(chan chan struct{})
@@ -132,7 +132,7 @@ func TestACancellationRacesWithTheCompletion(t *testing.T) {
 		id := w.submit(studio)
 		ready := <-done
 		close(ready)
-		time.Sleep(time.Duration(round) * time.Millisecond) // which decides who is likely to win
+		time.Sleep(time.Duration(round) * time.Millisecond) // varies which of them is likely to win
 		a := w.cancel(id, studio)
 		switch shown := w.record(id); {
 		case a.status == 200 && shown.Status == job.Failed:
@@ -149,7 +149,7 @@ func TestACancellationRacesWithTheCompletion(t *testing.T) {
 	eventually(t, fmt.Sprintf("%d results are there", completed), func() bool { return len(w.files()) == completed })
 }
 
-// What has ended otherwise is not cancelled.
+// A job that ended otherwise cannot be cancelled.
 func TestAnEndedJobIsNotCancelled(t *testing.T) {
 	w := newWorld(t, setup{})
 	completed, failed, overdue := w.submit(studio), w.submit(studio), w.submit(studio)

@@ -29,7 +29,7 @@ type event struct {
 	Progress float64
 }
 
-// follow opens the events of a job, and wants them to begin as they should.
+// follow opens the event stream of a job and checks its start.
 func (w *world) follow(id, key string, header ...string) *events {
 	w.t.Helper()
 	ctx, leave := context.WithCancel(w.t.Context())
@@ -61,7 +61,7 @@ func (w *world) follow(id, key string, header ...string) *events {
 	return e
 }
 
-// next gives the next event; ok is false at the end of the stream.
+// next returns the next event; ok is false at the end of the stream.
 func (e *events) next() (next event, ok bool) {
 	e.t.Helper()
 	fields := map[string]string{}
@@ -83,8 +83,8 @@ func (e *events) next() (next event, ok bool) {
 	return next, true
 }
 
-// until gives the first event for which the condition holds; none may come after
-// a terminal one.
+// until returns the first event that satisfies the condition, and fails if a
+// terminal one comes first.
 func (e *events) until(what string, is func(event) bool) event {
 	e.t.Helper()
 	for {
@@ -108,7 +108,7 @@ func (e *events) end() {
 	}
 }
 
-// Each change of status and progress is told, in order, and the end is the end.
+// Each change of status and progress is sent, in order, until the job ends.
 func TestJobEvents(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -135,7 +135,7 @@ func TestJobEvents(t *testing.T) {
 	e.end()
 }
 
-// What an event shows is what GET shows.
+// An event shows the job as GET does.
 func TestAnEventIsTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -147,8 +147,8 @@ func TestAnEventIsTheJob(t *testing.T) {
 	}
 }
 
-// A client whose connection is lost comes back and sees how the job is then; the
-// numbers of its events go on.
+// A client whose connection was lost reconnects and sees the job's present state;
+// the event numbers continue.
 func TestEventsOverADroppedConnection(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -167,7 +167,7 @@ func TestEventsOverADroppedConnection(t *testing.T) {
 	e.end()
 }
 
-// A cancellation, and the deadline, end the streams of those who follow the job.
+// A cancellation and the deadline end the streams of a job.
 func TestEventsEndWithTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	cancelled, overdue := w.submit(studio), w.submit(studio)
@@ -182,8 +182,7 @@ func TestEventsEndWithTheJob(t *testing.T) {
 	e.end()
 }
 
-// A service that stops closes the streams, and their clients come back to the
-// next one.
+// A stopping service closes the streams, and clients reconnect to the next one.
 func TestAStopEndsEvents(t *testing.T) {
 	stopping, stop := context.WithCancel(t.Context())
 	w := newWorld(t, setup{stopping: stopping})
@@ -193,7 +192,7 @@ func TestAStopEndsEvents(t *testing.T) {
 	e.end()
 }
 
-// A service that leaves its workers to others ends the streams, and nothing else.
+// A draining service ends only the streams.
 func TestADrainEndsEvents(t *testing.T) {
 	draining, drain := context.WithCancel(t.Context())
 	w := newWorld(t, setup{draining: draining})
@@ -205,8 +204,8 @@ func TestADrainEndsEvents(t *testing.T) {
 	w.start(id)
 }
 
-// Whose key is revoked is told nothing more, and a token's expiry ends nothing that
-// it began.
+// A stream ends when its key is revoked, but not when the token that opened it
+// expires.
 func TestARevocationEndsEvents(t *testing.T) {
 	w := newWorld(t, setup{})
 	id, parent := w.submit(studio), w.newKey("studio")
@@ -226,8 +225,8 @@ func TestARevocationEndsEvents(t *testing.T) {
 	}
 }
 
-// Where answers do not stream, one is how the job is now, and the client asks
-// again by itself.
+// Where responses cannot be streamed, one shows the job's present state, and the
+// client asks again by itself.
 func TestEventsThatDoNotStream(t *testing.T) {
 	w := newWorld(t, setup{eventsOnce: true})
 	e := w.follow(w.submit(studio), studio, "Last-Event-ID: 7")
@@ -245,8 +244,8 @@ func TestHeadOfEvents(t *testing.T) {
 	}
 }
 
-// A browser's EventSource cannot send a header: its events take a
-// client token in the query, and no permanent key.
+// A browser's EventSource cannot set a header: the event stream accepts a client
+// token in the query, but no permanent key.
 func TestEventsTakeAClientTokenInTheQuery(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -273,9 +272,9 @@ func TestEventsTakeAClientTokenInTheQuery(t *testing.T) {
 	}
 }
 
-// An account has so many streams at once, and a key so many of them; the next is told
-// when to ask again, and one that ends makes room.
-func TestStreamsAreBounded(t *testing.T) {
+// An account may have a number of open streams, and a key a part of them; the next
+// is told when to retry, and one that ends frees its place.
+func TestEventStreamsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	second := w.newKey("studio")

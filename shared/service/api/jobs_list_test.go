@@ -27,7 +27,7 @@ func (w *world) jobPage(key, query string) (page jobPage) {
 	return page
 }
 
-// jobIDs gives the ids of all jobs of a query, page by page.
+// jobIDs returns the ids of all jobs of a query, page by page.
 func (w *world) jobIDs(key, query string) []string {
 	w.t.Helper()
 	ids, cursor := []string{}, ""
@@ -45,7 +45,7 @@ func (w *world) jobIDs(key, query string) []string {
 	return nil
 }
 
-// The list shows an account's jobs as GET shows each, newest first, by pages and
+// The list shows an account's jobs as GET shows each, newest first, with pages and
 // filters.
 func TestJobList(t *testing.T) {
 	w := newWorld(t, setup{})
@@ -61,7 +61,7 @@ func TestJobList(t *testing.T) {
 	w.start(failed)
 	w.fail(failed, job.Failure{Code: job.InvalidInput, Message: "x"})
 	all := []string{edit, failed, completed, processing, pending}
-	slices.Sort(all) // ids drawn within one millisecond sort by chance
+	slices.Sort(all) // ids of the same millisecond are in random order
 	slices.Reverse(all)
 
 	var first struct{ Jobs []json.RawMessage }
@@ -95,7 +95,7 @@ func TestJobList(t *testing.T) {
 	}
 }
 
-// A query is wrong by each of its fields, and a cursor belongs to one list of one
+// A query is validated field by field, and a cursor is valid for one list of one
 // account (docs/contract/errors.md#order-of-checks and
 // docs/contract/media.md#pages).
 func TestJobListQueries(t *testing.T) {

@@ -19,13 +19,13 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// submit creates a text-to-video job and gives its id.
+// submit creates a text-to-video job and returns its id.
 func (w *world) submit(key string) string {
 	w.t.Helper()
 	return w.accepted(w.post("gen-pro-t2v", key, text("prompt", "x")))
 }
 
-// start begins the job's first run.
+// start starts the job's first run.
 func (w *world) start(id string) {
 	w.t.Helper()
 	if _, err := w.records.Start(w.t.Context(), id, "nonce", w.now()); err != nil {
@@ -41,7 +41,7 @@ func (w *world) fail(id string, failure job.Failure) {
 	}
 }
 
-// A job's record as its account sees it, state by state.
+// A job record as its account sees it, state by state.
 func TestJobStatus(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-latest", studio, upload("data", clip(t)), text("seed", "42")))
@@ -81,8 +81,8 @@ func TestJobStatus(t *testing.T) {
 			`"error":\{"code":"invalid_input","message":"The video <x> cannot be decoded\."\}\}`)
 }
 
-// Whatever has not ended ten minutes after its creation has failed, also when
-// nobody is left alive to say so.
+// A job that has not ended ten minutes after its creation has failed, even if no
+// process is left to record it.
 func TestAJobPastItsDeadlineHasFailed(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -113,8 +113,8 @@ func TestASeedIsDrawnWhenNoneIsSent(t *testing.T) {
 	}
 }
 
-// Two accounts cannot see each other's jobs by any route: the answers are those
-// for a job that does not exist.
+// An account cannot see another's jobs by any route: the response is that for a job
+// that does not exist.
 func TestAccountsDoNotSeeEachOthersJobs(t *testing.T) {
 	w := newWorld(t, setup{})
 	pending, completed, failed := w.submit(studio), w.submit(studio), w.submit(studio)
@@ -140,7 +140,7 @@ func TestAccountsDoNotSeeEachOthersJobs(t *testing.T) {
 	}
 }
 
-// Every job model answers under its id and its aliases, image models too.
+// Every model accepts jobs under its id and its aliases, including image models.
 func TestEveryNameOfTheCatalogTakesJobs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -160,7 +160,7 @@ func TestEveryNameOfTheCatalogTakesJobs(t *testing.T) {
 	}
 }
 
-// Another family, by setting alone.
+// Another family is chosen by a setting.
 func TestAnotherFamily(t *testing.T) {
 	w := newWorld(t, setup{family: "acme"})
 	a := w.post("acme-latest", studio, upload("data", clip(t)))
@@ -172,7 +172,7 @@ func TestAnotherFamily(t *testing.T) {
 	}
 }
 
-// brokenStore fails to accept jobs, before or after they are accepted.
+// brokenStore fails to accept jobs, before or after they are stored.
 type brokenStore struct {
 	job.Store
 	after bool
@@ -188,7 +188,7 @@ func (s brokenStore) Accept(ctx context.Context, j job.Job, limit int) error {
 	return s.err
 }
 
-// Inputs are deleted when the job was refused, and kept when nobody knows.
+// Inputs are deleted if the job was refused, and kept if that is uncertain.
 func TestInputsOfAJobThatMayHaveBeenAcceptedStay(t *testing.T) {
 	video := clip(t)
 	for _, c := range []struct {
@@ -217,7 +217,7 @@ func TestInputsOfAJobThatMayHaveBeenAcceptedStay(t *testing.T) {
 	}
 }
 
-// starvedStore is on a machine without file descriptors.
+// starvedStore fails as on a machine without free file descriptors.
 type starvedStore struct{ blob.Store }
 
 func (starvedStore) Put(context.Context, string, io.Reader) (int64, error) {
@@ -228,7 +228,7 @@ func (starvedStore) Open(context.Context, string, int64, int64) (io.ReadCloser, 
 	return nil, &fs.PathError{Op: "open", Path: "blob", Err: syscall.EMFILE}
 }
 
-// A machine that is short of something says so, and blames nobody's file.
+// A machine that is short of a resource says so, instead of blaming the file.
 func TestStarvedMachine(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return starvedStore{s} }})
 	a := w.post("gen-2.5", studio, upload("data", clip(t)))
@@ -237,7 +237,7 @@ func TestStarvedMachine(t *testing.T) {
 	}
 }
 
-// fullStore has no room.
+// fullStore fails as on a full disk.
 type fullStore struct{ blob.Store }
 
 func (fullStore) Put(_ context.Context, _ string, r io.Reader) (int64, error) {
@@ -245,7 +245,7 @@ func (fullStore) Put(_ context.Context, _ string, r io.Reader) (int64, error) {
 	return 0, fault.New(fault.StorageFull, "There is no room left to store the bytes.")
 }
 
-func TestAFullDiskIsTold(t *testing.T) {
+func TestAFullDiskIsReported(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return fullStore{s} }})
 	a := w.post("gen-2.5", studio, upload("data", clip(t)))
 	if a.status != 507 || a.detail() != "There is no room left to store the bytes." {
@@ -253,7 +253,7 @@ func TestAFullDiskIsTold(t *testing.T) {
 	}
 }
 
-// What a catalog may say of fields, whatever the default one says.
+// What a catalog may define for fields, beyond the default catalog.
 func TestFieldsOfAnyCatalog(t *testing.T) {
 	w := newWorld(t, setup{catalog: []byte(`
 limits: {video: {duration: 5m, width: 4096, height: 4096}, image: {pixels: 5}}

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// aKey is a key as the service tells of it.
+// aKey is a key as the service shows it.
 type aKey struct {
 	ID, Label, Tier string
 	Admin           bool
@@ -28,7 +28,7 @@ func (w *world) askKey(key, body string, header ...string) answer {
 		append(header, "Content-Type: application/json")...)
 }
 
-// createdKey gives the key of an answer.
+// createdKey returns the key in a response.
 func (w *world) createdKey(a answer) (made aKey) {
 	w.t.Helper()
 	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusOK ||
@@ -38,7 +38,7 @@ func (w *world) createdKey(a answer) (made aKey) {
 	return made
 }
 
-// listedKeys gives the keys that an admin key lists.
+// listedKeys returns the keys that an admin key lists.
 func (w *world) listedKeys(key string) []aKey {
 	w.t.Helper()
 	a := w.get("/v1/keys", key)
@@ -54,7 +54,7 @@ func (w *world) revokeBy(key, id string) answer {
 	return w.request(http.MethodDelete, "/v1/keys/"+id, key, nil)
 }
 
-// What may be asked of a new key, and how anything else is refused.
+// What may be requested of a new key, and how anything else is refused.
 func TestKeyRequests(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
@@ -98,9 +98,9 @@ func TestKeyRequests(t *testing.T) {
 	golden(t, "keys", outcomes)
 }
 
-// A key that an admin made works, with the limits of its maker's tier, until it is
-// revoked; the list tells all of it but the secret, which nothing keeps.
-func TestTheLifeOfAKey(t *testing.T) {
+// A key that an admin created works until it is revoked, with the limits of the
+// admin's tier. The list shows everything but the secret, which is stored nowhere.
+func TestAKeyFromCreationToRevocation(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	w.later.Add(int64(time.Millisecond))
@@ -148,8 +148,8 @@ func TestTheLifeOfAKey(t *testing.T) {
 	}
 }
 
-// An admin key cannot end itself, nor what is another account's, nor do anything
-// once it is revoked.
+// An admin key cannot revoke itself or another account's keys, nor do anything once
+// it is revoked.
 func TestKeysThatCannotBeRevoked(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin, second, foreign := w.newAdmin("studio"), w.newAdmin("studio"), w.newAdmin("rival")
@@ -167,7 +167,7 @@ func TestKeysThatCannotBeRevoked(t *testing.T) {
 			t.Errorf("another account's key is %+v, %v", key, err)
 		}
 	}
-	// Both are remembered as working for a while.
+	// Both keys are cached as valid for a while.
 	if w.listedKeys(second); w.revokeBy(admin, idOf(second)).status != http.StatusNoContent {
 		t.Fatal("a second admin key cannot be revoked")
 	}
@@ -181,9 +181,8 @@ func TestKeysThatCannotBeRevoked(t *testing.T) {
 	}
 }
 
-// An account makes no more keys than its bound, which the revoked ones are not
-// counted for.
-func TestKeysAreBounded(t *testing.T) {
+// An account cannot have more keys than the limit; revoked ones do not count.
+func TestTheNumberOfKeysIsLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	last := ""
@@ -201,9 +200,8 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// A key that is asked for again under its Idempotency-Key is the same key, for who
-// has the same API key.
-func TestAKeyThatIsAskedForAgain(t *testing.T) {
+// A repeated key request returns the same key to a caller with the same API key.
+func TestARepeatedKeyRequest(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin, second := w.newAdmin("studio"), w.newAdmin("studio")
 	first := w.askKey(admin, `{"label": "ci"}`, "Idempotency-Key: a")

@@ -18,8 +18,8 @@ func TestRates(t *testing.T) {
 		return strings.Join([]string{a.header.Get("RateLimit-Limit"), a.header.Get("RateLimit-Remaining"),
 			a.header.Get("Retry-After")}, " ")
 	}
-	// Successes and refusals tell where the account stands. Another key of the
-	// account shares its rate, and an unauthenticated call is nobody's.
+	// Successes and refusals show the account's rate limit. Another key of the
+	// account shares it, and an unauthenticated call does not count.
 	if a := w.newToken(second, ""); a.status != 200 || limits(a) != "3 1 " || a.header.Get("RateLimit-Reset") != "200" {
 		t.Errorf("the second: %d %v", a.status, a.header)
 	}
@@ -31,7 +31,7 @@ func TestRates(t *testing.T) {
 	}
 	for _, call := range []func() answer{
 		func() answer { return w.newToken(studio, "no JSON") },
-		func() answer { return w.post("gen-9", second) }, // before the model's existence
+		func() answer { return w.post("gen-9", second) }, // before the model is looked up
 		func() answer { return w.post("gen-pro-t2v", studio, text("prompt", "x")) },
 		func() answer { return w.request(http.MethodPost, "/v1/generate/gen-image-2", studio, nil) },
 	} {
@@ -43,7 +43,7 @@ func TestRates(t *testing.T) {
 	if a := w.newToken(rival, ""); a.status != 200 || limits(a) != "3 2 " {
 		t.Errorf("another account: %d %v", a.status, a.header)
 	}
-	// Polling never meets the limits.
+	// Polling is not limited.
 	for range 20 {
 		if a := w.get("/v1/jobs/"+id, studio); a.status != 200 || limits(a) != "  " {
 			t.Fatalf("a poll: %d %v", a.status, a.header)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Names and what they stand for (docs/contract/media.md#model-resolution), without
-// a credential. The answers are in testdata/golden, by case.
+// Names and their canonical ids (docs/contract/media.md#model-resolution), without
+// a credential. The responses are in testdata/golden, by case.
 func TestResolveModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	var outcomes []outcome
@@ -41,7 +41,7 @@ func TestResolveModels(t *testing.T) {
 		outcomes = append(outcomes, outcome{c.says, a.status, []any{json.RawMessage(a.body)}})
 	}
 	golden(t, "resolve", outcomes)
-	// A list of a hundred thousand problems is one problem.
+	// A list with a hundred thousand problems is reported as one problem.
 	long := `{"models": [` + strings.Repeat("1,", 100_000) + `1]}`
 	a := w.request(http.MethodPost, "/v1/models/resolve", "", strings.NewReader(long), "Content-Type: application/json")
 	if a.status != 422 || len(a.body) > 2*len(long) ||

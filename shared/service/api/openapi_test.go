@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// described is what a client reads of the document.
+// described is the document as a client decodes it.
 type described struct {
 	OpenAPI string
 	Info    struct{ Version string }
@@ -26,7 +26,7 @@ type described struct {
 // methods are the operations of a path by method.
 type methods map[string]operation
 
-// UnmarshalJSON leaves out what is no operation: the servers of the gateway's paths.
+// UnmarshalJSON skips the servers of the gateway's paths, which are not operations.
 func (m *methods) UnmarshalJSON(text []byte) error {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -56,7 +56,7 @@ type operation struct {
 		Content map[string]struct{ Schema formSchema }
 	}
 	Responses map[string]any
-	// elsewhere is set of operations of the gateway.
+	// elsewhere marks operations of the gateway.
 	elsewhere bool
 }
 
@@ -65,7 +65,7 @@ type formSchema struct {
 	Required   []string
 }
 
-// undressed is a service whose handlers only tell who may call them.
+// undressed returns a service whose handlers only check who is calling.
 func undressed(t *testing.T, known *catalog.Catalog) *service {
 	t.Helper()
 	return &service{Config: Config{
@@ -97,8 +97,7 @@ func family(t *testing.T, name string) *catalog.Catalog {
 	return known
 }
 
-// What openapi.yaml has and the routes are the same, so that neither is without
-// the other.
+// openapi.yaml and the routes describe the same operations.
 func TestOpenAPIHasEveryRoute(t *testing.T) {
 	s := undressed(t, family(t, "gen"))
 	source, err := readObject(openapiSource)
@@ -121,8 +120,8 @@ func TestOpenAPIHasEveryRoute(t *testing.T) {
 	}
 }
 
-// Every operation of the document is there: one with a credential answers 401
-// without, one without answers something else.
+// Every operation of the document exists: one that requires a credential answers
+// 401 without it, any other does not.
 func TestEveryDocumentedOperationAnswers(t *testing.T) {
 	known := family(t, "gen")
 	handler := New(undressed(t, known).Config)
@@ -158,7 +157,7 @@ func TestEveryDocumentedOperationAnswers(t *testing.T) {
 }
 
 // Every name of every model has a path of its own, whatever the family, with the
-// fields that the form is read by.
+// fields that requests are validated by.
 func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 	for _, name := range []string{"gen", "acme"} {
 		known := family(t, name)

@@ -12,8 +12,8 @@ import (
 )
 
 // Route, then 401, 429, the model's existence, size, content
-// (docs/contract/errors.md#order-of-checks): each request is wrong in one way more
-// than the one before it.
+// (docs/contract/errors.md#order-of-checks): each request is wrong in one more way
+// than the previous one.
 func TestOrderOfChecks(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, workers: 1, pending: 1})
 	tooLarge := strings.Repeat("x", 3<<20)
@@ -103,7 +103,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// HEAD answers as GET does, less the body.
+// HEAD answers as GET does, without the body.
 func TestHead(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x")))
@@ -138,7 +138,7 @@ func TestHealthSaysWhetherTheServiceAcceptsRequests(t *testing.T) {
 	}
 }
 
-// A program may serve one group alone.
+// A program may serve a single group.
 func TestGroups(t *testing.T) {
 	w := newWorld(t, setup{groups: []api.Group{api.Content}})
 	for path, status := range map[string]int{"/v1/jobs/job_x/content": 404, "/v1/jobs/job_x": 404, "/healthz": 404} {

@@ -25,7 +25,7 @@ func (w *world) openSessions(account string, n int) (slots []session.Slot) {
 	return slots
 }
 
-// quota wants the quota to read like this.
+// quota asserts what the quota is.
 func (w *world) quota(key, want string) {
 	w.t.Helper()
 	if a := w.get("/v1/realtime/quota", key); a.status != 200 || a.body != want {
@@ -33,7 +33,7 @@ func (w *world) quota(key, want string) {
 	}
 }
 
-// The count is the account's, whichever of its keys asks.
+// The count is per account, whichever of its keys asks.
 func TestQuota(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.quota(studio, `{"limit":3,"active":0,"remaining":3}`)
@@ -47,7 +47,8 @@ func TestQuota(t *testing.T) {
 	w.quota(studio, `{"limit":3,"active":1,"remaining":2}`)
 }
 
-// A tier whose limit was lowered leaves nothing, rather than less than nothing.
+// If the tier's limit was lowered below what is open, 0 remain, not a negative
+// number.
 func TestQuotaOfMoreThanTheLimit(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.openSessions("studio", 5)
@@ -60,7 +61,7 @@ func TestQuotaWithoutALimit(t *testing.T) {
 	w.quota(studio, `{"limit":2147483647,"active":2,"remaining":2147483645}`)
 }
 
-// The tenth read within one second with one key: 429
+// The tenth read within a second with one key gets 429
 // (docs/contract/realtime.md#quota).
 func TestQuotaIsPolledSlowly(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})

@@ -30,8 +30,8 @@ func TestTheRootLeadsToTheDescription(t *testing.T) {
 	}
 }
 
-// Allow tells the truth: a method that it names is answered, any other is 405.
-func TestAllowTellsTheTruth(t *testing.T) {
+// Every method that Allow lists is answered, any other gets 405.
+func TestAllowListsTheAnsweredMethods(t *testing.T) {
 	w := newWorld(t, setup{})
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 	paths := map[string]bool{"/v1/jobs/gen-2.5": true, "/v1/jobs/gen-latest": true, "/v1/generate/gen-image-2": true,
@@ -67,8 +67,8 @@ func TestAllowTellsTheTruth(t *testing.T) {
 	}
 }
 
-// What a <video> or an <img> can show: a result and a stored file by a client
-// token in the query.
+// A <video> or an <img> can show a result or a stored file by a client token in the
+// query.
 func TestContentByATokenInTheQuery(t *testing.T) {
 	w := newWorld(t, setup{})
 	done := w.submit(studio)
@@ -104,7 +104,8 @@ func TestContentByATokenInTheQuery(t *testing.T) {
 				t.Errorf("%s with %q: %d %s", path, secret, a.status, a.body)
 			}
 		}
-		// The header wins, and a route that takes no query ignores it.
+		// The header takes precedence, and routes without query tokens ignore the
+		// query.
 		if a := w.get(path+"?api_key="+token.Secret, "ck_0123456789"); a.status != 401 {
 			t.Errorf("%s with a wrong header: %d", path, a.status)
 		}

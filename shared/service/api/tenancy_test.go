@@ -10,11 +10,12 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// tenancy is one account with something of everything, and another that looks for it.
+// tenancy is an account with one resource of every kind, and another account that
+// tries to reach them.
 type tenancy struct {
 	*world
-	// pending, completed are jobs, stored a file, key the id of a key, upload the
-	// signed URL of an announced file: all the studio's.
+	// pending and completed are jobs, stored is a file, key the id of a key,
+	// announced the signed URL of a pending file: all of the account studio.
 	pending, completed, stored, md5, key, announced string
 	checks                                          int
 }
@@ -39,7 +40,8 @@ func newTenancy(t *testing.T) *tenancy {
 	return y
 }
 
-// answered checks an answer's status, and that nothing of the studio is in it.
+// answered checks a response's status, and that it reveals nothing of the account
+// studio.
 func (y *tenancy) answered(what string, a answer, status int) {
 	y.t.Helper()
 	y.checks++
@@ -53,8 +55,8 @@ func (y *tenancy) answered(what string, a answer, status int) {
 	}
 }
 
-// No credential of another account reaches anything of an account, by any route:
-// it is answered as what does not exist, to the byte.
+// No credential of another account reaches a resource by any route: the response
+// is, byte for byte, that for a resource that does not exist.
 func TestTenancyByID(t *testing.T) {
 	y := newTenancy(t)
 	callers := map[string]string{
@@ -66,8 +68,8 @@ func TestTenancyByID(t *testing.T) {
 		isToken := name != "key" && name != "admin key"
 		for _, route := range []struct {
 			method, path, id, unknown string
-			// keyOnly routes refuse every token before they look; adminOnly ones
-			// plain keys too.
+			// keyOnly routes refuse every token before any lookup; adminOnly routes
+			// also refuse plain keys.
 			keyOnly, adminOnly bool
 		}{
 			{"GET", "/v1/jobs/%s", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
@@ -115,7 +117,7 @@ func TestTenancyByID(t *testing.T) {
 			}
 		}
 	}
-	// All is as it was.
+	// Everything is unchanged.
 	if a := y.get("/v1/jobs/"+y.pending, studio); a.status != 200 || !strings.Contains(a.body, `"pending"`) {
 		t.Errorf("the pending job: %d %s", a.status, a.body)
 	}
@@ -127,7 +129,7 @@ func TestTenancyByID(t *testing.T) {
 	}
 }
 
-// What an account lists, refers to, names and is given is its own alone.
+// What an account lists, references and names, and what it is issued, is its own.
 func TestTenancyOfListsAndNames(t *testing.T) {
 	y := newTenancy(t)
 	y.keep(studio, "another")
@@ -147,7 +149,7 @@ func TestTenancyOfListsAndNames(t *testing.T) {
 		y.answered("the studio's cursor of "+path+", with a limit", y.get(path+"?limit=1000&cursor="+page.NextCursor, rival),
 			422)
 	}
-	// A file of another account is none, in a form as by its id.
+	// A form cannot reference a file of another account.
 	for _, field := range []string{"data", "reference_image", "reference_image.0"} {
 		a := y.post("gen-2.1", rival, upload("data", clip(t)), text("prompt", "x"), part{field, "", y.stored})
 		y.checks++
@@ -155,7 +157,8 @@ func TestTenancyOfListsAndNames(t *testing.T) {
 			t.Errorf("the studio's file as %s: %d %s", field, a.status, a.body)
 		}
 	}
-	// An idempotency key is its account's: the same one makes the other's own job.
+	// Idempotency keys are separate for each account: the same key creates the
+	// other account's own job.
 	body, kind := multiform(text("prompt", "x"))
 	made := func(key string) string {
 		a := y.request("POST", "/v1/jobs/gen-pro-t2v", key, strings.NewReader(body), "Content-Type: "+kind,
@@ -175,7 +178,7 @@ func TestTenancyOfListsAndNames(t *testing.T) {
 	if keys := y.get("/v1/keys", y.newAdmin("rival")); keys.status != 200 || strings.Contains(keys.body, y.key) {
 		t.Errorf("the rival's keys: %d %s", keys.status, keys.body)
 	}
-	// A signature is for one upload.
+	// A signature is valid for one upload only.
 	for _, query := range []string{"", "?expires=9999999999&signature=" + strings.Repeat("a", 43)} {
 		a := y.request("PUT", "/v1/uploads/"+y.announced+query, rival, strings.NewReader("hello"))
 		y.answered("bytes for the studio's upload "+query, a, 403)

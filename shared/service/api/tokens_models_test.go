@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Inference models come and go while the service runs.
+// Inference models are added and removed while the service runs.
 func TestATokenMayNameAModelThatCameLater(t *testing.T) {
 	known, err := catalog.Default("gen")
 	if err != nil {

@@ -17,8 +17,8 @@ func (w *world) newToken(key, body string) answer {
 	return w.request(http.MethodPost, "/v1/client/tokens", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// Client tokens, as docs/contract/auth.md#client-tokens describes them. The answers
-// are in testdata/golden, by case; what differs from run to run is replaced.
+// Client tokens, as docs/contract/auth.md#client-tokens describes them. The
+// responses are in testdata/golden, by case, without what differs from run to run.
 func TestClientTokenRequests(t *testing.T) {
 	w := newWorld(t, setup{})
 	names := func(n int, name string) string {
@@ -100,7 +100,7 @@ func TestClientTokenRequests(t *testing.T) {
 	golden(t, "client-tokens", outcomes)
 }
 
-// refusal is the outcome of a request whose content was refused.
+// refusal returns the outcome of a request with invalid content.
 func (w *world) refusal(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -110,8 +110,8 @@ func (w *world) refusal(says string, a answer) outcome {
 	return o
 }
 
-// What a token was made with is kept with it, its secret is not.
-func TestAClientTokenIsKeptByItsHashAlone(t *testing.T) {
+// A token's scope and metadata are stored with it, but not its secret.
+func TestOnlyTheHashOfAClientTokenIsStored(t *testing.T) {
 	w := newWorld(t, setup{})
 	a := w.newToken(studio, `{"expiresIn": 90, "allowedModels": ["gen-latest"], "allowedOrigins": ["https://a.example"],
 		"constraints": {"realtime": {"maxSessionDuration": 30}}, "metadata": { "user": 9007199254740993 }}`)
@@ -137,7 +137,7 @@ func TestAClientTokenIsKeptByItsHashAlone(t *testing.T) {
 	}
 }
 
-func TestATokenBodyIsBounded(t *testing.T) {
+func TestATokenBodyIsLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := `{"metadata": {"k": "` + strings.Repeat("x", 2<<20) + `"}}`
 	if a := w.newToken(studio, long); a.status != 413 || a.detail() != "The request's body is larger than 1048576 bytes." {

@@ -19,34 +19,34 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// underWay is an upload whose client sends on and on.
+// underWay is an upload whose client keeps sending.
 type underWay struct {
 	w    *world
 	conn net.Conn
-	done chan struct{} // is closed when the server takes nothing more
+	done chan struct{} // is closed when the server stops reading
 	sent int64
 }
 
-// formHead begins a form with a file that never ends.
+// formHead returns the head of a request whose form has a file that never ends.
 func formHead(path, key, field string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: x\r\nx-api-key: " + key + "\r\n" +
 		"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 400000000\r\n\r\n" +
 		"--x\r\nContent-Disposition: form-data; name=\"" + field + "\"; filename=\"a\"\r\n\r\n" + movie
 }
 
-// putHead begins the request of a signed URL.
+// putHead returns the head of a request to a signed URL.
 func (w *world) putHead(signed announced) string {
 	path := strings.TrimPrefix(signed.Upload.URL, w.url)
 	return fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", path, signed.Size)
 }
 
-// announceHuge announces more bytes than are ever sent.
+// announceHuge announces a file larger than any test sends.
 func (w *world) announceHuge(key string) answer {
 	w.t.Helper()
 	return w.announce(key, `{"filename":"a","mime_type":"a/b","size_bytes":400000000,"md5":"`+hexMD5("")+`"}`)
 }
 
-// begin sends the head of a request, then pieces until the server takes no more.
+// begin sends the head of a request, then pieces until the server stops reading.
 func (w *world) begin(head string) *underWay {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.address)
@@ -72,7 +72,7 @@ func (w *world) begin(head string) *underWay {
 	return u
 }
 
-// answer gives what the server answers; the upload is still being sent.
+// answer returns the server's response; the upload is still being sent.
 func (u *underWay) answer() answer {
 	u.w.t.Helper()
 	u.conn.SetReadDeadline(time.Now().Add(30 * time.Second))
@@ -88,7 +88,7 @@ func (u *underWay) answer() answer {
 	return answer{response.StatusCode, response.Header, string(body)}
 }
 
-// onDisk is how many bytes of blobs there are, those that arrive counted in.
+// onDisk returns the bytes of all blobs, including those still arriving.
 func (w *world) onDisk() (bytes int64) {
 	w.t.Helper()
 	for _, name := range w.files() {
@@ -101,7 +101,8 @@ func (w *world) onDisk() (bytes int64) {
 	return bytes
 }
 
-// ways are the ways by which bytes arrive: each gives the head of a request.
+// ways returns the ways in which bytes arrive: each function returns the head of a
+// request.
 func (w *world) ways() map[string]func(key string) string {
 	return map[string]func(string) string{
 		"a file": func(key string) string { return formHead("/v1/files", key, "file") },
@@ -113,13 +114,12 @@ func (w *world) ways() map[string]func(key string) string {
 	}
 }
 
-// However many uploads come at once, and by whatever way, they hold no more of an
-// account's storage than it has.
+// Concurrent uploads, of whatever kind, cannot exceed an account's storage.
 func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
 	const stored = 3_000_000
 	w := newWorld(t, setup{stored: stored})
 	token := w.mint(studio, credential.Scope{})
-	// What is there already leaves less than the file that is announced.
+	// What is stored already leaves less than the announced file needs.
 	there := w.keep(studio, strings.Repeat("x", stored/2))
 	signed := w.announced(w.announce(token, fmt.Sprintf(`{"filename":"a","mime_type":"a/b","size_bytes":%d,"md5":%q}`,
 		stored, hexMD5(""))))
@@ -162,12 +162,12 @@ func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
 	}
 	w.nothingStays()
 	w.pass(file.SignedTime)
-	w.keep(studio, strings.Repeat("x", stored)) // all of it is given back
+	w.keep(studio, strings.Repeat("x", stored)) // everything is released
 }
 
-// An account has so many uploads under way, and so has the server; who is refused
-// is told when to come back.
-func TestUploadsUnderWayAreCounted(t *testing.T) {
+// The uploads in progress of an account, and of the server, are limited; a refused
+// client is told when to retry.
+func TestUploadsInProgressAreLimited(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		w := newWorld(t, setup{uploads: 2, allUploads: 3})
 		begin := w.ways()[says]
@@ -197,9 +197,9 @@ func TestUploadsUnderWayAreCounted(t *testing.T) {
 	}
 }
 
-// The files that an account has announced are bounded by number as well: those of
-// which no byte ever comes, and of both kinds of credentials alike.
-func TestAnnouncedFilesAreCounted(t *testing.T) {
+// An account's announced files are limited by number as well, even if no byte of
+// them arrives, and whatever kind of credential announced them.
+func TestAnnouncedFilesAreLimited(t *testing.T) {
 	w := newWorld(t, setup{uploads: 2, stored: 500_000_000})
 	token := w.mint(studio, credential.Scope{})
 	w.announced(w.announceHuge(token))
@@ -210,14 +210,14 @@ func TestAnnouncedFilesAreCounted(t *testing.T) {
 			t.Errorf("a third: %d %s", a.status, a.body)
 		}
 	}
-	// They count little until their bytes come.
+	// Announced files reserve little until their bytes arrive.
 	w.keep(studio, strings.Repeat("x", 2_000_000))
 	w.announced(w.announceHuge(rival))
 	w.pass(file.SignedTime - time.Minute)
 	u := w.begin(w.putHead(signed))
 	eventually(t, "bytes arrive", func() bool { return len(w.files()) == 2 })
 	w.pass(time.Minute)
-	// The one that nothing came of has ended; the other's bytes keep it.
+	// The one without bytes has expired; the other is kept by its bytes.
 	w.announced(w.announceHuge(studio))
 	if a := w.announceHuge(studio); a.status != 429 {
 		t.Errorf("beside the one that arrives: %d %s", a.status, a.body)
@@ -225,7 +225,8 @@ func TestAnnouncedFilesAreCounted(t *testing.T) {
 	u.conn.Close()
 }
 
-// Who may not send any more is cut off in the middle of it, and told.
+// A sender whose credential ends is cut off in the middle of its upload, and told
+// why.
 func TestUploadsEndWithTheirCredential(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		for ends, end := range map[string]func(w *world){
@@ -239,7 +240,7 @@ func TestUploadsEndWithTheirCredential(t *testing.T) {
 			"expired": func(w *world) { w.pass(time.Hour) },
 		} {
 			if says == "a signed URL" && ends == "expired" {
-				continue // it has a life of its own
+				continue // a signed URL expires by itself
 			}
 			w := newWorld(t, setup{stored: 1 << 40})
 			token := w.mint(studio, credential.Scope{})
@@ -260,8 +261,8 @@ func TestUploadsEndWithTheirCredential(t *testing.T) {
 	}
 }
 
-// What is kept free of the disk is given to no upload, whosever: together they
-// hold no more than there is.
+// No upload may use the disk space that is kept free: all together they hold no
+// more than the rest.
 func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 	const room = 6 << 20
 	var w *world
@@ -292,8 +293,8 @@ func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 	}
 }
 
-// A request that was accepted before makes nothing that takes room: it is answered
-// as it was, in an account that it has filled too, and stores nothing again.
+// A repeated request creates nothing that takes room: it gets the first request's
+// response, even if the account is full now, and stores nothing.
 func TestARepeatedUploadIntoAFullAccount(t *testing.T) {
 	video := clip(t)
 	w := newWorld(t, setup{stored: int64(len(video))})

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// movie is the front of an MP4 whose frames follow and never end.
+// movie is the start of an MP4 whose frames follow and never end.
 const movie = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42\x00\x00\x00\x00mdat"
 
-// frames gives bytes that differ from place to place.
+// frames returns n bytes of varying content.
 func frames(n int) []byte {
 	bytes := make([]byte, n)
 	for i := range bytes {
@@ -25,22 +25,22 @@ func frames(n int) []byte {
 	return bytes
 }
 
-// heap is how many bytes are in use, or wait to be collected.
+// heap returns the bytes in use, or waiting to be collected.
 func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
 
-// allocated is how many bytes were ever allocated, freed or not.
+// allocated returns the bytes ever allocated, freed or not.
 func allocated() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.TotalAlloc
 }
 
-// An upload goes to the blob store as it arrives: the memory that it takes does
-// not depend on its size.
+// An upload is streamed to the blob store: the memory that it needs does not depend
+// on its size.
 func TestALargeUploadTakesLittleMemory(t *testing.T) {
 	const size = 256 << 20
 	w := newWorld(t, setup{})
@@ -49,7 +49,7 @@ func TestALargeUploadTakesLittleMemory(t *testing.T) {
 	const after = "\r\n--x--\r\n"
 	hash := md5.New()
 	io.WriteString(hash, movie)
-	w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"))) // the database is warm
+	w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"))) // warms up the database
 	runtime.GC()
 	idle, most := heap(), uint64(0)
 	a, err := w.raw(func(conn *net.TCPConn) {
@@ -80,7 +80,8 @@ func TestALargeUploadTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// The limit on a file is told on its part; the rest of the form is read on.
+// A file over the limit is a problem of its part; the rest of the form is still
+// validated.
 func TestTheLimitOfAFile(t *testing.T) {
 	const limit = 1 << 20
 	w := newWorld(t, setup{maxUpload: limit})
@@ -116,7 +117,7 @@ func TestTheLimitOfAFile(t *testing.T) {
 	}
 }
 
-// Refusals of every kind reach a client that sends all before it reads.
+// Refusals of every kind reach a client that sends everything before it reads.
 func TestRefusalsReachAClientThatIsStillSending(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 32 << 20})
 	const size = 64 << 20

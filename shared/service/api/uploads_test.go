@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// announced is the answer to an announcement as a client reads it.
+// announced is the response to an announcement as a client decodes it.
 type announced struct {
 	reference
 	Upload struct {
@@ -59,7 +59,7 @@ func (w *world) put(signed string, body io.Reader) answer {
 	return w.request(http.MethodPut, strings.TrimPrefix(signed, w.url), "", body)
 }
 
-// isUnknown asserts that nobody knows of the file.
+// isUnknown asserts that the file does not exist for a client.
 func (w *world) isUnknown(key string, r reference) {
 	w.t.Helper()
 	for _, path := range []string{"/v1/files/" + r.ID, "/v1/files/by-md5/" + r.MD5} {
@@ -79,10 +79,10 @@ func (w *world) isUnknown(key string, r reference) {
 	}
 }
 
-// A large upload comes by a signed URL, and is known when its bytes are there
-// (docs/contract/media.md#large-uploads).
+// A large upload arrives at a signed URL, and the file exists once its bytes have
+// arrived (docs/contract/media.md#large-uploads).
 func TestAnUploadByASignedURL(t *testing.T) {
-	w := newWorld(t, setup{maxUpload: 1000}) // which does not bound it
+	w := newWorld(t, setup{maxUpload: 1000}) // which does not limit it
 	video := clip(t)
 	before := time.Now().UTC()
 	signed := w.announceBytes(studio, video)
@@ -136,14 +136,14 @@ func TestAnUploadByASignedURL(t *testing.T) {
 	}
 }
 
-// What does not match the announcement is refused, and changes nothing: the URL
-// works until it has brought the right bytes.
+// Bytes that differ from the announcement are refused and change nothing: the URL
+// works until the right bytes arrive.
 func TestWrongBytesForASignedURL(t *testing.T) {
 	w := newWorld(t, setup{stall: 200 * time.Millisecond})
 	right := string(frames(300 << 10))
 	signed := w.announceBytes(studio, right)
 	other := "X" + right[1:]
-	chunked := func(s string) io.Reader { return io.MultiReader(strings.NewReader(s)) } // of a length that is not known
+	chunked := func(s string) io.Reader { return io.MultiReader(strings.NewReader(s)) } // of unknown length
 	for _, c := range []struct {
 		says string
 		body io.Reader
@@ -191,7 +191,7 @@ func TestWrongBytesForASignedURL(t *testing.T) {
 	}
 }
 
-// Only the URL that was signed takes bytes, for its file, until it expires.
+// Only the signed URL accepts bytes, for its file, until it expires.
 func TestURLsThatWereNotSigned(t *testing.T) {
 	w := newWorld(t, setup{})
 	signed, other := w.announceBytes(studio, "bytes"), w.announceBytes(studio, "bytes")
@@ -231,8 +231,8 @@ func TestURLsThatWereNotSigned(t *testing.T) {
 	w.isUnknown(studio, signed.reference)
 }
 
-// The same bytes may come twice at once, as when a client gives up waiting and
-// tries again: the file is whole either way.
+// The same bytes may be uploaded twice at once, as when a client times out and
+// retries: the file is complete either way.
 func TestASignedURLThatIsUsedTwiceAtOnce(t *testing.T) {
 	w := newWorld(t, setup{})
 	bytes := string(frames(2 << 20))
@@ -259,7 +259,7 @@ func TestASignedURLThatIsUsedTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// The announcement of a large upload is validated with all its problems at once.
+// All problems of an announcement are returned at once.
 func TestAnnouncements(t *testing.T) {
 	w := newWorld(t, setup{})
 	hash := strings.Repeat("0123456789abcdef", 2)
@@ -325,7 +325,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 	w.nothingStays()
 
-	// A proxy that ends TLS says so.
+	// A proxy that ends TLS sets X-Forwarded-Proto.
 	body := with("", nil)
 	a := w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: application/json; charset=utf-8",
 		"X-Forwarded-Proto: https")
@@ -334,12 +334,12 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-// Files go to the blob store as they arrive, by either way: the memory that they
-// take does not depend on their size.
+// Files are streamed to the blob store in both ways: the memory that they need does
+// not depend on their size.
 func TestLargeFilesTakeLittleMemory(t *testing.T) {
 	const size = 96 << 20
 	w := newWorld(t, setup{})
-	w.keep(studio, "x") // the database is warm
+	w.keep(studio, "x") // warms up the database
 	piece := frames(1 << 20)
 	sum := md5.New()
 	for range size / len(piece) {

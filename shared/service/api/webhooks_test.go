@@ -15,8 +15,8 @@ import (
 
 const hook = "https://example.com/hook"
 
-// Every job's form takes a webhook, in parts and urlencoded; a call that waits for
-// its result has none.
+// Every job's form accepts a webhook, multipart or urlencoded; a synchronous call
+// does not.
 func TestAJobMayNameAWebhook(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, model := range []string{"gen-restyle-2", "gen-2.5", "gen-vton-latest", "gen-clip"} {
@@ -38,9 +38,9 @@ func TestAJobMayNameAWebhook(t *testing.T) {
 	}
 }
 
-// What is wrong with a webhook is told with what else is wrong, in the order of the
-// fields, and nothing stays of the request.
-func TestAWebhookThatCannotBe(t *testing.T) {
+// Problems of a webhook URL are returned with the others, in the order of the
+// fields, and the request leaves nothing behind.
+func TestInvalidWebhookURLs(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := "https://example.com/" + strings.Repeat("a", 2029)
 	for value, message := range map[string]string{
@@ -73,7 +73,7 @@ func TestAWebhookThatCannotBe(t *testing.T) {
 	w.nothingStays()
 }
 
-// The message about a job holds it as its status shows it.
+// The message holds the job as its status endpoint shows it.
 func TestTheMessageOfAWebhook(t *testing.T) {
 	w := newWorld(t, setup{})
 	completed, failed := w.submit(studio), w.submit(studio)
@@ -119,7 +119,7 @@ func TestTheSecretOfWebhooks(t *testing.T) {
 	}
 }
 
-// The log tells of each attempt, and of no answer more than its status.
+// The log shows each attempt, but nothing of a response except its status.
 func TestTheLogOfAWebhook(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"), text("webhook_url", hook)))
