@@ -40,17 +40,17 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// jobFilter reads the filters of a job list from the query.
+// jobFilter reads the filters of a job list from the query. An empty value is absent.
 func (s *service) jobFilter(query string) (filter job.Filter, found problems) {
 	values := readQuery(query)
-	if text, ok := values["status"]; ok {
+	if text := values["status"]; text != "" {
 		filter.Status = job.Status(text)
 		statuses := []string{string(job.Pending), string(job.Processing), string(job.Completed), string(job.Failed)}
 		if !slices.Contains(statuses, text) {
 			found = append(found, notAmong("status", text, statuses).in("query"))
 		}
 	}
-	if name, ok := values["model"]; ok {
+	if name := values["model"]; name != "" {
 		if m, known := s.Catalog.Find(name); known {
 			filter.Model = m.ID
 		} else {
