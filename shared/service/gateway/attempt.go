@@ -78,7 +78,7 @@ func (c *completion) serve() *Error {
 	return last
 }
 
-// worthTelling chooses what the caller is told of two upstreams that it was
+// preferredError chooses what the caller is told of two upstreams that it was
 // refused by. That it makes too many calls is its own business first, and it is
 // to come back to the one that takes it soonest.
 func preferredError(before, now *Error) *Error {
@@ -162,7 +162,7 @@ func unreachable(err error) *failure {
 	return f
 }
 
-// brokenOff is an upstream whose answer did not come to its end.
+// cutShort is an upstream whose answer did not come to its end.
 func cutShort(err error) *failure {
 	if errors.Is(err, errSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}

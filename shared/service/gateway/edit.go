@@ -104,7 +104,7 @@ func isEmptyObject(object gjson.Result) bool {
 	return empty
 }
 
-// repaired gives a text in which what is no UTF-8 is replaced; nearly always it is
+// validUTF8 gives a text in which what is no UTF-8 is replaced; nearly always it is
 // the very text. Clients refuse such JSON as a whole.
 func validUTF8(text []byte) []byte {
 	if utf8.Valid(text) {
@@ -113,7 +113,7 @@ func validUTF8(text []byte) []byte {
 	return bytes.ToValidUTF8(text, []byte("\ufffd"))
 }
 
-// view reads bytes as a string without copying them; they must not change while
+// unsafeString reads bytes as a string without copying them; they must not change while
 // it is used.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 

@@ -170,7 +170,7 @@ func (g *Gateway) Health() []UpstreamHealth {
 	return all
 }
 
-// exposed are the fields of an answer's header that a browser shows to the page,
+// exposedHeaders are the fields of an answer's header that a browser shows to the page,
 // beside those that it always does.
 var exposedHeaders = strings.Join([]string{
 	"X-Request-Id", "X-Tokens-Used", "Retry-After", "Allow", "WWW-Authenticate",
@@ -223,7 +223,7 @@ func NotFound(w http.ResponseWriter) {
 	writeJSON(w, e.Status, e.JSON())
 }
 
-// admitted makes the checks that stand before every route's own: who is
+// authenticated makes the checks that stand before every route's own: who is
 // calling, and whether a token may be used from where it is
 // (docs/contract/auth.md#scope).
 func (g *Gateway) authenticated(handle func(http.ResponseWriter, *http.Request, credential.Principal) error) handler {

@@ -28,7 +28,7 @@ var (
 	errNotIdle       = errors.New("the kept connection was closed, or spoken on unasked")
 )
 
-// plainConn is a connection to an upstream, which one call has at a time. It
+// h1Conn is a connection to an upstream, which one call has at a time. It
 // speaks HTTP/1.1 (RFC 9112) as far as the answers to a POST need it.
 type h1Conn struct {
 	conn      net.Conn
@@ -304,7 +304,7 @@ func (c *h1Conn) readLine() ([]byte, error) {
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// plainBody is the body of an answer. Once it was read whole its connection
+// h1Body is the body of an answer. Once it was read whole its connection
 // serves the next call.
 type h1Body struct {
 	conn *h1Conn

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// maxPlainBody is the size of the greatest request that is written whole before
+// maxH1Body is the size of the greatest request that is written whole before
 // its answer is read, in bytes: it fits into the buffers of a connection, so
 // that the writing does not wait for the server.
 const maxH1Body = 32 << 10
 
-// plainTransport carries calls over plain HTTP/1.1, each on the goroutine that
+// h1Transport carries calls over plain HTTP/1.1, each on the goroutine that
 // makes it. http.Transport has two goroutines to a connection and hands every
 // call over to them and back, which takes longer than all else that the gateway
 // does; it still takes what is beyond this one.

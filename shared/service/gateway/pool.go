@@ -28,7 +28,7 @@ type pools struct {
 	mu sync.Mutex
 }
 
-// standing is what was made of a catalog.
+// snapshot is what was made of a catalog.
 type snapshot struct {
 	catalog *catalog.Catalog
 	pools   map[string]*pool

@@ -87,7 +87,7 @@ func readRefusal(body replyBody) []byte {
 	return text
 }
 
-// isCallersFault reports whether an upstream's status says that the caller's
+// isCallerError reports whether an upstream's status says that the caller's
 // request is wrong, rather than how it was sent.
 func isCallerError(status int) bool {
 	switch status {
@@ -101,7 +101,7 @@ func isCallerError(status int) bool {
 // noReason is what is told of a refusal that says nothing.
 const noReason = "The model server refused the request."
 
-// passedOn is an upstream's refusal in the gateway's shape. Servers write it in
+// refusalError is an upstream's refusal in the gateway's shape. Servers write it in
 // several: {"error": {...}} or {"error": "..."}, the same members at the top, or
 // {"detail": "..."}.
 func refusalError(status int, body []byte, secret string) *Error {
@@ -129,7 +129,7 @@ func refusalError(status int, body []byte, secret string) *Error {
 	return e
 }
 
-// clean makes a text of an upstream's fit to be shown.
+// sanitized makes a text of an upstream's fit to be shown.
 func sanitized(text, secret string) string {
 	if secret != "" {
 		text = strings.ReplaceAll(text, secret, "***")
@@ -137,7 +137,7 @@ func sanitized(text, secret string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// errorInside is an upstream that answered with status 200, and then with an
+// errorInAnswer is an upstream that answered with status 200, and then with an
 // error.
 func errorInAnswer(object gjson.Result, secret string) *failure {
 	code := object.Get("error.code")

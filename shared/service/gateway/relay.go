@@ -223,7 +223,7 @@ func (r *relay) finish(reader *eventReader) *failure {
 	return nil
 }
 
-// tellUsage appends the chunk that the caller asked for: the upstream's, or one
+// writeUsage appends the chunk that the caller asked for: the upstream's, or one
 // with the gateway's own count.
 func (r *relay) writeUsage() {
 	out := append(r.completion.stream.out, "data: "...)

@@ -135,7 +135,7 @@ func (r *jsonReader) end() error {
 	return err
 }
 
-// bounded checks the depth and the number of members before anything walks over
+// checkNesting checks the depth and the number of members before anything walks over
 // the body. It need not be JSON.
 func checkNesting(body []byte) *Error {
 	// A body without as many brackets and colons, those in texts included, is

@@ -116,7 +116,7 @@ func (s *scan) bound(m *catalog.Inference) {
 	}
 }
 
-// longestToken is how many bytes of text one token can stand for at most. The
+// maxTokenBytes is how many bytes of text one token can stand for at most. The
 // longest that vocabularies have, which are runs of spaces, are half of that.
 const maxTokenBytes = 256
 

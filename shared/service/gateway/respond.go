@@ -13,11 +13,11 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// callerGone is the status of a call whose caller left before its answer, for
+// statusCallerGone is the status of a call whose caller left before its answer, for
 // the access log alone; the number is nginx's.
 const statusCallerGone = 499
 
-// hasLeft reports whether a caller has closed its connection. A request's context
+// callerLeft reports whether a caller has closed its connection. A request's context
 // also ends when the server stops, and then the caller is there to be told.
 func callerLeft(r *http.Request) bool {
 	return r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), httpserver.ErrStopping)
@@ -52,7 +52,7 @@ func challenge(r *http.Request) string {
 	return `Bearer realm="cutroom"`
 }
 
-// Panicked answers with 500 in the shape of this package's errors, for
+// PanicHandler answers with 500 in the shape of this package's errors, for
 // httpserver.Config's Failed.
 func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 	}
 }
 
-// unread is the error of a body that could not be read.
+// bodyError is the error of a body that could not be read.
 func bodyError(err error) *Error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &Error{Status: http.StatusRequestTimeout, Type: InvalidRequest, Message: "The request's body stopped arriving."}

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// generalTransport carries calls by http.Transport: over TLS, by HTTP/2 where
+// stdTransport carries calls by http.Transport: over TLS, by HTTP/2 where
 // the server speaks it, and through a proxy where the environment names one.
 type stdTransport struct{ base *http.Transport }
 
@@ -59,7 +59,7 @@ func (t *stdTransport) call(ctx context.Context, o outgoing) (reply, error) {
 	}, nil
 }
 
-// generalBody is the body of an answer, with the timer that ends its call.
+// stdBody is the body of an answer, with the timer that ends its call.
 type stdBody struct {
 	body   io.ReadCloser
 	ctx    context.Context

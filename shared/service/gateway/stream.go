@@ -58,7 +58,7 @@ func (s *streamWriter) hasBegun() bool {
 	return s.begun
 }
 
-// stayAlive sends a comment. A caller that cannot take it has gone, which the
+// sendKeepAlive sends a comment. A caller that cannot take it has gone, which the
 // next send finds out.
 func (s *streamWriter) sendKeepAlive() {
 	s.mu.Lock()
@@ -127,7 +127,7 @@ func (s *streamWriter) fail(apiErr *Error, counts usage.Counts) {
 	_ = s.finish(counts) // a caller that has gone needs no end
 }
 
-// hush ends the keeping alive: from then on one goroutine alone writes, and may
+// stopKeepAlive ends the keeping alive: from then on one goroutine alone writes, and may
 // change the header. A nil writer has nothing to end.
 func (s *streamWriter) stopKeepAlive() {
 	if s == nil {

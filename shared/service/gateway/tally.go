@@ -172,7 +172,7 @@ func tokens(value gjson.Result) (n int64, ok bool) {
 	return n, true
 }
 
-// says reports whether a value is the number, as an integer is written.
+// isInteger reports whether a value is the number, as an integer is written.
 func isInteger(value gjson.Result, n int64) bool {
 	var room [20]byte
 	return value.Type == gjson.Number && value.Raw == unsafeString(strconv.AppendInt(room[:0], n, 10))

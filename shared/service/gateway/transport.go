@@ -112,7 +112,7 @@ func (d dialer) transport(base string, connect time.Duration) transport {
 	return &stdTransport{std}
 }
 
-// plainAddress gives where a server listens that is called without TLS and
+// h1Address gives where a server listens that is called without TLS and
 // without a proxy.
 func h1Address(base string, proxy func(*http.Request) (*url.URL, error)) (address string, ok bool) {
 	target, err := url.Parse(base)

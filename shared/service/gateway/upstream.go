@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// longestRest bounds how long other upstreams are preferred to one on its own
+// maxBackoff bounds how long other upstreams are preferred to one on its own
 // word.
 const maxBackoff = time.Minute
 
