@@ -6,27 +6,27 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Backlog is what stands before a new job on a lane.
+// Backlog is the work queued ahead of a new job on a lane.
 type Backlog struct {
 	// Jobs is how many jobs of the lane are pending or processing, of all
 	// accounts; AccountJobs is how many of them are the account's own.
 	Jobs, AccountJobs int
-	// RunTime is the mean time from start to end of the jobs that ended last,
-	// 0 when none has.
+	// RunTime is the mean time from start to end of the jobs that ended most
+	// recently, 0 if none has.
 	RunTime time.Duration
 }
 
 const (
-	// firstRunTime stands in for the mean run time until a job has ended. It
-	// is long on purpose: a wrong refusal can be tried again, a job accepted
-	// in vain costs ten minutes.
+	// firstRunTime is assumed as the mean run time until a job has ended. It is
+	// long on purpose: a job refused without need can be tried again, but a job
+	// accepted in vain costs ten minutes.
 	firstRunTime = 10 * time.Second
-	// servable is the part of MaxAge that a backlog may fill; the rest is
-	// slack for a run that takes longer than the mean, or is repeated.
+	// servable is the part of MaxAge that a backlog may fill; the rest allows
+	// for a run that takes longer than the mean or is repeated.
 	servable = MaxAge * 3 / 4
-	// accountShare is the part of a servable backlog that one account may
-	// fill while it alone has work queued, so that another's first job is
-	// still accepted: the last quarter is for whoever has less.
+	// accountShare is the part of a servable backlog that one account may fill
+	// while it alone has work queued, so that another's first job is still
+	// accepted: the last quarter is for accounts that have less.
 	accountShare = 0.75
 )
 

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// Orchestrator sees to jobs outside of their store.
+// Orchestrator runs jobs outside of their store.
 type Orchestrator interface {
-	// Stop ends what is under way for a job that has ended. It is no error when
-	// nothing is.
+	// Stop stops whatever is in progress for a job that has ended. It does not
+	// fail if nothing is.
 	Stop(ctx context.Context, id string) error
 }
 
 // Cancel ends a job from outside. The account's place is free at once; a run
-// stops when it next looks at the record, which is what counts: an orchestrator
-// that cannot be told finds the job ended.
+// stops when it next reads the record, which is authoritative: an orchestrator
+// that cannot be reached finds later that the job has ended.
 //
 // Errors: fault.NotFound; fault.Conflict when the job has ended otherwise.
 func (s *Service) Cancel(ctx context.Context, id string, reason Failure) error {

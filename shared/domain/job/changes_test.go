@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Who follows a job sees its changes, whether they are told or polled for, and no
-// two that are the same.
+// A follower of a job sees its changes, whether it is notified or polls, and no
+// change twice.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -44,13 +44,15 @@ func TestChanges(t *testing.T) {
 					t.Fatal(err)
 				}
 				seen = append(seen, changed.Status)
-				// Each change is made once the one before was seen; the last looks
-				// like none.
+				// Each change is made once the one before was seen; the last
+				// one changes nothing visible.
 				switch len(seen) {
 				case 1:
 					_, err = db.Jobs().Start(ctx, j.ID, "nonce", time.Now())
 				case 2:
-					err = errors.Join(db.Jobs().Release(ctx, j.ID, "nonce"), db.Jobs().Fail(ctx, j.ID, "", job.CancelledFailure(), time.Now()))
+					err = errors.Join(
+						db.Jobs().Release(ctx, j.ID, "nonce"), db.Jobs().Fail(ctx, j.ID, "", job.CancelledFailure(), time.Now()),
+					)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -71,8 +73,8 @@ func (b *broken) Stop(_ context.Context, id string) error {
 	return errors.New("no answer")
 }
 
-// A cancellation stands when the orchestrator cannot be told of it, and it is
-// told of none that was not made.
+// A cancellation stands when the orchestrator cannot be reached, and the
+// orchestrator is not told of a cancellation that failed.
 func TestCancelWithoutItsOrchestrator(t *testing.T) {
 	ctx := t.Context()
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
@@ -82,7 +84,9 @@ func TestCancelWithoutItsOrchestrator(t *testing.T) {
 	defer db.Close()
 	machine := &broken{}
 	service := job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Orchestrator: machine})
-	if _, err := service.Submit(ctx, job.Job{ID: "job_1", Account: "acme", Model: "m", Lane: job.VideoLane}, 0); err != nil {
+	if _, err := service.Submit(
+		ctx, job.Job{ID: "job_1", Account: "acme", Model: "m", Lane: job.VideoLane}, 0,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := service.Cancel(ctx, "job_1", job.CancelledFailure()); err != nil {

@@ -1,6 +1,6 @@
 // Package job holds the rules of asynchronous media jobs: their states, runs
 // and deadline, who may see them, and when one is accepted. It knows neither
-// HTTP nor a database; [Store] says what it needs of one.
+// HTTP nor a database; [Store] declares what it needs of one.
 package job
 
 import (
@@ -35,7 +35,7 @@ const (
 	Cancelled    Code = "cancelled"
 )
 
-// Failure is what a failed job shows of its end.
+// Failure is why a job failed, as its account sees it.
 type Failure struct {
 	Code Code `json:"code"`
 	// Message is for the person who sent the job; it holds no path and no
@@ -43,15 +43,15 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// TimeoutFailure is how a job ends that did not end in time.
+// TimeoutFailure returns the failure of a job that did not end in time.
 func TimeoutFailure() Failure {
 	return Failure{TimedOut, "The job did not finish within 10 minutes of its creation."}
 }
 
-// CancelledFailure is how a job ends whose account cancels it.
+// CancelledFailure returns the failure of a job that its account cancelled.
 func CancelledFailure() Failure { return Failure{Cancelled, "The job was cancelled."} }
 
-// WorkerLostFailure is how a job ends whose every run was lost.
+// WorkerLostFailure returns the failure of a job whose runs were all lost.
 func WorkerLostFailure() Failure {
 	return Failure{WorkerLost, "The job was lost three times while it was being processed."}
 }
@@ -61,9 +61,10 @@ const (
 	MaxAge = 10 * time.Minute
 	// MaxRuns is how many runs a job may start.
 	MaxRuns = 3
-	// FreeCrashes is how many crashes of the whole server on one machine cost a job
-	// that was in its hands no run. A crash is nobody's fault as long as it can be;
-	// a job that is there each time may be its cause, and is to come to an end.
+	// FreeCrashes is how many crashes of the whole one-machine server cost a
+	// running job no run. The first crashes may not be the job's fault; but a
+	// job that is running in every crash may be the cause, and must come to an
+	// end.
 	FreeCrashes = 2
 )
 
@@ -76,7 +77,7 @@ const (
 	ImageLane Lane = "image"
 )
 
-// LaneOf gives the lane of a kind of model.
+// LaneOf returns the lane of a kind of model.
 func LaneOf(kind catalog.Kind) Lane {
 	if kind == catalog.Image {
 		return ImageLane
@@ -84,11 +85,11 @@ func LaneOf(kind catalog.Kind) Lane {
 	return VideoLane
 }
 
-// Input is a file that an accepted job owns: a blob of its own, which lives
-// until the job has ended, whatever becomes of the upload that it came from.
+// Input is a file that an accepted job owns: a blob of its own, which is kept
+// until the job has ended, whatever happens to the upload that it came from.
 type Input struct {
 	Blob string `json:"blob"`
-	// MIME is the type told by the content.
+	// MIME is the type detected from the content.
 	MIME string `json:"mime"`
 	// Size is in bytes.
 	Size int64 `json:"size"`
@@ -106,19 +107,19 @@ type Request struct {
 	Inputs map[string]Input `json:"inputs,omitempty"`
 }
 
-// Option gives a string option, or "" when it has no value.
+// Option returns a string option, or "" when it has no value.
 func (r Request) Option(name string) string {
 	value, _ := r.Options[name].(string)
 	return value
 }
 
-// Flag gives a boolean option, false when it has no value.
+// Flag returns a boolean option, false when it has no value.
 func (r Request) Flag(name string) bool {
 	value, _ := r.Options[name].(bool)
 	return value
 }
 
-// Result is the one blob that a completed job has.
+// Result describes the one blob that a completed job has.
 type Result struct {
 	Blob string `json:"blob"`
 	MIME string `json:"mime"`
@@ -126,8 +127,8 @@ type Result struct {
 	Size int64 `json:"size"`
 	// SHA256 of the bytes, in hex; it is the result's entity tag.
 	SHA256 string `json:"sha256"`
-	// EnhancedPrompt is the prompt that the result was made with, where it was
-	// expanded; else empty.
+	// EnhancedPrompt is the expanded prompt that the result was made with;
+	// empty if the prompt was not expanded.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
 }
 
@@ -142,17 +143,18 @@ type Job struct {
 	Lane    Lane
 	Seed    uint32
 	Request Request
-	// Webhook is the URL that is told of the job's end; empty tells nobody.
+	// Webhook is the URL that receives a message when the job ends; empty for
+	// none.
 	Webhook string
-	// Trace is the W3C trace context of the submission (its traceparent), so
-	// that what a worker does shows up beneath it; empty where it is not traced.
+	// Trace is the W3C trace context of the submission (its traceparent), the
+	// parent of the worker's spans; empty if it is not traced.
 	Trace string
 
 	Status Status
 	// Progress is 0 to 1 and never falls.
 	Progress float64
-	// Runs counts the runs that were started and not handed back, nor forgiven (see
-	// FreeCrashes).
+	// Runs counts the runs that were started and neither released nor forgiven
+	// (see FreeCrashes).
 	Runs int
 	// Nonce names the run in progress; writes of any other run change nothing.
 	Nonce string
@@ -160,8 +162,8 @@ type Job struct {
 	CreatedAt time.Time
 	// Deadline is when the job is over, whatever its state.
 	Deadline time.Time
-	// StartedAt is when the first run began, CompletedAt when the job ended,
-	// either way; zero until then.
+	// StartedAt is when the first run began, CompletedAt when the job completed
+	// or failed; zero until then.
 	StartedAt, CompletedAt time.Time
 
 	// Result is set exactly when the job is completed, Failure exactly when it
@@ -170,8 +172,8 @@ type Job struct {
 	Failure *Failure
 }
 
-// At gives the job as it is at the time: one that has not ended by its deadline
-// has timed out then, whether or not that is recorded.
+// At returns the job as it is at the time: one that has not ended by its
+// deadline has timed out, whether or not that is recorded.
 func (j Job) At(now time.Time) Job {
 	if j.Status.Terminal() || now.Before(j.Deadline) {
 		return j

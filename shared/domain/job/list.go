@@ -17,32 +17,35 @@ type Filter struct {
 	Model string
 }
 
-// Matches reports whether a job, as it is, is one of those that are listed.
+// Matches reports whether the filter lists the job.
 func (f Filter) Matches(j Job) bool {
 	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model)
 }
 
-// NewCursors makes the cursors of job pages, sealed with the secret.
+// NewCursors returns the codec of the cursors of job pages, sealed with the
+// secret.
 func NewCursors(secret []byte) cursor.Codec { return cursor.New("jobs", secret) }
 
-// NewCursorsFrom makes the cursors of job pages from a secret that is asked for
-// whenever it is needed; see cursor.NewFrom.
+// NewCursorsFrom returns the codec of the cursors of job pages, with a secret
+// that is requested whenever it is needed; see cursor.NewFrom.
 func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Codec {
 	return cursor.NewFrom("jobs", secret)
 }
 
-// maxWalks bounds how often List asks the store for one page. Each answer has
-// passed over many jobs that are not listed; a page that is short after that
-// goes out as it is.
+// maxWalks bounds how often List queries the store for one page. Each query may
+// pass over many jobs that are not listed; a page that is still short after
+// that is returned as it is.
 const maxWalks = 3
 
-// List gives a page of an account's jobs without their requests, newest first,
-// and the cursor of the next page, empty on the last one. A page may be short,
-// even empty, while more follow. Jobs past their deadline are given as timed
-// out, and those past their record's age are left out, as Get does.
+// List returns a page of an account's jobs without their requests, newest
+// first, and the cursor of the next page, empty on the last one. A page may be
+// short, even empty, while more follow. Jobs past their deadline are returned
+// as timed out, and those past their record's age are left out, as by Get.
 //
-// Errors: fault.Invalid when the cursor is none of the account's.
-func (s *Service) List(ctx context.Context, account string, filter Filter, cursor string, limit int) ([]Job, string, error) {
+// Errors: fault.Invalid if the cursor is not one of the account's.
+func (s *Service) List(
+	ctx context.Context, account string, filter Filter, cursor string, limit int,
+) ([]Job, string, error) {
 	after := ""
 	if cursor != "" {
 		var err error
@@ -52,7 +55,7 @@ func (s *Service) List(ctx context.Context, account string, filter Filter, curso
 	}
 	now := s.Now()
 	var page []Job
-	// One more than asked for tells whether another page follows.
+	// One more than requested shows whether another page follows.
 	for range maxWalks {
 		jobs, next, err := s.Store.List(ctx, account, filter, after, limit+1-len(page), now)
 		if err != nil {

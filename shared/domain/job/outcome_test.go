@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Whatever stops the orchestration of a job, the job gets the end that
-// docs/contract/jobs.md says, and one that has an end keeps it.
+// Whatever stops the orchestration of a job, the job ends as
+// docs/contract/jobs.md specifies, and one that has ended stays as it is.
 func TestOutcome(t *testing.T) {
 	const (
 		pending    = "pending"
@@ -29,16 +29,31 @@ func TestOutcome(t *testing.T) {
 		want  job.Status
 		code  job.Code
 	}{
-		{"orchestration broke before a worker had the job", pending, time.Minute, stopped(job.Broken), job.Failed, job.EngineError},
-		{"orchestration broke while a worker had it", processing, time.Minute, stopped(job.Broken), job.Failed, job.EngineError},
-		{"a write was refused to a job that no worker has had", pending, time.Minute, stopped(job.Refused), job.Failed, job.EngineError},
+		{
+			"orchestration broke before a worker had the job", pending, time.Minute, stopped(job.Broken), job.Failed,
+			job.EngineError,
+		},
+		{
+			"orchestration broke while a worker had it", processing, time.Minute, stopped(job.Broken), job.Failed,
+			job.EngineError,
+		},
+		{
+			"a write was refused to a job that no worker has had", pending, time.Minute, stopped(job.Refused), job.Failed,
+			job.EngineError,
+		},
 		{"a write was refused as another run has the job", processing, time.Minute, stopped(job.Refused), job.Processing, ""},
-		{"a write was refused as the deadline had come", processing, job.MaxAge, stopped(job.Refused), job.Failed, job.TimedOut},
+		{
+			"a write was refused as the deadline had come", processing, job.MaxAge, stopped(job.Refused), job.Failed,
+			job.TimedOut,
+		},
 		{"a write was refused as the job had ended", completed, time.Minute, stopped(job.Refused), job.Completed, ""},
 		{"a person stopped the orchestration", processing, time.Minute, stopped(job.Aborted), job.Failed, job.Cancelled},
 		{"a person stopped it too late", completed, time.Minute, stopped(job.Aborted), job.Completed, ""},
 		{"orchestration overran", processing, time.Minute, stopped(job.Overran), job.Failed, job.TimedOut},
-		{"orchestration overran and the deadline had come", pending, job.MaxAge, stopped(job.Overran), job.Failed, job.TimedOut},
+		{
+			"orchestration overran and the deadline had come", pending, job.MaxAge, stopped(job.Overran), job.Failed,
+			job.TimedOut,
+		},
 		{"the queue gave up on a job", processing, time.Minute, givenUp, job.Failed, job.WorkerLost},
 		{"the queue gave up on a job that no worker has had", pending, time.Minute, givenUp, job.Failed, job.WorkerLost},
 		{"the queue gave up on a job that has ended", completed, time.Minute, givenUp, job.Completed, ""},

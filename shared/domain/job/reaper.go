@@ -8,27 +8,28 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// StopReason says how the orchestration of a job stopped without an end of the job
-// that it knows of.
+// StopReason is how the orchestration of a job stopped without knowing how the
+// job ended.
 type StopReason string
 
-// The stops.
+// The reasons.
 const (
-	// Broken orchestration failed by itself: the job could not be handed to its
-	// queue, or its end not be written.
+	// Broken orchestration failed by itself: the job could not be queued, or
+	// its end could not be written.
 	Broken StopReason = "broken"
 	// Refused orchestration failed on the condition of its write: the job has
-	// ended otherwise, or another run has it.
+	// already ended, or belongs to another run.
 	Refused StopReason = "refused"
 	// Aborted orchestration was stopped by a person.
 	Aborted StopReason = "aborted"
-	// Overran orchestration took longer than it may.
+	// Overran orchestration exceeded its time limit.
 	Overran StopReason = "overran"
 )
 
-// Reaper gives an end to jobs that nobody else will end, where an orchestrator
-// and a queue, not this service, see to most of them (docs/contract/jobs.md). It
-// changes no job that has ended, and may hear of each any number of times.
+// Reaper ends jobs that nobody else will end, where an orchestrator and a
+// queue, not this service, end most of them (docs/contract/jobs.md). It changes
+// no job that has ended, and its methods may be called any number of times for
+// each.
 type Reaper struct {
 	Store Store
 	Now   func() time.Time
@@ -36,12 +37,12 @@ type Reaper struct {
 
 // Stopped ends a job whose orchestration has stopped.
 //
-// A refused write leaves a job alone that is being processed: a run that started
-// just then has it, and ends it by itself, or its deadline does.
+// After a refused write it leaves a processing job alone: a run that has just
+// started has it, and either ends it or lets the deadline do so.
 func (o *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error {
 	j, err := o.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return nil // nobody was told of it
+		return nil // its client never received the id
 	}
 	if err != nil {
 		return fmt.Errorf("job: end %s: %w", id, err)
@@ -64,7 +65,7 @@ func (o *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error 
 }
 
 // GivenUp ends a job whose message the queue has given up on: it was received
-// again and again, and nobody settled it.
+// again and again, and never settled.
 func (o *Reaper) GivenUp(ctx context.Context, id string) error {
 	return o.fail(ctx, id, WorkerLostFailure())
 }
@@ -73,13 +74,14 @@ func (o *Reaper) fail(ctx context.Context, id string, failure Failure) error {
 	return known(o.Store.Fail(ctx, id, "", failure, o.Now()))
 }
 
-// known drops the errors that say that there is no such job to end any more.
+// known drops the errors that mean that there is no such job, or that it has
+// ended.
 func known(err error) error {
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("job: give it its end: %w", err)
+		return fmt.Errorf("job: end it: %w", err)
 	}
 	return nil
 }

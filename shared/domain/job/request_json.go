@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// UnmarshalJSON reads what was written of a request. Options that are numbers
-// are int64s, as Request says; plain decoding would make floats of them.
+// UnmarshalJSON decodes a stored request. Numeric options become int64s, as
+// Request says; plain decoding would make floats of them.
 func (r *Request) UnmarshalJSON(text []byte) error {
 	type plain Request
 	decoder := json.NewDecoder(bytes.NewReader(text))

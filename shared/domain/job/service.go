@@ -17,31 +17,31 @@ import (
 )
 
 var (
-	// ErrOverdue is the fault of a run that starts after the job's deadline.
+	// ErrOverdue is returned for a run that starts after the job's deadline.
 	ErrOverdue = fault.New(fault.Conflict, "The job is past its deadline.")
-	// ErrNoRunsLeft is the fault of a run beyond MaxRuns.
+	// ErrNoRunsLeft is returned for a run beyond MaxRuns.
 	ErrNoRunsLeft = fault.New(fault.Conflict, "The job has no runs left.")
 )
 
-// Config is what a [Service] is made of.
+// Config is what a [Service] needs.
 type Config struct {
 	Store Store
 	// Now is the clock.
 	Now func() time.Time
-	// Random is read for ids and seeds; it must be a cryptographic source, as
-	// a job's id must not be guessable.
+	// Random is the source of ids and seeds; it must be cryptographic, as a
+	// job's id must not be guessable.
 	Random io.Reader
 	// Workers is how many jobs of each lane run at once, for admission.
 	Workers map[Lane]int
-	// ResultAge is how long a result is kept after its job ended, RecordAge
+	// ResultAge is how long a result is kept after its job has ended, RecordAge
 	// how long the record is.
 	ResultAge, RecordAge time.Duration
-	// Cursors are those of List.
+	// Cursors seals and opens the cursors of List.
 	Cursors cursor.Codec
-	// Watcher tells of changes of jobs, which are polled for where it is nil.
+	// Watcher notifies of changes of jobs; if it is nil, jobs are polled.
 	Watcher Watcher
-	// Orchestrator is told of jobs that were ended from outside; nil where the
-	// store alone sees to a job.
+	// Orchestrator is told of jobs that were ended from outside; nil if the
+	// store alone runs jobs.
 	Orchestrator Orchestrator
 	Logger       *slog.Logger
 }
@@ -52,15 +52,15 @@ const (
 	DefaultRecordAge = 7 * 24 * time.Hour
 )
 
-// Service accepts jobs and shows them to the account that they belong to.
+// Service accepts jobs and shows them to the accounts that they belong to.
 type Service struct {
 	Config
-	// admitting is held from the look at the backlog to the acceptance, so that
-	// admission is exact within a process.
+	// admitting is locked from the read of the backlog to the acceptance, so
+	// that admission is exact within a process.
 	admitting sync.Mutex
 }
 
-// NewService makes a service; ages that are zero take their defaults.
+// NewService returns a service; ages that are zero take their defaults.
 func NewService(c Config) *Service {
 	if c.ResultAge == 0 {
 		c.ResultAge = DefaultResultAge
@@ -74,9 +74,9 @@ func NewService(c Config) *Service {
 	return &Service{Config: c}
 }
 
-// NewID gives the id of a job to be: "job_" and a ULID, which sorts by time and
-// holds 80 random bits. It is drawn before the upload begins, as the inputs'
-// blobs are named after it.
+// NewID returns a new job's id: "job_" and a ULID, which sorts by time and has
+// 80 random bits. It is drawn before the upload begins, as the inputs' blobs
+// are named after it.
 func (s *Service) NewID() (string, error) {
 	id, err := ulid.New(ulid.Timestamp(s.Now()), s.Random)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) NewID() (string, error) {
 	return "job_" + id.String(), nil
 }
 
-// NewSeed draws the seed of a job that came without one.
+// NewSeed returns a random seed for a job that came without one.
 func (s *Service) NewSeed() (uint32, error) {
 	var bytes [4]byte
 	if _, err := io.ReadFull(s.Random, bytes[:]); err != nil {
@@ -96,12 +96,12 @@ func (s *Service) NewSeed() (uint32, error) {
 
 // Submit accepts a job whose inputs are stored. The caller fills ID, Account,
 // Key, Model, Lane, Seed and Request; limit is the account's limit of pending
-// and processing jobs, 0 for none. On a definite refusal the inputs are the
-// caller's to delete.
+// and processing jobs, 0 for none. After a definite refusal the caller deletes
+// the inputs.
 //
 // Errors: fault.Limited when the account's limit or the queue is full.
 func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
-	// One at a time: else a burst would find the same room, all of it.
+	// One at a time, or every job of a burst would find the same free capacity.
 	s.admitting.Lock()
 	defer s.admitting.Unlock()
 	if err := s.CheckCapacity(ctx, j.Lane, j.Account, limit); err != nil {
@@ -120,8 +120,8 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 	return j, nil
 }
 
-// Resume tells whether a job was accepted whose Submit may have died over it. One
-// that was recorded and not yet handed to its queue is handed over.
+// Resume reports whether a job was accepted although its Submit may have been
+// interrupted. A job that was recorded but not yet queued is queued.
 func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
 	j, err := s.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -136,8 +136,8 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 	return true, nil
 }
 
-// CheckCapacity refuses early what Submit would refuse, so that nobody sends a large
-// upload in vain. That it finds room promises nothing.
+// CheckCapacity refuses early what Submit would refuse, so that nobody sends a
+// large upload in vain. Success guarantees nothing.
 //
 // Errors: fault.Limited when the account's limit or the queue is full.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int) error {
@@ -153,13 +153,13 @@ func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, 
 	return backlog.Admit(s.Workers[lane])
 }
 
-// retryAfter is when to try again at an account's limit. It differs from call to
-// call, to keep the callers of one account from coming back at once.
+// retryAfter returns when to try again at an account's limit. It varies, so
+// that the callers of one account do not all come back at once.
 func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
-// Get gives an account's job. A job past its deadline is ended by the read.
+// Get returns an account's job. A job past its deadline is ended by the read.
 //
-// Errors: fault.NotFound when there is no such job, it is another account's, or
+// Errors: fault.NotFound if there is no such job, it is another account's, or
 // its record is past its age.
 func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	unknown := fault.New(fault.NotFound, "Job not found.")
@@ -177,7 +177,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	if !j.Status.Terminal() && !now.Before(j.Deadline) {
 		expired, err := s.Store.Expire(ctx, id, now)
 		if fault.Is(err, fault.StorageFull) {
-			// The end is certain, whether or not it can be written now.
+			// The job is over, whether or not that can be written now.
 			return j.At(now), nil
 		}
 		if err != nil {
@@ -188,7 +188,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	return j, nil
 }
 
-// CheckResult reports why a job has no result to give; nil when it has one.
+// CheckResult returns why a job has no result; nil if it has one.
 //
 // Errors: fault.NotFound when the result is past its age; fault.Conflict with
 // RetryAfter while the job is pending or processing, without it and with the

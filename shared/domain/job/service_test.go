@@ -30,7 +30,10 @@ func TestAdmission(t *testing.T) {
 		{"quick jobs, hundreds of them", job.Backlog{Jobs: 300, AccountJobs: 100, RunTime: time.Second}, 1, true},
 		{"7.5 minutes of work before it", job.Backlog{Jobs: 45, AccountJobs: 1, RunTime: 10 * time.Second}, 1, false},
 		{"the same with a second worker", job.Backlog{Jobs: 45, AccountJobs: 1, RunTime: 10 * time.Second}, 2, true},
-		{"one account leaves a quarter to others", job.Backlog{Jobs: 34, AccountJobs: 34, RunTime: 10 * time.Second}, 1, false},
+		{
+			"one account leaves a quarter to others", job.Backlog{Jobs: 34, AccountJobs: 34, RunTime: 10 * time.Second}, 1,
+			false,
+		},
 		{"which others may use", job.Backlog{Jobs: 34, AccountJobs: 0, RunTime: 10 * time.Second}, 1, true},
 		{"long jobs, every worker busy", job.Backlog{Jobs: 2, AccountJobs: 0, RunTime: 8 * time.Minute}, 2, false},
 		{"long jobs, one worker idle", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 8 * time.Minute}, 2, true},
@@ -45,7 +48,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// A burst does not find the same room many times.
+// The jobs of a burst do not all find the same free capacity.
 func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -55,7 +58,8 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	service := job.NewService(job.Config{
 		Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: 1},
 	})
-	// What one account is admitted to one by one, on an idle lane.
+	// How many jobs one account can submit one after the other, on an idle
+	// lane.
 	want := 0
 	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1) == nil {
 		want++
@@ -84,15 +88,14 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	}
 }
 
-// fullDisk is a store that can be read and not written.
+// fullDisk is a store that can be read but not written.
 type fullDisk struct{ job.Store }
 
 func (fullDisk) Expire(context.Context, string, time.Time) (job.Job, error) {
 	return job.Job{}, fault.New(fault.StorageFull, "no room")
 }
 
-// A job past its deadline has failed for whoever reads it, whether or not that
-// can be written.
+// A job past its deadline reads as failed, whether or not that can be written.
 func TestADeadlineHoldsOnAFullDisk(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
@@ -106,12 +109,15 @@ func TestADeadlineHoldsOnAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0); err != nil {
+	if _, err := service.Submit(
+		t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0,
+	); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(job.MaxAge)
 	j, err := service.Get(t.Context(), "acme", id)
-	if err != nil || j.Status != job.Failed || j.Failure == nil || j.Failure.Code != job.TimedOut || !j.CompletedAt.Equal(now) {
+	if err != nil || j.Status != job.Failed || j.Failure == nil || j.Failure.Code != job.TimedOut ||
+		!j.CompletedAt.Equal(now) {
 		t.Errorf("got %+v, %v", j, err)
 	}
 }

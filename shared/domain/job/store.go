@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Store keeps job records. Its behaviour is specified here and checked by the
+// Store keeps job records. Its behaviour is specified here and verified by the
 // suite in jobtest, which every adapter runs.
 //
-// Every write is conditional on what the record says when it is made, so that
-// a late, doubled or stale write changes nothing. Times come from the caller
-// and are kept to the millisecond.
+// Every write is conditional on the record at that moment, so that a late,
+// repeated or stale write changes nothing. Times come from the caller and are
+// kept to the millisecond.
 type Store interface {
 	// Accept records a pending job and hands it to the queue of its lane, as
 	// one commit: after nil both survive a crash, after an error neither is
@@ -21,28 +21,30 @@ type Store interface {
 	// concurrency.
 	Accept(ctx context.Context, j Job, limit int) error
 
-	// Get gives the job. Whose it is, is for the caller to check.
+	// Get returns the job. The caller checks which account it belongs to.
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (Job, error)
 
 	// Expire ends a job that is past its deadline as failed with the timeout
-	// failure, completed at its deadline, and gives it as it then is. A job
+	// failure, completed at its deadline, and returns it as it then is. A job
 	// that has ended, or has time left at now, stays as it is.
 	//
 	// Errors: fault.NotFound.
 	Expire(ctx context.Context, id string, now time.Time) (Job, error)
 
-	// List gives an account's jobs that match the filter as they are at now (see
-	// Job.At), without their requests, in the descending order of their ids, at
-	// most limit, beginning below the id after; an empty one begins with the
-	// highest. No job with that id need exist. It may give fewer than limit jobs,
-	// and none, while more follow; next is then the id to go on from, and empty
-	// when nothing follows. A job that was accepted within the last second may be
-	// missing yet.
-	List(ctx context.Context, account string, filter Filter, after string, limit int, now time.Time) (jobs []Job, next string, err error)
+	// List returns an account's jobs that match the filter as they are at now
+	// (see Job.At), without their requests, in the descending order of their
+	// ids, at most limit, beginning below the id after; an empty one begins
+	// with the highest. There need not be a job with that id. It may return
+	// fewer than limit jobs, even none, while more follow; next is then the id
+	// to continue from, and empty when nothing follows. A job that was accepted
+	// within the last second may still be missing.
+	List(
+		ctx context.Context, account string, filter Filter, after string, limit int, now time.Time,
+	) (jobs []Job, next string, err error)
 
-	// Backlog tells what stands before a new job on the lane.
+	// Backlog returns the work queued ahead of a new job on the lane.
 	Backlog(ctx context.Context, lane Lane, account string) (Backlog, error)
 
 	Failer
@@ -54,39 +56,39 @@ type Failer interface {
 	// run, as a cancellation and the reaper of lost jobs do.
 	//
 	// Errors: fault.NotFound; fault.Conflict when the job has ended, or the run
-	// is no longer its own. A Fail that finds itself done has succeeded.
+	// is no longer its own. A Fail that was made before succeeds.
 	Fail(ctx context.Context, id, nonce string, failure Failure, now time.Time) error
 }
 
 // Runs is what a worker does to the records of jobs.
 type Runs interface {
-	// Start begins a run: the job is processing, its runs are one more, and
+	// Start starts a run: the job is processing, its runs are one more, and
 	// nonce, which is not empty, names the run until it ends or another run
-	// starts. A Start that finds its own nonce on the record has succeeded
-	// before and counts once.
+	// starts. A Start that finds its own nonce on the record succeeds and is
+	// not counted again.
 	//
 	// Errors: fault.NotFound; fault.Conflict when the job has ended, ErrOverdue
 	// when its deadline is not ahead, ErrNoRunsLeft when it has started MaxRuns
 	// runs. On error nothing changes.
 	Start(ctx context.Context, id, nonce string, now time.Time) (Job, error)
 
-	// Progress records how far the run is, as a fraction, which is kept within 0
-	// and 1; a lower figure than the recorded one is not written.
+	// Progress records the run's progress, a fraction that is clamped to 0 to
+	// 1; progress below the recorded one is not written.
 	//
 	// Errors: fault.Conflict when the run is no longer the job's own: it has
 	// ended, or another run has started. The worker then stops.
 	Progress(ctx context.Context, id, nonce string, fraction float64) error
 
-	// Release takes a run back as if it had not started: it does not count, and
-	// its nonce is void. The job stays processing. A run that is no longer the
-	// job's own is left alone, without error.
+	// Release undoes the start of a run: it does not count, and its nonce is
+	// void. The job stays processing. A run that is no longer the job's own is
+	// left alone, without an error.
 	Release(ctx context.Context, id, nonce string) error
 
 	// Complete ends the job with its result; its progress is then 1.
 	//
 	// Errors: fault.Conflict when the run is no longer the job's own, or the
-	// deadline is not ahead of now; nothing changes then. A Complete that finds
-	// itself done has succeeded.
+	// deadline is not ahead of now; nothing changes then. A Complete that
+	// was made before succeeds.
 	Complete(ctx context.Context, id, nonce string, result Result, now time.Time) error
 
 	Failer
@@ -95,10 +97,10 @@ type Runs interface {
 // Retention is what the sweeper needs of records, on one machine. In AWS the
 // store's TTL and the bucket's lifecycle do the sweeper's work.
 type Retention interface {
-	// Overdue gives ids of jobs that have not ended and whose deadline is not
+	// Overdue returns ids of jobs that have not ended and whose deadline is not
 	// ahead of now, at most limit.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)
-	// Ended gives jobs that ended before the time and after the id, in the
+	// Ended returns jobs that ended before the time and after the id, in the
 	// order of their ids, at most limit.
 	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
 	// Forget deletes the record of a job that has ended; any other is left alone.

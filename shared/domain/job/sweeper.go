@@ -13,25 +13,25 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// SweptBlobs is what the sweeper needs of a blob store that is a folder.
+// SweptBlobs is what the sweeper needs of a blob store on disk.
 type SweptBlobs interface {
-	// Children gives what is directly below a prefix, such as the folders of
+	// Children returns what is directly below a prefix, such as the folders of
 	// the jobs that have blobs below "jobs".
 	Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
 	// Delete removes one blob.
 	Delete(ctx context.Context, name string) error
 	// DeleteAll removes every blob below a prefix.
 	DeleteAll(ctx context.Context, prefix string) error
-	// SetAside takes every blob below a prefix out of the store, keeps it
-	// elsewhere, and gives the number.
+	// SetAside moves every blob below a prefix out of the store, keeps it
+	// elsewhere, and returns the number of blobs.
 	SetAside(ctx context.Context, prefix string, now time.Time) (blobs int, err error)
 }
 
 // Sweeper does on one machine what a store's TTL, a bucket's lifecycle and the
 // orchestrator's timeouts do in AWS: it ends jobs at their deadline, deletes
 // inputs once their job has ended, and results and records once they are past
-// their age. Blobs that no record knows it sets aside: the record may be what was
-// lost.
+// their age. Blobs without a record it sets aside and does not delete, as it
+// may be the record that was lost.
 type Sweeper struct {
 	Store interface {
 		Store
@@ -39,8 +39,9 @@ type Sweeper struct {
 	}
 	Blobs SweptBlobs
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted to say what is old; nothing is
-	// deleted while it cannot. Nil says that it always can.
+	// Settled reports whether the clock can be trusted to tell what is old;
+	// nothing is deleted while it cannot. If it is nil, the clock is always
+	// trusted.
 	Settled func() bool
 	Logger  *slog.Logger
 	// ResultAge and RecordAge are those of the Service.
@@ -48,20 +49,20 @@ type Sweeper struct {
 }
 
 const (
-	// overdueEvery is how often jobs past their deadline are looked for. A read
-	// of such a job ends it anyway; this is for those that nobody reads.
+	// overdueEvery is how often jobs past their deadline are looked for.
+	// Reading such a job ends it anyway; this is for those that nobody reads.
 	overdueEvery = 5 * time.Second
-	// sweepEvery is how often blobs and records are looked through.
+	// sweepEvery is how often blobs and records are swept.
 	sweepEvery = time.Minute
-	// uploadAge is how long after its last file a request may still be under
-	// way that has submitted no job.
+	// uploadAge is how long after its last file a request that has submitted no
+	// job may still be in progress.
 	uploadAge = 24 * time.Hour
-	// sweepBatch bounds what one read of the store brings.
+	// sweepBatch bounds what one read of the store returns.
 	sweepBatch = 100
 )
 
-// Run sweeps until the context ends. A failure is logged and tried again at the
-// next turn.
+// Run sweeps until the context ends. A failure is logged and the sweep tried
+// again next time.
 func (s *Sweeper) Run(ctx context.Context) {
 	overdue := time.NewTicker(overdueEvery)
 	defer overdue.Stop()
@@ -102,9 +103,9 @@ func (s *Sweeper) Expire(ctx context.Context) error {
 	}
 }
 
-// SweepUnknown sets the blobs of jobs aside that there is no record of, mostly
-// uploads that a crash broke off, and gives their number. It is for the start,
-// while no upload is under way.
+// SweepUnknown sets aside the blobs of jobs that have no record, mostly uploads
+// that a crash interrupted, and returns their number. It is called at the
+// start, while no upload is in progress.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	for entry, err := range s.Blobs.Children(ctx, "jobs") {
 		if err != nil {
@@ -144,9 +145,9 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// sweepJob deletes the blobs of one ended job, its result aside while that has
-// its age before it. A job without a record is an upload under way, or the empty
-// folder of one that was refused.
+// sweepJob deletes the blobs of one ended job, except a result that is not past
+// its age. A job without a record is an upload in progress, or the empty folder
+// of one that was refused.
 func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	id := path.Base(folder.Name)
 	j, err := s.Store.Get(ctx, id)
@@ -154,7 +155,7 @@ func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	case fault.Is(err, fault.NotFound) && s.Now().Sub(folder.StoredAt) > uploadAge:
 		blobs, err := s.Blobs.SetAside(ctx, Folder(id), s.Now())
 		if err == nil && blobs > 0 {
-			s.Logger.Warn("blobs of a job that there is no record of were set aside", "job", id, "blobs", blobs)
+			s.Logger.Warn("blobs of a job without a record were set aside", "job", id, "blobs", blobs)
 		}
 		return err
 	case fault.Is(err, fault.NotFound), err == nil && !j.Status.Terminal():

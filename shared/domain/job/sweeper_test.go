@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The life of a job's record and blobs on one machine, by the clock
+// A job's record and blobs over time on one machine
 // (docs/contract/jobs.md#retention).
 func TestSweeper(t *testing.T) {
 	ctx := t.Context()
@@ -90,17 +90,19 @@ func TestSweeper(t *testing.T) {
 	}
 
 	done, waiting := submit("done"), submit("waiting")
-	for _, nonce := range []string{"lost", "good"} { // the first run left a result that nobody has
+	for _, nonce := range []string{"lost", "good"} { // the first run left a result that belongs to no job
 		if _, err := jobs.Start(ctx, done, nonce, now); err != nil {
 			t.Fatal(err)
 		}
 		put(job.ResultBlob(done, nonce))
 	}
-	if err := jobs.Complete(ctx, done, "good", job.Result{Blob: job.ResultBlob(done, "good"), MIME: "video/mp4", Size: 1}, now); err != nil {
+	if err := jobs.Complete(
+		ctx, done, "good", job.Result{Blob: job.ResultBlob(done, "good"), MIME: "video/mp4", Size: 1}, now,
+	); err != nil {
 		t.Fatal(err)
 	}
 	names["job_upload"] = "upload"
-	put(job.InputBlob("job_upload", "data")) // its request is still under way
+	put(job.InputBlob("job_upload", "data")) // its request is still in progress
 
 	sweep()
 	wantBlobs("one result, what waits, what is uploaded", "done/result-good", "upload/data", "waiting/data")
@@ -129,7 +131,7 @@ func TestSweeper(t *testing.T) {
 	}
 	now = start.Add(24 * time.Hour)
 	if err := service.CheckResult(j); !fault.Is(err, fault.NotFound) {
-		t.Errorf("after 24 hours the result gives %v, want not found", err)
+		t.Errorf("after 24 hours the result returns %v, want not found", err)
 	}
 	sweep()
 	wantBlobs("after 24 hours no result is left")
@@ -139,7 +141,7 @@ func TestSweeper(t *testing.T) {
 
 	now = start.Add(7*24*time.Hour + job.MaxAge + time.Second)
 	if _, err := service.Get(ctx, "acme", done); !fault.Is(err, fault.NotFound) {
-		t.Errorf("after 7 days the record gives %v, want not found", err)
+		t.Errorf("after 7 days the record returns %v, want not found", err)
 	}
 	sweep()
 	for id := range maps.Keys(names) {

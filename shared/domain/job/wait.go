@@ -6,31 +6,30 @@ import (
 	"time"
 )
 
-// Watcher tells of changes of jobs.
+// Watcher notifies of changes of jobs.
 type Watcher interface {
-	// Watch gives a channel that gets a value after each change of the job, until
-	// stop is called. Changes that come before the last value was taken are one
-	// with it, and not every value means a change that shows.
+	// Watch returns a channel that receives a value after each change of the
+	// job, until stop is called. Changes before the last value was received are
+	// merged with it, and not every value means a visible change.
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// How often a job is looked at that somebody waits for. Where changes are told,
-// the looks are for its deadline alone, and for what other processes do.
+// How often a job that a client waits for is read. With notifications, the
+// reads are only for its deadline, and for changes by other processes.
 const (
 	watchedLooks = time.Second
-	// One that is pending may stand in a long queue, beside many others that are
-	// waited for; of those that are being processed there are never more than
-	// workers.
+	// A pending job may be far back in the queue, with many others that clients
+	// wait for; at most as many jobs are processing as there are workers.
 	firstLook       = 5 * time.Millisecond
 	pendingLooks    = 100 * time.Millisecond
 	processingLooks = 20 * time.Millisecond
-	// changeLooks is for who follows a job to its end, for minutes perhaps: each
-	// look is a read that costs.
+	// changeLooks is for clients that follow a job to its end, perhaps for
+	// minutes: each read has a cost.
 	changeLooks = 2 * time.Second
 )
 
-// Wait waits until an account's job has ended, and gives it. The deadline of the
-// job ends the wait too.
+// Wait waits until an account's job has ended, and returns it. The job's
+// deadline ends the wait too.
 //
 // Errors: the context's when it ends first; those of Get.
 func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
@@ -52,9 +51,9 @@ func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 	return Job{}, ctx.Err()
 }
 
-// Changes gives an account's job as it is, and then at each change of its status
-// or progress that is seen, until it has ended. It ends with an error, the
-// context's among them, or with the end of the job.
+// Changes yields an account's job as it is, and then after each observed change
+// of its status or progress, until the job has ended or an error, such as the
+// context's, ends the sequence.
 //
 // Errors: those of Get.
 func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job, error] {
@@ -76,10 +75,12 @@ func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job
 	}
 }
 
-// looks gives an account's job again and again, until it has ended or an error
-// comes. The pause before a look is told by the status at the last one, empty
-// before the first; where changes are told, a change ends it.
-func (s *Service) looks(ctx context.Context, account, id string, pause func(last Status) time.Duration) iter.Seq2[Job, error] {
+// looks yields an account's job again and again, until it has ended or a read
+// fails. The pause before a read depends on the status at the last one, which
+// is empty before the first; a notified change ends the pause.
+func (s *Service) looks(
+	ctx context.Context, account, id string, pause func(last Status) time.Duration,
+) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		var changed <-chan struct{}
 		if s.Watcher != nil {

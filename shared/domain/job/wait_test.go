@@ -20,7 +20,9 @@ func TestWaitAndCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	service := job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Workers: map[job.Lane]int{job.ImageLane: 1}})
+	service := job.NewService(
+		job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Workers: map[job.Lane]int{job.ImageLane: 1}},
+	)
 	submit := func() string {
 		id, err := service.NewID()
 		if err != nil {
@@ -64,7 +66,9 @@ func TestWaitAndCancel(t *testing.T) {
 	if err := db.Jobs().Progress(ctx, id, "nonce", 0.5); !fault.Is(err, fault.Conflict) {
 		t.Errorf("the run of a cancelled job goes on: %v", err)
 	}
-	if err := service.Cancel(ctx, id, job.Failure{Code: job.Cancelled, Message: "Again."}); !fault.Is(err, fault.Conflict) {
+	if err := service.Cancel(
+		ctx, id, job.Failure{Code: job.Cancelled, Message: "Again."},
+	); !fault.Is(err, fault.Conflict) {
 		t.Errorf("a job that has ended: %v", err)
 	}
 	if err := service.Cancel(ctx, "job_unknown", reason); !fault.Is(err, fault.NotFound) {

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter gives to be tested: all over the same records.
+// Harness is what an adapter passes to the suite: all over the same records.
 type Harness struct {
 	Store job.Store
 	Runs  job.Runs
@@ -23,21 +23,23 @@ type Harness struct {
 	Retention job.Retention
 }
 
-// Run runs the suite. The function makes a harness without any job in it, and
-// closes it with the test.
+// Run runs the suite. Open returns a harness without any job in it, which is
+// closed with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
 		if group == "Retention" && h.Retention == nil {
 			t.Skip("the platform does the sweeper's work")
 		}
-		// The day is the present one, as a platform may delete
-		// what is old; nothing else is read from the clock.
+		// The clock is the present one, as a platform may delete what is old.
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
 	},
-		conformance.About("Accept", acceptTests), conformance.About("Get", getTests), conformance.About("Expire", expireTests), conformance.About("Backlog", backlogTests),
-		conformance.About("List", listTests), conformance.About("Start", startTests), conformance.About("Progress", progressTests), conformance.About("Release", releaseTests),
-		conformance.About("Complete", completeTests), conformance.About("Fail", failTests), conformance.About("Ended", terminalTests), conformance.About("Races", raceTests),
+		conformance.About("Accept", acceptTests), conformance.About("Get", getTests),
+		conformance.About("Expire", expireTests), conformance.About("Backlog", backlogTests),
+		conformance.About("List", listTests), conformance.About("Start", startTests),
+		conformance.About("Progress", progressTests), conformance.About("Release", releaseTests),
+		conformance.About("Complete", completeTests), conformance.About("Fail", failTests),
+		conformance.About("Ended", terminalTests), conformance.About("Races", raceTests),
 		conformance.About("Retention", retentionTests),
 	)
 }
@@ -48,26 +50,26 @@ type test struct {
 	run  func(s *suite)
 }
 
-// Says gives the statement.
+// Says returns the statement.
 func (t test) Says() string { return t.name }
 
-// suite is what a test works with.
+// suite is the fixture of one test.
 type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
-	// now is the time at which a test begins; it passes by adding to it.
+	// now is the time at which a test begins; tests add to it.
 	now time.Time
 	ids atomic.Int64
 }
 
-// at gives the time some seconds after the beginning.
+// at returns the time some seconds after the beginning.
 func (s *suite) at(seconds float64) time.Time {
 	return s.now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// new makes a job that is ready to be accepted. Ids sort by the order of their
-// making, as those of the service do.
+// new returns a job that is ready to be accepted. Ids sort in the order in
+// which they were made, like those of the service.
 func (s *suite) new(lane job.Lane, account string) job.Job {
 	return job.Job{
 		ID: fmt.Sprintf("job_%026d", s.ids.Add(1)), Account: account, Key: "key_0123456789ab",
@@ -75,7 +77,9 @@ func (s *suite) new(lane job.Lane, account string) job.Job {
 		Request: job.Request{
 			Prompt:  "a heron, \"pêche\" <b>\n",
 			Options: map[string]any{"resolution": "720p", "enhance_prompt": true, "frames": int64(1) << 53},
-			Inputs:  map[string]job.Input{"data": {Blob: "jobs/a/data", MIME: "video/mp4", Size: 5 << 30, MD5: "d41d8cd98f00b204e9800998ecf8427e"}},
+			Inputs: map[string]job.Input{
+				"data": {Blob: "jobs/a/data", MIME: "video/mp4", Size: 5 << 30, MD5: "d41d8cd98f00b204e9800998ecf8427e"},
+			},
 		},
 		Webhook: "https://hooks.example/jobs?of=acme", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		CreatedAt: s.now, Deadline: s.now.Add(job.MaxAge),
@@ -103,7 +107,7 @@ func (s *suite) start(id, nonce string, now time.Time) job.Job {
 	return j
 }
 
-// get gives the job as it is recorded.
+// get returns the job as it is recorded.
 func (s *suite) get(id string) job.Job {
 	s.Helper()
 	j, err := s.Store.Get(s.ctx, id)
@@ -111,7 +115,7 @@ func (s *suite) get(id string) job.Job {
 	return j
 }
 
-// same ends the test unless the two are the same.
+// same fails the test unless the two are the same.
 func (s *suite) same(what string, got, want any) {
 	s.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -119,13 +123,15 @@ func (s *suite) same(what string, got, want any) {
 	}
 }
 
-// unchanged ends the test unless the record still says what it said.
+// unchanged fails the test if the record has changed.
 func (s *suite) unchanged(before job.Job) {
 	s.Helper()
 	s.same("record", s.get(before.ID), before)
 }
 
 var (
-	result = job.Result{Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 3 << 30, SHA256: "e3b0c44298fc1c149afbf4c8996fb924"}
+	result = job.Result{
+		Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 3 << 30, SHA256: "e3b0c44298fc1c149afbf4c8996fb924",
+	}
 	broken = job.Failure{Code: job.EngineError, Message: "The engine could not finish the job."}
 )

@@ -14,13 +14,13 @@ var listTests = []test{
 		s.acceptFor(job.VideoLane, "zoo")
 		s.listed("nothing", job.Filter{}, 10)
 	}},
-	{"gives an account's jobs, newest first, and no other's", func(s *suite) {
+	{"returns an account's jobs, newest first, and no other's", func(s *suite) {
 		first, second := s.accept(), s.acceptFor(job.ImageLane, "acme")
 		s.acceptFor(job.VideoLane, "zoo")
 		third := s.accept()
 		s.listed("all", job.Filter{}, 10, third.ID, second.ID, first.ID)
 	}},
-	{"gives jobs as they are recorded, less their requests", func(s *suite) {
+	{"returns jobs as they are recorded, less their requests", func(s *suite) {
 		pending, processing, completed, failed := s.accept(), s.accept(), s.accept(), s.accept()
 		s.start(processing.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Progress(s.ctx, processing.ID, "n1", 0.25))
@@ -37,7 +37,7 @@ var listTests = []test{
 		}
 		s.same("jobs", jobs, want)
 	}},
-	{"gives pages that go on from the last job", func(s *suite) {
+	{"returns pages that go on from the last job", func(s *suite) {
 		var ids []string
 		for range 7 {
 			ids = append([]string{s.accept().ID}, ids...)
@@ -99,7 +99,7 @@ var listTests = []test{
 			}
 		}
 	}},
-	{"gives overdue jobs as timed out, whether or not that is recorded", func(s *suite) {
+	{"returns overdue jobs as timed out, whether or not that is recorded", func(s *suite) {
 		pending, processing := s.accept(), s.accept()
 		s.start(processing.ID, "n1", s.at(1))
 		fresh := s.new(job.VideoLane, "acme")
@@ -149,7 +149,7 @@ var listTests = []test{
 	}},
 }
 
-// list gives one answer of the store for the account "acme".
+// list returns one answer of the store for the account "acme".
 func (s *suite) list(filter job.Filter, after string, limit int, now time.Time) (jobs []job.Job, next string) {
 	s.Helper()
 	jobs, next, err := s.Store.List(s.ctx, "acme", filter, after, limit, now)

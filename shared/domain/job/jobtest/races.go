@@ -18,7 +18,9 @@ var raceTests = []test{
 		for i := range jobs {
 			jobs[i] = s.new(job.VideoLane, "acme")
 		}
-		won := conformance.Winners(s, conformance.Race(racers, func(i int) error { return s.Store.Accept(s.ctx, jobs[i], limit) }), fault.Limited)
+		won := conformance.Winners(
+			s, conformance.Race(racers, func(i int) error { return s.Store.Accept(s.ctx, jobs[i], limit) }), fault.Limited,
+		)
 		s.same("jobs accepted", len(won), limit)
 		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: limit, AccountJobs: limit})
 		for _, i := range won {
@@ -27,7 +29,9 @@ var raceTests = []test{
 	}},
 	{"accept one id once", func(s *suite) {
 		j := s.new(job.VideoLane, "acme")
-		won := conformance.Winners(s, conformance.Race(racers, func(int) error { return s.Store.Accept(s.ctx, j, 1) }), fault.Limited)
+		won := conformance.Winners(
+			s, conformance.Race(racers, func(int) error { return s.Store.Accept(s.ctx, j, 1) }), fault.Limited,
+		)
 		s.same("calls that succeeded", len(won), racers)
 		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1})
 	}},
@@ -50,7 +54,7 @@ var raceTests = []test{
 		}
 		s.same("runs recorded", s.get(j.ID).Runs, 1)
 	}},
-	{"let exactly one end win", func(s *suite) {
+	{"let exactly one of several ends win", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		won := conformance.Winners(s, conformance.Race(racers, func(i int) error {
@@ -68,7 +72,7 @@ var raceTests = []test{
 			s.Fatal("nobody ended the job")
 		}
 		for _, i := range won {
-			// All completions are one and the same; of failures there are many.
+			// All completions are the same; failures differ.
 			if completed := i%3 == 0; completed != (got.Status == job.Completed) ||
 				!completed && got.Failure.Message != fmt.Sprint(i) {
 				s.Errorf("racer %d won, and the job is %s with failure %v", i, got.Status, got.Failure)
@@ -90,7 +94,7 @@ var raceTests = []test{
 			if i%2 == 1 {
 				conformance.OK(s, err)
 			} else if (err == nil) != (got.Status == job.Completed) {
-				s.Errorf("Complete gave %v, and the job is %s", err, got.Status)
+				s.Errorf("Complete returned %v, and the job is %s", err, got.Status)
 			}
 		}
 	}},

@@ -9,7 +9,7 @@ import (
 )
 
 var retentionTests = []test{
-	{"gives overdue jobs that have not ended", func(s *suite) {
+	{"returns overdue jobs that have not ended", func(s *suite) {
 		pending, processing, ended := s.accept(), s.accept(), s.accept()
 		s.start(processing.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Fail(s.ctx, ended.ID, "", broken, s.at(1)))
@@ -24,7 +24,7 @@ var retentionTests = []test{
 		conformance.OK(s, err)
 		s.same("how many of at most 2", len(ids), 2)
 	}},
-	{"gives ended jobs in the order of their ids, page by page", func(s *suite) {
+	{"returns ended jobs in the order of their ids, page by page", func(s *suite) {
 		first, open, second, third, recent := s.accept(), s.accept(), s.accept(), s.accept(), s.accept()
 		s.start(first.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Complete(s.ctx, first.ID, "n1", result, s.at(9)))
@@ -67,7 +67,7 @@ var retentionTests = []test{
 	}},
 }
 
-// overdue checks whom Overdue gives, in any order.
+// overdue checks what Overdue returns, in any order.
 func (s *suite) overdue(now time.Time, limit int, want ...string) {
 	s.Helper()
 	ids, err := s.Retention.Overdue(s.ctx, now, limit)
@@ -83,7 +83,7 @@ func (s *suite) overdue(now time.Time, limit int, want ...string) {
 	s.same("overdue", got, expected)
 }
 
-// ended checks whom Ended gives.
+// ended checks what Ended returns.
 func (s *suite) ended(before time.Time, after string, limit int, want ...string) {
 	s.Helper()
 	jobs, err := s.Retention.Ended(s.ctx, before, after, limit)
@@ -95,7 +95,7 @@ func (s *suite) ended(before time.Time, after string, limit int, want ...string)
 	s.same("ended", got, want)
 }
 
-// known checks what Known says.
+// known checks what Known returns.
 func (s *suite) known(id string, want bool) {
 	s.Helper()
 	got, err := s.Retention.Known(s.ctx, id)

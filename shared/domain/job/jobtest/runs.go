@@ -19,7 +19,7 @@ var startTests = []test{
 		s.same("job", s.start(j.ID, "n1", s.at(1)), want)
 		s.unchanged(want)
 	}},
-	{"under its own nonce has succeeded before and counts once", func(s *suite) {
+	{"under its own nonce succeeds and is not counted again", func(s *suite) {
 		j := s.accept()
 		first := s.start(j.ID, "n1", s.at(1))
 		s.same("job", s.start(j.ID, "n1", s.at(2)), first)
@@ -74,7 +74,7 @@ var startTests = []test{
 	}},
 }
 
-// is ends the test unless the error is the other.
+// is fails the test unless the error is the other.
 func (s *suite) is(err, target error) {
 	s.Helper()
 	if !errors.Is(err, target) {
@@ -111,7 +111,7 @@ var progressTests = []test{
 }
 
 var releaseTests = []test{
-	{"takes the run back and leaves the job processing", func(s *suite) {
+	{"undoes the run and leaves the job processing", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
@@ -131,7 +131,7 @@ var releaseTests = []test{
 		conformance.Fails(s, s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(2)), fault.Conflict)
 		s.unchanged(released)
 	}},
-	{"twice gives back one run", func(s *suite) {
+	{"twice releases one run", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		s.start(j.ID, "n2", s.at(2))
@@ -139,7 +139,7 @@ var releaseTests = []test{
 		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n2"))
 		s.same("runs", s.get(j.ID).Runs, 1)
 	}},
-	{"makes room for as many runs as were given back", func(s *suite) {
+	{"makes room for as many runs as were released", func(s *suite) {
 		j := s.accept()
 		for try := range 3 * job.MaxRuns {
 			nonce := fmt.Sprint("n", try)
@@ -169,7 +169,7 @@ var completeTests = []test{
 		want.Status, want.Progress, want.CompletedAt, want.Result = job.Completed, 1, s.at(2), &result
 		s.same("record", s.get(j.ID), want)
 	}},
-	{"that finds itself done has succeeded", func(s *suite) {
+	{"repeated succeeds", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)))
@@ -224,7 +224,7 @@ var failTests = []test{
 			s.same("failure", got.Failure, &lost)
 		}
 	}},
-	{"that finds itself done has succeeded", func(s *suite) {
+	{"repeated succeeds", func(s *suite) {
 		for _, nonce := range []string{"n1", ""} {
 			j := s.accept()
 			s.start(j.ID, "n1", s.at(1))
@@ -261,7 +261,7 @@ var failTests = []test{
 	}},
 }
 
-// terminalTests try every write on every kind of end.
+// terminalTests try every write on every kind of ended job.
 var terminalTests = []test{
 	{"jobs never change", func(s *suite) {
 		ends := map[string]func(id string, deadline time.Time) error{
@@ -300,8 +300,8 @@ var terminalTests = []test{
 	}},
 }
 
-// refused reports a write on an ended job that was not refused as a conflict
-// that could pass for a job still to be run.
+// refused reports a write on an ended job that was not refused with a plain
+// conflict: any other error could mean that the job may still run.
 func (s *suite) refused(end, write string, err error) {
 	s.Helper()
 	if !fault.Is(err, fault.Conflict) || errors.Is(err, job.ErrOverdue) || errors.Is(err, job.ErrNoRunsLeft) {

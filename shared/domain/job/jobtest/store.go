@@ -13,7 +13,7 @@ var acceptTests = []test{
 		j := s.accept()
 		s.same("record", s.get(j.ID), j)
 	}},
-	{"records a job of the least content as it is", func(s *suite) {
+	{"records a minimal job as it is", func(s *suite) {
 		j := s.new(job.ImageLane, "acme")
 		j.Seed, j.Request = 0, job.Request{}
 		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
@@ -37,7 +37,7 @@ var acceptTests = []test{
 		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
 		s.unchanged(started)
 	}},
-	{"refuses what is over the account's limit, and records nothing of it", func(s *suite) {
+	{"refuses a job over the account's limit, and records nothing of it", func(s *suite) {
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
 		refused := s.new(job.VideoLane, "acme")
@@ -53,7 +53,7 @@ var acceptTests = []test{
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "zoo"), 1))
 	}},
-	{"counts processing jobs, and no ended ones", func(s *suite) {
+	{"counts processing jobs, but not ended ones", func(s *suite) {
 		first := s.accept()
 		s.start(first.ID, "n1", s.at(1))
 		conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1), fault.Limited)
@@ -103,7 +103,7 @@ var getTests = []test{
 }
 
 var expireTests = []test{
-	{"ends an overdue job as timed out at its deadline, and gives it", func(s *suite) {
+	{"ends an overdue job as timed out at its deadline, and returns it", func(s *suite) {
 		for _, started := range []bool{false, true} {
 			j := s.accept()
 			if started {
@@ -119,7 +119,7 @@ var expireTests = []test{
 			s.unchanged(got)
 		}
 	}},
-	{"ends a job exactly at its deadline, and none before", func(s *suite) {
+	{"ends a job at exactly its deadline, not before", func(s *suite) {
 		j := s.accept()
 		got, err := s.Store.Expire(s.ctx, j.ID, j.Deadline.Add(-time.Millisecond))
 		conformance.OK(s, err)
@@ -139,7 +139,7 @@ var expireTests = []test{
 		s.same("completed job", got, completed)
 		s.unchanged(completed)
 	}},
-	{"twice gives the same", func(s *suite) {
+	{"repeated returns the same", func(s *suite) {
 		j := s.accept()
 		first, err := s.Store.Expire(s.ctx, j.ID, j.Deadline)
 		conformance.OK(s, err)
@@ -175,7 +175,7 @@ var backlogTests = []test{
 		conformance.OK(s, err)
 		s.backlog(job.VideoLane, "acme", job.Backlog{})
 	}},
-	{"gives the mean run time of the lane's completed jobs", func(s *suite) {
+	{"returns the mean run time of the lane's completed jobs", func(s *suite) {
 		for range 4 {
 			j := s.accept()
 			s.start(j.ID, "n1", s.at(10))
