@@ -12,37 +12,37 @@ import (
 const (
 	// storeTime bounds every call of the store.
 	storeTime = 5 * time.Second
-	// checkEvery is how often an instance looks whether it must fence itself,
-	// where no frame makes it look earlier.
+	// checkEvery is how often an instance checks whether it must fence itself,
+	// unless a frame makes it check earlier.
 	checkEvery = 500 * time.Millisecond
-	// retryEvery is how long after a failure the store is tried again.
+	// retryEvery is how long after a failure the store is called again.
 	retryEvery = time.Second
-	// settleTime is how long a call of the store may still be under way that
-	// was given up.
+	// settleTime is how long a call of the store that was abandoned may still
+	// be in progress.
 	settleTime = time.Minute
 )
 
-// Config is what an [Instance] is made of.
+// Config is what an [Instance] needs.
 type Config struct {
 	Store Store
-	// Uptime is a clock that nobody sets and that goes on while the process is
-	// stopped and while the machine sleeps (see package uptime).
+	// Uptime is a clock that cannot be set and that goes on while the process
+	// is suspended and while the machine sleeps (see package boottime).
 	Uptime func() time.Duration
-	// NewID draws the names of epochs and sessions: letters and digits that
-	// nobody guesses and nobody draws twice.
+	// NewID returns the names of epochs and sessions: letters and digits,
+	// unique and unguessable.
 	NewID  func() string
 	Logger *slog.Logger
 }
 
-// Instance is one process that serves sessions. Run holds its lease; sessions
-// can be opened while it does.
+// Instance is one process that serves sessions. Run keeps its lease; sessions
+// can be opened while it has one.
 type Instance struct {
 	Config
 
 	mu sync.Mutex
-	// lease is the one that is held, nil when there is none.
+	// lease is the current one, nil if there is none.
 	lease *lease
-	// owed are slots to be freed that the store could not free so far.
+	// owed are slots that the store has still to free.
 	owed []debt
 	// counted is how many sessions are open.
 	counted int
@@ -53,24 +53,24 @@ type lease struct {
 	epoch string
 	// renewed is when, by Uptime, the last successful renewal began.
 	renewed time.Duration
-	// lost is closed when the lease is, which over reports.
+	// lost is closed when the lease is lost, which over reports.
 	lost chan struct{}
 	over bool
 }
 
-// debt is a slot that is to be freed from the time due on, by Uptime, once and
-// then again until the time until: a Take that was given up may still reach the
-// store.
+// debt is a slot to be freed at the time due, by Uptime, and then again until
+// the time until: an abandoned Take may still reach the store.
 type debt struct {
 	slot       Slot
 	due, until time.Duration
 }
 
-// NewInstance makes an instance, which holds no lease yet.
+// NewInstance returns an instance, which has no lease yet.
 func NewInstance(c Config) *Instance { return &Instance{Config: c} }
 
-// Run holds a lease until the context ends, and then ends it, which frees what
-// slots are left. A lease that is lost is followed by another under a new epoch.
+// Run keeps a lease until the context ends, and then ends the lease, which
+// frees the slots that are left. A lost lease is followed by another under a
+// new epoch.
 func (i *Instance) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l := i.begin(ctx)
@@ -85,7 +85,8 @@ func (i *Instance) Run(ctx context.Context) {
 	}
 }
 
-// begin begins a lease, however often that takes; nil when the context ended.
+// begin begins a lease, however many attempts that takes; nil when the context
+// has ended.
 func (i *Instance) begin(ctx context.Context) *lease {
 	epoch := i.NewID()
 	for {
@@ -141,7 +142,7 @@ func (i *Instance) hold(ctx context.Context, l *lease) {
 	}
 }
 
-// call calls the store within a time, which is at most storeTime.
+// call calls the store with a timeout, which is at most storeTime.
 func (i *Instance) call(ctx context.Context, what string, within time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, min(within, storeTime))
 	defer cancel()
@@ -152,8 +153,8 @@ func (i *Instance) call(ctx context.Context, what string, within time.Duration, 
 	return err
 }
 
-// alive reports whether the lease may be served under, and has it lost when it
-// may not.
+// alive reports whether sessions may be served under the lease, and marks it as
+// lost if not.
 func (i *Instance) alive(l *lease) bool {
 	now := i.Uptime()
 	i.mu.Lock()
@@ -165,7 +166,7 @@ func (i *Instance) alive(l *lease) bool {
 	return false
 }
 
-// held gives the lease, nil while there is none.
+// held returns the lease, nil while there is none.
 func (i *Instance) held() *lease {
 	i.mu.Lock()
 	l := i.lease
@@ -193,7 +194,7 @@ func (i *Instance) loseLocked(l *lease) {
 	}
 }
 
-// errNoLease is the answer while the instance holds no lease.
+// errNoLease returns the error while the instance has no lease.
 func errNoLease() error {
 	err := fault.New(fault.Unavailable, "No session can be opened now. Try again.")
 	err.RetryAfter = time.Second
@@ -201,8 +202,8 @@ func errNoLease() error {
 }
 
 // Open opens a session of the account, which may have at most limit open at
-// once (0 is no limit). It goes on when the context ends, within storeTime, so
-// that it is known whether a slot was taken.
+// once (0 is no limit). It continues when the context ends, for up to
+// storeTime, so that it is known whether a slot was taken.
 //
 // Errors: fault.Limited when no slot is free; fault.Unavailable while the
 // instance holds no lease; those of the store.
@@ -225,7 +226,7 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 		return nil, err
 	}
 	if !i.alive(l) {
-		// The slot ends with its epoch, whose End is Run's next call.
+		// The slot ends with its epoch: Run calls End next.
 		return nil, errNoLease()
 	}
 	i.mu.Lock()
@@ -237,7 +238,7 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 // Ready reports whether sessions can be opened.
 func (i *Instance) Ready() bool { return i.held() != nil }
 
-// Count is how many sessions of this instance are open.
+// Count returns how many sessions of this instance are open.
 func (i *Instance) Count() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -250,7 +251,7 @@ func (i *Instance) owe(d debt) {
 	i.owed = append(i.owed, d)
 }
 
-// settle frees slots that are owed, those that are due.
+// settle frees the owed slots that are due.
 func (i *Instance) settle(ctx context.Context) {
 	now := i.Uptime()
 	i.mu.Lock()
@@ -280,19 +281,20 @@ type Session struct {
 	closing  sync.Once
 }
 
-// ID names the session.
+// ID returns the session's id.
 func (s *Session) ID() string { return s.slot.ID }
 
-// Alive reports whether the session may be served now. It is asked before every
-// frame: a process that was stopped learns by it what it has missed.
+// Alive reports whether the session may be served now. It is called before
+// every frame: this is how a process that was suspended finds out.
 func (s *Session) Alive() bool { return s.instance.alive(s.lease) }
 
-// Lost is closed when the session's slot may be somebody else's soon. It must be
-// closed at once then, and served no longer.
+// Lost returns a channel that is closed when the session's slot may soon be
+// taken by another. The session must then be closed at once, and served no
+// longer.
 func (s *Session) Lost() <-chan struct{} { return s.lease.lost }
 
-// Close frees the session's slot, at once where the store can; else the instance
-// goes on trying. The context's end does not end it.
+// Close frees the session's slot, at once if the store can; otherwise the
+// instance keeps trying. It does not stop when the context ends.
 func (s *Session) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		i := s.instance

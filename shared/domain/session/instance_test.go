@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// records is a store of one instance that says what was called when, and fails
-// as a test tells it to. Its times are those of a test's bubble.
+// records is a store of one instance that records its calls, and fails as the
+// test tells it to. Its times are those of the test's synctest bubble.
 type records struct {
 	mu      sync.Mutex
 	calls   []string
@@ -72,7 +72,8 @@ func (r *records) dead(epoch string) error {
 	return nil
 }
 
-// count is how many calls there were, and how many slots are taken.
+// count returns how many calls of the name there were, and how many slots are
+// taken.
 func (r *records) count(call string) (calls, slots int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,12 +97,12 @@ var errDown = errors.New("the store is down")
 type world struct {
 	*session.Instance
 	store *records
-	// asleep is how long the process was stopped, in all.
+	// asleep is how long the process has been suspended in total.
 	asleep atomic.Int64
 	end    context.CancelFunc
 }
 
-// live runs the test in a bubble with an instance that holds its first lease.
+// live runs the test in a bubble with an instance that has its first lease.
 func live(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: &records{slots: map[string]bool{}}}
@@ -132,7 +133,7 @@ func (w *world) open(t *testing.T, limit int) *session.Session {
 	return s
 }
 
-// after lets time pass, a little more than it says.
+// after lets a little more than the time pass.
 func after(d time.Duration) {
 	time.Sleep(d + 600*time.Millisecond)
 	synctest.Wait()
@@ -180,8 +181,8 @@ func TestACloseFreesTheSlotOnce(t *testing.T) {
 	})
 }
 
-// A failing store fences the instance 30 s after its last renewal began, and not
-// a moment later for a frame that asks.
+// A failing store fences the instance 30 s after its last renewal began, and no
+// later for a frame that checks.
 func TestItFencesItself(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
@@ -201,13 +202,13 @@ func TestItFencesItself(t *testing.T) {
 		w.store.fail(nil)
 		after(5 * time.Second)
 		if next := w.open(t, 5); !next.Alive() || s.Alive() {
-			t.Error("the next lease does not live, or the first one does again")
+			t.Error("the next lease is not alive, or the first one is again")
 		}
 		s.Close(t.Context())
 	})
 }
 
-func TestAShortFailureHarmsNobody(t *testing.T) {
+func TestAShortFailureEndsNoSession(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
 		w.store.fail(func(string) error { return errDown })
@@ -220,20 +221,20 @@ func TestAShortFailureHarmsNobody(t *testing.T) {
 	})
 }
 
-// A process that was stopped knows it before it serves anything.
-func TestItFencesItselfAfterAStop(t *testing.T) {
+// A process that was suspended knows it before it serves anything.
+func TestItFencesItselfAfterASuspension(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
 		w.asleep.Store(int64(session.FenceAfter))
 		if s.Alive() || !isLost(s) {
-			t.Error("the session is served after a stop")
+			t.Error("the session is served after a suspension")
 		}
 		if _, err := w.Open(t.Context(), "acme", 1); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("a session under the old lease: %v", err)
 		}
 		after(time.Second)
 		if renewals, _ := w.store.count("renew 1"); renewals != 0 {
-			t.Error("the lease is renewed that was fenced")
+			t.Error("the fenced lease is renewed")
 		}
 		if next := w.open(t, 5); !next.Alive() {
 			t.Error("there is no next lease")
@@ -258,8 +259,8 @@ func TestALeaseThatWasTakenOverIsLost(t *testing.T) {
 	})
 }
 
-// A slot that the store could not free is freed later, and a take that was given
-// up is freed for as long as it may still arrive.
+// A slot that the store could not free is freed later, and the slot of an
+// abandoned Take is freed for as long as the Take may still arrive.
 func TestSlotsAreNotForgotten(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 5)
@@ -286,7 +287,7 @@ func TestSlotsAreNotForgotten(t *testing.T) {
 			return nil
 		})
 		if _, err := w.Open(t.Context(), "acme", 5); !errors.Is(err, errDown) {
-			t.Fatalf("the take gave %v", err)
+			t.Fatalf("the take returned %v", err)
 		}
 		w.store.fail(nil)
 		after(10 * time.Second)

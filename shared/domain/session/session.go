@@ -2,16 +2,16 @@
 // open than its tier allows, under any number of instances and connects
 // (docs/contract/realtime.md#quota).
 //
-// An instance, which is one process that serves sessions, holds one lease for
-// all of them and renews it every RenewEvery. A lease's life is an epoch: a
-// restart, or a lease that was lost, begins a new one. A session holds a slot of
+// An instance, which is one process that serves sessions, has one lease for all
+// of them and renews it every RenewEvery. A lease's life is an epoch: after a
+// restart, or when a lease was lost, a new one begins. A session has a slot of
 // its account, which belongs to the instance's epoch.
 //
-// Nobody's wall clock is trusted. The instance fences itself: it serves no frame
-// once FenceAfter has passed on its monotonic clock since its last successful
-// renewal began. The store tells by its own time when a lease is TakeAfter old;
-// the epoch is then dead and its slots are free. As TakeAfter is longer than
-// FenceAfter, a slot is never served by two.
+// No wall clock is trusted. The instance fences itself: it serves no frame once
+// FenceAfter has passed on its monotonic clock since its last successful
+// renewal began. The store determines by its own time when a lease is TakeAfter
+// old; the epoch is then dead and its slots are free. As TakeAfter is longer
+// than FenceAfter, a slot is never served twice.
 package session
 
 import (
@@ -26,8 +26,8 @@ const (
 	// FenceAfter is how long an instance serves after the beginning of its last
 	// successful renewal.
 	FenceAfter = 30 * time.Second
-	// TakeAfter is how old, by the store's time, a renewal is when the slots of
-	// its epoch are taken from it. A crashed instance's sessions are counted
+	// TakeAfter is how old, by the store's time, the last renewal of an epoch
+	// is when its slots may be taken. A crashed instance's sessions are counted
 	// for at most 45 s (docs/contract/limits.md#realtime-limits).
 	TakeAfter = 40 * time.Second
 )
@@ -43,8 +43,8 @@ type Slot struct {
 
 // Store keeps leases and slots. The suite in sessiontest specifies it.
 type Store interface {
-	// Begin starts a lease under a new epoch, which is unique and was drawn by
-	// the caller. A Begin that is repeated for its own live epoch is a renewal.
+	// Begin starts a lease under a new epoch, which the caller drew and which
+	// is unique. A Begin that is repeated for its own live epoch is a renewal.
 	//
 	// Errors: fault.Conflict when the epoch is dead.
 	Begin(ctx context.Context, epoch string) error
@@ -55,25 +55,26 @@ type Store interface {
 	// back.
 	Renew(ctx context.Context, epoch string) error
 
-	// End ends a lease and frees its slots at once; its epoch is dead then. That
-	// there is none is no error.
+	// End ends a lease and frees its slots at once; its epoch is then dead. It
+	// does not fail if there is no such lease.
 	End(ctx context.Context, epoch string) error
 
 	// Take takes a slot. The account then has at most limit open slots (0 is no
 	// limit), exactly so under any concurrency. Slots of leases that are
-	// TakeAfter old by the store's time are freed first, their epochs marked as
-	// dead, on the condition that they were not renewed meanwhile. A Take that
-	// finds its own slot has succeeded before.
+	// TakeAfter old by the store's time are freed first and their epochs marked
+	// as dead, on the condition that they were not renewed meanwhile. A Take
+	// that finds its own slot succeeds.
 	//
 	// Errors: fault.Limited when no slot is free; fault.Conflict when the
 	// slot's own epoch is dead or unknown.
 	Take(ctx context.Context, slot Slot, limit int) error
 
-	// Free frees a slot. That it is free already, or was taken over, is no error
-	// and changes nothing.
+	// Free frees a slot. It does not fail, and changes nothing, if the slot is
+	// free already or was taken by another.
 	Free(ctx context.Context, slot Slot) error
 
-	// Active counts the account's open slots, without those of leases that are
-	// TakeAfter old. It sees every Take and Free that has returned.
+	// Active returns the number of the account's open slots, without those of
+	// leases that are TakeAfter old. It reflects every Take and Free that has
+	// returned.
 	Active(ctx context.Context, account string) (int, error)
 }

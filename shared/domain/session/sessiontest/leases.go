@@ -17,7 +17,7 @@ var leaseTests = []test{
 		}
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(2, one), 1), fault.Limited)
 	}},
-	{"count no slot of a lease that is not renewed, from TakeAfter on", func(s *suite) {
+	{"do not count slots of a lease that is not renewed, from TakeAfter on", func(s *suite) {
 		s.begin(one, two)
 		s.take(slot(1, one), slot(2, two))
 		s.Pass(session.TakeAfter - moment)
@@ -26,7 +26,7 @@ var leaseTests = []test{
 		s.Pass(moment)
 		s.active(account, 1)
 	}},
-	{"take no slot of a lease before TakeAfter, and all from then on", func(s *suite) {
+	{"take no slots of a lease before TakeAfter, and all from then on", func(s *suite) {
 		s.begin(one, two)
 		s.take(slot(1, one), slot(2, one))
 		s.Pass(session.TakeAfter - moment)
@@ -61,7 +61,7 @@ var leaseTests = []test{
 		conformance.OK(s, s.Store.Take(s.ctx, slot(2, two), 1))
 		s.active(account, 1)
 	}},
-	{"take begin for a renewal where the epoch lives", func(s *suite) {
+	{"treat Begin as a renewal if the epoch is alive", func(s *suite) {
 		s.begin(one)
 		s.take(slot(1, one))
 		for range 4 {
@@ -75,7 +75,7 @@ var leaseTests = []test{
 		s.begin(two)
 		conformance.Fails(s, s.Store.Renew(s.ctx, one), fault.Conflict)
 	}},
-	{"free all slots at the end of a lease, and those of no other", func(s *suite) {
+	{"free all slots at the end of a lease, but not those of another", func(s *suite) {
 		s.begin(one, two)
 		s.take(slot(1, one), slot(2, one), slot(3, two))
 		s.take(session.Slot{ID: "session_900", Account: "rival", Epoch: one})

@@ -31,7 +31,7 @@ var raceTests = []test{
 	{"take and free at once without losing count", func(s *suite) {
 		const limit = 3
 		s.begin(one)
-		held := make(chan struct{}, limit) // more than it holds were never taken at once
+		held := make(chan struct{}, limit) // never more than its capacity are taken at once
 		for _, err := range conformance.Race(8, func(racer int) error {
 			for turn := range 12 {
 				slot := slot(100*racer+turn, one)
@@ -57,7 +57,7 @@ var raceTests = []test{
 		}
 		s.active(account, 0)
 	}},
-	{"let a renewal or the one who takes the slots win, never both", func(s *suite) {
+	{"let either a renewal or a taker of the slots win, never both", func(s *suite) {
 		s.begin(one)
 		s.take(slot(1, one))
 		s.Pass(session.TakeAfter)
@@ -87,7 +87,7 @@ var raceTests = []test{
 			s.Errorf("the lease is alive: %t, and its slot was taken: %t", alive, taken)
 		}
 		if alive && !renewed {
-			s.Error("the lease is alive, and nobody renewed it")
+			s.Error("the lease is alive, but nobody renewed it")
 		}
 		s.active(account, 1)
 	}},

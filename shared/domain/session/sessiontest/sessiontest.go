@@ -12,20 +12,21 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter gives to be tested.
+// Harness is what an adapter passes to the suite.
 type Harness struct {
 	Store session.Store
-	// Pass lets the store's time pass, by which leases age.
+	// Pass advances the store's time, by which leases age.
 	Pass func(time.Duration)
 }
 
-// Run runs the suite. The function makes a harness without any lease in it, and
-// closes it with the test.
+// Run runs the suite. Open returns a harness without any lease in it, which is
+// closed with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})
 	},
-		conformance.About("Take", takeTests), conformance.About("Free", freeTests), conformance.About("Leases", leaseTests), conformance.About("Races", raceTests),
+		conformance.About("Take", takeTests), conformance.About("Free", freeTests), conformance.About("Leases", leaseTests),
+		conformance.About("Races", raceTests),
 	)
 }
 
@@ -35,17 +36,17 @@ type test struct {
 	run  func(s *suite)
 }
 
-// Says gives the statement.
+// Says returns the statement.
 func (t test) Says() string { return t.name }
 
-// suite is what a test works with.
+// suite is the fixture of one test.
 type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
 }
 
-// Two instances, and a moment that is short for a lease.
+// Two instances, and a time that is short for a lease.
 const (
 	one, two = "epoch-one", "epoch-two"
 	account  = "acme"
@@ -60,7 +61,7 @@ func (s *suite) begin(epochs ...string) {
 	}
 }
 
-// slot is a session of the account, by number.
+// slot returns the slot of the account's session of the number.
 func slot(number int, epoch string) session.Slot {
 	return session.Slot{ID: fmt.Sprintf("session_%03d", number), Account: account, Epoch: epoch}
 }
@@ -73,7 +74,7 @@ func (s *suite) take(slots ...session.Slot) {
 	}
 }
 
-// active wants the account to have so many open slots.
+// active checks how many open slots the account has.
 func (s *suite) active(account string, want int) {
 	s.Helper()
 	got, err := s.Store.Active(s.ctx, account)

@@ -29,14 +29,14 @@ var takeTests = []test{
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(7, one), 3), fault.Limited)
 		s.active(account, 3)
 	}},
-	{"know no limit of 0", func(s *suite) {
+	{"treat a limit of 0 as none", func(s *suite) {
 		s.begin(one)
 		for i := range 20 {
 			s.take(slot(i, one))
 		}
 		s.active(account, 20)
 	}},
-	{"hold to a limit that has become lower", func(s *suite) {
+	{"respect a limit that has become lower", func(s *suite) {
 		s.begin(one)
 		s.take(slot(1, one), slot(2, one), slot(3, one))
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(4, one), 2), fault.Limited)
@@ -46,7 +46,7 @@ var takeTests = []test{
 		conformance.OK(s, s.Store.Take(s.ctx, slot(4, one), 2))
 		s.active(account, 2)
 	}},
-	{"take a slot once, however often it is asked to", func(s *suite) {
+	{"take a slot once, however often that is repeated", func(s *suite) {
 		s.begin(one)
 		for range 3 {
 			conformance.OK(s, s.Store.Take(s.ctx, slot(1, one), 1))
@@ -55,7 +55,7 @@ var takeTests = []test{
 		conformance.OK(s, s.Store.Free(s.ctx, slot(1, one)))
 		s.active(account, 0)
 	}},
-	{"count every account by itself", func(s *suite) {
+	{"count each account separately", func(s *suite) {
 		s.begin(one)
 		rival := session.Slot{ID: slot(1, one).ID, Account: "rival", Epoch: one}
 		conformance.OK(s, s.Store.Take(s.ctx, slot(1, one), 1))
