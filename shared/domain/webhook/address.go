@@ -2,11 +2,11 @@ package webhook
 
 import "net/netip"
 
-// notPublic are the blocks that lead nowhere on the public internet, or to
-// somewhere else than they say (IANA, "IPv4 Special-Purpose Address Registry" and
-// "IPv6 Special-Purpose Address Registry"). What is outside of IPv6's global
-// unicast block is none of the public internet's either: loopback, link-local and
-// local addresses, multicast, mapped IPv4 and NAT64.
+// notPublic are the blocks that are not routed on the public internet, or lead
+// elsewhere than they appear to (IANA, "IPv4 Special-Purpose Address Registry"
+// and "IPv6 Special-Purpose Address Registry"). Addresses outside IPv6's global
+// unicast block are not public either: loopback, link-local and local
+// addresses, multicast, mapped IPv4 and NAT64.
 var notPublic = [...]netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network
 	netip.MustParsePrefix("10.0.0.0/8"),      // private
@@ -28,10 +28,10 @@ var notPublic = [...]netip.Prefix{
 	netip.MustParsePrefix("3fff::/20"),       // documentation
 }
 
-// globalUnicast is where all public IPv6 addresses are.
+// globalUnicast contains all public IPv6 addresses.
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
-// isPublic reports whether an address is one of the public internet.
+// isPublic reports whether an address is on the public internet.
 func isPublic(address netip.Addr) bool {
 	address = address.WithZone("").Unmap()
 	if address.Is6() && !globalUnicast.Contains(address) {

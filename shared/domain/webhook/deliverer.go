@@ -11,15 +11,15 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// SendTime is how long a receiver may take for its answer.
+// SendTime is how long a receiver may take to answer.
 const SendTime = 10 * time.Second
 
-// recordTime is how long the record of an attempt may take.
+// recordTime is how long recording an attempt may take.
 const recordTime = 15 * time.Second
 
 // Jobs finds jobs.
 type Jobs interface {
-	// Get gives the job.
+	// Get returns the job.
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
@@ -31,24 +31,27 @@ type Deliverer struct {
 	Store   Store
 	Sender  Sender
 	Secrets Secrets
-	// Body writes the message about a job that has ended. It gives the same each
-	// time, so that repetitions of a message differ in their time alone.
+	// Body returns the message about a job that has ended. It returns the same
+	// bytes each time, so that repetitions of a message differ only in their
+	// time.
 	Body func(job.Job) ([]byte, error)
 	Now  func() time.Time
-	// Random gives a number in [0, 1), which spreads repetitions.
+	// Random returns a number in [0, 1), which spreads repetitions.
 	Random func() float64
 	Logger *slog.Logger
 }
 
-// Deliver makes the attempt of a turn that is due, and gives the turn after it.
-// It gives false where none follows: the message was delivered, or given up on, or
-// there is nothing to tell any more. A turn whose attempt is recorded already was
-// somebody else's to make, and so is what follows it.
+// Deliver makes a scheduled attempt that is due, and returns the next one. It
+// returns false if none follows: the message was delivered or given up on, or
+// there is nothing to send any more. An attempt that is recorded already was
+// made by another caller, who also schedules the next.
 //
-// Errors: those of the stores; the attempt is then to be made again, also where
+// Errors: those of the stores; the attempt must then be made again, even if
 // only its record failed, as receivers know a message by its id.
-func (d *Deliverer) Deliver(ctx context.Context, turn ScheduledAttempt) (next ScheduledAttempt, follows bool, err error) {
-	j, err := d.Jobs.Get(ctx, turn.Job)
+func (d *Deliverer) Deliver(
+	ctx context.Context, scheduled ScheduledAttempt,
+) (next ScheduledAttempt, follows bool, err error) {
+	j, err := d.Jobs.Get(ctx, scheduled.Job)
 	if fault.Is(err, fault.NotFound) {
 		return ScheduledAttempt{}, false, nil
 	}
@@ -62,14 +65,14 @@ func (d *Deliverer) Deliver(ctx context.Context, turn ScheduledAttempt) (next Sc
 	if err != nil {
 		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
-	if len(made) != turn.Number-1 {
+	if len(made) != scheduled.Number-1 {
 		return ScheduledAttempt{}, false, nil
 	}
-	a, err := d.attempt(ctx, j, turn.Number)
+	a, err := d.attempt(ctx, j, scheduled.Number)
 	if err != nil {
 		return ScheduledAttempt{}, false, err
 	}
-	// What was sent is recorded, also when the time for more is up.
+	// What was sent is recorded even if the context has ended meanwhile.
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	err = d.Store.Record(recording, j, a)
@@ -83,30 +86,31 @@ func (d *Deliverer) Deliver(ctx context.Context, turn ScheduledAttempt) (next Sc
 	return after(j.ID, j.Account, a), !a.Next.IsZero(), nil
 }
 
-// Follow gives the turn after one that was made, by Deliver or by somebody who may
-// not have come to hand the next one on. It gives false where none follows, or it
-// was made as well.
-func (d *Deliverer) Follow(ctx context.Context, turn ScheduledAttempt) (next ScheduledAttempt, follows bool, err error) {
-	made, err := d.Store.Attempts(ctx, turn.Job)
+// Follow returns the attempt scheduled after one that was made, by Deliver or
+// by a caller that may have stopped before it scheduled the next. It returns
+// false if none follows, or if that one was made as well.
+func (d *Deliverer) Follow(
+	ctx context.Context, scheduled ScheduledAttempt,
+) (next ScheduledAttempt, follows bool, err error) {
+	made, err := d.Store.Attempts(ctx, scheduled.Job)
 	if err != nil {
 		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
-	if len(made) != turn.Number {
+	if len(made) != scheduled.Number {
 		return ScheduledAttempt{}, false, nil
 	}
-	last := made[turn.Number-1]
-	return after(turn.Job, turn.Account, last), !last.Next.IsZero(), nil
+	last := made[scheduled.Number-1]
+	return after(scheduled.Job, scheduled.Account, last), !last.Next.IsZero(), nil
 }
 
-// after gives the turn that follows an attempt.
+// after returns the attempt that follows another.
 func after(jobID, account string, a Attempt) ScheduledAttempt {
 	return ScheduledAttempt{Job: jobID, Account: account, Number: a.Number + 1, At: a.Next}
 }
 
 // attempt sends the message about a job.
 //
-// Errors: the context's, when it ended the attempt before its time; the secret
-// cannot be had.
+// Errors: the context's, if it ended the attempt early; those of the secret.
 func (d *Deliverer) attempt(ctx context.Context, j job.Job, number int) (Attempt, error) {
 	key, err := d.Secrets.key(ctx, j.Account)
 	if err != nil {
@@ -147,8 +151,8 @@ func (d *Deliverer) attempt(ctx context.Context, j job.Job, number int) (Attempt
 	return a, nil
 }
 
-// tell logs an attempt. The URL is not in the log: it may hold a secret of its
-// receiver's.
+// tell logs an attempt. It does not log the URL, which may contain a secret of
+// the receiver.
 func (d *Deliverer) tell(ctx context.Context, jobID string, a Attempt) {
 	level, what := slog.LevelInfo, "a webhook was delivered"
 	if a.Error != "" {

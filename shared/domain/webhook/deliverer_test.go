@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// The example of the specification of Standard Webhooks.
+// The example in the specification of Standard Webhooks.
 func TestSignature(t *testing.T) {
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-func TestSecretsAreOfAnAccount(t *testing.T) {
+func TestEachAccountHasItsSecret(t *testing.T) {
 	secrets := map[string]bool{}
 	for _, service := range []string{"one secret", "another secret"} {
 		for _, account := range []string{"acme", "rival"} {
@@ -42,11 +42,11 @@ func TestSecretsAreOfAnAccount(t *testing.T) {
 	}
 	broken := webhook.NewSecretsFrom(func(context.Context) ([]byte, error) { return nil, errors.New("gone") })
 	if _, err := broken.Of(t.Context(), "acme"); err == nil {
-		t.Error("a secret came of none")
+		t.Error("a secret was derived without the service's secret")
 	}
 }
 
-// receiver answers each message as it is told.
+// receiver answers each message as the test defines.
 type receiver struct {
 	answers func(number int) (webhook.Answer, error)
 	got     []webhook.Message
@@ -57,7 +57,7 @@ func (r *receiver) Send(_ context.Context, _ string, m webhook.Message) (webhook
 	return r.answers(len(r.got))
 }
 
-// world is a deliverer on real records, with a clock that the test moves.
+// world is a deliverer on real records, with a clock that the test advances.
 type world struct {
 	*testing.T
 	*webhook.Deliverer
@@ -72,7 +72,9 @@ func newWorld(t *testing.T, answers func(number int) (webhook.Answer, error)) *w
 	w.begun = w.now
 	clock := func() time.Time { return w.now }
 	var err error
-	if w.db, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock}); err != nil {
+	if w.db, err = sqlite.Open(
+		t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock},
+	); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.db.Close() })
@@ -84,7 +86,7 @@ func newWorld(t *testing.T, answers func(number int) (webhook.Answer, error)) *w
 	return w
 }
 
-// ended makes a job that has ended, with a webhook.
+// ended returns a job that has ended, with a webhook.
 func (w *world) ended() job.Job {
 	w.Helper()
 	j := job.Job{
@@ -100,15 +102,16 @@ func (w *world) ended() job.Job {
 	return j
 }
 
-// run makes every attempt at its time and gives the times, since the end.
+// run makes every attempt at its time and returns the times since the job's
+// end.
 func (w *world) run() (at []time.Duration) {
 	w.Helper()
-	turn, follows := webhook.First("job_1", "acme", w.now), true
+	scheduled, follows := webhook.First("job_1", "acme", w.now), true
 	for follows {
-		w.now = turn.At
+		w.now = scheduled.At
 		at = append(at, w.now.Sub(w.begun))
 		var err error
-		if turn, follows, err = w.Deliver(w.Context(), turn); err != nil {
+		if scheduled, follows, err = w.Deliver(w.Context(), scheduled); err != nil {
 			w.Fatal(err)
 		}
 		if len(at) > webhook.MaxAttempts {
@@ -125,7 +128,7 @@ func status(code int) func(int) (webhook.Answer, error) {
 	return func(int) (webhook.Answer, error) { return webhook.Answer{Status: code}, nil }
 }
 
-// When the attempts are made, by what the receiver says.
+// The times of the attempts depend on the receiver's answers.
 func TestSchedule(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	all := []time.Duration{0, 5 * s, 35 * s, 2*m + 35*s, 12*m + 35*s, h + 12*m + 35*s, 7*h + 12*m + 35*s}
@@ -175,7 +178,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// All attempts carry one id and one body, and a signature of their own time.
+// All attempts have the same id and body, and a signature of their own time.
 func TestRepetitionsAreOneMessage(t *testing.T) {
 	w := newWorld(t, status(500))
 	j := w.ended()
@@ -187,14 +190,15 @@ func TestRepetitionsAreOneMessage(t *testing.T) {
 	key := decode(t, secret)
 	signatures := map[string]bool{}
 	for i, m := range w.receiver.got {
-		if m.ID != "msg_1" || string(m.Body) != "job_1 failed" || m.Signature != webhook.Sign(key, m.ID, m.At, m.Body) || signatures[m.Signature] {
+		if m.ID != "msg_1" || string(m.Body) != "job_1 failed" || m.Signature != webhook.Sign(key, m.ID, m.At, m.Body) ||
+			signatures[m.Signature] {
 			t.Errorf("attempt %d is %+v", i+1, m)
 		}
 		signatures[m.Signature] = true
 	}
 }
 
-// Repetitions are spread by at most a fifth.
+// Repetitions are spread by at most a fifth of the wait.
 func TestWaitsAreSpread(t *testing.T) {
 	w := newWorld(t, status(500))
 	w.Random = func() float64 { return 0.999 }
@@ -204,14 +208,15 @@ func TestWaitsAreSpread(t *testing.T) {
 	}
 }
 
-// What is not to be told is told nobody, and what was told is not told again.
-func TestTurnsThatAreNobodysAnyMore(t *testing.T) {
+// An attempt that is no longer to be made is not made, and one that was made is
+// not repeated.
+func TestObsoleteAttempts(t *testing.T) {
 	w := newWorld(t, status(500))
-	deliver := func(turn webhook.ScheduledAttempt, sent int) {
+	deliver := func(scheduled webhook.ScheduledAttempt, sent int) {
 		t.Helper()
-		next, follows, err := w.Deliver(t.Context(), turn)
+		next, follows, err := w.Deliver(t.Context(), scheduled)
 		if err != nil || follows != (sent > 0) || len(w.receiver.got) != sent {
-			t.Errorf("%+v led to %+v, %t, %v and %d messages", turn, next, follows, err, len(w.receiver.got))
+			t.Errorf("%+v led to %+v, %t, %v and %d messages", scheduled, next, follows, err, len(w.receiver.got))
 		}
 		w.receiver.got = nil
 	}
@@ -220,9 +225,11 @@ func TestTurnsThatAreNobodysAnyMore(t *testing.T) {
 	deliver(webhook.ScheduledAttempt{Job: j.ID, Number: 2}, 0)
 	deliver(webhook.First(j.ID, "acme", w.now), 1)
 	deliver(webhook.First(j.ID, "acme", w.now), 0)
-	// Who cannot know whether the next turn was handed on is told of it.
+	// A caller that cannot know whether the next attempt was scheduled can find
+	// out.
 	want := webhook.ScheduledAttempt{Job: j.ID, Account: "acme", Number: 2, At: w.now.Add(5 * time.Second)}
-	if next, follows, err := w.Follow(t.Context(), webhook.First(j.ID, "acme", w.now)); err != nil || !follows || next != want {
+	if next, follows, err := w.Follow(t.Context(), webhook.First(j.ID, "acme", w.now)); err != nil || !follows ||
+		next != want {
 		t.Errorf("after the first comes %+v, %t, %v", next, follows, err)
 	}
 	if next, follows, err := w.Follow(t.Context(), want); err != nil || follows {
@@ -234,17 +241,18 @@ func TestTurnsThatAreNobodysAnyMore(t *testing.T) {
 	deliver(webhook.ScheduledAttempt{Job: j.ID, Number: 2}, 0)
 }
 
-// An attempt that the end of the program breaks off is not recorded: it is made
+// An attempt that the end of the program interrupts is not recorded, but made
 // again.
-func TestAnAttemptThatIsBrokenOffIsMadeAgain(t *testing.T) {
+func TestAnInterruptedAttemptIsMadeAgain(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	w := newWorld(t, func(int) (webhook.Answer, error) {
 		stop()
 		return webhook.Answer{}, webhook.NoAnswer("The connection broke.")
 	})
 	j := w.ended()
-	if _, follows, err := w.Deliver(ctx, webhook.First(j.ID, "acme", w.now)); !errors.Is(err, context.Canceled) || follows {
-		t.Errorf("the attempt gave %t, %v", follows, err)
+	if _, follows, err := w.Deliver(ctx, webhook.First(j.ID, "acme", w.now)); !errors.Is(err, context.Canceled) ||
+		follows {
+		t.Errorf("the attempt returned %t, %v", follows, err)
 	}
 	w.receiver.answers = status(200)
 	if at := w.run(); len(at) != 1 || len(w.receiver.got) != 2 {

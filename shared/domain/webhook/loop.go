@@ -9,18 +9,20 @@ import (
 )
 
 const (
-	// loopEvery is how often turns are looked for that are due.
+	// loopEvery is how often the loop looks for attempts that are due.
 	loopEvery = time.Second
-	// atOnce is how many attempts run at once, atOnceOfAccount how many of one
-	// account: its receivers may be slow, and are not to hold up the others.
+	// atOnce is how many attempts run at once, atOnceOfAccount how many of them
+	// for one account: its receivers may be slow, and must not delay those of
+	// others.
 	atOnce          = 32
 	atOnceOfAccount = 4
 )
 
-// Queue holds the turns of all jobs, on one machine. In AWS a queue brings them.
+// Queue has the scheduled attempts of all jobs, on one machine. In AWS they
+// come from a message queue.
 type Queue interface {
-	// Due gives turns that are due, the longest due first: of each account at most
-	// ofAccount, and at most limit in all.
+	// Due returns scheduled attempts that are due, the earliest first: of each
+	// account at most ofAccount, and at most limit in all.
 	Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]ScheduledAttempt, error)
 }
 
@@ -32,9 +34,9 @@ type Loop struct {
 	Logger    *slog.Logger
 }
 
-// Run makes attempts until the context ends. Those that are under way then are
-// broken off, and made again at the next start. A failure of the records is logged
-// and tried again.
+// Run makes attempts until the context ends. Attempts in progress are then
+// interrupted, and made again after the next start. A failure of the records is
+// logged and tried again.
 func (l *Loop) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -51,7 +53,7 @@ func (l *Loop) Run(ctx context.Context) {
 			return
 		case e := <-ended:
 			if e.failed {
-				failed[e.job] = true // tried again at the next look, not at once
+				failed[e.job] = true // tried again next time, not at once
 			} else {
 				delete(busy, e.job)
 			}
@@ -62,33 +64,34 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// end tells that an attempt is over, and whether it could not be made or recorded.
+// end is the end of an attempt; it says whether the attempt could not be made
+// or recorded.
 type end struct {
 	job    string
 	failed bool
 }
 
-// start begins the attempts that are due. Those that run are still due until they
-// are recorded, and so count for their accounts.
+// start starts the attempts that are due. Running attempts are still due until
+// they are recorded, and so count for their accounts.
 func (l *Loop) start(ctx context.Context, running *sync.WaitGroup, busy map[string]bool, ended chan<- end) error {
 	if len(busy) >= atOnce {
 		return nil
 	}
-	turns, err := l.Queue.Due(ctx, l.Now(), atOnceOfAccount, 2*atOnce)
+	due, err := l.Queue.Due(ctx, l.Now(), atOnceOfAccount, 2*atOnce)
 	if err != nil {
 		return err
 	}
-	for _, turn := range turns {
-		if busy[turn.Job] || len(busy) >= atOnce {
+	for _, scheduled := range due {
+		if busy[scheduled.Job] || len(busy) >= atOnce {
 			continue
 		}
-		busy[turn.Job] = true
+		busy[scheduled.Job] = true
 		running.Go(func() {
-			_, _, err := l.Deliverer.Deliver(ctx, turn)
+			_, _, err := l.Deliverer.Deliver(ctx, scheduled)
 			if err != nil && ctx.Err() == nil {
-				l.Logger.Error("deliver a webhook", "job", turn.Job, "error", err)
+				l.Logger.Error("deliver a webhook", "job", scheduled.Job, "error", err)
 			}
-			ended <- end{turn.Job, err != nil}
+			ended <- end{scheduled.Job, err != nil}
 		})
 	}
 	return nil

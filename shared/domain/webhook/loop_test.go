@@ -25,8 +25,8 @@ func decode(t *testing.T, secret string) []byte {
 	return key
 }
 
-// halls holds the messages of one account until the end of the test, and takes
-// those of the others.
+// halls holds the messages of one account until the end of the test, and
+// accepts those of the others.
 type halls struct {
 	slow  string
 	taken chan string
@@ -48,8 +48,8 @@ func (h *halls) Send(ctx context.Context, url string, m webhook.Message) (webhoo
 	return webhook.Answer{}, webhook.NoAnswer("The receiver took too long.")
 }
 
-// Receivers that hang hold up neither other accounts nor the end of the program.
-func TestSlowReceiversHoldNobodyUp(t *testing.T) {
+// Receivers that hang delay neither other accounts nor the end of the program.
+func TestSlowReceiversDelayNobodyElse(t *testing.T) {
 	t.Parallel()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -60,7 +60,8 @@ func TestSlowReceiversHoldNobodyUp(t *testing.T) {
 	end := func(account string, number int) {
 		t.Helper()
 		j := job.Job{
-			ID: fmt.Sprintf("job_%s%d", account, number), Account: account, Key: "key", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+			ID: fmt.Sprintf("job_%s%d", account, number), Account: account, Key: "key", Model: "gen-2.5", Lane: job.VideoLane,
+			Status:  job.Pending,
 			Webhook: "https://example.com/" + account, CreatedAt: time.Now(), Deadline: time.Now().Add(job.MaxAge),
 		}
 		if err := db.Jobs().Accept(t.Context(), j, 0); err != nil {
@@ -80,7 +81,8 @@ func TestSlowReceiversHoldNobodyUp(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	loop := &webhook.Loop{Queue: db.Webhooks(), Now: time.Now, Logger: logger, Deliverer: &webhook.Deliverer{
 		Jobs: db.Jobs(), Store: db.Webhooks(), Sender: sender, Secrets: webhook.NewSecrets([]byte("secret")),
-		Body: func(job.Job) ([]byte, error) { return nil, nil }, Now: time.Now, Random: func() float64 { return 0 }, Logger: logger,
+		Body: func(job.Job) ([]byte, error) { return nil, nil }, Now: time.Now, Random: func() float64 { return 0 },
+		Logger: logger,
 	}}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()

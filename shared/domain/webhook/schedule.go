@@ -2,18 +2,18 @@ package webhook
 
 import "time"
 
-// waits is how long after a failed attempt the next one is made, by the number of
-// the one that failed. The last one has no successor: seven attempts in all, over
-// about seven hours and a quarter.
+// waits are the times from a failed attempt to the next one, by the number of
+// the one that failed. The last attempt has no successor: seven attempts in
+// all, over about seven and a quarter hours.
 var waits = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
 }
 
-// MaxAttempts is how often a message is sent at most.
+// MaxAttempts is the maximum number of times a message is sent.
 const MaxAttempts = len(waits) + 1
 
-// jitter is the part of a wait that is drawn at random on top of it, so that a
-// receiver that comes back is not met by everything at once.
+// jitter is the fraction of a wait that is added at random, so that a receiver
+// that recovers does not get everything at once.
 const jitter = 0.2
 
 // The statuses that mean more than that an attempt failed.
@@ -26,9 +26,9 @@ const (
 
 func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
 
-// nextAfter gives when the attempt after one that failed is due, the zero time
-// where none follows. A receiver may ask for more time, up to the wait of the next
-// step; it cannot ask for less. random is in [0, 1).
+// nextAfter returns when the attempt after a failed one is due, the zero time
+// if none follows. A receiver may ask for more time, up to the wait of the next
+// step, but not for less. random is in [0, 1).
 func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
 	if failed.Number >= MaxAttempts || failed.Status == statusGone {
 		return time.Time{}

@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// Secrets gives the secrets that messages are signed with, one for each account.
-// They are derived from the service's own, so that none is stored; a new secret of
-// the service makes new ones of them all.
+// Secrets derives the secrets that messages are signed with, one for each
+// account, from the service's own secret, so that none is stored; a new secret
+// of the service changes them all.
 type Secrets struct {
 	service func(context.Context) ([]byte, error)
 }
 
-// NewSecrets makes secrets of the service's own.
+// NewSecrets derives secrets from the service's own.
 func NewSecrets(service []byte) Secrets {
 	return Secrets{func(context.Context) ([]byte, error) { return service, nil }}
 }
 
-// NewSecretsFrom makes secrets of one that is asked for whenever it is needed,
-// which should cost nothing once it is known.
+// NewSecretsFrom derives secrets from one that is requested whenever it is
+// needed, which should be cheap once it is known.
 func NewSecretsFrom(service func(context.Context) ([]byte, error)) Secrets { return Secrets{service} }
 
 // secretPrefix begins a secret as Standard Webhooks writes it.
 const secretPrefix = "whsec_"
 
-// Of gives the secret of an account as its receivers' libraries take it: "whsec_"
-// and 32 bytes in Base64.
+// Of returns the secret of an account in the form that its receivers' libraries
+// expect: "whsec_" and 32 bytes in Base64.
 //
-// Errors: that the service's secret cannot be had.
+// Errors: the service's secret is not available.
 func (s Secrets) Of(ctx context.Context, account string) (string, error) {
 	key, err := s.key(ctx, account)
 	if err != nil {
@@ -47,13 +47,13 @@ func (s Secrets) key(ctx context.Context, account string) ([]byte, error) {
 		return nil, fmt.Errorf("webhook: the service's secret: %w", err)
 	}
 	mac := hmac.New(sha256.New, service)
-	// The first word keeps this use of the service's secret apart from others.
+	// The prefix separates this use of the service's secret from others.
 	mac.Write([]byte("webhooks\x00" + account))
 	return mac.Sum(nil), nil
 }
 
-// Sign gives the signature of a message under a key: "v1," and the HMAC-SHA256 of
-// its id, its time in Unix seconds and its body, with dots between them.
+// Sign returns the signature of a message with a key: "v1," and the HMAC-SHA256
+// of its id, its time in Unix seconds and its body, joined by dots.
 func Sign(key []byte, id string, at time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))

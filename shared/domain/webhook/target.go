@@ -10,23 +10,24 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// MaxURL is how long the URL of a webhook may be, in code points.
+// MaxURL is the maximum length of the URL of a webhook, in code points.
 const MaxURL = 2048
 
-// mailPort is the one port that no message goes to: a mail server takes much of
-// what it is sent for commands.
+// mailPort is the one port that no message is sent to: a mail server would take
+// much of a message for commands.
 const mailPort = 25
 
-// Targets says where messages may go. The zero Targets are those of the public
+// Targets is where messages may be sent. The zero Targets allow the public
 // internet, by https.
 type Targets struct {
 	hosts    map[string]bool
 	prefixes []netip.Prefix
 }
 
-// ParseTargets makes targets that have, besides the public ones, those of a list:
-// names of hosts, and blocks of addresses such as 10.1.0.0/16. By http, too, go
-// messages to a host of the list, and to an address that a URL itself names.
+// ParseTargets returns targets that allow, besides the public ones, those on a
+// list of host names and address blocks such as 10.1.0.0/16. Plain http is also
+// allowed to a host on the list, and to a listed address if the URL itself
+// contains it.
 //
 // Errors: an entry is neither.
 func ParseTargets(list []string) (Targets, error) {
@@ -49,8 +50,8 @@ func ParseTargets(list []string) (Targets, error) {
 	return t, nil
 }
 
-// CheckURL reports why no message may go to a URL. What a name stands for is not
-// asked here: AllowsAddress tells of what it turns out to be.
+// CheckURL returns why messages may not be sent to a URL. It does not resolve
+// names: AllowsAddress checks the address that a name resolves to.
 //
 // Errors: fault.Invalid.
 func (t Targets) CheckURL(raw string) error {
@@ -95,13 +96,14 @@ func (t Targets) CheckURL(raw string) error {
 	return nil
 }
 
-// AllowsAddress reports whether a message to a host, as its URL names it, may go
-// to an address that this has turned out to be.
+// AllowsAddress reports whether a message to a host, as its URL names it, may
+// be sent to the address that the host resolved to.
 func (t Targets) AllowsAddress(host string, address netip.Addr) bool {
 	return isPublic(address) || t.hosts[canonicalHost(host)] || t.listsAddress(address)
 }
 
-// lists reports whether a host is on the list by its name, or is an address on it.
+// lists reports whether a host is on the list by its name, or is an address on
+// it.
 func (t Targets) lists(host string) bool {
 	if t.hosts[host] {
 		return true
@@ -120,11 +122,11 @@ func (t Targets) listsAddress(address netip.Addr) bool {
 	return false
 }
 
-// canonicalHost gives a host as it is compared.
+// canonicalHost returns a host in the form in which hosts are compared.
 func canonicalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// isLocalName reports whether a name is kept for networks that are not public
-// (RFC 6761, RFC 6762 and ICANN's reservation of "internal").
+// isLocalName reports whether a name is reserved for networks that are not
+// public (RFC 6761, RFC 6762 and ICANN's reservation of "internal").
 func isLocalName(host string) bool {
 	for _, domain := range []string{"localhost", "local", "internal"} {
 		if host == domain || strings.HasSuffix(host, "."+domain) {
@@ -135,7 +137,7 @@ func isLocalName(host string) bool {
 }
 
 // endsInNumber reports whether a host's last part is a number, which some
-// resolvers take for an address in one of its old forms (WHATWG, "URL", "ends in a
+// resolvers take for an address in an old notation (WHATWG, "URL", "ends in a
 // number").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]

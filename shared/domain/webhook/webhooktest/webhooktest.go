@@ -15,23 +15,24 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter gives to be tested, over the same records.
+// Harness is what an adapter passes to the suite, over the same records.
 type Harness struct {
 	Store webhook.Store
 	Jobs  job.Store
-	// Queue is nil where the platform brings the turns; its tests are then skipped.
+	// Queue is nil where the platform delivers scheduled attempts; its tests
+	// are then skipped.
 	Queue webhook.Queue
-	// Retention forgets jobs where the platform does not.
+	// Retention deletes jobs where the platform does not.
 	Retention job.Retention
 }
 
-// Run runs the suite. The function makes a harness without any job in it, and
-// closes it with the test.
+// Run runs the suite. Open returns a harness without any job in it, which is
+// closed with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
 		if group == "Queue" && h.Queue == nil {
-			t.Skip("the platform brings the turns")
+			t.Skip("the platform delivers scheduled attempts")
 		}
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t)})
 	}, conformance.About("Store", storeTests), conformance.About("Queue", queueTests))
@@ -43,33 +44,34 @@ type test struct {
 	run  func(s *suite)
 }
 
-// Says gives the statement.
+// Says returns the statement.
 func (t test) Says() string { return t.name }
 
-// suite is what a test works with.
+// suite is the fixture of one test.
 type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
 }
 
-// The day is the present one, as a platform may delete what is old.
+// The clock is the present one, as a platform may delete what is old.
 var begun = time.Now().UTC().Truncate(time.Millisecond)
 
 func after(d time.Duration) time.Time { return begun.Add(d) }
 
-// accept makes a job of an account.
+// accept accepts a job of an account.
 func (s *suite) accept(account, number, url string) job.Job {
 	s.Helper()
 	j := job.Job{
-		ID: "job_" + account + number, Account: account, Key: "key", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+		ID: "job_" + account + number, Account: account, Key: "key", Model: "gen-2.5", Lane: job.VideoLane,
+		Status:  job.Pending,
 		Webhook: url, CreatedAt: begun, Deadline: after(job.MaxAge),
 	}
 	conformance.OK(s, s.Jobs.Accept(s.ctx, j, 0))
 	return j
 }
 
-// ended makes a job that has ended at the time, and has a webhook.
+// ended returns a job with a webhook that ended at the time.
 func (s *suite) ended(account, number string, at time.Time) job.Job {
 	s.Helper()
 	j := s.accept(account, number, "https://example.com/hook")
@@ -77,7 +79,7 @@ func (s *suite) ended(account, number string, at time.Time) job.Job {
 	return j
 }
 
-// attempted wants the attempts of a job.
+// attempted checks the attempts of a job.
 func (s *suite) attempted(j job.Job, want ...webhook.Attempt) {
 	s.Helper()
 	got, err := s.Store.Attempts(s.ctx, j.ID)
@@ -102,7 +104,10 @@ var storeTests = []test{
 	}},
 	{"attempts are kept as they were recorded, in their order", func(s *suite) {
 		j, other := s.ended("acme", "1", after(time.Second)), s.ended("acme", "2", after(time.Second))
-		silent := webhook.Attempt{Number: 2, At: after(time.Hour), Duration: 10 * time.Second, Error: "The receiver took too long.", Next: after(2 * time.Hour)}
+		silent := webhook.Attempt{
+			Number: 2, At: after(time.Hour), Duration: 10 * time.Second, Error: "The receiver took too long.",
+			Next: after(2 * time.Hour),
+		}
 		last := webhook.Attempt{Number: 3, At: after(2 * time.Hour), Status: 204}
 		for _, a := range []webhook.Attempt{failed(1), silent, last} {
 			conformance.OK(s, s.Store.Record(s.ctx, j, a))
@@ -129,7 +134,7 @@ var storeTests = []test{
 		conformance.Fails(s, s.Store.Record(s.ctx, j, failed(3)), fault.Conflict)
 		s.attempted(j, failed(1))
 	}},
-	{"of attempts that race one is recorded", func(s *suite) {
+	{"of several concurrent attempts one is recorded", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
 		errs := conformance.Race(4, func(racer int) error {
 			a := failed(1)
@@ -156,7 +161,7 @@ var storeTests = []test{
 	}},
 }
 
-// due wants the turns that are due.
+// due checks the scheduled attempts that are due.
 func (s *suite) due(now time.Time, ofAccount, limit int, want ...webhook.ScheduledAttempt) {
 	s.Helper()
 	got, err := s.Queue.Due(s.ctx, now, ofAccount, limit)
@@ -201,7 +206,7 @@ var queueTests = []test{
 		s.due(after(time.Hour), 10, 3, turns[0], few, turns[1])
 		s.due(after(time.Hour), 10, 10, turns[0], few, turns[1], turns[2], turns[3], turns[4])
 	}},
-	{"what is forgotten of a job is forgotten of its webhook", func(s *suite) {
+	{"the attempts of a job are deleted with the job", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
 		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
 		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
