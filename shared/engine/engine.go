@@ -84,7 +84,7 @@ type Error struct {
 	Err error
 }
 
-// Error gives the message and, for the log, the cause.
+// Error returns the message and, for the log, the cause.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Err)
@@ -92,7 +92,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", e.Code, e.Message)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // InvalidInput makes the error of an input that cannot be edited.
@@ -100,7 +100,7 @@ func InvalidInput(cause error, format string, args ...any) *Error {
 	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// AsError gives the engine error in err's chain, and for any other error the
+// AsError returns the engine error in err's chain, and for any other error the
 // retryable engine_error that it is taken for.
 func AsError(err error) *Error {
 	var e *Error

@@ -39,13 +39,13 @@ func FuzzInspect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte, mime string) {
 		info, err := media.Inspect(bytes.NewReader(content), int64(len(content)), mime)
 		if err != nil {
-			t.Errorf("Inspect gave %v of bytes in memory", err)
+			t.Errorf("Inspect returned %v of bytes in memory", err)
 		}
 		if info.Width < 0 || info.Height < 0 || info.Duration < 0 || (info.Width == 0) != (info.Height == 0) {
-			t.Errorf("Inspect gave %+v", info)
+			t.Errorf("Inspect returned %+v", info)
 		}
 		if kind, ok := media.Sniff(content); ok && kind.MIME == "" {
-			t.Error("Sniff gave a type without a name")
+			t.Error("Sniff returned a type without a name")
 		}
 		if name, told := media.Detect(content); told && name == "" {
 			t.Error("Detect told a type without a name")

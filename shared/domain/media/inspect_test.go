@@ -42,26 +42,40 @@ func TestInspectVideo(t *testing.T) {
 		{"MP4 upside down", "video/mp4", mediatest.Video{Rotation: 180}, 160, 90, 1, true},
 		{"MP4 with wide pixels", "video/mp4", mediatest.Video{Filter: "setsar=2"}, 320, 90, 1, true},
 		{"MP4 without sound", "video/mp4", mediatest.Video{Silent: true}, 160, 90, 1, false},
-		{"MP4 with odd sides", "video/mp4", mediatest.Video{Width: 161, Height: 91, PixelFormat: "yuv444p"}, 161, 91, 1, true},
-		{"MP4 in fragments", "video/mp4", mediatest.Video{Args: []string{"-movflags", "frag_keyframe+empty_moov"}}, 160, 90, unknown, true},
+		{
+			"MP4 with odd sides", "video/mp4", mediatest.Video{Width: 161, Height: 91, PixelFormat: "yuv444p"}, 161, 91, 1, true,
+		},
+		{
+			"MP4 in fragments", "video/mp4", mediatest.Video{Args: []string{"-movflags", "frag_keyframe+empty_moov"}}, 160, 90,
+			unknown, true,
+		},
 		{"QuickTime", "video/quicktime", mediatest.Video{Name: "a.mov", Seconds: 2}, 160, 90, 2, true},
 		{"3GP", "video/3gpp", mediatest.Video{Name: "a.3gp"}, 160, 90, 1, true},
 		{"WebM", "video/webm", mediatest.Video{Name: "a.webm"}, 160, 90, 1, true},
-		{"WebM of a browser's recorder", "video/webm", mediatest.Video{Name: "a.webm", Args: []string{"-live", "1"}}, 160, 90, unknown, true},
+		{
+			"WebM of a browser's recorder", "video/webm", mediatest.Video{Name: "a.webm", Args: []string{"-live", "1"}}, 160, 90,
+			unknown, true,
+		},
 		{"Matroska", "video/x-matroska", mediatest.Video{Name: "a.mkv", Seconds: 1.5}, 160, 90, 1.5, true},
-		{"Matroska with wide pixels", "video/x-matroska", mediatest.Video{Name: "a.mkv", Filter: "setsar=2"}, 320, 90, 1, true},
+		{
+			"Matroska with wide pixels", "video/x-matroska", mediatest.Video{Name: "a.mkv", Filter: "setsar=2"}, 320, 90, 1,
+			true,
+		},
 		{"AVI", "video/x-msvideo", mediatest.Video{Name: "a.avi", Silent: true}, 160, 90, 1, false},
 		{"GIF", "image/gif", mediatest.Video{Name: "a.gif"}, 160, 90, unknown, false},
-		{"transport stream, which has no header", "video/mp2t", mediatest.Video{Name: "a.ts"}, unknown, unknown, unknown, false},
+		{
+			"transport stream, which has no header", "video/mp2t", mediatest.Video{Name: "a.ts"}, unknown, unknown, unknown,
+			false,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			info := inspect(t, test.video.Make(t), test.mime)
 			if info.Width != test.width || info.Height != test.height || info.Audio != test.audio {
-				t.Errorf("Inspect gave %+v", info)
+				t.Errorf("Inspect returned %+v", info)
 			}
 			// Sound is cut at whole packets, so a clip with it lasts a little longer.
 			if d := info.Duration.Seconds(); (d == 0) != (test.seconds == 0) || math.Abs(d-test.seconds) > 0.05 {
-				t.Errorf("Inspect gave a duration of %gs, want %gs", d, test.seconds)
+				t.Errorf("Inspect returned a duration of %gs, want %gs", d, test.seconds)
 			}
 		})
 	}
@@ -82,7 +96,10 @@ func TestInspectImage(t *testing.T) {
 		{"GIF", "image/gif", mediatest.Image{Name: "a.gif"}, 160, 90},
 		{"WebP", "image/webp", mediatest.Image{Name: "a.webp"}, 160, 90},
 		{"lossless WebP", "image/webp", mediatest.Image{Name: "a.webp", Args: []string{"-lossless", "1"}}, 160, 90},
-		{"WebP with transparency", "image/webp", mediatest.Image{Name: "a.webp", PixelFormat: "yuva420p", Filter: "format=rgba,colorchannelmixer=aa=0.5"}, 160, 90},
+		{
+			"WebP with transparency", "image/webp",
+			mediatest.Image{Name: "a.webp", PixelFormat: "yuva420p", Filter: "format=rgba,colorchannelmixer=aa=0.5"}, 160, 90,
+		},
 		{"BMP", "image/bmp", mediatest.Image{Name: "a.bmp"}, 160, 90},
 		{"TIFF", "image/tiff", mediatest.Image{Name: "a.tif"}, 160, 90},
 		{"AVIF", "image/avif", mediatest.Image{Name: "a.avif"}, 160, 90},
@@ -90,19 +107,20 @@ func TestInspectImage(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			info := inspect(t, test.image.Make(t), test.mime)
 			if info.Width != test.width || info.Height != test.height {
-				t.Errorf("Inspect gave %dx%d, want %dx%d", info.Width, info.Height, test.width, test.height)
+				t.Errorf("Inspect returned %dx%d, want %dx%d", info.Width, info.Height, test.width, test.height)
 			}
 		})
 	}
 }
 
 func TestInspectClaims(t *testing.T) {
-	if info := inspect(t, mediatest.PNGHeader(t, 60_000, 60_000), "image/png"); info.Width != 60_000 || info.Height != 60_000 {
-		t.Errorf("of a large PNG's header Inspect gave %+v", info)
+	if info := inspect(t, mediatest.PNGHeader(t, 60_000, 60_000), "image/png"); info.Width != 60_000 ||
+		info.Height != 60_000 {
+		t.Errorf("of a large PNG's header Inspect returned %+v", info)
 	}
 	hours := mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, false)
 	if info := inspect(t, hours, "video/mp4"); info.Duration != 6*time.Hour {
-		t.Errorf("of a header that claims six hours Inspect gave %+v", info)
+		t.Errorf("of a header that claims six hours Inspect returned %+v", info)
 	}
 }
 
@@ -121,7 +139,7 @@ func TestInspectBroken(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if info := inspect(t, test.path, test.mime); info != (media.Info{}) {
-				t.Errorf("Inspect gave %+v", info)
+				t.Errorf("Inspect returned %+v", info)
 			}
 		})
 	}
@@ -160,12 +178,15 @@ func TestInspectReadsLittle(t *testing.T) {
 	moov := bytes.LastIndex(clip, []byte("moov")) - 4
 	const hole = 3 << 30
 	file := &counted{
-		head: append([]byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), 0, 0, 0, 1, 'm', 'd', 'a', 't', 0, 0, 0, 0, 0xc0, 0, 0, 16),
+		head: append(
+			[]byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), 0, 0, 0, 1, 'm', 'd', 'a', 't', 0, 0, 0, 0, 0xc0, 0, 0,
+			16,
+		),
 		hole: hole, tail: clip[moov:],
 	}
 	info, err := media.Inspect(file, file.size(), "video/mp4")
 	if err != nil || info.Width != 160 || info.Duration == 0 {
-		t.Errorf("Inspect gave %+v, %v", info, err)
+		t.Errorf("Inspect returned %+v, %v", info, err)
 	}
 	if file.reads > 3 {
 		t.Errorf("Inspect made %d reads", file.reads)
@@ -195,9 +216,9 @@ func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
 func TestInspectGivesTheReadersError(t *testing.T) {
 	broken := errors.New("broken")
 	if _, err := media.Inspect(failing{broken}, 1000, "video/mp4"); !errors.Is(err, broken) {
-		t.Errorf("Inspect gave %v", err)
+		t.Errorf("Inspect returned %v", err)
 	}
 	if _, err := media.Inspect(failing{io.EOF}, 1000, "video/mp4"); err != nil {
-		t.Errorf("of a file shorter than it was said to be Inspect gave %v", err)
+		t.Errorf("of a file shorter than it was said to be Inspect returned %v", err)
 	}
 }

@@ -44,9 +44,15 @@ func TestInspectJPEG(t *testing.T) {
 		data []byte
 		want media.JPEG
 	}{
-		"gray":                  {encoded(t, gray), media.JPEG{Width: 33, Height: 17, Components: 1, Scans: 1, Memory: 64*5*3 + 4*33*17}},
-		"colour":                {encoded(t, colour), media.JPEG{Width: 33, Height: 17, Components: 3, Scans: 1, Memory: 64*6*3*2 + 4*33*17}},
-		"of an encoder, turned": {content, media.JPEG{Width: 64, Height: 48, Components: 3, Scans: 1, Memory: 3*64*48 + 4*64*48}},
+		"gray": {
+			encoded(t, gray), media.JPEG{Width: 33, Height: 17, Components: 1, Scans: 1, Memory: 64*5*3 + 4*33*17},
+		},
+		"colour": {
+			encoded(t, colour), media.JPEG{Width: 33, Height: 17, Components: 3, Scans: 1, Memory: 64*6*3*2 + 4*33*17},
+		},
+		"of an encoder, turned": {
+			content, media.JPEG{Width: 64, Height: 48, Components: 3, Scans: 1, Memory: 3*64*48 + 4*64*48},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, ok := media.InspectJPEG(test.data); !ok || got != test.want {
@@ -87,7 +93,10 @@ func TestInspectJPEGRefuses(t *testing.T) {
 		"no sampling":                    change(11, 0x01),
 		"a segment that is too long":     slices.Concat(good[:at], []byte{0xff, 0xe5, 0xff, 0xff}, good[at:]),
 		"a segment that is too short":    insert([]byte{0xff, 0xe5, 0, 1}),
-		"four components":                slices.Concat(good[:at], []byte{0xff, 0xc0, 0, 20, 8, 0, 16, 0, 32, 4, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0, 4, 0x11, 0}, good[at+19:]),
+		"four components": slices.Concat(
+			good[:at], []byte{0xff, 0xc0, 0, 20, 8, 0, 16, 0, 32, 4, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0, 4, 0x11, 0},
+			good[at+19:],
+		),
 	} {
 		if got, ok := media.InspectJPEG(data); ok {
 			t.Errorf("%s: got %+v", name, got)

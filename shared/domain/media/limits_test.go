@@ -10,7 +10,9 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-var limits = catalog.Limits{VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000}
+var limits = catalog.Limits{
+	VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
+}
 
 func TestCheckVideo(t *testing.T) {
 	for _, test := range []struct {
@@ -38,7 +40,10 @@ func TestCheckImage(t *testing.T) {
 		{"unknown", media.Info{}, ""},
 		{"the largest", media.Info{Width: 10_000, Height: 5_000}, ""},
 		{"too large", media.Info{Width: 10_000, Height: 5_001}, "The image is larger than 50 megapixels."},
-		{"larger than numbers go", media.Info{Width: math.MaxUint32, Height: math.MaxUint32}, "The image is larger than 50 megapixels."},
+		{
+			"larger than numbers go", media.Info{Width: math.MaxUint32, Height: math.MaxUint32},
+			"The image is larger than 50 megapixels.",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) { checkFault(t, media.CheckImage(test.info, limits), test.want) })
 	}

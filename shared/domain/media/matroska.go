@@ -161,7 +161,7 @@ func (i *Info) addTrack(w *window, track element) {
 	}
 }
 
-// trackPicture gives the size in pixels, made as wide as the display size's
+// trackPicture returns the size in pixels, made as wide as the display size's
 // aspect asks.
 func trackPicture(w *window, e element) (width, height int) {
 	const aspectKnown = 3 // display units up to this one have an aspect
@@ -170,7 +170,8 @@ func trackPicture(w *window, e element) (width, height int) {
 		values[field.id] = float64(field.uint(w))
 	}
 	wide, high := values[ebmlPixelWidth], values[ebmlPixelHeight]
-	if dw, dh := values[ebmlDisplayWidth], values[ebmlDisplayHeight]; dw > 0 && dh > 0 && values[ebmlDisplayUnit] <= aspectKnown {
+	if dw, dh := values[ebmlDisplayWidth], values[ebmlDisplayHeight]; dw > 0 && dh > 0 &&
+		values[ebmlDisplayUnit] <= aspectKnown {
 		wide = math.Round(high * dw / dh)
 	}
 	if wide > math.MaxInt32 || high > math.MaxInt32 {

@@ -32,7 +32,10 @@ func TestSniff(t *testing.T) {
 	}{
 		{"MP4", video(mediatest.Video{}), "video/mp4", true, false},
 		{"MP4 with its header first", video(mediatest.Video{FastStart: true}), "video/mp4", true, false},
-		{"MP4 in fragments", video(mediatest.Video{Args: []string{"-movflags", "frag_keyframe+empty_moov"}}), "video/mp4", true, false},
+		{
+			"MP4 in fragments", video(mediatest.Video{Args: []string{"-movflags", "frag_keyframe+empty_moov"}}), "video/mp4",
+			true, false,
+		},
 		{"MP4 of iTunes", video(mediatest.Video{Args: []string{"-brand", "M4V "}}), "video/mp4", true, false},
 		{"MP4 of a Sony camera", video(mediatest.Video{Args: []string{"-brand", "MSNV"}}), "video/mp4", true, false},
 		{"QuickTime", video(mediatest.Video{Name: "a.mov"}), "video/quicktime", true, false},
@@ -55,7 +58,7 @@ func TestSniff(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, ok := sniff(t, test.make(t))
 			if !ok || got.MIME != test.mime || got.Video != test.video || got.Image != test.pic {
-				t.Errorf("Sniff gave %+v, %v", got, ok)
+				t.Errorf("Sniff returned %+v, %v", got, ok)
 			}
 		})
 	}

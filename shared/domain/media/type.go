@@ -35,7 +35,7 @@ var types = []Type{
 	{MIME: "image/tiff", Extension: ".tif", Image: true},
 }
 
-// Names gives what people call the types that are wanted, such as "MP4".
+// Names returns what people call the types that are wanted, such as "MP4".
 func Names(wanted func(Type) bool) []string {
 	var names []string
 	for _, t := range types {
@@ -46,7 +46,7 @@ func Names(wanted func(Type) bool) []string {
 	return names
 }
 
-// Find gives the type with the MIME type.
+// Find returns the type with the MIME type.
 func Find(mime string) (Type, bool) {
 	for _, t := range types {
 		if t.MIME == mime {

@@ -13,7 +13,7 @@ const (
 	maxReads = 48
 )
 
-// window gives pieces of a file by reading it in few, large steps. Pieces that
+// window returns pieces of a file by reading it in few, large steps. Pieces that
 // the file does not have are nil, as are all once it was asked for too much.
 type window struct {
 	source io.ReaderAt
@@ -25,7 +25,7 @@ type window struct {
 	err error
 }
 
-// at gives n bytes from the offset, valid until the next call, or nil. At most
+// at returns n bytes from the offset, valid until the next call, or nil. At most
 // windowSize can be asked for.
 func (w *window) at(offset int64, n int) []byte {
 	if offset < 0 || n > windowSize || offset > w.size-int64(n) {

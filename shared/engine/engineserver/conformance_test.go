@@ -14,7 +14,9 @@ import (
 
 // TestConformance: behind the protocol an engine is what it is without it.
 func TestConformance(t *testing.T) {
-	tools, err := ffmpeg.Find(t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000})
+	tools, err := ffmpeg.Find(
+		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

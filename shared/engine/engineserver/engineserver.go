@@ -41,7 +41,7 @@ const (
 	healthTime = 5 * time.Second
 )
 
-// Config is what an [Engine] is made of.
+// Config is what an [Engine] needs.
 type Config struct {
 	// URL is where the server is, such as http://127.0.0.1:8090.
 	URL string
@@ -187,7 +187,9 @@ func (e *Engine) explain(ctx, within context.Context, err error) error {
 	if errors.Is(context.Cause(within), errSilent) {
 		return &engine.Error{Code: job.EngineError, Message: "The engine stopped answering.", Retryable: true, Err: errSilent}
 	}
-	return &engine.Error{Code: job.EngineError, Message: "The engine ended in the middle of the edit.", Retryable: true, Err: err}
+	return &engine.Error{
+		Code: job.EngineError, Message: "The engine ended in the middle of the edit.", Retryable: true, Err: err,
+	}
 }
 
 // check looks at what the server says that it wrote: the worker stores it as it

@@ -96,7 +96,10 @@ func TestAnswers(t *testing.T) {
 		retryable bool
 	}{
 		{"a result", 200, wrote, closes, "", "", false},
-		{"a result after progress and empty lines", 200, `{"progress":0.5,"stage":"denoise"}` + "\n\r\n\n" + wrote, closes, "", "", false},
+		{
+			"a result after progress and empty lines", 200, `{"progress":0.5,"stage":"denoise"}` + "\n\r\n\n" + wrote, closes,
+			"", "", false,
+		},
 		{"a result with fields of a later version", 200, `{"eta":3}` + "\n" + wrote, closes, "", "", false},
 		{"a result and then silence", 200, wrote, hangs, "", "", false},
 
@@ -109,16 +112,31 @@ func TestAnswers(t *testing.T) {
 		{"a code that no engine may give", 200, `{"error":{"code":"cancelled","message":"No.","retryable":false}}` + "\n", closes,
 			job.EngineError, "No.", false},
 		{"an error that says nothing", 200, `{"error":{}}` + "\n", closes, job.EngineError, "The engine failed.", false},
-		{"an error in several lines", 200, `{"error":{"code":"engine_error","message":"One\n\ttwo\u0000."}}` + "\n", closes, job.EngineError, "One two .", false},
+		{
+			"an error in several lines", 200, `{"error":{"code":"engine_error","message":"One\n\ttwo\u0000."}}` + "\n", closes,
+			job.EngineError, "One two .", false,
+		},
 		{"an endless message", 200, `{"error":{"code":"engine_error","message":"` + strings.Repeat("é", 5000) + `"}}` + "\n", closes,
 			job.EngineError, strings.Repeat("é", 300) + "…", false},
 
 		{"a crash before a word", 200, "", crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
-		{"a crash in the middle", 200, `{"progress":0.5}` + "\n", crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
-		{"a crash in the middle of a line", 200, strings.TrimSuffix(wrote, "\n"), crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
-		{"an end without a result", 200, `{"progress":0.5}` + "\n", closes, job.EngineError, "The engine ended in the middle of the edit.", true},
+		{
+			"a crash in the middle", 200, `{"progress":0.5}` + "\n", crashes, job.EngineError,
+			"The engine ended in the middle of the edit.", true,
+		},
+		{
+			"a crash in the middle of a line", 200, strings.TrimSuffix(wrote, "\n"), crashes, job.EngineError,
+			"The engine ended in the middle of the edit.", true,
+		},
+		{
+			"an end without a result", 200, `{"progress":0.5}` + "\n", closes, job.EngineError,
+			"The engine ended in the middle of the edit.", true,
+		},
 		{"silence", 200, "", hangs, job.EngineError, "The engine stopped answering.", true},
-		{"silence after progress", 200, `{"progress":0.5}` + "\n", hangs, job.EngineError, "The engine stopped answering.", true},
+		{
+			"silence after progress", 200, `{"progress":0.5}` + "\n", hangs, job.EngineError, "The engine stopped answering.",
+			true,
+		},
 
 		{"no JSON", 200, "Traceback (most recent call last):\n", closes, job.EngineError, message, true},
 		{"bytes", 200, "\x00\xff\xfe\n", closes, job.EngineError, message, true},
@@ -144,7 +162,9 @@ func TestAnswers(t *testing.T) {
 			if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err := newEngine(t, scripted(t, c.status, c.answer, c.then), silence).Run(t.Context(), spec, func(engine.Progress) {})
+			err := newEngine(
+				t, scripted(t, c.status, c.answer, c.then), silence,
+			).Run(t.Context(), spec, func(engine.Progress) {})
 			if c.code == "" {
 				if err != nil {
 					t.Errorf("error %v", err)
@@ -152,7 +172,8 @@ func TestAnswers(t *testing.T) {
 				return
 			}
 			var failure *engine.Error
-			if !errors.As(err, &failure) || failure.Code != c.code || failure.Message != c.message || failure.Retryable != c.retryable {
+			if !errors.As(err, &failure) || failure.Code != c.code || failure.Message != c.message ||
+				failure.Retryable != c.retryable {
 				t.Errorf("error %#v (%v), want %s %q, retryable %t", failure, err, c.code, c.message, c.retryable)
 			}
 		})
@@ -176,11 +197,17 @@ func TestResults(t *testing.T) {
 		ok     bool
 	}{
 		{"a video", catalog.Edit, wrote, write(video), true},
-		{"an image", catalog.Image, `{"result":{"bytes":33}}` + "\n", write("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00\x90wS\xde"), true},
+		{
+			"an image", catalog.Image, `{"result":{"bytes":33}}` + "\n",
+			write("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00\x90wS\xde"), true,
+		},
 		{"nothing", catalog.Edit, wrote, func(string) error { return nil }, false},
 		{"an empty file", catalog.Edit, `{"result":{}}` + "\n", write(""), false},
 		{"a file that was cut off", catalog.Edit, `{"result":{"bytes":1000}}` + "\n", write(video), false},
-		{"a link to a file elsewhere", catalog.Edit, wrote, func(path string) error { return os.Symlink(elsewhere, path) }, false},
+		{
+			"a link to a file elsewhere", catalog.Edit, wrote, func(path string) error { return os.Symlink(elsewhere, path) },
+			false,
+		},
 		{"a folder", catalog.Edit, wrote, func(path string) error { return os.Mkdir(path, 0o700) }, false},
 		{"a text", catalog.Edit, `{"result":{"bytes":5}}` + "\n", write("oops\n"), false},
 		{"a video instead of an image", catalog.Image, wrote, write(video), false},
@@ -193,7 +220,8 @@ func TestResults(t *testing.T) {
 			}
 			err := newEngine(t, scripted(t, 200, c.answer, closes), patience).Run(t.Context(), spec, func(engine.Progress) {})
 			var failure *engine.Error
-			if c.ok && err != nil || !c.ok && (!errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine left no result.") {
+			if c.ok && err != nil || !c.ok &&
+				(!errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine left no result.") {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -213,7 +241,9 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []engine.Progress
-	err := newEngine(t, scripted(t, 200, answer, closes), patience).Run(t.Context(), spec, func(p engine.Progress) { told = append(told, p) })
+	err := newEngine(t, scripted(t, 200, answer, closes), patience).Run(
+		t.Context(), spec, func(p engine.Progress) { told = append(told, p) },
+	)
 	want := []engine.Progress{{Stage: "load"}, {Fraction: 0.25, Stage: "denoise"}, {Fraction: 1, Stage: "encode"}, {}}
 	if err != nil || fmt.Sprint(told) != fmt.Sprint(want) {
 		t.Errorf("told %v, %v; want %v", told, err, want)
@@ -287,7 +317,8 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failure *engine.Error
-	if err := impatient.Run(t.Context(), spec, nil); !errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine cannot be reached." {
+	if err := impatient.Run(t.Context(), spec, nil); !errors.As(err, &failure) || !failure.Retryable ||
+		failure.Message != "The engine cannot be reached." {
 		t.Errorf("error %v", err)
 	}
 	if impatient.Health(t.Context()) == nil {
@@ -299,7 +330,9 @@ func TestStart(t *testing.T) {
 	e := newEngine(t, "http://"+address, aLittle)
 	var starting sync.WaitGroup
 	defer starting.Wait()
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, wrote) })}
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, wrote) }),
+	}
 	defer server.Close()
 	starting.Go(func() {
 		time.Sleep(3 * aLittle)
@@ -325,7 +358,10 @@ func TestHealth(t *testing.T) {
 }
 
 func TestURLs(t *testing.T) {
-	for _, wrong := range []string{"", "preview", "127.0.0.1:8090", "https://127.0.0.1:8090", "ftp://a", "http://", "http://user:password@a", "http://a?b", ":"} {
+	for _, wrong := range []string{
+		"", "preview", "127.0.0.1:8090", "https://127.0.0.1:8090", "ftp://a", "http://", "http://user:password@a",
+		"http://a?b", ":",
+	} {
 		if _, err := engineserver.New(engineserver.Config{URL: wrong}); err == nil {
 			t.Errorf("%q is taken for the URL of a server", wrong)
 		}

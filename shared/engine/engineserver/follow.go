@@ -65,6 +65,7 @@ func refusal(response *http.Response) error {
 	}
 	// What a server refuses once it refuses again, unless it is in trouble.
 	return &engine.Error{
-		Code: job.EngineError, Message: "The engine did not take the edit.", Retryable: response.StatusCode >= 500, Err: cause,
+		Code: job.EngineError, Message: "The engine did not take the edit.", Retryable: response.StatusCode >= 500,
+		Err: cause,
 	}
 }

@@ -79,7 +79,7 @@ func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.P
 	return m.Run(ctx, spec, progress)
 }
 
-// choose gives a run its server.
+// choose returns a run its server.
 func (p *Pool) choose(ctx context.Context) *member {
 	var down []*member
 	for {

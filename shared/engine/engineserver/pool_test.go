@@ -60,7 +60,7 @@ func newPool(t *testing.T, names ...string) *pool {
 	return p
 }
 
-// run begins a run and gives the name of its server.
+// run begins a run and returns the name of its server.
 func (p *pool) run() string {
 	p.t.Helper()
 	spec := newSpec(p.t)
@@ -129,7 +129,8 @@ func TestAPoolOfWhichNothingIsUp(t *testing.T) {
 		server.Close()
 	}
 	var failure *engine.Error
-	if err := p.Run(t.Context(), newSpec(t), func(engine.Progress) {}); !errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine cannot be reached." {
+	if err := p.Run(t.Context(), newSpec(t), func(engine.Progress) {}); !errors.As(err, &failure) || !failure.Retryable ||
+		failure.Message != "The engine cannot be reached." {
 		t.Errorf("got %v", err)
 	}
 	if err := p.Health(t.Context()); err == nil || strings.Count(err.Error(), "connection refused") != 2 {

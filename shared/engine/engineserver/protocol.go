@@ -67,7 +67,7 @@ var stageName = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
 // maxStages bounds the stages of a run.
 const maxStages = 16
 
-// stages gives the times, of a server that tells sensible ones.
+// stages returns the times, of a server that tells sensible ones.
 func (r Result) stages() map[string]time.Duration {
 	if len(r.Stages) > maxStages {
 		return nil
@@ -122,7 +122,7 @@ func resultType(spec engine.Spec) string {
 // maxMessage bounds a message that is shown to a person, in code points.
 const maxMessage = 300
 
-// asError gives the engine's error. Codes that are not an engine's to give, such
+// asError returns the engine's error. Codes that are not an engine's to give, such
 // as a cancellation, are the engine's own trouble.
 func (f *Failure) asError() *engine.Error {
 	code := f.Code
@@ -131,7 +131,9 @@ func (f *Failure) asError() *engine.Error {
 		cause = fmt.Errorf("remote: the server's code is %.50q", string(code))
 		code = job.EngineError
 	}
-	message := strings.Join(strings.FieldsFunc(f.Message, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")
+	message := strings.Join(
+		strings.FieldsFunc(f.Message, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",
+	)
 	if points := []rune(message); len(points) > maxMessage {
 		message = string(points[:maxMessage]) + "…"
 	}
@@ -152,5 +154,7 @@ func parse(line []byte) (Line, error) {
 
 // garbled makes the error of a server that does not keep to the protocol.
 func garbled(cause error) error {
-	return &engine.Error{Code: job.EngineError, Message: "The engine gave an answer that makes no sense.", Retryable: true, Err: cause}
+	return &engine.Error{
+		Code: job.EngineError, Message: "The engine gave an answer that makes no sense.", Retryable: true, Err: cause,
+	}
 }

@@ -23,10 +23,10 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an engine gives to be tested.
+// Harness is what an engine passes to the suite.
 type Harness struct {
 	Engine engine.Engine
-	// Models gives the engine's name of a model for each kind that it has.
+	// Models returns the engine's name of a model for each kind that it has.
 	Models map[catalog.Kind]string
 	// Sizes are those of results, in landscape: small, as the tests judge no
 	// picture.
@@ -117,7 +117,9 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	frame := 1 / float64(spec.FPS)
 	frames := max(1, math.Round(spec.Duration.Seconds()*float64(spec.FPS)))
 	if math.Abs(info.FrameRate-float64(spec.FPS)) > 0.01 || math.Abs(info.Duration.Seconds()-frames*frame) > frame {
-		s.Errorf("the result has %g frames a second for %s, want %d for %gs", info.FrameRate, info.Duration, spec.FPS, frames*frame)
+		s.Errorf(
+			"the result has %g frames a second for %s, want %d for %gs", info.FrameRate, info.Duration, spec.FPS, frames*frame,
+		)
 	}
 	if want := spec.Data != nil && spec.Data.Info.Audio; info.Audio != want {
 		s.Errorf("the result has sound: %t, want %t", info.Audio, want)
@@ -153,7 +155,10 @@ var tests = []test{
 	{"edits a clip of one frame", func(s *suite) {
 		s.edited(s.spec(catalog.Edit, mediatest.Video{Seconds: 0.1, Silent: true}))
 	}},
-	{"edits a clip whose frames come at any time", func(s *suite) { s.edited(s.spec(catalog.Edit, mediatest.Video{Variable: true})) }},
+	{
+		"edits a clip whose frames come at any time",
+		func(s *suite) { s.edited(s.spec(catalog.Edit, mediatest.Video{Variable: true})) },
+	},
 	{"makes a video from text", func(s *suite) {
 		landscape := s.spec(catalog.TextToVideo, mediatest.Video{})
 		portrait := landscape

@@ -16,7 +16,9 @@ import (
 
 func TestEnhance(t *testing.T) {
 	answer := func(content string) string {
-		body, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": content}}}})
+		body, _ := json.Marshal(
+			map[string]any{"choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": content}}}},
+		)
 		return string(body)
 	}
 	for _, c := range []struct {
@@ -43,7 +45,8 @@ func TestEnhance(t *testing.T) {
 				Messages  []struct{ Role, Content string }
 			}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method != "POST" || r.URL.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer ck_gateway" {
+				if r.Method != "POST" || r.URL.Path != "/v1/chat/completions" ||
+					r.Header.Get("Authorization") != "Bearer ck_gateway" {
 					t.Errorf("got %s %s with %q", r.Method, r.URL.Path, r.Header.Get("Authorization"))
 				}
 				if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
@@ -61,7 +64,8 @@ func TestEnhance(t *testing.T) {
 			if got != c.want || (err == nil) != (c.want != "") {
 				t.Errorf("got %q, %v; want %q", got, err, c.want)
 			}
-			if len(sent.Messages) != 2 || sent.Messages[1].Content != "watercolor" || sent.Model != "writer" || sent.MaxTokens <= 0 {
+			if len(sent.Messages) != 2 || sent.Messages[1].Content != "watercolor" || sent.Model != "writer" ||
+				sent.MaxTokens <= 0 {
 				t.Errorf("the model was sent %+v", sent)
 			}
 		})

@@ -60,14 +60,17 @@ func TestBombs(t *testing.T) {
 	tools := find(t)
 	const filter = "scale=64:64"
 	accepted := mediatest.PNGBomb(t, 7071)
-	if info, err := tools.ProbeImage(t.Context(), accepted, "image/png"); err != nil || info.Width != 7071 || info.Height != 7071 {
+	if info, err := tools.ProbeImage(t.Context(), accepted, "image/png"); err != nil || info.Width != 7071 ||
+		info.Height != 7071 {
 		t.Errorf("of the largest picture: %+v, %v", info, err)
 	}
 	if err := resize(t, tools, accepted, filter); err != nil {
 		t.Error(err)
 	}
 	// The bound on one allocation follows from the limits: by these, 80 MiB.
-	small, err := ffmpeg.Find(t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000})
+	small, err := ffmpeg.Find(
+		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +109,9 @@ func TestEnvironmentIsEmpty(t *testing.T) {
 
 // The end of a program's messages is kept for the log, and no more of them.
 func TestMessagesAreBounded(t *testing.T) {
-	log, err := find(t).RunShell(t.Context(), t.TempDir(), "yes noise | head -c 1000000 >&2; echo the end >&2; exit 3", nil)
+	log, err := find(t).RunShell(
+		t.Context(), t.TempDir(), "yes noise | head -c 1000000 >&2; echo the end >&2; exit 3", nil,
+	)
 	if err == nil || len(log) > ffmpeg.KeptLog || !strings.HasSuffix(log, "the end\n") {
 		t.Errorf("got %v", err)
 	}

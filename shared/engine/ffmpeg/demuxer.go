@@ -32,12 +32,14 @@ var demuxers = map[string]string{
 // ten.
 const maxStreams = 64
 
-// fence gives the options that stand before an input of the type and keep it
+// fence returns the options that stand before an input of the type and keep it
 // from reaching beyond its file and the limits.
 func (t *Tools) fence(mime string) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
-		return nil, engine.InvalidInput(fmt.Errorf("no demuxer for type %q", mime), "The file is neither a video nor an image.")
+		return nil, engine.InvalidInput(
+			fmt.Errorf("no demuxer for type %q", mime), "The file is neither a video nor an image.",
+		)
 	}
 	options := []string{
 		"-protocol_whitelist", "file",

@@ -23,7 +23,7 @@ var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files i
 	`Stale file handle|Transport endpoint is not connected|` +
 	`Function not implemented|frame_thread_encoder_init failed|pthread_create\(?\)? failed.*)\s*$`)
 
-// explain gives the error that the person who sent the file is to see of a
+// explain returns the error that the person who sent the file is to see of a
 // failure whose reason is plain, and nil of another.
 func explain(f *failure) *engine.Error {
 	switch {
@@ -47,13 +47,15 @@ func explain(f *failure) *engine.Error {
 
 // shortage is the error of a machine that is in trouble itself.
 func shortage(cause error) *engine.Error {
-	return &engine.Error{Code: job.EngineError, Message: "The engine lacks what it needs to run.", Retryable: true, Err: cause}
+	return &engine.Error{
+		Code: job.EngineError, Message: "The engine lacks what it needs to run.", Retryable: true, Err: cause,
+	}
 }
 
 // says reports whether the program's messages contain the text.
 func (f *failure) says(text string) bool { return strings.Contains(f.log, text) }
 
-// explainRun gives the error that the person is to see when a command fails.
+// explainRun returns the error that the person is to see when a command fails.
 // FFmpeg's exit status does not tell whether the input or the command is to
 // blame, and its messages change from release to release; so the inputs are
 // decoded without the rest of the command.
@@ -105,7 +107,7 @@ func (f *failure) lacksMemory() bool {
 	return f.says("Cannot allocate memory") || f.says("cannot allocate memory")
 }
 
-// explainProbe gives the error that the person is to see when a probe fails: as
+// explainProbe returns the error that the person is to see when a probe fails: as
 // the command is always the same, the file is to blame, or the machine.
 func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	var f *failure
@@ -121,7 +123,7 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	return t.blame(ctx, f, "The file cannot be decoded.")
 }
 
-// blame gives the error of an input that cannot be edited, once it is sure that
+// blame returns the error of an input that cannot be edited, once it is sure that
 // the machine could have: that the same program decodes a good picture, and, where
 // it was refused memory, that the system would have given it all that it may have.
 // A machine in trouble never costs a person the job.

@@ -16,7 +16,7 @@ func (t *Tools) SetBounds(memory int64, runTime time.Duration) {
 	t.bounds.memory, t.bounds.runTime = memory, runTime
 }
 
-// RunShell runs a script of the shell as if it were ffmpeg, and gives the end
+// RunShell runs a script of the shell as if it were ffmpeg, and returns the end
 // of its messages too. The script may start other programs.
 func (t *Tools) RunShell(ctx context.Context, folder, script string, stdout io.Writer) (log string, err error) {
 	shell, err := fence.NewProgram(ctx, "/bin/sh")
@@ -35,7 +35,7 @@ func (t *Tools) RunShell(ctx context.Context, folder, script string, stdout io.W
 	return log, err
 }
 
-// ThatWriteAnywhere gives the tools without Landlock.
+// ThatWriteAnywhere returns the tools without Landlock.
 func (t *Tools) ThatWriteAnywhere() *Tools {
 	loose := *t
 	loose.fenced = t.fenced.Without(fence.Layers{Landlock: true})

@@ -137,12 +137,14 @@ func (t *Tools) check(ctx context.Context) error {
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return fmt.Errorf("%s lacks %s; install a full build of FFmpeg with %s", t.ffmpeg.Path, strings.Join(missing, ", "), installation)
+		return fmt.Errorf(
+			"%s lacks %s; install a full build of FFmpeg with %s", t.ffmpeg.Path, strings.Join(missing, ", "), installation,
+		)
 	}
 	return nil
 }
 
-// list gives the names of what the program has of a kind, such as "filters", and
+// list returns the names of what the program has of a kind, such as "filters", and
 // what it says of itself before.
 func (t *Tools) list(ctx context.Context, kind string) (names map[string]bool, banner []byte, err error) {
 	var out bytes.Buffer

@@ -15,7 +15,9 @@ import (
 )
 
 // limits are those of docs/contract/media.md#input-limits.
-var limits = catalog.Limits{VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000}
+var limits = catalog.Limits{
+	VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
+}
 
 func find(t *testing.T) *ffmpeg.Tools {
 	t.Helper()
@@ -70,7 +72,8 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 	t.Run("not installed", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		_, err := ffmpeg.Find(t.Context(), limits)
-		if err == nil || !strings.Contains(err.Error(), "apt-get install ffmpeg") || !strings.Contains(err.Error(), "brew install ffmpeg") {
+		if err == nil || !strings.Contains(err.Error(), "apt-get install ffmpeg") ||
+			!strings.Contains(err.Error(), "brew install ffmpeg") {
 			t.Errorf("Find gave %v", err)
 		}
 	})

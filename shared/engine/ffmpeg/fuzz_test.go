@@ -28,7 +28,11 @@ func FuzzStill(f *testing.F) {
 func FuzzProbe(f *testing.F) {
 	f.Add([]byte(`{"format":{"duration":"1.5"},"streams":[{"codec_type":"video","width":16,"height":9,"pix_fmt":"yuv420p",
 		"sample_aspect_ratio":"4:3","avg_frame_rate":"30000/1001","side_data_list":[{"rotation":-90}]},{"codec_type":"audio"}]}`))
-	f.Add([]byte(`{"streams":[{"codec_type":"video","width":-1,"height":9,"sample_aspect_ratio":"1e308:1e-308","duration":"1e308"}]}`))
+	f.Add(
+		[]byte(
+			`{"streams":[{"codec_type":"video","width":-1,"height":9,"sample_aspect_ratio":"1e308:1e-308","duration":"1e308"}]}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		var report probeReport
 		if json.Unmarshal(answer, &report) != nil {

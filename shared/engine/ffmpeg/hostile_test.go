@@ -81,7 +81,9 @@ func TestTrap(t *testing.T) {
 	if err := unfenced("concat", mediatest.ConcatScript(t, tr.file), "-safe", "0"); err != nil {
 		t.Errorf("a script did not open the file: %v", err)
 	}
-	colour := mediatest.Video{Name: "red.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t)
+	colour := mediatest.Video{
+		Name: "red.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p",
+	}.Make(t)
 	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-f", "mov", "-enable_drefs", "1", "-use_absolute_path", "1",
 		"-i", mediatest.ExternalTrack(t, colour), "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1").Output()
 	if err != nil || len(out) < 3 {
@@ -140,12 +142,16 @@ func checkRunRefuses(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 // A track that is to be read from another file is not.
 func TestExternalTrack(t *testing.T) {
 	tools := find(t)
-	secret := mediatest.Video{Name: "secret.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t)
+	secret := mediatest.Video{
+		Name: "secret.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p",
+	}.Make(t)
 	var out bytes.Buffer
 	err := tools.Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(),
 		Inputs: []ffmpeg.Source{{Path: mediatest.ExternalTrack(t, secret), MIME: "video/quicktime"}},
-		Args:   []string{"-map", "0:V:0", "-frames:v", "1", "-vf", "scale=1:1", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"},
+		Args: []string{
+			"-map", "0:V:0", "-frames:v", "1", "-vf", "scale=1:1", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1",
+		},
 		Stdout: &out,
 	})
 	if err != nil {
@@ -164,12 +170,24 @@ func TestFilesThatAreNoMedia(t *testing.T) {
 		onlyRun bool
 	}{
 		{name: "text named .mp4", path: mediatest.TextFile(t), mime: "video/mp4"},
-		{name: "nonsense behind the first box of an MP4", path: mediatest.Noise(t, []byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), 64<<10), mime: "video/mp4"},
-		{name: "nonsense behind the head of a WebM", path: mediatest.Noise(t, []byte("\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm"), 64<<10), mime: "video/webm"},
-		{name: "nonsense behind the head of an AVI", path: mediatest.Noise(t, []byte("RIFF\x00\x00\x01\x00AVI LIST"), 64<<10), mime: "video/x-msvideo"},
+		{
+			name: "nonsense behind the first box of an MP4",
+			path: mediatest.Noise(t, []byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), 64<<10), mime: "video/mp4",
+		},
+		{
+			name: "nonsense behind the head of a WebM",
+			path: mediatest.Noise(t, []byte("\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm"), 64<<10), mime: "video/webm",
+		},
+		{
+			name: "nonsense behind the head of an AVI", path: mediatest.Noise(t, []byte("RIFF\x00\x00\x01\x00AVI LIST"), 64<<10),
+			mime: "video/x-msvideo",
+		},
 		{name: "MP4 whose end, with the header, is missing", path: mediatest.Truncated(t, clip, 0.9), mime: "video/mp4"},
 		{name: "empty MP4", path: mediatest.Truncated(t, clip, 0), mime: "video/mp4"},
-		{name: "MP4 without pictures", path: mediatest.Truncated(t, mediatest.Video{FastStart: true}.Make(t), 0.2), mime: "video/mp4"},
+		{
+			name: "MP4 without pictures", path: mediatest.Truncated(t, mediatest.Video{FastStart: true}.Make(t), 0.2),
+			mime: "video/mp4",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := tools.ProbeVideo(t.Context(), test.path, test.mime)
@@ -229,10 +247,12 @@ func TestClipsOfHours(t *testing.T) {
 	tools := find(t)
 	hours := mediatest.Video{FPS: 1.0 / 60, Seconds: 6 * 3600, Silent: true, Width: 64, Height: 64}.Make(t)
 	for name, path := range map[string]string{
-		"clip of hours":                   hours,
-		"clip whose header claims hours":  mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, false),
-		"clip whose tracks claim hours":   mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, true),
-		"clip of hours, of no known type": mediatest.Video{Name: "a.ts", FPS: 1.0 / 60, Seconds: 3600, Silent: true, Width: 64, Height: 64}.Make(t),
+		"clip of hours":                  hours,
+		"clip whose header claims hours": mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, false),
+		"clip whose tracks claim hours":  mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, true),
+		"clip of hours, of no known type": mediatest.Video{
+			Name: "a.ts", FPS: 1.0 / 60, Seconds: 3600, Silent: true, Width: 64, Height: 64,
+		}.Make(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			mime := "video/mp4"

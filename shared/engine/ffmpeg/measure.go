@@ -97,7 +97,7 @@ func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	return times
 }
 
-// firstNumber gives the first field that is a number.
+// firstNumber returns the first field that is a number.
 func firstNumber(fields []string) (float64, bool) {
 	for _, field := range fields {
 		if n, err := strconv.ParseFloat(field, 64); err == nil {

@@ -121,7 +121,7 @@ func refuse(err error) error {
 	return err
 }
 
-// undecoded gives the error of a file of which a probe that succeeded has decoded
+// undecoded returns the error of a file of which a probe that succeeded has decoded
 // nothing, by the messages of the probe.
 func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	f := &failure{log: log, err: errors.New("nothing was decoded")}
@@ -131,8 +131,10 @@ func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	return t.blame(ctx, f, message)
 }
 
-// ask runs ffprobe on a file, and gives its messages too.
-func (t *Tools) ask(ctx context.Context, path, mime string, args ...string) (report probeReport, log string, err error) {
+// ask runs ffprobe on a file, and returns its messages too.
+func (t *Tools) ask(
+	ctx context.Context, path, mime string, args ...string,
+) (report probeReport, log string, err error) {
 	out := &capped{limit: maxReport}
 	if log, err = t.runProbe(ctx, path, mime, out, append(args, "-of", "json")...); err != nil {
 		return report, log, err
@@ -143,7 +145,9 @@ func (t *Tools) ask(ctx context.Context, path, mime string, args ...string) (rep
 	return report, log, nil
 }
 
-func (t *Tools) runProbe(ctx context.Context, path, mime string, out io.Writer, args ...string) (log string, err error) {
+func (t *Tools) runProbe(
+	ctx context.Context, path, mime string, out io.Writer, args ...string,
+) (log string, err error) {
 	input, err := t.fence(mime)
 	if err != nil {
 		return "", err

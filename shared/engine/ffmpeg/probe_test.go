@@ -23,30 +23,61 @@ func TestProbeVideo(t *testing.T) {
 		want  media.Info
 	}{
 		{"MP4", "video/mp4", mediatest.Video{}, media.Info{Width: 160, Height: 90, Audio: true}},
-		{"MP4 in fragments", "video/mp4", mediatest.Video{Args: []string{"-movflags", "frag_keyframe+empty_moov"}}, media.Info{Width: 160, Height: 90, Audio: true}},
+		{
+			"MP4 in fragments", "video/mp4", mediatest.Video{Args: []string{"-movflags", "frag_keyframe+empty_moov"}},
+			media.Info{Width: 160, Height: 90, Audio: true},
+		},
 		{"portrait", "video/mp4", mediatest.Video{Width: 90, Height: 160}, media.Info{Width: 90, Height: 160, Audio: true}},
-		{"phone clip, turned", "video/quicktime", mediatest.Video{Name: "a.mov", Rotation: 90}, media.Info{Width: 90, Height: 160, Audio: true}},
+		{
+			"phone clip, turned", "video/quicktime", mediatest.Video{Name: "a.mov", Rotation: 90},
+			media.Info{Width: 90, Height: 160, Audio: true},
+		},
 		{"upside down", "video/mp4", mediatest.Video{Rotation: 180}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"wide pixels", "video/mp4", mediatest.Video{Filter: "setsar=2"}, media.Info{Width: 320, Height: 90, Audio: true}},
-		{"wide pixels, turned", "video/mp4", mediatest.Video{Filter: "setsar=2", Rotation: 270}, media.Info{Width: 90, Height: 320, Audio: true}},
-		{"odd sides", "video/mp4", mediatest.Video{Width: 161, Height: 91, PixelFormat: "yuv444p"}, media.Info{Width: 161, Height: 91, Audio: true, PixelFormat: "yuv444p"}},
+		{
+			"wide pixels, turned", "video/mp4", mediatest.Video{Filter: "setsar=2", Rotation: 270},
+			media.Info{Width: 90, Height: 320, Audio: true},
+		},
+		{
+			"odd sides", "video/mp4", mediatest.Video{Width: 161, Height: 91, PixelFormat: "yuv444p"},
+			media.Info{Width: 161, Height: 91, Audio: true, PixelFormat: "yuv444p"},
+		},
 		{"silent", "video/mp4", mediatest.Video{Silent: true}, media.Info{Width: 160, Height: 90}},
-		{"one frame", "video/mp4", mediatest.Video{Seconds: 0.1, Silent: true}, media.Info{Width: 160, Height: 90, Duration: 100 * time.Millisecond}},
-		{"one frame of unknown duration", "video/x-matroska", mediatest.Video{Name: "a.mkv", Seconds: 0.1, Silent: true, Args: []string{"-live", "1"}}, media.Info{Width: 160, Height: 90, Duration: 100 * time.Millisecond}},
+		{
+			"one frame", "video/mp4", mediatest.Video{Seconds: 0.1, Silent: true},
+			media.Info{Width: 160, Height: 90, Duration: 100 * time.Millisecond},
+		},
+		{
+			"one frame of unknown duration", "video/x-matroska",
+			mediatest.Video{Name: "a.mkv", Seconds: 0.1, Silent: true, Args: []string{"-live", "1"}},
+			media.Info{Width: 160, Height: 90, Duration: 100 * time.Millisecond},
+		},
 		{"variable rate", "video/mp4", mediatest.Video{Variable: true}, media.Info{Width: 160, Height: 90, Audio: true}},
-		{"10 bits", "video/mp4", mediatest.Video{PixelFormat: "yuv420p10le"}, media.Info{Width: 160, Height: 90, Audio: true, PixelFormat: "yuv420p10le"}},
+		{
+			"10 bits", "video/mp4", mediatest.Video{PixelFormat: "yuv420p10le"},
+			media.Info{Width: 160, Height: 90, Audio: true, PixelFormat: "yuv420p10le"},
+		},
 		{"HDR", "video/mp4", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true}, media.Info{
 			Width: 160, Height: 90, Audio: true, PixelFormat: "yuv420p10le", Primaries: "bt2020", Transfer: "smpte2084", Matrix: "bt2020nc"}},
 		{"WebM", "video/webm", mediatest.Video{Name: "a.webm"}, media.Info{Width: 160, Height: 90, Audio: true}},
-		{"WebM of a browser's recorder", "video/webm", mediatest.Video{Name: "a.webm", Args: []string{"-live", "1"}}, media.Info{Width: 160, Height: 90, Audio: true}},
+		{
+			"WebM of a browser's recorder", "video/webm", mediatest.Video{Name: "a.webm", Args: []string{"-live", "1"}},
+			media.Info{Width: 160, Height: 90, Audio: true},
+		},
 		{"Matroska", "video/x-matroska", mediatest.Video{Name: "a.mkv"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"AVI", "video/x-msvideo", mediatest.Video{Name: "a.avi"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"transport stream", "video/mp2t", mediatest.Video{Name: "a.ts"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"Ogg", "video/ogg", mediatest.Video{Name: "a.ogv"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"Flash", "video/x-flv", mediatest.Video{Name: "a.flv"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"3GP", "video/3gpp", mediatest.Video{Name: "a.3gp"}, media.Info{Width: 160, Height: 90, Audio: true}},
-		{"GIF", "image/gif", mediatest.Video{Name: "a.gif"}, media.Info{Width: 160, Height: 90, PixelFormat: "bgra", Alpha: true}},
-		{"GIF of one frame", "image/gif", mediatest.Video{Name: "a.gif", Seconds: 0.1}, media.Info{Width: 160, Height: 90, PixelFormat: "bgra", Alpha: true, Duration: 100 * time.Millisecond}},
+		{
+			"GIF", "image/gif", mediatest.Video{Name: "a.gif"},
+			media.Info{Width: 160, Height: 90, PixelFormat: "bgra", Alpha: true},
+		},
+		{
+			"GIF of one frame", "image/gif", mediatest.Video{Name: "a.gif", Seconds: 0.1},
+			media.Info{Width: 160, Height: 90, PixelFormat: "bgra", Alpha: true, Duration: 100 * time.Millisecond},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := tools.ProbeVideo(t.Context(), test.video.Make(t), test.mime)
@@ -91,7 +122,10 @@ func TestProbeImage(t *testing.T) {
 	}{
 		{"PNG", "image/png", mediatest.Image{}, 160, 90, "rgb24", false},
 		{"PNG of 16 bits", "image/png", mediatest.Image{PixelFormat: "rgb48be"}, 160, 90, "rgb48be", false},
-		{"PNG with transparency", "image/png", mediatest.Image{Filter: transparent, PixelFormat: "rgba"}, 160, 90, "rgba", true},
+		{
+			"PNG with transparency", "image/png", mediatest.Image{Filter: transparent, PixelFormat: "rgba"}, 160, 90,
+			"rgba", true,
+		},
 		{"animated PNG", "image/png", mediatest.Image{Args: []string{"-f", "apng"}}, 160, 90, "rgb24", false},
 		{"JPEG", "image/jpeg", mediatest.Image{Name: "a.jpg"}, 160, 90, "yuvj444p", false},
 		{"JPEG turned by Exif", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6}, 90, 160, "yuvj444p", false},
@@ -106,7 +140,8 @@ func TestProbeImage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Width != test.width || got.Height != test.height || got.PixelFormat != test.format || got.Alpha != test.alpha || got.Duration != 0 || got.Audio {
+			if got.Width != test.width || got.Height != test.height || got.PixelFormat != test.format ||
+				got.Alpha != test.alpha || got.Duration != 0 || got.Audio {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -117,7 +152,9 @@ func TestProbeImage(t *testing.T) {
 func TestProbeVideoWithCover(t *testing.T) {
 	cover, clip := mediatest.Image{Width: 32, Height: 32, Name: "a.jpg"}.Make(t), mediatest.Video{}.Make(t)
 	path := t.TempDir() + "/cover.mp4"
-	mediatest.Run(t, "-i", cover, "-i", clip, "-map", "0:v", "-map", "1", "-c", "copy", "-disposition:v:0", "attached_pic", path)
+	mediatest.Run(
+		t, "-i", cover, "-i", clip, "-map", "0:v", "-map", "1", "-c", "copy", "-disposition:v:0", "attached_pic", path,
+	)
 	got, err := find(t).ProbeVideo(t.Context(), path, "video/mp4")
 	if err != nil || got.Width != 160 || math.Abs(got.FrameRate-10) > 1 {
 		t.Errorf("got %+v, %v", got, err)
@@ -125,7 +162,9 @@ func TestProbeVideoWithCover(t *testing.T) {
 }
 
 func TestProbeLimits(t *testing.T) {
-	small, err := ffmpeg.Find(t.Context(), catalog.Limits{VideoDuration: 2 * time.Second, VideoWidth: 160, VideoHeight: 160, ImagePixels: 160 * 90})
+	small, err := ffmpeg.Find(
+		t.Context(), catalog.Limits{VideoDuration: 2 * time.Second, VideoWidth: 160, VideoHeight: 160, ImagePixels: 160 * 90},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +176,20 @@ func TestProbeLimits(t *testing.T) {
 	}{
 		{"within", mediatest.Video{Seconds: 1.9}, "video/mp4", ""},
 		{"too long", mediatest.Video{Seconds: 3}, "video/mp4", "The video is longer than 2 seconds."},
-		{"too long, which its header does not tell", mediatest.Video{Name: "a.webm", Seconds: 3, Args: []string{"-live", "1"}}, "video/webm", "The video is longer than 2 seconds."},
-		{"too long, of a type without a header", mediatest.Video{Name: "a.ts", Seconds: 3}, "video/mp2t", "The video is longer than 2 seconds."},
+		{
+			"too long, which its header does not tell",
+			mediatest.Video{Name: "a.webm", Seconds: 3, Args: []string{"-live", "1"}}, "video/webm",
+			"The video is longer than 2 seconds.",
+		},
+		{
+			"too long, of a type without a header", mediatest.Video{Name: "a.ts", Seconds: 3}, "video/mp2t",
+			"The video is longer than 2 seconds.",
+		},
 		{"too wide", mediatest.Video{Width: 162}, "video/mp4", "The video is larger than 160x160 pixels."},
-		{"too wide, of a type without a header", mediatest.Video{Name: "a.ts", Width: 162, Height: 32}, "video/mp2t", "The video is larger than 160x160 pixels."},
+		{
+			"too wide, of a type without a header", mediatest.Video{Name: "a.ts", Width: 162, Height: 32}, "video/mp2t",
+			"The video is larger than 160x160 pixels.",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := small.ProbeVideo(t.Context(), test.video.Make(t), test.mime)

@@ -74,7 +74,7 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	return err
 }
 
-// say is run, and gives the end of the program's messages too.
+// say is run, and returns the end of the program's messages too.
 func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
 	// The child dies with the thread that started it, see [fence.Fence.Command].
 	runtime.LockOSThread()

@@ -118,7 +118,7 @@ func childrenOf(t *testing.T, parent int) []int {
 	return children
 }
 
-// afterName gives what follows the name in a process's stat: its state, its
+// afterName returns what follows the name in a process's stat: its state, its
 // parent and so on; nothing once the process is gone.
 func afterName(path string) []string {
 	stat, err := os.ReadFile(path)

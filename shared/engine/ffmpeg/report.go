@@ -89,7 +89,7 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio reads "30000/1001" or "4:3", and gives otherwise where it is unknown,
+// ratio reads "30000/1001" or "4:3", and returns otherwise where it is unknown,
 // zero or not finite.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
@@ -104,7 +104,7 @@ func ratio(text string, otherwise float64) float64 {
 	return a / b
 }
 
-// parseSeconds reads "12.345000", and gives 0 for what is unknown.
+// parseSeconds reads "12.345000", and returns 0 for what is unknown.
 func parseSeconds(text string) time.Duration {
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil {

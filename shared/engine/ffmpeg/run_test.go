@@ -80,7 +80,10 @@ func TestRunWithoutInput(t *testing.T) {
 	var out bytes.Buffer
 	err := find(t).Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(),
-		Args:   []string{"-filter_complex", "color=c=red:s=2x2:d=1[v]", "-map", "[v]", "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"},
+		Args: []string{
+			"-filter_complex", "color=c=red:s=2x2:d=1[v]", "-map", "[v]", "-frames:v", "1", "-f", "rawvideo", "-pix_fmt",
+			"rgb24", "pipe:1",
+		},
 		Stdout: &out,
 	})
 	if err != nil || out.Len() != 12 {
@@ -104,7 +107,10 @@ func TestRunTellsWhoIsToBlame(t *testing.T) {
 		{"no such folder", "video/mp4", []string{"nowhere/result.mp4"}, job.EngineError},
 		{"input of another type", "video/webm", []string{"result.mp4"}, job.InvalidInput},
 		{"output to a full disk", "video/mp4", []string{"-f", "rawvideo", "/dev/full"}, job.EngineError},
-		{"disk that is full at the end alone", "video/mp4", []string{"-frames:v", "1", "-vf", "scale=16:16", "-f", "matroska", "/dev/full"}, job.EngineError},
+		{
+			"disk that is full at the end alone", "video/mp4",
+			[]string{"-frames:v", "1", "-vf", "scale=16:16", "-f", "matroska", "/dev/full"}, job.EngineError,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := os.Stat("/dev/full"); err != nil && test.args[len(test.args)-1] == "/dev/full" {

@@ -25,7 +25,10 @@ func TestStill(t *testing.T) {
 		{"a PNG", "image/png", mediatest.Image{}, catalog.Size{Width: 64, Height: 36}},
 		{"a PNG of 16 bits", "image/png", mediatest.Image{PixelFormat: "rgba64be"}, catalog.Size{Width: 64, Height: 36}},
 		{"a JPEG", "image/jpeg", mediatest.Image{Name: "a.jpg"}, catalog.Size{Width: 64, Height: 36}},
-		{"a JPEG that is to be turned", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6}, catalog.Size{Width: 36, Height: 64}},
+		{
+			"a JPEG that is to be turned", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6},
+			catalog.Size{Width: 36, Height: 64},
+		},
 		{"a GIF", "image/gif", mediatest.Image{Name: "a.gif"}, catalog.Size{Width: 64, Height: 36}},
 		{"a WebP", "image/webp", mediatest.Image{Name: "a.webp"}, catalog.Size{Width: 64, Height: 36}},
 		{"a BMP", "image/bmp", mediatest.Image{Name: "a.bmp"}, catalog.Size{Width: 64, Height: 36}},

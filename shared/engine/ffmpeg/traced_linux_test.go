@@ -90,7 +90,9 @@ func decodeAll(t *testing.T, list string) {
 		_, probed := probe(t.Context(), file.Path, file.MIME)
 		run := tools.Run(t.Context(), ffmpeg.Command{
 			Folder: t.TempDir(), Inputs: []ffmpeg.Source{{Path: file.Path, MIME: file.MIME}},
-			Args: []string{"-map", "0:V:0", "-frames:v", "3", "-vf", "scale=16:16", "-c:v", "png", "-f", "image2", "result-%d.png"},
+			Args: []string{
+				"-map", "0:V:0", "-frames:v", "3", "-vf", "scale=16:16", "-c:v", "png", "-f", "image2", "result-%d.png",
+			},
 		})
 		for what, err := range map[string]error{"probe": probed, "run": run} {
 			if err != nil && engine.AsError(err).Code != job.InvalidInput {

@@ -111,7 +111,8 @@ func TestNoDescriptors(t *testing.T) {
 
 // Without processes and threads no file is blamed.
 func TestNoProcesses(t *testing.T) {
-	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || os.Getuid() != 0 || !strings.Contains(string(users), "4294967295") {
+	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || os.Getuid() != 0 ||
+		!strings.Contains(string(users), "4294967295") {
 		t.Skip("only root may starve others of processes and not itself")
 	}
 	tools := find(t)
@@ -129,7 +130,9 @@ func TestNoProcesses(t *testing.T) {
 
 // A program that is refused memory which it may have was refused by the machine.
 func TestNoMemory(t *testing.T) {
-	tools, err := ffmpeg.Find(t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000})
+	tools, err := ffmpeg.Find(
+		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +170,9 @@ func TestProgramsAreGone(t *testing.T) {
 	if got := everything(t, tools, clip, picture); got != 4 {
 		t.Errorf("%d of 4 went well", got)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(folder, "ffmpeg")), os.Remove(filepath.Join(folder, "ffprobe"))); err != nil {
+	if err := errors.Join(
+		os.Remove(filepath.Join(folder, "ffmpeg")), os.Remove(filepath.Join(folder, "ffprobe")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if got := everything(t, tools, clip, picture); got != 0 {
@@ -181,7 +186,8 @@ func TestDiskIsReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := find(t).Run(t.Context(), ffmpeg.Command{
-		Folder: folder, Inputs: []ffmpeg.Source{{Path: picture, MIME: "image/png"}}, Args: []string{"-frames:v", "1", "result.png"},
+		Folder: folder, Inputs: []ffmpeg.Source{{Path: picture, MIME: "image/png"}},
+		Args: []string{"-frames:v", "1", "result.png"},
 	})
 	blameless(t, err)
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // finishVideo brings a server's video to the size, rate and length that are asked
-// for, and gives it the input's sound.
+// for, and returns it the input's sound.
 func (e *Engine) finishVideo(ctx context.Context, spec engine.Spec, raw string, progress func(engine.Progress)) error {
 	frames := frameCount(spec)
 	seconds := float64(frames) / float64(spec.FPS)
@@ -23,7 +23,10 @@ func (e *Engine) finishVideo(ctx context.Context, spec engine.Spec, raw string, 
 	args := []string{"-map", "[v]"}
 	if spec.Data != nil && spec.Data.Info.Audio {
 		inputs = append(inputs, ffmpeg.Source{Path: spec.Data.Path, MIME: spec.Data.MIME})
-		graph += fmt.Sprintf(";[1:a:0]aresample=async=1:first_pts=0,aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f[a]", seconds)
+		graph += fmt.Sprintf(
+			";[1:a:0]aresample=async=1:first_pts=0,aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f[a]",
+			seconds,
+		)
 		args = append(args, "-map", "[a]", "-c:a", "aac", "-b:a", "160k")
 	}
 	args = append([]string{"-filter_complex", graph}, args...)
@@ -31,7 +34,8 @@ func (e *Engine) finishVideo(ctx context.Context, spec engine.Spec, raw string, 
 		"-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "18", "-g", strconv.Itoa(2*spec.FPS),
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
 		// Nothing of the machine or of the files' tags goes into the result.
-		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1", "-map_chapters", "-1",
+		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1", "-map_chapters",
+		"-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+spec.Output)
 	return e.finish(ctx, progress, ffmpeg.Command{
 		Folder: spec.Folder, Inputs: inputs, Args: args,
@@ -42,7 +46,9 @@ func (e *Engine) finishVideo(ctx context.Context, spec engine.Spec, raw string, 
 }
 
 // finishImage brings a server's image to the size that is asked for, as a PNG.
-func (e *Engine) finishImage(ctx context.Context, spec engine.Spec, raw, mime string, progress func(engine.Progress)) error {
+func (e *Engine) finishImage(
+	ctx context.Context, spec engine.Spec, raw, mime string, progress func(engine.Progress),
+) error {
 	return e.finish(ctx, progress, ffmpeg.Command{
 		Folder: spec.Folder, Inputs: []ffmpeg.Source{{Path: raw, MIME: mime}},
 		Args: []string{

@@ -21,7 +21,7 @@ type file struct {
 	input *engine.Input
 }
 
-// stream gives a multipart form as it is read, so that no file is held in memory.
+// stream returns a multipart form as it is read, so that no file is held in memory.
 // The caller closes it, which ends the goroutine that writes it.
 func stream(fields []field, files []file) (body io.ReadCloser, contentType string) {
 	read, write := io.Pipe()

@@ -39,7 +39,7 @@ type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
 
-// Config is what an [Engine] is made of.
+// Config is what an [Engine] needs.
 type Config struct {
 	// Videos and Images are base URLs, with or without the "/v1" that calls begin
 	// with; they may be the same.
@@ -78,7 +78,7 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// callsBegin gives what the URLs of a server's calls begin with.
+// callsBegin returns what the URLs of a server's calls begin with.
 func callsBegin(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -99,11 +99,13 @@ func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine
 	return e.video(ctx, spec, progress)
 }
 
-// call sends a request and gives the answer, which the caller closes; an answer of
+// call sends a request and returns the answer, which the caller closes; an answer of
 // another status than 200 is an error.
 //
 // Errors: the context's; [*engine.Error].
-func (e *Engine) call(ctx context.Context, method, target string, body io.Reader, contentType string) (*http.Response, error) {
+func (e *Engine) call(
+	ctx context.Context, method, target string, body io.Reader, contentType string,
+) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, target, body)
 	if err != nil {
 		return nil, fmt.Errorf("openaimedia: %w", err)
@@ -141,7 +143,7 @@ func failed(message string, retryable bool, cause error) *engine.Error {
 	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
 }
 
-// ours gives the context's error where it has ended, else the error.
+// ours returns the context's error where it has ended, else the error.
 func ours(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -29,7 +29,10 @@ import (
 
 // tools finds ffmpeg once for all tests.
 var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
-	return ffmpeg.Find(context.Background(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000})
+	return ffmpeg.Find(
+		context.Background(),
+		catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000},
+	)
 })
 
 // call is a request that the server got: its method and path, fields and files.
@@ -72,7 +75,9 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				got.fields[part.FormName()] = string(content)
 				continue
 			}
-			got.files[part.FormName()] = append(got.files[part.FormName()], fmt.Sprintf("%s %s %d", part.FileName(), part.Header.Get("Content-Type"), len(content)))
+			got.files[part.FormName()] = append(
+				got.files[part.FormName()], fmt.Sprintf("%s %s %d", part.FileName(), part.Header.Get("Content-Type"), len(content)),
+			)
 		}
 	}
 	u.mu.Lock()
@@ -157,8 +162,9 @@ func input(t *testing.T, path, mime string, image bool) *engine.Input {
 func newSpec(t *testing.T, kind catalog.Kind) engine.Spec {
 	t.Helper()
 	spec := engine.Spec{
-		Kind: kind, Prompt: "winter", Seed: 4294967295, Size: catalog.Size{Width: 160, Height: 90}, FPS: 10, Duration: time.Second,
-		Folder: t.TempDir(),
+		Kind: kind, Prompt: "winter", Seed: 4294967295, Size: catalog.Size{Width: 160, Height: 90}, FPS: 10,
+		Duration: time.Second,
+		Folder:   t.TempDir(),
 	}
 	spec.Output = filepath.Join(spec.Folder, "output.mp4")
 	switch kind {
@@ -186,8 +192,11 @@ func TestVideo(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
 		t.Run(string(kind), func(t *testing.T) {
 			e, u := serve(t, map[string][]answer{
-				create:  {says(queued)},
-				look:    {says(`{"id":"v1","status":"in_progress","progress":50}`), {503, ""}, says(`{"id":"v1","status":"in_progress","progress":40}`), says(done)},
+				create: {says(queued)},
+				look: {
+					says(`{"id":"v1","status":"in_progress","progress":50}`), {503, ""},
+					says(`{"id":"v1","status":"in_progress","progress":40}`), says(done),
+				},
 				content: {says(clip(t))},
 				remove:  {says(`{"deleted":true}`)},
 			})
@@ -203,7 +212,8 @@ func TestVideo(t *testing.T) {
 				t.Fatalf("at %g: %v", last, err)
 			}
 			info := input(t, spec.Output, "video/mp4", false).Info
-			if info.Width != 160 || info.Height != 90 || info.FrameRate != 10 || math.Abs(info.Duration.Seconds()-1) > 0.1 || info.Audio != (kind == catalog.Edit) {
+			if info.Width != 160 || info.Height != 90 || info.FrameRate != 10 || math.Abs(info.Duration.Seconds()-1) > 0.1 ||
+				info.Audio != (kind == catalog.Edit) {
 				t.Errorf("the result is %+v", info)
 			}
 			if got, want := u.called(), []string{create, look, look, look, look, content, remove}; !slices.Equal(got, want) {
@@ -211,7 +221,8 @@ func TestVideo(t *testing.T) {
 			}
 			asked := u.calls[0]
 			want := map[string]string{
-				"prompt": "winter", "size": "160x90", "width": "160", "height": "90", "seconds": "1", "num_frames": "10", "fps": "10", "seed": "4294967295",
+				"prompt": "winter", "size": "160x90", "width": "160", "height": "90", "seconds": "1", "num_frames": "10",
+				"fps": "10", "seed": "4294967295",
 			}
 			if fmt.Sprint(asked.fields) != fmt.Sprint(want) {
 				t.Errorf("asked for %v, want %v", asked.fields, want)
@@ -228,7 +239,12 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, u := serve(t, map[string][]answer{edits: {says(fmt.Sprintf(`{"created":1,"data":[{"b64_json":%q}]}`, base64.StdEncoding.EncodeToString(made)))}})
+	e, u := serve(
+		t,
+		map[string][]answer{
+			edits: {says(fmt.Sprintf(`{"created":1,"data":[{"b64_json":%q}]}`, base64.StdEncoding.EncodeToString(made)))},
+		},
+	)
 	spec := newSpec(t, catalog.Image)
 	spec.Reference = input(t, mediatest.Image{Name: "b.jpg", Width: 32, Height: 32}.Make(t), "image/jpeg", true)
 	if err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
@@ -238,7 +254,8 @@ func TestImage(t *testing.T) {
 		t.Errorf("the result is %+v", info)
 	}
 	sent := u.calls[0].files["image"]
-	if len(sent) != 2 || !strings.HasPrefix(sent[0], "image.png image/png ") || !strings.HasPrefix(sent[1], "image.jpg image/jpeg ") {
+	if len(sent) != 2 || !strings.HasPrefix(sent[0], "image.png image/png ") ||
+		!strings.HasPrefix(sent[1], "image.jpg image/jpeg ") {
 		t.Errorf("sent %v", sent)
 	}
 }
@@ -261,29 +278,55 @@ func TestTrouble(t *testing.T) {
 		message   string
 		retryable bool
 	}{
-		{"it refuses", catalog.Edit, with(create, answer{400, `{"error":{"message":"no"}}`}), "The engine did not take the edit.", false},
+		{
+			"it refuses", catalog.Edit, with(create, answer{400, `{"error":{"message":"no"}}`}),
+			"The engine did not take the edit.", false,
+		},
 		{"it is busy", catalog.Edit, with(create, answer{429, ""}), "The engine did not take the edit.", true},
 		{"it is broken", catalog.Edit, with(create, answer{500, ""}), "The engine did not take the edit.", true},
 		{"it crashes at once", catalog.Edit, with(create, answer{}), "The engine cannot be reached.", true},
-		{"it sends no JSON", catalog.Edit, with(create, says("<html>")), "The engine gave an answer that makes no sense.", true},
-		{"its video has no id", catalog.Edit, with(create, says("{}")), "The engine gave an answer that makes no sense.", true},
-		{"its video fails", catalog.Edit, with(look, says(`{"id":"v1","status":"failed","error":{"message":"/secret: out of memory"}}`)), "The engine failed.", true},
-		{"it forgets the video", catalog.Edit, with(look, answer{404, ""}), "The engine ended in the middle of the edit.", true},
+		{
+			"it sends no JSON", catalog.Edit, with(create, says("<html>")), "The engine gave an answer that makes no sense.",
+			true,
+		},
+		{
+			"its video has no id", catalog.Edit, with(create, says("{}")), "The engine gave an answer that makes no sense.",
+			true,
+		},
+		{
+			"its video fails", catalog.Edit,
+			with(look, says(`{"id":"v1","status":"failed","error":{"message":"/secret: out of memory"}}`)), "The engine failed.",
+			true,
+		},
+		{
+			"it forgets the video", catalog.Edit, with(look, answer{404, ""}), "The engine ended in the middle of the edit.",
+			true,
+		},
 		{"it does not come back", catalog.Edit, with(look, answer{}), "The engine ended in the middle of the edit.", true},
 		{"its video is empty", catalog.Edit, with(content, says("")), "The engine left no result.", true},
 		{"its video is none", catalog.Edit, with(content, says("oops")), "The engine left no result.", true},
 		{"it crashes in the download", catalog.Edit, with(content, answer{}), "The engine cannot be reached.", true},
 		{"it has no image", catalog.Image, with(edits, says(`{"data":[]}`)), "The engine left no result.", true},
-		{"its image is no base64", catalog.Image, with(edits, says(`{"data":[{"b64_json":"?"}]}`)), "The engine gave an answer that makes no sense.", true},
-		{"its image is none", catalog.Image, with(edits, says(`{"data":[{"b64_json":"b29wcw=="}]}`)), "The engine left no result.", true},
-		{"its answer is cut off", catalog.Image, with(edits, says(`{"data":[`)), "The engine ended in the middle of the edit.", true},
+		{
+			"its image is no base64", catalog.Image, with(edits, says(`{"data":[{"b64_json":"?"}]}`)),
+			"The engine gave an answer that makes no sense.", true,
+		},
+		{
+			"its image is none", catalog.Image, with(edits, says(`{"data":[{"b64_json":"b29wcw=="}]}`)),
+			"The engine left no result.", true,
+		},
+		{
+			"its answer is cut off", catalog.Image, with(edits, says(`{"data":[`)),
+			"The engine ended in the middle of the edit.", true,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			e, u := serve(t, c.answers)
 			err := e.Run(t.Context(), newSpec(t, c.kind), func(engine.Progress) {})
 			var failure *engine.Error
-			if !errors.As(err, &failure) || failure.Code != job.EngineError || failure.Message != c.message || failure.Retryable != c.retryable {
+			if !errors.As(err, &failure) || failure.Code != job.EngineError || failure.Message != c.message ||
+				failure.Retryable != c.retryable {
 				t.Errorf("error %v, want %q, retryable %t", err, c.message, c.retryable)
 			}
 			if called := u.called(); slices.Contains(called, look) && !slices.Contains(called, remove) {
@@ -298,14 +341,20 @@ func TestAReferenceImageBesideAVideoIsRefused(t *testing.T) {
 	spec := newSpec(t, catalog.TryOn)
 	spec.Reference = spec.Data
 	var failure *engine.Error
-	if err := e.Run(t.Context(), spec, nil); !errors.As(err, &failure) || failure.Code != job.InvalidInput || len(u.called()) > 0 {
+	if err := e.Run(t.Context(), spec, nil); !errors.As(err, &failure) || failure.Code != job.InvalidInput ||
+		len(u.called()) > 0 {
 		t.Errorf("error %v after %v", err, u.called())
 	}
 }
 
 // TestCancel: the end of the context ends the run, and has the server forget it.
 func TestCancel(t *testing.T) {
-	e, u := serve(t, map[string][]answer{create: {says(queued)}, look: {says(`{"id":"v1","status":"in_progress","progress":10}`)}, remove: {says("{}")}})
+	e, u := serve(
+		t,
+		map[string][]answer{
+			create: {says(queued)}, look: {says(`{"id":"v1","status":"in_progress","progress":10}`)}, remove: {says("{}")},
+		},
+	)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := e.Run(ctx, newSpec(t, catalog.TextToVideo), func(p engine.Progress) {
 		if p.Fraction > 0 {

@@ -21,7 +21,9 @@ const paintedPixels = 640 * 360
 func (e *edit) compose(ctx context.Context) error {
 	size := e.size
 	if share := float64(paintedPixels) / float64(size.Width*size.Height); share < 1 {
-		size = catalog.Size{Width: int(float64(size.Width) * math.Sqrt(share)), Height: int(float64(size.Height) * math.Sqrt(share))}
+		size = catalog.Size{
+			Width: int(float64(size.Width) * math.Sqrt(share)), Height: int(float64(size.Height) * math.Sqrt(share)),
+		}
 	}
 	e.frames = &ffmpeg.Frames{
 		Reader: &painter{ctx: ctx, scene: scene.Choose(e.spec.Prompt, e.spec.Seed), size: size, fps: e.fps, left: e.length()},
@@ -46,7 +48,7 @@ type painter struct {
 	frame, rest   []byte
 }
 
-// Read gives the next bytes of the frames.
+// Read returns the next bytes of the frames.
 func (p *painter) Read(to []byte) (int, error) {
 	if len(p.rest) == 0 {
 		if err := p.next(); err != nil {

@@ -36,24 +36,24 @@ func (g *graph) label() string {
 	return fmt.Sprintf("[v%d]", g.labels)
 }
 
-// filter sends links through filters and gives the name of what comes out.
+// filter sends links through filters and returns the name of what comes out.
 func (g *graph) filter(filters string, links ...string) string {
 	out := g.label()
 	g.chains = append(g.chains, strings.Join(links, "")+filters+out)
 	return out
 }
 
-// split gives a link a second end.
+// split returns a link a second end.
 func (g *graph) split(link string) (string, string) {
 	a, b := g.label(), g.label()
 	g.chains = append(g.chains, link+"split"+a+b)
 	return a, b
 }
 
-// String gives the graph in ffmpeg's syntax.
+// String returns the graph in ffmpeg's syntax.
 func (g *graph) String() string { return strings.Join(g.chains, ";") }
 
-// input adds a file and gives the link of its picture.
+// input adds a file and returns the link of its picture.
 func (g *graph) input(source ffmpeg.Source) string {
 	number := len(g.inputs)
 	if g.frames != nil {
@@ -63,7 +63,7 @@ func (g *graph) input(source ffmpeg.Source) string {
 	return fmt.Sprintf("[%d:v:0]", number)
 }
 
-// picture adds a drawn picture as an input and gives its link.
+// picture adds a drawn picture as an input and returns its link.
 func (g *graph) picture(picture image.Image) (string, error) {
 	name := fmt.Sprintf("%spicture%d.png", g.prefix, len(g.inputs))
 	path := filepath.Join(g.folder, name)
@@ -88,7 +88,7 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	return g.input(source), nil
 }
 
-// table writes a colour table and gives the filter that applies it.
+// table writes a colour table and returns the filter that applies it.
 func (g *graph) table(lut *look.LUT) (string, error) {
 	g.labels++
 	name := fmt.Sprintf("%stable%d.cube", g.prefix, g.labels)

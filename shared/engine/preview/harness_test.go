@@ -85,7 +85,7 @@ func small(t testing.TB, prompt string) engine.Spec {
 	}
 }
 
-// run edits and gives the path of the result.
+// run edits and returns the path of the result.
 func run(t testing.TB, spec engine.Spec) string {
 	t.Helper()
 	path, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
@@ -178,7 +178,9 @@ type facts struct {
 
 func inspect(t testing.TB, path string) facts {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-show_streams", "-show_format", "-of", "json", path).Output()
+	out, err := exec.CommandContext(
+		t.Context(), "ffprobe", "-v", "error", "-show_streams", "-show_format", "-of", "json", path,
+	).Output()
 	if err != nil {
 		t.Fatalf("ffprobe: %v", err)
 	}

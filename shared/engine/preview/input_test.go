@@ -36,7 +36,10 @@ func TestInputs(t *testing.T) {
 		{"landscape", mediatest.Video{}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"portrait", mediatest.Video{Width: 90, Height: 160}, true, catalog.Size{Width: 180, Height: 320}, 1},
 		{"square", mediatest.Video{Width: 100, Height: 100}, true, catalog.Size{Width: 180, Height: 180}, 1},
-		{"odd sides", mediatest.Video{Width: 151, Height: 83, PixelFormat: "yuv444p"}, true, catalog.Size{Width: 320, Height: 176}, 1},
+		{
+			"odd sides", mediatest.Video{Width: 151, Height: 83, PixelFormat: "yuv444p"}, true,
+			catalog.Size{Width: 320, Height: 176}, 1,
+		},
 		{"very wide", mediatest.Video{Width: 640, Height: 32}, true, catalog.Size{Width: 320, Height: 16}, 1},
 		{"turned by a phone", mediatest.Video{Rotation: 90}, true, catalog.Size{Width: 180, Height: 320}, 1},
 		{"without sound", mediatest.Video{Silent: true}, false, catalog.Size{Width: 320, Height: 180}, 1},
@@ -44,16 +47,28 @@ func TestInputs(t *testing.T) {
 		{"60 pictures a second", mediatest.Video{FPS: 60}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"5 pictures a second", mediatest.Video{FPS: 5}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"10 bits", mediatest.Video{PixelFormat: "yuv420p10le"}, true, catalog.Size{Width: 320, Height: 180}, 1},
-		{"HEVC of 10 bits", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le"}, true, catalog.Size{Width: 320, Height: 180}, 1},
-		{"high dynamic range", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true}, true, catalog.Size{Width: 320, Height: 180}, 1},
-		{"one picture", mediatest.Video{FPS: 25, Seconds: 0.04, Silent: true}, false, catalog.Size{Width: 320, Height: 180}, 0.04},
+		{
+			"HEVC of 10 bits", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le"}, true,
+			catalog.Size{Width: 320, Height: 180}, 1,
+		},
+		{
+			"high dynamic range", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true}, true,
+			catalog.Size{Width: 320, Height: 180}, 1,
+		},
+		{
+			"one picture", mediatest.Video{FPS: 25, Seconds: 0.04, Silent: true}, false, catalog.Size{Width: 320, Height: 180},
+			0.04,
+		},
 		{"GIF", mediatest.Video{Name: "clip.gif"}, false, catalog.Size{Width: 320, Height: 180}, 1},
 		{"WebM", mediatest.Video{Name: "clip.webm"}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"Matroska", mediatest.Video{Name: "clip.mkv"}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"AVI", mediatest.Video{Name: "clip.avi"}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"QuickTime", mediatest.Video{Name: "clip.mov"}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"transport stream", mediatest.Video{Name: "clip.ts"}, true, catalog.Size{Width: 320, Height: 180}, 1},
-		{"wide pixels", mediatest.Video{Width: 90, Height: 90, Filter: "setsar=16/9"}, true, catalog.Size{Width: 320, Height: 180}, 1},
+		{
+			"wide pixels", mediatest.Video{Width: 90, Height: 90, Filter: "setsar=16/9"}, true,
+			catalog.Size{Width: 320, Height: 180}, 1,
+		},
 		{"six channels", mediatest.Video{Args: []string{"-ac", "6"}}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"sound of 8 kHz", mediatest.Video{Args: []string{"-ar", "8000"}}, true, catalog.Size{Width: 320, Height: 180}, 1},
 	} {
@@ -105,7 +120,10 @@ func TestUpright(t *testing.T) {
 		{180, [4]string{"white", "blue", "green", "red"}},
 		{270, [4]string{"green", "white", "red", "blue"}},
 	} {
-		data := input(t, mediatest.Video{Source: upright, Filter: corners, Rotation: c.rotation, Seconds: 0.2, Silent: true}.Make(t), false)
+		data := input(
+			t, mediatest.Video{Source: upright, Filter: corners, Rotation: c.rotation, Seconds: 0.2, Silent: true}.Make(t),
+			false,
+		)
 		spec := engine.Spec{
 			Kind: catalog.Edit, Prompt: "sharper", Data: data, FPS: 10, Duration: data.Info.Duration,
 			Size: box.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height}),
@@ -117,7 +135,9 @@ func TestUpright(t *testing.T) {
 		1: {"red", "green", "blue", "white"}, 3: {"white", "blue", "green", "red"},
 		6: {"blue", "red", "white", "green"}, 8: {"green", "white", "red", "blue"},
 	} {
-		data := input(t, mediatest.Image{Name: "picture.jpg", Source: upright, Filter: corners, Orientation: orientation}.Make(t), true)
+		data := input(
+			t, mediatest.Image{Name: "picture.jpg", Source: upright, Filter: corners, Orientation: orientation}.Make(t), true,
+		)
 		spec := engine.Spec{Kind: catalog.Image, Prompt: "sharper", Data: data,
 			Size: box.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height})}
 		quarters(t, frames(t, run(t, spec), spec.Size)[0], want)
@@ -150,7 +170,9 @@ func TestImages(t *testing.T) {
 			path := run(t, spec)
 			v := inspect(t, path).Streams[0]
 			if v.CodecName != "png" || v.PixFmt != c.want || v.Width != spec.Size.Width || v.Height != spec.Size.Height {
-				t.Errorf("the result is %s %s of %dx%d, want png %s of %s", v.CodecName, v.PixFmt, v.Width, v.Height, c.want, spec.Size)
+				t.Errorf(
+					"the result is %s %s of %dx%d, want png %s of %s", v.CodecName, v.PixFmt, v.Width, v.Height, c.want, spec.Size,
+				)
 			}
 			if d := difference(untouched(t, spec), frames(t, path, spec.Size)); d < 8 {
 				t.Errorf("differs from the input by %.1f, want at least 8", d)
@@ -194,7 +216,9 @@ func TestAlpha(t *testing.T) {
 func TestDynamicRange(t *testing.T) {
 	edit := func(clip mediatest.Video) picture {
 		data := input(t, clip.Make(t), false)
-		spec := engine.Spec{Kind: catalog.Edit, Prompt: "sharper", Data: data, Size: box, FPS: 10, Duration: 200 * time.Millisecond}
+		spec := engine.Spec{
+			Kind: catalog.Edit, Prompt: "sharper", Data: data, Size: box, FPS: 10, Duration: 200 * time.Millisecond,
+		}
 		return frames(t, run(t, spec), box)[0]
 	}
 	ordinary := mediatest.Video{Source: "smptehdbars", Silent: true, Seconds: 0.2}
@@ -217,7 +241,9 @@ func TestDynamicRange(t *testing.T) {
 // within a frame.
 func TestSound(t *testing.T) {
 	data := input(t, mediatest.Video{Flash: true, Source: "color=c=gray", Seconds: 2, FPS: 20}.Make(t), false)
-	spec := engine.Spec{Kind: catalog.Edit, Prompt: "sharper", Data: data, Size: box, FPS: 20, Duration: data.Info.Duration}
+	spec := engine.Spec{
+		Kind: catalog.Edit, Prompt: "sharper", Data: data, Size: box, FPS: 20, Duration: data.Info.Duration,
+	}
 	path := run(t, spec)
 	var flashes []float64
 	pictures := frames(t, path, box)
@@ -226,14 +252,17 @@ func TestSound(t *testing.T) {
 			flashes = append(flashes, float64(i)/20)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-ac", "1", "-ar", "8000", "-f", "s16le", "-").Output()
+	out, err := exec.CommandContext(
+		t.Context(), "ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-ac", "1", "-ar", "8000", "-f", "s16le", "-",
+	).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var clicks []float64
 	for i := 0; i+1 < len(out); i += 2 {
 		at := float64(i) / 2 / 8000
-		if v := int16(binary.LittleEndian.Uint16(out[i:])); math.Abs(float64(v)) > 12000 && (len(clicks) == 0 || at > clicks[len(clicks)-1]+0.25) {
+		if v := int16(binary.LittleEndian.Uint16(out[i:])); math.Abs(float64(v)) > 12000 &&
+			(len(clicks) == 0 || at > clicks[len(clicks)-1]+0.25) {
 			clicks = append(clicks, at)
 		}
 	}
@@ -257,16 +286,32 @@ func TestLengths(t *testing.T) {
 		args   []string
 		frames int
 	}{
-		{"the sound ends first", []string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=1", "-f", "lavfi", "-i", "sine=d=0.4"}, 20},
-		{"the picture ends first", []string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=0.4", "-f", "lavfi", "-i", "sine=d=1"}, 20},
-		{"the picture begins late", []string{"-itsoffset", "0.5", "-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=0.5", "-f", "lavfi", "-i", "sine=d=1"}, 20},
-		{"the sound begins late", []string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=1", "-itsoffset", "0.5", "-f", "lavfi", "-i", "sine=d=0.5"}, 20},
+		{
+			"the sound ends first",
+			[]string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=1", "-f", "lavfi", "-i", "sine=d=0.4"}, 20,
+		},
+		{
+			"the picture ends first",
+			[]string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=0.4", "-f", "lavfi", "-i", "sine=d=1"}, 20,
+		},
+		{
+			"the picture begins late",
+			[]string{"-itsoffset", "0.5", "-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=0.5", "-f", "lavfi", "-i", "sine=d=1"},
+			20,
+		},
+		{
+			"the sound begins late",
+			[]string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=1", "-itsoffset", "0.5", "-f", "lavfi", "-i", "sine=d=0.5"},
+			20,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clip := filepath.Join(t.TempDir(), "clip.mp4")
 			mediatest.Run(t, append(c.args, "-pix_fmt", "yuv420p", clip)...)
 			data := input(t, clip, false)
-			spec := engine.Spec{Kind: catalog.Edit, Prompt: "winter", Data: data, Size: box, FPS: 20, Duration: data.Info.Duration}
+			spec := engine.Spec{
+				Kind: catalog.Edit, Prompt: "winter", Data: data, Size: box, FPS: 20, Duration: data.Info.Duration,
+			}
 			path := run(t, spec)
 			checkVideo(t, path, spec, true)
 			if got := len(frames(t, path, box)); math.Abs(float64(got-c.frames)) > 1 {

@@ -17,8 +17,10 @@ type edited struct {
 var properties = map[string]map[string]func(e edited) bool{
 	"watercolor": {
 		"paper shows at the borders": func(e edited) bool { return e.after.borders > 225 && e.before.borders < 110 },
-		"light and pastel":           func(e edited) bool { return e.after.light > e.before.light+15 && e.after.black > e.before.black+20 },
-		"pigment and paper":          func(e edited) bool { return e.after.grain > 1.5*e.before.grain },
+		"light and pastel": func(e edited) bool {
+			return e.after.light > e.before.light+15 && e.after.black > e.before.black+20
+		},
+		"pigment and paper": func(e edited) bool { return e.after.grain > 1.5*e.before.grain },
 	},
 	"oil painting": {
 		"strokes stand out":   func(e edited) bool { return e.after.grain > 5*e.before.grain },
@@ -182,7 +184,9 @@ var properties = map[string]map[string]func(e edited) bool{
 	},
 	"cinematic": {
 		"teal and orange": func(e edited) bool { return hues(e.first, 35, 48, 240) > hues(e.old, 35, 48, 240)+0.05 },
-		"contrast":        func(e edited) bool { return e.after.contrast > e.before.contrast && e.after.black < e.before.black },
+		"contrast": func(e edited) bool {
+			return e.after.contrast > e.before.contrast && e.after.black < e.before.black
+		},
 	},
 	"film noir": {
 		"no colour":   func(e edited) bool { return e.after.color < 2 },
@@ -228,9 +232,12 @@ var properties = map[string]map[string]func(e edited) bool{
 }
 
 // popColors are the inks of pop art.
-var popColors = [][3]float64{{0x1d, 0x11, 0x40}, {0xee, 0x1d, 0x7a}, {0x16, 0xa5, 0xe0}, {0xff, 0xd6, 0x0a}, {0xff, 0xf6, 0xe2}, {0xff, 0x5a, 0x36}, {0x6a, 0x2f, 0xb5}}
+var popColors = [][3]float64{
+	{0x1d, 0x11, 0x40}, {0xee, 0x1d, 0x7a}, {0x16, 0xa5, 0xe0}, {0xff, 0xd6, 0x0a}, {0xff, 0xf6, 0xe2}, {0xff, 0x5a, 0x36},
+	{0x6a, 0x2f, 0xb5},
+}
 
-// inPalette gives the share of pixels whose channels differ from one of the
+// inPalette returns the share of pixels whose channels differ from one of the
 // colours by at most a distance each.
 func inPalette(p picture, distance float64, colors [][3]float64) float64 {
 	near := 0.0

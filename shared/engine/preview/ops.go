@@ -27,7 +27,9 @@ func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 	case look.Flatten:
 		// At half size, and colour at half of that: patches have no detail to
 		// lose, and it is far cheaper.
-		return g.filter(fmt.Sprintf("%s,format=yuv420p,median=radius=%d,%s", g.shrink(2), g.pixels(op.Radius/2), g.full()), link), nil
+		return g.filter(
+			fmt.Sprintf("%s,format=yuv420p,median=radius=%d,%s", g.shrink(2), g.pixels(op.Radius/2), g.full()), link,
+		), nil
 	case look.Pixelate:
 		block := g.pixels(op.Block)
 		return g.filter(fmt.Sprintf("pixelize=w=%d:h=%d", block, block), link), nil
@@ -59,7 +61,10 @@ func (g *graph) smooth(link string, op look.Smooth) string {
 	if g.length(op.Radius) >= 6 {
 		factor = 2
 	}
-	smooth := fmt.Sprintf("format=yuv420p,bilateral=sigmaS=%.3f:sigmaR=%.4f:planes=7,format=gbrp", g.length(op.Radius)/float64(factor), op.Range)
+	smooth := fmt.Sprintf(
+		"format=yuv420p,bilateral=sigmaS=%.3f:sigmaR=%.4f:planes=7,format=gbrp", g.length(op.Radius)/float64(factor),
+		op.Range,
+	)
 	if factor > 1 {
 		smooth = g.shrink(factor) + "," + smooth + "," + g.full()
 	}
@@ -69,7 +74,10 @@ func (g *graph) smooth(link string, op look.Smooth) string {
 func (g *graph) clarity(link string, op look.Clarity) string {
 	sharp, wide := g.split(link)
 	factor := blurFactor(g.length(op.Radius))
-	wide = g.filter(fmt.Sprintf("%s,format=gbrp,avgblur=sizeX=%d,%s", g.shrink(factor), g.pixels(op.Radius/float64(factor)), g.full()), wide)
+	wide = g.filter(
+		fmt.Sprintf("%s,format=gbrp,avgblur=sizeX=%d,%s", g.shrink(factor), g.pixels(op.Radius/float64(factor)), g.full()),
+		wide,
+	)
 	return g.filter(fmt.Sprintf("mix=weights='%.3f %.3f':scale=1", 1+op.Amount, -op.Amount), sharp, wide)
 }
 
@@ -82,7 +90,9 @@ func (g *graph) lines(link string, op look.Lines) (string, error) {
 	share := fmt.Sprintf("clip((val/255-%.4f)/%.4f,0,1)", op.From, op.To-op.From)
 	curve := fmt.Sprintf("(st(0,%s)*ld(0)*(3-2*ld(0)))", share)
 	channel := func(ink float64) string { return fmt.Sprintf("'255*(%.4f+%.4f*%s)+0.5'", ink, 1-ink, curve) }
-	ink := g.filter(fmt.Sprintf("format=gbrp,lutrgb=r=%s:g=%s:b=%s", channel(op.Ink[0]), channel(op.Ink[1]), channel(op.Ink[2])), ratio)
+	ink := g.filter(
+		fmt.Sprintf("format=gbrp,lutrgb=r=%s:g=%s:b=%s", channel(op.Ink[0]), channel(op.Ink[1]), channel(op.Ink[2])), ratio,
+	)
 	if op.Fill != nil {
 		table, err := g.table(op.Fill)
 		if err != nil {
@@ -117,7 +127,9 @@ func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
 	var maps [2]string
 	for i, drawn := range []*image.Gray{across, down} {
 		if drawn == nil {
-			maps[i] = g.filter(fmt.Sprintf("color=c=0x%[1]x%[1]x%[1]x:s=%[2]s:r=%[3]d,format=gbrp", look.WarpZero, g.size, max(g.fps, 1)))
+			maps[i] = g.filter(
+				fmt.Sprintf("color=c=0x%[1]x%[1]x%[1]x:s=%[2]s:r=%[3]d,format=gbrp", look.WarpZero, g.size, max(g.fps, 1)),
+			)
 			continue
 		}
 		var err error

@@ -85,7 +85,8 @@ func measure(p picture) traits {
 				m.borders += l
 				borders++
 			}
-			if math.Abs(float64(x)-float64(p.width)/2) < float64(p.width)/6 && math.Abs(float64(y)-float64(p.height)/2) < float64(p.height)/6 {
+			if math.Abs(float64(x)-float64(p.width)/2) < float64(p.width)/6 &&
+				math.Abs(float64(y)-float64(p.height)/2) < float64(p.height)/6 {
 				m.middle += l
 				middle++
 			}
@@ -119,7 +120,7 @@ func measure(p picture) traits {
 	return m
 }
 
-// hues gives the share of the picture's chroma whose hue (Oklab, in degrees) is
+// hues returns the share of the picture's chroma whose hue (Oklab, in degrees) is
 // within a distance of one of the hues.
 func hues(p picture, within float64, around ...float64) float64 {
 	sum, near := 0.0, 0.0

@@ -90,7 +90,7 @@ func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
 
-// look gives the look of the request.
+// look returns the look of the request.
 func (e *edit) look() look.Look {
 	if e.spec.Prompt == "" && e.spec.Reference != nil {
 		return look.Reference(e.spec.Seed)
@@ -118,7 +118,7 @@ func (e *edit) video(ctx context.Context) error {
 	return e.encode(ctx, link, audio)
 }
 
-// style gives the picture the look of the request, and the colours of its
+// style returns the picture the look of the request, and the colours of its
 // reference image.
 func (e *edit) style(ctx context.Context, link string) (string, error) {
 	asked := e.look()

@@ -44,7 +44,9 @@ func TestKinds(t *testing.T) {
 		{catalog.TextToVideo, "cyberpunk city", "", catalog.Size{Width: 176, Height: 320}, 25},
 	} {
 		t.Run(string(c.kind)+" "+c.prompt, func(t *testing.T) {
-			spec := engine.Spec{Kind: c.kind, Prompt: c.prompt, Seed: 3, Size: c.size, FPS: c.fps, Duration: 600 * time.Millisecond}
+			spec := engine.Spec{
+				Kind: c.kind, Prompt: c.prompt, Seed: 3, Size: c.size, FPS: c.fps, Duration: 600 * time.Millisecond,
+			}
 			if c.kind != catalog.TextToVideo {
 				spec.Data = input(t, sample, false)
 			}
@@ -87,11 +89,17 @@ func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	if v.CodecName != "h264" || v.Profile != "High" || v.PixFmt != "yuv420p" {
 		t.Errorf("the picture is %s %s %s", v.CodecName, v.Profile, v.PixFmt)
 	}
-	if v.Width != spec.Size.Width || v.Height != spec.Size.Height || v.RFrameRate != itoa(spec.FPS)+"/1" || v.NbFrames != itoa(count) {
-		t.Errorf("%dx%d at %s, %s frames; want %s at %d, %d", v.Width, v.Height, v.RFrameRate, v.NbFrames, spec.Size, spec.FPS, count)
+	if v.Width != spec.Size.Width || v.Height != spec.Size.Height || v.RFrameRate != itoa(spec.FPS)+"/1" ||
+		v.NbFrames != itoa(count) {
+		t.Errorf(
+			"%dx%d at %s, %s frames; want %s at %d, %d", v.Width, v.Height, v.RFrameRate, v.NbFrames, spec.Size, spec.FPS, count,
+		)
 	}
-	if v.SampleAspectRatio != "1:1" || v.ColorSpace != "bt709" || v.ColorPrimaries != "bt709" || v.ColorTransfer != "bt709" || v.ColorRange != "tv" {
-		t.Errorf("aspect %s, colours %s %s %s %s", v.SampleAspectRatio, v.ColorSpace, v.ColorPrimaries, v.ColorTransfer, v.ColorRange)
+	if v.SampleAspectRatio != "1:1" || v.ColorSpace != "bt709" || v.ColorPrimaries != "bt709" ||
+		v.ColorTransfer != "bt709" || v.ColorRange != "tv" {
+		t.Errorf(
+			"aspect %s, colours %s %s %s %s", v.SampleAspectRatio, v.ColorSpace, v.ColorPrimaries, v.ColorTransfer, v.ColorRange,
+		)
 	}
 	if sound {
 		a := f.Streams[1]
@@ -123,8 +131,19 @@ func TestRepeatable(t *testing.T) {
 		{"no words", small(t, ""), 0.5},
 		{"clothes", with(small(t, "a striped shirt"), func(s *engine.Spec) { s.Kind = catalog.TryOn }), 0.5},
 		{"a reference", with(small(t, ""), func(s *engine.Spec) { s.Reference = input(t, reference, true) }), 0.5},
-		{"a video from text", engine.Spec{Kind: catalog.TextToVideo, Prompt: "abstract ink", Seed: 7, Size: catalog.Size{Width: 320, Height: 176}, FPS: 25, Duration: 120 * time.Millisecond}, 8},
-		{"an image", with(small(t, "pencil sketch"), func(s *engine.Spec) { s.Kind, s.Data = catalog.Image, input(t, reference, true) }), 0.5},
+		{
+			"a video from text",
+			engine.Spec{
+				Kind: catalog.TextToVideo, Prompt: "abstract ink", Seed: 7, Size: catalog.Size{Width: 320, Height: 176}, FPS: 25,
+				Duration: 120 * time.Millisecond,
+			},
+			8,
+		},
+		{
+			"an image",
+			with(small(t, "pencil sketch"), func(s *engine.Spec) { s.Kind, s.Data = catalog.Image, input(t, reference, true) }),
+			0.5,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			first, second := run(t, c.spec), run(t, c.spec)
@@ -175,7 +194,10 @@ func TestScenes(t *testing.T) {
 		"a galaxy", "a woman at the sea", "abstract", "a cat", "a dog",
 	}
 	all(t, texts, 8, func(prompt string) engine.Spec {
-		return engine.Spec{Kind: catalog.TextToVideo, Prompt: prompt, Seed: 1, Size: catalog.Size{Width: 320, Height: 176}, FPS: 25, Duration: 40 * time.Millisecond}
+		return engine.Spec{
+			Kind: catalog.TextToVideo, Prompt: prompt, Seed: 1, Size: catalog.Size{Width: 320, Height: 176}, FPS: 25,
+			Duration: 40 * time.Millisecond,
+		}
 	})
 }
 
@@ -183,7 +205,9 @@ func TestScenes(t *testing.T) {
 // garment. Only the clothes change, a sixth of this picture, so that a whole
 // frame differs by a sixth of what they do.
 func TestGarmentsAndWords(t *testing.T) {
-	all(t, []string{"", "red", "a blue denim jacket", "a green leather coat", "striped wool"}, 8.0/6, func(prompt string) engine.Spec {
+	all(t, []string{
+		"", "red", "a blue denim jacket", "a green leather coat", "striped wool",
+	}, 8.0/6, func(prompt string) engine.Spec {
 		spec := small(t, prompt)
 		spec.Kind, spec.Reference = catalog.TryOn, input(t, garment, true)
 		return spec
@@ -293,7 +317,8 @@ func TestProgress(t *testing.T) {
 	if _, err := attempt(t, t.Context(), spec, func(p engine.Progress) { reports = append(reports, p) }); err != nil {
 		t.Fatal(err)
 	}
-	if len(reports) < 3 || reports[0].Stage != "analyze" || reports[len(reports)-1] != (engine.Progress{Fraction: 1, Stage: "edit"}) {
+	if len(reports) < 3 || reports[0].Stage != "analyze" ||
+		reports[len(reports)-1] != (engine.Progress{Fraction: 1, Stage: "edit"}) {
 		t.Fatalf("reports %+v", reports)
 	}
 	for i := 1; i < len(reports); i++ {

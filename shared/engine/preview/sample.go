@@ -53,7 +53,7 @@ func (e *edit) anchored() bool {
 	return anchor || !given
 }
 
-// decode runs the graph and gives the bytes of the link's first frames.
+// decode runs the graph and returns the bytes of the link's first frames.
 func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, error) {
 	var pixels bytes.Buffer
 	err := e.runner.Run(ctx, ffmpeg.Command{

@@ -15,7 +15,9 @@ func (e *edit) source(link string, input engine.Input) string {
 	if e.fps > 0 {
 		// The first picture counts from the start and the last one to the end,
 		// also where the sound is longer.
-		filters = append(filters, fmt.Sprintf("fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d", e.fps, e.length()))
+		filters = append(
+			filters, fmt.Sprintf("fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d", e.fps, e.length()),
+		)
 	}
 	filters = append(filters, e.convert(input))
 	if !input.Info.Alpha {

@@ -21,7 +21,7 @@ type Panic struct {
 	Stack string
 }
 
-// Error gives the value and the stack.
+// Error returns the value and the stack.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
 // newPanic makes an error of what recover gave. A panic that was passed on by a

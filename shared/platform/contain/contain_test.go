@@ -21,7 +21,8 @@ func TestErrorOfAPanic(t *testing.T) {
 		return nil
 	}
 	var p *contain.Panic
-	if err := work(); !errors.As(err, &p) || !strings.Contains(err.Error(), "index out of range") || !strings.Contains(p.Stack, "outOfRange") {
+	if err := work(); !errors.As(err, &p) || !strings.Contains(err.Error(), "index out of range") ||
+		!strings.Contains(p.Stack, "outOfRange") {
 		t.Errorf("got %v", err)
 	}
 	whole := func() (err error) {

@@ -27,7 +27,8 @@ var acts = map[string]func(string) error{
 	"device": func(path string) error { return unix.Mkfifo(path, 0o600) },
 	"socket": func(kind string) error {
 		families := map[string][2]int{
-			"tcp": {unix.AF_INET, unix.SOCK_STREAM}, "udp": {unix.AF_INET, unix.SOCK_DGRAM}, "unix": {unix.AF_UNIX, unix.SOCK_STREAM},
+			"tcp": {unix.AF_INET, unix.SOCK_STREAM}, "udp": {unix.AF_INET, unix.SOCK_DGRAM},
+			"unix":    {unix.AF_UNIX, unix.SOCK_STREAM},
 			"netlink": {unix.AF_NETLINK, unix.SOCK_RAW},
 		}
 		_, err := unix.Socket(families[kind][0], families[kind][1], 0)
@@ -65,7 +66,9 @@ var acts = map[string]func(string) error{
 	},
 	"signal": func(string) error { return unix.Kill(os.Getpid(), 0) },
 	"start": func(string) error {
-		pid, err := syscall.ForkExec("/proc/self/exe", []string{"child"}, &syscall.ProcAttr{Env: []string{actName + "=nothing"}})
+		pid, err := syscall.ForkExec(
+			"/proc/self/exe", []string{"child"}, &syscall.ProcAttr{Env: []string{actName + "=nothing"}},
+		)
 		if err == nil {
 			_, err = syscall.Wait4(pid, nil, 0, nil)
 		}

@@ -151,7 +151,9 @@ func (f *Fence) Lacks() []string {
 			"a decoder may read what the server's user can")
 	}
 	if !f.layers.Namespaces {
-		lacks = append(lacks, "no namespaces: a decoder is kept from the server's network and processes by the other layers alone")
+		lacks = append(
+			lacks, "no namespaces: a decoder is kept from the server's network and processes by the other layers alone",
+		)
 	}
 	if f.root && !f.layers.User {
 		lacks = append(lacks, "no user of their own for decoders: run the server as an ordinary user")
@@ -186,7 +188,7 @@ func (f *Fence) String() string {
 	return parts
 }
 
-// Without gives a fence that leaves layers out.
+// Without returns a fence that leaves layers out.
 //
 // It is for tests, which see that a refusal is a layer's.
 func (f *Fence) Without(out Layers) *Fence {

@@ -45,7 +45,9 @@ type world struct {
 func newWorld(t *testing.T) world {
 	t.Helper()
 	folder := t.TempDir()
-	w := world{filepath.Join(folder, "own"), filepath.Join(folder, "input"), filepath.Join(folder, "cutroom.db"), fence.Program{}}
+	w := world{
+		filepath.Join(folder, "own"), filepath.Join(folder, "input"), filepath.Join(folder, "cutroom.db"), fence.Program{},
+	}
 	err := os.Mkdir(w.folder, 0o700)
 	for _, path := range []string{w.input, w.secret, filepath.Join(w.folder, "mine")} {
 		// What anybody may read, so that nothing but the fence keeps it.
@@ -176,7 +178,9 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
-			argument := strings.NewReplacer("SECRET", w.secret, "INPUT", w.input, "OWN", w.folder, "PARENT", filepath.Dir(w.folder)).Replace(test.argument)
+			argument := strings.NewReplacer(
+				"SECRET", w.secret, "INPUT", w.input, "OWN", w.folder, "PARENT", filepath.Dir(w.folder),
+			).Replace(test.argument)
 			o := w.do(t, f, test.act, argument, nil)
 			if o.err == nil || !o.ran || !strings.HasPrefix(o.log, test.want) {
 				t.Errorf("fenced: got %v, ran %v: %s %s", o.err, o.ran, o.log, o.reason)
@@ -185,7 +189,9 @@ func TestRefused(t *testing.T) {
 				return // the kernel leaves it to root alone
 			}
 			w = newWorld(t)
-			argument = strings.NewReplacer("SECRET", w.secret, "INPUT", w.input, "OWN", w.folder, "PARENT", filepath.Dir(w.folder)).Replace(test.argument)
+			argument = strings.NewReplacer(
+				"SECRET", w.secret, "INPUT", w.input, "OWN", w.folder, "PARENT", filepath.Dir(w.folder),
+			).Replace(test.argument)
 			if o := w.do(t, f.Without(test.without), test.act, argument, nil); o.err != nil {
 				t.Errorf("without the layer: got %v: %s %s", o.err, o.log, o.reason)
 			}
@@ -202,7 +208,8 @@ func TestNamespacesAlone(t *testing.T) {
 	defer listener.Close()
 	f, w := newFence(t), newWorld(t)
 	loose := f.Without(fence.Layers{Seccomp: true, Landlock: true, User: true})
-	if o := w.do(t, loose, "connect", listener.Addr().String(), nil); o.err == nil || !strings.Contains(o.log, "ENETUNREACH") {
+	if o := w.do(t, loose, "connect", listener.Addr().String(), nil); o.err == nil ||
+		!strings.Contains(o.log, "ENETUNREACH") {
 		t.Errorf("got %v: %s", o.err, o.log)
 	}
 }
@@ -311,7 +318,10 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "program"), "-test.run=^(TestAllowed|TestRefused|TestNamespacesAlone|TestLimits|TestOwnUser)$")
+	cmd := exec.CommandContext(
+		t.Context(), filepath.Join(folder, "program"),
+		"-test.run=^(TestAllowed|TestRefused|TestNamespacesAlone|TestLimits|TestOwnUser)$",
+	)
 	cmd.Env = append(os.Environ(), "TMPDIR="+folder)
 	cmd.Dir = folder
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

@@ -197,7 +197,7 @@ func restrictFiles(o order) error {
 	return landlock.LandlockRestrictSelf(ruleset, 0)
 }
 
-// dropRights gives up all that root has but the right to read, as the inputs belong
+// dropRights returns up all that root has but the right to read, as the inputs belong
 // to whomever the server was when it stored them: Landlock bounds what is read.
 func dropRights(own bool) error {
 	const kept = unix.CAP_DAC_READ_SEARCH
@@ -281,7 +281,7 @@ func become(o order) error {
 	return errno
 }
 
-// atMost gives a limit, or the one that this process already has where that is
+// atMost returns a limit, or the one that this process already has where that is
 // lower.
 func atMost(resource int, limit int64) unix.Rlimit {
 	now := unix.Rlimit{Max: unix.RLIM_INFINITY}

@@ -25,7 +25,8 @@ var shown = []string{
 // wide are the folders of programs and libraries, for a program of which it is not
 // known what it takes.
 var wide = []string{
-	"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store", "/snap",
+	"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store",
+	"/snap",
 }
 
 // libraryForm finds a library in what the dynamic linker tells of a program:
@@ -68,7 +69,7 @@ func NewProgram(ctx context.Context, path string) (Program, error) {
 	return program, nil
 }
 
-// interpreter gives the dynamic linker of a program, "" where it is not told. A
+// interpreter returns the dynamic linker of a program, "" where it is not told. A
 // static program is not dynamic; whatever is no program of the kernel's is taken
 // for dynamic.
 func interpreter(path string) (linker string, dynamic bool) {

@@ -20,7 +20,9 @@ func Playlist(t testing.TB, uri string) string {
 }
 
 func playlist(uri string) []byte {
-	return fmt.Appendf(nil, "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-MEDIA-SEQUENCE:0\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n", uri)
+	return fmt.Appendf(
+		nil, "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-MEDIA-SEQUENCE:0\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n", uri,
+	)
 }
 
 // DisguisedPlaylist makes a playlist behind the first box of an MP4, so that it
@@ -46,7 +48,12 @@ func SVG(t testing.TB, uri string) string {
 
 // SessionDescription makes an SDP, which tells a player to receive a stream.
 func SessionDescription(t testing.TB) string {
-	return write(t, "session.mp4", []byte("v=0\no=- 0 0 IN IP4 127.0.0.1\ns=-\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\na=rtpmap:96 H264/90000\n"))
+	return write(
+		t, "session.mp4",
+		[]byte(
+			"v=0\no=- 0 0 IN IP4 127.0.0.1\ns=-\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\na=rtpmap:96 H264/90000\n",
+		),
+	)
 }
 
 // TextFile makes a text named as a video.
@@ -190,7 +197,7 @@ func movieBox(kind string, content []byte) []byte {
 	return append(append(box, kind...), content...)
 }
 
-// replaceBox gives the boxes with the one at the path replaced and its parents
+// replaceBox returns the boxes with the one at the path replaced and its parents
 // sized anew.
 func replaceBox(boxes []byte, path []string, box []byte) []byte {
 	var out []byte

@@ -20,21 +20,51 @@ type HostileFile struct {
 var references = []struct{ name, text string }{
 	{"HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n"},
 	{"HLS of variants", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1280000,RESOLUTION=64x64\n%s\n"},
-	{"HLS with a key", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-KEY:METHOD=AES-128,URI=\"%s\"\n#EXTINF:10.0,\nconcat:a\n#EXT-X-ENDLIST\n"},
-	{"HLS with a header", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-MAP:URI=\"%[1]s\"\n#EXTINF:10.0,\n%[1]s\n#EXT-X-ENDLIST\n"},
+	{
+		"HLS with a key",
+		"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-KEY:METHOD=AES-128,URI=\"%s\"\n#EXTINF:10.0,\nconcat:a\n#EXT-X-ENDLIST\n",
+	},
+	{
+		"HLS with a header",
+		"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-MAP:URI=\"%[1]s\"\n#EXTINF:10.0,\n%[1]s\n#EXT-X-ENDLIST\n",
+	},
 	{"HLS of joined files", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\nconcat:%[1]s|%[1]s\n#EXT-X-ENDLIST\n"},
-	{"HLS of a part of a file", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\nsubfile,,start,0,end,64,,:%s\n#EXT-X-ENDLIST\n"},
+	{
+		"HLS of a part of a file",
+		"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\nsubfile,,start,0,end,64,,:%s\n#EXT-X-ENDLIST\n",
+	},
 	{"concat script", "ffconcat version 1.0\nfile '%s'\n"},
 	{"concat script with options", "ffconcat version 1.0\nfile '%s'\noption protocol_whitelist file,http,tcp\n"},
-	{"DASH", `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT1S" minBufferTime="PT1S"><Period><AdaptationSet mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>%s</BaseURL></Representation></AdaptationSet></Period></MPD>`},
-	{"Smooth Streaming", `<SmoothStreamingMedia MajorVersion="2" MinorVersion="0" Duration="1"><StreamIndex Type="video" Url="%s"></StreamIndex></SmoothStreamingMedia>`},
-	{"IMF list", `<?xml version="1.0"?><CompositionPlaylist xmlns="http://www.smpte-ra.org/schemas/2067-3/2016"><Id>%s</Id></CompositionPlaylist>`},
-	{"SVG", `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image xlink:href="%s" width="64" height="64"/></svg>`},
-	{"SVG with an entity", `<!DOCTYPE svg [<!ENTITY x SYSTEM "%s">]><svg xmlns="http://www.w3.org/2000/svg"><text>&x;</text></svg>`},
-	{"session description", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=%s\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\na=rtpmap:96 H264/90000\n"},
+	{
+		"DASH",
+		`<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT1S" minBufferTime="PT1S"><Period><AdaptationSet mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>%s</BaseURL></Representation></AdaptationSet></Period></MPD>`,
+	},
+	{
+		"Smooth Streaming",
+		`<SmoothStreamingMedia MajorVersion="2" MinorVersion="0" Duration="1"><StreamIndex Type="video" Url="%s"></StreamIndex></SmoothStreamingMedia>`,
+	},
+	{
+		"IMF list",
+		`<?xml version="1.0"?><CompositionPlaylist xmlns="http://www.smpte-ra.org/schemas/2067-3/2016"><Id>%s</Id></CompositionPlaylist>`,
+	},
+	{
+		"SVG",
+		`<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image xlink:href="%s" width="64" height="64"/></svg>`,
+	},
+	{
+		"SVG with an entity",
+		`<!DOCTYPE svg [<!ENTITY x SYSTEM "%s">]><svg xmlns="http://www.w3.org/2000/svg"><text>&x;</text></svg>`,
+	},
+	{
+		"session description",
+		"v=0\no=- 0 0 IN IP4 127.0.0.1\ns=%s\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\na=rtpmap:96 H264/90000\n",
+	},
 	{"PLS", "[playlist]\nFile1=%s\nNumberOfEntries=1\n"},
 	{"ASX", `<asx version="3.0"><entry><ref href="%s"/></entry></asx>`},
-	{"XSPF", `<playlist version="1" xmlns="http://xspf.org/ns/0/"><trackList><track><location>%s</location></track></trackList></playlist>`},
+	{
+		"XSPF",
+		`<playlist version="1" xmlns="http://xspf.org/ns/0/"><trackList><track><location>%s</location></track></trackList></playlist>`,
+	},
 	{"RealMedia link", "rtsp://127.0.0.1:1/\n%s\n"},
 	{"SubRip", "1\n00:00:00,000 --> 00:00:01,000\n<img src=\"%s\">\n"},
 	{"WebVTT", "WEBVTT\n\nSTYLE\n::cue { background: url(%s) }\n\n00:00.000 --> 00:01.000\nx\n"},
@@ -75,7 +105,10 @@ func HostileSet(t testing.TB, address, file string) []HostileFile {
 			add(reference.name+" with "+to, heads[i%len(heads)].mime, true, write(t, "plain", []byte(text)))
 		}
 		head := heads[i%len(heads)]
-		add(reference.name+" disguised as "+head.mime, head.mime, true, write(t, "disguised", []byte(head.head+fmt.Sprintf(reference.text, file))))
+		add(
+			reference.name+" disguised as "+head.mime, head.mime, true,
+			write(t, "disguised", []byte(head.head+fmt.Sprintf(reference.text, file))),
+		)
 	}
 	for _, head := range heads {
 		add("nonsense behind the head of "+head.mime, head.mime, true, Noise(t, []byte(head.head), 32<<10))
@@ -89,14 +122,16 @@ func damaged(t testing.TB) []HostileFile {
 	t.Helper()
 	var set []HostileFile
 	for name, mime := range map[string]string{
-		"a.mp4": "video/mp4", "a.mov": "video/quicktime", "a.webm": "video/webm", "a.mkv": "video/x-matroska", "a.avi": "video/x-msvideo",
-		"a.ts": "video/mp2t", "a.ogv": "video/ogg", "a.flv": "video/x-flv", "a.gif": "image/gif",
+		"a.mp4": "video/mp4", "a.mov": "video/quicktime", "a.webm": "video/webm", "a.mkv": "video/x-matroska",
+		"a.avi": "video/x-msvideo",
+		"a.ts":  "video/mp2t", "a.ogv": "video/ogg", "a.flv": "video/x-flv", "a.gif": "image/gif",
 	} {
 		path := Truncated(t, Video{Name: name, Width: 64, Height: 64, FPS: 5}.Make(t), 0.5)
 		set = append(set, HostileFile{"half of " + name, path, mime, false})
 	}
 	for name, mime := range map[string]string{
-		"a.png": "image/png", "a.jpg": "image/jpeg", "a.webp": "image/webp", "a.bmp": "image/bmp", "a.tif": "image/tiff", "a.avif": "image/avif",
+		"a.png": "image/png", "a.jpg": "image/jpeg", "a.webp": "image/webp", "a.bmp": "image/bmp", "a.tif": "image/tiff",
+		"a.avif": "image/avif",
 	} {
 		path := Truncated(t, Image{Name: name, Width: 64, Height: 64}.Make(t), 0.5)
 		set = append(set, HostileFile{"half of " + name, path, mime, false})
@@ -109,21 +144,44 @@ func damaged(t testing.TB) []HostileFile {
 func liars(t testing.TB) []HostileFile {
 	t.Helper()
 	clip := Video{Width: 64, Height: 64, FPS: 5}.Make(t)
-	secret := Video{Name: "secret.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t)
+	secret := Video{
+		Name: "secret.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p",
+	}.Make(t)
 	return []HostileFile{
 		{"PNG of 60,000 by 60,000", PNGHeader(t, 60_000, 60_000), "image/png", true},
 		{"PNG without a side", PNGHeader(t, 0, 64), "image/png", true},
 		{"PNG two billion wide", PNGHeader(t, 1<<31-1, 1), "image/png", true},
 		{"bomb of 12,000 by 12,000", PNGBomb(t, 12_000), "image/png", true},
 		{"bomb of a profile", PNGProfileBomb(t, 900<<20), "image/png", false},
-		{"GIF of 65,535 by 65,535", write(t, "a.gif", []byte("GIF89a\xff\xff\xff\xff\x00\x00\x00,\x00\x00\x00\x00\xff\xff\xff\xff\x00\x08\xff;")), "image/gif", true},
+		{
+			"GIF of 65,535 by 65,535",
+			write(t, "a.gif", []byte("GIF89a\xff\xff\xff\xff\x00\x00\x00,\x00\x00\x00\x00\xff\xff\xff\xff\x00\x08\xff;")),
+			"image/gif", true,
+		},
 		{"BMP of two billion", write(t, "a.bmp", bmpOf(1<<31-1, 1<<30)), "image/bmp", true},
 		{"BMP upside down", write(t, "a.bmp", bmpOf(1<<20, -1<<20)), "image/bmp", true},
-		{"WebP of 16,384 by 16,384", write(t, "a.webp", []byte("RIFF\x16\x00\x00\x00WEBPVP8L\x09\x00\x00\x00\x2f\xff\xff\xff\x0f\x00\x00\x00\x00\x00")), "image/webp", true},
-		{"JPEG of 65,535 by 65,535", write(t, "a.jpg", []byte("\xff\xd8\xff\xc0\x00\x0b\x08\xff\xff\xff\xff\x01\x01\x11\x00\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\xff\xd9")), "image/jpeg", true},
+		{
+			"WebP of 16,384 by 16,384",
+			write(t, "a.webp", []byte("RIFF\x16\x00\x00\x00WEBPVP8L\x09\x00\x00\x00\x2f\xff\xff\xff\x0f\x00\x00\x00\x00\x00")),
+			"image/webp", true,
+		},
+		{
+			"JPEG of 65,535 by 65,535",
+			write(
+				t,
+				"a.jpg", []byte(
+					"\xff\xd8\xff\xc0\x00\x0b\x08\xff\xff\xff\xff\x01\x01\x11\x00\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\xff\xd9",
+				),
+			),
+			"image/jpeg", true,
+		},
 		{"MP4 that claims hours", ClaimDuration(t, clip, 6*3600, false), "video/mp4", true},
 		{"MP4 whose tracks claim hours", ClaimDuration(t, clip, 6*3600, true), "video/mp4", true},
-		{"Matroska of a thousand pictures a second", Video{Name: "a.mkv", FPS: 1000, Seconds: 0.5, Width: 16, Height: 16, Silent: true}.Make(t), "video/x-matroska", false},
+		{
+			"Matroska of a thousand pictures a second",
+			Video{Name: "a.mkv", FPS: 1000, Seconds: 0.5, Width: 16, Height: 16, Silent: true}.Make(t), "video/x-matroska",
+			false,
+		},
 		{"picture in another file", ExternalTrack(t, secret), "video/quicktime", false},
 		{"MP4 and archive", WithZip(t, clip), "video/mp4", false},
 	}

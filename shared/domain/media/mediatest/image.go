@@ -27,7 +27,7 @@ type Image struct {
 	Args []string
 }
 
-// Make makes the picture and gives its path.
+// Make makes the picture and returns its path.
 func (i Image) Make(t testing.TB) string {
 	t.Helper()
 	if i.Name == "" {
@@ -66,7 +66,9 @@ func (i Image) Make(t testing.TB) string {
 // orient puts Exif data with the orientation into a JPEG.
 func orient(t testing.TB, path string, orientation int) {
 	t.Helper()
-	exif := []byte("Exif\x00\x00II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+	exif := []byte(
+		"Exif\x00\x00II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+	)
 	exif[6+8+2+8] = byte(orientation)
 	content := read(t, path)
 	oriented := append([]byte{}, content[:2]...)

@@ -76,7 +76,7 @@ var speed = map[string][]string{
 	"libvpx-vp9": {"-deadline", "realtime", "-cpu-used", "8"},
 }
 
-// Make makes the clip and gives its path.
+// Make makes the clip and returns its path.
 func (v Video) Make(t testing.TB) string {
 	t.Helper()
 	v.setDefaults()
@@ -151,7 +151,9 @@ func (v Video) filters() []string {
 		filters = append(filters, v.Filter)
 	}
 	if v.Flash {
-		filters = append(filters, "drawbox=c=white:t=fill:enable='lt(mod(t,0.5),1/"+strconv.FormatFloat(v.FPS, 'f', -1, 64)+")'")
+		filters = append(
+			filters, "drawbox=c=white:t=fill:enable='lt(mod(t,0.5),1/"+strconv.FormatFloat(v.FPS, 'f', -1, 64)+")'",
+		)
 	}
 	if v.Variable {
 		filters = append(filters, "setpts='(N+0.4*mod(N,3))/FR/TB'")
@@ -198,7 +200,7 @@ func write(t testing.TB, name string, content []byte) string {
 	return path
 }
 
-// read gives the bytes of a file.
+// read returns the bytes of a file.
 func read(t testing.TB, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)

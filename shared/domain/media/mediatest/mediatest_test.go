@@ -49,7 +49,10 @@ func TestVideos(t *testing.T) {
 		{"odd sides", mediatest.Video{Width: 161, Height: 91, PixelFormat: "yuv444p"}, "h264 161x91 yuv444p 10  [] 1"},
 		{"one frame", mediatest.Video{Seconds: 0.1}, "h264 160x90 yuv420p 1  [] 1"},
 		{"10 bits", mediatest.Video{PixelFormat: "yuv420p10le"}, "h264 160x90 yuv420p10le 10  [] 1"},
-		{"HDR", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true}, "hevc 160x90 yuv420p10le 10 smpte2084 [] 1"},
+		{
+			"HDR", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true},
+			"hevc 160x90 yuv420p10le 10 smpte2084 [] 1",
+		},
 		{"turned by 90 degrees", mediatest.Video{Rotation: 90}, "h264 160x90 yuv420p 10  [{-90}] 1"},
 		{"turned by 270 degrees", mediatest.Video{Name: "phone.mov", Rotation: 270}, "h264 160x90 yuv420p 10  [{90}] 1"},
 		{"variable rate", mediatest.Video{Variable: true}, "h264 160x90 yuv420p 10  [] 1"},

@@ -32,7 +32,11 @@ func Handler(e engine.Engine) http.Handler {
 		})
 		if err != nil {
 			failure := engine.AsError(err)
-			lines.write(engineserver.Line{Error: &engineserver.Failure{Code: failure.Code, Message: failure.Message, Retryable: failure.Retryable}})
+			lines.write(
+				engineserver.Line{
+					Error: &engineserver.Failure{Code: failure.Code, Message: failure.Message, Retryable: failure.Retryable},
+				},
+			)
 			return
 		}
 		var result engineserver.Result

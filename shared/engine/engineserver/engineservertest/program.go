@@ -16,7 +16,7 @@ import (
 const startTime = 5 * time.Minute
 
 // StartProgram starts the real engine server with tiny random models, which it makes
-// first, and gives its URL. It needs what scripts/install-gpu.sh installs, and ends
+// first, and returns its URL. It needs what scripts/install-gpu.sh installs, and ends
 // with the test.
 func StartProgram(t *testing.T) (url string) {
 	t.Helper()

@@ -12,7 +12,10 @@ import (
 )
 
 // combined are prompts of two moods and a medium, the most that one draws.
-var combined = []string{"underwater film noir woodblock", "cyberpunk neon rain, oil painting", "vhs vintage film watercolor", "vhs matrix mosaic", "vhs underwater oil painting", "dreamy fog impressionist"}
+var combined = []string{
+	"underwater film noir woodblock", "cyberpunk neon rain, oil painting", "vhs vintage film watercolor",
+	"vhs matrix mosaic", "vhs underwater oil painting", "dreamy fog impressionist",
+}
 
 // BenchmarkEdit edits frames on one core by every look.
 func BenchmarkEdit(b *testing.B) {

@@ -29,7 +29,7 @@ func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels floa
 	b.down(plane, width, height, &reach, rest)
 }
 
-// across filters one line, there and back, and gives the weight of each result.
+// across filters one line, there and back, and returns the weight of each result.
 func (b *bilateral) across(out, weights []float32, line []uint8, reach *[256]float32, rest float32) {
 	sum, weight := float32(line[0]), float32(1)
 	out[0], weights[0] = sum, weight

@@ -69,7 +69,7 @@ func (p *program) wear(cloth raster, body []uint8, colors, shade *table) step {
 	}
 }
 
-// opaque gives pixels of three bytes a fourth.
+// opaque returns pixels of three bytes a fourth.
 func opaque(pixels []byte) []byte {
 	four := make([]byte, 0, len(pixels)/3*4)
 	for i := 0; i+2 < len(pixels); i += 3 {
@@ -78,7 +78,7 @@ func opaque(pixels []byte) []byte {
 	return four
 }
 
-// rasterOf gives an opaque picture in planes.
+// rasterOf returns an opaque picture in planes.
 func rasterOf(from image.Image) raster {
 	size := from.Bounds().Size()
 	w := newWorkspace()

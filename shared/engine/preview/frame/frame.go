@@ -117,7 +117,7 @@ func (e *editor) ask(change func(*request)) {
 	}
 }
 
-// current gives the plan for frames of a size. What is asked for meanwhile does
+// current returns the plan for frames of a size. What is asked for meanwhile does
 // not hold it up once there is one of the size: ask makes the next. While there
 // is none, ask leaves it to this.
 func (e *editor) current(size catalog.Size) *plan {
@@ -163,7 +163,7 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	return p
 }
 
-// Edit gives the edited frame.
+// Edit returns the edited frame.
 //
 // Errors: fault.Invalid when the frame cannot be decoded or is too large; the
 // context's.
@@ -217,7 +217,8 @@ func (w *workspace) load(from image.Image, size catalog.Size) {
 	}
 	bounds := planes.Bounds().Size()
 	have := catalog.Size{Width: bounds.X, Height: bounds.Y}
-	direct := planes.SubsampleRatio == image.YCbCrSubsampleRatio420 || planes.SubsampleRatio == image.YCbCrSubsampleRatio444
+	direct := planes.SubsampleRatio == image.YCbCrSubsampleRatio420 ||
+		planes.SubsampleRatio == image.YCbCrSubsampleRatio444
 	if have == size && direct {
 		w.picture.join(planes)
 		return
@@ -279,7 +280,7 @@ func (w *workspace) loadAny(from image.Image, size catalog.Size) {
 	}
 }
 
-// encode gives the picture as a JPEG.
+// encode returns the picture as a JPEG.
 func (w *workspace) encode() ([]byte, error) {
 	w.colors.sized(w.picture.size)
 	w.picture.split(&w.colors.YCbCr)

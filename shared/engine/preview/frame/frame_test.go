@@ -36,7 +36,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// frameOf gives a frame of the sample clip as a JPEG of the size.
+// frameOf returns a frame of the sample clip as a JPEG of the size.
 func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
 	t.Helper()
 	clip := filepath.Join("..", "..", "..", "..", "testdata", "clip.mp4")
@@ -75,7 +75,9 @@ func decoded(t testing.TB, encoded []byte) image.Image {
 // editor opens a session of the kind; its clock stands at the start.
 func editor(t testing.TB, kind catalog.Kind) engine.LiveEditor {
 	t.Helper()
-	e, err := frame.New(func() time.Time { return time.Unix(0, 0) }, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: kind})
+	e, err := frame.New(
+		func() time.Time { return time.Unix(0, 0) }, func() uint32 { return seed },
+	).Open(t.Context(), &catalog.Model{Kind: kind})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +164,7 @@ func difference(t testing.TB, a, b image.Image, side int) float64 {
 	return float64(sum) / float64(side*side) / float64(count)
 }
 
-// flat gives a picture's bytes: red, green, blue and alpha.
+// flat returns a picture's bytes: red, green, blue and alpha.
 func flat(from image.Image) []uint8 {
 	size := from.Bounds().Size()
 	to := image.NewRGBA(image.Rect(0, 0, size.X, size.Y))
@@ -293,7 +295,9 @@ func TestWhatIsSetDuringTheFirstFrameHoldsToo(t *testing.T) {
 
 func TestSnowFalls(t *testing.T) {
 	now := time.Unix(0, 0)
-	e, err := frame.New(func() time.Time { return now }, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
+	e, err := frame.New(
+		func() time.Time { return now }, func() uint32 { return seed },
+	).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
 	if err != nil {
 		t.Fatal(err)
 	}

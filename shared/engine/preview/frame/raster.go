@@ -20,7 +20,7 @@ func newRaster(size catalog.Size) raster {
 	return r
 }
 
-// sized gives a raster of the size, with the memory of this one where it is
+// sized returns a raster of the size, with the memory of this one where it is
 // enough.
 func (r *raster) sized(size catalog.Size) {
 	r.size = size
@@ -29,7 +29,7 @@ func (r *raster) sized(size catalog.Size) {
 	}
 }
 
-// grown gives a slice of the length, whose values are anything.
+// grown returns a slice of the length, whose values are anything.
 func grown[T any](have []T, length int) []T {
 	if cap(have) < length {
 		return make([]T, length)

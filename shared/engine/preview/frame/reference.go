@@ -32,7 +32,7 @@ func newReference(sent *engine.ReferenceImage) *reference {
 	return r
 }
 
-// within gives the size with the longer side at most as long.
+// within returns the size with the longer side at most as long.
 func within(size catalog.Size, side int) catalog.Size {
 	longer := max(size.Width, size.Height)
 	if longer <= side {
@@ -41,7 +41,7 @@ func within(size catalog.Size, side int) catalog.Size {
 	return catalog.Size{Width: max(1, size.Width*side/longer), Height: max(1, size.Height*side/longer)}
 }
 
-// interleaved gives a picture as three bytes a pixel.
+// interleaved returns a picture as three bytes a pixel.
 func interleaved(r raster) []byte {
 	pixels := make([]byte, 0, 3*len(r.planes[0]))
 	for i := range r.planes[0] {
@@ -50,7 +50,7 @@ func interleaved(r raster) []byte {
 	return pixels
 }
 
-// transfer gives the picture in the workspace, and those that follow, the colours
+// transfer returns the picture in the workspace, and those that follow, the colours
 // of the image: the first one stands for all, so that the colours keep still.
 func (r *reference) transfer(w *workspace) step {
 	small := w.shrunk(within(w.picture.size, sampleSide))

@@ -29,7 +29,10 @@ const (
 
 func newTable(lut *look.LUT) *table {
 	side, values := lut.Points()
-	t := &table{nearest: lut.Nearest, points: make([]uint64, 0, len(values)/3), step: [...]int32{1, int32(side), int32(side * side), 0}}
+	t := &table{
+		nearest: lut.Nearest, points: make([]uint64, 0, len(values)/3),
+		step: [...]int32{1, int32(side), int32(side * side), 0},
+	}
 	for i := 0; i < len(values); i += 3 {
 		point := uint64(0)
 		for channel, v := range values[i : i+3] {

@@ -36,7 +36,7 @@ func (h *histogram) add(pixel []byte, weight float64) {
 	h.total += weight
 }
 
-// density gives how often a colour occurs, against evenly spread colours,
+// density returns how often a colour occurs, against evenly spread colours,
 // smoothed over its neighbours.
 func (h *histogram) density(r, g, b float64) float64 {
 	at := [3]float64{r*bins - 0.5, g*bins - 0.5, b*bins - 0.5}
@@ -164,7 +164,7 @@ func dye(garment, cloth *image.RGBA) {
 }
 
 // bounds finds the garment on its background, which is what the picture's
-// border shows, and gives a rectangle well inside it.
+// border shows, and returns a rectangle well inside it.
 func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 	at := func(x, y int) []byte { return pixels[4*(y*size.Width+x):][:4] }
 	var mean [3]float64
@@ -240,7 +240,7 @@ func tile(pixels []byte, from catalog.Size, part image.Rectangle, size catalog.S
 	return picture
 }
 
-// between gives the colour between four pixels, over white where they are
+// between returns the colour between four pixels, over white where they are
 // transparent.
 func between(pixels []byte, size catalog.Size, x, y float64) color.RGBA {
 	x0, y0 := int(x), int(y)

@@ -29,7 +29,8 @@ func TestClothOfAnyReference(t *testing.T) {
 		{Width: 8, Height: 8}, {Width: 384, Height: 1}, {Width: 1, Height: 384}, {Width: 384, Height: 384},
 	} {
 		for name, reference := range map[string]*garment.Reference{
-			"of one colour": plain(size, red, red), "with a point": plain(size, red, blue), "transparent": plain(size, clear, clear),
+			"of one colour": plain(size, red, red), "with a point": plain(size, red, blue),
+			"transparent": plain(size, clear, clear),
 		} {
 			t.Run(fmt.Sprint(size, " ", name), func(t *testing.T) {
 				for _, prompt := range []string{"", "a silk dress"} {
@@ -58,7 +59,9 @@ func TestClothOfAnEmptyReference(t *testing.T) {
 // Frames that show nothing, or are smaller than what is looked for, have clothes
 // too: somewhere in the middle.
 func TestFindInAnyFrame(t *testing.T) {
-	for _, size := range []catalog.Size{{Width: 1, Height: 1}, {Width: 2, Height: 160}, {Width: 160, Height: 2}, {Width: 160, Height: 90}} {
+	for _, size := range []catalog.Size{
+		{Width: 1, Height: 1}, {Width: 2, Height: 160}, {Width: 160, Height: 2}, {Width: 160, Height: 90},
+	} {
 		for _, level := range []byte{0, 128, 255} {
 			pixels := make([]byte, 3*size.Width*size.Height)
 			for i := range pixels {

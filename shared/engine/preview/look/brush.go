@@ -21,7 +21,9 @@ type brush struct {
 func (b brush) lay(s *Sheet) (strokes *Sheet, directions [][2]float32) {
 	flow := s.field(5)
 	strokes = s.coarse(b.bristle)
-	spots := &Sheet{Width: strokes.Width, Height: strokes.Height, Unit: strokes.Unit, Values: make([]float32, len(strokes.Values))}
+	spots := &Sheet{
+		Width: strokes.Width, Height: strokes.Height, Unit: strokes.Unit, Values: make([]float32, len(strokes.Values)),
+	}
 	directions = make([][2]float32, len(strokes.Values))
 	strokes.rows(func(row int) {
 		source := noise.NewSource(s.Seed, 6, uint64(row))

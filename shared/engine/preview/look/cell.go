@@ -28,7 +28,7 @@ func (c cells) on(s *Sheet) diagram {
 	return d
 }
 
-// nearest gives the place of the nearest point as steps from (x, y), and the
+// nearest returns the place of the nearest point as steps from (x, y), and the
 // distances of the nearest two, all in cells.
 func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 	u, v := x/d.width*float64(d.columns), y/d.height*float64(d.rows)
@@ -49,7 +49,7 @@ func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 	return dx, dy, math.Sqrt(first), math.Sqrt(second)
 }
 
-// piece gives two numbers from 0 to 1 that the piece has for itself, whose point
+// piece returns two numbers from 0 to 1 that the piece has for itself, whose point
 // is the steps away from (x, y): its point's place within its cell.
 func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 	u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy

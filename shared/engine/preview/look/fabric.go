@@ -26,7 +26,9 @@ func patterns() []pattern {
 		{[]string{"stripe", "striped", "sailor", "pinstripe"}, func(x, y float64, _ *noise.Field) (float64, float64) {
 			return smoothstep(-0.1, 0.1, math.Sin(y*2*math.Pi/0.055)), 0
 		}},
-		{[]string{"plaid", "checked", "checkered", "tartan", "flannel", "gingham"}, func(x, y float64, _ *noise.Field) (float64, float64) {
+		{[]string{
+			"plaid", "checked", "checkered", "tartan", "flannel", "gingham",
+		}, func(x, y float64, _ *noise.Field) (float64, float64) {
 			u, v := smoothstep(-0.1, 0.1, math.Sin(x*2*math.Pi/0.09)), smoothstep(-0.1, 0.1, math.Sin(y*2*math.Pi/0.09))
 			fine := smoothstep(0.93, 1, max(math.Sin(x*2*math.Pi/0.09+1.6), math.Sin(y*2*math.Pi/0.09+1.6)))
 			return 0.5*u + 0.5*v, 0.10 * fine
@@ -42,7 +44,9 @@ func patterns() []pattern {
 			r := math.Hypot(du, dv)
 			return smoothstep(petal+0.03, petal-0.03, r) * (1 - 0.8*smoothstep(0.10, 0.07, r)), 0
 		}},
-		{[]string{"leopard", "animal print", "camouflage", "camo"}, func(x, y float64, uneven *noise.Field) (float64, float64) {
+		{[]string{
+			"leopard", "animal print", "camouflage", "camo",
+		}, func(x, y float64, uneven *noise.Field) (float64, float64) {
 			n := uneven.Fractal(x*22, y*22, 3)
 			return smoothstep(0.04, 0.09, math.Abs(n+0.06)-0.04) * 0.9, 0
 		}},
@@ -54,18 +58,24 @@ func patterns() []pattern {
 			folds := uneven.Fractal(x*5, y*3, 3)
 			return 0.1, 0.20*folds + 0.16*smoothstep(0.2, 0.5, folds)
 		}},
-		{[]string{"knit", "knitted", "wool", "sweater", "jumper", "cardigan"}, func(x, y float64, _ *noise.Field) (float64, float64) {
+		{[]string{
+			"knit", "knitted", "wool", "sweater", "jumper", "cardigan",
+		}, func(x, y float64, _ *noise.Field) (float64, float64) {
 			u, v := x/0.016, y/0.020
 			loop := math.Abs(u-math.Round(u))*1.4 + v
 			return 0.15, 0.16 * math.Cos((loop-math.Round(loop))*2*math.Pi)
 		}},
-		{[]string{"sequin", "glitter", "sparkly", "sparkling", "disco"}, func(x, y float64, uneven *noise.Field) (float64, float64) {
+		{[]string{
+			"sequin", "glitter", "sparkly", "sparkling", "disco",
+		}, func(x, y float64, uneven *noise.Field) (float64, float64) {
 			u, v := x/0.017, y/0.017
 			du, dv := u-math.Round(u), v-math.Round(v)
 			flash := uneven.At(math.Round(u)*3.1+0.5, math.Round(v)*3.1+0.5)
 			return 0.2 + 0.3*flash, 0.35*flash - 0.25*smoothstep(0.3, 0.5, math.Hypot(du, dv))
 		}},
-		{[]string{"plain", "cotton", "shirt", "dress", "coat", "suit", "jacket", "hoodie"}, func(x, y float64, uneven *noise.Field) (float64, float64) {
+		{[]string{
+			"plain", "cotton", "shirt", "dress", "coat", "suit", "jacket", "hoodie",
+		}, func(x, y float64, uneven *noise.Field) (float64, float64) {
 			return 0.08, 0.04 * uneven.Fractal(x*150, y*150, 2)
 		}},
 	}

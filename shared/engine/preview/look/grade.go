@@ -114,7 +114,7 @@ func attract(first, second, share, chroma float64) Adjust {
 	}
 }
 
-// turn gives the way from one hue to another, -180 to 180 degrees.
+// turn returns the way from one hue to another, -180 to 180 degrees.
 func turn(from, to float64) float64 { return math.Mod(math.Mod(to-from+180, 360)+360, 360) - 180 }
 
 // shift moves the hues around one hue (within about width degrees) by degrees,
@@ -140,7 +140,7 @@ type colorStop struct {
 	color oklab.Color
 }
 
-// hex gives the colour of a number such as 0xff8800.
+// hex returns the colour of a number such as 0xff8800.
 func hex(v uint32) oklab.Color {
 	return oklab.FromSRGB(float64(v>>16&0xff)/255, float64(v>>8&0xff)/255, float64(v&0xff)/255)
 }

@@ -184,7 +184,7 @@ func (s *Sheet) stamp(cx, cy, reachX, reachY float64, draw func(dx, dy float64) 
 
 func wrap(i, n int) int { return (i%n + n) % n }
 
-// between gives the value between four pixels.
+// between returns the value between four pixels.
 func (s *Sheet) between(x, y float64) float64 {
 	x, y = x-0.5, y-0.5
 	x0, y0 := int(math.Floor(x)), int(math.Floor(y))
@@ -199,7 +199,9 @@ func (s *Sheet) between(x, y float64) float64 {
 // this sheet's, and that covers it.
 func (s *Sheet) coarse(size float64) *Sheet {
 	step := max(1, size*s.Unit)
-	c := &Sheet{Width: int(float64(s.Width)/step) + 2, Height: int(float64(s.Height)/step) + 2, Unit: s.Unit / step, Seed: s.Seed}
+	c := &Sheet{
+		Width: int(float64(s.Width)/step) + 2, Height: int(float64(s.Height)/step) + 2, Unit: s.Unit / step, Seed: s.Seed,
+	}
 	c.Values = make([]float32, c.Width*c.Height)
 	return c
 }

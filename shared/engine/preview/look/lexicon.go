@@ -23,7 +23,7 @@ func screen(t Texture, r, g, b float64) Layer {
 	return Layer{Texture: t, Mode: Screen, Tint: [3]float64{r, g, b}}
 }
 
-// jumping gives the layer another place several times a second.
+// jumping returns the layer another place several times a second.
 func (l Layer) jumping(perSecond float64) Layer {
 	l.Motion = Motion{Hold: 1 / perSecond}
 	return l

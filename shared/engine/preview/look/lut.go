@@ -58,7 +58,7 @@ func clip(v float64) float32 {
 	return float32(min(v, 1))
 }
 
-// At gives the colour for a colour, each channel 0 to 1, interpolated between
+// At returns the colour for a colour, each channel 0 to 1, interpolated between
 // the eight points around it unless Nearest.
 func (l *LUT) At(r, g, b float64) (float64, float64, float64) {
 	top := float64(l.size - 1)
@@ -91,7 +91,7 @@ func (l *LUT) point(r, g, b int) []float32 {
 	return l.values[3*((b*l.size+g)*l.size+r):][:3]
 }
 
-// Then gives the table that does what l does and then what next does.
+// Then returns the table that does what l does and then what next does.
 func (l *LUT) Then(next *LUT) *LUT {
 	both := &LUT{size: l.size, Nearest: l.Nearest || next.Nearest, values: make([]float32, len(l.values))}
 	for i := 0; i < len(l.values); i += 3 {
@@ -101,7 +101,7 @@ func (l *LUT) Then(next *LUT) *LUT {
 	return both
 }
 
-// Points gives the table itself for engines that apply it: side points along
+// Points returns the table itself for engines that apply it: side points along
 // each side of the cube, as red, green and blue from 0 to 1, red's index running
 // fastest. It is not to be written to.
 func (l *LUT) Points() (side int, values []float32) { return l.size, l.values }

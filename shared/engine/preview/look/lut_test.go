@@ -37,7 +37,8 @@ func TestLUT(t *testing.T) {
 		t.Fatalf("%d lines, the first is %q", len(text), text[0])
 	}
 	// Red runs fastest.
-	if text[1] != "1.00000 1.00000 1.00000" || text[2] != "0.96875 1.00000 1.00000" || text[34] != "1.00000 0.96875 1.00000" {
+	if text[1] != "1.00000 1.00000 1.00000" || text[2] != "0.96875 1.00000 1.00000" ||
+		text[34] != "1.00000 0.96875 1.00000" {
 		t.Errorf("the cube begins %q", strings.Join(text[1:3], " / "))
 	}
 }
@@ -62,7 +63,9 @@ func TestTransfer(t *testing.T) {
 		}
 		got := Measure(moved)
 		for axis := 1; axis < 3; axis++ {
-			if before, after := math.Abs(from.Mean[axis]-to.Mean[axis]), math.Abs(got.Mean[axis]-to.Mean[axis]); after > 0.5*before {
+			if before, after := math.Abs(
+				from.Mean[axis]-to.Mean[axis],
+			), math.Abs(got.Mean[axis]-to.Mean[axis]); after > 0.5*before {
 				t.Errorf("%s: the mean of axis %d is %.3f from the reference's, was %.3f", name, axis, after, before)
 			}
 		}

@@ -6,23 +6,60 @@ import "cutroom/shared/engine/preview/look/oklab"
 func mediums() []entry {
 	return []entry{
 		{"watercolor", []string{"watercolor", "watercolour", "water color", "aquarelle", "gouache"}, nil, true, watercolor},
-		{"oil painting", []string{"oil painting", "oil paint", "oil", "renaissance", "rembrandt", "acrylic"}, []string{"painting", "painted", "painterly"}, true, oilPainting},
-		{"impressionist", []string{"van gogh", "starry night", "impressionist", "impressionism", "expressionist", "monet", "brush strokes", "brushstrokes"}, nil, true, impressionist},
-		{"pencil sketch", []string{"pencil", "sketch", "pencil sketch", "graphite", "hand drawn", "line art"}, []string{"drawing", "drawn"}, true, pencilSketch},
+		{
+			"oil painting", []string{"oil painting", "oil paint", "oil", "renaissance", "rembrandt", "acrylic"},
+			[]string{"painting", "painted", "painterly"}, true, oilPainting,
+		},
+		{
+			"impressionist", []string{
+				"van gogh", "starry night", "impressionist", "impressionism", "expressionist", "monet", "brush strokes",
+				"brushstrokes",
+			},
+			nil, true, impressionist,
+		},
+		{
+			"pencil sketch", []string{"pencil", "sketch", "pencil sketch", "graphite", "hand drawn", "line art"},
+			[]string{"drawing", "drawn"}, true, pencilSketch,
+		},
 		{"charcoal", []string{"charcoal", "charcoal drawing", "charcoal sketch"}, nil, true, charcoal},
-		{"anime", []string{"anime", "ghibli", "studio ghibli", "cel shaded", "cel shading", "toon", "cartoon"}, []string{"animation"}, true, anime},
+		{
+			"anime", []string{"anime", "ghibli", "studio ghibli", "cel shaded", "cel shading", "toon", "cartoon"},
+			[]string{"animation"}, true, anime,
+		},
 		{"manga", []string{"manga", "screentone"}, nil, true, manga},
 		{"comic", []string{"comic", "comic book", "graphic novel", "ink", "inked"}, []string{"superhero"}, true, comic},
-		{"pop art", []string{"pop art", "warhol", "andy warhol", "lichtenstein", "roy lichtenstein", "silkscreen"}, nil, true, popArt},
-		{"pixel art", []string{"pixel art", "pixel", "pixelated", "8 bit", "16 bit", "8bit", "16bit", "retro game", "video game", "arcade", "minecraft", "voxel"}, nil, true, pixelArt},
+		{
+			"pop art", []string{"pop art", "warhol", "andy warhol", "lichtenstein", "roy lichtenstein", "silkscreen"}, nil, true,
+			popArt,
+		},
+		{
+			"pixel art",
+			[]string{
+				"pixel art", "pixel", "pixelated", "8 bit", "16 bit", "8bit", "16bit", "retro game", "video game", "arcade",
+				"minecraft", "voxel",
+			},
+			nil, true, pixelArt,
+		},
 		{"toy bricks", []string{"lego", "legos", "brick", "toy brick", "building block"}, nil, true, toyBricks},
 		{"mosaic", []string{"mosaic", "byzantine"}, []string{"tile"}, true, mosaic},
 		{"stained glass", []string{"stained glass", "cathedral window", "tiffany"}, nil, true, stainedGlass},
 		{"pointillism", []string{"pointillism", "pointillist", "seurat", "confetti"}, nil, true, pointillism},
-		{"low poly", []string{"low poly", "lowpoly", "polygon", "polygonal", "origami", "geometric", "crystal"}, nil, true, lowPoly},
-		{"woodblock", []string{"ukiyo e", "ukiyoe", "woodblock", "woodcut", "hokusai", "japanese print", "linocut"}, nil, true, woodblock},
-		{"blueprint", []string{"blueprint", "technical drawing", "schematic", "architectural drawing", "cyanotype"}, nil, true, blueprint},
-		{"gold", []string{"gold", "golden statue", "gold statue", "statue", "made of gold", "bronze", "sculpture"}, nil, true, goldStatue},
+		{
+			"low poly", []string{"low poly", "lowpoly", "polygon", "polygonal", "origami", "geometric", "crystal"}, nil, true,
+			lowPoly,
+		},
+		{
+			"woodblock", []string{"ukiyo e", "ukiyoe", "woodblock", "woodcut", "hokusai", "japanese print", "linocut"}, nil,
+			true, woodblock,
+		},
+		{
+			"blueprint", []string{"blueprint", "technical drawing", "schematic", "architectural drawing", "cyanotype"}, nil,
+			true, blueprint,
+		},
+		{
+			"gold", []string{"gold", "golden statue", "gold statue", "statue", "made of gold", "bronze", "sculpture"}, nil, true,
+			goldStatue,
+		},
 	}
 }
 
@@ -86,7 +123,10 @@ func steep(from, to, low, high float64) Adjust {
 func charcoal() []Op {
 	return []Op{
 		Flatten{0.006},
-		Lines{Width: 0.022, From: 0.55, To: 0.97, Ink: [3]float64{0.04, 0.04, 0.04}, Fill: NewLUT(mono, contrast(1.3, 0.5), fade(0.18, 0.9))},
+		Lines{
+			Width: 0.022, From: 0.55, To: 0.97, Ink: [3]float64{0.04, 0.04, 0.04},
+			Fill: NewLUT(mono, contrast(1.3, 0.5), fade(0.18, 0.9)),
+		},
 		add(hatching(0.16)),
 		add(paper(0.20)),
 		grade(steep(0.1, 0.86, 0.07, 0.93), splitTone(60, 0.008, 80, 0.014)),
@@ -223,7 +263,8 @@ func lowPoly() []Op {
 func woodblock() []Op {
 	var colors []oklab.Color
 	for _, v := range []uint32{
-		0x16213d, 0x27457a, 0x4f7fa8, 0x9dbfc4, 0xd8dccb, 0xf1e6c8, 0xe3b87a, 0xc97b4a, 0xa8402f, 0x6b2b2e, 0x5b6b4a, 0x3a3340, 0xcf8f8a,
+		0x16213d, 0x27457a, 0x4f7fa8, 0x9dbfc4, 0xd8dccb, 0xf1e6c8, 0xe3b87a, 0xc97b4a, 0xa8402f, 0x6b2b2e, 0x5b6b4a,
+		0x3a3340, 0xcf8f8a,
 	} {
 		colors = append(colors, hex(v))
 	}

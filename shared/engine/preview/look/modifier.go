@@ -21,7 +21,10 @@ func modifiers() []modifier {
 		{[]string{"darker", "dark", "dim", "moody", "low key", "shadowy"}, by(light(-0.13), contrast(1.06, 0.4))},
 		{[]string{"warmer", "warm", "cozy", "cosy"}, by(warm(0.055), light(0.01))},
 		{[]string{"colder", "cold", "cooler", "cool", "chilly"}, by(warm(-0.055))},
-		{[]string{"vivid", "vibrant", "colorful", "colourful", "saturated", "psychedelic", "rainbow"}, by(saturate(1.75), contrast(1.08, 0.5))},
+		{
+			[]string{"vivid", "vibrant", "colorful", "colourful", "saturated", "psychedelic", "rainbow"},
+			by(saturate(1.75), contrast(1.08, 0.5)),
+		},
 		{[]string{"muted", "desaturated", "dull", "faded", "washed out", "bleached"}, by(saturate(0.4), fade(0.14, 0.95))},
 		{[]string{"contrast", "contrasty", "high contrast", "punchy", "bold", "hdr"}, func() []Op {
 			return []Op{Clarity{0.05, 0.7}, grade(contrast(1.4, 0.5), saturate(1.15))}

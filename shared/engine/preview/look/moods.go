@@ -6,26 +6,97 @@ func moods() []entry {
 	return []entry{
 		{"autumn", []string{"autumn", "fall", "autumnal", "fall foliage", "october"}, nil, false, autumn},
 		{"spring", []string{"spring", "cherry blossom", "sakura", "blossom", "springtime"}, nil, false, spring},
-		{"winter", []string{"winter", "snow", "snowy", "snowing", "snowfall", "icy", "ice", "frost", "frozen", "blizzard", "arctic", "christmas"}, nil, false, winter},
+		{
+			"winter", []string{
+				"winter", "snow", "snowy", "snowing", "snowfall", "icy", "ice", "frost", "frozen", "blizzard", "arctic",
+				"christmas",
+			},
+			nil, false, winter,
+		},
 		{"infrared", []string{"infrared", "infra red", "false color", "aerochrome"}, nil, false, infrared},
-		{"underwater", []string{"underwater", "under water", "under the sea", "submerged", "aquarium", "deep sea"}, nil, false, underwater},
-		{"golden hour", []string{"golden hour", "golden", "sunrise", "sunlit", "warm light", "dawn"}, []string{"sunny", "summer"}, false, goldenHour},
+		{
+			"underwater", []string{"underwater", "under water", "under the sea", "submerged", "aquarium", "deep sea"}, nil,
+			false, underwater,
+		},
+		{
+			"golden hour", []string{"golden hour", "golden", "sunrise", "sunlit", "warm light", "dawn"},
+			[]string{"sunny", "summer"}, false, goldenHour,
+		},
 		{"sunset", []string{"sunset", "dusk", "evening", "twilight"}, nil, false, sunset},
-		{"night", []string{"night", "midnight", "moonlight", "moonlit", "nighttime", "at night", "night time"}, nil, false, night},
+		{
+			"night", []string{"night", "midnight", "moonlight", "moonlit", "nighttime", "at night", "night time"}, nil, false,
+			night,
+		},
 		{"rain", []string{"rain", "rainy", "raining", "storm", "stormy", "thunderstorm", "downpour"}, nil, false, rainy},
 		{"fog", []string{"fog", "foggy", "mist", "misty", "haze", "hazy"}, nil, false, fog},
-		{"fire", []string{"fire", "on fire", "flames", "inferno", "lava", "volcano", "hell", "apocalypse", "apocalyptic", "burning"}, nil, false, fire},
+		{
+			"fire", []string{
+				"fire", "on fire", "flames", "inferno", "lava", "volcano", "hell", "apocalypse", "apocalyptic", "burning",
+			},
+			nil, false, fire,
+		},
 		{"desert", []string{"desert", "mad max", "dune", "wasteland", "mars", "martian", "western"}, nil, false, desert},
-		{"cyberpunk neon", []string{"cyberpunk", "neon", "neon light", "blade runner", "futuristic", "sci fi", "science fiction", "synthwave", "tokyo", "cyberpunk neon", "neon city"}, nil, false, cyberpunk},
-		{"vaporwave", []string{"vaporwave", "vapor wave", "80s", "1980s", "eighties", "retrowave", "outrun"}, nil, false, vaporwave},
-		{"dreamy", []string{"dreamy", "dream", "dreamlike", "fairy tale", "fairytale", "fantasy", "magical", "ethereal", "soft focus", "pastel"}, nil, false, dreamy},
-		{"horror", []string{"horror", "scary", "creepy", "haunted", "spooky", "zombie", "halloween", "gothic"}, nil, false, horror},
-		{"cinematic", []string{"cinematic", "blockbuster", "teal and orange", "hollywood", "film look"}, []string{"movie", "film", "dramatic"}, false, cinematic},
-		{"film noir", []string{"noir", "film noir", "black and white", "black white", "b w", "monochrome", "grayscale", "greyscale", "detective", "1940s", "40s", "hitchcock"}, nil, false, filmNoir},
-		{"sepia", []string{"sepia", "old photo", "old photograph", "daguerreotype", "antique", "victorian", "19th century", "wild west", "1800s"}, nil, false, sepia},
-		{"vintage film", []string{"vintage", "vintage film", "retro", "old film", "super 8", "8mm", "16mm", "70s", "1970s", "60s", "1960s", "kodak", "polaroid", "nostalgic", "analog", "analogue", "analog film"}, nil, false, vintageFilm},
-		{"vhs", []string{"vhs", "videotape", "video tape", "camcorder", "glitch", "glitchy", "90s", "1990s", "found footage", "crt"}, nil, false, vhs},
-		{"thermal", []string{"thermal", "thermal camera", "heat map", "heatmap", "heat vision", "thermal vision", "predator", "flir"}, nil, false, thermal},
+		{
+			"cyberpunk neon",
+			[]string{
+				"cyberpunk", "neon", "neon light", "blade runner", "futuristic", "sci fi", "science fiction", "synthwave", "tokyo",
+				"cyberpunk neon", "neon city",
+			},
+			nil, false, cyberpunk,
+		},
+		{
+			"vaporwave", []string{"vaporwave", "vapor wave", "80s", "1980s", "eighties", "retrowave", "outrun"}, nil, false,
+			vaporwave,
+		},
+		{
+			"dreamy", []string{
+				"dreamy", "dream", "dreamlike", "fairy tale", "fairytale", "fantasy", "magical", "ethereal", "soft focus", "pastel",
+			},
+			nil, false, dreamy,
+		},
+		{
+			"horror", []string{"horror", "scary", "creepy", "haunted", "spooky", "zombie", "halloween", "gothic"}, nil, false,
+			horror,
+		},
+		{
+			"cinematic", []string{"cinematic", "blockbuster", "teal and orange", "hollywood", "film look"},
+			[]string{"movie", "film", "dramatic"}, false, cinematic,
+		},
+		{
+			"film noir",
+			[]string{
+				"noir", "film noir", "black and white", "black white", "b w", "monochrome", "grayscale", "greyscale", "detective",
+				"1940s", "40s", "hitchcock",
+			},
+			nil, false, filmNoir,
+		},
+		{
+			"sepia", []string{
+				"sepia", "old photo", "old photograph", "daguerreotype", "antique", "victorian", "19th century", "wild west",
+				"1800s",
+			},
+			nil, false, sepia,
+		},
+		{
+			"vintage film",
+			[]string{
+				"vintage", "vintage film", "retro", "old film", "super 8", "8mm", "16mm", "70s", "1970s", "60s", "1960s", "kodak",
+				"polaroid", "nostalgic", "analog", "analogue", "analog film",
+			},
+			nil, false, vintageFilm,
+		},
+		{
+			"vhs", []string{
+				"vhs", "videotape", "video tape", "camcorder", "glitch", "glitchy", "90s", "1990s", "found footage", "crt",
+			},
+			nil, false, vhs,
+		},
+		{
+			"thermal", []string{
+				"thermal", "thermal camera", "heat map", "heatmap", "heat vision", "thermal vision", "predator", "flir",
+			},
+			nil, false, thermal,
+		},
 		{"night vision", []string{"night vision", "nightvision", "military", "surveillance"}, nil, false, nightVision},
 		{"matrix", []string{"matrix", "the matrix", "hacker"}, nil, false, matrix},
 		{"x-ray", []string{"x ray", "xray", "x rays", "radiograph", "negative", "inverted"}, nil, false, xray},
@@ -34,7 +105,10 @@ func moods() []entry {
 
 func autumn() []Op {
 	return []Op{
-		grade(shift(140, 55, -78, 1.25), shift(255, 50, 0, 0.7), warm(0.04), splitTone(30, 0.03, 75, 0.035), contrast(1.06, 0.5), saturate(1.15)),
+		grade(
+			shift(140, 55, -78, 1.25), shift(255, 50, 0, 0.7), warm(0.04), splitTone(30, 0.03, 75, 0.035), contrast(1.06, 0.5),
+			saturate(1.15),
+		),
 		Layer{Texture: inverse(petals(1, 0.02, 24)), Mode: Multiply, Tint: [3]float64{0.82, 0.36, 0.08}}.drifting(0.10, 0.16),
 		Layer{Texture: inverse(petals(1, 0.034, 7)), Mode: Multiply, Tint: [3]float64{0.72, 0.20, 0.05}}.drifting(0.17, 0.27),
 		Bloom{0.04, 0.7, 0.5},
@@ -43,7 +117,10 @@ func autumn() []Op {
 
 func spring() []Op {
 	return []Op{
-		grade(light(0.09), contrast(0.92, 0.6), shift(140, 50, -6, 1.25), tint(350, 0.018), splitTone(330, 0.02, 350, 0.03), vibrance(1.35)),
+		grade(
+			light(0.09), contrast(0.92, 0.6), shift(140, 50, -6, 1.25), tint(350, 0.018), splitTone(330, 0.02, 350, 0.03),
+			vibrance(1.35),
+		),
 		screen(petals(0.95, 0.017, 34), 1, 0.72, 0.82).drifting(0.08, 0.13),
 		screen(petals(0.9, 0.03, 8), 1, 0.62, 0.76).drifting(0.15, 0.23),
 		Bloom{0.05, 0.66, 0.6},
@@ -71,7 +148,10 @@ func infrared() []Op {
 func underwater() []Op {
 	return []Op{
 		Smooth{0.006, 0.06},
-		grade(saturate(0.75), shift(50, 70, 0, 0.55), tint(212, 0.085), splitTone(245, 0.05, 195, 0.02), contrast(0.92, 0.5), light(-0.03)),
+		grade(
+			saturate(0.75), shift(50, 70, 0, 0.55), tint(212, 0.085), splitTone(245, 0.05, 195, 0.02), contrast(0.92, 0.5),
+			light(-0.03),
+		),
 		Bloom{0.05, 0.5, 0.8},
 		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.014, Motion: Motion{Down: 0.11}},
 		screen(cells{5, 1}.caustics(0.38), 0.55, 0.95, 0.95).drifting(0.05, 0.02),
@@ -145,7 +225,10 @@ func fire() []Op {
 func desert() []Op {
 	return []Op{
 		Clarity{0.04, 0.5},
-		grade(attract(65, 200, 0.45, 1.1), shift(255, 60, -30, 0.6), warm(0.055), splitTone(40, 0.025, 75, 0.04), contrast(1.15, 0.5), light(0.02)),
+		grade(
+			attract(65, 200, 0.45, 1.1), shift(255, 60, -30, 0.6), warm(0.055), splitTone(40, 0.025, 75, 0.04),
+			contrast(1.15, 0.5), light(0.02),
+		),
 		screen(mist(0.26), 1, 0.72, 0.42).drifting(0.16, 0),
 		add(grain(0.04, 0.002)).jumping(12),
 		multiply(vignette(0.4, 0.5)),

@@ -40,7 +40,7 @@ func Parse(prompt string, seed uint32) Look {
 	return asked.look(seed)
 }
 
-// Named gives the look of the words in the lexicon alone, and of one mood at
+// Named returns the look of the words in the lexicon alone, and of one mood at
 // most, for pictures that the words have shaped already.
 func Named(prompt string, seed uint32) Look {
 	asked := read(prompt)
@@ -93,7 +93,7 @@ func begin(start *LUT, ops []Op) []Op {
 	return append([]Op{Grade{start}}, ops...)
 }
 
-// Names gives the name of every look of the lexicon.
+// Names returns the name of every look of the lexicon.
 func Names() []string {
 	var names []string
 	for _, e := range lexicon() {
@@ -110,7 +110,7 @@ type meaning struct {
 	modifier *modifier
 }
 
-// meanings gives all phrases by their first word.
+// meanings returns all phrases by their first word.
 func meanings() map[string][]meaning {
 	all := map[string][]meaning{}
 	learn := func(phrases []string, m meaning) {

@@ -172,7 +172,10 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 // TestTextsSpread checks the looks of words that no lexicon knows: of many
 // texts hardly any two are alike.
 func TestTextsSpread(t *testing.T) {
-	colors := [][3]float64{{0.2, 0.3, 0.5}, {0.5, 0.4, 0.3}, {0.8, 0.7, 0.6}, {0.1, 0.1, 0.1}, {0.9, 0.9, 0.95}, {0.6, 0.2, 0.2}, {0.3, 0.5, 0.2}}
+	colors := [][3]float64{
+		{0.2, 0.3, 0.5}, {0.5, 0.4, 0.3}, {0.8, 0.7, 0.6}, {0.1, 0.1, 0.1}, {0.9, 0.9, 0.95}, {0.6, 0.2, 0.2},
+		{0.3, 0.5, 0.2},
+	}
 	var looks [][]float64
 	for _, subject := range strings.Fields("castle dragon robot piano kitchen violin garden elephant bridge teapot mirror lantern " +
 		"submarine guitar library wizard tractor orchid compass chess falcon saddle window pepper") {

@@ -48,13 +48,15 @@ func airs() map[string]air {
 			sky: []stop{
 				{0, hex(0xd9d6c4)}, {0.25, hex(0x9aa6a8)}, {0.6, hex(0x5a6a78)}, {1, hex(0x333f50)},
 			},
-			glow: hex(0xe8e2c0), haze: hex(0xaab4b4), cloud: hex(0xb9c0c0), shade: hex(0x46525f), ink: hex(0x1e2833), overcast: true,
+			glow: hex(0xe8e2c0), haze: hex(0xaab4b4), cloud: hex(0xb9c0c0), shade: hex(0x46525f), ink: hex(0x1e2833),
+			overcast: true,
 		},
 		"night": {
 			sky: []stop{
 				{0, hex(0x35588c)}, {0.25, hex(0x1f3a72)}, {0.6, hex(0x142452)}, {1, hex(0x0a1230)},
 			},
-			glow: hex(0x9fc0f0), haze: hex(0x2f4f80), cloud: hex(0x4a689c), shade: hex(0x18264e), ink: hex(0x070d22), night: true,
+			glow: hex(0x9fc0f0), haze: hex(0x2f4f80), cloud: hex(0x4a689c), shade: hex(0x18264e), ink: hex(0x070d22),
+			night: true,
 		},
 		"magic": {
 			sky: []stop{
@@ -75,7 +77,7 @@ type heaven struct {
 	cover, drift float64
 }
 
-// color gives the sky's colour at a place above the horizon; disc, 0 or 1, says
+// color returns the sky's colour at a place above the horizon; disc, 0 or 1, says
 // whether the sun itself is to be seen.
 func (h heaven) color(x, y, disc float64) rgb {
 	up := (h.horizon - y) / h.horizon

@@ -34,8 +34,13 @@ func Bay(seed uint32, light string, somebody bool) Scene {
 				return horizon + 0.004 - (rise+0.004)*smooth(hill.from, hill.to, x/aspect)
 			}))
 		}
-		sky := heaven{air: day, clouds: clouds, stars: waves, horizon: horizon, sunX: sunAt * aspect, sunY: horizon - 0.20, sun: 0.058, drift: t * 0.035}
-		boat := sailingBoat{x: (start + 0.05*t) * aspect, y: horizon + 0.055 + 0.0035*math.Sin(t*2.1), tilt: 0.03 * math.Sin(t*1.7)}
+		sky := heaven{
+			air: day, clouds: clouds, stars: waves, horizon: horizon, sunX: sunAt * aspect, sunY: horizon - 0.20, sun: 0.058,
+			drift: t * 0.035,
+		}
+		boat := sailingBoat{
+			x: (start + 0.05*t) * aspect, y: horizon + 0.055 + 0.0035*math.Sin(t*2.1), tilt: 0.03 * math.Sin(t*1.7),
+		}
 		// above is what stands over the water, from the nearest hill back.
 		above := func(x, y, disc float64) rgb {
 			var c rgb
@@ -90,7 +95,7 @@ func Bay(seed uint32, light string, somebody bool) Scene {
 // sailingBoat is a boat at a place of the picture.
 type sailingBoat struct{ x, y, tilt float64 }
 
-// color gives the boat's colour and how much of the point it covers.
+// color returns the boat's colour and how much of the point it covers.
 func (b sailingBoat) color(x, y float64) (rgb, float64) {
 	x, y = x-b.x, y-b.y
 	if x < -0.12 || x > 0.12 || y < -0.24 || y > 0.06 {

@@ -3,7 +3,7 @@ package scene
 // rgb is a colour as a screen shows it, each channel 0 to 1.
 type rgb struct{ r, g, b float64 }
 
-// hex gives the colour of a number such as 0xff8800.
+// hex returns the colour of a number such as 0xff8800.
 func hex(v uint32) rgb {
 	return rgb{float64(v>>16&0xff) / 255, float64(v>>8&0xff) / 255, float64(v&0xff) / 255}
 }
@@ -22,7 +22,7 @@ type stop struct {
 	color rgb
 }
 
-// gradient gives the colour at a place of stops that are in order.
+// gradient returns the colour at a place of stops that are in order.
 func gradient(stops []stop, at float64) rgb {
 	if at <= stops[0].at {
 		return stops[0].color

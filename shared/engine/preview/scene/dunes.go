@@ -20,7 +20,10 @@ func dunes(seed uint32, light string) Scene {
 	}
 	bright, dark = bright.mix(day.cloud, 0.18), dark.mix(day.ink, 0.25)
 	return Scene{"dunes", func(t, aspect float64) shader {
-		sky := heaven{air: day, clouds: clouds, stars: sand, horizon: horizon, sunX: sunAt * aspect, sunY: horizon - 0.22, sun: 0.05, cover: -0.1, drift: t * 0.03}
+		sky := heaven{
+			air: day, clouds: clouds, stars: sand, horizon: horizon, sunX: sunAt * aspect, sunY: horizon - 0.22, sun: 0.05,
+			cover: -0.1, drift: t * 0.03,
+		}
 		var crests, feet [count]profile
 		for i := range count {
 			k := float64(i) / (count - 1)
@@ -45,7 +48,9 @@ func dunes(seed uint32, light string) Scene {
 				below := y - top
 				shadow := smooth(0.004, -0.004, below-feet[i].at(x)) * smooth(0, 0.012, feet[i].at(x))
 				ripple := math.Sin((x*0.9+y*2.4+0.08*sand.At(x*6, y*9))*(190-110*k)) * (0.02 + 0.05*k)
-				lit := bright.mix(day.glow, 0.25*math.Exp(-math.Abs(x-sky.sunX)*1.5)).times(0.92 + ripple + 0.10*sand.At(x*3+40*k, y*5))
+				lit := bright.mix(
+					day.glow, 0.25*math.Exp(-math.Abs(x-sky.sunX)*1.5),
+				).times(0.92 + ripple + 0.10*sand.At(x*3+40*k, y*5))
 				c := lit.mix(dark.times(1+ripple), 0.85*shadow)
 				c = c.mix(day.haze, 0.62*(1-k)*(1-k))
 				// Blown sand glows along the crest.

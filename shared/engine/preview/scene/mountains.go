@@ -24,7 +24,10 @@ func mountains(seed uint32, light string, snowy bool) Scene {
 		white = hex(0x8fa6d0)
 	}
 	return Scene{"mountains", func(t, aspect float64) shader {
-		sky := heaven{air: day, clouds: clouds, stars: rock, horizon: horizon, sunX: sunAt * aspect, sunY: 0.22, sun: 0.05, cover: 0.02, drift: t * 0.045}
+		sky := heaven{
+			air: day, clouds: clouds, stars: rock, horizon: horizon, sunX: sunAt * aspect, sunY: 0.22, sun: 0.05, cover: 0.02,
+			drift: t * 0.045,
+		}
 		var ranges [count]profile
 		for i := range count {
 			k := float64(i) / (count - 1)

@@ -25,7 +25,7 @@ type Scene struct {
 	at func(seconds, aspect float64) shader
 }
 
-// shader gives the colour at a place: x runs from 0 to the aspect and y from 0
+// shader returns the colour at a place: x runs from 0 to the aspect and y from 0
 // at the top to 1 at the bottom.
 type shader func(x, y float64) rgb
 

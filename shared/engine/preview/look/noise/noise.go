@@ -1,6 +1,6 @@
 // Package noise makes numbers that look random and are not: every value is a
 // function of a seed and a place, with nothing remembered in between. The same
-// seed gives the same picture on every run.
+// seed returns the same picture on every run.
 package noise
 
 import "math"
@@ -75,7 +75,7 @@ func NewField(seed ...uint64) *Field {
 	return f
 }
 
-// At gives the field's value at a place.
+// At returns the field's value at a place.
 func (f *Field) At(x, y float64) float64 {
 	x0, y0 := math.Floor(x), math.Floor(y)
 	u, v := fade(x-x0), fade(y-y0)
