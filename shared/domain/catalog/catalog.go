@@ -43,20 +43,20 @@ type Catalog struct {
 	bySlug          map[string]*Inference
 }
 
-// Models gives the media models in the order of the file.
+// Models returns the media models in the order of the file.
 func (c *Catalog) Models() []*Model { return c.models }
 
-// Find gives the media model that has the id or alias.
+// Find returns the media model that has the id or alias.
 func (c *Catalog) Find(name string) (*Model, bool) {
 	m, ok := c.byName[name]
 	return m, ok
 }
 
-// InferenceModels gives the inference models in the order of the file,
+// InferenceModels returns the inference models in the order of the file,
 // placeholders included.
 func (c *Catalog) InferenceModels() []*Inference { return c.inferenceModels }
 
-// Inference gives the inference model that has the slug.
+// Inference returns the inference model that has the slug.
 func (c *Catalog) Inference(slug string) (*Inference, bool) {
 	m, ok := c.bySlug[slug]
 	return m, ok

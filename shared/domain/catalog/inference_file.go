@@ -258,7 +258,7 @@ func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error)
 	return u, "", nil
 }
 
-// baseURL gives the URL below which the routes lie, and its host. A URL without
+// baseURL returns the URL below which the routes lie, and its host. A URL without
 // a path means a server whose routes lie below /v1, as nearly all do.
 func baseURL(text string) (base, host string, err error) {
 	u, err := url.Parse(text)

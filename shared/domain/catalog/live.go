@@ -23,7 +23,7 @@ func NewLive(catalog *Catalog) *Live {
 	return l
 }
 
-// Catalog gives the catalog as it is now. A call reads it once and keeps it.
+// Catalog returns the catalog as it is now. A call reads it once and keeps it.
 func (l *Live) Catalog() *Catalog { return l.current.Load() }
 
 // Knows reports whether any model has the name now.

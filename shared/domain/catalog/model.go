@@ -45,7 +45,7 @@ type Model struct {
 	Form                       *Form
 	Realtime                   bool
 	Generate                   Generate
-	// Sizes gives the box of the result by resolution, in landscape.
+	// Sizes returns the box of the result by resolution, in landscape.
 	Sizes map[string]Size
 	// FPS is the frame rate of the result; 0 for images.
 	FPS int
@@ -54,7 +54,7 @@ type Model struct {
 	Description string
 }
 
-// Names gives the canonical id and then every alias.
+// Names returns the canonical id and then every alias.
 func (m *Model) Names() []string {
 	names := append([]string{m.ID}, m.Aliases...)
 	return append(names, m.DeprecatedAliases...)
@@ -78,10 +78,10 @@ type Limits struct {
 // Size is a picture's size in pixels.
 type Size struct{ Width, Height int }
 
-// String gives "1280x720".
+// String returns "1280x720".
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Width, s.Height) }
 
-// Portrait gives the size with its sides swapped when it is wider than high.
+// Portrait returns the size with its sides swapped when it is wider than high.
 func (s Size) Portrait() Size {
 	if s.Width > s.Height {
 		return Size{s.Height, s.Width}
@@ -89,7 +89,7 @@ func (s Size) Portrait() Size {
 	return s
 }
 
-// Fit gives the size of a result (docs/contract/media.md#models): the largest
+// Fit returns the size of a result (docs/contract/media.md#models): the largest
 // picture with even sides and the input's aspect that fits inside the box, whose
 // sides are swapped for a portrait input. The input is scaled up where needed. No
 // side is less than 2, however thin the input.

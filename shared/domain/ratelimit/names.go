@@ -28,7 +28,7 @@ type held[T any] struct {
 	gone bool
 }
 
-// lock gives what is counted of the name, for the caller to unlock.
+// lock returns what is counted of the name, for the caller to unlock.
 func (n *names[T]) lock(name string) *held[T] {
 	for {
 		found, ok := n.byName.Load(name)

@@ -39,7 +39,7 @@ func (c *Counts) Add(more Counts) {
 // Day is a day in UTC, written 2006-01-02.
 type Day string
 
-// DayOf gives the day of a time.
+// DayOf returns the day of a time.
 func DayOf(t time.Time) Day { return Day(t.UTC().Format(time.DateOnly)) }
 
 // Record is what one call used.
@@ -69,7 +69,7 @@ type Store interface {
 	// any of them may have been added, and adding them again within ten minutes
 	// counts none twice.
 	Add(ctx context.Context, records []Record) error
-	// Totals gives an account's use of the days, the first and the last
+	// Totals returns an account's use of the days, the first and the last
 	// included, in the order of day and model. What Add has returned is in it.
 	Totals(ctx context.Context, account string, first, last Day) ([]Total, error)
 }

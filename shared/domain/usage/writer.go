@@ -97,7 +97,7 @@ func (w *Writer) Record(ctx context.Context, record Record) error {
 	}
 }
 
-// Totals gives what the store gives, with all that was added until now.
+// Totals returns what the store gives, with all that was added until now.
 func (w *Writer) Totals(ctx context.Context, account string, first, last Day) ([]Total, error) {
 	if err := w.write(ctx); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (w *Writer) add(ctx context.Context, batch []Record) error {
 	return w.config.Store.Add(ctx, batch)
 }
 
-// take gives what waits as records, and makes room.
+// take returns what waits as records, and makes room.
 func (w *Writer) take() []Record {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,7 +21,7 @@ type store struct {
 	mu      sync.Mutex
 	records map[string]usage.Record
 	calls   int
-	// fail gives the error of the call with the number, counted from 1;
+	// fail returns the error of the call with the number, counted from 1;
 	// whether its records were added all the same is up to added.
 	fail  func(call int) error
 	added bool

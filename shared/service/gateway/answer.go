@@ -15,20 +15,20 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// maxAnswer bounds an answer that is no stream, in bytes. It is in memory as a
-// whole, as its header tells what stands at its end: the tokens that it used.
+// maxAnswer bounds an answer that is not streamed, in bytes. It is held in
+// memory whole, because its header reports what stands at its end: the tokens.
 const maxAnswer = 16 << 20
 
-// trustedAnswer is how much memory a declared length is given before the bytes
-// are there.
+// trustedAnswer is how large a buffer is made for a declared length before its
+// bytes have arrived.
 const trustedAnswer = 1 << 20
 
 var (
 	errAnswerTooLong = errors.New("its answer is longer than 16 MiB")
-	errNoCompletion  = errors.New("its answer is no completion")
+	errNoCompletion  = errors.New("its answer is not a completion")
 )
 
-// answerBuffers keeps buffers for the reading and the rewriting of answers.
+// answerBuffers keeps the buffers that answers are read and rewritten in.
 var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func putAnswerBuffer(buffer *[]byte) {
@@ -37,7 +37,7 @@ func putAnswerBuffer(buffer *[]byte) {
 	}
 }
 
-// answer passes on an answer that is no stream.
+// answer passes on an answer that is not streamed.
 func (c *completion) answer(r reply, secret string) *failure {
 	read := answerBuffers.Get().(*[]byte)
 	defer putAnswerBuffer(read)
@@ -71,8 +71,8 @@ func (c *completion) readAnswer(body []byte, r reply) ([]byte, error) {
 	if n := r.length; n >= int64(cap(body)) && n < trustedAnswer {
 		body = make([]byte, 0, n+1) // one more, to see the end
 	}
-	// Some servers send spaces while they generate: an answer that has begun may
-	// take as long again as its first byte, and no longer.
+	// Some servers send spaces while they generate, so that silence alone does
+	// not bound an answer: it may take as long again as its first byte.
 	end := time.Now().Add(c.firstByte())
 	for {
 		left := time.Until(end)
@@ -99,9 +99,8 @@ func (c *completion) readAnswer(body []byte, r reply) ([]byte, error) {
 	}
 }
 
-// rewriteAnswer gives the edits that make of an upstream's answer one with every
-// field of docs/contract/gateway.md#answers, under the caller's name of the model;
-// and meters it.
+// rewriteAnswer meters an upstream's answer, and returns the edits that give it
+// the caller's model name and every field of docs/contract/gateway.md#answers.
 func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, *failure) {
 	edits := make([]edit, 0, 8)
 	var id, object, created, named, broken bool
@@ -143,6 +142,20 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, 
 		return true
 	})
 	c.settle()
+	members := c.missing(id, object, created, named)
+	if used.Exists() {
+		edits = appendUsage(edits, used, c.counts, c.route)
+	} else {
+		members = append(members, `"usage":`+string(appendCounts(nil, c.counts, c.route)))
+	}
+	if len(members) > 0 {
+		edits = append(edits, insertMembers(answer, members...))
+	}
+	return edits, nil
+}
+
+// missing returns the members that an answer lacks, given which ones it has.
+func (c *completion) missing(id, object, created, named bool) []string {
 	var members []string
 	if !id {
 		members = append(members, `"id":`+string(quote(answerID(c.route, httpserver.RequestID(c.r.Context())))))
@@ -156,19 +169,12 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, 
 	if !named {
 		members = append(members, `"model":`+string(c.pool.slug))
 	}
-	if used.Exists() {
-		edits = appendUsage(edits, used, c.counts, c.route)
-	} else {
-		members = append(members, `"usage":`+string(appendCounts(nil, c.counts, c.route)))
-	}
-	if len(members) > 0 {
-		edits = append(edits, insertMembers(answer, members...))
-	}
-	return edits, nil
+	return members
 }
 
-// appendLast remembers the value of a member. Readers do not agree on which of two
-// by one name counts: here it is the last, and what came before it is emptied.
+// appendLast remembers the value of a member. Readers disagree on which of two
+// members of one name counts: here it is the last, and the earlier one is
+// emptied.
 func appendLast(edits []edit, last *gjson.Result, value gjson.Result, empty string) []edit {
 	if last.Exists() {
 		edits = append(edits, replace(*last, []byte(empty)))
@@ -224,8 +230,8 @@ func appendChoice(edits []edit, choice gjson.Result, position int, route Route) 
 	return edits
 }
 
-// appendMessage appends the edits that a message needs. Beside calls of tools
-// the content may be null, as clients know it.
+// appendMessage appends the edits that a message needs. With tool calls the
+// content may be null, as clients know it.
 func appendMessage(edits []edit, message gjson.Result) []edit {
 	var role, content, calls gjson.Result
 	message.ForEach(func(key, value gjson.Result) bool {
@@ -259,12 +265,12 @@ func appendMessage(edits []edit, message gjson.Result) []edit {
 	return edits
 }
 
-// The members of a usage that say more of its two counts.
+// The members of a usage that break down its two counts.
 const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
 
-// appendUsage appends the edits that a usage needs: the upstream's own stays,
-// with what it lacks, and with the numbers that were metered; one that is none,
-// or not believed, is replaced.
+// appendUsage appends the edits that a usage needs. The upstream's own is kept,
+// completed, and corrected to the numbers that were metered; one that is not an
+// object, or is not believed, is replaced.
 func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Route) []edit {
 	if !used.IsObject() || counts.Estimated > 0 {
 		return append(edits, replace(used, appendCounts(nil, counts, route)))
@@ -305,8 +311,8 @@ func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Rou
 	return edits
 }
 
-// appendCorrections appends the edits that make a usage say the numbers that
-// were metered, where it says any.
+// appendCorrections appends the edits that set the numbers of a usage to those
+// that were metered.
 func appendCorrections(edits []edit, used gjson.Result, counts usage.Counts, route Route) []edit {
 	number := func(value gjson.Result, n int64) {
 		if value.Exists() && !isInteger(value, n) {
@@ -339,21 +345,23 @@ func appendCorrections(edits []edit, used gjson.Result, counts usage.Counts, rou
 	return edits
 }
 
-// appendCounts appends a usage of the gateway's own.
+// appendCounts appends a usage made from the gateway's counts.
 func appendCounts(out []byte, counts usage.Counts, route Route) []byte {
 	out = strconv.AppendInt(append(out, `{"prompt_tokens":`...), counts.PromptTokens, 10)
 	out = strconv.AppendInt(append(out, `,"completion_tokens":`...), counts.CompletionTokens, 10)
 	out = strconv.AppendInt(append(out, `,"total_tokens":`...), billed(counts), 10)
 	if route == catalog.Chat {
-		out = strconv.AppendInt(append(out, `,"prompt_tokens_details":{"cached_tokens":`...), counts.CachedTokens, 10)
-		out = strconv.AppendInt(append(out, `},"completion_tokens_details":{"reasoning_tokens":`...), counts.ReasoningTokens, 10)
+		out = append(out, `,"prompt_tokens_details":{"cached_tokens":`...)
+		out = strconv.AppendInt(out, counts.CachedTokens, 10)
+		out = append(out, `},"completion_tokens_details":{"reasoning_tokens":`...)
+		out = strconv.AppendInt(out, counts.ReasoningTokens, 10)
 		out = append(out, '}')
 	}
 	return append(out, '}')
 }
 
-// appendUsageChunk appends a chunk that carries nothing but a usage; id and
-// created are JSON, or empty.
+// appendUsageChunk appends a chunk that carries only a usage; id and created
+// are JSON, or empty.
 func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.Counts, route Route) []byte {
 	object := answerObject(route)
 	if route == catalog.Chat {
@@ -372,7 +380,7 @@ func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.
 	return append(out, '}')
 }
 
-// answerObject is what an answer of the route calls itself.
+// answerObject is the "object" of an answer of the route.
 func answerObject(route Route) string {
 	if route == catalog.Chat {
 		return "chat.completion"
@@ -380,7 +388,7 @@ func answerObject(route Route) string {
 	return "text_completion"
 }
 
-// answerID names an answer whose upstream did not.
+// answerID names an answer that its upstream left without an id.
 func answerID(route Route, requestID string) string {
 	if route == catalog.Chat {
 		return "chatcmpl-" + requestID

@@ -11,34 +11,35 @@ import (
 const (
 	// maxAttempts bounds how many upstreams one call tries.
 	maxAttempts = 3
-	// firstByteStream and firstByteWhole bound the wait for the first byte where
-	// the catalog says nothing; a whole answer is generated before it begins.
+	// firstByteStream and firstByteWhole bound the wait for the first byte
+	// unless the catalog sets it; an answer that is not streamed is generated
+	// before it begins.
 	firstByteStream = 2 * time.Minute
 	firstByteWhole  = 10 * time.Minute
-	// idleTime bounds the silence between bytes where the catalog says nothing.
+	// idleTime bounds the silence between bytes unless the catalog sets it.
 	idleTime = 2 * time.Minute
 )
 
-// failure is a call of an upstream that gave no good answer.
+// failure is a call to an upstream that did not succeed.
 type failure struct {
-	// told is what the caller is told, unless another upstream answers.
+	// apiErr is what the caller gets, unless another upstream answers.
 	apiErr  *Error
 	outcome Outcome
-	// elsewhere reports that another upstream may do better.
+	// tryNext reports whether another upstream may do better.
 	tryNext bool
-	// retryAfter is how long the upstream asks to be left alone.
+	// retryAfter is how long the upstream asks not to be called.
 	retryAfter time.Duration
-	// evident reports that the failure says something of the upstream itself,
-	// whoever called it: there is nobody to connect to.
+	// upstreamFault reports whether the upstream is at fault, whoever calls it:
+	// no connection could be made.
 	upstreamFault bool
-	// unavailable is an upstream that says of itself that it serves nobody now.
+	// unavailable reports whether the upstream said that it serves nobody now.
 	unavailable bool
 	// cause is for the log.
 	cause error
 }
 
-// serve has one upstream after the other try, for as long as the caller has been
-// sent nothing.
+// serve tries one upstream after another, until one answers or the caller has
+// been sent something.
 func (c *completion) serve() *Error {
 	var room [maxAttempts]*upstream
 	tried := room[:0]
@@ -78,9 +79,9 @@ func (c *completion) serve() *Error {
 	return last
 }
 
-// preferredError chooses what the caller is told of two upstreams that it was
-// refused by. That it makes too many calls is its own business first, and it is
-// to come back to the one that takes it soonest.
+// preferredError chooses between the errors of two upstreams. The caller can
+// act on a 429, so it comes before an upstream's own failures; of two, the one
+// with the shorter wait wins.
 func preferredError(before, now *Error) *Error {
 	if before != nil && before.Status == http.StatusTooManyRequests &&
 		(now.Status >= http.StatusInternalServerError || now.Status == before.Status && now.RetryAfter >= before.RetryAfter) {
@@ -89,8 +90,8 @@ func preferredError(before, now *Error) *Error {
 	return now
 }
 
-// attempt calls one upstream, which goes on with the trace of the parent, and
-// passes its answer on.
+// attempt calls one upstream and passes its answer on. The upstream continues
+// the trace of the parent.
 func (c *completion) attempt(l lease, parent string) *failure {
 	secret, err := l.upstream.secret.get(c.r.Context())
 	if err != nil {
@@ -131,22 +132,28 @@ func (c *completion) idle() time.Duration {
 	return idleTime
 }
 
-// failed is an upstream that gave no answer, whether it could not be reached or
-// answered what is none.
+// failed is the failure of an upstream that could not be reached, or whose
+// answer was not usable.
 func failed(cause error) *failure {
 	return &failure{apiErr: upstreamFailed(), outcome: Failed, cause: cause}
 }
 
 func upstreamFailed() *Error {
-	return &Error{Status: http.StatusBadGateway, Type: API, Code: UpstreamFailed, Message: "The model server failed to answer."}
+	return &Error{
+		Status: http.StatusBadGateway, Type: API, Code: UpstreamFailed,
+		Message: "The model server failed to answer.",
+	}
 }
 
 func upstreamTimeout() *Error {
-	return &Error{Status: http.StatusGatewayTimeout, Type: API, Code: UpstreamTimeout, Message: "The model server did not answer in time."}
+	return &Error{
+		Status: http.StatusGatewayTimeout, Type: API, Code: UpstreamTimeout,
+		Message: "The model server did not answer in time.",
+	}
 }
 
-// unreachable is an upstream that no header came from. Whatever it is, another
-// one may be tried, but for one that was waited for as long as a call may wait.
+// unreachable is the failure of an upstream that sent no header. Another one
+// may be tried, unless the whole time of a call was spent waiting.
 func unreachable(err error) *failure {
 	if errors.Is(err, errSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}
@@ -162,7 +169,7 @@ func unreachable(err error) *failure {
 	return f
 }
 
-// cutShort is an upstream whose answer did not come to its end.
+// cutShort is the failure of an upstream whose answer did not come to its end.
 func cutShort(err error) *failure {
 	if errors.Is(err, errSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}

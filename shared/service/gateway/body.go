@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// trustedLength is how much memory a declared length is given before the bytes
-	// are there; beyond it, a quarter of them must be.
+	// trustedLength is how large a buffer is made for a declared length before
+	// its bytes have arrived; beyond it, a quarter of them must have.
 	trustedLength = 64 << 10
-	// maxKeptRequest is how large a request's buffer may be to be kept for the next,
-	// in bytes: a stream holds its request until it ends, and a small request may
-	// have got the buffer of a greater one.
+	// maxKeptRequest is how large a request's buffer may be to be kept for the
+	// next request, in bytes. A stream holds its request until it ends, and a
+	// small request may have drawn the buffer of a large one.
 	maxKeptRequest = 8 << 10
 )
 
@@ -27,15 +27,15 @@ func putRequestBuffer(buffer *[]byte) {
 	}
 }
 
-// readBody reads a request of at most MaxBody, into the buffer where that is large
-// enough. Memory is taken as the bytes arrive, for what is more than freeBody.
+// readBody reads a request of at most MaxBody, into body if that is large
+// enough. Memory beyond freeBody is acquired as the bytes arrive.
 func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *Error) {
 	declared := r.ContentLength
 	if declared > MaxBody {
 		return nil, tooLarge()
 	}
-	// One byte more than declared, to see the end: only then does the server
-	// watch the connection for the caller's leaving.
+	// One byte more than declared, to see the end: the server watches the
+	// connection for the caller's leaving only from then on.
 	room := int64(512)
 	if declared >= room {
 		room = min(declared, trustedLength) + 1
@@ -69,8 +69,8 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *Error
 	}
 }
 
-// grow gives a buffer of so many bytes with what is in the one that was too
-// small. While it is copied both take memory.
+// grow returns a larger buffer with the content of body. Both count against the
+// memory while the content is copied.
 func grow(body []byte, room int64, r *http.Request, memory *reservation) ([]byte, *Error) {
 	if room > freeBody {
 		if apiErr := memory.acquire(r.Context(), room); apiErr != nil {

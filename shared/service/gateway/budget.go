@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	// DefaultBodyMemory is how much memory all requests' bodies together may hold,
-	// in bytes, where nothing else is set.
+	// DefaultBodyMemory is how much memory the bodies of all requests may hold
+	// together, in bytes, unless it is set.
 	DefaultBodyMemory = 256 << 20
-	// DefaultBodyWait is how long a request waits for memory, where nothing else is
-	// set.
+	// DefaultBodyWait is how long a request waits for memory, unless it is set.
 	DefaultBodyWait = 5 * time.Second
-	// freeBody is what every body has without asking, in bytes: a connection holds
-	// as much itself.
+	// freeBody is how much every body may hold uncounted, in bytes: its
+	// connection holds as much.
 	freeBody = 16 << 10
 )
 
-// budget is the memory that requests' bodies may hold together. An account gets
-// half of it at most, so that none can take all.
+// budget is the memory that the bodies of requests may hold together. An
+// account may hold half of it at most, so that one account cannot take it all.
 type budget struct {
 	total, perAccount int64
 	wait              time.Duration
@@ -28,14 +27,14 @@ type budget struct {
 	mu       sync.Mutex
 	held     int64
 	accounts map[string]int64
-	// waiting is how many wait for memory, and freed is closed when some was given
-	// back meanwhile.
+	// waiting is how many requests wait for memory. freed is closed when memory
+	// was released while any waited.
 	waiting int
 	freed   chan struct{}
 }
 
-// newBudget makes a budget of so many bytes, at least what two of the greatest
-// requests need.
+// newBudget makes a budget of total bytes, or of what the two largest requests
+// need if that is more.
 func newBudget(total int64, wait time.Duration) *budget {
 	if total == 0 {
 		total = DefaultBodyMemory
@@ -43,23 +42,26 @@ func newBudget(total int64, wait time.Duration) *budget {
 	if wait == 0 {
 		wait = DefaultBodyWait
 	}
-	// While a body grows it is there twice.
+	// A body that grows is held twice while it is copied.
 	total = max(total, 4*(MaxBody+1))
-	return &budget{total: total, perAccount: total / 2, wait: wait, accounts: map[string]int64{}, freed: make(chan struct{})}
+	return &budget{
+		total: total, perAccount: total / 2, wait: wait,
+		accounts: map[string]int64{}, freed: make(chan struct{}),
+	}
 }
 
-// reservation is what one request holds of the budget. Its zero value without a budget
-// holds nothing; one goroutine uses it.
+// reservation is what one request holds of the budget. The zero value holds
+// nothing and is never asked to; one goroutine uses it.
 type reservation struct {
 	budget  *budget
 	account string
 	held    int64
-	// until is when the waiting of this request ends, zero before it has waited.
+	// until is when this request stops waiting, zero before it has waited.
 	until time.Time
 }
 
-// acquire takes memory, and waits for it where there is none. An error tells the
-// caller to come back.
+// acquire reserves memory, and waits while there is too little. The error tells
+// the caller when to try again.
 func (r *reservation) acquire(ctx context.Context, bytes int64) *Error {
 	b := r.budget
 	for {
@@ -84,8 +86,8 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *Error {
 	}
 }
 
-// waitFor waits until memory was given back. ok is false when that takes too
-// long.
+// waitFor waits until memory was released, and reports whether that was in
+// time.
 func (r *reservation) waitFor(ctx context.Context, freed <-chan struct{}) (ok bool) {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(r.budget.wait)
@@ -101,7 +103,7 @@ func (r *reservation) waitFor(ctx context.Context, freed <-chan struct{}) (ok bo
 	return false
 }
 
-// release gives memory back.
+// release returns memory to the budget.
 func (r *reservation) release(bytes int64) {
 	if bytes == 0 {
 		return
@@ -120,10 +122,10 @@ func (r *reservation) release(bytes int64) {
 	}
 }
 
-// releaseAll gives back all that the request holds.
+// releaseAll returns all that the request holds.
 func (r *reservation) releaseAll() { r.release(r.held) }
 
-// tooMuchInFlight is the answer to a request that no memory was free for.
+// tooMuchInFlight is the answer to a request for which there was no memory.
 func tooMuchInFlight(own bool) *Error {
 	e := &Error{
 		Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: DefaultBodyWait,

@@ -26,12 +26,12 @@ type completion struct {
 	pool    *pool
 	tally   tally
 	stream  *streamWriter
-	// upstream is the name of the one that was asked last.
+	// upstream is the name of the upstream that was called last.
 	upstream string
-	// asked reports that an upstream has been sent the request, so that tokens
-	// may have been used.
+	// requestSent reports whether an upstream was sent the request, so that
+	// tokens may have been used.
 	requestSent bool
-	// firstToken is when the first chunk of a stream was there.
+	// firstToken is when the first chunk of a stream arrived.
 	firstToken time.Time
 	settled    bool
 	counts     usage.Counts
@@ -40,21 +40,21 @@ type completion struct {
 // completion answers a completions route.
 func (g *Gateway) completion(route Route) func(http.ResponseWriter, *http.Request, credential.Principal) error {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
-		c := &completion{gateway: g, w: w, r: r, who: who, route: route, begun: g.config.Now(), tally: tally{generated: estimate{tokenizer: g.config.Tokenizer}}}
+		c := &completion{
+			gateway: g, w: w, r: r, who: who, route: route, begun: g.config.Now(),
+			tally: tally{generated: estimate{tokenizer: g.config.Tokenizer}},
+		}
 		apiErr := c.run()
 		c.observe(apiErr)
-		if apiErr != nil && c.stream.hasBegun() {
-			return nil // the stream has told it
+		if apiErr == nil || c.stream.hasBegun() {
+			return nil // the stream has carried its error itself
 		}
-		if apiErr != nil {
-			return apiErr
-		}
-		return nil
+		return apiErr
 	}
 }
 
-// run answers, or gives the error to answer with. An error after a stream has
-// begun was told in the stream.
+// run answers the call, or returns its error. An error after a stream has begun
+// is already part of the stream.
 func (c *completion) run() *Error {
 	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who); err != nil {
 		return c.internal(err)
@@ -97,7 +97,8 @@ func (c *completion) run() *Error {
 	return apiErr
 }
 
-// internal logs an error of the gateway's own, and gives what is told of any.
+// internal returns the error for the caller, and logs it if the gateway is at
+// fault.
 func (c *completion) internal(err error) *Error {
 	apiErr := ErrorOf(err)
 	if apiErr.Status >= http.StatusInternalServerError {
@@ -107,19 +108,22 @@ func (c *completion) internal(err error) *Error {
 }
 
 func (c *completion) log(level slog.Level, message string, attributes ...slog.Attr) {
-	c.gateway.config.Logger.LogAttrs(c.r.Context(), level, message,
-		append([]slog.Attr{slog.String("request_id", httpserver.RequestID(c.r.Context())), slog.String("account", c.who.Account())}, attributes...)...)
+	ctx := c.r.Context()
+	about := []slog.Attr{
+		slog.String("request_id", httpserver.RequestID(ctx)), slog.String("account", c.who.Account()),
+	}
+	c.gateway.config.Logger.LogAttrs(ctx, level, message, append(about, attributes...)...)
 }
 
-// promptTokens counts the prompt, where no upstream has said how long it is.
+// promptTokens counts the prompt's tokens, for when no upstream has reported
+// them.
 func (c *completion) promptTokens() int64 {
 	text := estimate{tokenizer: c.gateway.config.Tokenizer}
 	besides := c.request.PromptTexts(text.add)
 	return text.total() + int64(besides)
 }
 
-// settle meters what the call has used, once. It is called before the answer
-// ends.
+// settle meters what the call has used, once, before the answer ends.
 func (c *completion) settle() {
 	if c.settled {
 		return
@@ -128,23 +132,24 @@ func (c *completion) settle() {
 	c.stream.stopKeepAlive()
 	c.counts = c.tally.counts(c.promptTokens)
 	if c.tally.implausible {
-		c.log(slog.LevelWarn, "an upstream told a usage that cannot be", slog.String("model", c.request.Model.ID),
+		c.log(slog.LevelWarn, "an upstream reported an impossible usage", slog.String("model", c.request.Model.ID),
 			slog.String("upstream", c.upstream), slog.Bool("estimated", c.counts.Estimated > 0))
 	}
 	ctx := context.WithoutCancel(c.r.Context())
 	c.gateway.charge(ctx, c.w.Header(), c.who, billed(c.counts))
 	err := c.gateway.config.Meter.Record(ctx, usage.Record{
-		Account: c.who.Account(), Key: c.who.Key.ID, Model: c.request.Model.ID, Day: usage.DayOf(c.gateway.config.Date()), Counts: c.counts,
+		Account: c.who.Account(), Key: c.who.Key.ID, Model: c.request.Model.ID,
+		Day: usage.DayOf(c.gateway.config.Date()), Counts: c.counts,
 	})
 	if err != nil {
 		c.log(slog.LevelError, "a completion was not metered", slog.Any("error", err))
 	}
 }
 
-// end meters what a call has used that did not end well: all that was generated
-// for a caller that has left or whose stream broke, and what an upstream said
-// of an answer that could not be passed on. Of an answer that is no stream
-// nothing was seen before its end, so who leaves early is billed for the prompt.
+// end meters a call that did not end well: what was generated for a caller that
+// left or whose stream broke, and what an upstream reported in an answer that
+// could not be passed on. An answer that is not streamed is seen only at its
+// end, so a caller that leaves before is billed for the prompt.
 func (c *completion) end(apiErr *Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
 	if c.requestSent && gone || c.tally.known || c.stream.hasBegun() && !c.firstToken.IsZero() {
@@ -159,7 +164,10 @@ func (c *completion) end(apiErr *Error) {
 }
 
 func (c *completion) observe(apiErr *Error) {
-	o := Completion{Route: string(c.route), Status: http.StatusOK, Duration: c.gateway.config.Now().Sub(c.begun), Counts: c.counts}
+	o := Completion{
+		Route: string(c.route), Status: http.StatusOK,
+		Duration: c.gateway.config.Now().Sub(c.begun), Counts: c.counts,
+	}
 	if c.request != nil {
 		o.Model, o.Stream = c.request.Model.ID, c.request.Stream
 	}
@@ -175,14 +183,14 @@ func (c *completion) observe(apiErr *Error) {
 	c.gateway.config.Observer.Completed(o)
 }
 
-// setTokensUsed tells the billed total (docs/contract/gateway.md#headers).
+// setTokensUsed sets the billed total (docs/contract/gateway.md#headers).
 func setTokensUsed(header http.Header, counts usage.Counts) {
 	if n := billed(counts); n > 0 {
 		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))
 	}
 }
 
-// routePath is where a route lies below a base URL.
+// routePath is the path of a route below a base URL.
 func routePath(route Route) string {
 	if route == catalog.Chat {
 		return "/chat/completions"

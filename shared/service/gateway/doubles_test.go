@@ -94,7 +94,7 @@ func (w *world) completed(n int) []gateway.Completion {
 	return got
 }
 
-// outcomes gives how the attempts so far ended, "first: succeeded" for example.
+// outcomes returns how the attempts so far ended, "first: succeeded" for example.
 func (w *world) outcomes() []string {
 	w.observer.mu.Lock()
 	defer w.observer.mu.Unlock()

@@ -11,15 +11,14 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// edit replaces text[from:to] of a JSON text; where both are the same it
-// inserts.
+// edit replaces text[from:to] of a JSON text, or inserts if both are the same.
 type edit struct {
 	from, to int
 	with     []byte
 }
 
-// appendEdited appends the text with the edits made, which do not overlap;
-// what they do not touch is copied as it is.
+// appendEdited appends the text with the edits applied, which do not overlap;
+// all else is copied unchanged.
 func appendEdited(out, text []byte, edits []edit) []byte {
 	sortEdits(edits)
 	at := 0
@@ -30,16 +29,16 @@ func appendEdited(out, text []byte, edits []edit) []byte {
 	return append(out, text[at:]...)
 }
 
-// sortEdits puts edits into the order of the text that they are of.
+// sortEdits sorts edits by their place in the text.
 func sortEdits(edits []edit) {
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
 }
 
-// Edited is a JSON text whose edits are made as it is written, so that it is not
-// in memory twice.
+// Edited is a JSON text with edits that are applied as it is written, so that
+// the text is not in memory twice.
 type Edited struct {
 	text []byte
-	// edits stand in the order of the text.
+	// edits are sorted by their place in the text.
 	edits  []edit
 	length int
 }
@@ -47,15 +46,15 @@ type Edited struct {
 // Len is the length of the edited text, in bytes.
 func (e Edited) Len() int { return e.length }
 
-// Bytes makes the edited text.
+// Bytes returns the edited text.
 func (e Edited) Bytes() []byte {
 	out := bytes.NewBuffer(make([]byte, 0, e.length))
 	e.writeTo(out)
 	return out.Bytes()
 }
 
-// reader reads the edited text, at any time: a text whose buffer may serve another
-// request meanwhile is copied first.
+// reader returns a reader of the edited text. A text whose buffer may be reused
+// by another request is copied first.
 func (e Edited) reader() io.Reader {
 	if len(e.text) <= trustedLength {
 		return bytes.NewReader(e.Bytes())
@@ -68,7 +67,7 @@ func (e Edited) reader() io.Reader {
 	return io.MultiReader(append(pieces, bytes.NewReader(e.text[at:]))...)
 }
 
-// writeTo writes the edited text to a writer that keeps its first error itself.
+// writeTo writes the edited text to a writer that remembers its first error.
 func (e Edited) writeTo(w io.Writer) {
 	at := 0
 	for _, change := range e.edits {
@@ -79,13 +78,13 @@ func (e Edited) writeTo(w io.Writer) {
 	_, _ = w.Write(e.text[at:])
 }
 
-// replace makes an edit of a value that gjson has found.
+// replace returns the edit that replaces a value found by gjson.
 func replace(value gjson.Result, with []byte) edit {
 	return edit{value.Index, value.Index + len(value.Raw), with}
 }
 
-// insertMembers makes an edit that puts members before all others of an object
-// that gjson has found.
+// insertMembers returns the edit that inserts members at the start of an object
+// found by gjson.
 func insertMembers(object gjson.Result, members ...string) edit {
 	with := strings.Join(members, ",")
 	if !isEmptyObject(object) {
@@ -104,8 +103,8 @@ func isEmptyObject(object gjson.Result) bool {
 	return empty
 }
 
-// validUTF8 gives a text in which what is no UTF-8 is replaced; nearly always it is
-// the very text. Clients refuse such JSON as a whole.
+// validUTF8 returns the text with invalid UTF-8 replaced, because clients
+// refuse such JSON as a whole. A valid text is returned as it is.
 func validUTF8(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text
@@ -113,14 +112,14 @@ func validUTF8(text []byte) []byte {
 	return bytes.ToValidUTF8(text, []byte("\ufffd"))
 }
 
-// unsafeString reads bytes as a string without copying them; they must not change while
-// it is used.
+// unsafeString returns bytes as a string without copying them; they must not
+// change while it is used.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// parseObject reads a text as one JSON object; ok is false when it is none, or one
-// nested too deep: the reader takes a frame of the stack for each level, and
-// megabytes of brackets would end the process. The result's Index and those of
-// its members count from the start of the text.
+// parseObject reads a text as one JSON object; ok is false if it is not one, or
+// is nested too deeply: gjson takes a stack frame for each level, and megabytes
+// of brackets would end the process. The Index of the result and of its members
+// counts from the start of the text.
 func parseObject(text []byte) (object gjson.Result, ok bool) {
 	s := unsafeString(text)
 	if tooDeep(text) || !gjson.Valid(s) {

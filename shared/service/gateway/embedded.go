@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// embeddedURL stands for the model server inside this process; the name is
-// never resolved.
+// embeddedURL is the address of the model server inside this process; the name
+// is never resolved.
 const embeddedURL = "http://embedded/v1"
 
-// embeddedHeaderTime bounds how long the embedded server waits for a request's
-// header.
+// embeddedHeaderTime bounds how long the embedded server waits for the header
+// of a request.
 const embeddedHeaderTime = 10 * time.Second
 
-// memoryListener accepts connections that are made within this process: the
-// embedded model server is called as any other is, with streams and
-// cancellation as HTTP has them.
+// memoryListener accepts connections from within this process, so that the
+// embedded model server is called like any other, with HTTP's streams and
+// cancellation.
 type memoryListener struct {
 	connections chan net.Conn
 	closed      chan struct{}
@@ -30,7 +30,7 @@ func newMemoryListener() *memoryListener {
 	return &memoryListener{connections: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// dial makes a connection.
+// dial opens a connection.
 func (l *memoryListener) dial(ctx context.Context) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
@@ -43,7 +43,7 @@ func (l *memoryListener) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Accept gives the next connection.
+// Accept returns the next connection.
 func (l *memoryListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.connections:
@@ -53,13 +53,13 @@ func (l *memoryListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listening.
+// Close stops accepting connections.
 func (l *memoryListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-// Addr gives an address that tells people what this is.
+// Addr returns an address that says what this is.
 func (l *memoryListener) Addr() net.Addr { return memoryAddress{} }
 
 type memoryAddress struct{}
@@ -67,8 +67,8 @@ type memoryAddress struct{}
 func (memoryAddress) Network() string { return "memory" }
 func (memoryAddress) String() string  { return "embedded" }
 
-// serveEmbedded serves the handler on the listener; close ends it and returns
-// once it has.
+// serveEmbedded serves the handler on the listener; close stops it and waits
+// until it has stopped.
 func serveEmbedded(handler http.Handler, listener *memoryListener, logger *slog.Logger) (close func()) {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: embeddedHeaderTime,
@@ -77,7 +77,7 @@ func serveEmbedded(handler http.Handler, listener *memoryListener, logger *slog.
 	served := make(chan struct{})
 	go func() {
 		defer func() { served <- struct{}{} }()
-		// It ends when it is closed, and with that error alone.
+		// It returns when it is closed, and only with that error.
 		_ = server.Serve(listener)
 	}()
 	return func() {

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Type says what kind of error a caller is told of; client libraries choose
-// their exception by it and by the status.
+// Type is the kind of an error. Client libraries choose their exception by it
+// and by the status.
 type Type string
 
 // The types of docs/contract/errors.md#gateway-errors.
@@ -36,7 +36,7 @@ const (
 	ServiceUnavailable = "service_unavailable"
 )
 
-// The codes of a bad request, in the words that clients' users know.
+// The codes of a bad request, in words that users of clients know.
 const (
 	InvalidJSON      = "invalid_json"
 	MissingParameter = "missing_required_parameter"
@@ -52,26 +52,25 @@ const (
 	ContextExceeded  = "context_length_exceeded"
 )
 
-// Error is what a caller of the gateway is told when a call fails. Its text
-// never holds a secret, a prompt or the text of an internal error.
+// Error is what a caller of the gateway gets when a call fails. Its text never
+// holds a secret, a prompt or the text of an internal error.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
 	Type   Type
 	Code   string
-	// Param is the field that is wrong, such as messages[0].role; empty where
-	// no field is.
+	// Param is the field that is wrong, such as messages[0].role, or empty.
 	Param   string
 	Message string
-	// RetryAfter is how long to wait before trying again; zero says nothing.
+	// RetryAfter is how long to wait before trying again; 0 leaves it out.
 	RetryAfter time.Duration
 }
 
-// Error gives the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
 // errorBody is an error as it is sent: all four members are always there, and
-// those that say nothing are null.
+// an empty param or code is null.
 type errorBody struct {
 	Error struct {
 		Message string  `json:"message"`
@@ -81,7 +80,7 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// JSON gives the body of the answer, {"error": {message, type, param, code}}.
+// JSON returns the body of the answer, {"error": {message, type, param, code}}.
 func (e *Error) JSON() []byte {
 	var body errorBody
 	body.Error.Message, body.Error.Type = e.Message, e.Type
@@ -91,13 +90,13 @@ func (e *Error) JSON() []byte {
 	if e.Code != "" {
 		body.Error.Code = &e.Code
 	}
-	// A struct of strings is always encoded: what is not UTF-8 is replaced.
+	// A struct of strings always encodes: invalid UTF-8 is replaced.
 	text, _ := json.Marshal(body)
 	return text
 }
 
-// ErrorOf gives what a caller is told of any error: an *Error in err's chain as
-// it is, a fault by its code, and of all else only that something went wrong.
+// ErrorOf returns the error for the caller: an *Error in err's chain as it is,
+// a fault by its code, and for anything else only that something went wrong.
 func ErrorOf(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -105,7 +104,10 @@ func ErrorOf(err error) *Error {
 	}
 	var f *fault.Error
 	if !errors.As(err, &f) {
-		return &Error{Status: http.StatusInternalServerError, Type: API, Code: InternalError, Message: "Something went wrong inside the gateway."}
+		return &Error{
+			Status: http.StatusInternalServerError, Type: API, Code: InternalError,
+			Message: "Something went wrong inside the gateway.",
+		}
 	}
 	e = &Error{Message: f.Message, RetryAfter: f.RetryAfter}
 	switch f.Code {
@@ -135,13 +137,19 @@ func ErrorOf(err error) *Error {
 	return e
 }
 
-// invalid is the answer to a request that breaks a rule in the field param.
+// invalid is the answer to a request whose field param breaks a rule.
 func invalid(param, code, format string, args ...any) *Error {
-	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
+	return &Error{
+		Status: http.StatusBadRequest, Type: InvalidRequest, Code: code, Param: param,
+		Message: fmt.Sprintf(format, args...),
+	}
 }
 
-// modelNotFound is the answer to an unknown model, a placeholder row, and a
-// model without the route.
+// modelNotFound is the answer to an unknown model, to a placeholder row, and to
+// a model that does not serve the route.
 func modelNotFound(format string, args ...any) *Error {
-	return &Error{Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model", Message: fmt.Sprintf(format, args...)}
+	return &Error{
+		Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model",
+		Message: fmt.Sprintf(format, args...),
+	}
 }

@@ -1,14 +1,15 @@
 package gateway
 
-// estimateText is how much of a text's tokens are counted, in bytes. The rest is
-// taken to be like it: counting takes a second and more for each megabyte, which
-// who sends or generates megabytes must not make the gateway spend.
+// estimateText is how many bytes of text are really tokenized; the rest is
+// assumed to be like them. Tokenizing takes a second or more per megabyte,
+// which a caller or an upstream that sends megabytes must not make the gateway
+// spend.
 const estimateText = 64 << 10
 
-// estimate counts about how many tokens texts have.
+// estimate estimates how many tokens texts have.
 type estimate struct {
 	tokenizer Tokenizer
-	// tokens is how many the first bytes have; more is the length of what follows.
+	// tokens is the count of the first bytes; more is the length of the rest.
 	tokens, bytes, more int64
 }
 
@@ -22,7 +23,7 @@ func (e *estimate) add(text []byte) {
 	e.more += int64(len(text) - len(counted))
 }
 
-// total gives the tokens of all texts.
+// total returns the estimate for all texts.
 func (e *estimate) total() int64 {
 	if e.more == 0 {
 		return e.tokens

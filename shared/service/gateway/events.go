@@ -7,49 +7,49 @@ import (
 )
 
 const (
-	// eventBuffer is the buffer that a stream begins with, in bytes: chunks are
-	// some hundred, and there are thousands of streams.
+	// eventBuffer is the size of a stream's first buffer, in bytes: chunks are
+	// a few hundred bytes, and there are thousands of streams.
 	eventBuffer = 4 << 10
 	// maxEvent bounds one event of a stream, in bytes.
 	maxEvent = 4 << 20
-	// maxEmptyReads is how often in a row a reader may give nothing.
+	// maxEmptyReads is how often in a row a reader may return nothing.
 	maxEmptyReads = 100
 )
 
-// errEventTooLong is the error of a stream with an event beyond maxEvent.
+// errEventTooLong is the error for an event longer than maxEvent.
 var errEventTooLong = errors.New("an event is longer than 4 MiB")
 
 // event is one event of a stream; it is valid until the next is read.
 type event struct {
-	// name is what its "event:" line says, empty where there is none.
+	// name is the value of the "event:" line, or empty.
 	name string
-	// data is what its "data:" lines say, on one line.
+	// data is the value of the "data:" lines, on one line.
 	data []byte
 }
 
 // eventReader reads Server-Sent Events (the HTML standard, "Parsing an event
-// stream"), wherever the transport has split them: lines end with CR, LF or
-// both, comments and unknown fields are dropped, as are events without data. A
-// last event counts also when the line or the empty line after it is missing,
-// as some servers leave them out.
+// stream"), however the transport has split them. Lines end with CR, LF or
+// both; comments, unknown fields and events without data are dropped. Unlike in
+// the standard a last event counts even if its line or the empty line after it
+// is missing, as some servers leave them out.
 type eventReader struct {
 	source io.Reader
 	buf    []byte
-	// buf[start:end] is unread; buf[start:line] are the whole lines of the event
-	// under way, and buf[line:scanned] has been looked through for a line's end.
+	// buf[start:end] is unread; buf[start:line] are the complete lines of the
+	// current event, and buf[line:scanned] holds no line end.
 	start, line, scanned, end int
-	// afterCR reports that a line has just ended with CR, whose LF may follow.
+	// afterCR reports whether the last line ended with CR, whose LF may follow.
 	afterCR bool
-	// begun reports that the first line, which may have a byte order mark, is
-	// behind.
+	// begun reports whether the first line was read, which may start with a
+	// byte order mark.
 	begun bool
-	// err is what the source ended with.
+	// err is the error that the source ended with.
 	err error
 	// joined holds the data of an event of several lines.
 	joined []byte
 }
 
-// reset makes the reader read another source, with the buffer that it has.
+// reset switches the reader to another source; it keeps its buffer.
 func (r *eventReader) reset(source io.Reader) {
 	*r = eventReader{source: source, buf: r.buf, joined: r.joined[:0]}
 	if r.buf == nil {
@@ -57,9 +57,9 @@ func (r *eventReader) reset(source io.Reader) {
 	}
 }
 
-// next gives the next event. ok is false when the bytes that are there hold no
-// whole event: fill has to read more. At the end of the stream err is io.EOF,
-// or what the source broke with.
+// next returns the next event. ok is false if the buffered bytes hold no whole
+// event, and fill has to read more. At the end of the stream err is io.EOF, or
+// the error of the source.
 func (r *eventReader) next() (e event, ok bool, err error) {
 	for {
 		for r.scanned < r.end {
@@ -113,7 +113,7 @@ func (r *eventReader) next() (e event, ok bool, err error) {
 	}
 }
 
-// fill waits for more bytes; next then tells what has become of them.
+// fill reads more bytes into the buffer.
 func (r *eventReader) fill() {
 	if r.err != nil {
 		return
@@ -142,7 +142,7 @@ func (r *eventReader) fill() {
 	r.err = io.ErrNoProgress
 }
 
-// parse reads the lines of one event; ok is false when it has no data.
+// parse reads the lines of one event; ok is false if it has no data.
 func (r *eventReader) parse(block []byte) (e event, ok bool) {
 	if !r.begun {
 		r.begun = true
@@ -170,8 +170,8 @@ func (r *eventReader) parse(block []byte) (e event, ok bool) {
 				several = true
 				r.joined = append(r.joined[:0], e.data...)
 			}
-			// Between lines stands a line feed, which in JSON is as good as a
-			// space; an event goes out on one line.
+			// The standard joins lines by a line feed. In JSON a space is as
+			// good, and an event is sent on as one line.
 			r.joined = append(append(r.joined, ' '), value...)
 			e.data = r.joined
 		}
@@ -179,7 +179,7 @@ func (r *eventReader) parse(block []byte) (e event, ok bool) {
 	return e, ok && len(e.data) > 0
 }
 
-// lineEnd gives where the first CR or LF is, -1 when there is none.
+// lineEnd returns the index of the first CR or LF, or -1.
 func lineEnd(text []byte) int {
 	end := bytes.IndexByte(text, '\n')
 	if end >= 0 {

@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-// readEvents gives all events of a stream, each as its name and its data.
+// readEvents returns all events of a stream, each as its name and its data.
 func readEvents(source io.Reader) (events []string, err error) {
 	var r eventReader
 	r.reset(source)
@@ -99,7 +99,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// pieces gives so many bytes at a time.
+// pieces returns so many bytes at a time.
 type pieces struct {
 	io.Reader
 	size int

@@ -3,8 +3,8 @@
 // interface. The contract is docs/contract/gateway.md.
 //
 // A request is checked and rewritten in place, sent to one of the model's
-// upstreams, and the answer passed on as it comes. What it used is metered
-// whether the caller stays to its end or not.
+// upstreams, and the answer is passed on as it arrives. What it used is
+// metered, whether or not the caller stays to the end.
 package gateway
 
 import (
@@ -27,72 +27,73 @@ import (
 )
 
 // DefaultKeepAlive is how long a stream is silent before its first chunk until
-// a comment keeps the connection alive, where nothing else is set.
+// a comment is sent to keep the connection alive, unless it is set.
 const DefaultKeepAlive = 10 * time.Second
 
-// Config is what the gateway is made of. Fields are required where nothing
-// else is said.
+// Config is what the gateway is made of. Fields are required unless they say
+// otherwise.
 type Config struct {
-	// Catalog gives the catalog that stands at the moment; one that takes over
-	// keeps the state of the upstreams that it has in common with the last.
+	// Catalog returns the current catalog. A new one keeps the state of the
+	// upstreams that the old one had too.
 	Catalog       func() *catalog.Catalog
 	Authenticator *credential.Authenticator
-	// Limiter counts requests and tokens against the rates of tiers; nil limits
-	// none.
+	// Limiter counts requests and tokens against the rates of tiers; nil means
+	// no limits.
 	Limiter Limiter
 	Meter   Meter
-	// Usage gives what was metered, for GET /v1/usage.
+	// Usage returns what was metered, for GET /v1/usage.
 	Usage     Totals
 	Tokenizer Tokenizer
-	// Secrets gives the keys of upstreams.
+	// Secrets returns the keys of upstreams.
 	Secrets Secrets
-	// Embedded is the model server that the base URL "embedded:" stands for; nil
-	// where there is none.
+	// Embedded is the model server behind the base URL "embedded:"; nil means
+	// that there is none.
 	Embedded http.Handler
-	// Tracer makes a span of every call of an upstream, and lets the upstream go on
-	// with the trace; nil does neither.
+	// Tracer records a span for every call to an upstream, which continues the
+	// trace; nil turns tracing off.
 	Tracer trace.Tracer
-	// Observer learns what happens; nil where nobody wants to know. Metrics
-	// answers GET /metrics; nil where it is not there.
+	// Observer receives what happens, and may be nil. Metrics answers GET
+	// /metrics; without it the route does not exist.
 	Observer Observer
 	Metrics  http.Handler
-	// Origins are those that browsers may call from.
+	// Origins are the origins that browsers may call from.
 	Origins httpserver.Origins
 	// KeepAlive is how long a stream is silent before its first chunk until a
-	// comment keeps the connection alive; 0 takes DefaultKeepAlive.
+	// comment keeps the connection alive; 0 means DefaultKeepAlive.
 	KeepAlive time.Duration
-	// Trailers reports whether the transport carries trailers, by which streams
-	// tell their tokens.
+	// Trailers reports whether the transport carries trailers, in which streams
+	// report their tokens.
 	Trailers bool
-	// BodyMemory is how much memory all requests' bodies together may hold, in
-	// bytes, of which an account gets half at most; 0 takes DefaultBodyMemory.
-	// BodyWait is how long a request waits for memory until it is told to come
-	// back; 0 takes DefaultBodyWait.
+	// BodyMemory is how much memory the bodies of all requests may hold
+	// together, in bytes; an account may hold half of it, and 0 means
+	// DefaultBodyMemory. BodyWait is how long a request waits for memory before
+	// it is refused with a Retry-After; 0 means DefaultBodyWait.
 	BodyMemory int64
 	BodyWait   time.Duration
-	// Ready reports why the gateway does not accept requests yet, for /healthz;
-	// nil means that it always does. The message of a fault.Unavailable is shown.
+	// Ready returns why the gateway does not accept requests yet, for /healthz;
+	// nil means that it always does. The message of a fault.Unavailable is
+	// shown.
 	Ready func(context.Context) error
-	// Now measures: only its differences count. Date tells the day of what is used;
-	// nil is Now.
+	// Now measures: only its differences count. Date is the day that usage is
+	// recorded for; nil means Now.
 	Now, Date func() time.Time
-	// Random draws from 0 up to 1, to choose among upstreams.
+	// Random returns a number in [0, 1), to choose among upstreams.
 	Random func() float64
 	Logger *slog.Logger
 }
 
 // Limiter counts what accounts use against the rates of their tiers.
 type Limiter interface {
-	// Take counts n of what the name stands for, where they are allowed at once.
+	// Take counts n under the name, if the rate allows them now.
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
-	// Charge counts n that are used already.
+	// Charge counts n that were used already.
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
-// Totals gives what accounts have used.
+// Totals reads what accounts have used.
 type Totals interface {
-	// Totals gives an account's use of the days, the first and the last
-	// included, in the order of day and model.
+	// Totals returns what an account used from the first day to the last, both
+	// included, by day and model.
 	Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error)
 }
 
@@ -106,7 +107,7 @@ type Gateway struct {
 	closeEmbedded func()
 }
 
-// New makes the gateway. Close releases what it holds.
+// New returns the gateway. Close releases what it holds.
 func New(c Config) *Gateway {
 	if c.KeepAlive == 0 {
 		c.KeepAlive = DefaultKeepAlive
@@ -145,12 +146,12 @@ func New(c Config) *Gateway {
 	return g
 }
 
-// rootBody is what GET / answers: where to go on, relative to it. The media service
-// has the document of both services.
+// rootBody is the answer to GET /: relative links to go on from. The media
+// service has the document of both services.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
-// Close closes the connections to upstreams that no call uses, and ends the
-// embedded model server. The calls under way should have ended before.
+// Close closes the idle connections to upstreams, and stops the embedded model
+// server. Calls should have ended before.
 func (g *Gateway) Close() {
 	if s := g.pools.snapshot.Load(); s != nil {
 		s.retire(nil)
@@ -158,7 +159,7 @@ func (g *Gateway) Close() {
 	g.closeEmbedded()
 }
 
-// Health gives the state of every upstream, in the catalog's order.
+// Health returns the state of every upstream, in the catalog's order.
 func (g *Gateway) Health() []UpstreamHealth {
 	var all []UpstreamHealth
 	s := g.pools.current()
@@ -170,8 +171,8 @@ func (g *Gateway) Health() []UpstreamHealth {
 	return all
 }
 
-// exposedHeaders are the fields of an answer's header that a browser shows to the page,
-// beside those that it always does.
+// exposedHeaders are the header fields that a browser shows to the page in
+// addition to those that it always shows.
 var exposedHeaders = strings.Join([]string{
 	"X-Request-Id", "X-Tokens-Used", "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
@@ -181,8 +182,8 @@ var exposedHeaders = strings.Join([]string{
 // ServeHTTP answers a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.config.Origins.Allow(w.Header(), r, exposedHeaders)
-	// The mux would redirect to a cleaned path; a path that is not clean is no
-	// path of this service.
+	// The mux would redirect to the cleaned path; a path that is not clean is
+	// not a path of this service.
 	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
 		NotFound(w)
 		return
@@ -190,10 +191,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(w, r)
 }
 
-// handler answers a request, or gives the error to answer with.
+// handler answers a request, or returns the error to answer with.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// route serves one path, by one method; GET answers HEAD as well.
+// route serves one path by one method; GET includes HEAD.
 func (g *Gateway) route(pattern, method string, handle handler) {
 	methods := []string{method}
 	if method == http.MethodGet {
@@ -207,7 +208,10 @@ func (g *Gateway) route(pattern, method string, handle handler) {
 		}
 		if !slices.Contains(methods, r.Method) {
 			w.Header().Set("Allow", allow)
-			g.fail(w, r, &Error{Status: http.StatusMethodNotAllowed, Type: InvalidRequest, Message: "The path does not answer this method."})
+			g.fail(w, r, &Error{
+				Status: http.StatusMethodNotAllowed, Type: InvalidRequest,
+				Message: "The path does not answer this method.",
+			})
 			return
 		}
 		if err := handle(w, r); err != nil {
@@ -216,15 +220,14 @@ func (g *Gateway) route(pattern, method string, handle handler) {
 	})
 }
 
-// NotFound answers a request at whose path there is nothing, or nothing for its
-// sender to see.
+// NotFound answers a request whose path does not exist, or not for its sender.
 func NotFound(w http.ResponseWriter) {
 	e := &Error{Status: http.StatusNotFound, Type: InvalidRequest, Message: "There is nothing at this path."}
 	writeJSON(w, e.Status, e.JSON())
 }
 
-// authenticated makes the checks that stand before every route's own: who is
-// calling, and whether a token may be used from where it is
+// authenticated makes the checks that come before every route's own: who is
+// calling, and whether a token may be used from its origin
 // (docs/contract/auth.md#scope).
 func (g *Gateway) authenticated(handle func(http.ResponseWriter, *http.Request, credential.Principal) error) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -244,8 +247,8 @@ func (g *Gateway) authenticated(handle func(http.ResponseWriter, *http.Request, 
 	}
 }
 
-// bearer gives the secret of an Authorization field (RFC 6750, section 2.1); the
-// scheme's name is of any case.
+// bearer returns the secret of an Authorization field (RFC 6750, section 2.1);
+// the case of the scheme does not matter.
 func bearer(field string) (secret string, ok bool) {
 	scheme, secret, ok := strings.Cut(field, " ")
 	secret = strings.TrimSpace(secret)
@@ -256,7 +259,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
 	if g.config.Ready != nil {
 		if err := g.config.Ready(r.Context()); err != nil {
 			if fault.Is(err, fault.Unavailable) {
-				return err // it says what strangers may know
+				return err // its message may be shown to anyone
 			}
 			return fault.Wrap(err, fault.Unavailable, "The gateway does not accept requests now.")
 		}
@@ -265,7 +268,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// nobody observes nothing.
+// nopObserver ignores everything.
 type nopObserver struct{}
 
 func (nopObserver) Completed(Completion) {}

@@ -18,41 +18,41 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// maxInterim bounds how many interim answers (1xx) may come before the final one.
+// maxInterim bounds how many interim answers (1xx) may precede the final one.
 const maxInterim = 8
 
 var (
-	errHeaderBreaks  = errors.New("a field of the request's header holds a line break")
+	errHeaderBreaks  = errors.New("a field of the request's header contains a line break")
 	errHeaderTooLong = errors.New("the header of its answer is longer than 64 KiB")
-	errNoHTTP        = errors.New("it answered in no HTTP/1 that is known")
-	errNotIdle       = errors.New("the kept connection was closed, or spoken on unasked")
+	errNoHTTP        = errors.New("its answer is not valid HTTP/1")
+	errNotIdle       = errors.New("the kept connection was closed, or the server sent something unasked")
 )
 
 // h1Conn is a connection to an upstream, which one call has at a time. It
-// speaks HTTP/1.1 (RFC 9112) as far as the answers to a POST need it.
+// implements as much of HTTP/1.1 (RFC 9112) as the answers to a POST need.
 type h1Conn struct {
 	conn      net.Conn
 	transport *h1Transport
-	// raw is nil where the connection has no file descriptor.
+	// raw is nil if the connection has no file descriptor.
 	raw    syscall.RawConn
 	reader *bufio.Reader
 	writer *bufio.Writer
-	// used is when its last call ended; zero for a new one.
+	// used is when its last call ended; zero for a new connection.
 	used time.Time
 
-	// Of the call under way: answered reports that a byte of its answer was
-	// there, head bounds what may still be read of its head, -1 once that is
-	// behind; until is when the time for the first byte ends, silence how long
-	// each read may take after that, and end when the whole call ends.
+	// State of the current call: answered reports whether a byte of its answer
+	// has arrived; head is how much of its head may still be read, -1 after the
+	// head; until is when the time for the first byte ends, silence how long
+	// each later read may take, and end when the whole call ends.
 	answered   bool
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// stop ends the watch over the call's context.
+	// stop stops watching the call's context.
 	stop func() bool
 
 	mu sync.Mutex
-	// interrupted reports that the context has ended.
+	// interrupted reports whether the context has ended.
 	interrupted bool
 }
 
@@ -65,10 +65,10 @@ func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
 	return c
 }
 
-// drop closes the connection. That it fails matters to nobody.
+// drop closes the connection; an error would change nothing.
 func (c *h1Conn) drop() { _ = c.conn.Close() }
 
-// interrupt ends the call under way.
+// interrupt ends the current call.
 func (c *h1Conn) interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *h1Conn) interrupt() {
 	_ = c.conn.SetDeadline(time.Unix(1, 0)) // it fails on a closed one
 }
 
-// Read reads within the bounds of the call.
+// Read reads within the time and size limits of the call.
 func (c *h1Conn) Read(p []byte) (int, error) {
 	if c.head == 0 {
 		return 0, errHeaderTooLong
@@ -104,7 +104,7 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// setDeadline sets the limit for reads, unless the call was interrupted.
+// setDeadline sets the deadline for reads, unless the call was interrupted.
 func (c *h1Conn) setDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *h1Conn) setDeadline() error {
 }
 
 // call sends a request and reads the head of its answer. After an error the
-// connection serves no other call.
+// connection must not be used again.
 func (c *h1Conn) call(ctx context.Context, o outgoing) (reply, error) {
 	now := time.Now()
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
@@ -144,15 +144,15 @@ func (c *h1Conn) call(ctx context.Context, o outgoing) (reply, error) {
 	return r, nil
 }
 
-// isIdle reports whether the server has left a kept connection open and said
-// nothing on it since its last answer. What it says unasked would be read as the
-// answer to the next call, which may be another caller's.
+// isIdle reports whether a kept connection is still open and the server has
+// sent nothing on it since its last answer. Anything sent unasked would be read
+// as the answer to the next call, which may be another caller's.
 func (c *h1Conn) isIdle() bool {
 	idle := true
 	if c.raw != nil {
 		err := c.raw.Read(func(fd uintptr) bool {
 			var b [1]byte
-			// It does not wait: the connections of package net never do.
+			// This does not block: package net's connections are non-blocking.
 			_, err := syscall.Read(int(fd), b[:])
 			idle = err == syscall.EAGAIN || err == syscall.EINTR
 			return true
@@ -167,7 +167,7 @@ func (c *h1Conn) send(o outgoing) error {
 	if strings.ContainsAny(o.secret, "\r\n") {
 		return errHeaderBreaks
 	}
-	// The writer keeps the first error for its Flush.
+	// The writer remembers its first error for Flush.
 	w := c.writer
 	field := func(name, value string) {
 		_, _ = w.WriteString(name)
@@ -197,22 +197,17 @@ func (c *h1Conn) send(o outgoing) error {
 }
 
 // readHead reads the head of an answer. Fields that are not needed are skipped,
-// however long.
+// however long they are.
 func (c *h1Conn) readHead() (reply, error) {
 	line, err := c.readLine()
 	if err != nil {
 		return reply{}, err
 	}
-	// "HTTP/1.1 200 OK", and nothing that is shorter or older.
-	version, rest, _ := bytes.Cut(line, []byte(" "))
-	code, _, _ := bytes.Cut(rest, []byte(" "))
-	status, err := strconv.Atoi(string(code))
-	if len(version) != 8 || string(version[:7]) != "HTTP/1." || len(code) != 3 || err != nil || status < 100 {
-		return reply{}, errNoHTTP
+	status, old, err := parseStatusLine(line)
+	if err != nil {
+		return reply{}, err
 	}
-	r := reply{status: status, length: -1}
-	old := string(version) != "HTTP/1.1"
-	body := &h1Body{conn: c, last: old}
+	r, body := reply{status: status, length: -1}, &h1Body{conn: c, last: old}
 	chunked := false
 	for {
 		line, err := c.readLine()
@@ -222,65 +217,91 @@ func (c *h1Conn) readHead() (reply, error) {
 		if len(line) == 0 {
 			break
 		}
-		name, value, ok := bytes.Cut(line, []byte(":"))
-		if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
-			// Readers do not agree on what such a line means, nor on where the
-			// answer ends then (RFC 9112, section 5).
-			return reply{}, errNoHTTP
-		}
-		value = bytes.TrimSpace(value)
-		switch {
-		case isField(name, "Content-Length"):
-			n, err := strconv.ParseUint(string(value), 10, 62)
-			if err != nil || r.length >= 0 && r.length != int64(n) {
-				return reply{}, errNoHTTP
-			}
-			r.length = int64(n)
-		case isField(name, "Transfer-Encoding"):
-			// HTTP/1.0 has none: where such an answer ends is anybody's guess.
-			if chunked || old || !bytes.EqualFold(value, []byte("chunked")) {
-				return reply{}, errNoHTTP
-			}
-			chunked = true
-		case isField(name, "Connection"):
-			body.last = body.last || bytes.Contains(bytes.ToLower(value), []byte("close"))
-		case isField(name, "Content-Type"):
-			r.contentType = contentType(value)
-		case isField(name, "Retry-After"):
-			r.retryAfter = string(value)
-		case isField(name, "Date") && r.status != 200:
-			r.date = string(value)
+		if err := readField(line, old, &r, body, &chunked); err != nil {
+			return reply{}, err
 		}
 	}
-	switch {
-	case status < 200:
+	if status < 200 {
 		return r, nil
-	case status == 204 || status == 304:
-		// They have no body, whatever they declare; a server that sends one all
-		// the same must not have it read as the next answer.
-		r.length, body.left, body.last = 0, 0, true
+	}
+	body.frame(&r, chunked)
+	return r, nil
+}
+
+// parseStatusLine reads the first line of an answer, such as "HTTP/1.1 200 OK";
+// old reports whether the version is before 1.1.
+func parseStatusLine(line []byte) (status int, old bool, err error) {
+	version, rest, _ := bytes.Cut(line, []byte(" "))
+	code, _, _ := bytes.Cut(rest, []byte(" "))
+	status, err = strconv.Atoi(string(code))
+	if len(version) != 8 || string(version[:7]) != "HTTP/1." || len(code) != 3 || err != nil || status < 100 {
+		return 0, false, errNoHTTP
+	}
+	return status, string(version) != "HTTP/1.1", nil
+}
+
+// readField reads one field of a head into the reply and its body.
+func readField(line []byte, old bool, r *reply, body *h1Body, chunked *bool) error {
+	name, value, ok := bytes.Cut(line, []byte(":"))
+	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
+		// Readers disagree on what such a line means, and so on where the answer
+		// ends (RFC 9112, section 5).
+		return errNoHTTP
+	}
+	value = bytes.TrimSpace(value)
+	switch {
+	case isField(name, "Content-Length"):
+		n, err := strconv.ParseUint(string(value), 10, 62)
+		if err != nil || r.length >= 0 && r.length != int64(n) {
+			return errNoHTTP
+		}
+		r.length = int64(n)
+	case isField(name, "Transfer-Encoding"):
+		// HTTP/1.0 does not have it: where such an answer ends is a guess.
+		if *chunked || old || !bytes.EqualFold(value, []byte("chunked")) {
+			return errNoHTTP
+		}
+		*chunked = true
+	case isField(name, "Connection"):
+		body.last = body.last || bytes.Contains(bytes.ToLower(value), []byte("close"))
+	case isField(name, "Content-Type"):
+		r.contentType = contentType(value)
+	case isField(name, "Retry-After"):
+		r.retryAfter = string(value)
+	case isField(name, "Date") && r.status != 200:
+		r.date = string(value)
+	}
+	return nil
+}
+
+// frame decides how the end of the body is found, once the head was read.
+func (b *h1Body) frame(r *reply, chunked bool) {
+	switch {
+	case r.status == 204 || r.status == 304:
+		// They have no body, whatever they declare. If a server sends one all the
+		// same, it must not be read as the next answer.
+		r.length, b.left, b.last = 0, 0, true
 	case chunked:
-		// What declares both may be two answers to two readers; its connection is
-		// not used again (RFC 9112, section 6.3).
-		body.last = body.last || r.length >= 0
+		// Two readers may split an answer that declares both in two ways, so its
+		// connection is not used again (RFC 9112, section 6.3).
+		b.last = b.last || r.length >= 0
 		r.length = -1
-		body.chunks = httputil.NewChunkedReader(c.reader)
+		b.chunks = httputil.NewChunkedReader(b.conn.reader)
 	case r.length >= 0:
-		body.left = r.length
+		b.left = r.length
 	default:
-		body.last, body.left = true, -1
+		b.last, b.left = true, -1
 	}
 	r.framed = chunked || r.length >= 0
-	r.body = body
-	return r, nil
+	r.body = b
 }
 
 func isField(name []byte, wanted string) bool {
 	return len(name) == len(wanted) && strings.EqualFold(unsafeString(name), wanted)
 }
 
-// contentType gives the value without a copy where it is one of the two that
-// there mostly are.
+// contentType returns the value, without copying it if it is one of the two
+// common ones.
 func contentType(value []byte) string {
 	switch string(value) {
 	case "application/json":
@@ -291,8 +312,8 @@ func contentType(value []byte) string {
 	return string(value)
 }
 
-// readLine reads a line of a head, without its end; of one that is longer than
-// the buffer the beginning.
+// readLine reads a line of a head, without its end. A line longer than the
+// buffer is cut off.
 func (c *h1Conn) readLine() ([]byte, error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
@@ -304,15 +325,15 @@ func (c *h1Conn) readLine() ([]byte, error) {
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// h1Body is the body of an answer. Once it was read whole its connection
-// serves the next call.
+// h1Body is the body of an answer. Once it was read to its end, its connection
+// is free for the next call.
 type h1Body struct {
 	conn *h1Conn
-	// chunks is the body's reader where it comes in chunks; else left is what of
-	// its length is still to be read, or -1 where the connection ends it.
+	// chunks reads a body that is sent in chunks. Otherwise left is how much of
+	// its length is unread, or -1 if the connection's end ends it.
 	chunks io.Reader
 	left   int64
-	// last reports that the server closes the connection after this answer.
+	// last reports whether the server closes the connection after this answer.
 	last          bool
 	whole, closed bool
 }
@@ -349,7 +370,7 @@ func (b *h1Body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// skipTrailer reads what follows the last chunk.
+// skipTrailer reads the trailer after the last chunk.
 func (b *h1Body) skipTrailer() error {
 	b.conn.head = maxAnswerHeader
 	for {
@@ -364,13 +385,13 @@ func (b *h1Body) skipTrailer() error {
 	}
 }
 
-// Close gives the connection back, or closes it.
+// Close returns the connection to its pool, or closes it.
 func (b *h1Body) Close() error {
 	if b.closed {
 		return nil
 	}
 	b.closed = true
-	// When the context has ended it has interrupted the connection, or is about
+	// If the context has ended, it has interrupted the connection or is about
 	// to.
 	if b.conn.stop() && b.whole && !b.last && b.conn.reader.Buffered() == 0 {
 		b.conn.transport.keep(b.conn)

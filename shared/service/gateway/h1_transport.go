@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// maxH1Body is the size of the greatest request that is written whole before
-// its answer is read, in bytes: it fits into the buffers of a connection, so
-// that the writing does not wait for the server.
+// maxH1Body is the largest request that is written whole before its answer is
+// read, in bytes. It fits into the buffers of a connection, so that writing it
+// does not wait for the server.
 const maxH1Body = 32 << 10
 
-// h1Transport carries calls over plain HTTP/1.1, each on the goroutine that
-// makes it. http.Transport has two goroutines to a connection and hands every
-// call over to them and back, which takes longer than all else that the gateway
-// does; it still takes what is beyond this one.
+// h1Transport makes calls over plain HTTP/1.1, each on the goroutine of its
+// caller. http.Transport has two goroutines per connection and hands every call
+// over to them and back, which takes longer than everything else that the
+// gateway does. It still carries the calls that are too large for this one.
 type h1Transport struct {
 	std     stdTransport
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	address string
 
 	mu sync.Mutex
-	// idle are connections without a call, in the order of their last.
+	// idle are the connections without a call, least recently used first.
 	idle []*h1Conn
-	// sweep closes connections that are idle for too long; nil until there is
-	// one.
+	// sweep closes connections that were idle for too long; nil while there are
+	// no idle ones.
 	sweep *time.Timer
 }
 
-// call makes a call. One on a connection that turns out to have been closed
-// meanwhile is made again on another.
+// call makes a call. If a kept connection turns out to have been closed, the
+// call is repeated on another.
 func (t *h1Transport) call(ctx context.Context, o outgoing) (reply, error) {
 	if o.body.Len() > maxH1Body {
 		return t.std.call(ctx, o)
@@ -52,7 +52,7 @@ func (t *h1Transport) call(ctx context.Context, o outgoing) (reply, error) {
 	}
 }
 
-// take gives an idle connection, the last used first, or a new one.
+// take returns the most recently used idle connection, or a new one.
 func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 	t.mu.Lock()
 	if last := len(t.idle) - 1; last >= 0 {
@@ -63,7 +63,7 @@ func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 		if time.Since(conn.used) < idleConnectionTime {
 			return conn, nil
 		}
-		// All others have been idle for longer.
+		// All others have been idle for even longer.
 		conn.drop()
 		t.closeIdle()
 	} else {
@@ -76,7 +76,7 @@ func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 	return newH1Conn(conn, t), nil
 }
 
-// keep takes a connection back whose call has ended.
+// keep takes back a connection whose call has ended.
 func (t *h1Transport) keep(conn *h1Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,8 +91,8 @@ func (t *h1Transport) keep(conn *h1Conn) {
 	}
 }
 
-// closeOld closes what is idle for too long, and comes again while there is
-// more.
+// closeOld closes connections that were idle for too long, and schedules itself
+// again while some are left.
 func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// modelBody is a model as it is listed (docs/contract/gateway.md#model-list).
+// modelBody is a model in the list (docs/contract/gateway.md#model-list).
 type modelBody struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -27,7 +27,7 @@ func (g *Gateway) modelBody(row *catalog.Inference) modelBody {
 	}
 }
 
-// listModels is GET /v1/models: what the caller may use.
+// listModels is GET /v1/models: the models that the caller may use.
 func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credential.Principal) error {
 	list := struct {
 		Object string      `json:"object"`

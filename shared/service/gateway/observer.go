@@ -6,13 +6,13 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Observer learns what the gateway does, for metrics. Its methods are called by
-// many goroutines at once and must be quick.
+// Observer receives what the gateway does, for metrics. Its methods are called
+// by many goroutines at once and must be quick.
 type Observer interface {
 	// Completed is called once for every call of a completions route, when its
 	// answer has ended.
 	Completed(Completion)
-	// Attempted is called for every call of an upstream, when it has ended.
+	// Attempted is called for every call to an upstream, when it has ended.
 	Attempted(Attempt)
 }
 
@@ -20,45 +20,45 @@ type Observer interface {
 type Completion struct {
 	// Route is "chat" or "completions".
 	Route string
-	// Model is the slug, empty where the call was refused before its model was
+	// Model is the slug, empty if the call was refused before its model was
 	// known.
 	Model  string
 	Stream bool
-	// Status is the status of the answer, or 499 when the caller left before
+	// Status is the status of the answer, or 499 if the caller left before
 	// there was one.
 	Status int
-	// Code is the code of the error that the answer, or the stream, ended with;
-	// empty when it ended well.
+	// Code is the code of the error that ended the answer or the stream; empty
+	// if it ended well.
 	Code string
 	// Duration is how long the call took, FirstToken how long until the first
-	// chunk of a stream was there; 0 when there was none.
+	// chunk of a stream arrived; 0 without one.
 	Duration, FirstToken time.Duration
-	// Counts is what is metered.
+	// Counts is what was metered.
 	Counts usage.Counts
 }
 
-// Attempt is one call of an upstream.
+// Attempt is one call to an upstream.
 type Attempt struct {
 	Model, Upstream string
 	Outcome         Outcome
 }
 
-// Outcome is how a call of an upstream ended.
+// Outcome is how a call to an upstream ended.
 type Outcome string
 
 // The outcomes.
 const (
 	Succeeded Outcome = "succeeded"
-	// Refused is an answer that says the request is wrong.
+	// Refused is an answer that says that the request is wrong.
 	Refused Outcome = "refused"
-	// Overloaded is an answer that asks to come back later.
+	// Overloaded is an answer that asks to call again later.
 	Overloaded Outcome = "overloaded"
-	// Failed is an upstream that could not be reached, broke off, or answered
-	// what is no answer.
+	// Failed is an upstream that could not be reached, broke off, or sent an
+	// answer that is not usable.
 	Failed Outcome = "failed"
 	// TimedOut is an upstream that was silent for too long.
 	TimedOut Outcome = "timed_out"
-	// Abandoned is a call that was given up because the caller had left, or the
+	// Abandoned is a call that was given up because the caller left or the
 	// server stopped.
 	Abandoned Outcome = "abandoned"
 )
@@ -66,10 +66,10 @@ const (
 // UpstreamHealth is the state of an upstream at one moment.
 type UpstreamHealth struct {
 	Model, Upstream string
-	// Open reports that the upstream is given no calls, as it has failed too
-	// often of late, but for a probe now and then.
+	// Open reports whether the upstream's breaker is open: it has failed too
+	// often lately, and gets only a probe now and then.
 	Open bool
-	// InFlight is how many calls it has, Limit how many it may have; 0 is no
+	// InFlight is how many calls it has, Limit how many it may have; 0 means no
 	// limit.
 	InFlight, Limit int
 }

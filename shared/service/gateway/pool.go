@@ -13,9 +13,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// pools gives the upstreams of every model of the catalog that stands. A
-// catalog that replaces another keeps the state of the upstreams that both
-// have.
+// pools holds the upstreams of every model of the current catalog. A new
+// catalog keeps the state of the upstreams that the old one had too.
 type pools struct {
 	catalog func() *catalog.Catalog
 	dialer  dialer
@@ -28,7 +27,7 @@ type pools struct {
 	mu sync.Mutex
 }
 
-// snapshot is what was made of a catalog.
+// snapshot is a catalog with the pools made from it.
 type snapshot struct {
 	catalog *catalog.Catalog
 	pools   map[string]*pool
@@ -50,7 +49,7 @@ type member struct {
 	weight   int
 }
 
-// current gives the catalog that stands, and the pools that belong to it.
+// current returns the snapshot of the current catalog.
 func (p *pools) current() *snapshot {
 	known := p.catalog()
 	if s := p.snapshot.Load(); s != nil && s.catalog == known {
@@ -81,7 +80,7 @@ func (p *pools) pool(row *catalog.Inference, before *snapshot) *pool {
 	return made
 }
 
-// upstream gives the one that the standing catalog has too, or makes one.
+// upstream returns the upstream from the snapshot before, or makes it.
 func (p *pools) upstream(row *catalog.Inference, u catalog.Upstream, before *snapshot) *upstream {
 	if before != nil && before.pools[row.ID] != nil {
 		for _, known := range before.pools[row.ID].members {
@@ -95,14 +94,16 @@ func (p *pools) upstream(row *catalog.Inference, u catalog.Upstream, before *sna
 	}
 	return &upstream{
 		row: u, model: row.ID, timeouts: row.Timeouts, limit: u.Concurrency,
-		urls:      map[Route]*url.URL{catalog.Chat: routeURL(u.URL, catalog.Chat), catalog.Completions: routeURL(u.URL, catalog.Completions)},
+		urls: map[Route]*url.URL{
+			catalog.Chat: routeURL(u.URL, catalog.Chat), catalog.Completions: routeURL(u.URL, catalog.Completions),
+		},
 		transport: p.dialer.transport(u.URL, row.Timeouts.Connect),
 		secret:    &cachedSecret{secrets: p.secrets, reference: u.Secret, now: p.now},
 	}
 }
 
-// retire closes the idle connections of the upstreams that the next catalog
-// does not name; nil names none.
+// retire closes the idle connections of the upstreams that the next snapshot
+// does not have; nil has none.
 func (s *snapshot) retire(next *snapshot) {
 	for id, pool := range s.pools {
 		for _, m := range pool.members {
@@ -115,10 +116,10 @@ func (s *snapshot) retire(next *snapshot) {
 	}
 }
 
-// take chooses an upstream at random by weight for a call of the account's, among
-// those that may be called now and are not in tried, and among those that have
-// asked to be left alone where there are no others. The error tells the caller
-// when to come back.
+// take chooses an upstream for a call of the account, at random by weight, from
+// those that may be called now and were not tried. Upstreams that asked not to
+// be called for a while are chosen only if there are no others. The error tells
+// the caller when to try again.
 func (p *pool) take(tried []*upstream, account string) (lease, *Error) {
 	now := p.now()
 	var room, spare [8]member
@@ -151,14 +152,14 @@ func (p *pool) take(tried []*upstream, account string) (lease, *Error) {
 		if len(able) == 0 {
 			return lease{}, p.unavailable(why, wait)
 		}
-		// Between the look and the taking another call may have come.
+		// Another call may have taken its place since the check.
 		if l, ok := p.choose(able).upstream.take(now, account); ok {
 			return l, nil
 		}
 	}
 }
 
-// choose draws one by weight.
+// choose draws a member by weight.
 func (p *pool) choose(able []member) member {
 	sum := 0
 	for _, m := range able {
@@ -172,7 +173,7 @@ func (p *pool) choose(able []member) member {
 	return able[chosen]
 }
 
-// unavailable is what a caller is told when no upstream can be called now.
+// unavailable is the answer when no upstream can be called now.
 func (p *pool) unavailable(why obstacle, wait time.Duration) *Error {
 	if why == full {
 		return &Error{
@@ -186,7 +187,7 @@ func (p *pool) unavailable(why obstacle, wait time.Duration) *Error {
 	}
 }
 
-// routeURL gives the address of a route below a base URL.
+// routeURL returns the address of a route below a base URL.
 func routeURL(base string, route Route) *url.URL {
 	if base == catalog.Embedded {
 		base = embeddedURL
@@ -199,7 +200,7 @@ func routeURL(base string, route Route) *url.URL {
 	return u
 }
 
-// quote writes a text as JSON.
+// quote returns the text as JSON.
 func quote(text string) []byte {
 	quoted, _ := json.Marshal(text) // a string is always encoded
 	return quoted

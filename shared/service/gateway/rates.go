@@ -13,10 +13,9 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// count holds a completion against the rates of the caller's tier: it counts as
-// one request, and there must be tokens left; how many it uses shows only later
-// (see charge). The header tells where the account then stands, by the fields
-// that client libraries read.
+// count counts a completion against the rates of the caller's tier: as one
+// request, and there must be tokens left. How many tokens it uses is known only
+// later (see charge). It sets the rate limit fields that client libraries read.
 //
 // Errors: fault.Limited with RetryAfter.
 func (g *Gateway) count(ctx context.Context, header http.Header, who credential.Principal) error {
@@ -46,7 +45,7 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 	return nil
 }
 
-// charge counts the tokens that a completion has used.
+// charge counts the tokens that a completion has used against the rate.
 func (g *Gateway) charge(ctx context.Context, header http.Header, who credential.Principal, tokens int64) {
 	n := who.Tier.InferenceTokensPerMinute
 	if g.config.Limiter == nil || n <= 0 || tokens == 0 {
@@ -54,7 +53,7 @@ func (g *Gateway) charge(ctx context.Context, header http.Header, who credential
 	}
 	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), ratelimit.PerMinute(n))
 	if err != nil {
-		// The answer is there and metered; the rate alone misses it.
+		// The answer stands and is metered; only the rate misses it.
 		g.config.Logger.LogAttrs(ctx, slog.LevelError, "tokens were not counted against the rate",
 			slog.String("request_id", httpserver.RequestID(ctx)), slog.Any("error", err))
 		return

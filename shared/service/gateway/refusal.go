@@ -16,21 +16,22 @@ import (
 const (
 	// maxRefusal bounds what is read of an upstream's refusal, in bytes.
 	maxRefusal = 64 << 10
-	// refusalTime bounds how long its reading may take.
+	// refusalTime bounds how long reading it may take.
 	refusalTime = 5 * time.Second
-	// maxMessage bounds what a caller is told of it, in bytes.
+	// maxMessage bounds how much of it the caller sees, in bytes.
 	maxMessage = 4 << 10
-	// longestRetryAfter bounds what a caller is told to wait on an upstream's word:
-	// few limits of calls are for longer than an hour, and none for a year.
+	// maxRetryAfter bounds the wait that an upstream may ask a caller for: few
+	// limits last longer than an hour, and none a year.
 	maxRetryAfter = time.Hour
 )
 
-// refused is an upstream that answered with another status than 200.
+// refused is the failure of an upstream that answered with another status than
+// 200.
 //
-// What says that the request is wrong is passed on, and so is what says that
-// there are too many, unless another upstream takes the call. What says that the
-// upstream is busy or broken sends the call to another one. The rest, such as an
-// unknown key or model, is a mistake of this service's own settings.
+// A refusal of the request itself is passed on; so is one of too many calls,
+// unless another upstream takes the call. If the upstream is busy or broken,
+// another one gets the call. Anything else, such as an unknown key or model, is
+// a mistake in this service's own settings.
 func refused(r reply, secret string) *failure {
 	body := readRefusal(r.body)
 	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", r.status)}
@@ -56,11 +57,13 @@ func refused(r reply, secret string) *failure {
 	return f
 }
 
-// tooManyCalls is an upstream's 429, with its reason where it gives one.
+// tooManyCalls is the answer for an upstream's 429, with its reason if it
+// states one.
 func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *Error {
 	e := &Error{
-		Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: max(retryAfter, time.Second),
-		Message: "The model server takes no more calls now.",
+		Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded,
+		RetryAfter: max(retryAfter, time.Second),
+		Message:    "The model server takes no more calls now.",
 	}
 	if reason := refusalError(e.Status, body, secret).Message; reason != noReason {
 		e.Message = "The model server takes no more calls now: " + reason
@@ -68,8 +71,8 @@ func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *Error {
 	return e
 }
 
-// readRefusal reads the beginning of a refusal, within a bounded time. What of it
-// cannot be read is not told.
+// readRefusal reads the beginning of a refusal, for a limited time. An error
+// ends the reading.
 func readRefusal(body replyBody) []byte {
 	var text []byte
 	room := make([]byte, 4<<10)
@@ -88,22 +91,23 @@ func readRefusal(body replyBody) []byte {
 }
 
 // isCallerError reports whether an upstream's status says that the caller's
-// request is wrong, rather than how it was sent.
+// request is wrong, rather than how the gateway sent it.
 func isCallerError(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
-		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
+		http.StatusMethodNotAllowed, http.StatusProxyAuthRequired, http.StatusRequestTimeout,
+		http.StatusTooManyRequests:
 		return false
 	}
 	return status >= 400 && status < 500
 }
 
-// noReason is what is told of a refusal that says nothing.
+// noReason is the message for a refusal that states no reason.
 const noReason = "The model server refused the request."
 
-// refusalError is an upstream's refusal in the gateway's shape. Servers write it in
-// several: {"error": {...}} or {"error": "..."}, the same members at the top, or
-// {"detail": "..."}.
+// refusalError is an upstream's refusal in the gateway's shape. Servers write
+// it in several: {"error": {...}} or {"error": "..."}, the same members at the
+// top, or {"detail": "..."}.
 func refusalError(status int, body []byte, secret string) *Error {
 	e := &Error{Status: status, Type: InvalidRequest, Message: noReason}
 	object, ok := parseObject(bytes.TrimSpace(body))
@@ -129,7 +133,7 @@ func refusalError(status int, body []byte, secret string) *Error {
 	return e
 }
 
-// sanitized makes a text of an upstream's fit to be shown.
+// sanitized makes a text of an upstream fit to be shown.
 func sanitized(text, secret string) string {
 	if secret != "" {
 		text = strings.ReplaceAll(text, secret, "***")
@@ -137,8 +141,8 @@ func sanitized(text, secret string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// errorInAnswer is an upstream that answered with status 200, and then with an
-// error.
+// errorInAnswer is the failure of an upstream that answered with status 200,
+// and then with an error.
 func errorInAnswer(object gjson.Result, secret string) *failure {
 	code := object.Get("error.code")
 	if !code.Exists() {
@@ -147,15 +151,16 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 	if status := int(code.Int()); code.Type == gjson.Number && isCallerError(status) {
 		return &failure{apiErr: refusalError(status, []byte(object.Raw), secret), outcome: Refused}
 	}
-	return failed(fmt.Errorf("it answered with an error inside of status 200"))
+	return failed(errors.New("it answered with status 200 and an error inside"))
 }
 
-// retryDelay reads how long the upstream asks to be left alone, in seconds or until a
-// date; 0 when it does not. Some servers write fractions of seconds.
+// retryDelay returns how long the upstream asks not to be called, which it
+// states in seconds or as a date; 0 if it does not. Some servers write
+// fractions of seconds.
 func (r reply) retryDelay() time.Duration {
 	if seconds, err := strconv.ParseFloat(r.retryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) {
-			return 0 // which NaN is not either
+			return 0 // this also covers NaN
 		}
 		return time.Duration(math.Ceil(min(seconds, maxRetryAfter.Seconds()))) * time.Second
 	}
@@ -163,7 +168,7 @@ func (r reply) retryDelay() time.Duration {
 	if err != nil {
 		return 0
 	}
-	// By the upstream's own clock, where it tells it.
+	// The date is by the upstream's own clock, if it sends that.
 	now, err := http.ParseTime(r.date)
 	if err != nil {
 		now = time.Now()

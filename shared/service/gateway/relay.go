@@ -11,23 +11,22 @@ import (
 )
 
 const (
-	// maxKeptBuffer is how large a buffer may be to be kept for the next stream, in
-	// bytes.
+	// maxKeptBuffer is how large a buffer may be to be kept for the next
+	// stream, in bytes.
 	maxKeptBuffer = 64 << 10
-	// restTime and restReads bound what is read of an upstream's stream after its
-	// end, so that its connection can be used again.
+	// drainTime and drainReads bound how much is read of an upstream's stream
+	// after its end, so that its connection can be used again.
 	drainTime  = 50 * time.Millisecond
 	drainReads = 4
 )
 
-var errNoStream = errors.New("it answered with no stream of chunks")
+var errNoStream = errors.New("its answer is not a stream of chunks")
 
-// eventReaders keeps readers with their buffers.
+// eventReaders keeps readers and their buffers.
 var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
 
-// relay passes a stream on, chunk by chunk, each as soon as it is there. While
-// the caller takes its time the upstream has to wait: nothing is read ahead but
-// what the reader's buffer holds.
+// relay passes a stream on, each chunk as soon as it arrives. A slow caller
+// makes the upstream wait: nothing is read ahead beyond the reader's buffer.
 func (c *completion) relay(answer reply, secret string) *failure {
 	if kind, _, _ := strings.Cut(answer.contentType, ";"); strings.HasSuffix(strings.TrimSpace(kind), "json") {
 		return c.notStreamed(answer, secret)
@@ -58,7 +57,7 @@ func (c *completion) relay(answer reply, secret string) *failure {
 				continue
 			}
 		case err == io.EOF && relay.begun && (relay.finished || answer.framed):
-			// It left the [DONE] out.
+			// It left out the [DONE].
 			return relay.finish(reader)
 		case err != nil:
 			f := cutShort(err)
@@ -71,7 +70,8 @@ func (c *completion) relay(answer reply, secret string) *failure {
 		if ok {
 			continue
 		}
-		// What is not passed on, such as comments, is silence to the caller.
+		// To the caller, anything that is not passed on, such as a comment, is
+		// silence.
 		if now := time.Now(); relay.begun {
 			if relay.passed {
 				last, relay.passed = now, false
@@ -86,8 +86,8 @@ func (c *completion) relay(answer reply, secret string) *failure {
 	}
 }
 
-// notStreamed is an upstream that answers with one JSON text instead of a
-// stream: an error, mostly.
+// notStreamed is the failure of an upstream that answers with one JSON text
+// instead of a stream, mostly an error.
 func (c *completion) notStreamed(answer reply, secret string) *failure {
 	body, err := io.ReadAll(io.LimitReader(answer.body, maxRefusal))
 	if object, ok := parseObject(body); err == nil && ok && object.Get("error").IsObject() {
@@ -97,26 +97,26 @@ func (c *completion) notStreamed(answer reply, secret string) *failure {
 	return failed(errNoStream)
 }
 
-// relay is the passing on of one stream.
+// relay is the state of one stream that is passed on.
 type relay struct {
 	completion *completion
 	secret     string
 	body       replyBody
-	// begun reports that a chunk was there, finished that a choice gave the
-	// reason of its end.
+	// begun reports whether a chunk has arrived, finished whether a choice has
+	// stated why it ended.
 	begun, finished bool
-	// passed reports that a chunk was passed on since the last wait.
+	// passed reports whether a chunk was passed on since the last wait.
 	passed bool
-	// id and created are those of the first chunk, for one that is made here.
+	// id and created are those of the first chunk, for a chunk made here.
 	id, created string
-	// usage is the last chunk with nothing but a usage, which goes out at the
-	// end; told reports that the last chunk that was passed on had one.
+	// usage is the last chunk with only a usage, which is sent at the end;
+	// usageSent reports whether the last chunk that was passed on had one.
 	usage     []byte
 	usageSent bool
 	edits     [2]edit
 }
 
-// pass takes an event; done reports that it was the last.
+// pass handles an event; done reports whether it was the last.
 func (r *relay) pass(e event) (done bool, f *failure) {
 	if string(e.data) == "[DONE]" {
 		if !r.begun {
@@ -127,38 +127,11 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	e.data = validUTF8(e.data)
 	chunk, ok := parseObject(e.data)
 	if !ok {
-		return false, failed(errors.New("it sent a chunk that is no JSON object"))
+		return false, failed(errors.New("it sent a chunk that is not a JSON object"))
 	}
-	var choices, used gjson.Result
-	broken, named := e.name == "error", false
-	edits := r.edits[:0]
-	chunk.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "choices":
-			edits = appendLast(edits, &choices, value, "[]")
-		case "usage":
-			edits = appendLast(edits, &used, value, "null")
-		case "error":
-			broken = broken || value.Type != gjson.Null
-		case "model":
-			named = true
-			edits = append(edits, replace(value, r.completion.pool.slug))
-		case "id":
-			if !r.begun {
-				r.id = strings.Clone(value.Raw)
-			}
-		case "created":
-			if !r.begun {
-				r.created = strings.Clone(value.Raw)
-			}
-		}
-		return true
-	})
-	if broken {
+	edits, choices, used, broken := r.readChunk(chunk)
+	if broken || e.name == "error" {
 		return false, errorInAnswer(chunk, r.secret)
-	}
-	if !named {
-		edits = append(edits, insertMembers(chunk, `"model":`+string(r.completion.pool.slug)))
 	}
 	if !r.begun {
 		r.begun, r.completion.firstToken = true, r.completion.gateway.config.Now()
@@ -194,8 +167,41 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	return false, nil
 }
 
-// fail sends what was generated before the failure: once there was a chunk the
-// answer is a stream, however close the failure came.
+// readChunk returns the choices and the usage of a chunk, and the edits that put
+// the caller's model name into it; broken reports whether it carries an error.
+func (r *relay) readChunk(chunk gjson.Result) (edits []edit, choices, used gjson.Result, broken bool) {
+	named := false
+	edits = r.edits[:0]
+	chunk.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "choices":
+			edits = appendLast(edits, &choices, value, "[]")
+		case "usage":
+			edits = appendLast(edits, &used, value, "null")
+		case "error":
+			broken = broken || value.Type != gjson.Null
+		case "model":
+			named = true
+			edits = append(edits, replace(value, r.completion.pool.slug))
+		case "id":
+			if !r.begun {
+				r.id = strings.Clone(value.Raw)
+			}
+		case "created":
+			if !r.begun {
+				r.created = strings.Clone(value.Raw)
+			}
+		}
+		return true
+	})
+	if !named {
+		edits = append(edits, insertMembers(chunk, `"model":`+string(r.completion.pool.slug)))
+	}
+	return edits, choices, used, broken
+}
+
+// fail sends what was generated before the failure: after a chunk the answer is
+// a stream, however soon the failure follows.
 func (r *relay) fail(f *failure) *failure {
 	if r.begun && r.completion.stream.send() != nil {
 		f.outcome = Abandoned
@@ -203,8 +209,8 @@ func (r *relay) fail(f *failure) *failure {
 	return f
 }
 
-// finish meters and ends the stream, and leaves the upstream's connection fit
-// for the next call where that takes no time.
+// finish meters and ends the stream. It frees the upstream's connection for the
+// next call if that takes no time.
 func (r *relay) finish(reader *eventReader) *failure {
 	r.completion.settle()
 	if r.completion.request.IncludeUsage {
@@ -223,14 +229,14 @@ func (r *relay) finish(reader *eventReader) *failure {
 	return nil
 }
 
-// writeUsage appends the chunk that the caller asked for: the upstream's, or one
-// with the gateway's own count.
+// writeUsage appends the usage chunk that the caller asked for: the upstream's,
+// or one with the gateway's own count.
 func (r *relay) writeUsage() {
 	out := append(r.completion.stream.out, "data: "...)
 	switch {
 	case len(r.usage) > 0 && r.completion.counts.Estimated == 0:
 		edits := r.edits[:0]
-		chunk, _ := parseObject(r.usage) // it was one before the edits too
+		chunk, _ := parseObject(r.usage) // it was an object before its edits
 		chunk.ForEach(func(key, value gjson.Result) bool {
 			if key.Str == "usage" {
 				edits = appendUsage(edits, value, r.completion.counts, r.completion.route)

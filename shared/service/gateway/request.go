@@ -6,22 +6,22 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// MaxBody is the size of the greatest request that is read, in bytes. A greater
+// MaxBody is the size of the largest request that is read, in bytes. A larger
 // one is answered with 413.
 const MaxBody = 32 << 20
 
 // Route is a route of the gateway.
 type Route = catalog.Route
 
-// Caller is what a request is held against: what exists, and how far the
-// caller's credential reaches.
+// Caller is what a request is checked against: which models exist, and what the
+// caller's credential allows.
 type Caller struct {
-	// Find gives the row of a slug.
+	// Find returns the catalog row of a slug.
 	Find func(slug string) (*catalog.Inference, bool)
 	// Allows reports whether the caller may use the model; nil allows all.
 	Allows func(slug string) bool
-	// MaxTokens is the tier's cap on what one completion may be asked to
-	// generate, in tokens; 0 is none.
+	// MaxTokens is the tier's cap on the tokens that one completion may ask
+	// for; 0 means no cap.
 	MaxTokens int
 }
 
@@ -34,26 +34,26 @@ type Request struct {
 	// IncludeUsage reports whether the caller asked for the usage at the end of
 	// the stream. The upstream is asked for it in any case.
 	IncludeUsage bool
-	// Completions is how many are generated at most, for all prompts together.
+	// Completions is how many are generated at most, over all prompts.
 	Completions int
 
 	body []byte
-	// edits are what the rules change, without the name of the model.
+	// edits are the changes that the rules make, without the model's name.
 	edits []edit
-	// model, prompt and tools are where they stand in the body; promptIDs counts the
-	// token ids of the prompt.
+	// model, prompt and tools are their places in the body; promptIDs is how
+	// many token ids the prompt has.
 	model, prompt, tools span
 	promptIDs            int
 }
 
-// Parse checks a request by the rules of docs/contract/gateway.md. The first thing
-// that is wrong is the error: what is no JSON (400), the model's existence (404),
-// the caller's scope (403), then the fields in the order of the interface (400).
-// The request keeps body, which must not be changed afterwards.
+// Parse checks a request by the rules of docs/contract/gateway.md and returns
+// the first error: invalid JSON (400), the model's existence (404), the
+// caller's scope (403), then the fields in the order of the contract (400). The
+// request keeps body, which must not change afterwards.
 //
-// A field that is null is absent, and is not forwarded. A name that stands twice
-// in an object is refused, and so is one that differs from a known field's in
-// case alone: model servers do not agree on what those mean.
+// A field that is null counts as absent, and is not forwarded. A name that
+// occurs twice in an object is refused, and so is one that differs from a known
+// field only in case: model servers disagree on what those mean.
 func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	if problem := checkNesting(body); problem != nil {
 		return nil, problem
@@ -99,7 +99,8 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	}
 	s.bound(m)
 	if s.problem == nil && !r.fits(s.longestIDs) {
-		s.wrong(prompt, prompt.String(), ContextExceeded, "%s: longer than the %d tokens that the model %s reads.", prompt, m.ContextLength, m.ID)
+		s.wrong(prompt, prompt.String(), ContextExceeded,
+			"%s: longer than the %d tokens that the model %s reads.", prompt, m.ContextLength, m.ID)
 	}
 	r.rewrite(s, caller.MaxTokens)
 	if s.problem != nil {
@@ -108,7 +109,7 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	return r, nil
 }
 
-// find gives the model that a caller means, if it is there for the caller.
+// find returns the model that the caller names, if the caller may use it.
 func (c Caller) find(route Route, slug string) (*catalog.Inference, *Error) {
 	m, ok := c.Find(slug)
 	switch {

@@ -24,7 +24,7 @@ func (s *scan) messages() (span, error) {
 	return s.reader.close(start)
 }
 
-// seen is what a message has.
+// seen says which members a message has, and whether an assistant wrote it.
 type seen struct{ role, content, assistant bool }
 
 // message reads one message.
@@ -48,8 +48,8 @@ func (s *scan) message(i int) error {
 	if !has.role {
 		s.wrong(messagesField, messagePath(i, ".role"), MissingParameter, "%s is missing.", messagePath(i, ".role"))
 	}
-	// What an assistant said may have been calls of tools, its reasoning, a refusal
-	// or audio alone.
+	// A message of an assistant may hold only tool calls, reasoning, a refusal
+	// or audio.
 	if !has.content && !has.assistant {
 		s.wrong(messagesField, messagePath(i, ".content"), MissingParameter, "%s is missing.", messagePath(i, ".content"))
 	}
@@ -57,9 +57,9 @@ func (s *scan) message(i int) error {
 	return err
 }
 
-// messageMember reads one member of a message. Those that the interface does not
-// name, such as the name of a speaker or the id of a call, are the upstream's to
-// judge.
+// messageMember reads one member of a message. Members that the contract does
+// not name, such as a speaker's name or the id of a call, are left to the
+// upstream.
 func (s *scan) messageMember(i int, has *seen) error {
 	r := s.reader
 	name, _, err := r.key()
@@ -106,11 +106,11 @@ func (s *scan) role(i int, value jsontext.Value, has *seen) {
 	}
 }
 
-// messagePath names a place in a message, as in messages[0].role.
+// messagePath names a place in a message, such as messages[0].role.
 func messagePath(i int, rest string) string { return fmt.Sprintf("messages[%d]%s", i, rest) }
 
-// parts reads a content that is an array: objects, each with its type. What
-// types there are is the upstream's to say.
+// parts reads a content that is an array of objects, each with a type. Which
+// types exist is left to the upstream.
 func (s *scan) parts(message int) error {
 	start, err := s.reader.open()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// tools reads the tools: objects, whose inside is the upstream's to judge.
+// tools reads the tools, which must be objects; the upstream checks the rest.
 func (s *scan) tools() (span, error) {
 	r := s.reader
 	start, err := r.open()
@@ -27,7 +27,7 @@ func (s *scan) tools() (span, error) {
 	return r.close(start)
 }
 
-// toolChoiceWord checks a tool_choice that is no object.
+// toolChoiceWord checks a tool_choice that is not an object.
 func (s *scan) toolChoiceWord(value jsontext.Value) {
 	if value.Kind() != '"' {
 		s.wrongType(toolChoiceField, "tool_choice", "a string or an object")
@@ -42,7 +42,7 @@ func (s *scan) toolChoiceWord(value jsontext.Value) {
 }
 
 // toolChoice reads {type: function, function: {name}}. Objects of other types,
-// such as custom and allowed_tools, are the upstream's to judge.
+// such as custom and allowed_tools, are left to the upstream.
 func (s *scan) toolChoice() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
@@ -65,14 +65,15 @@ func (s *scan) toolChoice() (span, error) {
 	case !typed:
 		s.wrong(toolChoiceField, "tool_choice.type", InvalidValue, `tool_choice.type: expected a type, such as "function".`)
 	case function && !named:
-		s.wrong(toolChoiceField, "tool_choice.function.name", MissingParameter, "tool_choice.function.name: expected the name of a function.")
+		s.wrong(toolChoiceField, "tool_choice.function.name", MissingParameter,
+			"tool_choice.function.name: expected the name of a function.")
 	}
 	return at, nil
 }
 
 // responseFormat reads {type: text}, {type: json_object} or {type: json_schema,
-// json_schema: {...}}. Formats of other types, such as a grammar, are the
-// upstream's to judge.
+// json_schema: {...}}. Formats of other types, such as a grammar, are left to
+// the upstream.
 func (s *scan) responseFormat() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
@@ -92,15 +93,16 @@ func (s *scan) responseFormat() (span, error) {
 		s.wrong(responseFormatField, "response_format.type", InvalidValue,
 			"response_format.type: expected a type, such as json_object, json_schema or text.")
 	case bySchema && !schema:
-		s.wrong(responseFormatField, "response_format.json_schema", MissingParameter, "response_format.json_schema: expected an object.")
+		s.wrong(responseFormatField, "response_format.json_schema", MissingParameter,
+			"response_format.json_schema: expected an object.")
 	}
 	return at, nil
 }
 
-// isName reports whether a value is the JSON of a string that is not empty.
+// isName reports whether a value is a JSON string that is not empty.
 func isName(value jsontext.Value) bool { return value.Kind() == '"' && len(value) > len(`""`) }
 
-// isString reports whether a value is the JSON of a string.
+// isString reports whether a value is the text as a JSON string.
 func isString(value jsontext.Value, text string) bool {
 	if value.Kind() != '"' {
 		return false

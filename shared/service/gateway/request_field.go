@@ -21,8 +21,8 @@ const (
 	topPField
 	maxTokensField
 	maxCompletionTokensField
-	// rowTokensField is what a row calls the field, where that is neither of the
-	// two. A caller's own must not pass the limits by.
+	// rowTokensField is the row's own name for the token limit, if it is
+	// neither of the two. A caller must not get around the limit by it.
 	rowTokensField
 	toolsField
 	toolChoiceField
@@ -34,12 +34,12 @@ const (
 	reasoningEffortField
 	templateKwargsField
 	streamOptionsField
-	// nField and bestOfField are not the interface's: they are forwarded as they
-	// are, within the row's bounds.
+	// nField and bestOfField are not in the contract: they are forwarded,
+	// within the row's bounds.
 	nField
 	bestOfField
 	fieldCount
-	// otherField is any other one, which is forwarded as it is.
+	// otherField is any other field, which is forwarded unchanged.
 	otherField
 )
 
@@ -51,8 +51,8 @@ var fieldNames = [fieldCount]string{
 
 func (f field) String() string { return fieldNames[f] }
 
-// fieldOf gives the field that a name means on a route. A field of the other
-// route is no field: the interface does not name it.
+// fieldOf returns the field that a name means on a route. A field of the other
+// route is otherField: the contract does not name it here.
 func fieldOf(route Route, name []byte) field {
 	switch string(name) {
 	case "model":
@@ -106,10 +106,10 @@ func fieldOf(route Route, name []byte) field {
 	return otherField
 }
 
-// isUsual reports whether a field that the interface does not name is one of
-// those that clients commonly send: what OpenAI's own two routes take, and what
-// samplers have in common. None of them reaches further than the caller's own
-// completion; what else a model server takes needs the word of its row.
+// isUsual reports whether a field that the contract does not name is commonly
+// sent by clients: what OpenAI's own two routes take, and what samplers have in
+// common. None of them affects more than the caller's own completion. Any other
+// field has to be allowed by the model's row.
 func isUsual(name []byte) bool {
 	switch string(name) {
 	case "audio", "echo", "function_call", "functions", "logit_bias", "logprobs", "metadata", "modalities", "moderation",
@@ -127,9 +127,9 @@ func isUsual(name []byte) bool {
 	return false
 }
 
-// looksLike gives the field that a reader which ignores case would take the
-// name of an unknown field for. There are such model servers, and a limit must
-// not be passed by writing MAX_TOKENS.
+// looksLike returns the field for which a reader that ignores case would take
+// an unknown name. Such model servers exist, and writing MAX_TOKENS must not
+// get around a limit.
 func looksLike(route Route, name []byte) (field, bool) {
 	plain := true
 	for _, c := range name {
@@ -146,25 +146,25 @@ func looksLike(route Route, name []byte) (field, bool) {
 	return 0, false
 }
 
-// sentField is a field as it was sent. A field that was not sent, or as null, has
+// sentField is a field as it was sent. One that was not sent, or is null, has
 // no kind.
 type sentField struct {
 	kind jsontext.Kind
-	// sent reports whether the field stands in the body, null included.
+	// sent reports whether the field is in the body, even as null.
 	sent       bool
 	key, value span
 	// ordinal is how many members come before it. previous is where the last of
-	// them ends, next where the next one begins; -1 where there is none.
+	// them ends, and next where the following one begins, or -1.
 	ordinal, previous, next int
 }
 
-// present reports whether the field has a value: null means absent.
+// present reports whether the field has a value: null counts as absent.
 func (m *sentField) present() bool { return m.kind != 0 }
 
-// object is what a rule needs to know of an object in which it may set a member.
+// object is an object in which a rule may set a member.
 type object struct {
-	// open is where the first member would begin, last where the last one ends;
-	// an empty object has no last.
+	// open is where the first member would begin, last where the last one ends,
+	// unless the object is empty.
 	open, last int
 	empty      bool
 }

@@ -66,7 +66,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// unnamed gives the members that the interface does not name, with their raw
+// unnamed returns the members that the interface does not name, with their raw
 // bytes, by a reader that shares no code with the gateway.
 func unnamed(t *testing.T, route gateway.Route, body []byte) (members []string) {
 	t.Helper()

@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	// maxDepth is how deep a request's arrays and objects may be nested. Model
-	// servers give up at about a thousand, and some of them not gracefully.
+	// maxDepth is how deeply a request's arrays and objects may be nested.
+	// Model servers give up at about a thousand levels, and some of them crash.
 	maxDepth = 128
-	// maxMembers is how many members the objects of a request may have together.
-	// Looking for duplicate names costs memory for each.
+	// maxMembers is how many members the objects of a request may have
+	// together. Detecting duplicate names costs memory for each.
 	maxMembers = 1 << 18
-	// maxParam bounds what an error repeats of the names that a caller sent.
+	// maxParam bounds how much of a caller's names an error repeats, in bytes.
 	maxParam = 256
-	// maxReaderRoom bounds the room that a reader keeps for the next body, in bytes.
+	// maxReaderRoom bounds the buffers that a reader keeps for the next body,
+	// in bytes.
 	maxReaderRoom = 16 << 10
 )
 
-// span is a piece of a body, from start up to end.
+// span is a piece of a body, from start up to but not including end.
 type span struct{ start, end int }
 
-// jsonReader walks over a body once, and so checks that it is JSON by RFC 7493:
-// UTF-8 without lone surrogates, and no name twice in any object. What two
-// readers could take for different requests is none that a gateway can vouch
-// for.
+// jsonReader walks over a body once and checks that it is JSON by RFC 7493:
+// UTF-8 without lone surrogates, and no duplicate names in an object. A request
+// that two readers could understand differently cannot be checked for both.
 type jsonReader struct {
 	source  bytes.Buffer
 	decoder jsontext.Decoder
-	// large reports that the body was one whose names may take much memory.
+	// large reports whether the names of the body may take much memory.
 	large bool
-	// name and text are room for what has escapes.
+	// name and text are buffers for strings with escapes.
 	name, text []byte
 }
 
-// jsonReaders keeps what readers need to see that no name stands twice.
+// jsonReaders keeps readers with their memory for detecting duplicate names.
 var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 
-// newJSONReader makes a reader of a body that is not changed meanwhile.
+// newJSONReader returns a reader of a body, which must not change meanwhile.
 func newJSONReader(body []byte) *jsonReader {
 	r := jsonReaders.Get().(*jsonReader)
 	r.read(body)
@@ -55,8 +55,8 @@ func (r *jsonReader) read(body []byte) {
 	r.decoder.Reset(&r.source)
 }
 
-// reset forgets the body, and keeps no more room than the next one may need.
-// Nothing that the reader has given may be used any more.
+// reset lets go of the body and of large buffers. Nothing that the reader has
+// returned may be used any more.
 func (r *jsonReader) reset() {
 	if r.large {
 		*r = jsonReader{}
@@ -67,14 +67,14 @@ func (r *jsonReader) reset() {
 	}
 }
 
-// free gives back what newJSONReader gave.
+// free returns the reader to its pool.
 func (r *jsonReader) free() {
 	r.reset()
 	jsonReaders.Put(r)
 }
 
-// kind looks at the kind of what comes next: '{', '[', '"', '0', 't', 'f', 'n',
-// '}' or ']'. It is 0 where no JSON follows; reading then gives the error.
+// kind returns the kind of the next token: '{', '[', '"', '0', 't', 'f', 'n',
+// '}' or ']'. It is 0 if no JSON follows; reading then returns the error.
 func (r *jsonReader) kind() jsontext.Kind { return r.decoder.PeekKind() }
 
 // value reads a whole value.
@@ -84,21 +84,21 @@ func (r *jsonReader) value() (jsontext.Value, span, error) {
 	return value, span{end - len(value), end}, err
 }
 
-// open reads the bracket that opens an object or array, and gives its place. The
-// members or elements follow until kind is that of the closing bracket; where no
-// JSON follows there is no kind, and reading gives the error.
+// open reads the bracket that opens an object or array, and returns its place.
+// The members or elements follow until kind is the closing bracket. If no JSON
+// follows, kind is 0 and reading returns the error.
 func (r *jsonReader) open() (int, error) {
 	_, err := r.decoder.ReadToken()
 	return int(r.decoder.InputOffset()) - 1, err
 }
 
-// close reads the closing bracket, and gives the whole of what was opened at start.
+// close reads the closing bracket, and returns the span of what began at start.
 func (r *jsonReader) close(start int) (span, error) {
 	_, err := r.decoder.ReadToken()
 	return span{start, int(r.decoder.InputOffset())}, err
 }
 
-// key reads the name of a member, which is good until the next one is read.
+// key reads the name of a member, which is valid until the next one is read.
 func (r *jsonReader) key() ([]byte, span, error) {
 	value, at, err := r.value()
 	if err != nil {
@@ -112,13 +112,13 @@ func (r *jsonReader) key() ([]byte, span, error) {
 	return r.name, at, err
 }
 
-// string gives the text of a string's JSON, good until the next call.
+// string returns the text of a JSON string, valid until the next call.
 func (r *jsonReader) string(value jsontext.Value) []byte {
 	inside := value[1 : len(value)-1]
 	if bytes.IndexByte(inside, '\\') < 0 {
 		return inside
 	}
-	// The value has been read, so that it cannot be wrong.
+	// The value was read before, so it is valid.
 	r.text, _ = jsontext.AppendUnquote(r.text[:0], value)
 	return r.text
 }
@@ -135,12 +135,13 @@ func (r *jsonReader) end() error {
 	return err
 }
 
-// checkNesting checks the depth and the number of members before anything walks over
-// the body. It need not be JSON.
+// checkNesting checks the depth and the number of members before anything walks
+// over the body, which need not be JSON.
 func checkNesting(body []byte) *Error {
-	// A body without as many brackets and colons, those in texts included, is
-	// within the bounds; counting them is many times faster than the walk.
-	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= maxDepth && bytes.Count(body, []byte(":")) <= maxMembers {
+	// Brackets and colons are counted first, including those within strings:
+	// that is many times faster than the walk, and mostly enough.
+	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= maxDepth &&
+		bytes.Count(body, []byte(":")) <= maxMembers {
 		return nil
 	}
 	depth, members := 0, 0
@@ -163,7 +164,8 @@ func checkNesting(body []byte) *Error {
 	return nil
 }
 
-// tooDeep reports whether a text that need not be JSON nests deeper than maxDepth.
+// tooDeep reports whether a text, which need not be JSON, is nested deeper than
+// maxDepth.
 func tooDeep(text []byte) bool {
 	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= maxDepth {
 		return false
@@ -184,8 +186,8 @@ func tooDeep(text []byte) bool {
 	return false
 }
 
-// endOfString gives the place of the quote that ends the string that begins at
-// start, or the end of the body where none does.
+// endOfString returns the index of the quote that ends the string starting at
+// start, or the length of the body if there is none.
 func endOfString(body []byte, start int) int {
 	for i := start + 1; ; i++ {
 		quote := bytes.IndexByte(body[i:], '"')
@@ -203,8 +205,8 @@ func endOfString(body []byte, start int) int {
 	}
 }
 
-// notJSON is the answer to a body that the walk could not get through. It says
-// where, and nothing of what stands there but a name that is there twice.
+// notJSON is the answer to a body that could not be read. It says where, but
+// repeats nothing from the body except a duplicate name.
 func notJSON(err error) *Error {
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -216,7 +218,7 @@ func notJSON(err error) *Error {
 	return invalid("", InvalidJSON, "The body is not valid JSON at byte %d.", syntax.ByteOffset)
 }
 
-// pathOf writes a place in the body as a param: messages[0].role.
+// pathOf returns a place in the body as a param, such as messages[0].role.
 func pathOf(pointer jsontext.Pointer) string {
 	var path strings.Builder
 	for token := range pointer.Tokens() {

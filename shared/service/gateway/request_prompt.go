@@ -47,8 +47,8 @@ func (s *scan) prompt(value jsontext.Value) {
 	}
 }
 
-// tokenIDs counts the elements of an array that are all token ids, integers of
-// at least 0. An array of JSON has nothing but digits, commas and space then.
+// tokenIDs counts the elements of an array if all are token ids, which are
+// integers of at least 0: the array holds only digits, commas and space.
 func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	inside := array[1 : len(array)-1]
 	for _, c := range inside {
@@ -66,7 +66,7 @@ func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	return n + 1, true
 }
 
-// elements gives the elements of an array that is known to be good.
+// elements returns the elements of a valid array.
 func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
 	return func(yield func(jsontext.Value) bool) {
 		r := newJSONReader(array)
@@ -82,7 +82,7 @@ func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
 	}
 }
 
-// members gives the members of an object that is known to be good.
+// members returns the members of a valid object.
 func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
 		r := newJSONReader(object)
@@ -103,8 +103,8 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	}
 }
 
-// bound holds a request against the row's bounds: what one call may have
-// generated is paid for by everybody who waits behind it.
+// bound checks a request against the row's bounds: everybody who waits pays for
+// what one call may have generated.
 func (s *scan) bound(m *catalog.Inference) {
 	for f := nField; f <= bestOfField; f++ {
 		if s.numbers[f] > m.MaxChoices {
@@ -116,12 +116,12 @@ func (s *scan) bound(m *catalog.Inference) {
 	}
 }
 
-// maxTokenBytes is how many bytes of text one token can stand for at most. The
-// longest that vocabularies have, which are runs of spaces, are half of that.
+// maxTokenBytes bounds how many bytes of text one token stands for. The longest
+// tokens of vocabularies, which are runs of spaces, have half of that.
 const maxTokenBytes = 256
 
-// fits reports whether the prompt can be within what the model reads: it counts
-// no token too many, so that nothing is refused that the model would take. ids is
+// fits reports whether the prompt may fit the model's context. It
+// underestimates, so that nothing is refused that the model would take. ids is
 // how many token ids the longest prompt has.
 func (r *Request) fits(ids int) bool {
 	most := r.Model.ContextLength
@@ -129,7 +129,7 @@ func (r *Request) fits(ids int) bool {
 		return false
 	}
 	if len(r.body)/maxTokenBytes <= most {
-		return true // nearly always
+		return true // in nearly all cases
 	}
 	text, longest := 0, 0
 	count := func(piece []byte) { text, longest = text+len(piece), max(longest, len(piece)) }
@@ -137,7 +137,7 @@ func (r *Request) fits(ids int) bool {
 		r.PromptTexts(count)
 		return longest/maxTokenBytes <= most // each is a prompt of its own
 	}
-	// What else there is a template may leave out.
+	// A template may leave out anything else.
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
 	defer reader.free()
@@ -151,14 +151,14 @@ func (r *Request) fits(ids int) bool {
 	return text/maxTokenBytes <= most
 }
 
-// tokensAround is about how many tokens a chat's template puts around a message.
+// tokensAround is about how many tokens a chat template adds per message.
 const tokensAround = 4
 
 // PromptTexts calls yield with each piece of text that the model reads: the
-// contents of a chat, its calls of tools and the tools themselves as JSON, or
-// the prompts of a completion. A piece is good until the next one. The result is
-// how many tokens there are besides the text: token ids, and about what a
-// template puts around messages.
+// contents of a chat, its tool calls and the tools themselves as JSON, or the
+// prompts of a completion. A piece is valid until the next one. The result is
+// how many tokens there are besides the text: token ids, and an estimate of
+// what a template adds to messages.
 func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
@@ -192,7 +192,7 @@ func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	return tokens
 }
 
-// content calls yield with each text of a message's content.
+// content calls yield with each text in a message's content.
 func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 	switch value.Kind() {
 	case '"':

@@ -9,10 +9,10 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Body gives the request as an upstream gets it: the caller's bytes, changed
-// only where the rules ask for it, and with the upstream's name of the model.
+// Body returns the request as the upstream gets it: the caller's bytes, changed
+// only where the rules require it, with the upstream's name for the model.
 func (r *Request) Body(upstreamModel string) Edited {
-	// A name that is not UTF-8 is quoted all the same, with replacements.
+	// A name that is not UTF-8 is still quoted, with replacements.
 	name, _ := jsontext.AppendQuote(nil, upstreamModel)
 	edits := append(r.edits[:len(r.edits):len(r.edits)], edit{r.model.start, r.model.end, name})
 	sortEdits(edits)
@@ -23,11 +23,12 @@ func (r *Request) Body(upstreamModel string) Edited {
 	return Edited{r.body, edits, length}
 }
 
-// rewriting collects what becomes of the known fields of a request.
+// rewriting collects the changes to the known fields of a request.
 type rewriting struct {
 	scan  *scan
 	edits []edit
-	// removed fields are not forwarded; added is what follows the last member.
+	// removed fields are not forwarded; added is appended after the last
+	// member.
 	removed [fieldCount]bool
 	added   []byte
 }
@@ -36,7 +37,7 @@ func (w *rewriting) replace(at span, text string) {
 	w.edits = append(w.edits, edit{at.start, at.end, []byte(text)})
 }
 
-// add puts a member at the end of the body.
+// add appends a member to the body.
 func (w *rewriting) add(name, value string) {
 	w.added = append(w.added, `,"`+name+`":`+value...)
 }
@@ -68,8 +69,8 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	r.edits = w.edits
 }
 
-// limitTokens forwards one of the max-token fields, under the upstream's name
-// and clamped (docs/contract/gateway.md#token-limits-of-a-call).
+// limitTokens forwards one of the fields that limit tokens, clamped and under
+// the upstream's name (docs/contract/gateway.md#token-limits-of-a-call).
 func (w *rewriting) limitTokens(m *catalog.Inference, tierCap int) {
 	limit := m.MaxOutputLength
 	if tierCap > 0 {
@@ -99,8 +100,8 @@ func (w *rewriting) limitTokens(m *catalog.Inference, tierCap int) {
 	}
 }
 
-// reason applies the rules for reasoning_effort and chat_template_kwargs that
-// docs/contract/gateway.md#reasoning numbers, where the row is bound by them.
+// reason applies the numbered rules of docs/contract/gateway.md#reasoning for
+// reasoning_effort and chat_template_kwargs, if the row is bound by them.
 func (w *rewriting) reason(r *Request) {
 	m := r.Model
 	var set []string
@@ -142,7 +143,8 @@ func (w *rewriting) askForUsage() {
 	}
 }
 
-// set puts members into the object of a field, which is made where it is absent.
+// set adds members to the object of a field, and creates the object if it is
+// absent.
 func (w *rewriting) set(f field, o *object, text string) {
 	switch m := &w.scan.members[f]; {
 	case m.present() && o.empty:
@@ -157,8 +159,8 @@ func (w *rewriting) set(f field, o *object, text string) {
 	}
 }
 
-// remove turns the fields that are not forwarded into changes, each with the comma
-// that parts it from what stays.
+// remove adds the edits for fields that are not forwarded, each with the comma
+// that separates it from what stays.
 func (w *rewriting) remove() {
 	for f, removed := range w.removed {
 		if !removed {
@@ -173,7 +175,7 @@ func (w *rewriting) remove() {
 		}
 		switch {
 		case before < m.ordinal:
-			// Something that stays comes before it.
+			// A member that stays comes before it.
 			w.replace(span{m.previous, m.value.end}, "")
 		case m.next >= 0:
 			w.replace(span{m.key.start, m.next}, "")

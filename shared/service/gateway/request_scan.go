@@ -16,76 +16,76 @@ import (
 // (docs/contract/limits.md#gateway-limits).
 const maxStops = 4
 
-// errNotObject means that the body is JSON, but no object.
+// errNotObject is the error for a body that is JSON, but not an object.
 var errNotObject = errors.New("the body is no object")
 
 // scan is what one walk over a body has found.
 type scan struct {
 	route  Route
 	reader *jsonReader
-	// row is the model's, once it is known: what other fields mean is the row's to
-	// say. unusual reports that there was a field which needs its word.
+	// row is the model's, once it is known, as it decides what other fields
+	// mean. unusual reports whether a field needs that decision.
 	row     *catalog.Inference
 	unusual bool
 	members [fieldCount]sentField
-	// last is where the last member of the body ends, -1 where there is none.
+	// last is where the last member of the body ends, or -1.
 	last int
 
-	// problem is what is wrong with the first bad field, in the interface's order.
+	// problem is the error of the first bad field, in the contract's order.
 	problem      *Error
 	problemField field
 
 	model string
-	// numbers holds the values of the fields that are integers. One that is
-	// respelled was written as 5.0, which not every model server takes.
+	// numbers holds the values of integer fields. A respelled one was written
+	// like 5.0, which not every model server accepts.
 	numbers   [fieldCount]int
 	respelled [fieldCount]bool
-	// tokenIDs is how many token ids the prompts have together, and longestIDs
-	// how many the longest has; prompts is how many there are.
+	// tokenIDs is how many token ids the prompts have together, longestIDs how
+	// many the longest has; prompts is how many prompts there are.
 	tokenIDs, longestIDs, prompts int
-	// asText reports that response_format asks for nothing but text.
+	// asText reports whether response_format asks for plain text.
 	asText bool
 
 	kwargs, streaming       object
 	effort, thinking, usage sentField
 }
 
-// scans keeps what walks are made with, which is larger than most requests.
+// scans keeps the state of walks, which is larger than most requests.
 var scans = sync.Pool{New: func() any { return &scan{reader: new(jsonReader)} }}
 
-// newScan begins a walk over a body that is not changed meanwhile.
+// newScan prepares a walk over a body, which must not change meanwhile.
 func newScan(route Route, body []byte) *scan {
 	s := scans.Get().(*scan)
 	s.begin(route, body)
 	return s
 }
 
-// begin forgets what another walk has found.
+// begin resets the scan for another walk.
 func (s *scan) begin(route Route, body []byte) {
 	s.reader.read(body)
 	*s = scan{route: route, reader: s.reader}
 }
 
-// free gives back what newScan gave. Nothing of it may be used any more.
+// free returns the scan to its pool. It must not be used any more.
 func (s *scan) free() {
 	s.reader.reset()
 	*s = scan{reader: s.reader}
 	scans.Put(s)
 }
 
-// wrong keeps a problem unless one of an earlier field is known.
+// wrong records a problem, unless there is one of an earlier field.
 func (s *scan) wrong(f field, param, code, format string, args ...any) {
 	if s.problem == nil || f < s.problemField {
 		s.problem, s.problemField = invalid(param, code, format, args...), f
 	}
 }
 
-// wrongType is the problem of a value of another kind than the interface says.
+// wrongType records that a value has the wrong type.
 func (s *scan) wrongType(f field, param, want string) {
 	s.wrong(f, param, InvalidType, "%s: expected %s.", param, want)
 }
 
-// body walks over the request. An error means that it is not one JSON object.
+// body walks over the request. It fails if the body is not one JSON object.
 func (s *scan) body() error {
 	r := s.reader
 	if r.kind() != '{' {
@@ -136,7 +136,7 @@ func (s *scan) body() error {
 	return r.end()
 }
 
-// fieldOf gives the field that a name means.
+// fieldOf returns the field that a name means.
 func (s *scan) fieldOf(name []byte) field {
 	f := fieldOf(s.route, name)
 	if f != otherField {
@@ -191,8 +191,8 @@ func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
 	case temperatureField:
 		s.number(f, value, 0, 2)
 	case topPField:
-		// The interface names no bounds: those of a probability are the
-		// upstream's to refuse, but an infinity is no number.
+		// The contract sets no bounds: those of a probability are left to the
+		// upstream, but infinity is not a number.
 		s.number(f, value, -math.MaxFloat64, math.MaxFloat64)
 	case frequencyPenaltyField, presencePenaltyField:
 		s.number(f, value, -2, 2)
@@ -233,7 +233,7 @@ func (s *scan) slug(value jsontext.Value) {
 	}
 }
 
-// number checks a number and its range, both bounds included.
+// number checks a number and its range, with both bounds included.
 func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 	if value.Kind() != '0' {
 		s.wrongType(f, f.String(), "a number")
@@ -252,8 +252,8 @@ func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 
 // limit reads a number of tokens.
 func (s *scan) limit(f field, name string, value jsontext.Value) {
-	// A completion of no tokens has a use, which is to echo its prompt with
-	// probabilities; a chat of none has not.
+	// A text completion may ask for 0 tokens, to echo its prompt with
+	// probabilities. A chat has no use for that.
 	least := 1
 	if s.route == catalog.Completions {
 		least = 0
@@ -261,9 +261,9 @@ func (s *scan) limit(f field, name string, value jsontext.Value) {
 	s.integer(f, name, value, least)
 }
 
-// integer reads an integer, also one that is written as 5.0: some languages know
-// no other numbers. One that is greater than any is as good as the greatest, as
-// all of these fields are bounded.
+// integer reads an integer. It may be written as 5.0, because some languages
+// have no integers. A value out of range becomes the greatest one, as all these
+// fields are bounded.
 func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 	whole, fraction, respelled := bytes.Cut(value, []byte("."))
 	n, err := strconv.ParseInt(string(whole), 10, 32)
@@ -278,8 +278,8 @@ func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 	s.numbers[f], s.respelled[f] = int(n), respelled
 }
 
-// templateKwargs reads chat_template_kwargs, which is forwarded verbatim but for
-// two members.
+// templateKwargs reads chat_template_kwargs, which is forwarded unchanged
+// except for two members.
 func (s *scan) templateKwargs() (span, error) {
 	return s.options(&s.kwargs, func(name []byte) *sentField {
 		switch string(name) {
@@ -305,7 +305,8 @@ func (s *scan) streamOptions() (span, error) {
 	return at, err
 }
 
-// options reads an object and remembers the members that find gives a place for.
+// options reads an object and stores the members for which find returns a
+// place.
 func (s *scan) options(o *object, find func(name []byte) *sentField) (span, error) {
 	r := s.reader
 	start, err := r.open()

@@ -13,18 +13,18 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// statusCallerGone is the status of a call whose caller left before its answer, for
-// the access log alone; the number is nginx's.
+// statusCallerGone is the status in the access log of a call whose caller left
+// before its answer; nginx uses the same number.
 const statusCallerGone = 499
 
-// callerLeft reports whether a caller has closed its connection. A request's context
-// also ends when the server stops, and then the caller is there to be told.
+// callerLeft reports whether a caller has closed its connection. A request's
+// context also ends when the server stops; then the caller is still there.
 func callerLeft(r *http.Request) bool {
 	return r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), httpserver.ErrStopping)
 }
 
-// fail answers with an error. What is no fault of the caller's is logged, with
-// its cause.
+// fail answers with an error. It is logged with its cause if the caller is not
+// at fault.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	apiErr := ErrorOf(err)
 	switch {
@@ -32,7 +32,8 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 		apiErr = &Error{Status: statusCallerGone, Type: API, Message: "The caller has gone."}
 	case apiErr.Status == http.StatusInternalServerError || apiErr.Status == http.StatusServiceUnavailable:
 		g.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
-			slog.String("request_id", httpserver.RequestID(r.Context())), slog.String("route", r.Pattern), slog.Any("error", err))
+			slog.String("request_id", httpserver.RequestID(r.Context())),
+			slog.String("route", r.Pattern), slog.Any("error", err))
 	}
 	if apiErr.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(apiErr.RetryAfter), 10))
@@ -43,8 +44,8 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, apiErr.Status, apiErr.JSON())
 }
 
-// challenge says which credential there has to be, and whether the one that was
-// sent is the reason (RFC 6750, section 3).
+// challenge names the credential that is required, and whether the one that was
+// sent is invalid (RFC 6750, section 3).
 func challenge(r *http.Request) string {
 	if _, sent := bearer(r.Header.Get("Authorization")); sent {
 		return `Bearer realm="cutroom", error="invalid_token"`
@@ -52,8 +53,8 @@ func challenge(r *http.Request) string {
 	return `Bearer realm="cutroom"`
 }
 
-// PanicHandler answers with 500 in the shape of this package's errors, for
-// httpserver.Config's Failed.
+// PanicHandler returns the handler that answers with 500 in this package's
+// shape, for OnPanic of httpserver.Config.
 func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		origins.Allow(w.Header(), r, exposedHeaders)
@@ -62,15 +63,21 @@ func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 	}
 }
 
-// bodyError is the error of a body that could not be read.
+// bodyError is the error for a request body that could not be read.
 func bodyError(err error) *Error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &Error{Status: http.StatusRequestTimeout, Type: InvalidRequest, Message: "The request's body stopped arriving."}
+		return &Error{
+			Status: http.StatusRequestTimeout, Type: InvalidRequest,
+			Message: "The request's body stopped arriving.",
+		}
 	}
-	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Message: "The request's body ended early or is broken."}
+	return &Error{
+		Status: http.StatusBadRequest, Type: InvalidRequest,
+		Message: "The request's body ended early or is broken.",
+	}
 }
 
-// writeJSON answers with a text of JSON. Its length is declared, so that the
+// writeJSON answers with a JSON text. It declares the length, so that the
 // answer is complete for a client that is still sending (see httpserver).
 func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	header := w.Header()
@@ -91,12 +98,12 @@ func respond(w http.ResponseWriter, value any) error {
 	return nil
 }
 
-// Fields of headers that are the same on every answer; nobody changes them.
+// Header values that every answer shares; nobody changes them.
 var (
 	jsonType   = []string{"application/json"}
 	streamType = []string{"text/event-stream"}
 	noStore    = []string{"no-store"}
 )
 
-// wholeSeconds rounds up.
+// wholeSeconds rounds up to seconds.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// secretTTL is how long an upstream's key is used before it is asked for again,
-// so that a key that was exchanged comes into use. The fetching may take secretTimeout,
-// and where there is an old key it is waited for staleSecretWait.
+// secretTTL is how long an upstream's key is used before it is fetched again,
+// so that a new key takes effect. A fetch may take secretTimeout; callers that
+// have an old key wait only staleSecretWait for it.
 const (
 	secretTTL       = 5 * time.Minute
 	secretTimeout   = 10 * time.Second
 	staleSecretWait = time.Second
 )
 
-// Secrets gives the keys of upstreams.
+// Secrets reads the keys of upstreams.
 type Secrets interface {
-	// Secret gives what a reference of the catalog stands for, such as
+	// Secret returns the secret that a reference of the catalog names, such as
 	// "env:NAME"; see catalog.Upstream.
 	Secret(ctx context.Context, reference string) (string, error)
 }
 
-// LocalSecrets takes keys from the environment and from files of this machine.
+// LocalSecrets reads keys from the environment and from files.
 type LocalSecrets struct{}
 
-// Secret gives the variable of an "env:NAME", or the content of a "file:PATH"
-// without the space around it.
+// Secret returns the variable of "env:NAME", or the content of "file:PATH" with
+// the surrounding space trimmed.
 func (LocalSecrets) Secret(_ context.Context, reference string) (string, error) {
 	kind, name, _ := strings.Cut(reference, ":")
 	var secret string
@@ -52,7 +52,7 @@ func (LocalSecrets) Secret(_ context.Context, reference string) (string, error) 
 	return secret, nil
 }
 
-// cachedSecret is an upstream's key.
+// cachedSecret caches an upstream's key.
 type cachedSecret struct {
 	secrets   Secrets
 	reference string
@@ -61,15 +61,15 @@ type cachedSecret struct {
 	mu    sync.Mutex
 	value string
 	until time.Time
-	// fetching is closed when the key that is being asked for is there, or err says
-	// why it is not; nil while nobody asks.
+	// fetching is closed when the current fetch has ended, in a value or in
+	// err; nil while there is none.
 	fetching chan struct{}
 	err      error
 }
 
-// get gives the key, empty where the upstream needs none. One that cannot be
-// asked for again, or not soon, is used on. However long the fetching takes, and
-// whoever leaves meanwhile, no other call waits for it longer than for its own.
+// get returns the key, empty if the upstream needs none. An old key is used on
+// if it cannot be fetched again, or not soon. A fetch outlives the call that
+// started it, and each call waits for it at most its own time.
 func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	if s.reference == "" {
 		return "", nil
@@ -100,8 +100,8 @@ func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	return "", errors.New("gateway: the upstream's secret is long in coming")
 }
 
-// current gives the key that there is, and where it is an old one or none, what
-// ends with the fetching for a new one.
+// current returns the key, if there is one, and if it is missing or old also
+// the channel that is closed when a new one was fetched.
 func (s *cachedSecret) current(ctx context.Context) (value string, fetching <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *cachedSecret) current(ctx context.Context) (value string, fetching <-ch
 	return s.value, s.fetching
 }
 
-// fetch asks for the key once.
+// fetch fetches the key once.
 func (s *cachedSecret) fetch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()

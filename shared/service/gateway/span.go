@@ -9,18 +9,18 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// firstTokenEvent is the event of the first chunk of a stream.
+// firstTokenEvent is the span event for the first chunk of a stream.
 const firstTokenEvent = "first_token"
 
-// upstreamSpan is the span of one call of an upstream; the zero call records nothing,
-// which costs nothing.
+// upstreamSpan is the span of one call to an upstream. The zero value records
+// nothing and costs nothing.
 type upstreamSpan struct {
 	span api.Span
-	// parent is what the upstream goes on with the trace by.
+	// parent is the traceparent with which the upstream continues the trace.
 	parent string
 }
 
-// startSpan begins the span of a call.
+// startSpan starts the span of a call.
 func (c *completion) startSpan(l lease) upstreamSpan {
 	if c.gateway.config.Tracer == nil {
 		return upstreamSpan{}
@@ -33,7 +33,7 @@ func (c *completion) startSpan(l lease) upstreamSpan {
 	if c.route == catalog.Chat {
 		operation = "chat"
 	}
-	// The names of OpenTelemetry, "Semantic conventions for generative AI".
+	// The names are OpenTelemetry's, "Semantic conventions for generative AI".
 	span.SetAttributes(
 		attribute.String("gen_ai.operation.name", operation), attribute.String("gen_ai.request.model", c.pool.model.ID),
 		attribute.String("cutroom.upstream", l.upstream.row.Name), attribute.Bool("cutroom.stream", c.request.Stream),
@@ -41,8 +41,8 @@ func (c *completion) startSpan(l lease) upstreamSpan {
 	return upstreamSpan{span, trace.Parent(ctx)}
 }
 
-// endSpan ends the span. What went wrong is told by the outcome alone: errors hold
-// what upstreams answered.
+// endSpan ends the span. It records only the outcome of a failure, because
+// errors hold what upstreams answered.
 func (c *completion) endSpan(s upstreamSpan, outcome Outcome) {
 	span := s.span
 	if span == nil {
@@ -53,7 +53,8 @@ func (c *completion) endSpan(s upstreamSpan, outcome Outcome) {
 	}
 	if c.settled {
 		span.SetAttributes(
-			attribute.Int64("gen_ai.usage.input_tokens", c.counts.PromptTokens), attribute.Int64("gen_ai.usage.output_tokens", c.counts.CompletionTokens))
+			attribute.Int64("gen_ai.usage.input_tokens", c.counts.PromptTokens),
+			attribute.Int64("gen_ai.usage.output_tokens", c.counts.CompletionTokens))
 	}
 	span.SetAttributes(attribute.String("cutroom.outcome", string(outcome)))
 	if outcome == Failed || outcome == TimedOut || outcome == Overloaded {

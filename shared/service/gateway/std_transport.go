@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// stdTransport carries calls by http.Transport: over TLS, by HTTP/2 where
-// the server speaks it, and through a proxy where the environment names one.
+// stdTransport makes calls with http.Transport: over TLS, over HTTP/2 if the
+// server speaks it, and through a proxy if the environment names one.
 type stdTransport struct{ base *http.Transport }
 
 var userAgent = []string{"cutroom"}
@@ -22,8 +22,8 @@ func (t *stdTransport) call(ctx context.Context, o outgoing) (reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	header := http.Header{
 		"Content-Type": jsonType, "User-Agent": userAgent,
-		// Without a value it is not sent. It lets the transport repeat the request
-		// on a new connection where a kept one turns out to be closed.
+		// A nil value is not sent, but lets the transport repeat the request on
+		// a new connection if a kept one turns out to be closed.
 		"X-Idempotency-Key": nil,
 	}
 	if o.stream {
@@ -52,10 +52,12 @@ func (t *stdTransport) call(ctx context.Context, o outgoing) (reply, error) {
 	body.body = response.Body
 	return reply{
 		status:      response.StatusCode,
-		contentType: response.Header.Get("Content-Type"), retryAfter: response.Header.Get("Retry-After"), date: response.Header.Get("Date"),
-		length: response.ContentLength,
-		framed: response.ContentLength >= 0 || len(response.TransferEncoding) > 0 || response.ProtoMajor > 1,
-		body:   body,
+		contentType: response.Header.Get("Content-Type"),
+		retryAfter:  response.Header.Get("Retry-After"),
+		date:        response.Header.Get("Date"),
+		length:      response.ContentLength,
+		framed:      response.ContentLength >= 0 || len(response.TransferEncoding) > 0 || response.ProtoMajor > 1,
+		body:        body,
 	}, nil
 }
 
@@ -65,8 +67,8 @@ type stdBody struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// silence is how long each read may take, 0 while the first byte's time runs;
-	// until is when the whole call ends.
+	// silence is how long each read may take, 0 until allow is called and the
+	// time for the first byte runs on; until is when the whole call ends.
 	silence time.Duration
 	until   time.Time
 }
@@ -86,7 +88,7 @@ func (b *stdBody) Read(p []byte) (int, error) {
 	return n, b.explain(err)
 }
 
-// explain tells a call that the timer has ended from one that broke.
+// explain returns errSilent for the error of a call that the timer ended.
 func (b *stdBody) explain(err error) error {
 	if err != nil && err != io.EOF && errors.Is(context.Cause(b.ctx), errSilent) {
 		return errSilent
@@ -99,7 +101,7 @@ func (b *stdBody) stop() {
 	b.cancel(nil)
 }
 
-// Close gives the connection back, or closes it.
+// Close returns the connection to its pool, or closes it.
 func (b *stdBody) Close() error {
 	b.stop()
 	return b.body.Close()

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// maxUnsent is how much of a stream is gathered, while more is there already,
-// before it is sent, in bytes.
+// maxUnsent is how much of a stream is gathered before it is sent, in bytes,
+// while more has already arrived.
 const maxUnsent = 16 << 10
 
 var (
@@ -19,26 +19,26 @@ var (
 )
 
 // streamWriter sends a stream to the caller. The header is sent with the first
-// chunk, so that what fails before has a status of its own; or with the first
-// keep-alive, when the first chunk is long in coming.
+// chunk, so that an earlier failure still has its own status; or with the first
+// keep-alive, if the first chunk takes long.
 //
-// One goroutine uses it, beside its own timer.
+// One goroutine uses it, besides its own timer.
 type streamWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	trailers   bool
 	every      time.Duration
-	// out is what is to be sent next.
+	// out is what is sent next.
 	out []byte
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
-	// begun reports that the header was sent, quiet that no keep-alive may be
-	// sent any more.
+	// begun reports whether the header was sent, keepAliveStopped whether no
+	// more keep-alives may be sent.
 	begun, keepAliveStopped bool
 }
 
-// newStreamWriter begins to keep the connection alive; hush ends that.
+// newStreamWriter starts the keep-alives; stopKeepAlive ends them.
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
 	s := &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
 	s.mu.Lock()
@@ -47,8 +47,8 @@ func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bo
 	return s
 }
 
-// hasBegun reports whether the caller has been sent anything; a nil writer is
-// that of an answer that is no stream.
+// hasBegun reports whether the caller has been sent anything. A nil writer
+// stands for an answer that is not streamed.
 func (s *streamWriter) hasBegun() bool {
 	if s == nil {
 		return false
@@ -58,8 +58,7 @@ func (s *streamWriter) hasBegun() bool {
 	return s.begun
 }
 
-// sendKeepAlive sends a comment. A caller that cannot take it has gone, which the
-// next send finds out.
+// sendKeepAlive sends a comment. If the caller has gone, the next send fails.
 func (s *streamWriter) sendKeepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +80,7 @@ func (s *streamWriter) begin() {
 	header := s.w.Header()
 	header["Content-Type"] = streamType
 	header["Cache-Control"] = noStore
-	// Proxies in front must not hold chunks back; this is what nginx reads.
+	// Proxies in front must not hold chunks back; nginx reads this field.
 	header.Set("X-Accel-Buffering", "no")
 	if s.trailers {
 		header.Set("Trailer", "X-Tokens-Used")
@@ -89,7 +88,7 @@ func (s *streamWriter) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// send sends what is in out. An error means that the caller has gone.
+// send sends what is in out. It fails if the caller has gone.
 func (s *streamWriter) send() error {
 	if len(s.out) == 0 {
 		return nil
@@ -127,8 +126,8 @@ func (s *streamWriter) fail(apiErr *Error, counts usage.Counts) {
 	_ = s.finish(counts) // a caller that has gone needs no end
 }
 
-// stopKeepAlive ends the keeping alive: from then on one goroutine alone writes, and may
-// change the header. A nil writer has nothing to end.
+// stopKeepAlive ends the keep-alives: from then on only one goroutine writes,
+// and may change the header. A nil writer has none.
 func (s *streamWriter) stopKeepAlive() {
 	if s == nil {
 		return

@@ -11,35 +11,36 @@ import (
 
 const (
 	// tallyText is how much generated text is kept before it is counted, in
-	// bytes: most streams end with a usage, and then it never is.
+	// bytes. Most streams end with a usage, and then it never is.
 	tallyText = 8 << 10
 )
 
-// tally counts the tokens of one completion. What the upstream says counts;
-// where it says nothing or what cannot be, or generates more after it did, the
-// text is counted here, and marked as an estimate.
+// tally counts the tokens of one completion. The upstream's report counts. If
+// it is missing or impossible, or more text follows it, the text is counted
+// here and marked as an estimate.
 type tally struct {
-	// maxTokens is how many tokens the completion can have used at maxTokens: accounts are
-	// billed by what an upstream says, and shut out by it.
+	// maxTokens is the most that the completion can have used. What an upstream
+	// reports is billed and counts against the account's rate, so it is
+	// bounded.
 	maxTokens int64
-	// reported is what the upstream said last, known whether it did, and doubted
-	// whether it said what cannot be.
+	// reported is the upstream's last report, known whether there was one, and
+	// implausible whether one was impossible.
 	reported           usage.Counts
 	known, implausible bool
-	// later reports that text came after that.
+	// textSince reports whether text followed the report.
 	textSince bool
-	// text was generated and is not counted yet; generated is all before it.
+	// text was generated and not counted yet; generated counts all before it.
 	text      []byte
 	generated estimate
 }
 
-// reset forgets what another upstream has said.
+// reset forgets what another upstream reported.
 func (t *tally) reset() {
 	*t = tally{generated: estimate{tokenizer: t.generated.tokenizer}, maxTokens: t.maxTokens, text: t.text[:0]}
 }
 
 // addChoice counts the text of one choice of a chunk or of a whole answer, and
-// reports whether it says why it ended.
+// reports whether it states why it ended.
 func (t *tally) addChoice(choice gjson.Result) (finished bool) {
 	choice.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -77,7 +78,7 @@ func (t *tally) add(piece string) {
 	if len(t.text) < tallyText {
 		return
 	}
-	// The last word may go on.
+	// The last word may continue.
 	end := strings.LastIndexByte(unsafeString(t.text), ' ')
 	if end <= 0 {
 		end = len(t.text)
@@ -86,14 +87,17 @@ func (t *tally) add(piece string) {
 	t.text = append(t.text[:0], t.text[end:]...)
 }
 
-// report takes a usage of the upstream's, and reports whether it is one. What
-// cannot be, or is no number of tokens, is not believed, nor is what came before.
+// report takes an upstream's usage, and reports whether it is believed. An
+// impossible one also discredits those before.
 func (t *tally) report(reported gjson.Result) (believed bool) {
 	counts, present, ok := usageOf(reported)
 	if !present {
 		return false
 	}
-	if ok = ok && counts.PromptTokens <= t.maxTokens && counts.CompletionTokens <= t.maxTokens && billed(counts) <= t.maxTokens; ok {
+	// Each alone too: the sum of two huge numbers may overflow.
+	ok = ok && counts.PromptTokens <= t.maxTokens && counts.CompletionTokens <= t.maxTokens &&
+		billed(counts) <= t.maxTokens
+	if ok {
 		t.reported, t.known, t.textSince = counts, true, false
 	} else {
 		t.reported, t.known, t.implausible = usage.Counts{}, false, true
@@ -101,9 +105,9 @@ func (t *tally) report(reported gjson.Result) (believed bool) {
 	return ok
 }
 
-// counts gives what the completion has used; prompt counts the tokens of the
-// prompt, where the upstream did not. What is counted here is bounded as what an
-// upstream says: one that sends text without end has not generated it.
+// counts returns what the completion used; prompt counts the prompt's tokens if
+// the upstream did not. The estimate is bounded like a report: an upstream that
+// sends text without end has not generated it.
 func (t *tally) counts(prompt func() int64) usage.Counts {
 	counts := t.reported
 	counts.Requests = 1
@@ -123,9 +127,8 @@ func (t *tally) counts(prompt func() int64) usage.Counts {
 	return counts
 }
 
-// usageOf reads a usage. told reports whether it says how many tokens there were,
-// ok whether that are numbers of tokens. Of the details what cannot be is left
-// out.
+// usageOf reads a usage. present reports whether it states tokens, and ok
+// whether these are valid numbers. Invalid details are left out.
 func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !reported.IsObject() {
 		return usage.Counts{}, false, false
@@ -172,12 +175,11 @@ func tokens(value gjson.Result) (n int64, ok bool) {
 	return n, true
 }
 
-// isInteger reports whether a value is the number, as an integer is written.
+// isInteger reports whether a value is the number, written as an integer.
 func isInteger(value gjson.Result, n int64) bool {
 	var room [20]byte
 	return value.Type == gjson.Number && value.Raw == unsafeString(strconv.AppendInt(room[:0], n, 10))
 }
 
-// billed is what a completion counts for: every token that was read or
-// generated.
+// billed is what a completion is billed for: every token read or generated.
 func billed(c usage.Counts) int64 { return c.PromptTokens + c.CompletionTokens }

@@ -13,80 +13,78 @@ import (
 )
 
 const (
-	// connectTime is how long the making of a connection may take where the
-	// catalog says nothing.
+	// connectTime bounds connecting to an upstream unless the catalog sets it.
 	connectTime = 5 * time.Second
-	// idleConnections are kept to each upstream, each for idleConnectionTime at
-	// most: shorter than servers commonly do, so that a call seldom meets a
-	// connection that is just being closed.
+	// idleConnections are kept to each upstream, each for at most
+	// idleConnectionTime. That is shorter than servers commonly keep them, so
+	// that a call seldom meets a connection that is just being closed.
 	idleConnections    = 1024
 	idleConnectionTime = 55 * time.Second
 	// maxAnswerHeader bounds the header of an upstream's answer, in bytes.
 	maxAnswerHeader = 64 << 10
-	// longestCall bounds one call of an upstream, however lively it is.
+	// maxCallTime bounds one call to an upstream, however much it sends.
 	maxCallTime = time.Hour
 )
 
 // errSilent is the error of an upstream that was silent for too long.
 var errSilent = errors.New("the upstream was silent for too long")
 
-// transport carries the calls of one upstream. It follows no redirects, and asks
-// for no compression, as that would hold chunks back.
+// transport makes the calls to one upstream. It follows no redirects, and does
+// not ask for compression, which would hold chunks back.
 type transport interface {
-	// call sends a request and gives the head of its answer. The end of the
-	// context ends the call, the reading of the answer's body included.
+	// call sends a request and returns the head of its answer. The end of the
+	// context ends the call, even while the body of the answer is read.
 	//
-	// Errors: errSilent; a net.Error with Timeout where no connection came about
-	// in time.
+	// Errors: errSilent; a net.Error with Timeout if the connection was not
+	// made in time.
 	call(ctx context.Context, o outgoing) (reply, error)
-	// closeIdle closes the connections that no call uses.
+	// closeIdle closes the idle connections.
 	closeIdle()
 }
 
-// outgoing is a request for an upstream.
+// outgoing is a request to an upstream.
 type outgoing struct {
 	target *url.URL
 	body   Edited
-	// secret is left out where it is empty. Nothing of the caller's header goes
-	// out: a caller's X-Request-Id would have to be a UUID for some servers, and
-	// unique among all calls for others.
+	// secret may be empty. Nothing of the caller's header is forwarded: some
+	// servers require X-Request-Id to be a UUID, and others to be unique.
 	secret string
 	stream bool
-	// traceparent is left out where it is empty: it is of the gateway's own trace.
+	// traceparent is of the gateway's own trace, and may be empty.
 	traceparent string
-	// firstByte is how long the answer may be in coming.
+	// firstByte bounds the wait for the answer's first byte.
 	firstByte time.Duration
 }
 
-// reply is what an upstream answers.
+// reply is an upstream's answer.
 type reply struct {
 	status int
 	// contentType, retryAfter and date are fields of the header.
 	contentType, retryAfter, date string
-	// length is the body's, -1 where it was not declared.
+	// length is the declared length of the body, or -1.
 	length int64
-	// framed reports whether the end of the body tells that it is whole; one that
-	// ends with its connection may have been cut off anywhere.
+	// framed reports whether the end of the body proves that it is complete;
+	// one that ends with its connection may have been cut off anywhere.
 	framed bool
 	body   replyBody
 }
 
-// replyBody is the body of an answer. Its reading gives errSilent when the
-// upstream is silent for too long.
+// replyBody is the body of an answer. Read fails with errSilent if the upstream
+// is silent for too long.
 type replyBody interface {
 	io.ReadCloser
-	// allow bounds the silence before each byte from now on. Before it is called
-	// the time for the first byte runs on.
+	// allow bounds the silence before each byte from now on. Until it is
+	// called, the time for the first byte runs on.
 	allow(silence time.Duration)
 }
 
-// dialer makes the connections to upstreams.
+// dialer connects to upstreams.
 type dialer struct {
-	// embedded is the model server inside this process, nil where there is none.
+	// embedded is the model server inside this process, or nil.
 	embedded *memoryListener
 }
 
-// transport makes what carries the calls of one upstream.
+// transport returns the transport for one upstream.
 func (d dialer) transport(base string, connect time.Duration) transport {
 	if connect == 0 {
 		connect = connectTime
@@ -112,7 +110,7 @@ func (d dialer) transport(base string, connect time.Duration) transport {
 	return &stdTransport{std}
 }
 
-// h1Address gives where a server listens that is called without TLS and
+// h1Address returns the address of a server that is called without TLS and
 // without a proxy.
 func h1Address(base string, proxy func(*http.Request) (*url.URL, error)) (address string, ok bool) {
 	target, err := url.Parse(base)

@@ -8,12 +8,12 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxBackoff bounds how long other upstreams are preferred to one on its own
-// word.
+// maxBackoff bounds for how long other upstreams are preferred because an
+// upstream asked for it.
 const maxBackoff = time.Minute
 
-// upstream is a model server, with how it does. It outlives the catalog that
-// named it for as long as the next one names the same.
+// upstream is a model server and its state. It outlives the catalog that named
+// it while the next one names the same.
 type upstream struct {
 	row       catalog.Upstream
 	model     string
@@ -25,18 +25,17 @@ type upstream struct {
 	mu       sync.Mutex
 	limit    int
 	inFlight int
-	// restUntil is when the upstream wants to be called again. What it has told one
-	// caller need not be true for another, so that it is called before that where
-	// there is no other upstream.
+	// retryAt is when the upstream wants to be called again. What it tells one
+	// caller need not be true for another, so it is called earlier if there is
+	// no other upstream.
 	retryAt time.Time
 	breaker breaker
 }
 
-// lease is the right to make one call of an upstream; its end is told by
-// release.
+// lease is the right to make one call to an upstream; release ends it.
 type lease struct {
 	upstream *upstream
-	// account is the caller's.
+	// account is the caller's account.
 	account string
 	probe   bool
 }
@@ -46,21 +45,22 @@ type obstacle int
 
 const (
 	none obstacle = iota
-	// full upstreams have as many calls as they may.
+	// full upstreams have as many calls as they may have.
 	full
-	// broken upstreams have failed too often of late.
+	// broken upstreams have failed too often lately.
 	broken
 )
 
-// setLimit changes how many calls there may be at once.
+// setLimit sets how many calls may be made at once.
 func (u *upstream) setLimit(limit int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.limit = limit
 }
 
-// check says whether a call of the account's may begin now, and if not, why and
-// for how long; resting reports that the upstream has asked to be called later.
+// check returns whether a call of the account may begin now, and if not, why
+// and for how long; resting reports whether the upstream has asked to be called
+// later.
 func (u *upstream) check(now time.Time, account string) (why obstacle, takes time.Duration, resting bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -78,7 +78,7 @@ func (u *upstream) obstacle(now time.Time, account string) (obstacle, time.Durat
 	return none, 0
 }
 
-// take begins a call; ok is false when none may begin any more.
+// take begins a call; ok is false if none may begin now.
 func (u *upstream) take(now time.Time, account string) (l lease, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -89,7 +89,7 @@ func (u *upstream) take(now time.Time, account string) (l lease, ok bool) {
 	return lease{u, account, u.breaker.admit(account)}, true
 }
 
-// release ends the call, as it has failed or succeeded.
+// release ends the call with its result.
 func (l lease) release(f *failure, now time.Time) {
 	u := l.upstream
 	u.mu.Lock()
@@ -112,7 +112,7 @@ func (l lease) release(f *failure, now time.Time) {
 	}
 }
 
-// health gives the state for metrics.
+// health returns the state for metrics.
 func (u *upstream) health() UpstreamHealth {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// usageDays is how many days are given when "from" does not say.
+	// usageDays is how many days are returned unless "from" says otherwise.
 	usageDays = 30
-	// maxUsageDays bounds what one call may ask for.
+	// maxUsageDays bounds the range of one call.
 	maxUsageDays = 366
 )
 
@@ -28,12 +28,12 @@ type usageBody struct {
 	ReasoningTokens  int64     `json:"reasoning_tokens"`
 	// Estimated counts the requests whose tokens the gateway counted itself.
 	Estimated int64 `json:"estimated"`
-	// SessionSeconds is there for models with realtime sessions alone.
+	// SessionSeconds is set only for models with realtime sessions.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
 }
 
-// getUsage is GET /v1/usage?from=&to=: days in UTC, both included; the last 30
-// when nothing is said.
+// getUsage is GET /v1/usage?from=&to=: days in UTC, both included, by default
+// the last 30.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	if who.Token != nil {
 		return fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
@@ -48,7 +48,10 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 		return err
 	}
 	if from.After(to) || to.Sub(from) >= maxUsageDays*24*time.Hour {
-		return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Param: "from", Message: "\"from\" is not after \"to\", and at most a year before it."}
+		return &Error{
+			Status: http.StatusBadRequest, Type: InvalidRequest, Param: "from",
+			Message: "\"from\" is not after \"to\", and at most a year before it.",
+		}
 	}
 	totals, err := g.config.Usage.Totals(r.Context(), who.Account(), usage.DayOf(from), usage.DayOf(to))
 	if err != nil {
@@ -59,8 +62,10 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 	}{[]usageBody{}}
 	for _, t := range totals {
 		body.Data = append(body.Data, usageBody{
-			Day: t.Day, Model: t.Model, Requests: t.Requests, PromptTokens: t.PromptTokens, CompletionTokens: t.CompletionTokens,
-			CachedTokens: t.CachedTokens, ReasoningTokens: t.ReasoningTokens, Estimated: t.Estimated, SessionSeconds: t.SessionSeconds,
+			Day: t.Day, Model: t.Model, Requests: t.Requests,
+			PromptTokens: t.PromptTokens, CompletionTokens: t.CompletionTokens,
+			CachedTokens: t.CachedTokens, ReasoningTokens: t.ReasoningTokens,
+			Estimated: t.Estimated, SessionSeconds: t.SessionSeconds,
 		})
 	}
 	return respond(w, body)
@@ -72,7 +77,10 @@ func parseDay(text, param string, otherwise time.Time) (time.Time, error) {
 	}
 	parsed, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		return time.Time{}, &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Param: param, Message: "A day is written as 2006-01-02."}
+		return time.Time{}, &Error{
+			Status: http.StatusBadRequest, Type: InvalidRequest, Param: param,
+			Message: "A day is written as 2006-01-02.",
+		}
 	}
 	return parsed, nil
 }

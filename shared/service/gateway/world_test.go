@@ -143,7 +143,7 @@ func newWorld(t testing.TB, s setup) *world {
 	return w
 }
 
-// narrow gives the connections that it accepts small buffers.
+// narrow returns the connections that it accepts small buffers.
 type narrow struct {
 	net.Listener
 	buffer int
@@ -318,7 +318,7 @@ func (u *upstream) serve(conn net.Conn) {
 	answer(c)
 }
 
-// seen gives the requests so far.
+// seen returns the requests so far.
 func (u *upstream) seen() []received {
 	u.mu.Lock()
 	defer u.mu.Unlock()

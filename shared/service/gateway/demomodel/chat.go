@@ -174,7 +174,7 @@ func (r *chatRequest) prompt() string {
 	return text.String()
 }
 
-// called gives the tool that is called, nil for none: the one that is asked for,
+// called returns the tool that is called, nil for none: the one that is asked for,
 // else the first one until a tool has answered.
 func (r *chatRequest) called() (*tool, error) {
 	var mode string

@@ -200,7 +200,7 @@ func (s *stops) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(s))
 }
 
-// before gives the text up to the first stop sequence, and whether there is one.
+// before returns the text up to the first stop sequence, and whether there is one.
 func (s stops) before(text string) (string, bool) {
 	end := -1
 	for _, stop := range s {

@@ -95,7 +95,7 @@ func complete(t *testing.T, server *httptest.Server, fields string) answer {
 	return post(t, server, "/v1/completions", `{"model":"m",`+fields+`}`, 200)
 }
 
-// streamed gives the chunks of a stream, which must end as it is to.
+// streamed returns the chunks of a stream, which must end as it is to.
 func streamed(t *testing.T, server *httptest.Server, path, body string) []answer {
 	t.Helper()
 	response, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))

@@ -261,7 +261,7 @@ func (s schema) read(keyword string, into any) error {
 	return nil
 }
 
-// keys gives the names of an object's members in their order; none of nothing.
+// keys returns the names of an object's members in their order; none of nothing.
 func keys(object json.RawMessage) ([]string, error) {
 	if len(object) == 0 {
 		return nil, nil

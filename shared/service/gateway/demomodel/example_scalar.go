@@ -59,7 +59,7 @@ func (s schema) string(out *bytes.Buffer, number int) error {
 // matchSteps bounds the work for one pattern.
 const matchSteps = 100_000
 
-// matching gives a text that the pattern matches, of a length within bounds.
+// matching returns a text that the pattern matches, of a length within bounds.
 func matching(pattern string, least, most int) (string, error) {
 	wanted, err := regexp.Compile(pattern)
 	if err != nil {
@@ -133,7 +133,7 @@ func (m *matcher) repeat(e *syntax.Regexp, times int) {
 	}
 }
 
-// member gives a character of a class, which is pairs of bounds: a letter or a
+// member returns a character of a class, which is pairs of bounds: a letter or a
 // digit where it has one.
 func member(class []rune) rune {
 	for _, wanted := range "aA0" {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// resolve gives the keywords of a schema, with those of what it refers to and of
+// resolve returns the keywords of a schema, with those of what it refers to and of
 // all parts of allOf put together.
 func (e *exampler) resolve(text json.RawMessage, depth int) (schema, error) {
 	if depth > maxDepth {
@@ -67,7 +67,7 @@ func (e *exampler) resolve(text json.RawMessage, depth int) (schema, error) {
 	return s, nil
 }
 
-// lookUp gives the part of the root that a reference such as #/$defs/name names.
+// lookUp returns the part of the root that a reference such as #/$defs/name names.
 func (e *exampler) lookUp(reference string) (json.RawMessage, error) {
 	path, ok := strings.CutPrefix(reference, "#")
 	if !ok {
@@ -101,7 +101,7 @@ func (e *exampler) lookUp(reference string) (json.RawMessage, error) {
 	return part, nil
 }
 
-// merge gives a schema that allows what both allow.
+// merge returns a schema that allows what both allow.
 //
 // Errors: where both have a keyword that two cannot be put into one.
 func merge(a, b schema) (schema, error) {
@@ -193,7 +193,7 @@ func mergeProperties(a, b json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage("{" + strings.Join(members, ",") + "}"), nil
 }
 
-// mergeTypes gives the types that both allow.
+// mergeTypes returns the types that both allow.
 func mergeTypes(a, b json.RawMessage) (json.RawMessage, error) {
 	x, y := typesOf(a), typesOf(b)
 	var both []string

@@ -60,7 +60,7 @@ func (s *Server) generate(text string, b bounds) (generation, error) {
 	return g, nil
 }
 
-// quoted gives the beginning of a text in a form for one line.
+// quoted returns the beginning of a text in a form for one line.
 func quoted(text string) string {
 	const shown = 200
 	text = strings.Join(strings.Fields(text), " ")

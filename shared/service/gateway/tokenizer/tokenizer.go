@@ -30,7 +30,7 @@ type Tokenizer struct {
 // New makes a tokenizer; it loads nothing yet.
 func New() *Tokenizer { return &Tokenizer{codec: sync.OnceValue(codec.NewCl100kBase)} }
 
-// Count gives how many tokens the text has. In a text of more than 4 KiB
+// Count returns how many tokens the text has. In a text of more than 4 KiB
 // tokens do not reach across the bounds of chunks, so that there may be one more
 // for every chunk.
 func (t *Tokenizer) Count(text string) int {
@@ -49,7 +49,7 @@ func (t *Tokenizer) Count(text string) int {
 	return count
 }
 
-// Encode gives the tokens of the text, which decode to it again; bytes that are
+// Encode returns the tokens of the text, which decode to it again; bytes that are
 // no UTF-8 are replaced by U+FFFD.
 func (t *Tokenizer) Encode(text string) ([]int, error) {
 	ids := make([]int, 0, len(text)/4+1)
@@ -67,7 +67,7 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 	return ids, nil
 }
 
-// Decode gives the bytes of the tokens. Those of one token need not be whole
+// Decode returns the bytes of the tokens. Those of one token need not be whole
 // characters.
 //
 // Errors: where an id is none of the vocabulary's.
