@@ -14,11 +14,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 
+	"cutroom/shared/platform/signals"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -65,7 +64,7 @@ func (b *bench) serve(ctx context.Context, name string, settings ...string) (ser
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signals.Context()
 	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil {

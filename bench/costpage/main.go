@@ -8,16 +8,15 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"cutroom/bench/cost"
+	"cutroom/shared/platform/signals"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signals.Context()
 	err := run(ctx, slices.Equal(os.Args[1:], []string{"page"}))
 	stop()
 	if err != nil {

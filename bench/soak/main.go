@@ -14,11 +14,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"cutroom/shared/platform/signals"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -33,7 +32,7 @@ func main() {
 	minutes := flag.Float64("minutes", 10, "how long the load lasts")
 	seed := flag.Uint64("seed", 1, "what the load is drawn from")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signals.Context()
 	err := soak(ctx, time.Duration(*minutes*float64(time.Minute)), *seed)
 	stop()
 	if err != nil {

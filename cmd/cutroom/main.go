@@ -10,14 +10,13 @@ import (
 	"io"
 	"log"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"slices"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/platform/signals"
 )
 
 // commandLine is what can be asked for.
@@ -35,9 +34,7 @@ func main() {
 	// net/http writes to it what a server says unasked, which may be somebody's
 	// completion. Nothing else does.
 	log.SetOutput(io.Discard)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the second one ends the program at once.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := signals.Context()
 	session := &command.Session{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version()}
 	err := run(ctx, os.Args[1:], session)
 	stop()

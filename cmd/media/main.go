@@ -20,8 +20,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -31,6 +29,7 @@ import (
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/platform/awsclient"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/signals"
 	"cutroom/shared/platform/trace"
 )
 
@@ -39,9 +38,7 @@ import (
 const shutdownTime = 100 * time.Second
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	// After the first signal the second one ends the program at once.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := signals.Context()
 	err := run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))
 	stop()
 	if err != nil {
@@ -77,19 +74,6 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		return fmt.Errorf("CUTROOM_ADDR: %w", err)
 	}
 	logger.Info("the media service is ready", "address", listener.Addr().String())
-	server := httpserver.New(surface)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	select {
-	case err := <-served:
-		return fmt.Errorf("serve: %w", err)
-	case <-ctx.Done():
-	}
-	logger.Info("stopping")
-	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
-	defer cancel()
-	if err := server.Shutdown(shutdown); err != nil {
-		logger.Warn("requests were cut off", "error", err)
-	}
-	return <-served
+	return httpserver.Run(ctx, shutdownTime, func() { logger.Info("stopping") },
+		httpserver.Surface{Server: httpserver.New(surface), Listener: listener})
 }

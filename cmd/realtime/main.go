@@ -17,9 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"cutroom/shared/app/setting"
@@ -30,6 +28,7 @@ import (
 	"cutroom/shared/engine/preview/frame"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/signals"
 	"cutroom/shared/service/realtime"
 )
 
@@ -38,9 +37,7 @@ import (
 const shutdownTime = 5 * time.Second
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the second one ends the program at once.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := signals.Context()
 	err := run(ctx, setting.NewEnvironment(os.Getenv), slog.New(slog.NewJSONHandler(os.Stdout, nil)))
 	stop()
 	if err != nil {
@@ -80,9 +77,11 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	if err != nil {
 		return fmt.Errorf("CUTROOM_ADDR: %w", err)
 	}
-	surface := httpserver.New(httpserver.Config{Logger: logger, Handler: handler(server, sessions)})
+	surface := httpserver.Surface{
+		Server: httpserver.New(httpserver.Config{Logger: logger, Handler: handler(server, sessions)}), Listener: listener,
+	}
 	logger.Info("serving", "address", listener.Addr().String())
-	return serve(ctx, surface, listener, server, writer)
+	return serve(ctx, surface, server, writer)
 }
 
 // handler serves sessions, and tells whether they can be opened.
@@ -99,26 +98,14 @@ func handler(server *realtime.Server, sessions *session.Instance) http.Handler {
 
 // serve serves until the context ends, then stops in order: no new sessions, the
 // open ones told and closed, their use written.
-func serve(ctx context.Context, surface *httpserver.Server, listener net.Listener, server *realtime.Server, writer *usage.Writer) error {
+func serve(ctx context.Context, surface httpserver.Surface, server *realtime.Server, writer *usage.Writer) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	var sessions, rest sync.WaitGroup
 	sessions.Go(func() { server.Run(background) })
 	rest.Go(func() { writer.Run(writing) })
-	served := make(chan error, 1)
-	go func() { served <- surface.Serve(listener) }()
-	var failed error
-	select {
-	case err := <-served:
-		failed = fmt.Errorf("serve: %w", err)
-	case <-ctx.Done():
-	}
-	stop()
-	sessions.Wait()
-	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
-	defer cancel()
-	err := surface.Shutdown(shutdown)
+	err := httpserver.Run(ctx, shutdownTime, func() { stop(); sessions.Wait() }, surface)
 	stopWriting()
 	rest.Wait()
-	return errors.Join(failed, err)
+	return err
 }

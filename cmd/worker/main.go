@@ -21,14 +21,12 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"cutroom/shared/platform/signals"
 	"cutroom/shared/platform/trace"
 )
 
@@ -42,7 +40,7 @@ func main() {
 		}
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	ctx, stop := signals.Context()
 	defer stop()
 	err := run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))
 	if err != nil && ctx.Err() == nil { // else it was told to end while it started

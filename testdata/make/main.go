@@ -16,11 +16,11 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 
 	"cutroom/shared/engine/preview/look/noise"
 	"cutroom/shared/engine/preview/scene"
+	"cutroom/shared/platform/signals"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signals.Context()
 	defer stop()
 	if err := run(ctx, "testdata"); err != nil {
 		log.Fatal(err)

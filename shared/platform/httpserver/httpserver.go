@@ -103,13 +103,14 @@ type Server struct {
 	// newRequestID makes the ids of answers that no handler gives.
 	newRequestID func() string
 	active       active
+	logger       *slog.Logger
 }
 
 // New makes a server; it serves nothing yet.
 func New(c Config) *Server {
 	c = c.withDefaults()
 	base, cut := context.WithCancelCause(context.Background())
-	s := &Server{cut: cut, newRequestID: c.NewRequestID, active: active{none: make(chan struct{})}}
+	s := &Server{cut: cut, newRequestID: c.NewRequestID, logger: c.Logger, active: active{none: make(chan struct{})}}
 	handler := Handler(c)
 	s.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

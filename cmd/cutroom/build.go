@@ -1,0 +1,268 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/app/engines"
+	"cutroom/shared/app/records"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/idempotency"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/otlp"
+	"cutroom/shared/platform/reserve"
+	"cutroom/shared/service/api"
+	"cutroom/shared/service/console"
+	"cutroom/shared/service/worker"
+)
+
+// build builds the server in stages. Each needs those before it; the ones that
+// only read settings come first, so that a wrong setting changes nothing.
+func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks) error {
+	var err error
+	if s.traces, err = otlp.FromEnvironment(ctx, os.Getenv, "cutroom", s.logger); err != nil {
+		return err
+	}
+	p, err := newParts(ctx, c)
+	if err != nil {
+		return err
+	}
+	p.tools.Fence().Tell(s.logger)
+	if err := s.openData(ctx, c, machine, p); err != nil {
+		return err
+	}
+	if err := s.buildServices(c, p); err != nil {
+		return err
+	}
+	if err := s.recover(ctx); err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	if s.listener, err = listen("CUTROOM_ADDR", c.Addr); err != nil {
+		return err
+	}
+	if err := s.buildGateway(c, p); err != nil {
+		return err
+	}
+	if err := s.buildSessions(c, p); err != nil {
+		return err
+	}
+	s.warnOfKey(c)
+	s.buildWorker(c, p)
+	return s.buildMedia(c, p)
+}
+
+// parts are what the stages of a server share.
+type parts struct {
+	live        *catalog.Live
+	catalogFile catalog.File
+	// catalog is the one of the start: media models do not change while a server
+	// runs.
+	catalog  *catalog.Catalog
+	tiers    credential.Tiers
+	enhancer worker.Enhancer
+	tools    *ffmpeg.Tools
+	engine   engine.Engine
+	callers  callers
+
+	// openData sets these.
+	secret []byte
+	// scratch is the folder in which engines work; its path is absolute.
+	scratch string
+
+	// buildServices sets these.
+	jobs          *job.Service
+	files         *file.Service
+	slots         map[job.Lane]int
+	authenticator *credential.Authenticator
+	limiter       *ratelimit.Limiter
+	failures      *ratelimit.Failures
+}
+
+// newParts reads the settings and finds the tools that they need.
+func newParts(ctx context.Context, c *devCommand) (*parts, error) {
+	p := &parts{}
+	var err error
+	if p.live, p.catalogFile, err = c.liveCatalog(); err != nil {
+		return nil, err
+	}
+	p.catalog = p.live.Catalog()
+	if p.tiers, err = c.table(); err != nil {
+		return nil, err
+	}
+	if p.enhancer, err = c.enhancer(); err != nil {
+		return nil, err
+	}
+	if p.callers, err = newCallers(c.TrustedProxies); err != nil {
+		return nil, err
+	}
+	if p.tools, err = ffmpeg.Find(ctx, p.catalog.Limits); err != nil {
+		return nil, err
+	}
+	p.engine, err = engines.New(engines.Config{Setting: c.Engine, Key: c.EngineKey, Tools: p.tools})
+	return p, err
+}
+
+// openData takes the data folder and opens what it keeps.
+func (s *server) openData(ctx context.Context, c *devCommand, machine machineClocks, p *parts) error {
+	if err := s.openFolder(ctx, c, machine, p); err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	s.checker = s.storage.health(s.logger)
+	var err error
+	if s.devKey, err = ensureDevKey(ctx, c, s.records.Keys, s.clock.Now()); err != nil {
+		return err
+	}
+	p.secret, err = ensureSecret(c)
+	return err
+}
+
+// openFolder opens the clock, the records and the blobs of the data folder, and
+// empties the folder for engines.
+func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineClocks, p *parts) (err error) {
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return err
+	}
+	if s.lock, err = lockFolder(c.Data); err != nil {
+		return err
+	}
+	// A full disk has this room at least, to start and to delete.
+	s.reserve = reserve.Open(filepath.Join(c.Data, "reserve"), reserved)
+	s.reserve.ReleaseIfFull()
+	if s.clock, err = openClock(c.dataFlag, machine, s.logger); err != nil {
+		return err
+	}
+	options := records.Options{Now: s.clock.Now, Settled: s.clock.Settled, Reserve: s.reserve}
+	if s.storage, err = openStorage(ctx, c.dataFlag, options, s.logger); err != nil {
+		return err
+	}
+	// Absolute, as the programs that edit run in folders of their own.
+	p.scratch, err = filepath.Abs(filepath.Join(c.Data, "scratch"))
+	return errors.Join(err, emptyFolder(p.scratch))
+}
+
+// emptyFolder makes a folder, or removes all that it holds: a full disk has no room
+// for another.
+func emptyFolder(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	children, err := os.ReadDir(path)
+	for _, child := range children {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(path, child.Name())))
+	}
+	return err
+}
+
+// buildServices makes what works on the records, without HTTP: jobs, files, keys,
+// webhooks, and the sweepers.
+func (s *server) buildServices(c *devCommand, p *parts) (err error) {
+	now, settled := s.clock.Now, s.clock.Settled
+	p.slots = map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
+	p.jobs = job.NewService(job.Config{
+		Store: s.records.Jobs, Now: now, Random: rand.Reader, Workers: p.slots, Cursors: job.NewCursors(p.secret),
+		Watcher: s.records.Jobs, Logger: s.logger,
+	})
+	p.files = file.NewService(file.Config{
+		Store: s.records.Files, Blobs: s.blobs, IDs: file.NewIDs(now, rand.Reader), Cursors: file.NewCursors(p.secret),
+		Now: now, Promises: s.records.Files,
+	})
+	s.sweeper = &job.Sweeper{
+		Store: s.records.Jobs, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger,
+		ResultAge: p.jobs.ResultAge, RecordAge: p.jobs.RecordAge,
+	}
+	s.files = &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger}
+	s.tokens = &credential.TokenSweeper{Store: s.records.Keys, Now: now, Settled: settled, Logger: s.logger}
+	p.authenticator = credential.NewAuthenticator(s.records.Keys, p.tiers, now)
+	p.limiter, p.failures = ratelimit.New(time.Now), ratelimit.NewFailures(time.Now)
+	p.authenticator.Guard(p.failures)
+	s.webhooks, err = newWebhooks(c, s.records, p.secret, now, s.logger)
+	return err
+}
+
+// buildGateway makes the inference gateway, which listens then.
+func (s *server) buildGateway(c *devCommand, p *parts) error {
+	metricsKey, err := ensureMetricsKey(c)
+	if err != nil {
+		return err
+	}
+	s.gateway, err = newInference(c, inferenceParts{
+		records: s.records, ready: s.checker.Check, now: s.clock.Now, catalog: p.live, file: p.catalogFile,
+		authenticator: p.authenticator, limiter: p.limiter, callers: p.callers, failures: p.failures,
+		metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: s.logger,
+	})
+	return err
+}
+
+// buildSessions makes what serves realtime sessions.
+func (s *server) buildSessions(c *devCommand, p *parts) (err error) {
+	s.sessions, err = newSessions(sessionParts{
+		now: s.clock.Now, records: s.records, catalog: p.catalog, authenticator: p.authenticator, files: p.files,
+		blobs: s.blobs, usage: s.gateway.writer, pictures: p.tools, enhancer: p.enhancer, origins: c.Origins, logger: s.logger,
+	})
+	if err != nil {
+		return err
+	}
+	s.gateway.metrics.WatchState(stateOf(s.records, s.sessions.records, s.clock.Now))
+	return nil
+}
+
+// buildWorker makes what edits.
+func (s *server) buildWorker(c *devCommand, p *parts) {
+	runs := s.gateway.metrics.Worker()
+	s.worker = worker.New(worker.Config{
+		Queue: s.records.Queue, Runs: s.records.Jobs, Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Catalog: p.catalog,
+		Enhancer: p.enhancer, Folder: p.scratch, Slots: p.slots,
+		Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
+		EngineHealth: engines.Health(p.engine), Prefetch: !engines.IsPreview(c.Engine), Observer: runs,
+		Now: s.clock.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: s.logger,
+	})
+	runs.Watch(s.worker.Loads)
+}
+
+// buildMedia makes the surface of the media service: the API, with the console and
+// realtime sessions beside it.
+func (s *server) buildMedia(c *devCommand, p *parts) error {
+	pages, err := newConsole(p.catalog, int64(c.MaxUpload), s.gateway.listener.Addr(), c.PublicInferenceURL)
+	if err != nil {
+		return err
+	}
+	handler := p.callers.named(pages.Beside(s.sessions.beside(api.New(s.apiConfig(c, p)))))
+	s.http = httpserver.New(httpserver.Config{
+		Logger: s.logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"),
+		OnPanic: api.InternalError(c.Origins), Handler: handler,
+	})
+	return nil
+}
+
+// apiConfig returns what the media API is made of.
+func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
+	now, keys := s.clock.Now, s.records.Keys
+	uploads := api.NewUploadURLs(p.secret, now)
+	return api.Config{
+		Catalog: p.catalog, KnowsModel: p.live.Knows, Jobs: p.jobs, Authenticator: p.authenticator, Limiter: p.limiter,
+		Idempotency: &idempotency.Service{Store: s.records.IdempotencyKeys, Now: now},
+		Minter:      &credential.Minter{Store: keys, Random: rand.Reader, Now: now},
+		Keys:        &credential.KeyService{Store: keys, Random: rand.Reader, Now: now},
+		Origins:     c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
+		InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()),
+		Blobs:        s.blobs, Files: p.files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
+		Intake: &file.Intake{
+			Reservations: s.records.Files, Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
+			Most: c.Uploads, NewID: rand.Text, Now: now,
+		},
+		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
+		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), Ready: s.ready, Logger: s.logger,
+	}
+}
