@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"cutroom/shared/platform/clock"
 )
 
@@ -60,7 +58,7 @@ func newStepped(t *testing.T) *stepped {
 	machine.wall = func() time.Time { return time.Now().Add(time.Duration(w.wall.Load() + w.elapsed.Load())) }
 	machine.elapsed = func() time.Duration { return elapsed() + time.Duration(w.elapsed.Load()) }
 	var line commandLine
-	parser, err := kong.New(&line)
+	parser, err := newParser(&line)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/platform/signals"
 )
 
@@ -51,6 +52,11 @@ func version() string {
 	return "devel"
 }
 
+// newParser makes the parser of the command line.
+func newParser(line *commandLine, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(line, append(options, kong.Vars{"family": catalog.DefaultFamily})...)
+}
+
 // errHelp means that help was asked for and shown.
 var errHelp = errors.New("help was shown")
 
@@ -59,7 +65,7 @@ var errHelp = errors.New("help was shown")
 func run(ctx context.Context, arguments []string, session *command.Session) error {
 	var line commandLine
 	helped := false
-	parser, err := kong.New(&line,
+	parser, err := newParser(&line,
 		kong.Name("cutroom"),
 		kong.Description("A media editing API and an inference gateway of your own."),
 		kong.Vars{"version": "cutroom " + session.Version},

@@ -32,7 +32,7 @@ func (f tiersFlag) table() (credential.Tiers, error) { return setting.Tiers(f.Ti
 
 // catalogFlags choose the models.
 type catalogFlags struct {
-	Family  string `env:"CUTROOM_FAMILY" default:"gen" help:"Name of the model family in paths and ids (${env})."`
+	Family  string `env:"CUTROOM_FAMILY" default:"${family}" help:"Name of the model family in paths and ids (${env})."`
 	Catalog string `env:"CUTROOM_CATALOG" help:"File of the catalog, in place of the built-in one (${env})."`
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/engines"
+	"cutroom/shared/domain/catalog"
 )
 
 // announcement is what a program needs to use the server that it has started. The
@@ -74,32 +75,62 @@ func (c *devCommand) welcome(out *command.Session, server *server) error {
 		return err
 	}
 	fmt.Fprintf(out.Out, `
-Cutroom is ready. %[6]s
+Cutroom is ready. %[5]s
 
   Console     %[1]s/console
   Media API   %[1]s
-  Inference   %[5]s
+  Inference   %[4]s
   Realtime    %[1]s/realtime
   Docs        %[1]s/docs
   Key         %[2]s
   Data        %[3]s
-  Metrics     %[5]s/metrics, with the key %[7]s
-  Network     %[8]s
-
-Edit the sample clip (from the repository's folder), look how far it is, and fetch it when it is completed:
-
-  curl -s %[1]s/v1/jobs/%[4]s -H "x-api-key: %[9]s" -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
-  curl -s %[1]s/v1/jobs/JOB_ID -H "x-api-key: %[9]s"
-  curl -sSf %[1]s/v1/jobs/JOB_ID/content -H "x-api-key: %[9]s" -o edited.mp4
-`, server.url(), key.place, c.Data, c.Family+"-2.5", server.gateway.url(), c.engineWords(),
-		c.metricsWords(), networkWords(server.listener.Addr(), server.gateway.listener.Addr()), key.shell)
-	c.welcomeToChat(out.Out, server, key)
+  Metrics     %[4]s/metrics, with the key %[6]s
+  Network     %[7]s
+`, server.url(), key.place, c.Data, server.gateway.url(), c.engineWords(),
+		c.metricsWords(), networkWords(server.listener.Addr(), server.gateway.listener.Addr()))
+	known := server.gateway.catalog.Catalog()
+	welcomeToEdit(out.Out, server, known, key)
+	welcomeToChat(out.Out, server, key)
 	fmt.Fprint(out.Out, "\nCtrl-C stops it.\n\n")
 	return nil
 }
 
+// welcomeToEdit prints a first edit, if there is a model for it.
+func welcomeToEdit(out io.Writer, server *server, known *catalog.Catalog, key keyWords) {
+	m, ok := clipModel(known)
+	if !ok {
+		return
+	}
+	fmt.Fprintf(out, `
+Edit the sample clip (from the repository's folder), look how far it is, and fetch it when it is completed:
+
+  curl -s %[1]s/v1/jobs/%[2]s -H "x-api-key: %[3]s" -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
+  curl -s %[1]s/v1/jobs/JOB_ID -H "x-api-key: %[3]s"
+  curl -sSf %[1]s/v1/jobs/JOB_ID/content -H "x-api-key: %[3]s" -o edited.mp4
+`, server.url(), m.ID, key.shell)
+}
+
+// clipModel returns the model that the welcome edits the sample clip with: one that
+// needs no more than a video and a prompt, and of those an editing one if there is
+// any.
+func clipModel(known *catalog.Catalog) (*catalog.Model, bool) {
+	var found *catalog.Model
+	for _, m := range known.Models() {
+		if m.DataType() != catalog.VideoFile || !m.Form.Suffices("data", "prompt") {
+			continue
+		}
+		if m.Kind == catalog.Edit {
+			return m, true
+		}
+		if found == nil {
+			found = m
+		}
+	}
+	return found, found != nil
+}
+
 // welcomeToChat prints a first chat, where there is a model for it.
-func (c *devCommand) welcomeToChat(out io.Writer, server *server, key keyWords) {
+func welcomeToChat(out io.Writer, server *server, key keyWords) {
 	slug, ok := server.gateway.chatModel()
 	if !ok {
 		return

@@ -6,8 +6,6 @@ import (
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/posener/complete"
-
-	"cutroom/shared/domain/catalog"
 )
 
 // Completion prints what a shell needs to complete commands.
@@ -45,7 +43,7 @@ func (s *Session) Complete(parser *kong.Kong) bool {
 }
 
 func (s *Session) modelNames(line complete.Args) []string {
-	known, err := catalog.Default(s.family())
+	known, err := s.catalog()
 	if err != nil {
 		return nil
 	}

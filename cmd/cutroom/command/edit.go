@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"cutroom/shared/client"
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media"
 )
 
@@ -68,9 +69,9 @@ func (c *Edit) Run(ctx context.Context, s *Session) error {
 	return c.run(ctx, s, "")
 }
 
-// run edits by the model that is named, or by the one given, or by the latest for
-// the input.
-func (c *Edit) run(ctx context.Context, s *Session, model string) error {
+// run edits with the model that is named, or else with the latest of the kind; if
+// the kind is "" too, the input decides it.
+func (c *Edit) run(ctx context.Context, s *Session, kind catalog.Kind) error {
 	fields, err := c.fields(c.Prompt)
 	if err != nil {
 		return err
@@ -81,7 +82,12 @@ func (c *Edit) run(ctx context.Context, s *Session, model string) error {
 	if !c.SelfAnchor {
 		fields["self_anchor"] = "false"
 	}
-	edit := client.Edit{Model: first(c.Model, model), Fields: fields}
+	edit := client.Edit{Model: c.Model, Fields: fields}
+	if edit.Model == "" && kind != "" {
+		if edit.Model, err = s.latest(kind); err != nil {
+			return err
+		}
+	}
 	if c.Reference != "" {
 		reference, err := source(c.Reference)
 		if err != nil {
@@ -94,7 +100,7 @@ func (c *Edit) run(ctx context.Context, s *Session, model string) error {
 		return err
 	}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		e := &editor{session: s, client: service, order: c.order, family: s.family()}
+		e := &editor{session: s, client: service, order: c.order}
 		if batch {
 			return e.batch(ctx, edit, inputs, c.Jobs)
 		}
@@ -223,7 +229,7 @@ func (c *Image) Run(ctx context.Context, s *Session) error {
 	if info, err := os.Stat(c.Input); err == nil && info.IsDir() {
 		return &UsageError{"image takes one image; \"cutroom edit\" takes a folder"}
 	}
-	return edit.run(ctx, s, s.family()+imageModel)
+	return edit.run(ctx, s, catalog.Image)
 }
 
 // T2V makes a video from a text.
@@ -245,15 +251,14 @@ func (c *T2V) Run(ctx context.Context, s *Session) error {
 			fields[name] = value
 		}
 	}
+	model := c.Model
+	if model == "" {
+		if model, err = s.latest(catalog.TextToVideo); err != nil {
+			return err
+		}
+	}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		e := &editor{session: s, client: service, order: c.order, family: s.family()}
-		return e.single(ctx, client.Edit{Model: first(c.Model, s.family()+textModel), Fields: fields}, "")
+		e := &editor{session: s, client: service, order: c.order}
+		return e.single(ctx, client.Edit{Model: model, Fields: fields}, "")
 	})
 }
-
-// The models that edit where none is named, behind the family's name.
-const (
-	videoModel = "-latest"
-	imageModel = "-image-latest"
-	textModel  = "-pro-t2v"
-)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"cutroom/shared/client"
+	"cutroom/shared/domain/catalog"
 )
 
 // editor does edits from the upload to the result on disk.
@@ -18,7 +19,6 @@ type editor struct {
 	session *Session
 	client  *client.Client
 	order   order
-	family  string
 }
 
 // result is what came of an edit.
@@ -76,9 +76,13 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 // which results are named after.
 func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (client.Edit, error) {
 	if edit.Model == "" {
-		edit.Model = e.family + videoModel
+		kind := catalog.Edit
 		if isImage(input) {
-			edit.Model = e.family + imageModel
+			kind = catalog.Image
+		}
+		var err error
+		if edit.Model, err = e.session.latest(kind); err != nil {
+			return edit, err
 		}
 	}
 	id, err := e.client.ResolveModel(ctx, edit.Model)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,8 +17,14 @@ import (
 	"cutroom/cmd/cutroom/command"
 )
 
-// run runs a command line against a server, and gives what a person sees of it.
+// run runs a command line against a server, and returns what a person sees of it.
 func run(t *testing.T, url string, arguments ...string) (seen string, err error) {
+	t.Helper()
+	return runWith(t, nil, url, arguments...)
+}
+
+// runWith is run with settings beside those of the server.
+func runWith(t *testing.T, settings map[string]string, url string, arguments ...string) (seen string, err error) {
 	t.Helper()
 	var line struct {
 		command.Commands
@@ -29,6 +36,7 @@ func run(t *testing.T, url string, arguments ...string) (seen string, err error)
 	}
 	var shown bytes.Buffer
 	environment := map[string]string{"CUTROOM_URL": url, "CUTROOM_INFERENCE_URL": url, "CUTROOM_API_KEY": "ck_development"}
+	maps.Copy(environment, settings)
 	session := &command.Session{
 		Flags: line.Flags, In: strings.NewReader(""), Out: &shown, Err: &shown, Version: "test",
 		Getenv: func(name string) string { return environment[name] },

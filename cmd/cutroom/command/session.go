@@ -18,7 +18,9 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/app/setting"
 	"cutroom/shared/client"
+	"cutroom/shared/domain/catalog"
 )
 
 // Commands are the commands of a client.
@@ -175,5 +177,24 @@ func (s *Session) note(format string, values ...any) {
 	}
 }
 
-// family is the name of the model family that default models are of.
-func (s *Session) family() string { return first(s.Getenv("CUTROOM_FAMILY"), "gen") }
+// catalog returns the models that defaults and completions are chosen from:
+// CUTROOM_CATALOG of the family CUTROOM_FAMILY, as the server has it, else the
+// built-in ones.
+func (s *Session) catalog() (*catalog.Catalog, error) {
+	return setting.Catalog(first(s.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily), s.Getenv("CUTROOM_CATALOG"))
+}
+
+// latest returns the name of the model that edits if none is named.
+//
+// Errors: *UsageError if the catalog has no model of the kind.
+func (s *Session) latest(kind catalog.Kind) (string, error) {
+	known, err := s.catalog()
+	if err != nil {
+		return "", err
+	}
+	m, ok := known.First(kind)
+	if !ok {
+		return "", &UsageError{fmt.Sprintf("the catalog has no model of the kind %s; name a model with -m", kind)}
+	}
+	return m.LatestName(), nil
+}

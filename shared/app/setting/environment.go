@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -76,16 +77,9 @@ func (e *Environment) Size(name string) int64 {
 	return int64(size)
 }
 
-// defaultFamily is the model family's name where none is set
-// (docs/contract/README.md#the-family-name).
-const defaultFamily = "gen"
-
 // Catalog gives the models, by CUTROOM_FAMILY and CUTROOM_CATALOG.
 func (e *Environment) Catalog() *catalog.Catalog {
-	family := e.getenv("CUTROOM_FAMILY")
-	if family == "" {
-		family = defaultFamily
-	}
+	family := cmp.Or(e.getenv("CUTROOM_FAMILY"), catalog.DefaultFamily)
 	known, err := Catalog(family, e.getenv("CUTROOM_CATALOG"))
 	if err != nil {
 		e.fail(err)

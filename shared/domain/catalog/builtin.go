@@ -14,6 +14,10 @@ import (
 //go:embed catalog.json
 var builtin []byte
 
+// DefaultFamily is the model family's name where none is set
+// (docs/contract/README.md#the-family-name).
+const DefaultFamily = "gen"
+
 // Default is the catalog that comes with the program.
 func Default(family string) (*Catalog, error) {
 	source, err := withFamily(builtin, family)

@@ -52,6 +52,17 @@ func (c *Catalog) Find(name string) (*Model, bool) {
 	return m, ok
 }
 
+// First returns the first media model of a kind: the one that is used where none
+// is named.
+func (c *Catalog) First(kind Kind) (*Model, bool) {
+	for _, m := range c.models {
+		if m.Kind == kind {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
 // InferenceModels returns the inference models in the order of the file,
 // placeholders included.
 func (c *Catalog) InferenceModels() []*Inference { return c.inferenceModels }

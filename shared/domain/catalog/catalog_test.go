@@ -120,3 +120,32 @@ func TestABadCatalogNamesTheLine(t *testing.T) {
 		}
 	}
 }
+
+// The command line edits with these where no model is named.
+func TestModelsThatAreUsedWhereNoneIsNamed(t *testing.T) {
+	known, err := catalog.Default(catalog.DefaultFamily)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, name := range map[catalog.Kind]string{
+		catalog.Edit: "gen-latest", catalog.Image: "gen-image-latest", catalog.TextToVideo: "gen-pro-t2v",
+	} {
+		if m, ok := known.First(kind); !ok || m.LatestName() != name {
+			t.Errorf("%s: got %v, want %s", kind, m, name)
+		}
+	}
+	if m, ok := known.First("sculpture"); ok {
+		t.Errorf("there is a %s", m.ID)
+	}
+}
+
+func TestFieldsThatSuffice(t *testing.T) {
+	form := &catalog.Form{Fields: []catalog.Field{{Name: "data", Required: true}, {Name: "prompt"}, {Name: "mask", Also: "mask.0"}}}
+	for fields, want := range map[string]bool{
+		"data": true, "data prompt": true, "data mask.0": true, "prompt": false, "data colour": false, "": false,
+	} {
+		if got := form.Suffices(strings.Fields(fields)...); got != want {
+			t.Errorf("%q: got %t", fields, got)
+		}
+	}
+}

@@ -6,6 +6,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -58,6 +59,15 @@ type Model struct {
 func (m *Model) Names() []string {
 	names := append([]string{m.ID}, m.Aliases...)
 	return append(names, m.DeprecatedAliases...)
+}
+
+// LatestName returns the name that goes on to the model that replaces this one: its
+// first alias, or its id if it has none.
+func (m *Model) LatestName() string {
+	if len(m.Aliases) > 0 {
+		return m.Aliases[0]
+	}
+	return m.ID
 }
 
 // DataType is the type of file that the model edits.
@@ -161,6 +171,22 @@ type Form struct {
 	ExactlyOne []string
 	// OnlyWith maps a field to the field without which it may not be sent.
 	OnlyWith map[string]string
+}
+
+// Suffices reports whether a request that carries these fields and no other fits
+// the form, as far as the fields' names tell.
+func (f *Form) Suffices(names ...string) bool {
+	for _, field := range f.Fields {
+		if field.Required && !slices.Contains(names, field.Name) {
+			return false
+		}
+	}
+	for _, name := range names {
+		if _, known := f.Field(name); !known {
+			return false
+		}
+	}
+	return true
 }
 
 // Field finds a field by either of its names.
