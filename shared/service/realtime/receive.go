@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"unicode/utf8"
 
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
@@ -45,7 +46,9 @@ func (c *connection) receive() {
 			return
 		}
 		var message clientMessage
-		if err := json.Unmarshal(content, &message); err != nil {
+		// What is no UTF-8 is no JSON (RFC 8259, section 8.1), and would go out again in an
+		// acknowledgement, which ends the connection at its client.
+		if !utf8.Valid(content) || json.Unmarshal(content, &message) != nil {
 			c.say(errorMessage{"error", "A text message is a JSON object with a type, and this one is not."})
 			continue
 		}

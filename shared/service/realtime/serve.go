@@ -39,7 +39,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		no = failedToOpen
 	}
 	if no != (refusal{}) {
-		accepted.refuse(ctx, no)
+		leave()
+		s.turnAway(ctx, accepted, r, no)
 	}
 }
 
