@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/engines"
 	"cutroom/shared/app/setting"
@@ -46,6 +48,9 @@ func (c *devCommand) Validate() error {
 	}
 	if c.Uploads < 1 || c.Uploads > 100_000 {
 		return fmt.Errorf("CUTROOM_UPLOADS: %d is not 1 to 100000", c.Uploads)
+	}
+	if c.InferenceMemory < minInferenceMemory {
+		return fmt.Errorf("CUTROOM_INFERENCE_MEMORY: it is less than %s", humanize.IBytes(minInferenceMemory))
 	}
 	origins, err := setting.Origins(c.Origins)
 	if err != nil {

@@ -37,6 +37,10 @@ const heapBallast = 16 << 20
 // has more (see httpserver.Config). All of it is in memory until it was answered.
 const longestBody = 2 * time.Minute
 
+// minInferenceMemory is the least CUTROOM_INFERENCE_MEMORY: with less, an account
+// could not send the largest request.
+const minInferenceMemory = 4 * gateway.MaxBody
+
 // inferenceFlags are the settings of the inference gateway.
 type inferenceFlags struct {
 	InferenceAddr      string       `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
@@ -99,7 +103,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	}
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
-		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
+		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{}, BodyMemory: int64(c.InferenceMemory),
 		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
 		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow), Origins: c.Origins, Trailers: true, Ready: parts.ready,
 		Now: time.Now, Date: parts.now, Random: mathrand.Float64, Logger: parts.logger,

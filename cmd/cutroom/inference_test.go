@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -180,6 +181,27 @@ func TestStopWaitsForStreams(t *testing.T) {
 	}
 	if requests, tokens := usedOf(t, start(t, data), servertest.Key); requests != 1 || tokens == 0 {
 		t.Errorf("%d calls and %d tokens were metered", requests, tokens)
+	}
+}
+
+// Half of CUTROOM_INFERENCE_MEMORY is for one account, whose second large request
+// is told to come back while its first is under way.
+func TestInferenceMemory(t *testing.T) {
+	server := start(t, t.TempDir(), "CUTROOM_INFERENCE_MEMORY=128MiB")
+	body := []byte(`{"model": "cutroom-echo", "messages": [{"role": "user", "content": "` + strings.Repeat("x", 31<<20) + `"}]}`)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(server.InferenceURL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", servertest.Key, len(body))
+	// More than the buffers of the connection hold: the server has read most of it.
+	if _, err := conn.Write(body[:len(body)-1]); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions", string(body))
+	if err != nil || answer.Status != 429 || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("%v, %d with Retry-After %q, want 429: %.300s", err, answer.Status, answer.Header.Get("Retry-After"), answer.Body)
 	}
 }
 

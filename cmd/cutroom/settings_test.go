@@ -63,6 +63,7 @@ func TestWrongSettings(t *testing.T) {
 		{"a catalog with a name twice", "CUTROOM_CATALOG=" + write("twice.yaml", strings.Replace(catalog, "$family-2.1", "$family-2.5", 1)), []string{"twice.yaml", "line", "gen-2.5"}},
 		{"tiers that are not there", "CUTROOM_TIERS=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
 		{"tiers without the default", "CUTROOM_TIERS=" + write("tiers.yaml", "gold: {pending_jobs: 1}\n"), []string{"tiers.yaml", "default"}},
+		{"too little memory for a request", "CUTROOM_INFERENCE_MEMORY=127MiB", []string{"128 MiB"}},
 		{"words as workers", "CUTROOM_WORKERS=many", []string{"many"}},
 		{"less than no workers", "CUTROOM_WORKERS=-1", []string{"-1"}},
 		{"an army of workers", "CUTROOM_WORKERS=257", []string{"257"}},
@@ -93,8 +94,8 @@ func TestFlags(t *testing.T) {
 		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--records": "CUTROOM_RECORDS", "--family": "CUTROOM_FAMILY", "--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
 		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
 		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--engine-key": "CUTROOM_ENGINE_KEY", "--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
-		"--public-inference-url": "CUTROOM_PUBLIC_INFERENCE_URL",
-		"--log-level":            "CUTROOM_LOG_LEVEL",
+		"--public-inference-url": "CUTROOM_PUBLIC_INFERENCE_URL", "--inference-memory": "CUTROOM_INFERENCE_MEMORY",
+		"--log-level": "CUTROOM_LOG_LEVEL",
 	} {
 		if !strings.Contains(help.Stdout, flag) || !strings.Contains(help.Stdout, setting) {
 			t.Errorf("the help does not tell of %s and %s", flag, setting)
