@@ -18,13 +18,13 @@ var builtin []byte
 // (docs/contract/README.md#the-family-name).
 const DefaultFamily = "gen"
 
-// Default is the catalog that comes with the program.
+// Default returns the catalog that comes with the program.
 func Default(family string) (*Catalog, error) {
 	source, err := withFamily(builtin, family)
 	if err != nil {
 		return nil, err
 	}
-	// As they are written: a number that passes through a float would not be.
+	// Numbers are kept as they are written: a float might change them.
 	decoder := json.NewDecoder(bytes.NewReader(source))
 	decoder.UseNumber()
 	var file catalogFile

@@ -12,22 +12,22 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The forms of names leave out their greatest lengths: to compile a counted
-// repetition takes long, and a function does so at each start.
+// The patterns of names do not include their maximum lengths: a counted
+// repetition is slow to compile, and a function compiles them at every start.
 const (
 	maxFamily = 64
 	maxName   = 128
 )
 
-// familyForm is what CUTROOM_FAMILY may be
+// familyForm is the form of CUTROOM_FAMILY
 // (docs/contract/README.md#the-family-name).
 var familyForm = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
 
-// nameForm is what a model's id or alias may be; it is a segment of a path.
+// nameForm is the form of a model's id or alias, which is a segment of a path.
 var nameForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
 const (
-	// seedField names the field that a job's seed comes from.
+	// seedField is the name of the field that a job's seed comes from.
 	seedField = "seed"
 	// maxSeed is the greatest seed (docs/contract/limits.md#media).
 	maxSeed = 4294967295
@@ -100,7 +100,7 @@ func Parse(source []byte, family string) (*Catalog, error) {
 	return catalog, err
 }
 
-// withFamily puts the family into a file.
+// withFamily replaces $family in a file.
 func withFamily(source []byte, family string) ([]byte, error) {
 	if len(family) > maxFamily || !familyForm.MatchString(family) {
 		return nil, fmt.Errorf("family %q: only letters, digits and '-', at most %d", family, maxFamily)
@@ -108,8 +108,8 @@ func withFamily(source []byte, family string) ([]byte, error) {
 	return bytes.ReplaceAll(source, []byte("$family"), []byte(family)), nil
 }
 
-// The file's own shape. Its tags are the documentation of the format, together
-// with the comments of catalog.yaml.
+// The types of the file. Their tags, with the comments of catalog.yaml,
+// document the format.
 type (
 	catalogFile struct {
 		Limits struct {
@@ -153,7 +153,7 @@ type (
 	}
 )
 
-// pathError is a mistake at a place in the file, for lineOf.
+// pathError is an error at a place in the file, for lineOf.
 type pathError struct {
 	path string
 	err  error
@@ -166,7 +166,7 @@ func wrongAt(path, format string, args ...any) error {
 	return &pathError{path, fmt.Errorf(format, args...)}
 }
 
-// lineOf finds the line of a YAML path, or of the nearest parent that exists.
+// lineOf returns the line of a YAML path, or of its nearest parent that exists.
 func lineOf(source []byte, path string) int {
 	for ; path != "$" && path != ""; path = parentPath(path) {
 		p, err := yaml.PathString(path)
@@ -189,7 +189,8 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 	c := &Catalog{byName: map[string]*Model{}, bySlug: map[string]*Inference{}}
 	duration, err := time.ParseDuration(file.Limits.Video.Duration)
 	if err != nil || duration <= 0 {
-		return nil, wrongAt("$.limits.video.duration", "limits: video duration %q is no duration such as 5m", file.Limits.Video.Duration)
+		return nil, wrongAt("$.limits.video.duration",
+			"limits: video duration %q is not a duration such as 5m", file.Limits.Video.Duration)
 	}
 	c.Limits = Limits{duration, file.Limits.Video.Width, file.Limits.Video.Height, file.Limits.Image.Pixels}
 	if c.Limits.VideoWidth <= 0 || c.Limits.VideoHeight <= 0 || c.Limits.ImagePixels <= 0 {
@@ -248,13 +249,13 @@ func (entry formEntry) form(name string) (*Form, error) {
 	}
 	for _, other := range entry.ExactlyOne {
 		if _, ok := form.Field(other); !ok {
-			return nil, wrongAt(path+".exactly_one", "form %s: exactly_one names %q, which is no field", name, other)
+			return nil, wrongAt(path+".exactly_one", "form %s: exactly_one names %q, which is not a field", name, other)
 		}
 	}
 	for field, with := range entry.OnlyWith {
 		for _, other := range []string{field, with} {
 			if _, ok := form.Field(other); !ok {
-				return nil, wrongAt(path+".only_with", "form %s: only_with names %q, which is no field", name, other)
+				return nil, wrongAt(path+".only_with", "form %s: only_with names %q, which is not a field", name, other)
 			}
 		}
 	}
@@ -303,7 +304,7 @@ func (e fieldEntry) field() (Field, error) {
 			return field, fmt.Errorf("the default %v is not among the values", e.Default)
 		}
 	default:
-		return field, fmt.Errorf("the type %q is none of video, image, text, integer, boolean and choice", e.Type)
+		return field, fmt.Errorf("the type %q is not one of video, image, text, integer, boolean or choice", e.Type)
 	}
 	seedRange := func(n *int64) bool { return n != nil && *n >= 0 && *n <= maxSeed }
 	if e.Name == seedField && (e.Type != Integer || !seedRange(e.Min) || !seedRange(e.Max)) {
@@ -330,43 +331,65 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 			return nil, wrongAt(path, "model %q: an image has no fps and no realtime", e.ID)
 		}
 	default:
-		return nil, wrongAt(path+".kind", "model %q: the kind %q is none of restyle, edit, try-on, clip, text-to-video and image", e.ID, e.Kind)
+		return nil, wrongAt(path+".kind",
+			"model %q: the kind %q is not one of restyle, edit, try-on, clip, text-to-video or image", e.ID, e.Kind)
 	}
 	switch {
-	case e.Generate == NotGenerated, e.Generate == GenerateDeprecated && e.Kind != Image, e.Generate == GenerateImage && e.Kind == Image:
+	case e.Generate == NotGenerated,
+		e.Generate == GenerateDeprecated && e.Kind != Image,
+		e.Generate == GenerateImage && e.Kind == Image:
 	default:
-		return nil, wrongAt(path+".generate", "model %q: generate is \"image\" for an image, \"deprecated\" or absent for a video", e.ID)
+		return nil, wrongAt(path+".generate",
+			"model %q: generate is \"image\" for an image, \"deprecated\" or absent for a video", e.ID)
 	}
+	if err := e.sizes(path, m); err != nil {
+		return nil, err
+	}
+	if err := m.checkData(path); err != nil {
+		return nil, err
+	}
+	if e.Duration != "" || e.Kind == TextToVideo {
+		duration, err := time.ParseDuration(e.Duration)
+		if err != nil || duration <= 0 || duration > 5*time.Minute || e.Kind != TextToVideo {
+			return nil, wrongAt(path+".duration",
+				"model %q: duration is more than 0s and at most 5m, for text-to-video alone", e.ID)
+		}
+		m.Duration = duration
+	}
+	return m, nil
+}
+
+// sizes reads the sizes, one for each resolution of the form.
+func (e modelEntry) sizes(path string, m *Model) error {
 	for resolution, text := range e.Sizes {
 		var size Size
 		if _, err := fmt.Sscanf(text, "%dx%d", &size.Width, &size.Height); err != nil || size.String() != text ||
 			size.Width < 16 || size.Height < 16 || size.Width > 8192 || size.Height > 8192 || size.Width%2+size.Height%2 != 0 {
-			return nil, wrongAt(path+".sizes", "model %q: the size %q is not two even numbers from 16 to 8192, such as 1280x720", e.ID, text)
+			return wrongAt(path+".sizes",
+				"model %q: the size %q is not two even numbers from 16 to 8192, such as 1280x720", e.ID, text)
 		}
 		m.Sizes[resolution] = size
 	}
 	field, ok := m.Form.Field("resolution")
 	if !ok || field.Type != Choice || field.Default == nil {
-		return nil, wrongAt(path+".form", "model %q: its form has no choice \"resolution\" with a default", e.ID)
+		return wrongAt(path+".form", "model %q: its form has no choice \"resolution\" with a default", e.ID)
 	}
 	for _, resolution := range field.Values {
 		if _, ok := m.Sizes[resolution]; !ok {
-			return nil, wrongAt(path+".sizes", "model %q: no size for the resolution %s of its form", e.ID, resolution)
+			return wrongAt(path+".sizes", "model %q: no size for the resolution %s of its form", e.ID, resolution)
 		}
 	}
+	return nil
+}
+
+// checkData checks that the form takes the file that the model edits.
+func (m *Model) checkData(path string) error {
 	data, takesData := m.Form.Field("data")
 	switch {
-	case e.Kind == TextToVideo && takesData, e.Kind != TextToVideo && !takesData:
-		return nil, wrongAt(path+".form", "model %q: a form has the file \"data\" unless the kind is text-to-video", e.ID)
-	case takesData && data.Type != VideoFile && e.Kind != Image, takesData && data.Type != ImageFile && e.Kind == Image:
-		return nil, wrongAt(path+".form", "model %q: \"data\" is not of the kind that the model edits", e.ID)
+	case (m.Kind == TextToVideo) == takesData:
+		return wrongAt(path+".form", "model %q: a form has the file \"data\" unless the kind is text-to-video", m.ID)
+	case takesData && data.Type != m.DataType():
+		return wrongAt(path+".form", "model %q: \"data\" is not of the kind that the model edits", m.ID)
 	}
-	if e.Duration != "" || e.Kind == TextToVideo {
-		duration, err := time.ParseDuration(e.Duration)
-		if err != nil || duration <= 0 || duration > 5*time.Minute || e.Kind != TextToVideo {
-			return nil, wrongAt(path+".duration", "model %q: duration is more than 0s and at most 5m, for text-to-video alone", e.ID)
-		}
-		m.Duration = duration
-	}
-	return m, nil
+	return nil
 }

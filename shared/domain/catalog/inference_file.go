@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// slugForm is what the id of an inference model may be. Unlike a media model's
-// it is no segment of a path, and names such as organisation/model are usual.
+// slugForm is the form of an inference model's id. Unlike a media model's id it
+// is not a segment of a path, and names such as organisation/model are common.
 var slugForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/-]*$`)
 
-// fieldForm is what a field of a request may be called.
+// fieldForm is the form of a request field's name.
 var fieldForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// anyField stands in a row's fields for all that there are.
+// anyField stands for all fields in a row's list of fields.
 const anyField = "*"
 
 const (
@@ -26,16 +26,16 @@ const (
 	maxTokens = 1 << 30
 	// maxWeight bounds an upstream's weight.
 	maxWeight = 1000
-	// maxConcurrency bounds the calls that an upstream may be allowed at once.
+	// maxConcurrency bounds an upstream's concurrency.
 	maxConcurrency = 1 << 20
-	// maxTimeout bounds the waiting for an upstream.
+	// maxTimeout bounds a timeout.
 	maxTimeout = time.Hour
-	// maxMany bounds how many choices and prompts a row may allow.
+	// maxMany bounds a row's max_choices and max_prompts.
 	maxMany = 1 << 16
 )
 
-// The file's own shape, as in catalog.go. What a row may leave out with a
-// meaning other than zero is a pointer.
+// The types of the file, as in catalog.go. A value is a pointer if its absence
+// means something other than zero.
 type (
 	inferenceEntry struct {
 		ID               string
@@ -75,7 +75,7 @@ func (c *Catalog) inference(entries []inferenceEntry) error {
 	for i, entry := range entries {
 		path := fmt.Sprintf("$.inference[%d]", i)
 		if len(entry.ID) > maxName || !slugForm.MatchString(entry.ID) {
-			return wrongAt(path, "inference model %q: an id is of letters, digits, '.', '_', ':', '/' and '-'", entry.ID)
+			return wrongAt(path, "inference model %q: an id has letters, digits, '.', '_', ':', '/' and '-'", entry.ID)
 		}
 		if c.Knows(entry.ID) {
 			return wrongAt(path, "inference model %q: the name belongs to another model already", entry.ID)
@@ -95,72 +95,93 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 		ID: e.ID, Description: e.Description, Placeholder: e.Placeholder, Routes: e.Routes,
 		ContextLength: e.ContextLength, MaxOutputLength: e.MaxOutputLength, DefaultMaxTokens: e.DefaultMaxTokens,
 		MaxTokensField: e.MaxTokensField, Effort: e.Effort, Price: Price(e.Price),
-		TemplateKwargs: e.TemplateKwargs == nil || *e.TemplateKwargs, StreamOptions: e.StreamOptions == nil || *e.StreamOptions,
-		MaxChoices: DefaultMaxChoices, MaxPrompts: DefaultMaxPrompts,
+		TemplateKwargs: e.TemplateKwargs == nil || *e.TemplateKwargs,
+		StreamOptions:  e.StreamOptions == nil || *e.StreamOptions,
+		MaxChoices:     DefaultMaxChoices, MaxPrompts: DefaultMaxPrompts,
 	}
-	wrong := func(field, format string, args ...any) error {
-		return wrongAt(path+field, "inference model %q: %w", e.ID, fmt.Errorf(format, args...))
+	wrong := func(field string, err error) error {
+		return wrongAt(path+field, "inference model %q: %w", e.ID, err)
 	}
 	if m.MaxTokensField == "" {
 		m.MaxTokensField = DefaultMaxTokensField
 	}
-	for _, route := range e.Routes {
-		if route != Chat && route != Completions {
-			return nil, wrong(".routes", "the route %q is none of chat and completions", route)
-		}
+	if field, err := e.check(m); err != nil {
+		return nil, wrong(field, err)
 	}
-	between := func(n, low int) bool { return low <= n && n <= maxTokens }
-	switch {
-	case e.Placeholder && len(e.Upstreams) > 0:
-		return nil, wrong(".upstreams", "a placeholder has no upstreams")
-	case e.Placeholder:
+	if e.Placeholder {
 		return m, nil
-	case len(e.Routes) == 0:
-		return nil, wrong("", "routes names chat, completions or both")
-	case !between(e.MaxOutputLength, 1):
-		return nil, wrong(".max_output_length", "max_output_length is a number of tokens, at least 1")
-	case !between(e.ContextLength, e.MaxOutputLength):
-		return nil, wrong(".context_length", "context_length is a number of tokens, at least max_output_length")
-	case !between(e.DefaultMaxTokens, 0):
-		return nil, wrong(".default_max_tokens", "default_max_tokens is a number of tokens, or absent")
-	case len(m.MaxTokensField) > maxName || !fieldForm.MatchString(m.MaxTokensField):
-		return nil, wrong(".max_tokens_field", "max_tokens_field %q is no name of a field", e.MaxTokensField)
-	case e.Effort != EffortTopLevel && e.Effort != EffortTemplate:
-		return nil, wrong(".reasoning_effort", "reasoning_effort is \"template\" or absent")
-	case e.Effort == EffortTemplate && !m.TemplateKwargs:
-		return nil, wrong(".reasoning_effort", "reasoning_effort \"template\" needs upstreams that take chat_template_kwargs")
-	case !(e.Price.Input >= 0) || !(e.Price.Output >= 0):
-		return nil, wrong(".price", "a price is 0 or more, in US dollars per million tokens")
-	case len(e.Upstreams) == 0:
-		return nil, wrong("", "it has no upstreams, and is no placeholder")
 	}
 	if field, err := e.timeouts(m); err != nil {
-		return nil, wrong(".timeouts."+field, "%w", err)
+		return nil, wrong(".timeouts."+field, err)
 	}
 	if field, err := e.bounds(m); err != nil {
-		return nil, wrong(field, "%w", err)
+		return nil, wrong(field, err)
 	}
-	names := map[string]bool{}
-	for i, entry := range e.Upstreams {
-		at := fmt.Sprintf(".upstreams[%d]", i)
-		upstream, field, err := entry.upstream(e.ID)
-		if err != nil {
-			return nil, wrong(at+field, "upstream %d: %w", i+1, err)
-		}
-		if names[upstream.Name] {
-			return nil, wrong(at, "two upstreams have the name %q: give each a name of its own", upstream.Name)
-		}
-		names[upstream.Name] = true
-		m.Upstreams = append(m.Upstreams, upstream)
+	if field, err := e.upstreams(m); err != nil {
+		return nil, wrong(field, err)
 	}
-	// Who runs the model server on the same machine means to have all of it.
+	// Whoever runs the model server on the same machine wants all of it.
 	if e.Fields == nil && !slices.ContainsFunc(m.Upstreams, func(u Upstream) bool { return !u.local() }) {
 		m.AnyField = true
 	}
 	return m, nil
 }
 
-// timeouts reads the timeouts; an error comes with the one that is wrong.
+// check checks the values that are not read further; an error comes with the
+// wrong key.
+func (e inferenceEntry) check(m *Inference) (field string, err error) {
+	for _, route := range e.Routes {
+		if route != Chat && route != Completions {
+			return ".routes", fmt.Errorf("the route %q is not chat or completions", route)
+		}
+	}
+	between := func(n, low int) bool { return low <= n && n <= maxTokens }
+	switch {
+	case e.Placeholder && len(e.Upstreams) > 0:
+		return ".upstreams", errors.New("a placeholder has no upstreams")
+	case e.Placeholder:
+		return "", nil
+	case len(e.Routes) == 0:
+		return "", errors.New("routes names chat, completions or both")
+	case !between(e.MaxOutputLength, 1):
+		return ".max_output_length", errors.New("max_output_length is a number of tokens, at least 1")
+	case !between(e.ContextLength, e.MaxOutputLength):
+		return ".context_length", errors.New("context_length is a number of tokens, at least max_output_length")
+	case !between(e.DefaultMaxTokens, 0):
+		return ".default_max_tokens", errors.New("default_max_tokens is a number of tokens, or absent")
+	case len(m.MaxTokensField) > maxName || !fieldForm.MatchString(m.MaxTokensField):
+		return ".max_tokens_field", fmt.Errorf("max_tokens_field %q is not the name of a field", e.MaxTokensField)
+	case e.Effort != EffortTopLevel && e.Effort != EffortTemplate:
+		return ".reasoning_effort", errors.New("reasoning_effort is \"template\" or absent")
+	case e.Effort == EffortTemplate && !m.TemplateKwargs:
+		return ".reasoning_effort", errors.New("reasoning_effort \"template\" needs upstreams that take chat_template_kwargs")
+	case !(e.Price.Input >= 0) || !(e.Price.Output >= 0):
+		return ".price", errors.New("a price is 0 or more, in US dollars per million tokens")
+	case len(e.Upstreams) == 0:
+		return "", errors.New("it has no upstreams, and is not a placeholder")
+	}
+	return "", nil
+}
+
+// upstreams reads the upstreams; an error comes with the wrong key.
+func (e inferenceEntry) upstreams(m *Inference) (field string, err error) {
+	names := map[string]bool{}
+	for i, entry := range e.Upstreams {
+		at := fmt.Sprintf(".upstreams[%d]", i)
+		upstream, field, err := entry.upstream(e.ID)
+		if err != nil {
+			return at + field, fmt.Errorf("upstream %d: %w", i+1, err)
+		}
+		if names[upstream.Name] {
+			return at, fmt.Errorf("two upstreams have the name %q: give each a name of its own", upstream.Name)
+		}
+		names[upstream.Name] = true
+		m.Upstreams = append(m.Upstreams, upstream)
+	}
+	return "", nil
+}
+
+// timeouts reads the timeouts; an error comes with the name of the wrong one.
 func (e inferenceEntry) timeouts(m *Inference) (field string, err error) {
 	for _, timeout := range []struct {
 		field, text string
@@ -175,15 +196,14 @@ func (e inferenceEntry) timeouts(m *Inference) (field string, err error) {
 		}
 		d, err := time.ParseDuration(timeout.text)
 		if err != nil || d <= 0 || d > maxTimeout {
-			return timeout.field, fmt.Errorf("the timeout %q is no duration of at most an hour, such as 30s", timeout.text)
+			return timeout.field, fmt.Errorf("the timeout %q is not a duration of at most an hour, such as 30s", timeout.text)
 		}
 		*timeout.target = d
 	}
 	return "", nil
 }
 
-// bounds reads what callers may ask for; an error comes with the key that is
-// wrong.
+// bounds reads what callers may ask for; an error comes with the wrong key.
 func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 	for _, bound := range []struct {
 		field  string
@@ -207,14 +227,14 @@ func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 			continue
 		}
 		if len(name) > maxName || !fieldForm.MatchString(name) {
-			return fmt.Sprintf(".fields[%d]", i), fmt.Errorf("%q is no name of a field; %q stands for all", name, anyField)
+			return fmt.Sprintf(".fields[%d]", i), fmt.Errorf("%q is not the name of a field; %q stands for all", name, anyField)
 		}
 		m.Fields = append(m.Fields, name)
 	}
 	return "", nil
 }
 
-// local reports whether a model server is on this machine.
+// local reports whether the model server is on this machine.
 func (u Upstream) local() bool {
 	if u.URL == Embedded {
 		return true
@@ -227,8 +247,8 @@ func (u Upstream) local() bool {
 	return base.Hostname() == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// upstream reads an entry; an error comes with the field that is wrong. A name
-// that is not given is the server's host.
+// upstream reads an entry; an error comes with the wrong field. The name
+// defaults to the server's host.
 func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error) {
 	u = Upstream{Name: e.Name, URL: e.URL, Model: e.Model, Secret: e.Secret, Weight: 1, Concurrency: e.Concurrency}
 	host := strings.TrimSuffix(Embedded, ":")
@@ -258,13 +278,13 @@ func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error)
 	return u, "", nil
 }
 
-// baseURL returns the URL below which the routes lie, and its host. A URL without
-// a path means a server whose routes lie below /v1, as nearly all do.
+// baseURL returns the base URL of the routes, and its host. A URL without a
+// path means /v1, where nearly all servers have their routes.
 func baseURL(text string) (base, host string, err error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		// The text itself is not repeated: there may be a key in it.
+		// The text is not repeated: it may contain a key.
 		return "", "", fmt.Errorf("url is an http or https URL, or %s", Embedded)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
 		return "", "", errors.New("url has neither a user, a query nor a fragment: a key belongs into secret")
@@ -276,7 +296,7 @@ func baseURL(text string) (base, host string, err error) {
 	return u.String(), u.Host, nil
 }
 
-// checkSecret checks the form of a secret's source, not that the secret is there.
+// checkSecret checks the form of a secret's source, not that the secret exists.
 func checkSecret(source string) error {
 	if source == "" {
 		return nil
@@ -288,6 +308,6 @@ func checkSecret(source string) error {
 			return nil
 		}
 	}
-	// The text itself is not repeated: it may be the key, misplaced.
+	// The text is not repeated: it may be a misplaced key.
 	return errors.New("secret is env:NAME, file:PATH or secretsmanager:ARN#FIELD")
 }

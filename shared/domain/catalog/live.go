@@ -10,20 +10,20 @@ import (
 )
 
 // Live is a catalog that follows its file while the program runs. Only the
-// inference side is read through it: what handles media is made of the catalog
-// that the program started with.
+// inference side is reloaded: everything for media uses the catalog that the
+// program started with.
 type Live struct {
 	current atomic.Pointer[Catalog]
 }
 
-// NewLive makes a live catalog that starts with the given one.
+// NewLive returns a live catalog that starts with the given one.
 func NewLive(catalog *Catalog) *Live {
 	l := &Live{}
 	l.current.Store(catalog)
 	return l
 }
 
-// Catalog returns the catalog as it is now. A call reads it once and keeps it.
+// Catalog returns the current catalog. A call should read it once and keep it.
 func (l *Live) Catalog() *Catalog { return l.current.Load() }
 
 // Knows reports whether any model has the name now.
@@ -31,18 +31,18 @@ func (l *Live) Knows(name string) bool { return l.Catalog().Knows(name) }
 
 // File is the file that a live catalog follows.
 type File struct {
-	// Path is where it is, Family what $family in it stands for.
+	// Path is the file's path, Family the replacement for $family in it.
 	Path, Family string
-	// Source is what the file held when it was last read, good or bad; at first,
-	// what the catalog was made of.
+	// Source is the content when the file was last read, valid or not; at
+	// first, the content that the catalog was made from.
 	Source []byte
 
 	unreadable bool
 }
 
-// Follow looks at the file at every interval, and whenever ask delivers, until
-// the context ends. A good file replaces the catalog; of a bad one the log names
-// the line that is wrong, once, and the catalog stays.
+// Follow checks the file at every interval, and whenever ask delivers, until
+// the context ends. A valid file replaces the catalog. For an invalid one the
+// catalog stays, and the log names the wrong line once.
 func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <-chan os.Signal, logger *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -63,12 +63,12 @@ func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <
 	}
 }
 
-// Reload reads the file and, where its content has changed since it was last
-// read, replaces the catalog by it. A file that is bad is an error the first
-// time that it is seen so, and changes nothing.
+// Reload reads the file and replaces the catalog if the content has changed
+// since it was last read. An invalid file changes nothing, and is an error only
+// the first time.
 func (l *Live) Reload(file *File) (changed bool, err error) {
-	// The content is compared, not the time or the size: the file is small, and
-	// an editor or a mounted volume may keep both.
+	// The content is compared, not the time or size: the file is small, and an
+	// editor or a mounted volume may leave both unchanged.
 	source, err := os.ReadFile(file.Path)
 	if err != nil {
 		known := file.unreadable

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Kind says what a model does; engines choose their work by it.
+// Kind is what a model does; engines choose their work by it.
 type Kind string
 
 // The kinds of docs/contract/media.md#models.
@@ -23,11 +23,11 @@ const (
 	Image       Kind = "image"
 )
 
-// Generate says how a model is served under /v1/generate/.
+// Generate is how a model is served under /v1/generate/.
 type Generate string
 
 const (
-	// NotGenerated models answer under /v1/jobs/ alone.
+	// NotGenerated models are only under /v1/jobs/.
 	NotGenerated Generate = ""
 	// GenerateImage models answer with the edited image.
 	GenerateImage Generate = "image"
@@ -37,20 +37,20 @@ const (
 
 // Model is one row of the catalog.
 type Model struct {
-	// ID is the canonical id, the family's name included.
+	// ID is the canonical id, including the family's name.
 	ID string
-	// Aliases are other names for the same model; DeprecatedAliases are names
-	// that still work but are marked in documents.
+	// Aliases are other names of the model; DeprecatedAliases still work, but
+	// are marked in documents.
 	Aliases, DeprecatedAliases []string
 	Kind                       Kind
 	Form                       *Form
 	Realtime                   bool
 	Generate                   Generate
-	// Sizes returns the box of the result by resolution, in landscape.
+	// Sizes maps a resolution to the box of the result, in landscape.
 	Sizes map[string]Size
 	// FPS is the frame rate of the result; 0 for images.
 	FPS int
-	// Duration is the length of a result made from no input; else 0.
+	// Duration is the length of a result that is made without an input, else 0.
 	Duration    time.Duration
 	Description string
 }
@@ -78,7 +78,7 @@ func (m *Model) DataType() FieldType {
 	return VideoFile
 }
 
-// Limits is what an input may be at most (docs/contract/media.md#models).
+// Limits bounds inputs (docs/contract/media.md#models).
 type Limits struct {
 	VideoDuration           time.Duration
 	VideoWidth, VideoHeight int
@@ -91,7 +91,7 @@ type Size struct{ Width, Height int }
 // String returns "1280x720".
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Width, s.Height) }
 
-// Portrait returns the size with its sides swapped when it is wider than high.
+// Portrait returns the size with its sides swapped if it is wider than high.
 func (s Size) Portrait() Size {
 	if s.Width > s.Height {
 		return Size{s.Height, s.Width}
@@ -100,9 +100,9 @@ func (s Size) Portrait() Size {
 }
 
 // Fit returns the size of a result (docs/contract/media.md#models): the largest
-// picture with even sides and the input's aspect that fits inside the box, whose
-// sides are swapped for a portrait input. The input is scaled up where needed. No
-// side is less than 2, however thin the input.
+// picture with even sides and the input's aspect ratio that fits the box, whose
+// sides are swapped for a portrait input. A small input is scaled up. No side
+// is less than 2, however thin the input.
 func (s Size) Fit(input Size) Size {
 	box := s
 	if input.Height > input.Width {
@@ -111,7 +111,7 @@ func (s Size) Fit(input Size) Size {
 	if input.Width <= 0 || input.Height <= 0 {
 		return box
 	}
-	// Whole numbers only: the result must not depend on floating point.
+	// Integers only: the result must not depend on floating point.
 	width, height := box.Width, nearestEven(box.Width*input.Height, input.Width)
 	if box.Width*input.Height > box.Height*input.Width {
 		width, height = nearestEven(box.Height*input.Width, input.Height), box.Height
@@ -124,14 +124,15 @@ func nearestEven(a, b int) int {
 	return max(2, (a+b)/(2*b)*2)
 }
 
-// FieldType says how a field's text or bytes are read.
+// FieldType is how a field's text or bytes are read.
 type FieldType string
 
 // The types of field.
 const (
 	VideoFile FieldType = "video"
 	ImageFile FieldType = "image"
-	// AnyFile is for forms that are no model's: a model edits a kind of media.
+	// AnyFile is for forms that belong to no model: a model edits one kind of
+	// media.
 	AnyFile FieldType = "file"
 	Text    FieldType = "text"
 	Integer FieldType = "integer"
@@ -150,7 +151,7 @@ type Field struct {
 	Type     FieldType
 	Required bool
 	// Default is the value of an absent field: a string, bool or int64, or nil
-	// where the field then has no value.
+	// if it then has no value.
 	Default any
 	// Min and Max bound an integer's value; Max bounds a text's code points.
 	Min, Max *int64
@@ -159,7 +160,7 @@ type Field struct {
 	Description string
 }
 
-// Form is what a model's requests carry, in the order in which errors are
+// Form is the fields of a model's requests, in the order in which errors are
 // reported (docs/contract/media.md#forms).
 type Form struct {
 	Name   string
@@ -167,14 +168,14 @@ type Form struct {
 	// URLEncoded forms are documented as application/x-www-form-urlencoded;
 	// multipart is accepted too.
 	URLEncoded bool
-	// ExactlyOne names fields of which a request carries one and no other.
+	// ExactlyOne names fields of which a request has exactly one.
 	ExactlyOne []string
-	// OnlyWith maps a field to the field without which it may not be sent.
+	// OnlyWith maps a field to another that it requires.
 	OnlyWith map[string]string
 }
 
-// Suffices reports whether a request that carries these fields and no other fits
-// the form, as far as the fields' names tell.
+// Suffices reports whether a request with exactly these fields fits the form,
+// judged by their names alone.
 func (f *Form) Suffices(names ...string) bool {
 	for _, field := range f.Fields {
 		if field.Required && !slices.Contains(names, field.Name) {
@@ -189,7 +190,7 @@ func (f *Form) Suffices(names ...string) bool {
 	return true
 }
 
-// Field finds a field by either of its names.
+// Field returns the field with the name, which may be either of its two.
 func (f *Form) Field(name string) (*Field, bool) {
 	for i := range f.Fields {
 		if field := &f.Fields[i]; field.Name == name || field.Also != "" && field.Also == name {
