@@ -77,7 +77,7 @@ func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rat
 }
 
 // Charge counts n that are used already, allowed or not: what is over the rate is
-// a debt that later takes wait for, up to ratelimit.LongestDebt.
+// a debt that later takes wait for, up to ratelimit.MaxDebt.
 //
 // Errors: fault.Unavailable.
 func (r *Rates) Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
@@ -95,13 +95,13 @@ func (r *Rates) newCount(name string, n int, rate ratelimit.Rate) *count {
 	rate.Burst = max(rate.Burst, 1)
 	now := r.now().UnixNano()
 	return &count{
-		Rates: r, id: r.newID(), rate: rate, now: now, cost: int64(rate.Cost(n)), far: now + 2*int64(rate.Longest()),
+		Rates: r, id: r.newID(), rate: rate, now: now, cost: int64(rate.Cost(n)), far: now + 2*int64(rate.MaxAhead()),
 		key: item{"id": text(fmt.Sprintf("rate/%s/%g/%d", name, rate.PerSecond, rate.Burst)), "part": text(ratePart)},
 	}
 }
 
 func (c *count) take(ctx context.Context) (ratelimit.State, error) {
-	until := c.now + int64(c.rate.Ahead()) - c.cost
+	until := c.now + int64(c.rate.BurstTime()) - c.cost
 	if until < c.now {
 		// More than the burst is never allowed.
 		found, err := c.read(ctx)
@@ -123,7 +123,7 @@ func (c *count) charge(ctx context.Context) (ratelimit.State, error) {
 	if done || err != nil {
 		return c.state(true, found), err
 	}
-	longest := c.now + int64(c.rate.Longest())
+	longest := c.now + int64(c.rate.MaxAhead())
 	if until := longest - c.cost; found <= until {
 		if done, found, err = c.moveOn(ctx, found, until); done || err != nil {
 			return c.state(true, found), err

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// forgetEvery is how often names are looked through for those that say the same
-// as none: they need no memory.
+// forgetEvery is how often names are dropped whose value equals that of an
+// unknown name.
 const forgetEvery = time.Minute
 
-// names keeps what is counted by name, each under a lock of its own, so that no
-// name ever waits for another.
+// names holds a value per name, each under its own lock, so that no name waits
+// for another.
 type names[T any] struct {
 	byName sync.Map // of *held[T]
-	// started is when there were none, and forgotten how long after that they were
-	// looked through last.
+	// started is when it was created, and forgotten how long after that names
+	// were last dropped.
 	started   time.Time
 	forgotten atomic.Int64
 }
 
-// held is what is counted of a name.
+// held is the value of a name.
 type held[T any] struct {
 	sync.Mutex
 	value T
-	// gone reports that the name was forgotten meanwhile.
+	// gone reports whether the name has been dropped.
 	gone bool
 }
 
-// lock returns what is counted of the name, for the caller to unlock.
+// lock returns the value of the name, locked; the caller unlocks it.
 func (n *names[T]) lock(name string) *held[T] {
 	for {
 		found, ok := n.byName.Load(name)
@@ -44,8 +44,8 @@ func (n *names[T]) lock(name string) *held[T] {
 	}
 }
 
-// forget drops the names for which idle holds, where that was not done lately.
-// A name that is in use meanwhile stays.
+// forget drops the names whose value is idle, unless that was done recently. A
+// name that is in use stays.
 func (n *names[T]) forget(now time.Time, idle func(*T) bool) {
 	since, last := now.Sub(n.started), n.forgotten.Load()
 	if since-time.Duration(last) < forgetEvery || !n.forgotten.CompareAndSwap(last, int64(since)) {

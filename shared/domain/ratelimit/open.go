@@ -2,21 +2,20 @@ package ratelimit
 
 import "sync"
 
-// Open counts what is open at once, by name. Its zero value counts from nothing.
+// Open counts what is open at once, by name. The zero value is ready to use.
 type Open struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// Bound is how many may be open at once of what a name stands for; 0 is no bound.
+// Bound is how many may be open at once under a name; 0 means no bound.
 type Bound struct {
 	Name string
 	Most int
 }
 
-// Enter counts one more by all of the names, and returns what takes it back, which is
-// called once. Where one of the bounds is reached nothing is counted, and ok is
-// false.
+// Enter counts one under every name, and returns the function that ends it, to
+// be called once. If a bound is reached, nothing is counted and ok is false.
 func (o *Open) Enter(bounds ...Bound) (leave func(), ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,58 +5,57 @@ import (
 	"time"
 )
 
-// LongestDebt bounds how far what is charged moves a name ahead, in bursts: what
-// is over that is forgiven. Whatever a model server claims that a call used, the
-// account is shut out for nine bursts' time at most.
-const LongestDebt = 10
+// MaxDebt bounds the debt of charges, in bursts; more is forgiven. Whatever a
+// model server claims that a call used, the account is shut out for at most the
+// time of nine bursts.
+const MaxDebt = 10
 
-// Rate is how often something may be done: PerSecond in the long run, Burst at
-// once. A rate of 0 per second is no limit.
+// Rate is how often something may be done: PerSecond in the long run, and Burst
+// at once. A rate of 0 per second is no limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int
 }
 
-// PerMinute is a rate of n a minute, all of which may come at once; 0 is no
-// limit.
+// PerMinute returns a rate of n a minute, all of which may come at once; 0
+// means no limit.
 func PerMinute(n int) Rate { return Rate{PerSecond: float64(n) / 60, Burst: n} }
 
-// State is where a name stands after a count.
+// State is the state of a name after a count.
 type State struct {
-	// Allowed reports whether what was counted is within the rate. What is not
-	// does not count.
+	// Allowed reports whether the count was within the rate; if not, it was not
+	// counted.
 	Allowed bool
-	// Remaining is how much more is allowed at once.
+	// Remaining is how much more is allowed now.
 	Remaining int
-	// Reset is how long until the whole burst is allowed again.
+	// Reset is how long until the full burst is allowed again.
 	Reset time.Duration
-	// RetryAfter is how long until one is allowed, 0 when one is now.
+	// RetryAfter is how long until one is allowed; 0 if one is allowed now.
 	RetryAfter time.Duration
 }
 
-// Unlimited is where every name stands that has no limit.
+// Unlimited returns the state of a name without a limit.
 func Unlimited() State { return State{Allowed: true, Remaining: math.MaxInt32} }
 
-// A name is one time: when its burst is whole again (the generic cell rate
-// algorithm). What is counted moves it on by its cost, and what would move it
-// further ahead of now than the burst's time is over the rate.
+// The state of a name is one time: when its full burst is available again (the
+// generic cell rate algorithm). A count moves this time by its cost; it is over
+// the rate if that moves it further ahead of now than the burst's time.
 
-// Cost is what n move a name on by. It is in whole nanoseconds, rounded down, so
-// that a burst of single counts is no longer than the burst; and at least 0 and
-// at most Longest, so that adding to it never overflows.
+// Cost is how far n counts move a name. It is in whole nanoseconds, rounded
+// down, so that a burst of single counts is no longer than the burst; and
+// between 0 and MaxAhead, so that adding it never overflows.
 func (r Rate) Cost(n int) time.Duration {
-	return r.time(min(max(float64(n), 0), LongestDebt*r.burst()))
+	return r.time(min(max(float64(n), 0), MaxDebt*r.burst()))
 }
 
-// Ahead is how far ahead of now a name may be by what is taken.
-func (r Rate) Ahead() time.Duration { return r.time(r.burst()) }
+// BurstTime is how far ahead of now Take may move a name.
+func (r Rate) BurstTime() time.Duration { return r.time(r.burst()) }
 
-// Longest is how far ahead of now a name may be by what is charged. A time
-// further away than twice that was written by a clock that went wrong; such a
-// name starts over.
-func (r Rate) Longest() time.Duration { return r.time(LongestDebt * r.burst()) }
+// MaxAhead is how far ahead of now Charge may move a name. A time beyond twice
+// that was written by a wrong clock; such a name starts over.
+func (r Rate) MaxAhead() time.Duration { return r.time(MaxDebt * r.burst()) }
 
-// State tells where a name stands that is so far ahead of now.
+// State returns the state of a name that is this far ahead of now.
 func (r Rate) State(allowed bool, ahead time.Duration) State {
 	ahead = max(ahead, 0)
 	left := r.burst() - ahead.Seconds()*r.PerSecond
@@ -69,11 +68,11 @@ func (r Rate) State(allowed bool, ahead time.Duration) State {
 
 func (r Rate) burst() float64 { return float64(max(r.Burst, 1)) }
 
-// longestTime bounds every time that is computed of a rate; a year is further
-// away than anybody waits for, and hundreds of them fit into a time.
+// longestTime bounds every time computed from a rate: nobody waits a year, and
+// hundreds of years fit into a Duration.
 const longestTime = 365 * 24 * time.Hour
 
-// time is how long n take in the long run.
+// time returns how long n take in the long run.
 func (r Rate) time(n float64) time.Duration {
 	return time.Duration(min(n/r.PerSecond*float64(time.Second), float64(longestTime)))
 }

@@ -5,32 +5,31 @@ import (
 	"time"
 )
 
-// Window counts exactly what falls within any span of time: of a rate's Burst
-// that many are allowed within any Burst/PerSecond seconds, and the next one as
-// soon as the oldest of them is that old. A Limiter, which refills, allows
-// nearly twice as many within a span that begins with none used.
+// Window limits exactly what falls into any span of time: a rate's Burst within
+// any Burst/PerSecond seconds, and the next one as soon as the oldest of them
+// is that old. A Limiter refills continuously, and so allows nearly twice as
+// many in the first span.
 //
-// It keeps a time for each that is allowed, so it is for small bursts.
+// It keeps a time for each count, so it is for small bursts.
 type Window struct {
 	now   func() time.Time
 	names names[takes]
 }
 
-// takes are the times of what a name was allowed within the last span, oldest
-// first.
+// takes are the times at which a name was allowed something within the last
+// span, oldest first.
 type takes struct {
 	span  time.Duration
 	times []time.Time
 }
 
-// NewWindow makes a window with a clock.
+// NewWindow returns a window; now is the clock.
 func NewWindow(now func() time.Time) *Window {
 	return &Window{now: now, names: names[takes]{started: now()}}
 }
 
-// Take counts n where they are allowed at once, and tells where the name then
-// stands. The error is always nil; it is there for counts that are kept
-// elsewhere.
+// Take counts n if the rate allows them now, and returns the name's state. The
+// error is always nil; other implementations, which count elsewhere, may fail.
 func (w *Window) Take(_ context.Context, name string, n int, r Rate) (State, error) {
 	if r.PerSecond <= 0 {
 		return Unlimited(), nil
@@ -48,12 +47,12 @@ func (w *Window) Take(_ context.Context, name string, n int, r Rate) (State, err
 	return state, nil
 }
 
-// span is how long what was allowed counts in a window.
+// span returns for how long a count matters in a window.
 func (r Rate) span() time.Duration { return r.time(float64(r.Burst)) }
 
-// Slide counts n in a window, for counts that are kept elsewhere: of the times at
-// which a name was allowed something, oldest first, it gives those that count
-// from now on, and where the name then stands.
+// Slide counts n in a window whose times are kept elsewhere. Given the times at
+// which a name was allowed something, oldest first, it returns the times to
+// keep and the name's state.
 func (r Rate) Slide(times []time.Time, now time.Time, n int) ([]time.Time, State) {
 	span := r.span()
 	times = within(times, now, span)
@@ -73,7 +72,7 @@ func (r Rate) Slide(times []time.Time, now time.Time, n int) ([]time.Time, State
 	return times, state
 }
 
-// within drops the times that are a span old.
+// within drops the times that are a span old or older.
 func within(times []time.Time, now time.Time, span time.Duration) []time.Time {
 	old := 0
 	for old < len(times) && now.Sub(times[old]) >= span {
