@@ -6,28 +6,28 @@ import (
 )
 
 const (
-	// directAttempts is how often a record is added that failed, and directTime
-	// how long all of that may take: a caller waits for the end of its answer.
+	// directAttempts is how often adding a record is tried, and directTime
+	// bounds all attempts together: a caller waits for the end of its answer.
 	directAttempts = 3
 	directTime     = 10 * time.Second
 )
 
-// Direct adds each record to the store before it returns, for a process that may
-// be frozen once it has answered.
+// Direct adds each record to the store before it returns, for a process that
+// may be frozen once it has answered.
 type Direct struct {
 	store Store
 	newID func() string
 }
 
-// NewDirect makes one; newID makes an id that no other record has.
+// NewDirect returns a Direct; newID returns an id that no other record has.
 func NewDirect(store Store, newID func() string) *Direct { return &Direct{store, newID} }
 
-// Record adds a record under an id of its own, so that one whose answer was lost
-// is repeated and counts once.
+// Record adds a record under a new id, so that an attempt whose result was lost
+// can be repeated and counts once.
 //
-// Errors: the store's, after its last attempt; the record may have been added.
+// Errors: the store's, from the last attempt; the record may have been added.
 func (d *Direct) Record(ctx context.Context, record Record) (err error) {
-	// What was used counts, whatever becomes of the call.
+	// What was used counts even if the call is cancelled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), directTime)
 	defer cancel()
 	record.ID = d.newID()

@@ -1,6 +1,6 @@
 // Package usage holds what accounts have used, by day and model: requests,
-// tokens and seconds of realtime sessions (docs/contract/gateway.md#metering: GET
-// /v1/usage). It knows neither HTTP nor a database.
+// tokens and seconds of realtime sessions (docs/contract/gateway.md#metering:
+// GET /v1/usage). It knows neither HTTP nor a database.
 package usage
 
 import (
@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Counts is what was used. It is added to, never set.
+// Counts is what was used. It is only ever added to.
 type Counts struct {
-	// Requests are completions, and realtime sessions at their first record.
+	// Requests counts completions, and realtime sessions at their first record.
 	Requests int64
-	// PromptTokens count what was read, CachedTokens those of them that the
-	// upstream had in its cache.
+	// PromptTokens counts what was read, CachedTokens those of them that the
+	// upstream had cached.
 	PromptTokens, CachedTokens int64
-	// CompletionTokens count what was generated, ReasoningTokens those of them
+	// CompletionTokens counts what was generated, ReasoningTokens those of them
 	// that were spent on reasoning.
 	CompletionTokens, ReasoningTokens int64
-	// Estimated counts the requests whose tokens were counted by the gateway,
-	// as the upstream did not say.
+	// Estimated counts the requests whose tokens the gateway counted, because
+	// the upstream did not report them.
 	Estimated int64
-	// SessionSeconds is how long realtime sessions were open.
+	// SessionSeconds is how long realtime sessions were open, in seconds.
 	SessionSeconds int64
 }
 
@@ -44,7 +44,7 @@ func DayOf(t time.Time) Day { return Day(t.UTC().Format(time.DateOnly)) }
 
 // Record is what one call used.
 type Record struct {
-	// ID is unique to the record, so that one that is added again counts once.
+	// ID is unique to the record, so that a record added twice counts once.
 	ID      string
 	Account string
 	// Key is the id of the permanent key behind the call.
@@ -65,11 +65,11 @@ type Total struct {
 
 // Store keeps usage. The suite in usagetest specifies it.
 type Store interface {
-	// Add adds records. After nil all of them survive a crash; after an error
-	// any of them may have been added, and adding them again within ten minutes
-	// counts none twice.
+	// Add adds records. If it succeeds, all of them survive a crash. If it
+	// fails, any of them may have been added; adding them again within ten
+	// minutes counts none twice.
 	Add(ctx context.Context, records []Record) error
-	// Totals returns an account's use of the days, the first and the last
-	// included, in the order of day and model. What Add has returned is in it.
+	// Totals returns what an account used from the first day to the last, both
+	// included, by day and model. It includes everything that Add has added.
 	Totals(ctx context.Context, account string, first, last Day) ([]Total, error)
 }

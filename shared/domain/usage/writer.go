@@ -8,71 +8,71 @@ import (
 )
 
 const (
-	// WriteEvery is how long a record waits for others at most before all of
-	// them are written together. A crash loses no more than came in that time
-	// and while the write ran.
+	// WriteEvery is how long records gather before they are written together. A
+	// crash loses at most what came in that time and during the write.
 	WriteEvery = 250 * time.Millisecond
-	// maxGroups bounds the memory of what is not written yet, in groups of
-	// account, key, model and day.
+	// maxGroups bounds the memory for unwritten records, in groups of account,
+	// key, model and day.
 	maxGroups = 10_000
-	// writeBatch is how many records one call of the store gets.
+	// writeBatch is how many records are added in one call of the store.
 	writeBatch = 500
-	// firstRetry and lastRetry are how long a write that failed waits for the
-	// next attempt, at first and at most.
+	// firstRetry and lastRetry are the waits before a failed write is repeated,
+	// at first and at most.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Second
 	// writeTime bounds one call of the store.
 	writeTime = 10 * time.Second
-	// drainTime bounds how long a stop tries to write what is left.
+	// drainTime bounds how long Run tries to write the rest when it stops.
 	drainTime = 10 * time.Second
 )
 
-// WriterConfig says where a Writer writes. All fields are required.
+// WriterConfig is what a Writer is made of. All fields are required.
 type WriterConfig struct {
 	Store Store
-	// NewID makes an id that no other record has.
+	// NewID returns an id that no other record has.
 	NewID  func() string
 	Logger *slog.Logger
 }
 
-// Writer takes records without making their callers wait for the store. What
-// one account's key used of one model on one day is summed up while it waits, so
-// that thousands of calls a second cost a few rows four times a second.
+// Writer takes records without making callers wait for the store. It sums up
+// what one account's key used of one model on one day, so that thousands of
+// calls a second cost a few rows four times a second.
 //
 // A write that fails is repeated under the same ids until it succeeds, which
-// counts nothing twice (see Store). Meanwhile records gather; once there are
-// 10,000 groups of them, Record waits.
+// counts nothing twice (see Store). Meanwhile records gather, and once there
+// are 10,000 groups, Record waits.
 //
 // It suits a process that lives on after a call. One that may be frozen between
-// calls, as a function is, adds to the Store itself.
+// calls, such as a function, uses Direct.
 type Writer struct {
 	config WriterConfig
 
 	mu      sync.Mutex
 	waiting map[group]*Counts
-	// room is closed when what waits is taken to be written.
+	// room is closed when the waiting records are taken to be written.
 	room chan struct{}
 
-	// writing is held by the one that writes, and is what it left unwritten.
+	// writing holds the records that the last write left over; whoever writes
+	// has received them.
 	writing chan []Record
 }
 
-// group is what is summed up.
+// group is what records are summed up by.
 type group struct {
 	account, key, model string
 	day                 Day
 }
 
-// NewWriter makes a writer; Run makes it write.
+// NewWriter returns a writer; Run makes it write.
 func NewWriter(c WriterConfig) *Writer {
 	w := &Writer{config: c, waiting: map[group]*Counts{}, room: make(chan struct{}), writing: make(chan []Record, 1)}
 	w.writing <- nil
 	return w
 }
 
-// Record takes a record. It waits only when too much is unwritten, as it is when
-// the store fails or is slow. The record's own id is not used: each call counts.
+// Record takes a record. It waits only while too much is unwritten because the
+// store fails or is slow. The record's own id is not used: each call counts.
 //
-// Errors: the context's, when it ends while there is no room.
+// Errors: the context's, if it ends during the wait.
 func (w *Writer) Record(ctx context.Context, record Record) error {
 	g := group{record.Account, record.Key, record.Model, record.Day}
 	for {
@@ -97,7 +97,8 @@ func (w *Writer) Record(ctx context.Context, record Record) error {
 	}
 }
 
-// Totals returns what the store gives, with all that was added until now.
+// Totals returns the store's totals, after writing everything that was recorded
+// until now.
 func (w *Writer) Totals(ctx context.Context, account string, first, last Day) ([]Total, error) {
 	if err := w.write(ctx); err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (w *Writer) Totals(ctx context.Context, account string, first, last Day) ([
 }
 
 // Run writes until the context ends, and then what is left. Record must not be
-// called any more once the context has ended.
+// called after the context has ended.
 func (w *Writer) Run(ctx context.Context) {
 	retry := firstRetry
 	timer := time.NewTimer(WriteEvery)
@@ -129,7 +130,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// drain writes what is left, as often as it takes within drainTime.
+// drain writes what is left, and retries within drainTime.
 func (w *Writer) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -147,8 +148,8 @@ func (w *Writer) drain(ctx context.Context) {
 	}
 }
 
-// write writes all that was added until now, once and in order. What fails
-// stays for the next call, under its ids.
+// write writes everything that was recorded until now, once and in order.
+// Records that fail are kept for the next call, with their ids.
 func (w *Writer) write(ctx context.Context) error {
 	var records []Record
 	select {
@@ -157,8 +158,8 @@ func (w *Writer) write(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { w.writing <- records }()
-	// What failed before goes first and alone, so that it is never more than
-	// one gathering that is repeated.
+	// Records that failed before go first and alone, so that at most one batch
+	// of summed-up records is ever repeated.
 	for range 2 {
 		if len(records) == 0 {
 			records = w.take()
@@ -176,14 +177,14 @@ func (w *Writer) write(ctx context.Context) error {
 
 // add writes one batch.
 func (w *Writer) add(ctx context.Context, batch []Record) error {
-	// Not the caller's end: an answer that nobody waits for leaves it unknown
+	// It does not end with the caller: an abandoned call would leave it unknown
 	// what was written.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
 	return w.config.Store.Add(ctx, batch)
 }
 
-// take returns what waits as records, and makes room.
+// take returns the waiting records, and makes room.
 func (w *Writer) take() []Record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
