@@ -28,11 +28,11 @@ type message struct {
 	ToolCalls []toolCall `json:"tool_calls"`
 }
 
-// content is the text of a message: a string, null, or parts some of which are
-// text.
+// content is the text of a message, which is sent as a string, as null, or as
+// parts of which some are text.
 type content string
 
-// UnmarshalJSON reads all forms.
+// UnmarshalJSON reads every form.
 func (c *content) UnmarshalJSON(text []byte) error {
 	var one *string
 	if json.Unmarshal(text, &one) == nil {
@@ -79,7 +79,7 @@ type answerMessage struct {
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 }
 
-// messageDelta is what is new of a message in a chunk.
+// messageDelta is what a chunk adds to a message.
 type messageDelta struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content,omitempty"`
@@ -103,11 +103,11 @@ type chatCompletion struct {
 	Usage   *usage       `json:"usage,omitempty"`
 }
 
-// reply is one choice before it is put into its form.
+// reply is one choice before it is put into the shape of an answer or a stream.
 type reply struct {
 	generation
-	// function is the function that is called with the text; empty where the
-	// text is the content.
+	// function is the function to call with the text as its arguments; if it is
+	// empty, the text is the content.
 	function, callID string
 }
 
@@ -145,12 +145,13 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, body []byte) error
 		sum += len(replies[i].ids)
 	}
 	answer := chatCompletion{
-		ID: "chatcmpl-" + s.config.NewID(), Object: "chat.completion", Created: s.config.Now().Unix(), Model: request.Model,
+		ID: "chatcmpl-" + s.config.NewID(), Object: "chat.completion",
+		Created: s.config.Now().Unix(), Model: request.Model,
 		Choices: []chatChoice{},
 	}
 	used := usageOf(promptTokens, sum)
 	if request.Stream {
-		// From here on the answer has begun: an error means that the caller left.
+		// The answer has begun: an error now means that the caller has left.
 		_ = streamChat(newStream(w), answer, replies, request.StreamOptions.IncludeUsage, used)
 		return nil
 	}
@@ -162,7 +163,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, body []byte) error
 	return nil
 }
 
-// prompt is the conversation as one text, which is what is counted of it.
+// prompt is the conversation as one text, to count its tokens.
 func (r *chatRequest) prompt() string {
 	var text strings.Builder
 	for _, m := range r.Messages {
@@ -174,8 +175,8 @@ func (r *chatRequest) prompt() string {
 	return text.String()
 }
 
-// called returns the tool that is called, nil for none: the one that is asked for,
-// else the first one until a tool has answered.
+// called returns the tool to call, or nil: the one that tool_choice names, else
+// the first one, until a tool has answered.
 func (r *chatRequest) called() (*tool, error) {
 	var mode string
 	var named tool
@@ -197,7 +198,7 @@ func (r *chatRequest) called() (*tool, error) {
 	return &r.Tools[0], nil
 }
 
-// reply makes the choice with the number.
+// reply returns the choice with the number.
 func (s *Server) reply(request *chatRequest, called *tool, number int64, limit int) (reply, error) {
 	if called != nil {
 		arguments, err := exampleOf(called.Function.Parameters)
@@ -215,7 +216,7 @@ func (s *Server) reply(request *chatRequest, called *tool, number int64, limit i
 	return reply{generation: g}, err
 }
 
-// content is what the model says.
+// content returns the text of the answer.
 func (r *chatRequest) content(number int64) (string, error) {
 	last := r.Messages[len(r.Messages)-1]
 	switch r.ResponseFormat.Type {
@@ -238,7 +239,7 @@ func (r *chatRequest) content(number int64) (string, error) {
 	return say(r.Seed+number, about), nil
 }
 
-// choice is the reply as a whole answer has it.
+// choice returns the reply as a choice of a whole answer.
 func (r *reply) choice(index int) chatChoice {
 	text, finish := r.text(), r.finishReason()
 	m := &answerMessage{Role: "assistant", Content: &text}
@@ -256,7 +257,7 @@ func (r *reply) finishReason() string {
 	return r.finish
 }
 
-// deltas are the reply as a stream has it, piece by piece.
+// deltas returns the reply as the deltas of a stream.
 func (r *reply) deltas() []messageDelta {
 	empty, index := "", 0
 	if r.function == "" {
@@ -266,9 +267,11 @@ func (r *reply) deltas() []messageDelta {
 		}
 		return deltas
 	}
-	deltas := []messageDelta{{Role: "assistant", ToolCalls: []toolCall{{&index, r.callID, "function", functionCall{Name: r.function}}}}}
+	first := toolCall{&index, r.callID, "function", functionCall{Name: r.function}}
+	deltas := []messageDelta{{Role: "assistant", ToolCalls: []toolCall{first}}}
 	for _, piece := range r.pieces {
-		deltas = append(deltas, messageDelta{ToolCalls: []toolCall{{Index: &index, Function: functionCall{Arguments: piece}}}})
+		next := toolCall{Index: &index, Function: functionCall{Arguments: piece}}
+		deltas = append(deltas, messageDelta{ToolCalls: []toolCall{next}})
 	}
 	return deltas
 }

@@ -12,8 +12,8 @@ type completionRequest struct {
 	Prompt prompts `json:"prompt"`
 	// Echo puts the prompt before the answer.
 	Echo bool `json:"echo"`
-	// ReturnTokenIDs asks for the ids of the tokens beside their text, as vLLM
-	// has it.
+	// ReturnTokenIDs asks for the ids of the tokens besides their text, as in
+	// vLLM.
 	ReturnTokenIDs bool `json:"return_token_ids"`
 }
 
@@ -90,63 +90,78 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request, body []byte
 	if len(request.Prompt)*n > maxChoices {
 		return refuse("prompt", fmt.Sprintf("A call has at most %d answers.", maxChoices))
 	}
-	var (
-		generations          []generation
-		promptIDs            [][]int
-		promptSum, answerSum int
-	)
+	done, err := s.generateAll(&request, n)
+	if err != nil {
+		return err
+	}
+	answer := completion{
+		ID: "cmpl-" + s.config.NewID(), Object: "text_completion", Created: s.config.Now().Unix(), Model: request.Model,
+		Choices: []completionChoice{},
+	}
+	if !request.Stream {
+		for i, g := range done.generations {
+			choice := completionChoice{Index: i, Text: g.text(), FinishReason: &g.finish}
+			if request.ReturnTokenIDs {
+				choice.PromptTokenIDs, choice.TokenIDs = done.promptIDs[i], g.ids
+			}
+			answer.Choices = append(answer.Choices, choice)
+		}
+		answer.Usage = done.usage
+		sendJSON(w, http.StatusOK, answer)
+		return nil
+	}
+	// The answer has begun: an error now means that the caller has left.
+	_ = streamCompletions(newStream(w), answer, done, request.StreamOptions.IncludeUsage)
+	return nil
+}
+
+// completed is what was generated for a request: each generation with the token
+// ids of its prompt, and the usage of all.
+type completed struct {
+	generations []generation
+	promptIDs   [][]int
+	usage       *usage
+}
+
+// generateAll generates n answers to every prompt.
+func (s *Server) generateAll(request *completionRequest, n int) (completed, error) {
+	var done completed
+	promptSum, answerSum := 0, 0
 	for _, p := range request.Prompt {
+		var err error
 		if p.ids == nil {
 			p.ids, err = s.config.Tokenizer.Encode(p.text)
 		} else {
 			p.text, err = s.config.Tokenizer.Decode(p.ids...)
 		}
 		if err != nil {
-			return refuse("prompt", err.Error())
+			return completed{}, refuse("prompt", err.Error())
 		}
 		limit, err := request.limit(request.MaxTokens, len(p.ids))
 		if err != nil {
-			return err
+			return completed{}, err
 		}
 		promptSum += len(p.ids)
 		for i := range n {
 			text := " " + say(request.Seed+int64(i), " Your prompt is "+quoted(p.text)+".")
 			g, err := s.generate(text, bounds{limit, request.Stop, request.IgnoreEOS})
 			if err != nil {
-				return err
+				return completed{}, err
 			}
 			answerSum += len(g.ids)
 			if request.Echo {
 				g.pieces = append([]string{p.text}, g.pieces...)
 			}
-			generations, promptIDs = append(generations, g), append(promptIDs, p.ids)
+			done.generations, done.promptIDs = append(done.generations, g), append(done.promptIDs, p.ids)
 		}
 	}
-	answer := completion{
-		ID: "cmpl-" + s.config.NewID(), Object: "text_completion", Created: s.config.Now().Unix(), Model: request.Model,
-		Choices: []completionChoice{},
-	}
-	used := usageOf(promptSum, answerSum)
-	if !request.Stream {
-		for i, g := range generations {
-			choice := completionChoice{Index: i, Text: g.text(), FinishReason: &g.finish}
-			if request.ReturnTokenIDs {
-				choice.PromptTokenIDs, choice.TokenIDs = promptIDs[i], g.ids
-			}
-			answer.Choices = append(answer.Choices, choice)
-		}
-		answer.Usage = used
-		sendJSON(w, http.StatusOK, answer)
-		return nil
-	}
-	// From here on the answer has begun: an error means that the caller left.
-	_ = streamCompletions(newStream(w), answer, generations, request.StreamOptions.IncludeUsage, used)
-	return nil
+	done.usage = usageOf(promptSum, answerSum)
+	return done, nil
 }
 
-func streamCompletions(events *stream, chunk completion, generations []generation, includeUsage bool, used *usage) error {
+func streamCompletions(events *stream, chunk completion, done completed, includeUsage bool) error {
 	none := chunk.Choices
-	for i, g := range generations {
+	for i, g := range done.generations {
 		for _, piece := range g.pieces {
 			chunk.Choices = []completionChoice{{Index: i, Text: piece}}
 			if err := events.send(chunk); err != nil {
@@ -159,7 +174,7 @@ func streamCompletions(events *stream, chunk completion, generations []generatio
 		}
 	}
 	if includeUsage {
-		chunk.Choices, chunk.Usage = none, used
+		chunk.Choices, chunk.Usage = none, done.usage
 		if err := events.send(chunk); err != nil {
 			return err
 		}

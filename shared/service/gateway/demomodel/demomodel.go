@@ -1,12 +1,12 @@
 // Package demomodel is a small model server with the OpenAI-compatible
-// interface that vLLM, SGLang and llama.cpp have too: chat, text completions and
-// the list of models. It is there for first runs and tests.
+// interface of vLLM, SGLang and llama.cpp: chat, text completions and the list
+// of models. It is for first runs and tests.
 //
-// There is no language model in it. It makes its answers from the request and
-// says so in them; the same request always gets the same answer. Forms are kept:
-// arguments of tools and structured output match their JSON Schema, limits and
-// stop sequences hold, token ids round-trip, and usage is exact by the
-// tokenizer's vocabulary.
+// There is no language model in it. It composes its answers from the request
+// and says so in them; the same request always gets the same answer. The forms
+// are kept: the arguments of tools and structured output match their JSON
+// Schema, limits and stop sequences hold, token ids round-trip, and usage is
+// exact by the tokenizer's vocabulary.
 package demomodel
 
 import (
@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// Model is the one model's name. Requests may call it by any name, and are
-	// answered by that one.
+	// Model is the name of the only model. Requests may use any name, and their
+	// answers repeat it.
 	Model = "cutroom-echo"
 	// ContextLength is how many tokens prompt and completion may have together.
 	ContextLength = 32768
@@ -37,15 +37,15 @@ const (
 type Tokenizer interface {
 	Count(text string) int
 	Encode(text string) ([]int, error)
-	// Decode fails where an id is none of the vocabulary's.
+	// Decode fails if an id is not in the vocabulary.
 	Decode(ids ...int) (string, error)
 }
 
-// Config says what a server is made of. All fields are required.
+// Config is what a server is made of. All fields are required.
 type Config struct {
 	Tokenizer Tokenizer
 	Now       func() time.Time
-	// NewID makes an id that no other answer has.
+	// NewID returns an id that no other answer has.
 	NewID func() string
 }
 
@@ -55,7 +55,7 @@ type Server struct {
 	mux    *http.ServeMux
 }
 
-// New makes a server.
+// New returns a server.
 func New(c Config) *Server {
 	s := &Server{config: c, mux: http.NewServeMux()}
 	s.mux.HandleFunc("GET /v1/models", s.models)
@@ -65,18 +65,20 @@ func New(c Config) *Server {
 	return s
 }
 
-// ServeHTTP answers a call.
+// ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	sendJSON(w, http.StatusOK, map[string]any{
 		"object": "list",
-		"data":   []any{map[string]any{"id": Model, "object": "model", "created": 0, "owned_by": "cutroom", "max_model_len": ContextLength}},
+		"data": []any{map[string]any{
+			"id": Model, "object": "model", "created": 0, "owned_by": "cutroom", "max_model_len": ContextLength,
+		}},
 	})
 }
 
 // handle reads the body for a route, and answers with the error that the route
-// gives before its answer has begun.
+// returns before its answer has begun.
 func (s *Server) handle(route func(w http.ResponseWriter, r *http.Request, body []byte) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -94,7 +96,7 @@ type refusal struct{ param, code, message string }
 
 func (e *refusal) Error() string { return e.message }
 
-// refuse makes a refusal for a field.
+// refuse returns a refusal for a field.
 func refuse(param, message string) error { return &refusal{param: param, message: message} }
 
 func sendError(w http.ResponseWriter, err error) {
@@ -126,7 +128,7 @@ func sendError(w http.ResponseWriter, err error) {
 func sendJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// A caller that has left cannot be told.
+	// The write fails if the caller has left, who then needs no answer.
 	_ = json.NewEncoder(w).Encode(body)
 }
 
@@ -138,7 +140,7 @@ func decode(body []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &field):
-		// The fields that both routes have are one embedded struct here.
+		// The fields that both routes have are in an embedded struct.
 		return refuse(strings.TrimPrefix(field.Field, "common."), "The field has the wrong type.")
 	}
 	return refuse("", "The body is no valid JSON: "+err.Error())
@@ -158,7 +160,7 @@ type common struct {
 	IgnoreEOS bool  `json:"ignore_eos"`
 }
 
-// choices is how many answers are asked for.
+// choices returns how many answers are asked for.
 func (c *common) choices() (int, error) {
 	if c.N == nil {
 		return 1, nil
@@ -169,11 +171,14 @@ func (c *common) choices() (int, error) {
 	return *c.N, nil
 }
 
-// limit is how many tokens each answer to a prompt may have.
+// limit returns how many tokens each answer to a prompt may have.
 func (c *common) limit(asked *int, prompt int) (int, error) {
 	left := ContextLength - prompt
 	if left < 1 {
-		return 0, &refusal{param: "messages", code: "context_length_exceeded", message: "The prompt is longer than the model's context."}
+		return 0, &refusal{
+			param: "messages", code: "context_length_exceeded",
+			message: "The prompt is longer than the model's context.",
+		}
 	}
 	if asked == nil {
 		return min(MaxOutput, left), nil
@@ -184,7 +189,7 @@ func (c *common) limit(asked *int, prompt int) (int, error) {
 	return min(*asked, MaxOutput, left), nil
 }
 
-// stops are stop sequences: a string, or several.
+// stops are stop sequences, sent as a string or an array.
 type stops []string
 
 // UnmarshalJSON reads both forms.
@@ -200,7 +205,8 @@ func (s *stops) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(s))
 }
 
-// before returns the text up to the first stop sequence, and whether there is one.
+// before returns the text up to the first stop sequence, and whether there was
+// one.
 func (s stops) before(text string) (string, bool) {
 	end := -1
 	for _, stop := range s {

@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// fullDepth is how deep optional properties and items are filled in; below,
-	// only what a schema requires is.
+	// fullDepth is the depth up to which optional properties and items are
+	// filled in; below it, only what a schema requires is.
 	fullDepth = 4
-	// maxDepth and maxValues bound an example: a schema may require itself.
+	// maxDepth and maxValues bound an example, because a schema may require
+	// itself.
 	maxDepth  = 64
 	maxValues = 10_000
 )
@@ -21,16 +22,16 @@ const (
 // schema is a JSON Schema's keywords.
 type schema map[string]json.RawMessage
 
-// unsupported are the keywords that restrict values in ways that an example is
-// not made by.
+// unsupported are keywords that restrict values in ways that examples do not
+// take into account.
 var unsupported = []string{
 	"not", "if", "contains", "propertyNames", "dependentSchemas", "dependentRequired", "$dynamicRef", "unevaluatedItems",
 }
 
-// exampleOf makes a value that the JSON Schema allows, as JSON with properties in
-// the schema's order. No schema allows everything.
+// exampleOf returns a value that the JSON Schema allows, as JSON with the
+// properties in the schema's order. Without a schema it is an empty object.
 //
-// Errors: where the schema cannot be read, or uses what is not supported.
+// It fails if the schema is invalid, or uses what is not supported.
 func exampleOf(text json.RawMessage) (string, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return "{}", nil
@@ -43,14 +44,14 @@ func exampleOf(text json.RawMessage) (string, error) {
 	return out.String(), nil
 }
 
-// exampler makes one example.
+// exampler builds one example.
 type exampler struct {
 	root   json.RawMessage
 	values int
 }
 
-// value writes a value that the schema allows. The number tells the items of an
-// array apart, from 0.
+// value writes a value that the schema allows. number distinguishes the items
+// of an array, from 0.
 func (e *exampler) value(out *bytes.Buffer, text json.RawMessage, depth, number int) error {
 	if e.values++; e.values > maxValues || depth > maxDepth {
 		return errors.New("it has no end")
@@ -99,14 +100,14 @@ func (e *exampler) value(out *bytes.Buffer, text json.RawMessage, depth, number 
 	return nil
 }
 
-// alternative writes a value by the first of the alternatives that gives one.
+// alternative writes a value by the first alternative that allows one.
 func (e *exampler) alternative(out *bytes.Buffer, s schema, text json.RawMessage, depth, number int) error {
 	var alternatives []json.RawMessage
 	if err := json.Unmarshal(text, &alternatives); err != nil || len(alternatives) == 0 {
 		return errors.New("anyOf or oneOf is no list of schemas")
 	}
 	if depth >= fullDepth {
-		// Deep down the way out of a recursion is looked for first.
+		// Deep down, alternatives that end a recursion come first.
 		slices.SortStableFunc(alternatives, func(a, b json.RawMessage) int {
 			return bytes.Count(a, []byte(`"$ref"`)) - bytes.Count(b, []byte(`"$ref"`))
 		})
@@ -136,7 +137,7 @@ func (e *exampler) alternative(out *bytes.Buffer, s schema, text json.RawMessage
 	return failed
 }
 
-// kind is the type of the value that is made.
+// kind returns the type of the value to write.
 func (s schema) kind(depth int) string {
 	var kind string
 	if json.Unmarshal(s["type"], &kind) == nil {
@@ -170,7 +171,9 @@ func (e *exampler) object(out *bytes.Buffer, s schema, depth int) error {
 	var properties map[string]json.RawMessage
 	var required []string
 	var least int
-	if err := errors.Join(s.read("properties", &properties), s.read("required", &required), s.read("minProperties", &least)); err != nil {
+	if err := errors.Join(
+		s.read("properties", &properties), s.read("required", &required), s.read("minProperties", &least),
+	); err != nil {
 		return err
 	}
 	names, err := keys(s["properties"])
@@ -218,7 +221,9 @@ func (e *exampler) object(out *bytes.Buffer, s schema, depth int) error {
 func (e *exampler) array(out *bytes.Buffer, s schema, depth int) error {
 	var first []json.RawMessage
 	least, most := 0, maxValues
-	if err := errors.Join(s.read("prefixItems", &first), s.read("minItems", &least), s.read("maxItems", &most)); err != nil {
+	if err := errors.Join(
+		s.read("prefixItems", &first), s.read("minItems", &least), s.read("maxItems", &most),
+	); err != nil {
 		return err
 	}
 	count := max(least, len(first))
@@ -249,7 +254,7 @@ func (e *exampler) array(out *bytes.Buffer, s schema, depth int) error {
 	return nil
 }
 
-// read reads a keyword that may be absent.
+// read decodes a keyword, which may be absent.
 func (s schema) read(keyword string, into any) error {
 	text, ok := s[keyword]
 	if !ok {
@@ -261,7 +266,7 @@ func (s schema) read(keyword string, into any) error {
 	return nil
 }
 
-// keys returns the names of an object's members in their order; none of nothing.
+// keys returns the names of an object's members in order.
 func keys(object json.RawMessage) ([]string, error) {
 	if len(object) == 0 {
 		return nil, nil

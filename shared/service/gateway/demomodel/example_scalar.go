@@ -12,10 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// formats are examples of the strings that JSON Schema has names for.
+// formats are examples for the named formats of JSON Schema.
 var formats = map[string]string{
 	"date-time": "2026-01-01T12:00:00Z", "date": "2026-01-01", "time": "12:00:00Z", "duration": "P1D",
-	"email": "someone@example.com", "idn-email": "someone@example.com", "hostname": "example.com", "idn-hostname": "example.com",
+	"email": "someone@example.com", "idn-email": "someone@example.com",
+	"hostname": "example.com", "idn-hostname": "example.com",
 	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "uuid": "123e4567-e89b-42d3-a456-426614174000",
 	"uri": "https://example.com/", "uri-reference": "/example", "iri": "https://example.com/", "iri-reference": "/example",
 	"uri-template": "/example/{id}", "json-pointer": "/example", "relative-json-pointer": "0", "regex": "example",
@@ -25,7 +26,10 @@ var formats = map[string]string{
 func (s schema) string(out *bytes.Buffer, number int) error {
 	least, most := 0, math.MaxInt32
 	var pattern, format string
-	if err := errors.Join(s.read("minLength", &least), s.read("maxLength", &most), s.read("pattern", &pattern), s.read("format", &format)); err != nil {
+	if err := errors.Join(
+		s.read("minLength", &least), s.read("maxLength", &most),
+		s.read("pattern", &pattern), s.read("format", &format),
+	); err != nil {
 		return err
 	}
 	if least > maxValues {
@@ -45,7 +49,7 @@ func (s schema) string(out *bytes.Buffer, number int) error {
 			text = fmt.Sprint("example ", number+1)
 		}
 		if len(text) > most {
-			// What tells items apart is at the end.
+			// The end distinguishes the items.
 			text = text[len(text)-max(most, 0):]
 		}
 		text += strings.Repeat("x", max(0, least-len(text)))
@@ -59,7 +63,8 @@ func (s schema) string(out *bytes.Buffer, number int) error {
 // matchSteps bounds the work for one pattern.
 const matchSteps = 100_000
 
-// matching returns a text that the pattern matches, of a length within bounds.
+// matching returns a text that the pattern matches, with a length within the
+// bounds.
 func matching(pattern string, least, most int) (string, error) {
 	wanted, err := regexp.Compile(pattern)
 	if err != nil {
@@ -75,7 +80,7 @@ func matching(pattern string, least, most int) (string, error) {
 		return length >= least && length <= most && wanted.MatchString(text)
 	}
 	m := matcher{}
-	// More repeats where they are allowed make a text longer, until it fits.
+	// More repetitions make a longer text, until it fits.
 	for m.repeats = 0; m.repeats <= least+1 && m.steps < matchSteps; m.repeats++ {
 		m.text.Reset()
 		m.write(parsed)
@@ -83,7 +88,7 @@ func matching(pattern string, least, most int) (string, error) {
 		if fits(text) {
 			return text, nil
 		}
-		// A pattern that is not tied to the end lets anything stand behind it.
+		// A pattern without an anchor at the end allows anything behind it.
 		if text += strings.Repeat("x", max(0, least-utf8.RuneCountInString(text))); fits(text) {
 			return text, nil
 		}
@@ -94,7 +99,7 @@ func matching(pattern string, least, most int) (string, error) {
 // matcher writes texts that an expression matches.
 type matcher struct {
 	text strings.Builder
-	// repeats is how often what may be repeated is.
+	// repeats is how often a repeatable part is written.
 	repeats, steps int
 }
 
@@ -133,8 +138,8 @@ func (m *matcher) repeat(e *syntax.Regexp, times int) {
 	}
 }
 
-// member returns a character of a class, which is pairs of bounds: a letter or a
-// digit where it has one.
+// member returns a character of a class, which is a list of ranges: a letter or
+// a digit if it has one.
 func member(class []rune) rune {
 	for _, wanted := range "aA0" {
 		for i := 0; i+1 < len(class); i += 2 {
@@ -183,7 +188,8 @@ func (s schema) number(out *bytes.Buffer, integer bool, nth int) error {
 		}
 	}
 	middle := (max(low, above, -1e6) + min(high, below, 1e6)) / 2
-	for _, n := range []float64{1.5 + float64(nth), float64(nth + 1), low + float64(nth), high - float64(nth), middle, low, high, above + 1, below - 1} {
+	th := float64(nth)
+	for _, n := range []float64{1.5 + th, th + 1, low + th, high - th, middle, low, high, above + 1, below - 1} {
 		if fits(n) && !math.IsInf(n, 0) && !math.IsNaN(n) {
 			return writeNumber(out, n)
 		}

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// resolve returns the keywords of a schema, with those of what it refers to and of
-// all parts of allOf put together.
+// resolve returns the keywords of a schema, merged with those of its $ref and
+// of every part of allOf.
 func (e *exampler) resolve(text json.RawMessage, depth int) (schema, error) {
 	if depth > maxDepth {
 		return nil, errors.New("it has no end")
 	}
 	switch string(text) {
 	case "", "true":
-		// Anything is allowed; a string is the plainest of values.
+		// Anything is allowed; a string is the simplest value.
 		return schema{"type": json.RawMessage(`"string"`)}, nil
 	case "false":
 		return nil, errors.New("false allows no value")
@@ -67,7 +67,8 @@ func (e *exampler) resolve(text json.RawMessage, depth int) (schema, error) {
 	return s, nil
 }
 
-// lookUp returns the part of the root that a reference such as #/$defs/name names.
+// lookUp returns the part of the root that a reference such as #/$defs/name
+// points to.
 func (e *exampler) lookUp(reference string) (json.RawMessage, error) {
 	path, ok := strings.CutPrefix(reference, "#")
 	if !ok {
@@ -101,9 +102,8 @@ func (e *exampler) lookUp(reference string) (json.RawMessage, error) {
 	return part, nil
 }
 
-// merge returns a schema that allows what both allow.
-//
-// Errors: where both have a keyword that two cannot be put into one.
+// merge returns a schema that allows what both allow. It fails if both have a
+// keyword that cannot be merged.
 func merge(a, b schema) (schema, error) {
 	merged := maps.Clone(a)
 	for keyword, theirs := range b {
@@ -150,7 +150,7 @@ func mergeKeyword(keyword string, a, b json.RawMessage) (json.RawMessage, error)
 	return nil, fmt.Errorf("%s stands twice in what is to hold together", keyword)
 }
 
-// combine puts two values of a keyword together.
+// combine merges two values of a keyword.
 func combine[T any](a, b json.RawMessage, join func(x, y T) T) (json.RawMessage, error) {
 	var x, y T
 	if err := errors.Join(json.Unmarshal(a, &x), json.Unmarshal(b, &y)); err != nil {
@@ -159,7 +159,7 @@ func combine[T any](a, b json.RawMessage, join func(x, y T) T) (json.RawMessage,
 	return json.Marshal(join(x, y))
 }
 
-// mergeProperties joins two objects' properties, ours first, in their order.
+// mergeProperties merges the properties of two objects: ours first, in order.
 func mergeProperties(a, b json.RawMessage) (json.RawMessage, error) {
 	var ours, theirs map[string]json.RawMessage
 	if err := errors.Join(json.Unmarshal(a, &ours), json.Unmarshal(b, &theirs)); err != nil {

@@ -7,27 +7,27 @@ import (
 
 // generation is a text as a model would generate it, token by token.
 type generation struct {
-	// pieces are what streams one after another: the text of each token, or of
-	// several where a character needs them.
+	// pieces are streamed one after another: the text of each token, or of
+	// several tokens if a character spans them.
 	pieces []string
 	ids    []int
 	// finish is why it ended: "stop" or "length".
 	finish string
 }
 
-// text is all of it.
+// text returns the whole text.
 func (g generation) text() string { return strings.Join(g.pieces, "") }
 
-// bounds say where a generation ends.
+// bounds say when a generation ends.
 type bounds struct {
-	// tokens is how many there are at most.
+	// tokens is the maximum number of tokens.
 	tokens int
 	stop   stops
-	// endless goes on from the beginning until another bound is met.
+	// endless repeats the text until another bound is met.
 	endless bool
 }
 
-// generate cuts a text by the bounds.
+// generate tokenizes a text within the bounds.
 func (s *Server) generate(text string, b bounds) (generation, error) {
 	if b.endless {
 		ids, err := s.config.Tokenizer.Encode(text)
@@ -51,7 +51,8 @@ func (s *Server) generate(text string, b bounds) (generation, error) {
 		if err != nil {
 			return generation{}, err
 		}
-		// A character may be cut by the bound; what is there of it is no text.
+		// A character spans tokens, and the bound may cut one off: incomplete
+		// bytes are not sent.
 		if held += piece; utf8.ValidString(held) {
 			g.pieces = append(g.pieces, held)
 			held = ""
@@ -60,7 +61,7 @@ func (s *Server) generate(text string, b bounds) (generation, error) {
 	return g, nil
 }
 
-// quoted returns the beginning of a text in a form for one line.
+// quoted returns the beginning of a text on one line, in quotation marks.
 func quoted(text string) string {
 	const shown = 200
 	text = strings.Join(strings.Fields(text), " ")
@@ -70,8 +71,8 @@ func quoted(text string) string {
 	return "“" + text + "”"
 }
 
-// openings are the first sentences of an answer; the seed and the number of the
-// choice say which.
+// openings are the first sentences of answers, chosen by the seed and the
+// number of the choice.
 var openings = []string{
 	"This is Cutroom's demonstration model.",
 	"You have reached Cutroom's demonstration model.",
@@ -84,7 +85,7 @@ const (
 	advice     = " To talk to a language model, add a model server to the catalog."
 )
 
-// say makes an answer around what is quoted from the request.
+// say composes an answer around what it says about the request.
 func say(variant int64, about string) string {
 	i := int(((variant % int64(len(openings))) + int64(len(openings))) % int64(len(openings)))
 	return openings[i] + confession + about + advice

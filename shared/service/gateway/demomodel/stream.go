@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// stream writes Server-Sent Events, each at once.
+// stream writes Server-Sent Events, and flushes each.
 type stream struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
@@ -18,9 +18,7 @@ func newStream(w http.ResponseWriter) *stream {
 	return &stream{w, http.NewResponseController(w)}
 }
 
-// send sends a chunk.
-//
-// Errors: of the connection; the caller has left.
+// send sends a chunk. It fails if the caller has left.
 func (s *stream) send(chunk any) error {
 	text, err := json.Marshal(chunk)
 	if err != nil {
@@ -29,7 +27,7 @@ func (s *stream) send(chunk any) error {
 	return s.write(text)
 }
 
-// end sends the mark of the end.
+// end sends the final [DONE].
 func (s *stream) end() error { return s.write([]byte("[DONE]")) }
 
 func (s *stream) write(data []byte) error {

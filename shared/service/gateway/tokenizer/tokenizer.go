@@ -1,10 +1,10 @@
-// Package tokenizer counts, encodes and decodes tokens offline, by the cl100k_base
-// vocabulary that is compiled into it.
+// Package tokenizer counts, encodes and decodes tokens offline, with the
+// cl100k_base vocabulary that is compiled in.
 //
-// Every model has a vocabulary of its own, so a count by this one is an estimate
-// for any other: it serves where an upstream does not say how many tokens it
-// used. Those of Llama 3 and of Qwen were made from it. For the embedded model server,
-// whose vocabulary it is, it is exact.
+// Every model has its own vocabulary, so for most models a count is an
+// estimate, for upstreams that do not report how many tokens they used. The
+// vocabularies of Llama 3 and Qwen were derived from this one. For the embedded
+// model server, which uses it, counts are exact.
 package tokenizer
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// chunkSize is how much text is looked at in one piece, in bytes. It bounds the
-// memory that the count of a long text takes, and the work for one that is a
-// single word.
+// chunkSize is how much text is tokenized in one piece, in bytes. It bounds the
+// memory for counting a long text, and the work for a text that is a single
+// word.
 const chunkSize = 4 << 10
 
 // Tokenizer is safe for use by many goroutines at once. The vocabulary takes
-// about 5 MB of memory once it is used for the first time.
+// about 5 MB of memory from its first use on.
 type Tokenizer struct {
 	codec func() *codec.Codec
 }
 
-// New makes a tokenizer; it loads nothing yet.
+// New returns a tokenizer. It loads the vocabulary on first use.
 func New() *Tokenizer { return &Tokenizer{codec: sync.OnceValue(codec.NewCl100kBase)} }
 
-// Count returns how many tokens the text has. In a text of more than 4 KiB
-// tokens do not reach across the bounds of chunks, so that there may be one more
-// for every chunk.
+// Count returns how many tokens the text has. A text of more than 4 KiB is cut
+// into chunks, and tokens do not span them, so the count may be too high by one
+// per chunk.
 func (t *Tokenizer) Count(text string) int {
 	count := 0
 	for len(text) > 0 {
@@ -40,8 +40,8 @@ func (t *Tokenizer) Count(text string) int {
 		chunk, text = cut(text)
 		n, err := t.codec().Count(chunk)
 		if err != nil {
-			// The library's pattern cannot fail on text but for a time limit,
-			// which is not set; four bytes a token is the rule of thumb.
+			// The library's pattern fails only on a time limit, which is not
+			// set. Four bytes per token is the rule of thumb.
 			n = (len(chunk) + 3) / 4
 		}
 		count += n
@@ -49,8 +49,8 @@ func (t *Tokenizer) Count(text string) int {
 	return count
 }
 
-// Encode returns the tokens of the text, which decode to it again; bytes that are
-// no UTF-8 are replaced by U+FFFD.
+// Encode returns the tokens of the text, which decode to it again; invalid
+// UTF-8 is replaced by U+FFFD.
 func (t *Tokenizer) Encode(text string) ([]int, error) {
 	ids := make([]int, 0, len(text)/4+1)
 	for len(text) > 0 {
@@ -67,10 +67,8 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 	return ids, nil
 }
 
-// Decode returns the bytes of the tokens. Those of one token need not be whole
-// characters.
-//
-// Errors: where an id is none of the vocabulary's.
+// Decode returns the bytes of the tokens. A single token need not be whole
+// characters. It fails if an id is not in the vocabulary.
 func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	unsigned := make([]uint, len(ids))
 	for i, id := range ids {
@@ -86,7 +84,7 @@ func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	return text, nil
 }
 
-// cut splits a text after its first chunk: before a space where one is near, so
+// cut splits a text after its first chunk: before a space if one is near, so
 // that words stay whole, and never inside a character.
 func cut(text string) (chunk, rest string) {
 	if len(text) <= chunkSize {
