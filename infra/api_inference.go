@@ -1,6 +1,9 @@
 package main
 
-import "github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/jsii-runtime-go"
+)
 
 // newInferenceAPI makes the API of the inference gateway.
 func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
@@ -16,4 +19,15 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/", function: "inference", streams: true},
 		},
 	}, logging)
+}
+
+// tellGateway says where the inference gateway is to those who describe the
+// service: the OpenAPI document covers both APIs. What runs functions locally
+// resolves no references, and is left with the default.
+func (s *stack) tellGateway(inference awsapigateway.RestApi) {
+	if s.Endpoint != "" {
+		return
+	}
+	s.gatewayURL = s.urlOf(inference, s.Inference)
+	s.functions["models"].AddEnvironment(jsii.String("CUTROOM_PUBLIC_INFERENCE_URL"), s.gatewayURL, nil)
 }

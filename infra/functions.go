@@ -112,6 +112,9 @@ func (s *stack) environment() map[string]*string {
 	if allow := s.webhookAllow(); allow != nil {
 		values["CUTROOM_WEBHOOK_ALLOW"] = allow
 	}
+	if s.gatewayURL != nil {
+		values["CUTROOM_PUBLIC_INFERENCE_URL"] = s.gatewayURL
+	}
 	if s.ContentRedirect {
 		values["CUTROOM_CONTENT_REDIRECT"] = jsii.String("true")
 	}

@@ -25,7 +25,9 @@ type stack struct {
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
 	functions    map[string]awslambda.Function
-	cluster      *containers
+	// gatewayURL is the inference gateway's, once it is there.
+	gatewayURL *string
+	cluster    *containers
 }
 
 // newStack describes everything of a stage.
@@ -62,6 +64,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	logging := s.newAPILogging()
 	media := s.newMediaAPI(logging)
 	inference := s.newInferenceAPI(logging)
+	s.tellGateway(inference)
 	s.newSamplingRules()
 	s.newRealtime()
 	s.newIngest()

@@ -41,6 +41,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 		p.Config.Downloads = signer
 	}
 	p.Config.VideoWait = awsapp.VideoWait
+	p.Config.InferenceURL = p.Optional("CUTROOM_PUBLIC_INFERENCE_URL")
 	var waker awsapp.Waker
 	if name := p.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
 		waker = lambdainvoke.NewFunction(p.AWS, name, time.Now)

@@ -17,7 +17,10 @@ func main() { lambdahttp.Main(models) }
 
 func models() (http.Handler, lambdahttp.Form, error) {
 	env := setting.NewEnvironment(os.Getenv)
-	config := api.Config{Catalog: env.Catalog(), Origins: env.Origins(), MaxUpload: env.Size("CUTROOM_MAX_UPLOAD"), Logger: lambdahttp.NewLogger(os.Stdout)}
+	config := api.Config{
+		Catalog: env.Catalog(), Origins: env.Origins(), MaxUpload: env.Size("CUTROOM_MAX_UPLOAD"),
+		InferenceURL: env.Optional("CUTROOM_PUBLIC_INFERENCE_URL"), Logger: lambdahttp.NewLogger(os.Stdout),
+	}
 	if err := env.Err(); err != nil {
 		return nil, 0, err
 	}

@@ -223,9 +223,9 @@ func (c *caller) send(t *testing.T, r request) servertest.Answer {
 	return answer
 }
 
-// drawn is what no two runs have alike: ids, tokens, seeds, cursors and times; and
-// the tier, as one machine is called with its development key.
-var drawn = regexp.MustCompile(`"tier":"[a-z]+"|"(file|job|ek|ck|key)_[0-9A-Za-z_-]+"|"next_cursor":"[^"]+"|"seed":[0-9]+|"20[0-9]{2}-[^"]+Z"`)
+// drawn is what no two runs have alike: ids, tokens, seeds, cursors, times and the
+// gateway's address; and the tier, as one machine is called with its development key.
+var drawn = regexp.MustCompile(`"tier":"[a-z]+"|"(file|job|ek|ck|key)_[0-9A-Za-z_-]+"|"next_cursor":"[^"]+"|"seed":[0-9]+|"token":"eyJ[^"]+"|"url":"https?://[^"]+"|"20[0-9]{2}-[^"]+Z"`)
 
 func masked(body []byte) string {
 	return string(drawn.ReplaceAll(bytes.TrimSpace(body), []byte(`"…"`)))
