@@ -164,7 +164,7 @@ func (w *world) fill(t *testing.T) {
 			Blob: "files/" + stored.id, CreatedAt: now.Add(time.Duration(i) * time.Millisecond), Lifetime: time.Hour, ExpiresAt: now.Add(time.Hour),
 		}
 		if stored.promised {
-			f.Blob, f.Promised, f.UploadUntil = f.Blob+file.SignedSuffix, true, now.Add(time.Hour)
+			f.Blob, f.Pending, f.UploadUntil = f.Blob+file.SignedSuffix, true, now.Add(time.Hour)
 		} else {
 			w.store(t, f.Blob, stored.content)
 		}

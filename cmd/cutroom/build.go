@@ -176,7 +176,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	})
 	p.files = file.NewService(file.Config{
 		Store: s.records.Files, Blobs: s.blobs, IDs: file.NewIDs(now, rand.Reader), Cursors: file.NewCursors(p.secret),
-		Now: now, Promises: s.records.Files,
+		Now: now, Extender: s.records.Files,
 	})
 	s.sweeper = &job.Sweeper{
 		Store: s.records.Jobs, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger,

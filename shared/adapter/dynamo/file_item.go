@@ -71,8 +71,8 @@ func fields(f file.File) fileItem {
 	return fileItem{
 		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5, Blob: f.Blob,
 		CreatedAt: f.CreatedAt.UnixMilli(), ExpiresAt: optionalMillis(f.ExpiresAt), Lifetime: f.Lifetime.Milliseconds(),
-		UploadUntil: optionalMillis(f.UploadUntil), Promised: f.Promised,
-		PromiseBytes: f.Promise.Bytes, PromiseLimit: f.Promise.Limit,
+		UploadUntil: optionalMillis(f.UploadUntil), Promised: f.Pending,
+		PromiseBytes: f.Upload.Bytes, PromiseLimit: f.Upload.Limit,
 	}
 }
 
@@ -91,7 +91,7 @@ const promiseGrace = time.Hour
 func promiseOf(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID, i.TTL = promisePrefix+f.ID, promiseItem, optionalSeconds(f.ExpiresAt)
-	if f.Promised {
+	if f.Pending {
 		i.TTL = optionalSeconds(f.UploadUntil.Add(promiseGrace))
 	}
 	return i
@@ -102,7 +102,7 @@ func entryOf(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID = f.Account, entryID(f)
 	switch {
-	case f.Promised:
+	case f.Pending:
 		i.EndsAt = endText(f.UploadUntil)
 	case !f.ExpiresAt.IsZero():
 		i.EndsAt = endText(f.ExpiresAt)
@@ -111,7 +111,7 @@ func entryOf(f file.File) fileItem {
 }
 
 func entryID(f file.File) string {
-	if f.Promised {
+	if f.Pending {
 		return promisePrefix + f.ID
 	}
 	return md5Prefix + f.MD5 + "/" + f.ID
@@ -124,8 +124,8 @@ func (i fileItem) file() file.File {
 	return file.File{
 		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Size: i.Size, MD5: i.MD5, Blob: i.Blob,
 		CreatedAt: time.UnixMilli(i.CreatedAt).UTC(), ExpiresAt: optionalTime(i.ExpiresAt),
-		Lifetime: time.Duration(i.Lifetime) * time.Millisecond, UploadUntil: optionalTime(i.UploadUntil), Promised: i.Promised,
-		Promise: file.PendingUpload{Bytes: i.PromiseBytes, Limit: i.PromiseLimit},
+		Lifetime: time.Duration(i.Lifetime) * time.Millisecond, UploadUntil: optionalTime(i.UploadUntil), Pending: i.Promised,
+		Upload: file.PendingUpload{Bytes: i.PromiseBytes, Limit: i.PromiseLimit},
 	}
 }
 
@@ -154,7 +154,7 @@ func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, boo
 	promised, there := image["promised"]
 	f := file.File{
 		ID: text("file_id"), Account: text("file_account"), MD5: text("md5"), Blob: text("blob_name"),
-		Promised: there && promised.DataType() == events.DataTypeBoolean && promised.Boolean(),
+		Pending: there && promised.DataType() == events.DataTypeBoolean && promised.Boolean(),
 	}
 	number := func(name string) int64 {
 		value, there := image[name]
@@ -164,8 +164,8 @@ func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, boo
 		n, _ := value.Integer()
 		return n
 	}
-	f.Size, f.Promise.Bytes = number("size_bytes"), number("promise_bytes")
+	f.Size, f.Upload.Bytes = number("size_bytes"), number("promise_bytes")
 	own := strings.HasPrefix(text("id"), filePrefix)
-	unkept := text("id") == promiseItem && f.Promised
+	unkept := text("id") == promiseItem && f.Pending
 	return f, (own || unkept) && f.ID != "" && f.Account != "" && f.Blob != ""
 }

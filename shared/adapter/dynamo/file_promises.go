@@ -30,14 +30,14 @@ func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error)
 // than the promise's limit; fault.Unavailable.
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	promise, err := s.PendingUpload(ctx, f.ID)
-	if err != nil || !promise.Promised {
+	if err != nil || !promise.Pending {
 		return err
 	}
 	writes, err := s.publication(promise, f)
 	if err != nil {
 		return err
 	}
-	limit := promise.Promise.Limit
+	limit := promise.Upload.Limit
 	err = s.within(ctx, promise.Account, now, f.Room, limit, func(held int64) change {
 		return change{
 			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
@@ -51,7 +51,7 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 	}
 	// Another has published it just now, or taken the promise away. A promise
 	// whose entry is gone goes too, in the same transaction.
-	if promise, err = s.PendingUpload(ctx, f.ID); err == nil && promise.Promised {
+	if promise, err = s.PendingUpload(ctx, f.ID); err == nil && promise.Pending {
 		return fmt.Errorf("dynamo: publish a file: the records of the promise %s do not agree", f.ID)
 	}
 	return err
@@ -60,7 +60,7 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 // publication makes the writes that turn a promise into a file, but for the count.
 func (s *Files) publication(promise, f file.File) ([]types.TransactWriteItem, error) {
 	published := promise
-	published.Promised, published.MIME, published.ExpiresAt = false, f.MIME, f.ExpiresAt
+	published.Pending, published.MIME, published.ExpiresAt = false, f.MIME, f.ExpiresAt
 	kept, err := attributevalue.MarshalMap(promiseOf(published))
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: write a file: %w", err)

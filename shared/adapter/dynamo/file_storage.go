@@ -88,7 +88,7 @@ func (s *Files) within(
 		}
 		if last {
 			if most := c.count.most; most > 0 && c.count.promises > 0 && numberOf(refused(err).last()["promises"]) >= int64(most) {
-				return fault.Wrap(file.ErrManyPromises, fault.Limited, "The account has promised as many files as it may.")
+				return fault.Wrap(file.ErrTooManyPending, fault.Limited, "The account has promised as many files as it may.")
 			}
 			return noRoom(limit)
 		}
@@ -142,9 +142,9 @@ type entry struct {
 // entryFor gives the entry of a file.
 func entryFor(f file.File) entry {
 	e := entry{id: entryID(f), counts: f.Counts()}
-	if f.Promised {
+	if f.Pending {
 		e.promise = f.ID
-		if f.Promise.Bytes > 0 {
+		if f.Upload.Bytes > 0 {
 			e.promises = 1
 		}
 	}
@@ -171,16 +171,16 @@ func (s *Files) Free(ctx context.Context, f file.File) error {
 	return storeError("free a file", err)
 }
 
-// Break ends a promise: one read, and one transaction.
+// Abandon ends a promise: one read, and one transaction.
 //
 // Errors: fault.NotFound when there is none, or it was kept; fault.Unavailable.
-func (s *Files) Break(ctx context.Context, id string) error {
+func (s *Files) Abandon(ctx context.Context, id string) error {
 	f, err := s.PendingUpload(ctx, id)
 	if err != nil {
 		return err
 	}
 	freed := 0
-	if f.Promised {
+	if f.Pending {
 		freed, err = s.free(ctx, f.Account, []entry{entryFor(f)})
 	}
 	if err == nil && freed == 0 {

@@ -39,10 +39,10 @@ func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{clie
 // (0 is no limit), or have more than Promise.Most; fault.Unavailable.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	own, promises := ownItem(f), 0
-	if f.Promised {
+	if f.Pending {
 		own = promiseOf(f)
 	}
-	if f.Promised && f.Promise.Bytes > 0 {
+	if f.Pending && f.Upload.Bytes > 0 {
 		promises = 1
 	}
 	writes, err := s.puts(own, entryOf(f))
@@ -52,7 +52,7 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	return storeError("create a file", s.within(ctx, f.Account, f.CreatedAt, f.Room, limit, func(held int64) change {
 		return change{
 			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
-			count:  tally{bytes: f.Counts() - held, promises: promises, limit: limit, most: f.Promise.Most},
+			count:  tally{bytes: f.Counts() - held, promises: promises, limit: limit, most: f.Upload.Most},
 		}
 	}))
 }

@@ -129,7 +129,7 @@ func TestAPromiseThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 	s := newShelf(t, awstest.Start(t))
 	const limit = 100
 	f := s.new(1, 30)
-	f.Promised, f.UploadUntil = true, s.now.Add(time.Hour)
+	f.Pending, f.UploadUntil = true, s.now.Add(time.Hour)
 	s.create(f, limit)
 	removed, ok := dynamo.RemovedFile(s.remove("promise/"+f.ID, "promise"))
 	if !ok || removed.ID != f.ID || removed.Blob != f.Blob {
@@ -147,12 +147,12 @@ func TestOnlyTheEndOfAFileIsTakenForIt(t *testing.T) {
 	s := newShelf(t, awstest.Start(t))
 	s.create(s.new(1, 1), 0)
 	kept := s.new(2, 1)
-	kept.Promised, kept.UploadUntil = true, s.now.Add(time.Hour)
+	kept.Pending, kept.UploadUntil = true, s.now.Add(time.Hour)
 	s.create(kept, 0)
-	kept.Promised = false
+	kept.Pending = false
 	conformance.OK(t, s.Finalize(t.Context(), kept, s.now))
 	broken := s.new(3, 1)
-	broken.Promised, broken.UploadUntil = true, s.now.Add(time.Hour)
+	broken.Pending, broken.UploadUntil = true, s.now.Add(time.Hour)
 	s.create(broken, 0)
 	ends := map[string]int{}
 	items := s.items()

@@ -84,11 +84,11 @@ func TestCallsOfFiles(t *testing.T) {
 	store := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table)
 	ctx, account := t.Context(), "acme"
 	f, promise, late := s.new(1, 60), s.new(2, 10), s.new(3, 60)
-	promise.Promised, promise.UploadUntil = true, s.now.Add(time.Hour)
+	promise.Pending, promise.UploadUntil = true, s.now.Add(time.Hour)
 	late.CreatedAt, late.ExpiresAt = s.now.Add(time.Hour), s.now.Add(2*time.Hour)
 	room := file.Reservation{Account: account, ID: "a", Until: s.now.Add(time.Hour)}
 	published := promise
-	published.Promised, published.ExpiresAt = false, s.now.Add(2*time.Hour)
+	published.Pending, published.ExpiresAt = false, s.now.Add(2*time.Hour)
 	asDocumented(t, proxy, "Files", calls{
 		{"Create", func() error { return store.Create(ctx, f, 100) }},
 		{"Create of a promise", func() error { return store.Create(ctx, promise, 100) }},
@@ -113,12 +113,12 @@ func TestCallsOfFiles(t *testing.T) {
 			proxy.Calls()
 			return store.Create(ctx, reserved, 100)
 		}},
-		{"Break", func() error {
+		{"Abandon", func() error {
 			broken := s.new(6, 1)
-			broken.Promised, broken.UploadUntil = true, s.now.Add(time.Hour)
+			broken.Pending, broken.UploadUntil = true, s.now.Add(time.Hour)
 			conformance.OK(t, store.Create(ctx, broken, 100))
 			proxy.Calls()
-			return store.Break(ctx, broken.ID)
+			return store.Abandon(ctx, broken.ID)
 		}},
 		{"Free", func() error { return store.Free(ctx, published) }},
 		{"Free, again", func() error { return store.Free(ctx, published) }},

@@ -58,7 +58,7 @@ func TestFilesThroughTrouble(t *testing.T) {
 			f := s.new(100*worker+turn, int64(5+turn))
 			promised := turn%4 == 3
 			if promised {
-				f.Promised, f.UploadUntil = true, s.now.Add(time.Hour)
+				f.Pending, f.UploadUntil = true, s.now.Add(time.Hour)
 			}
 			err := error(nil)
 			if turn%2 == 0 {
@@ -78,7 +78,7 @@ func TestFilesThroughTrouble(t *testing.T) {
 			}
 			f.Room = file.Reservation{}
 			if err == nil && promised {
-				f.Promised = false
+				f.Pending = false
 				err = files.Finalize(t.Context(), f, s.now)
 			}
 			state := there

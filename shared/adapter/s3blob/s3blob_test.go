@@ -188,7 +188,7 @@ func promise(content string, now time.Time) file.File {
 	sum := md5.Sum([]byte(content))
 	return file.File{
 		ID: "file_1", Account: "acme", Size: int64(len(content)), MD5: hex.EncodeToString(sum[:]), Blob: "files/file_0",
-		Promised: true, CreatedAt: now,
+		Pending: true, CreatedAt: now,
 	}
 }
 

@@ -46,7 +46,7 @@ const (
 // (0 is no limit), or have more than Promise.Most; fault.StorageFull.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	state := "stored"
-	if f.Promised {
+	if f.Pending {
 		state = "promised"
 	}
 	return s.db.write(ctx, "create a file", func(ctx context.Context, tx *sql.Tx) error {
@@ -64,7 +64,7 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 				created_at, expires_at, lifetime, upload_until, promise_bytes, promise_limit)
 			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			f.ID, f.Account, f.Key, f.Filename, f.MIME, f.Size, f.MD5, f.Blob, state,
-			millis(f.CreatedAt), optionalMillis(f.ExpiresAt), f.Lifetime.Milliseconds(), optionalMillis(f.UploadUntil), f.Promise.Bytes, f.Promise.Limit)
+			millis(f.CreatedAt), optionalMillis(f.ExpiresAt), f.Lifetime.Milliseconds(), optionalMillis(f.UploadUntil), f.Upload.Bytes, f.Upload.Limit)
 		return err
 	})
 }
@@ -113,7 +113,7 @@ func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error)
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	return s.db.write(ctx, "publish a file", func(ctx context.Context, tx *sql.Tx) error {
 		promise, err := scanFile(tx.QueryRowContext(ctx, promiseByID, f.ID))
-		if err != nil || !promise.Promised {
+		if err != nil || !promise.Pending {
 			return err
 		}
 		held, err := release(ctx, tx, f.Room)
@@ -121,7 +121,7 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 			return err
 		}
 		need := promise.Size - promise.Counts() - held
-		if _, err := s.makeRoom(ctx, tx, promise.Account, need, promise.Promise.Limit, now); err != nil {
+		if _, err := s.makeRoom(ctx, tx, promise.Account, need, promise.Upload.Limit, now); err != nil {
 			return err
 		}
 		// What made room may have ended it.
@@ -142,7 +142,7 @@ func scanFile(r row) (file.File, error) {
 		expiresAt, uploadUntil sql.NullInt64
 	)
 	err := r.Scan(&f.ID, &f.Account, &f.Key, &f.Filename, &f.MIME, &f.Size, &f.MD5, &f.Blob, &state,
-		&createdAt, &expiresAt, &lifetime, &uploadUntil, &f.Promise.Bytes, &f.Promise.Limit)
+		&createdAt, &expiresAt, &lifetime, &uploadUntil, &f.Upload.Bytes, &f.Upload.Limit)
 	if errors.Is(err, sql.ErrNoRows) {
 		return file.File{}, fault.New(fault.NotFound, "File not found.")
 	}
@@ -152,7 +152,7 @@ func scanFile(r row) (file.File, error) {
 	f.CreatedAt = time.UnixMilli(createdAt).UTC()
 	f.ExpiresAt, f.UploadUntil = timeOf(expiresAt), timeOf(uploadUntil)
 	f.Lifetime = time.Duration(lifetime) * time.Millisecond
-	f.Promised = state == "promised"
+	f.Pending = state == "promised"
 	return f, nil
 }
 

@@ -128,14 +128,14 @@ func (s *Files) endOf(ctx context.Context, tx *sql.Tx, account string, now time.
 // mayPromise refuses a promise beyond those that its account may have. Those whose
 // time is over do not count.
 //
-// Errors: file.ErrManyPromises.
+// Errors: file.ErrTooManyPending.
 func mayPromise(ctx context.Context, tx *sql.Tx, f file.File) error {
-	if !f.Promised || f.Promise.Most == 0 {
+	if !f.Pending || f.Upload.Most == 0 {
 		return nil
 	}
 	for {
 		var promised int
-		if err := tx.QueryRowContext(ctx, countPromises, f.Account).Scan(&promised); err != nil || promised < f.Promise.Most {
+		if err := tx.QueryRowContext(ctx, countPromises, f.Account).Scan(&promised); err != nil || promised < f.Upload.Most {
 			return err
 		}
 		ended, err := endFiles(ctx, tx, endOfAccount, f.CreatedAt, f.Account)
@@ -143,15 +143,15 @@ func mayPromise(ctx context.Context, tx *sql.Tx, f file.File) error {
 			return err
 		}
 		if ended == 0 {
-			return fault.Wrap(file.ErrManyPromises, fault.Limited, "The account has promised as many files as it may.")
+			return fault.Wrap(file.ErrTooManyPending, fault.Limited, "The account has promised as many files as it may.")
 		}
 	}
 }
 
-// Break ends a promise; the next sweep takes what has come of its bytes.
+// Abandon ends a promise; the next sweep takes what has come of its bytes.
 //
 // Errors: fault.NotFound when there is none, or it was kept.
-func (s *Files) Break(ctx context.Context, id string) error {
+func (s *Files) Abandon(ctx context.Context, id string) error {
 	return s.changePromise(ctx, "break a promise", "update file set state = 'ended' where id = ? and state = 'promised'", id)
 }
 

@@ -1,7 +1,6 @@
-// Package blob says what the service needs of a place for bytes: put a stream,
-// open a range, head, copy, delete. Adapters (a folder, an object store) satisfy
-// [Store] and run the conformance suite in blobtest, which specifies its
-// behaviour.
+// Package blob defines what the service needs from a store of bytes: put a stream,
+// open a range, head, copy, delete. Adapters (a folder, an object store) implement
+// [Store] and run the conformance suite in blobtest, which specifies its behaviour.
 //
 // A name is a path of segments of letters, digits, '.', '_' and '-', joined by
 // slashes, for example "jobs/job_01H…/data". No segment begins with a dot.
@@ -26,61 +25,61 @@ type Info struct {
 
 // Store keeps blobs by name. All methods are safe for concurrent use.
 type Store interface {
-	// Put streams r to the name and returns the number of bytes stored. The
-	// blob becomes visible whole, once, when Put returns nil, and from then on
-	// it survives a crash. When r fails, or the context ends, nothing becomes
-	// visible and nothing is left behind. A blob that has the name is replaced.
+	// Put stores the stream r under the name and returns the number of bytes. The
+	// blob becomes visible at once and whole when Put returns nil, and from then on
+	// it survives a crash. If r fails, or the context ends, nothing becomes visible
+	// and nothing is left behind. An existing blob of the name is replaced.
 	//
-	// Errors: the error of r as it is; fault.StorageFull when there is no room.
+	// Errors: the error of r unchanged; fault.StorageFull if there is no space.
 	Put(ctx context.Context, name string, r io.Reader) (int64, error)
 
-	// Open reads length bytes from offset; a negative length reads to the end.
-	// A range that reaches past the end gives what there is.
+	// Open returns a reader of length bytes from offset; a negative length reads to
+	// the end. A range that exceeds the blob is cut at its end.
 	//
-	// Errors: fault.NotFound when there is no such blob.
+	// Errors: fault.NotFound if there is no such blob.
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 
 	// Head describes a blob.
 	//
-	// Errors: fault.NotFound when there is no such blob.
+	// Errors: fault.NotFound if there is no such blob.
 	Head(ctx context.Context, name string) (Info, error)
 
-	// Copy makes to a blob with from's bytes, independent of from's later life.
+	// Copy copies a blob. The copy is independent of the original.
 	//
-	// Errors: fault.NotFound when there is no from; fault.StorageFull.
+	// Errors: fault.NotFound if there is no from; fault.StorageFull.
 	Copy(ctx context.Context, from, to string) error
 
-	// Delete removes a blob. That there is none is no error.
+	// Delete deletes a blob. It is no error if there is none.
 	Delete(ctx context.Context, name string) error
 }
 
-// Entry is a blob, or a prefix that blobs have in common, as stores that can be
-// looked through list them.
+// Entry is a blob, or a prefix that blobs share, as stores that can be listed
+// return them.
 type Entry struct {
-	// Name is the whole name, "jobs/job_01H…" for example.
+	// Name is the whole name, for example "jobs/job_01H…".
 	Name string
-	// Prefix says that the entry is a prefix, without its slash.
+	// Prefix reports that the entry is a prefix. Its name has no trailing slash.
 	Prefix bool
-	// Info describes a blob. Of a prefix the size is 0 and the time is when a
-	// name directly under it last came or went.
+	// Info describes a blob. The size of a prefix is 0, and its time is when a name
+	// directly below it was last added or removed.
 	Info
 }
 
-// Linker is an ability of stores whose blobs are files of this machine: a blob
-// can be given a second name in the file system, at no cost in bytes.
+// Linker is implemented by stores whose blobs are files of this machine: a blob can
+// get a second name in the file system, which costs no space.
 type Linker interface {
-	// Link makes path a read-only stand-in for the blob. It may fail where the
-	// file system cannot do it; the caller then copies.
+	// Link makes path a read-only link to the blob. It may fail if the file system
+	// does not support it; the caller then copies.
 	//
-	// Errors: fault.NotFound when there is no such blob.
+	// Errors: fault.NotFound if there is no such blob.
 	Link(ctx context.Context, name, path string) error
 }
 
-// nameForm is what a blob's name looks like; see the package comment.
+// nameForm matches a blob's name; see the package comment.
 var nameForm = regexp.MustCompile(`^[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*$`)
 
-// CheckName returns an error when the name is not of the form that the package
-// comment gives. Adapters call it first, so that no name reaches out of a store.
+// CheckName returns an error unless the name has the form given in the package
+// comment. Adapters call it first, so that no name can escape the store.
 func CheckName(name string) error {
 	if len(name) > 512 || !nameForm.MatchString(name) {
 		return fmt.Errorf("blob: malformed name %q", name)
@@ -88,10 +87,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Fetch brings a blob to a file of this machine, by link where the store can,
-// else by copy. The file must not be written to.
+// Fetch makes a blob available as a file of this machine, by a link if the store
+// can, otherwise by a copy. The file must not be written to.
 //
-// Errors: fault.NotFound when there is no such blob; errors of the file system.
+// Errors: fault.NotFound if there is no such blob; errors of the file system.
 func Fetch(ctx context.Context, s Store, name, path string) error {
 	if l, ok := s.(Linker); ok {
 		if err := l.Link(ctx, name, path); err == nil {
@@ -114,16 +113,16 @@ func Fetch(ctx context.Context, s Store, name, path string) error {
 	return f.Close()
 }
 
-// ReaderAt reads a blob at random, for headers that are not at its front. Each
-// read is one ranged request, so callers read in few, large steps.
+// ReaderAt provides random access to a blob, for media headers that are not at the
+// start. Each read is a ranged request, so callers should read in few, large steps.
 type ReaderAt struct {
-	// Context bounds every read.
+	// Context applies to every read.
 	Context context.Context
 	Store   Store
 	Name    string
 }
 
-// ReadAt reads len(p) bytes from off, as io.ReaderAt says.
+// ReadAt implements io.ReaderAt.
 func (b ReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	r, err := b.Store.Open(b.Context, b.Name, off, int64(len(p)))
 	if err != nil {

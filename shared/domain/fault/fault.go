@@ -1,8 +1,8 @@
-// Package fault holds the one kind of error that crosses package boundaries.
+// Package fault defines the one kind of error that crosses package boundaries.
 //
 // A fault carries a code, which a caller can act on, and a message, which is
-// written for the person who sent the request. Every other error is internal:
-// it is logged, and the person learns only that something went wrong.
+// written for the person who sent the request. Every other error is internal: it is
+// logged, and the person learns only that something went wrong.
 package fault
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Code says what kind of thing went wrong. The HTTP status that belongs to a
-// code is the business of the transport, not of this package.
+// Code says what kind of thing went wrong. Mapping codes to HTTP statuses is up to
+// the transport.
 type Code string
 
 const (
@@ -22,50 +22,50 @@ const (
 	Invalid Code = "invalid"
 	// Unauthorized means that the credential is missing, unknown, expired or revoked.
 	Unauthorized Code = "unauthorized"
-	// Forbidden means that the credential is good but does not reach this far.
+	// Forbidden means that the credential is valid but not sufficient.
 	Forbidden Code = "forbidden"
 	// NotFound means that the thing does not exist for this account.
 	NotFound Code = "not_found"
-	// Conflict means that the thing exists but its state does not allow this.
+	// Conflict means that the state of the thing does not allow the operation.
 	Conflict Code = "conflict"
-	// TooLarge means that a transport limit was passed.
+	// TooLarge means that a transport limit was exceeded.
 	TooLarge Code = "too_large"
 	// Limited means that the account is over a limit of its tier, or that the
-	// service has more work than it can finish in time. RetryAfter says when
-	// to come back.
+	// service has more work than it can finish in time. RetryAfter says when to
+	// retry.
 	Limited Code = "limited"
-	// StorageFull means that there is no room left to store the bytes.
+	// StorageFull means that there is no space left to store the bytes.
 	StorageFull Code = "storage_full"
 	// Unavailable means that a part of the service cannot be reached now.
 	Unavailable Code = "unavailable"
-	// EngineFailed means that what edits media could not do its work.
+	// EngineFailed means that the media engine failed.
 	EngineFailed Code = "engine_failed"
-	// Timeout means that the work was not done within its time.
+	// Timeout means that the work was not finished in time.
 	Timeout Code = "timeout"
 )
 
-// Error is a fault. Its message is shown to the caller, so it never holds a
+// Error is a fault. Its message is shown to the caller, so it must not contain a
 // path, a key or the text of an internal error.
 type Error struct {
 	Code    Code
 	Message string
-	// RetryAfter is how long to wait before trying again; zero says nothing.
+	// RetryAfter is how long to wait before retrying; zero means unspecified.
 	RetryAfter time.Duration
 	// Err is the cause, for the log only.
 	Err error
 }
 
-// New makes a fault with a formatted message.
+// New returns a fault with a formatted message.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap makes a fault that keeps its cause for the log.
+// Wrap returns a fault that keeps its cause for the log.
 func Wrap(err error, code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Error gives the message and, for the log, the cause.
+// Error returns the message and, for the log, the cause.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s: %v", e.Message, e.Err)
@@ -73,11 +73,11 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf gives the code of the first fault in err's chain, Internal when there
-// is none, and the empty code when err is nil.
+// CodeOf returns the code of the first fault in err's chain, Internal if there is
+// none, and "" if err is nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

@@ -6,12 +6,12 @@ import (
 	"syscall"
 )
 
-// shortages are what the system answers when it cannot give what a request needs.
+// shortages are the system's errors when it cannot provide what a request needs.
 var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EROFS}
 
-// IsShortage reports whether err is the machine's own trouble: it has no file
-// descriptor, memory or process left, or a disk that cannot be written. Nobody's
-// request is to blame for that, and the same request may succeed later.
+// IsShortage reports whether err is a shortage of the machine: no file descriptors,
+// memory or processes are left, or the disk cannot be written. It is not the
+// request's fault, and the same request may succeed later.
 func IsShortage(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno) && slices.Contains(shortages, errno)

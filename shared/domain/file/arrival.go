@@ -10,62 +10,61 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// SignedBlobs is a blob store that takes the bytes of promised files by itself,
-// by URLs that it has signed. It takes none but those with the size and the MD5
-// that the URL was signed for.
+// SignedBlobs is a blob store that receives the bytes of pending files itself, at
+// URLs that it signed. It accepts only bytes of the size and the MD5 that a URL was
+// signed for.
 type SignedBlobs interface {
-	// Arrival tells what has come.
+	// Arrival describes the bytes that have arrived.
 	//
-	// Errors: fault.NotFound when nothing has.
+	// Errors: fault.NotFound if none have.
 	Arrival(ctx context.Context, name string) (Arrival, error)
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// The name of a promised file's blob is made of the file's id, so that the bytes
-// alone tell which file they are, and looks like no other's, so that a store can
-// tell of the arrival of just these.
+// The name of a pending file's blob contains the file's id, so that the blob alone
+// identifies the file. Its form is unlike any other blob's, so that a store can
+// send notifications for just these blobs.
 const (
 	signedPrefix = "files/"
-	// SignedSuffix ends the names of the blobs that signed URLs are for.
+	// SignedSuffix ends the names of blobs that are uploaded by signed URLs.
 	SignedSuffix = ".signed"
 )
 
 func signedBlob(id string) string { return signedPrefix + id + SignedSuffix }
 
-// Received makes the promised file known whose bytes have come to the blob. Bytes
-// of no file, as that was deleted or its promise has ended, are removed, and so
-// are those for which the account has no room. That the file is known already is
-// no error.
+// Received finalizes the pending file whose bytes have arrived in the blob. If the
+// file was deleted or is no longer pending, or the account has no room for the
+// bytes, they are deleted. A file that is final already is not an error.
 //
-// Errors: fault.NotFound for wrong bytes; fault.Limited for those that there is no
-// room for.
+// Errors: fault.NotFound for wrong bytes; fault.Limited if there is no room for
+// them.
 func (s *Service) Received(ctx context.Context, blob string) error {
 	name, ours := strings.CutSuffix(blob, SignedSuffix)
 	id, below := strings.CutPrefix(name, signedPrefix)
 	if !ours || !below || !IsReference(id) {
-		return fmt.Errorf("file: %.200q is no blob of a promised file", blob)
+		return fmt.Errorf("file: %.200q is not a blob of a pending file", blob)
 	}
 	f, err := s.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return s.Blobs.Delete(ctx, blob)
 	}
 	if err != nil {
-		return fmt.Errorf("file: get the promise %s: %w", id, err)
+		return fmt.Errorf("file: get the pending file %s: %w", id, err)
 	}
-	if !f.Promised {
+	if !f.Pending {
 		return nil
 	}
 	_, err = s.publish(ctx, f)
 	return err
 }
 
-// receive gives an account's promised file if its bytes are there, and makes it
-// known.
+// receive finalizes an account's pending file if its bytes have arrived, and
+// returns it.
 //
 // Errors: fault.NotFound.
 func (s *Service) receive(ctx context.Context, account, id string) (File, error) {
 	f, err := s.Store.PendingUpload(ctx, id)
-	if err == nil && (f.Account != account || !f.Promised) {
+	if err == nil && (f.Account != account || !f.Pending) {
 		return File{}, unknown()
 	}
 	if err := s.read(err, unknown()); err != nil {
@@ -78,18 +77,17 @@ func (s *Service) receive(ctx context.Context, account, id string) (File, error)
 	return f, err
 }
 
-// publish makes a promised file known whose bytes the blob store has taken.
+// publish finalizes a pending file whose bytes the blob store has received.
 //
-// Errors: fault.NotFound when they are not there, or are not those that were
-// announced.
+// Errors: fault.NotFound if they are missing, or are not those announced.
 func (s *Service) publish(ctx context.Context, f File) (File, error) {
 	arrived, err := s.Signed.Arrival(ctx, f.Blob)
 	if err := s.read(err, unknown()); err != nil {
 		return File{}, err
 	}
 	if arrived != (Arrival{f.Size, f.MD5}) {
-		// The URL permits no such bytes. However they came, they are not left to
-		// be taken for the file.
+		// The URL does not permit such bytes. However they got there, they must not
+		// remain to be taken for the file.
 		if err := s.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the wrong bytes of %s: %w", f.ID, err)
 		}

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// bucket is a blob store that takes signed uploads itself.
+// bucket is a blob store that receives signed uploads itself.
 type bucket struct{ stored map[string][]byte }
 
 func (b *bucket) Arrival(_ context.Context, name string) (file.Arrival, error) {
@@ -31,12 +31,13 @@ func (b *bucket) Open(_ context.Context, name string, offset, length int64) (io.
 	return io.NopCloser(bytes.NewReader(content[:min(length, int64(len(content)))])), nil
 }
 
-// announce promises a file with the content, of an account.
+// announce announces a file of an account with the content.
 func (w *world) announce(t *testing.T, account, content string) file.File {
 	t.Helper()
 	sum := md5.Sum([]byte(content))
 	f, err := w.service.CreatePending(t.Context(), file.File{
-		Account: account, Filename: "a", MIME: "application/x-mine", Size: int64(len(content)), MD5: hex.EncodeToString(sum[:]), Lifetime: time.Minute,
+		Account: account, Filename: "a", MIME: "application/x-mine", Size: int64(len(content)),
+		MD5: hex.EncodeToString(sum[:]), Lifetime: time.Minute,
 	}, 0, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +47,8 @@ func (w *world) announce(t *testing.T, account, content string) file.File {
 
 const pdf = "%PDF-1.7 and more"
 
-// docs/contract/media.md#large-uploads. A file is known from the moment that its
-// bytes are there, whether the store has told of them or not.
+// docs/contract/media.md#large-uploads: a file exists as soon as its bytes have
+// arrived, even before the store's notification.
 func TestAFileThatTheBlobStoreHasTaken(t *testing.T) {
 	for name, arrive := range map[string]func(w *world, f file.File) error{
 		"the store tells": func(w *world, f file.File) error { return w.service.Received(t.Context(), f.Blob) },
@@ -76,7 +77,7 @@ func TestAFileThatTheBlobStoreHasTaken(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		got, err := w.service.Get(t.Context(), "acme", f.ID)
-		if err != nil || got.MIME != "application/pdf" || !got.ExpiresAt.Equal(came.Add(time.Minute)) || got.Promised {
+		if err != nil || got.MIME != "application/pdf" || !got.ExpiresAt.Equal(came.Add(time.Minute)) || got.Pending {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 		if files, _, err := w.service.List(t.Context(), "acme", "", 10); err != nil || len(files) != 1 {
@@ -98,7 +99,7 @@ func TestBytesThatTellNoTypeHaveTheDeclaredOne(t *testing.T) {
 	}
 }
 
-// Bytes that are no file's do not stay, and make none known.
+// Bytes that belong to no file are deleted, and create none.
 func TestBytesThatAreNoFiles(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	w.service.Signed = b
@@ -108,14 +109,16 @@ func TestBytesThatAreNoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.disk.deleted = nil
-	if err := w.service.Received(t.Context(), deleted.Blob); err != nil || !slices.Equal(w.disk.deleted, []string{deleted.Blob}) {
+	if err := w.service.Received(t.Context(), deleted.Blob); err != nil ||
+		!slices.Equal(w.disk.deleted, []string{deleted.Blob}) {
 		t.Errorf("of a deleted file: %v, deleted %v", err, w.disk.deleted)
 	}
 
 	wrong := w.announce(t, "acme", pdf)
 	b.stored[wrong.Blob] = []byte("%PDF-1.7 and less")
 	w.disk.deleted = nil
-	if err := w.service.Received(t.Context(), wrong.Blob); !fault.Is(err, fault.NotFound) || !slices.Equal(w.disk.deleted, []string{wrong.Blob}) {
+	if err := w.service.Received(t.Context(), wrong.Blob); !fault.Is(err, fault.NotFound) ||
+		!slices.Equal(w.disk.deleted, []string{wrong.Blob}) {
 		t.Errorf("other bytes: %v, deleted %v", err, w.disk.deleted)
 	}
 	if _, err := w.service.Get(t.Context(), "acme", wrong.ID); !fault.Is(err, fault.NotFound) {

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Ids sort by creation time, also within one millisecond, and also while the
-// clock stands still or goes back (docs/contract/media.md#file-reference).
+// Ids sort by creation time, even within one millisecond, and even while the clock
+// stands still or goes back (docs/contract/media.md#file-reference).
 func TestIDsSortByCreation(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ids := file.NewIDs(func() time.Time { return now }, rand.Reader)
@@ -68,20 +68,21 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// A secret that cannot be had is no fault of the cursor.
+// A failure to fetch the secret is not reported as an invalid cursor.
 func TestCursorWithoutItsSecret(t *testing.T) {
 	gone := errors.New("no secret")
 	cursors := file.NewCursorsFrom(func(context.Context) ([]byte, error) { return nil, gone })
 	if _, err := cursors.Make(t.Context(), "acme", "file_1"); !errors.Is(err, gone) {
 		t.Errorf("made: %v", err)
 	}
-	if _, err := cursors.Read(t.Context(), "acme", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"); !errors.Is(err, gone) || fault.Is(err, fault.Invalid) {
+	if _, err := cursors.Read(t.Context(), "acme", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"); !errors.Is(err, gone) ||
+		fault.Is(err, fault.Invalid) {
 		t.Errorf("read: %v", err)
 	}
 }
 
 // docs/contract/media.md#file-reference: filename is the client's base name,
-// cleaned of path and control characters.
+// without path and control characters.
 func TestCleanName(t *testing.T) {
 	for sent, want := range map[string]string{
 		"clip.mp4":               "clip.mp4",

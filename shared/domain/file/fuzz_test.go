@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Of all texts only the cursors that were made are read, and only for the
-// account that they were made for.
+// Only cursors that were made are accepted, and only for the account that they were
+// made for.
 func FuzzCursor(f *testing.F) {
 	cursors := file.NewCursors([]byte("secret"))
 	cursorOf := func(account, id string) string {
@@ -21,8 +21,10 @@ func FuzzCursor(f *testing.F) {
 	}
 	made := cursorOf("acme", "file_1")
 	for _, seed := range []string{
-		"", "A", "file_1", made, made + "=", made + "\n", made[:len(made)-1], "A" + made[1:], cursorOf("other", "file_1"), cursorOf("acme", ""),
-		base64.RawURLEncoding.EncodeToString(make([]byte, 16)), base64.StdEncoding.EncodeToString([]byte("a longer text than a seal")),
+		"", "A", "file_1", made, made + "=", made + "\n", made[:len(made)-1], "A" + made[1:], cursorOf("other", "file_1"),
+		cursorOf("acme", ""),
+		base64.RawURLEncoding.EncodeToString(make([]byte, 16)),
+		base64.StdEncoding.EncodeToString([]byte("a longer text than a seal")),
 	} {
 		f.Add("acme", seed)
 		f.Add("other", seed)
@@ -39,10 +41,11 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// Whatever a client calls a file, its cleaned name is a plain one, and stays as
-// it is when it is cleaned again.
+// Whatever a client calls a file, its cleaned name is a plain name, and cleaning it
+// again changes nothing.
 func FuzzCleanName(f *testing.F) {
-	for _, seed := range []string{"", ".", "..", "/", `\`, "a/b", `C:\a`, "a\x00b", "\xff", "\u202ea", " a ", "a\u2028b", "été", "a/ ", "a\u0085"} {
+	for _, seed := range []string{"", ".", "..", "/", `\`, "a/b", `C:\a`, "a\x00b", "\xff", "\u202ea", " a ", "a\u2028b",
+		"été", "a/ ", "a\u0085"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, sent string) {

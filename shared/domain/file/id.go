@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// idDigits sort as their characters do.
+	// idDigits are in the order in which their characters sort.
 	idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	// timeDigits hold nanoseconds since 1970 until past the year 2200.
 	timeDigits = 11
@@ -17,9 +17,9 @@ const (
 	randomDigits = 16
 )
 
-// IDs draws ids of files. They sort by creation time: first by the nanosecond,
-// which never stands still between two ids of one process, so that files of one
-// millisecond sort too.
+// IDs draws file ids. They sort by creation time in nanoseconds, which always
+// advances between two ids of a process, so that files of the same millisecond sort
+// too.
 type IDs struct {
 	now    func() time.Time
 	random io.Reader
@@ -28,12 +28,13 @@ type IDs struct {
 	last int64
 }
 
-// NewIDs makes a source of ids from a clock and a cryptographic random source.
+// NewIDs returns a source of ids that uses the clock and the cryptographic random
+// source.
 func NewIDs(now func() time.Time, random io.Reader) *IDs {
 	return &IDs{now: now, random: random}
 }
 
-// New draws an id and gives the time that it stands for.
+// New draws an id and returns it with the time that it encodes.
 func (s *IDs) New() (id string, created time.Time, err error) {
 	limit := new(big.Int).Exp(big.NewInt(int64(len(idDigits))), big.NewInt(randomDigits), nil)
 	var bytes [12]byte
@@ -52,7 +53,7 @@ func (s *IDs) New() (id string, created time.Time, err error) {
 	return id, time.Unix(0, nanoseconds).UTC(), nil
 }
 
-// digits writes n in base 62, padded to the width.
+// digits formats n in base 62, padded to the width.
 func digits(n *big.Int, width int) string {
 	text := make([]byte, width)
 	base, rest := big.NewInt(int64(len(idDigits))), new(big.Int)

@@ -12,64 +12,63 @@ import (
 )
 
 const (
-	// DefaultUploads is how many uploads a server takes at once when nothing else
-	// is set.
+	// DefaultUploads is how many uploads a server accepts at once by default.
 	DefaultUploads = 256
-	// leastStep and mostStep bound how much is reserved at once, in bytes: a
-	// quarter of what has arrived, so that a large upload is few writes and a small
-	// one keeps no room from others.
+	// leastStep and mostStep bound how much is reserved ahead, in bytes: a quarter
+	// of what has arrived, so that a large upload needs few writes and a small one
+	// takes no room from others.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
-	// unwritten is how many of the bytes that have arrived of an upload may not be
-	// on the disk yet, and so not be counted by it.
+	// unwritten is how many bytes of an upload may have arrived but not be on the
+	// disk yet, so that the disk's free space does not show them.
 	unwritten = 2 << 20
-	// releaseTime is how long it may take to give room back. It begins after the
-	// request, whose own time may be over.
+	// releaseTime is the time limit for releasing a reservation. It starts after
+	// the request, whose own time may be over.
 	releaseTime = 10 * time.Second
 )
 
-// Intake lets the bytes of uploads in, as far as there is room: for uploads at
-// once, in the account's storage, and on the disk. One that is nil lets in
-// everything.
+// Intake admits the bytes of uploads while there is room: for concurrent uploads,
+// in the account's storage, and on the disk. A nil Intake admits everything.
 type Intake struct {
-	// Reservations keep room in accounts' storage.
+	// Reservations reserve room in accounts' storage.
 	Reservations Reservations
-	// Free gives how many bytes uploads may still put on the disk; nil where they
-	// go elsewhere.
+	// Free returns how many more bytes uploads may put on the disk; nil if they are
+	// stored elsewhere.
 	Free func() (int64, error)
-	// Most is how many uploads may be under way; 0 is DefaultUploads.
+	// Most is how many uploads may be in progress; 0 means DefaultUploads.
 	Most int
-	// NewID draws the id of a reservation, unique for ever.
+	// NewID returns an id for a reservation that is never reused.
 	NewID func() string
 	Now   func() time.Time
 
 	mu      sync.Mutex
 	uploads int
-	// byAccount counts the uploads of accounts that have any.
+	// byAccount counts the uploads in progress of each account that has any.
 	byAccount map[string]int
-	// bringing holds the promised files for which an upload has the bytes that are
-	// counted already: of several at once one has.
-	bringing map[string]bool
-	// granted is how many bytes of the disk are granted that it may not count as
-	// taken yet.
+	// uploading holds the ids of pending files being uploaded. If several uploads
+	// bring the same file, only the first may use the bytes that the pending file
+	// counts.
+	uploading map[string]bool
+	// granted is how many bytes of the disk are granted to uploads that the free
+	// space may not show as taken yet.
 	granted int64
 }
 
 // Allowance is what an account may do.
 type Allowance struct {
-	// Uploads is how many uploads may be under way, Bytes how many bytes the account
-	// may store. 0 is any number.
+	// Uploads is how many uploads may be in progress, Bytes how many bytes the
+	// account may store. 0 means no limit.
 	Uploads int
 	Bytes   int64
 }
 
-// busyRetry is when to come back to a server that has too many uploads under way.
-const busyRetry = 5 * time.Second
+// busyRetryAfter is the Retry-After when too many uploads are in progress.
+const busyRetryAfter = 5 * time.Second
 
-// Begin lets an upload of an account begin. Its caller calls Arrived when it has
-// read all bytes, if it has, and End in the end.
+// Begin admits an upload of an account. The caller must call Arrived once it has
+// read all bytes, and End in every case.
 //
-// Errors: fault.Limited when too many are under way.
+// Errors: fault.Limited if too many are in progress.
 func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	if i == nil {
 		return nil, nil
@@ -93,61 +92,59 @@ func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 		i.uploads++
 		i.byAccount[account]++
 		return &Upload{
-			intake: i, limit: allowed.Bytes, underWay: true,
+			intake: i, limit: allowed.Bytes, inProgress: true,
 			room: Reservation{Account: account, ID: i.NewID()}, renewed: i.Now(),
 		}, nil
 	}
-	refused.RetryAfter = busyRetry
+	refused.RetryAfter = busyRetryAfter
 	return nil, refused
 }
 
-// Keep says that the upload brings the bytes of a promised file, which counts some
-// of them already. While they arrive, keep is called every KeepEvery, to put off
-// the promise's end; its error ends the upload.
-func (u *Upload) Keep(f File, keep func(context.Context, File) error) {
+// SetPending says that the upload brings the bytes of a pending file, which counts
+// some of them already. While they arrive, extend is called every RenewEvery to
+// extend the pending file; an error of it ends the upload.
+func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 	if u == nil {
 		return
 	}
-	u.promise, u.keep = f, keep
+	u.file, u.extend = f, extend
 	i := u.intake
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.bringing == nil {
-		i.bringing = map[string]bool{}
+	if i.uploading == nil {
+		i.uploading = map[string]bool{}
 	}
-	if !i.bringing[f.ID] {
-		i.bringing[f.ID] = true
+	if !i.uploading[f.ID] {
+		i.uploading[f.ID] = true
 		u.counted = f.Counts()
 	}
 }
 
-// Upload is an upload under way. It is for one goroutine. One that is nil is
-// bound by nothing.
+// Upload is an upload in progress. It must be used by one goroutine. A nil Upload
+// has no limits.
 type Upload struct {
 	intake *Intake
 	limit  int64
-	// promise is the promised file that the upload brings, if it does, and keep puts
-	// off the promise's end.
-	promise File
-	keep    func(ctx context.Context, f File) error
-	// counted is how many of the bytes are counted already, as those of a promised
-	// file are.
+	// file is the pending file that the upload brings, if any, and extend extends it.
+	file   File
+	extend func(ctx context.Context, f File) error
+	// counted is how many of the bytes the pending file counts already.
 	counted int64
-	// arrived is how many bytes have, granted how many of the disk are for them, and
-	// pending how many of those the intake counts.
+	// arrived is how many bytes have arrived, granted how many bytes of the disk
+	// they may take, and pending the part of granted that the intake counts.
 	arrived, granted, pending int64
 	room                      Reservation
-	// short says that the account has no room to reserve ahead.
+	// short reports that the account had no room to reserve ahead.
 	short   bool
 	renewed time.Time
-	// underWay says that the upload counts among those that are.
-	underWay bool
+	// inProgress reports that the upload counts as in progress.
+	inProgress bool
 }
 
-// Reader gives what there is room for of the source's bytes.
+// Reader returns a reader of the source that makes room for the bytes it reads.
 //
-// Errors: those of the source; fault.Limited when the account's storage is full;
-// fault.StorageFull when the disk is.
+// Errors: those of the source; fault.Limited if the account's storage is full;
+// fault.StorageFull if the disk is.
 func (u *Upload) Reader(ctx context.Context, source io.Reader) io.Reader {
 	if u == nil {
 		return source
@@ -161,7 +158,7 @@ type intakeReader struct {
 	source io.Reader
 }
 
-// Read gives bytes that there is room for.
+// Read reads bytes and makes room for them.
 func (r *intakeReader) Read(p []byte) (int, error) {
 	n, err := r.source.Read(p)
 	if refused := r.upload.take(r.ctx, int64(n)); refused != nil {
@@ -172,14 +169,14 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 
 // take makes room for bytes that have arrived.
 func (u *Upload) take(ctx context.Context, bytes int64) error {
-	if err := u.onDisk(bytes); err != nil {
+	if err := u.reserveDisk(bytes); err != nil {
 		return err
 	}
 	u.arrived += bytes
 	now := u.intake.Now()
-	due := now.Sub(u.renewed) >= KeepEvery || now.Before(u.renewed)
-	if due && u.keep != nil {
-		if err := u.keep(ctx, u.promise); err != nil {
+	due := now.Sub(u.renewed) >= RenewEvery || now.Before(u.renewed)
+	if due && u.extend != nil {
+		if err := u.extend(ctx, u.file); err != nil {
 			return err
 		}
 	}
@@ -191,7 +188,7 @@ func (u *Upload) take(ctx context.Context, bytes int64) error {
 		return nil
 	}
 	renewed := u.room
-	renewed.Until = now.UTC().Truncate(time.Millisecond).Add(kept)
+	renewed.Until = now.UTC().Truncate(time.Millisecond).Add(holdTime)
 	least, ahead := max(need, u.room.Bytes), int64(0)
 	if !u.short {
 		ahead = step(u.arrived)
@@ -208,14 +205,14 @@ func (u *Upload) take(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// step gives how much is reserved ahead for an upload of which so much has
+// step returns how much to reserve ahead for an upload of which so much has
 // arrived.
 func step(arrived int64) int64 { return min(max(leastStep, arrived/4), mostStep) }
 
-// onDisk makes room on the disk for bytes beyond those that have arrived.
+// reserveDisk makes room on the disk for bytes beyond those that have arrived.
 //
 // Errors: fault.StorageFull.
-func (u *Upload) onDisk(bytes int64) error {
+func (u *Upload) reserveDisk(bytes int64) error {
 	i := u.intake
 	need := u.arrived + bytes
 	if i.Free == nil || need <= u.granted {
@@ -240,13 +237,13 @@ func (u *Upload) onDisk(bytes int64) error {
 	return full
 }
 
-// Arrived says that all bytes have: the upload is no longer under way. Its room is
-// its own still.
+// Arrived says that all bytes have arrived: the upload is no longer in progress. It
+// keeps its reservation.
 func (u *Upload) Arrived() {
-	if u == nil || !u.underWay {
+	if u == nil || !u.inProgress {
 		return
 	}
-	u.underWay = false
+	u.inProgress = false
 	i := u.intake
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -258,18 +255,18 @@ func (u *Upload) Arrived() {
 	u.granted, u.pending = 0, 0
 }
 
-// brought ends what an upload has of its promised file.
-func (i *Intake) brought(u *Upload) {
+// releaseBytes lets another upload use the bytes that the pending file counts.
+func (i *Intake) releaseBytes(u *Upload) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if u.counted > 0 {
-		delete(i.bringing, u.promise.ID)
+		delete(i.uploading, u.file.ID)
 		u.counted = 0
 	}
 }
 
-// Room gives what is reserved in the account's storage, for the record of the file
-// that takes its place.
+// Room returns the reservation in the account's storage, for the record of the file
+// that replaces it.
 func (u *Upload) Room() Reservation {
 	if u == nil || u.room.Bytes == 0 {
 		return Reservation{}
@@ -277,24 +274,23 @@ func (u *Upload) Room() Reservation {
 	return u.room
 }
 
-// Settled says that a record has taken the place of the reservation.
-func (u *Upload) Settled() {
+// Recorded says that a record has replaced the reservation.
+func (u *Upload) Recorded() {
 	if u != nil {
 		u.room.Bytes = 0
 	}
 }
 
-// End ends the upload and gives its room back, unless a record has taken its
-// place.
+// End ends the upload and releases its reservation, unless a record has replaced
+// it.
 //
-// Errors: those of the store; the room is then given back when the reservation
-// runs out.
+// Errors: those of the store; the reservation then expires by itself.
 func (u *Upload) End(ctx context.Context) error {
 	if u == nil {
 		return nil
 	}
 	u.Arrived()
-	u.intake.brought(u)
+	u.intake.releaseBytes(u)
 	if u.room.Bytes == 0 {
 		return nil
 	}

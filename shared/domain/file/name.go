@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// maxName is how long a file's name may be, in bytes; the rest is cut off
+	// maxName is the length limit of a file's name in bytes; the rest is cut off
 	// between two code points.
 	maxName = 255
-	// unnamed stands in for a name of which nothing is left.
+	// unnamed replaces a name of which nothing is left.
 	unnamed = "upload"
 )
 
-// CleanName gives a client's file name without its path and without control
-// characters (docs/contract/media.md#file-reference). Both kinds of slash separate,
-// as browsers on any system may send a path.
+// CleanName returns a client's file name without its path and control characters
+// (docs/contract/media.md#file-reference). Both kinds of slash are separators,
+// because browsers on any system may send a path.
 func CleanName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
 	name = strings.Map(func(r rune) rune {
-		// Format characters can turn a name around on the screen.
+		// Format characters could reverse the name on a screen.
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {
 			return -1
 		}

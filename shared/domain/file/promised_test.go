@@ -9,19 +9,19 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// beaten puts promises off, after what another request does.
-type beaten struct {
+// overtaken extends pending files, after running what another request does.
+type overtaken struct {
 	file.Retention
 	first func()
 }
 
-func (b beaten) Extend(ctx context.Context, id string, until time.Time) error {
+func (b overtaken) Extend(ctx context.Context, id string, until time.Time) error {
 	b.first()
 	return b.Retention.Extend(ctx, id, until)
 }
 
-// A request that brings the bytes of a promised file may be overtaken by another
-// at any moment: it is told what has become of the file.
+// A request that uploads the bytes of a pending file may be overtaken by another at
+// any moment. It is told what became of the file.
 func TestAnUploadThatAnotherOvertakes(t *testing.T) {
 	for says, c := range map[string]struct {
 		other func(w *world, f file.File) error
@@ -31,7 +31,8 @@ func TestAnUploadThatAnotherOvertakes(t *testing.T) {
 			_, err := w.service.Finalize(t.Context(), f, "")
 			return err
 		}, fault.Conflict},
-		"the other found no room": {func(w *world, f file.File) error { return w.service.Store.Break(t.Context(), f.ID) }, fault.NotFound},
+		"the other found no room": {func(w *world, f file.File) error { return w.service.Store.Abandon(t.Context(), f.ID) },
+			fault.NotFound},
 		"the bytes came and were deleted": {func(w *world, f file.File) error {
 			if _, err := w.service.Finalize(t.Context(), f, ""); err != nil {
 				return err
@@ -41,12 +42,13 @@ func TestAnUploadThatAnotherOvertakes(t *testing.T) {
 	} {
 		w := newWorld(t)
 		f, err := w.service.CreatePending(t.Context(), file.File{
-			Account: "acme", Filename: "a.png", MIME: "image/png", Size: 1, MD5: "0cc175b9c0f1b6a831c399e269772661", Lifetime: time.Minute,
+			Account: "acme", Filename: "a.png", MIME: "image/png", Size: 1, MD5: "0cc175b9c0f1b6a831c399e269772661",
+			Lifetime: time.Minute,
 		}, 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.service.Promises = beaten{w.service.Store.(file.Retention), func() {
+		w.service.Extender = overtaken{w.service.Store.(file.Retention), func() {
 			if err := c.other(w, f); err != nil {
 				t.Error(err)
 			}
@@ -55,7 +57,7 @@ func TestAnUploadThatAnotherOvertakes(t *testing.T) {
 		if _, err := w.service.PendingUpload(t.Context(), f.ID); !fault.Is(err, c.is) {
 			t.Errorf("%s, as it began: %v, want %v", says, err, c.is)
 		}
-		if err := w.service.Keep(t.Context(), f); !fault.Is(err, c.is) {
+		if err := w.service.Extend(t.Context(), f); !fault.Is(err, c.is) {
 			t.Errorf("%s, under way: %v, want %v", says, err, c.is)
 		}
 	}

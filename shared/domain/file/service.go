@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Lifetimes of an upload (docs/contract/media.md#files).
+// The bounds of an upload's lifetime (docs/contract/media.md#files).
 const (
 	MinLifetime     = time.Minute
 	MaxLifetime     = 30 * 24 * time.Hour
@@ -17,52 +17,53 @@ const (
 )
 
 const (
-	// MaxSignedSize is how large a file may be that arrives by a signed URL, in
-	// bytes (docs/contract/media.md#large-uploads).
+	// MaxSignedSize is the size limit of a file uploaded by a signed URL, in bytes
+	// (docs/contract/media.md#large-uploads).
 	MaxSignedSize = 5_000_000_000
-	// SignedTime is how long a signed URL takes a request that brings bytes.
+	// SignedTime is how long a signed URL accepts requests.
 	SignedTime = 30 * time.Minute
-	// LeastPromise is what an announced file that is larger counts towards its
-	// account's storage until more than that has arrived, in bytes.
-	LeastPromise = 1 << 20
-	// slowest is how fast the bytes of an announced file have to come to a blob
-	// store that takes them by itself, in bytes per second: 2 Mbit/s.
+	// MinPendingBytes is what a larger pending file counts towards its account's
+	// storage until more than that has arrived, in bytes.
+	MinPendingBytes = 1 << 20
+	// slowest is the lowest rate at which a file may be uploaded to a blob store
+	// that receives it itself, in bytes per second: 2 Mbit/s.
 	slowest = 250_000
-	// kept is how long what an upload has is kept for it at least: the smallest file
-	// may take that long to come, and what a process keeps outlives it by that.
-	kept = 10 * time.Minute
+	// holdTime is how long a pending file or a reservation is held at least after
+	// its last renewal. Even the smallest file may take that long to arrive, and it
+	// is how long a reservation outlives a process that died.
+	holdTime = 10 * time.Minute
 )
 
-// KeepEvery is how often what an upload under way has is renewed at least.
-const KeepEvery = kept / 5
+// RenewEvery is the interval at which an upload in progress renews what it holds.
+const RenewEvery = holdTime / 5
 
-// SignedUntil is until when a signed URL takes a request that brings the bytes of
-// a promised file.
+// SignedUntil returns the time until which a signed URL of a pending file accepts
+// requests.
 func (f File) SignedUntil() time.Time { return f.CreatedAt.Add(SignedTime) }
 
-// arrivalTime is how long the bytes of a file may take to come.
+// arrivalTime returns how long the bytes of a file may take to arrive.
 func arrivalTime(size int64) time.Duration {
-	return kept + time.Duration(size/slowest)*time.Second
+	return holdTime + time.Duration(size/slowest)*time.Second
 }
 
-// Blobs is what the service needs of a blob store.
+// Blobs is what the service needs from a blob store.
 type Blobs interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// Config is what a [Service] is made of.
+// Config configures a [Service].
 type Config struct {
 	Store   Store
 	Blobs   Blobs
 	IDs     *IDs
 	Cursors Cursors
 	Now     func() time.Time
-	// Signed is the blob store where it takes the bytes of promised files by
-	// itself; nil where this service takes them.
+	// Signed is the blob store if it receives the bytes of pending files itself;
+	// nil if this service receives them.
 	Signed SignedBlobs
-	// Promises puts off the end of a promise whose bytes begin to arrive, where
-	// this service takes them; nil where it does not.
-	Promises interface {
+	// Extender extends a pending file whose bytes begin to arrive, if this service
+	// receives them; nil if it does not.
+	Extender interface {
 		Extend(ctx context.Context, id string, until time.Time) error
 	}
 }
@@ -70,33 +71,34 @@ type Config struct {
 // Service stores, lists and deletes files for the accounts that they belong to.
 type Service struct{ Config }
 
-// NewService makes a service.
+// NewService returns a service.
 func NewService(c Config) *Service { return &Service{c} }
 
-// unknown is the one answer for a file that does not exist, has expired, has
-// not arrived, or is another account's.
+// unknown returns the one error for a file that does not exist, has expired, is
+// pending, or is another account's.
 func unknown() error { return fault.New(fault.NotFound, "File not found.") }
 
-// NewBlob gives a name for the bytes of an upload. The file's own id is drawn
-// when they are there, so that files sort by when they came to be.
+// NewBlob returns a name for the bytes of an upload. The file's own id is drawn
+// after the bytes have arrived, so that files sort by their creation.
 func (s *Service) NewBlob() (string, error) {
 	id, _, err := s.IDs.New()
 	return "files/" + id, err
 }
 
-// Name gives a file that is to be created or announced its id and times, for a
-// caller who has to know them before.
+// Name sets the id and the times of a file that is to be created or announced, for
+// a caller who needs them before.
 func (s *Service) Name(f File) (File, error) {
 	err := s.name(&f)
 	return f, err
 }
 
-// Create records a file whose bytes are in its blob, gives it its id and times
-// where Name has not, and returns it. The caller fills Account, Key, Filename, MIME, Size, MD5, Blob
-// and Lifetime; limit is the number of bytes that the account may store, 0 for
-// any. On a definite refusal the blob is the caller's to delete.
+// Create records a file whose bytes are in its blob. It sets the id and the times
+// unless Name has, and returns the file. The caller sets Account, Key, Filename,
+// MIME, Size, MD5, Blob and Lifetime; limit is how many bytes the account may
+// store, 0 for no limit. If the file is certainly refused, the caller deletes the
+// blob.
 //
-// Errors: fault.Limited when the account's storage is full.
+// Errors: fault.Limited if the account's storage is full.
 func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error) {
 	if err := s.name(&f); err != nil {
 		return File{}, err
@@ -104,23 +106,24 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 	return f, s.create(ctx, f, limit)
 }
 
-// CreatePending records a file whose bytes will arrive by a signed URL: nobody
-// knows it until Finalize. The caller fills what it does for Create, with what the
-// client declares; Blob is given by the service. Until more of its bytes have
-// arrived the file counts LeastPromise, or its size where that is less. An account
-// may wait for the bytes of most files at once (0 is any number).
+// CreatePending records a file whose bytes will arrive by a signed URL; it does not
+// exist for anyone else until Finalize. The caller sets the same fields as for
+// Create, from what the client declares, except Blob, which the service sets. Until
+// more of its bytes have arrived, the file counts MinPendingBytes, or its size if
+// that is less. An account may have most pending files (0 means no limit).
 //
-// Errors: as Create; fault.Limited when the account waits for as many.
+// Errors: as Create; fault.Limited if the account has as many pending files.
 func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most int) (File, error) {
 	if err := s.name(&f); err != nil {
 		return File{}, err
 	}
-	f.Blob, f.Promised, f.UploadUntil = signedBlob(f.ID), true, f.SignedUntil()
+	f.Blob, f.Pending, f.UploadUntil = signedBlob(f.ID), true, f.SignedUntil()
 	if s.Signed != nil {
-		// Nobody sees the bytes arrive: that they might is reason to keep the promise.
+		// This service does not see the bytes arrive, so it must allow for the time
+		// that they may take.
 		f.UploadUntil = f.UploadUntil.Add(arrivalTime(f.Size))
 	}
-	f.Promise = PendingUpload{Bytes: min(f.Size, LeastPromise), Limit: limit, Most: most}
+	f.Upload = PendingUpload{Bytes: min(f.Size, MinPendingBytes), Limit: limit, Most: most}
 	if limit > 0 && f.Size > limit {
 		return File{}, StorageFull(limit)
 	}
@@ -130,9 +133,10 @@ func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most i
 func (s *Service) create(ctx context.Context, f File, limit int64) error {
 	err := s.Store.Create(ctx, f, limit)
 	switch {
-	case errors.Is(err, ErrManyPromises):
-		many := fault.New(fault.Limited, "The account has announced %d files whose bytes have not arrived, which is its limit. "+
-			"Send their bytes, or wait until their URLs end.", f.Promise.Most)
+	case errors.Is(err, ErrTooManyPending):
+		many := fault.New(fault.Limited,
+			"The account has announced %d files whose bytes have not arrived, which is its limit. "+
+				"Send their bytes, or wait until their URLs end.", f.Upload.Most)
 		many.RetryAfter = time.Minute
 		return many
 	case fault.Is(err, fault.Limited):
@@ -141,8 +145,7 @@ func (s *Service) create(ctx context.Context, f File, limit int64) error {
 	return err
 }
 
-// StorageFull is the error of what does not fit into the storage of its account,
-// which may hold so many bytes.
+// StorageFull returns the error for bytes beyond their account's storage limit.
 func StorageFull(limit int64) error {
 	full := fault.New(fault.Limited,
 		"The account's storage is full: it may hold %d bytes. Delete files, or wait until some expire.", limit)
@@ -172,9 +175,9 @@ func (f File) expiry(from time.Time) time.Time {
 	return from.Add(f.Lifetime)
 }
 
-// PendingUpload gives a promised file that may take bytes now.
+// PendingUpload returns a pending file that may be uploaded now.
 //
-// Errors: fault.Conflict when its bytes are there; fault.NotFound when there is
+// Errors: fault.Conflict if its bytes have arrived; fault.NotFound if there is
 // none, or its time is over.
 func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	f, err := s.Store.PendingUpload(ctx, id)
@@ -182,38 +185,38 @@ func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 		return File{}, unknown()
 	}
 	if err != nil {
-		return File{}, fmt.Errorf("file: get the promise %s: %w", id, err)
+		return File{}, fmt.Errorf("file: get the pending file %s: %w", id, err)
 	}
 	if err := s.takesBytes(f); err != nil {
 		return File{}, err
 	}
-	return f, s.Keep(ctx, f)
+	return f, s.Extend(ctx, f)
 }
 
-// takesBytes reports whether what was promised may take bytes now, by the error.
+// takesBytes returns an error unless the file may be uploaded now.
 //
-// Errors: as Promised.
+// Errors: as PendingUpload.
 func (s *Service) takesBytes(f File) error {
 	switch {
-	case !f.Promised && !f.Expired(s.Now()):
+	case !f.Pending && !f.Expired(s.Now()):
 		return fault.New(fault.Conflict, "The file's bytes are there already.")
-	case !f.Promised, !s.Now().Before(f.UploadUntil):
+	case !f.Pending, !s.Now().Before(f.UploadUntil):
 		return unknown()
 	}
 	return nil
 }
 
-// Keep puts off the end of a promise whose bytes are arriving: it is called when
-// they begin to, and every KeepEvery.
+// Extend extends a pending file while its bytes arrive. Call it when they begin to,
+// and every RenewEvery.
 //
-// Errors: fault.Conflict when another request has brought them meanwhile;
-// fault.NotFound when the promise has ended.
-func (s *Service) Keep(ctx context.Context, f File) error {
-	if s.Promises == nil {
+// Errors: fault.Conflict if another request has uploaded them meanwhile;
+// fault.NotFound if the file is no longer pending.
+func (s *Service) Extend(ctx context.Context, f File) error {
+	if s.Extender == nil {
 		return nil
 	}
-	until := s.Now().UTC().Truncate(time.Millisecond).Add(kept)
-	err := s.Promises.Extend(ctx, f.ID, until)
+	until := s.Now().UTC().Truncate(time.Millisecond).Add(holdTime)
+	err := s.Extender.Extend(ctx, f.ID, until)
 	if fault.Is(err, fault.NotFound) {
 		if f, err = s.Store.PendingUpload(ctx, f.ID); err == nil {
 			err = s.takesBytes(f)
@@ -225,36 +228,36 @@ func (s *Service) Keep(ctx context.Context, f File) error {
 	return s.read(err, unknown())
 }
 
-// Finalize makes a promised file known, whose bytes are in its blob and have the
-// size and MD5 that were declared. Its life begins now. mime is the type told by
-// the content, empty where it tells none.
+// Finalize turns a pending file into a stored one. Its bytes must be in its blob,
+// and have the declared size and MD5. Its lifetime starts now. mime is the type
+// detected from the content, empty if none was.
 //
-// Errors: fault.NotFound when the promise has ended; fault.Limited when the account
-// has no room for the file, whose promise ends then. In both cases the bytes are
-// nobody's, and the caller's to delete.
+// Errors: fault.NotFound if the file is no longer pending; fault.Limited if the
+// account has no room for the file, which is then abandoned. In both cases the
+// caller deletes the bytes.
 func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, error) {
 	if mime != "" {
 		f.MIME = mime
 	}
-	f.Promised = false
+	f.Pending = false
 	f.ExpiresAt = f.expiry(s.Now().UTC().Truncate(time.Millisecond))
 	err := s.Store.Finalize(ctx, f, s.Now())
 	if fault.Is(err, fault.Limited) {
-		if err = s.Store.Break(ctx, f.ID); err == nil {
-			return File{}, StorageFull(f.Promise.Limit)
+		if err = s.Store.Abandon(ctx, f.ID); err == nil {
+			return File{}, StorageFull(f.Upload.Limit)
 		}
 		if fault.Is(err, fault.NotFound) {
-			// Another request may have brought the same bytes, and found room.
+			// Another request may have uploaded the same bytes, and found room.
 			err = s.Store.Finalize(ctx, f, s.Now())
 		}
 	}
 	if err != nil {
-		return File{}, fmt.Errorf("file: publish %s: %w", f.ID, err)
+		return File{}, fmt.Errorf("file: finalize %s: %w", f.ID, err)
 	}
 	return f, nil
 }
 
-// Get gives an account's file.
+// Get returns an account's file.
 //
 // Errors: fault.NotFound.
 func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
@@ -263,13 +266,13 @@ func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 	}
 	f, err := s.Store.Get(ctx, account, id, s.Now())
 	if fault.Is(err, fault.NotFound) && s.Signed != nil {
-		// Its bytes may have come a moment ago.
+		// Its bytes may have arrived a moment ago.
 		return s.receive(ctx, account, id)
 	}
 	return f, s.read(err, unknown())
 }
 
-// FindMD5 gives an account's newest file with the MD5, in lower-case hex.
+// FindMD5 returns an account's newest file with the MD5, in lower-case hex.
 //
 // Errors: fault.NotFound.
 func (s *Service) FindMD5(ctx context.Context, account, md5 string) (File, error) {
@@ -287,10 +290,10 @@ func (s *Service) read(err, missing error) error {
 	return nil
 }
 
-// List gives a page of an account's files, newest first, and the cursor of the
+// List returns a page of an account's files, newest first, and the cursor of the
 // next page, empty on the last one (docs/contract/media.md#files).
 //
-// Errors: fault.Invalid when the cursor is none of the account's.
+// Errors: fault.Invalid if the cursor was not made for the account.
 func (s *Service) List(ctx context.Context, account, cursor string, limit int) ([]File, string, error) {
 	after := ""
 	if cursor != "" {
@@ -301,7 +304,7 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	}
 	now := s.Now()
 	var page []File
-	// One more than asked for tells whether another page follows.
+	// One file more than asked for tells whether another page follows.
 	for len(page) <= limit {
 		files, next, err := s.Store.List(ctx, account, after, limit+1-len(page), now)
 		if err != nil {
@@ -321,8 +324,8 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	return page, next, err
 }
 
-// Delete removes an account's file, first its bytes, then its record: while the
-// record is there, a delete that failed can be tried again.
+// Delete deletes an account's file, first its bytes, then its record: while the
+// record exists, a failed deletion can be retried.
 //
 // Errors: fault.NotFound.
 func (s *Service) Delete(ctx context.Context, account, id string) error {

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// disk is a blob store of which a test says what it cannot delete.
+// disk is a blob store that fails to delete the blobs that a test names.
 type disk struct {
 	stuck   map[string]bool
 	deleted []string
@@ -55,7 +55,8 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { db.Close() })
 	w.service = file.NewService(file.Config{
-		Store: db.Files(), Blobs: w.disk, IDs: file.NewIDs(clock, rand.Reader), Cursors: file.NewCursors([]byte("secret")), Now: clock,
+		Store: db.Files(), Blobs: w.disk, IDs: file.NewIDs(clock, rand.Reader), Cursors: file.NewCursors([]byte("secret")),
+		Now: clock,
 	})
 	w.sweeper = &file.Sweeper{Store: db.Files(), Blobs: w.disk, Now: clock, Logger: slog.New(slog.DiscardHandler)}
 	return w
@@ -68,7 +69,8 @@ func (w *world) create(t *testing.T) file.File {
 		t.Fatal(err)
 	}
 	f, err := w.service.Create(t.Context(), file.File{
-		Account: "acme", Filename: "a.png", MIME: "image/png", Size: 1, MD5: "0cc175b9c0f1b6a831c399e269772661", Blob: name, Lifetime: time.Minute,
+		Account: "acme", Filename: "a.png", MIME: "image/png", Size: 1, MD5: "0cc175b9c0f1b6a831c399e269772661", Blob: name,
+		Lifetime: time.Minute,
 	}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -76,8 +78,7 @@ func (w *world) create(t *testing.T) file.File {
 	return f
 }
 
-// A delete that failed is no delete: the file is still there, and the next try
-// takes it.
+// After a failed deletion the file still exists, and the next attempt deletes it.
 func TestADeleteThatFailsCanBeTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	f := w.create(t)
@@ -97,7 +98,7 @@ func TestADeleteThatFailsCanBeTriedAgain(t *testing.T) {
 	}
 }
 
-// A file that cannot be removed keeps no other's bytes.
+// A file that cannot be removed does not keep others from being swept.
 func TestTheSweepGoesOnPastAFileThatCannotBeRemoved(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.create(t), w.create(t)

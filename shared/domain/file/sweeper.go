@@ -12,33 +12,33 @@ import (
 )
 
 // Sweeper does on one machine what a store's TTL and its stream do in AWS: it
-// removes files that have expired and promises that were not kept. Bytes that no
-// record knows it sets aside: the record may be what was lost.
+// deletes expired files and pending files past their time. Blobs without a record
+// are only set aside, because it may be the record that was lost.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {
 		Blobs
-		// Children gives what is directly below a prefix.
+		// Children returns the entries directly below a prefix.
 		Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
-		// SetAside takes a blob out of the store and keeps it elsewhere.
+		// SetAside moves a blob out of the store and keeps it elsewhere.
 		SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
 	}
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted to say what is old; nothing is
-	// deleted while it cannot. Nil says that it always can.
+	// Settled reports whether the clock can be trusted to tell what is old; nothing
+	// is deleted while it cannot. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
 const (
-	// sweepEvery is how soon the bytes of an expired file go.
+	// sweepEvery is the interval of sweeps.
 	sweepEvery = 10 * time.Second
-	// sweepBatch bounds what one read of the store brings.
+	// sweepBatch limits the files of one read of the store.
 	sweepBatch = 100
 )
 
-// Run sweeps until the context ends. A failure is logged and tried again at the
-// next turn.
+// Run sweeps until the context ends. It logs a failure and retries in the next
+// sweep.
 func (s *Sweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -54,8 +54,8 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Sweep removes files that have expired and promises that were not kept. The
-// bytes go first: a record without bytes is found again, bytes without a record
+// Sweep deletes expired files and pending files past their time. It deletes the
+// bytes first: a record without bytes is found again, but bytes without a record
 // only at the next start.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	if s.Settled != nil && !s.Settled() {
@@ -76,16 +76,16 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 				failures = append(failures, fmt.Errorf("remove the expired file %s: %w", f.ID, err))
 			}
 		}
-		// What failed is given again: it waits for the next turn.
+		// What failed would be returned again; it waits for the next sweep.
 		if len(files) < sweepBatch || len(failures) > 0 {
 			return errors.Join(failures...)
 		}
 	}
 }
 
-// SweepUnknown sets bytes aside that no record knows, mostly uploads that a crash
-// broke off, and gives the number of blobs. It is for the start, while no upload
-// is under way.
+// SweepUnknown sets aside the blobs that no record has, mostly of uploads that a
+// crash cut off, and returns their number. Call it at startup, before any upload
+// begins.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	for entry, err := range s.Blobs.Children(ctx, "files") {
 		if err != nil {

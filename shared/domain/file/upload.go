@@ -2,22 +2,22 @@ package file
 
 import "time"
 
-// SignedUpload is a request that may carry the bytes of a promised file without
-// a key, as a signature permits it.
+// SignedUpload is a signed request that uploads the bytes of a pending file without
+// a key.
 type SignedUpload struct {
 	// URL is absolute, or a path of this service with its query.
 	URL string
-	// Headers are those that the request must have, beside the ones that every
+	// Headers are the fields that the request must have, besides those that every
 	// HTTP client sends.
 	Headers map[string]string
-	// ExpiresAt is when the permission ends.
+	// ExpiresAt is when the signature expires.
 	ExpiresAt time.Time
 }
 
-// Arrival is what has come by a signed upload.
+// Arrival describes the bytes that a signed upload stored.
 type Arrival struct {
 	// Size is in bytes.
 	Size int64
-	// MD5 of the bytes, in lower-case hex.
+	// MD5 is that of the bytes, in lower-case hex.
 	MD5 string
 }

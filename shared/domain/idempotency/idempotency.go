@@ -1,10 +1,10 @@
-// Package idempotency lets a client send a request again whose answer it has lost,
-// without making what it asks for twice: the request carries a key of the client's
-// choice, and one with a key that was used before is given the first one's answer.
+// Package idempotency lets a client repeat a request whose response it has lost,
+// without creating anything twice. The request carries a key of the client's
+// choice; a request with a key that was used before gets the first one's response.
 //
-// A request claims its key right before it makes something, under the id of what it
-// is about to make, and settles the claim once that is there. A request that dies
-// in between leaves a claim whose id tells whether it was made.
+// A request claims its key right before it creates something, under the id of what
+// it is about to create, and settles the claim afterwards. If a request crashes in
+// between, it leaves a claim whose id tells whether the resource was created.
 package idempotency
 
 import (
@@ -16,85 +16,85 @@ import (
 )
 
 const (
-	// Age is for how long a key is remembered.
+	// Age is how long a key is remembered.
 	Age = 24 * time.Hour
-	// MaxKey is how long a key may be, in bytes.
+	// MaxKey is the length limit of a key in bytes.
 	MaxKey = 255
-	// MakeTime is how long a request has, from its claim on, to make what it
-	// claimed the key for. Whoever makes it ends it then.
+	// MakeTime is how long a request may take, from its claim on, to create what it
+	// claimed the key for. The caller enforces it.
 	MakeTime = 15 * time.Second
-	// Abandoned is how old an unsettled claim is when the request that made it
-	// makes nothing any more for certain, whatever two machines' clocks differ by,
-	// and however late a call of a store takes effect that was given up on.
+	// Abandoned is the age at which an unsettled claim's request can certainly no
+	// longer create anything, allowing for the difference of two machines' clocks
+	// and for calls of a store that take effect after they timed out.
 	Abandoned = 2 * MakeTime
-	// patience is for how long a request waits for the end of another one with
-	// the same key. It looks soon, as most end within moments, and then less and
-	// less often.
+	// patience is how long a request waits for another one with the same key. It
+	// checks soon, because most end within moments, and then less and less often.
 	patience             = 5 * time.Second
 	firstLook, laterLook = 20 * time.Millisecond, time.Second
-	// comeBack is when to try again once patience is over: a client that tries
-	// four times so outlasts a claim that nobody settles.
+	// comeBack is the Retry-After once patience is over: four attempts of a client
+	// outlast a claim that is never settled.
 	comeBack = 5 * time.Second
-	// endTime is how long it may take to settle or withdraw a claim.
+	// endTime is the time limit for settling or withdrawing a claim.
 	endTime = 5 * time.Second
 )
 
 // Claim is a request's claim of a key.
 type Claim struct {
-	// Account and Key name the claim: the same key of another account is another.
+	// Account and Key identify the claim; accounts do not share keys.
 	Account, Key string
-	// Fingerprint tells requests apart: two that ask for the same have the same.
+	// Fingerprint identifies what the request asks for: it is equal for
+	// repetitions.
 	Fingerprint string
-	// Resource is the id of what the request makes, which no other request has.
+	// Resource is the id of what the request creates, which no other request uses.
 	Resource string
 }
 
-// Record is what is known of a key.
+// Record is what is stored of a key.
 type Record struct {
 	Fingerprint, Resource string
-	// Settled says that the resource was made, and then Answer what was said of
-	// it, if anything was.
+	// Settled reports that the resource was created. Answer is then the stored
+	// response, if there is one.
 	Settled bool
 	Answer  []byte
 	// ClaimedAt is when the claim was made, to the millisecond.
 	ClaimedAt time.Time
 }
 
-// Store keeps claims. Its behaviour is checked by the suite in idempotencytest,
-// which every adapter runs.
+// Store keeps claims. The suite in idempotencytest, which every adapter runs,
+// specifies its behaviour.
 type Store interface {
-	// Claim records the claim where its key has no record, or one of Age, or an
-	// unsettled one of the resource instead (which is empty for none), and gives
-	// the record of the key as it then is: the claim's own when the resources
-	// are the same. It is exact under any concurrency.
+	// Claim records the claim if its key has no record, or one older than Age, or
+	// an unsettled one of the resource instead (empty for none). It returns the
+	// record that the key then has: the claim's own if the resources are equal. It
+	// is exact under any concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
-	// Settle says that the claim's resource was made. A claim that another one
-	// has replaced, or that is settled, is left alone, without error.
+	// Settle records that the claim's resource was created. If another claim has
+	// replaced it, or it is settled, Settle does nothing and returns no error.
 	Settle(ctx context.Context, c Claim, answer []byte) error
-	// Withdraw takes an unsettled claim back. One that another one has replaced,
-	// or that is settled, is left alone, without error.
+	// Withdraw removes an unsettled claim. If another claim has replaced it, or it
+	// is settled, Withdraw does nothing and returns no error.
 	Withdraw(ctx context.Context, c Claim) error
-	// Known tells whether the key has a record of less than Age, settled or not.
+	// Known reports whether the key has a record younger than Age, settled or not.
 	Known(ctx context.Context, account, key string, now time.Time) (bool, error)
 }
 
-// Made tells whether the resource of a claim was made whose request is gone, and
-// the answer that its request would have settled it with. What is half made it
-// completes.
+// Made reports whether the resource of an abandoned claim was created, and returns
+// the response that its request would have stored. It completes a creation that was
+// cut off halfway.
 type Made func(ctx context.Context, resource string) (answer []byte, made bool, err error)
 
-// Service gives each key to one request.
+// Service ties each key to one request.
 type Service struct {
 	Store Store
 	Now   func() time.Time
 }
 
-// Begin claims the key. It gives nil when the request is the first and has to go
-// on, and then to call Settle or Withdraw; else what the first one was answered,
-// which may mean a wait of seconds for it.
+// Begin claims the key. It returns nil if the request is the first: the request
+// then continues, and must call Settle or Withdraw. Otherwise it returns the first
+// request's record, which may mean a wait of seconds for it.
 //
-// Errors: fault.Conflict when the key was used for another request; with
-// RetryAfter when another request with it is still under way.
+// Errors: fault.Conflict if the key was used for a different request; with
+// RetryAfter if another request with the key is still in progress.
 func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error) {
 	instead, pause := "", firstLook
 	for began := s.Now(); ; {
@@ -139,8 +139,8 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 	}
 }
 
-// Settle says that what the claim is for was made, and what was said of it. The
-// end of the context does not keep it from that.
+// Settle records that the claim's resource was created, and the response. It does
+// so even if the context has ended.
 func (s *Service) Settle(ctx context.Context, c Claim, answer []byte) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -150,8 +150,8 @@ func (s *Service) Settle(ctx context.Context, c Claim, answer []byte) error {
 	return nil
 }
 
-// Withdraw takes the claim of a request back that made nothing, for certain. The
-// end of the context does not keep it from that.
+// Withdraw removes the claim of a request that certainly created nothing. It does
+// so even if the context has ended.
 func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -161,8 +161,8 @@ func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// Known tells whether an account's key was used before: a request that has it
-// makes nothing new, whatever comes of it.
+// Known reports whether an account's key was used before. A request with such a key
+// creates nothing new, whatever comes of it.
 func (s *Service) Known(ctx context.Context, account, key string) (bool, error) {
 	known, err := s.Store.Known(ctx, account, key, s.Now())
 	if err != nil {

@@ -181,7 +181,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Origins: s.origins, Stopping: s.stopping, Draining: s.draining, ImageWait: s.imageWait, VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{
 				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
-				Promises: w.shelf,
+				Extender: w.shelf,
 			}),
 			Intake:   &file.Intake{Reservations: shelf, Free: s.free, Most: s.allUploads, NewID: rand.Text, Now: w.now},
 			Sessions: w.live, QuotaReads: ratelimit.NewWindow(w.ownTime),

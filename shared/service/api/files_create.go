@@ -100,7 +100,7 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 			if err != nil {
 				return nil, err
 			}
-			upload.Settled()
+			upload.Recorded()
 			answer, err = encodeJSON(newFileBody(created))
 			return answer, err
 		},

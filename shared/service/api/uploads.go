@@ -45,7 +45,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 		return err
 	}
 	defer s.endUpload(r, upload)
-	upload.Keep(f, s.Files.Keep)
+	upload.SetPending(f, s.Files.Extend)
 	told, err := s.storePending(ctx, b, upload, f)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 		}
 		return err
 	}
-	upload.Settled()
+	upload.Recorded()
 	w.Header().Set("ETag", `"`+f.MD5+`"`)
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)

@@ -15,16 +15,16 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter gives to be tested.
+// Harness is what an adapter provides for the suite.
 type Harness struct {
 	Store blob.Store
-	// Leftovers gives what the store keeps beside its blobs, such as bytes of
-	// a Put that failed. It may be nil where that cannot be told.
+	// Leftovers returns what the store keeps besides its blobs, such as bytes of a
+	// Put that failed. It may be nil if that is unknown.
 	Leftovers func(t *testing.T) []string
 }
 
-// Run runs the suite. The function makes a harness without any blob in it, and
-// closes it with the test.
+// Run runs the suite. The function returns a harness without any blob in it, and
+// closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -33,7 +33,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		}
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t)})
 	},
-		conformance.About("Put", putTests), conformance.About("Open", openTests), conformance.About("Head", headTests), conformance.About("Copy", copyTests), conformance.About("Delete", deleteTests),
+		conformance.About("Put", putTests), conformance.About("Open", openTests), conformance.About("Head", headTests),
+		conformance.About("Copy", copyTests), conformance.About("Delete", deleteTests),
 		conformance.About("Names", nameTests), conformance.About("Fetch", fetchTests), conformance.About("Link", linkTests),
 	)
 }
@@ -44,7 +45,7 @@ type test struct {
 	run  func(s *suite)
 }
 
-// Says gives the statement.
+// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 // suite is what a test works with.
@@ -54,7 +55,7 @@ type suite struct {
 	ctx context.Context
 }
 
-// data makes bytes that differ from one seed to the next and within.
+// data returns bytes that depend on the seed and vary within.
 func data(seed uint64, size int) []byte {
 	b := make([]byte, size)
 	source := rand.NewPCG(seed, uint64(size))
@@ -85,7 +86,7 @@ func (s *suite) read(name string, offset, length int64) []byte {
 	return got
 }
 
-// holds checks that the blob has just these bytes.
+// holds checks that the blob has exactly these bytes.
 func (s *suite) holds(name string, want []byte) {
 	s.Helper()
 	if got := s.read(name, 0, -1); !bytes.Equal(got, want) {

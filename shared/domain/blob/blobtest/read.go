@@ -36,7 +36,7 @@ var openTests = []test{
 			}
 		}
 	}},
-	{"gives readers that can be copied from", func(s *suite) {
+	{"returns readers that can be copied from", func(s *suite) {
 		content := data(1, 300<<10)
 		s.put("a", content)
 		for _, length := range []int64{-1, 100 << 10} {
@@ -57,7 +57,7 @@ var openTests = []test{
 			}
 		}
 	}},
-	{"gives readers that do not touch each other", func(s *suite) {
+	{"returns readers that do not touch each other", func(s *suite) {
 		s.put("a", data(1, 1000))
 		first, err := s.Store.Open(s.ctx, "a", 0, -1)
 		conformance.OK(s, err)
@@ -78,7 +78,7 @@ var openTests = []test{
 		s.absent("a/bb")
 		s.absent("a")
 	}},
-	{"reads at random through ReaderAt, as io.ReaderAt says", func(s *suite) {
+	{"supports random access through ReaderAt, as io.ReaderAt says", func(s *suite) {
 		content := data(1, 5000)
 		s.put("a", content)
 		r := io.NewSectionReader(blob.ReaderAt{Context: s.ctx, Store: s.Store, Name: "a"}, 0, int64(len(content)))
@@ -97,8 +97,8 @@ var openTests = []test{
 }
 
 var headTests = []test{
-	{"gives the size and when the blob was stored", func(s *suite) {
-		// Stores count in whole seconds, on clocks of their own.
+	{"returns the size and when the blob was stored", func(s *suite) {
+		// Stores may report whole seconds, on clocks of their own.
 		const tolerance = time.Minute
 		began := time.Now()
 		s.put("a", data(1, 12345))
@@ -119,7 +119,7 @@ var headTests = []test{
 }
 
 var fetchTests = []test{
-	{"brings a blob to a file", func(s *suite) {
+	{"makes a blob available as a file", func(s *suite) {
 		for _, size := range sizes {
 			name := fmt.Sprint("a/", size)
 			s.put(name, data(1, size))
@@ -174,7 +174,7 @@ var linkTests = []test{
 	}},
 }
 
-// link links a blob; the test is skipped where the file system cannot.
+// link links a blob; it skips the test if the file system does not support links.
 func (s *suite) link(name, path string) {
 	s.Helper()
 	if err := s.Store.(blob.Linker).Link(s.ctx, name, path); err != nil {

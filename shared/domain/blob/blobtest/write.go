@@ -18,7 +18,7 @@ import (
 // errReader is the error of a reader that fails.
 var errReader = errors.New("the sender hung up")
 
-// sizes are around what stores buffer by.
+// sizes are around the buffer sizes of stores.
 var sizes = []int{0, 1, 2, 4095, 4096, 4097, 256<<10 - 1, 256 << 10, 256<<10 + 1, 3<<20 + 7}
 
 var putTests = []test{
@@ -30,7 +30,7 @@ var putTests = []test{
 		}
 		s.clean()
 	}},
-	{"takes bytes as they come", func(s *suite) {
+	{"accepts reads of any size", func(s *suite) {
 		content := data(2, 600<<10)
 		for name, r := range map[string]io.Reader{
 			"halves":          iotest.HalfReader(bytes.NewReader(content)),
@@ -74,7 +74,7 @@ var putTests = []test{
 		conformance.OK(s, <-done)
 		s.holds("a/b", content)
 	}},
-	{"gives the reader's error as it is, and leaves nothing behind", func(s *suite) {
+	{"returns the reader's error unchanged, and leaves nothing behind", func(s *suite) {
 		refusal := fault.New(fault.TooLarge, "The part is too large.")
 		for _, size := range sizes {
 			for _, cause := range []error{errReader, refusal, io.ErrUnexpectedEOF} {
@@ -87,7 +87,7 @@ var putTests = []test{
 			}
 		}
 	}},
-	{"keeps the blob that it does not come to replace", func(s *suite) {
+	{"keeps the existing blob if it fails", func(s *suite) {
 		content := data(1, 300<<10)
 		s.put("a", content)
 		_, err := s.Store.Put(s.ctx, "a", io.MultiReader(bytes.NewReader(data(2, 700<<10)), iotest.ErrReader(errReader)))
@@ -153,7 +153,7 @@ var putTests = []test{
 	}},
 }
 
-// hesitant is a reader of which every other read gives nothing, without error.
+// hesitant is a reader whose every other read returns no bytes and no error.
 type hesitant struct {
 	io.Reader
 	reads int
@@ -166,7 +166,7 @@ func (h *hesitant) Read(p []byte) (int, error) {
 	return h.Reader.Read(p)
 }
 
-// ending is a reader without end that ends the context of who reads it.
+// ending is an endless reader that ends its reader's context.
 type ending struct{ cancel context.CancelFunc }
 
 func (e *ending) Read(p []byte) (int, error) {
@@ -239,7 +239,7 @@ var deleteTests = []test{
 		s.holds("a/bc", data(1, 10))
 		s.holds("a/c/b", data(1, 10))
 	}},
-	{"of a blob that is not there is no error", func(s *suite) {
+	{"of a missing blob is no error", func(s *suite) {
 		conformance.OK(s, s.Store.Delete(s.ctx, "unknown"))
 		conformance.OK(s, s.Store.Delete(s.ctx, "un/known"))
 		s.put("a/b", data(1, 10))
@@ -261,7 +261,8 @@ var deleteTests = []test{
 
 var nameTests = []test{
 	{"that are well formed can be stored under", func(s *suite) {
-		for _, name := range []string{"a", "0", "_", "-a", "jobs/job_01HZZZZZZZ/reference_image.0", "a.b/c..d/e-", "A/B", "tmp/a"} {
+		for _, name := range []string{"a", "0", "_", "-a", "jobs/job_01HZZZZZZZ/reference_image.0", "a.b/c..d/e-", "A/B",
+			"tmp/a"} {
 			s.put(name, []byte(name))
 			s.holds(name, []byte(name))
 		}
@@ -269,7 +270,8 @@ var nameTests = []test{
 	{"that are not well formed reach nothing", func(s *suite) {
 		s.put("a/b", data(1, 10))
 		for _, name := range []string{
-			"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".a", "a/.b", "a b", "a\\b", "a\x00b", "é", "a/b\n", "a:b",
+			"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".a", "a/.b", "a b", "a\\b", "a\x00b", "é",
+			"a/b\n", "a:b",
 		} {
 			if blob.CheckName(name) == nil {
 				s.Fatalf("%q is taken as well formed", name)
@@ -290,8 +292,8 @@ var nameTests = []test{
 	}},
 }
 
-// malformed reports a call that took a name which is not well formed, or took
-// it for that of a blob that is not there.
+// malformed fails the test if a call accepted a malformed name, or only failed to
+// find a blob of that name.
 func (s *suite) malformed(call, name string, err error) {
 	s.Helper()
 	if fault.CodeOf(err) != fault.Internal {

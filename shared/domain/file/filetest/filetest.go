@@ -15,29 +15,31 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter gives to be tested: both over the same records.
+// Harness is what an adapter provides for the suite, both over the same records.
 type Harness struct {
 	Store file.Store
-	// Retention is nil where the platform does the sweeper's work; its tests are
-	// then skipped.
+	// Retention is nil if the platform does the sweeper's work; its tests are then
+	// skipped.
 	Retention file.Retention
 }
 
-// Run runs the suite. The function makes a harness without any file in it, and
-// closes it with the test.
+// Run runs the suite. The function returns a harness without any file in it, and
+// closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
 		if group == "Retention" && h.Retention == nil {
 			t.Skip("the platform does the sweeper's work")
 		}
-		// The day is the present one, as a platform may delete
-		// what is old; nothing else is read from the clock.
+		// Time starts today, because a platform may delete what is old; nothing
+		// else depends on the clock.
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
 	},
-		conformance.About("Create", createTests), conformance.About("Limit", limitTests), conformance.About("Reserve", reserveTests),
+		conformance.About("Create", createTests), conformance.About("Limit", limitTests),
+		conformance.About("Reserve", reserveTests),
 		conformance.About("Get", getTests), conformance.About("List", listTests), conformance.About("FindMD5", md5Tests),
-		conformance.About("Delete", deleteTests), conformance.About("Promise", promiseTests), conformance.About("Pages", pageTests), conformance.About("Races", raceTests),
+		conformance.About("Delete", deleteTests), conformance.About("Promise", promiseTests),
+		conformance.About("Pages", pageTests), conformance.About("Races", raceTests),
 		conformance.About("Retention", retentionTests),
 	)
 }
@@ -48,7 +50,7 @@ type test struct {
 	run  func(s *suite)
 }
 
-// Says gives the statement.
+// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 // suite is what a test works with.
@@ -56,22 +58,21 @@ type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
-	// now is the time at which a test begins; it passes by adding to it.
+	// now is the time at which a test begins; tests advance it by adding to it.
 	now time.Time
 	ids atomic.Int64
 }
 
-// at gives the time some seconds after the beginning.
+// at returns the time some seconds after the test began.
 func (s *suite) at(seconds float64) time.Time {
 	return s.now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// lifetime is how long files live that say nothing else.
+// lifetime is the lifetime of files that do not set another.
 const lifetime = time.Hour
 
-// new makes the record of a file of one byte that is ready to be created. Ids
-// sort by the order of their making, as those of the service do; every file has
-// an MD5 of its own.
+// new returns the record of a file of one byte, ready to be created. Ids sort by
+// the order of their creation, as the service's do; every file has its own MD5.
 func (s *suite) new(account string) file.File {
 	number := s.ids.Add(1)
 	id := fmt.Sprintf("file_%027d", number)
@@ -82,13 +83,13 @@ func (s *suite) new(account string) file.File {
 	}
 }
 
-// md5Of gives a made-up MD5 for each number.
+// md5Of returns a made-up MD5 for each number.
 func md5Of(number int64) string { return fmt.Sprintf("%032x", number) }
 
 // newPromise makes the record of a file that is promised, for 10 minutes.
 func (s *suite) newPromise(account string) file.File {
 	f := s.new(account)
-	f.Promised, f.UploadUntil = true, s.at(600)
+	f.Pending, f.UploadUntil = true, s.at(600)
 	return f
 }
 
@@ -98,7 +99,7 @@ func (s *suite) create(account string) file.File {
 	return s.keep(s.new(account))
 }
 
-// createUntil creates a file that expires some seconds after the beginning.
+// createUntil creates a file that expires some seconds after the test began.
 func (s *suite) createUntil(account string, seconds float64) file.File {
 	s.Helper()
 	f := s.new(account)
@@ -123,12 +124,12 @@ func (s *suite) keep(f file.File) file.File {
 // it as it then is.
 func (s *suite) publish(promised file.File) file.File {
 	s.Helper()
-	promised.Promised = false
+	promised.Pending = false
 	conformance.OK(s, s.Store.Finalize(s.ctx, promised, s.now))
 	return promised
 }
 
-// known checks that the account sees the file as it is, at the time.
+// known checks that the account sees the file as it is at the time.
 func (s *suite) known(want file.File, now time.Time) {
 	s.Helper()
 	got, err := s.Store.Get(s.ctx, want.Account, want.ID, now)
@@ -136,7 +137,7 @@ func (s *suite) known(want file.File, now time.Time) {
 	s.same("file", got, want)
 }
 
-// unknown checks that nothing gives the file to its account at the time.
+// unknown checks that no method returns the file to its account at the time.
 func (s *suite) unknown(f file.File, now time.Time) {
 	s.Helper()
 	_, err := s.Store.Get(s.ctx, f.Account, f.ID, now)
@@ -153,10 +154,10 @@ func (s *suite) unknown(f file.File, now time.Time) {
 	}
 }
 
-// maxPages bounds how often a list is gone on with.
+// maxPages limits how many pages of a list are read.
 const maxPages = 10_000
 
-// list gives all files of an account by pages of the limit.
+// list returns all files of an account, in pages of the limit.
 func (s *suite) list(account string, limit int, now time.Time) []file.File {
 	s.Helper()
 	var all []file.File
@@ -173,7 +174,7 @@ func (s *suite) list(account string, limit int, now time.Time) []file.File {
 	return nil
 }
 
-// page reads one page, and checks what is true of every page.
+// page reads one page, and checks what holds for every page.
 func (s *suite) page(account, after string, limit int, now time.Time) (page []file.File, next string) {
 	s.Helper()
 	page, next, err := s.Store.List(s.ctx, account, after, limit, now)
@@ -186,7 +187,7 @@ func (s *suite) page(account, after string, limit int, now time.Time) (page []fi
 		if last != "" && f.ID >= last {
 			s.Fatalf("%s comes after %s", f.ID, last)
 		}
-		if f.Account != account || f.Promised || f.Expired(now) {
+		if f.Account != account || f.Pending || f.Expired(now) {
 			s.Fatalf("the list of %s at %s has %+v", account, now, f)
 		}
 		last = f.ID
@@ -200,7 +201,7 @@ func (s *suite) page(account, after string, limit int, now time.Time) (page []fi
 	return page, next
 }
 
-// listed checks the whole list of an account, whatever the pages' size.
+// listed checks the whole list of an account, with several page sizes.
 func (s *suite) listed(account string, now time.Time, want ...file.File) {
 	s.Helper()
 	for _, limit := range []int{1, 2, max(1, len(want)), 1000} {
@@ -212,7 +213,7 @@ func (s *suite) listed(account string, now time.Time, want ...file.File) {
 	}
 }
 
-// same ends the test unless the two are the same.
+// same fails the test unless the two are equal.
 func (s *suite) same(what string, got, want any) {
 	s.Helper()
 	if !reflect.DeepEqual(got, want) {

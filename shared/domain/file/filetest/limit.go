@@ -10,17 +10,17 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// racers is how many goroutines try the same thing at once.
+// racers is how many goroutines try the same thing concurrently.
 const racers = 50
 
-// sized makes the record of a file of so many bytes.
+// sized returns the record of a file of so many bytes.
 func (s *suite) sized(account string, size int64) file.File {
 	f := s.new(account)
 	f.Size = size
 	return f
 }
 
-// stores checks that just the rest up to the limit can still be stored.
+// stores checks that exactly the rest up to the limit can still be stored.
 func (s *suite) stores(account string, used, limit int64) {
 	s.Helper()
 	over := s.sized(account, limit-used+1)
@@ -53,7 +53,7 @@ var limitTests = []test{
 		conformance.OK(s, s.Store.Create(s.ctx, s.sized("acme", 100), 100))
 		conformance.OK(s, s.Store.Create(s.ctx, s.sized("zoo", 100), 100))
 	}},
-	{"promised files count from their promise on, and once", func(s *suite) {
+	{"pending files count from their creation on, and once", func(s *suite) {
 		f := s.newPromise("acme")
 		f.Size = 60
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
@@ -62,7 +62,7 @@ var limitTests = []test{
 		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.stores("acme", 60, 100)
 	}},
-	{"a promised file that does not fit is refused", func(s *suite) {
+	{"a pending file that does not fit is refused", func(s *suite) {
 		f := s.newPromise("acme")
 		f.Size = 101
 		conformance.Fails(s, s.Store.Create(s.ctx, f, 100), fault.Limited)
@@ -79,7 +79,7 @@ var limitTests = []test{
 		conformance.Fails(s, err, fault.NotFound)
 		s.stores("acme", 40, 100)
 	}},
-	{"what has expired stands in no upload's way, swept or not", func(s *suite) {
+	{"what has expired blocks no upload, swept or not", func(s *suite) {
 		for range 10 {
 			f := s.sized("acme", 10)
 			f.ExpiresAt = s.at(10)
@@ -92,7 +92,7 @@ var limitTests = []test{
 		s.listed("acme", s.at(10), after)
 		conformance.Fails(s, s.Store.Create(s.ctx, s.sized("acme", 1), 100), fault.Limited)
 	}},
-	{"nor does a promise that was not kept in time", func(s *suite) {
+	{"nor does a pending file past its time", func(s *suite) {
 		f := s.newPromise("acme")
 		f.Size = 100
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
@@ -105,7 +105,8 @@ var limitTests = []test{
 		for i := range files {
 			files[i] = s.sized("acme", 10)
 		}
-		won := conformance.Winners(s, conformance.Race(racers, func(i int) error { return s.Store.Create(s.ctx, files[i], 75) }), fault.Limited)
+		won := conformance.Winners(s, conformance.Race(racers,
+			func(i int) error { return s.Store.Create(s.ctx, files[i], 75) }), fault.Limited)
 		s.same("files created", len(won), 7)
 		slices.Reverse(won)
 		var want []file.File

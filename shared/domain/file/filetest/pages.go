@@ -13,14 +13,15 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A list that is read page by page while files come and go has each file that
-// was there from the first page to the last exactly once, none twice, and none
+// A list that is read page by page while files come and go contains exactly once
+// each file that exists from the first page to the last, no file twice, and none
 // that was gone before the first (docs/contract/media.md#pages).
 var pageTests = []test{
 	{"files come and go between pages", func(s *suite) {
 		for seed := range uint64(12) {
 			account := fmt.Sprint("account", seed)
-			w := &world{suite: s, account: account, random: rand.New(rand.NewPCG(seed, 1)), now: s.now, files: map[string]file.File{}}
+			w := &world{suite: s, account: account, random: rand.New(rand.NewPCG(seed, 1)), now: s.now,
+				files: map[string]file.File{}}
 			for range 25 {
 				w.change()
 			}
@@ -91,7 +92,7 @@ type world struct {
 	account string
 	random  *rand.Rand
 	now     time.Time
-	// files are those that an all-knowing list would have, by id.
+	// files are those that a complete list would contain, by id.
 	files map[string]file.File
 }
 
@@ -133,7 +134,7 @@ func (w *world) change() {
 	}
 }
 
-// walk reads the list by pages of random sizes with changes between them.
+// walk reads the list in pages of random sizes with changes between them.
 func (w *world) walk(name string, change func()) {
 	w.Helper()
 	atStart := maps.Clone(w.files)
@@ -200,14 +201,14 @@ var raceTests = []test{
 		f := s.promise("acme")
 		for _, err := range conformance.Race(racers, func(racer int) error {
 			published := f
-			published.Promised, published.ExpiresAt = false, s.at(float64(100+racer))
+			published.Pending, published.ExpiresAt = false, s.at(float64(100+racer))
 			return s.Store.Finalize(s.ctx, published, s.now)
 		}) {
 			conformance.OK(s, err)
 		}
 		first, err := s.Store.Get(s.ctx, "acme", f.ID, s.now)
 		conformance.OK(s, err)
-		f.Promised, f.ExpiresAt = false, s.at(1)
+		f.Pending, f.ExpiresAt = false, s.at(1)
 		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.known(first, s.now)
 	}},

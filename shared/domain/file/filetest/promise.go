@@ -17,52 +17,52 @@ func (s *suite) promised(want file.File) {
 }
 
 var promiseTests = []test{
-	{"a promised file is given as it is", func(s *suite) {
+	{"a pending file is returned as it is", func(s *suite) {
 		f := s.promise("acme")
 		s.promise("acme")
 		s.promised(f)
 	}},
-	{"a promised file is given also when its time is over, until a sweep takes it", func(s *suite) {
+	{"a pending file is returned even past its time, until a sweep takes it", func(s *suite) {
 		f := s.newPromise("acme")
 		f.UploadUntil = s.at(-1)
 		s.keep(f)
 		s.promised(f)
 	}},
-	{"a published file is known under the same id, with its MIME type and expiry", func(s *suite) {
+	{"a finalized file is known under the same id, with its MIME type and expiry", func(s *suite) {
 		f := s.promise("acme")
-		f.Promised, f.MIME, f.ExpiresAt = false, "video/webm", s.at(4000)
+		f.Pending, f.MIME, f.ExpiresAt = false, "video/webm", s.at(4000)
 		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.known(f, s.now)
 		s.known(f, s.at(3999))
 		s.unknown(f, s.at(4000))
 	}},
-	{"a published file may be persistent", func(s *suite) {
+	{"a finalized file may be persistent", func(s *suite) {
 		f := s.newPromise("acme")
 		f.ExpiresAt, f.Lifetime = time.Time{}, 0
 		f = s.publish(s.keep(f))
 		s.known(f, s.now.AddDate(1000, 0, 0))
 	}},
-	{"publishing changes the MIME type and the expiry alone", func(s *suite) {
+	{"finalizing changes only the MIME type and the expiry", func(s *suite) {
 		want := s.promise("acme")
 		sent := want
-		sent.Promised, sent.Filename, sent.Size, sent.Blob, sent.Account = false, "other", 99, "files/other", "zoo"
+		sent.Pending, sent.Filename, sent.Size, sent.Blob, sent.Account = false, "other", 99, "files/other", "zoo"
 		conformance.OK(s, s.Store.Finalize(s.ctx, sent, s.now))
-		want.Promised = false
+		want.Pending = false
 		s.known(want, s.now)
 		s.listed("acme", s.now, want)
 		s.listed("zoo", s.now)
 	}},
-	{"a published file is still given as a promise, as it then is", func(s *suite) {
+	{"a finalized file is still returned by PendingUpload, as it then is", func(s *suite) {
 		s.promised(s.publish(s.promise("acme")))
 	}},
-	{"a file that is published again stays as it is", func(s *suite) {
+	{"a file that is finalized again stays as it is", func(s *suite) {
 		f := s.publish(s.promise("acme"))
 		again := f
 		again.MIME, again.ExpiresAt = "image/png", s.at(9)
 		conformance.OK(s, s.Store.Finalize(s.ctx, again, s.now))
 		s.known(f, s.at(10))
 	}},
-	{"a file that was never promised is no promise and cannot be published", func(s *suite) {
+	{"a file that was never pending cannot be finalized", func(s *suite) {
 		f := s.create("acme")
 		_, err := s.Store.PendingUpload(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
@@ -71,18 +71,18 @@ var promiseTests = []test{
 		conformance.Fails(s, s.Store.Finalize(s.ctx, changed, s.now), fault.NotFound)
 		s.known(f, s.now)
 	}},
-	{"an unknown promise cannot be published", func(s *suite) {
+	{"an unknown file cannot be finalized", func(s *suite) {
 		f := s.newPromise("acme")
 		_, err := s.Store.PendingUpload(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
-		f.Promised = false
+		f.Pending = false
 		conformance.Fails(s, s.Store.Finalize(s.ctx, f, s.now), fault.NotFound)
 		s.unknown(f, s.now)
 	}},
 }
 
 var retentionTests = []test{
-	{"files that have expired and promises that were not kept are given, of all accounts", func(s *suite) {
+	{"expired files and pending files past their time are returned, of all accounts", func(s *suite) {
 		expired, other := s.createUntil("acme", 10), s.createUntil("zoo", 20)
 		broken := s.promise("acme")
 		s.create("acme")
@@ -97,12 +97,12 @@ var retentionTests = []test{
 		s.keep(f)
 		s.ended(s.now.AddDate(1000, 0, 0))
 	}},
-	{"a kept promise ends at its file's expiry", func(s *suite) {
+	{"a finalized file ends at its expiry", func(s *suite) {
 		f := s.publish(s.promise("acme"))
 		s.ended(s.at(3599))
 		s.ended(s.at(3600), f)
 	}},
-	{"a promise that was given as ended cannot be kept any more", func(s *suite) {
+	{"a pending file that was returned as ended can no longer be finalized", func(s *suite) {
 		f := s.promise("acme")
 		s.ended(f.UploadUntil, f)
 		conformance.Fails(s, s.Store.Finalize(s.ctx, f, s.now), fault.NotFound)
@@ -110,7 +110,7 @@ var retentionTests = []test{
 		conformance.Fails(s, err, fault.NotFound)
 		s.unknown(f, s.now)
 	}},
-	{"at most so many are given as are asked for, and the rest once those are forgotten", func(s *suite) {
+	{"no more are returned than asked for, and the rest once those are forgotten", func(s *suite) {
 		want := map[string]bool{}
 		for range 7 {
 			want[s.createUntil("acme", 10).ID] = true
@@ -151,7 +151,7 @@ var retentionTests = []test{
 		s.stores("acme", 30, 100)
 		s.stores("zoo", 0, 100)
 	}},
-	{"a promise whose end is put off ends then, and no sooner", func(s *suite) {
+	{"a pending file that was extended ends then, and no sooner", func(s *suite) {
 		f := s.promise("acme")
 		conformance.OK(s, s.Retention.Extend(s.ctx, f.ID, s.at(700)))
 		conformance.OK(s, s.Retention.Extend(s.ctx, f.ID, s.at(650)))

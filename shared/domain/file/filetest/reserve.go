@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// room makes a reservation of the account that holds nothing yet and ends after
+// room returns a reservation of the account that holds nothing yet and ends after
 // 10 minutes.
 func (s *suite) room(account string) file.Reservation {
 	return file.Reservation{Account: account, ID: fmt.Sprint("room", s.ids.Add(1)), Until: s.at(600)}
@@ -28,10 +28,10 @@ func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation
 	return got
 }
 
-// big makes the record of a promised file of so many bytes that counts 10.
+// big returns the record of a pending file of so many bytes that counts 10.
 func (s *suite) big(account string, size, limit int64) file.File {
 	f := s.newPromise(account)
-	f.Size, f.Promise = size, file.PendingUpload{Bytes: 10, Limit: limit}
+	f.Size, f.Upload = size, file.PendingUpload{Bytes: 10, Limit: limit}
 	return f
 }
 
@@ -94,7 +94,7 @@ var reserveTests = []test{
 		s.same("bytes", r.Bytes, int64(70))
 		s.stores("acme", 70, 100)
 	}},
-	{"a file takes the place of its reservation", func(s *suite) {
+	{"a file replaces its reservation", func(s *suite) {
 		for _, size := range []int64{60, 50, 100} {
 			f := s.sized("acme", size)
 			f.Room = s.reserve(s.room("acme"), 60, 100)
@@ -122,7 +122,7 @@ var reserveTests = []test{
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		s.stores("acme", 60, 100)
 	}},
-	{"a reservation that was not renewed stands in nobody's way, and one that was does", func(s *suite) {
+	{"a reservation that was not renewed blocks nobody, and one that was does", func(s *suite) {
 		lost := s.reserve(s.room("acme"), 60, 100)
 		s.reserve(s.room("acme"), 40, 100)
 		kept := s.room("acme")
@@ -159,7 +159,7 @@ var reserveTests = []test{
 		_, err = s.Store.Reserve(s.ctx, s.room("acme"), 100, 100, 100, s.at(10))
 		conformance.OK(s, err)
 	}},
-	{"a promised file counts what it says, and its size once it is published", func(s *suite) {
+	{"a pending file counts what it says, and its size once it is finalized", func(s *suite) {
 		f := s.big("acme", 60, 100)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		s.stores("acme", 10, 100)
@@ -171,51 +171,51 @@ var reserveTests = []test{
 		conformance.OK(s, err)
 		s.stores("acme", 0, 100)
 	}},
-	{"a published file takes the place of its reservation and its promise", func(s *suite) {
+	{"a finalized file replaces its reservation and what it counted while pending", func(s *suite) {
 		f := s.big("acme", 100, 100)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		f.Room = s.reserve(s.room("acme"), 90, 100)
 		s.stores("acme", 100, 100)
-		f.Promised = false
+		f.Pending = false
 		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.stores("acme", 100, 100)
 	}},
-	{"a promised file that does not fit any more is not published, and may be later", func(s *suite) {
+	{"a pending file that does not fit any more is not finalized, and may be later", func(s *suite) {
 		f := s.big("acme", 60, 100)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		other := s.sized("acme", 50)
 		other.ExpiresAt = s.at(10)
 		conformance.OK(s, s.Store.Create(s.ctx, other, 100))
 		published := f
-		published.Promised = false
+		published.Pending = false
 		conformance.Fails(s, s.Store.Finalize(s.ctx, published, s.now), fault.Limited)
 		s.unknown(f, s.now)
 		s.stores("acme", 60, 100)
 		conformance.OK(s, s.Store.Finalize(s.ctx, published, s.at(10)))
 		s.known(published, s.at(10))
 	}},
-	{"a broken promise counts nothing and cannot be kept", func(s *suite) {
+	{"an abandoned file counts nothing and cannot be finalized", func(s *suite) {
 		f := s.big("acme", 60, 100)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
-		conformance.OK(s, s.Store.Break(s.ctx, f.ID))
+		conformance.OK(s, s.Store.Abandon(s.ctx, f.ID))
 		s.stores("acme", 0, 100)
-		conformance.Fails(s, s.Store.Break(s.ctx, f.ID), fault.NotFound)
+		conformance.Fails(s, s.Store.Abandon(s.ctx, f.ID), fault.NotFound)
 		conformance.Fails(s, s.Store.Finalize(s.ctx, f, s.now), fault.NotFound)
 		kept := s.publish(s.promise("acme"))
-		conformance.Fails(s, s.Store.Break(s.ctx, kept.ID), fault.NotFound)
+		conformance.Fails(s, s.Store.Abandon(s.ctx, kept.ID), fault.NotFound)
 		s.known(kept, s.now)
 	}},
-	{"an account has as many promised files as it may, and others no fewer", func(s *suite) {
+	{"the pending files of an account are limited, independent of other accounts", func(s *suite) {
 		promise := func(account string) (file.File, error) {
 			f := s.big(account, 60, 0)
-			f.Promise.Most = 2
+			f.Upload.Most = 2
 			err := s.Store.Create(s.ctx, f, 0)
-			f.Promise.Most = 0
+			f.Upload.Most = 0
 			return f, err
 		}
 		many := func(account string) {
 			s.Helper()
-			if _, err := promise(account); !fault.Is(err, fault.Limited) || !errors.Is(err, file.ErrManyPromises) {
+			if _, err := promise(account); !fault.Is(err, fault.Limited) || !errors.Is(err, file.ErrTooManyPending) {
 				s.Fatalf("got %v, want that there are too many", err)
 			}
 		}
@@ -232,12 +232,12 @@ var reserveTests = []test{
 		_, err = promise("acme")
 		conformance.OK(s, err)
 		many("acme")
-		conformance.OK(s, s.Store.Break(s.ctx, promised[1].ID))
+		conformance.OK(s, s.Store.Abandon(s.ctx, promised[1].ID))
 		_, err = promise("acme")
 		conformance.OK(s, err)
 		many("acme")
 		late := s.big("acme", 60, 0)
-		late.Promise.Most, late.CreatedAt, late.UploadUntil = 2, s.at(600), s.at(1200)
+		late.Upload.Most, late.CreatedAt, late.UploadUntil = 2, s.at(600), s.at(1200)
 		conformance.OK(s, s.Store.Create(s.ctx, late, 0))
 	}},
 	{"of many uploads at once no more is reserved than fits", func(s *suite) {

@@ -30,7 +30,7 @@ var createTests = []test{
 		s.keep(second)
 		s.listed("acme", s.now, second, first)
 	}},
-	{"a promised file is unknown", func(s *suite) {
+	{"a pending file is unknown", func(s *suite) {
 		f := s.promise("acme")
 		s.unknown(f, s.now)
 		s.listed("acme", s.now)
@@ -100,7 +100,7 @@ var listTests = []test{
 		s.listed("acme", s.at(10), third, first)
 		s.listed("acme", s.at(100))
 	}},
-	{"promised files are omitted, and take their place by id once they are published", func(s *suite) {
+	{"pending files are omitted, and take their place by id once they are finalized", func(s *suite) {
 		first, second, third := s.create("acme"), s.promise("acme"), s.create("acme")
 		s.listed("acme", s.now, third, first)
 		second = s.publish(second)
@@ -151,7 +151,7 @@ var md5Tests = []test{
 		_, err = s.Store.FindMD5(s.ctx, "acme", first.MD5, s.now)
 		conformance.Fails(s, err, fault.NotFound)
 	}},
-	{"a published file is found and does not hide an older one while it is promised", func(s *suite) {
+	{"a finalized file is found and does not hide an older one while it is pending", func(s *suite) {
 		first, second := s.new("acme"), s.newPromise("acme")
 		second.MD5 = first.MD5
 		s.keep(first)
@@ -182,7 +182,7 @@ func (s *suite) findsMD5(account, md5 string, now time.Time, id string) {
 }
 
 var deleteTests = []test{
-	{"a file that is deleted is given as it was, and gone", func(s *suite) {
+	{"a deleted file is returned as it was, and gone", func(s *suite) {
 		f, other := s.create("acme"), s.create("acme")
 		got, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
 		conformance.OK(s, err)
@@ -196,13 +196,13 @@ var deleteTests = []test{
 		conformance.Fails(s, err, fault.NotFound)
 		s.known(f, s.now)
 	}},
-	{"a promised file cannot be deleted", func(s *suite) {
+	{"a pending file cannot be deleted", func(s *suite) {
 		f := s.promise("acme")
 		_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
 		conformance.Fails(s, err, fault.NotFound)
 		s.known(s.publish(f), s.now)
 	}},
-	{"a published file can be deleted, and its promise goes with it", func(s *suite) {
+	{"a finalized file can be deleted, and is no longer returned by PendingUpload", func(s *suite) {
 		f := s.publish(s.promise("acme"))
 		got, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
 		conformance.OK(s, err)

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Run runs the suite. The function makes a store without any record in it, and
-// closes it with the test.
+// Run runs the suite. The function returns a store without any record in it, and
+// closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) idempotency.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -30,7 +30,7 @@ type suite struct {
 	now   time.Time
 }
 
-// claimOf is a claim of acme's key "k" for a resource.
+// claimOf returns a claim of acme's key "k" for a resource.
 func claimOf(resource string) idempotency.Claim {
 	return idempotency.Claim{Account: "acme", Key: "k", Fingerprint: "asks for " + resource, Resource: resource}
 }
@@ -42,8 +42,7 @@ func (s *suite) claim(c idempotency.Claim, instead string, after time.Duration) 
 	return record
 }
 
-// has ends the test unless the record is that of the claim, as it is while it is
-// not settled.
+// has fails the test unless the record is that of the claim before it is settled.
 func (s *suite) has(record idempotency.Record, c idempotency.Claim, after time.Duration) {
 	s.Helper()
 	if record.Resource != c.Resource || record.Fingerprint != c.Fingerprint || record.Settled || len(record.Answer) > 0 ||
@@ -59,17 +58,17 @@ var tests = []struct {
 	{"the first claim of a key has it", func(s *suite) {
 		s.has(s.claim(claimOf("a"), "", 0), claimOf("a"), 0)
 	}},
-	{"a later claim is given the first one's record", func(s *suite) {
+	{"a later claim gets the first one's record", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		s.has(s.claim(claimOf("b"), "", time.Second), claimOf("a"), 0)
 	}},
-	{"a claim that is made again, as its answer was lost, still has the key", func(s *suite) {
+	{"a claim repeated because its answer was lost still has the key", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		if record := s.claim(claimOf("a"), "", 0); record.Resource != "a" {
 			s.Fatalf("the record is %+v", record)
 		}
 	}},
-	{"keys of other accounts, and other keys, are others", func(s *suite) {
+	{"keys of other accounts, and other keys, are separate", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		other := claimOf("b")
 		other.Account = "acme2"
@@ -78,13 +77,13 @@ var tests = []struct {
 		other.Key = "k2"
 		s.has(s.claim(other, "", 0), other, 0)
 	}},
-	{"names that run together are others", func(s *suite) {
+	{"names that are equal when joined are separate", func(s *suite) {
 		one := idempotency.Claim{Account: "a", Key: "b/c", Fingerprint: "1", Resource: "1"}
 		two := idempotency.Claim{Account: "a/b", Key: "c", Fingerprint: "2", Resource: "2"}
 		s.claim(one, "", 0)
 		s.has(s.claim(two, "", 0), two, 0)
 	}},
-	{"a settled claim gives its answer", func(s *suite) {
+	{"a settled claim returns its answer", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		conformance.OK(s, s.store.Settle(s.ctx, claimOf("a"), []byte("\x00it is there\xff")))
 		record := s.claim(claimOf("b"), "", time.Second)
@@ -114,12 +113,12 @@ var tests = []struct {
 			s.Fatalf("the record is %+v", record)
 		}
 	}},
-	{"a claim takes the place of the unsettled one that it names", func(s *suite) {
+	{"a claim replaces the unsettled one that it names", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		s.has(s.claim(claimOf("b"), "a", time.Minute), claimOf("b"), time.Minute)
 		s.has(s.claim(claimOf("c"), "a", time.Minute), claimOf("b"), time.Minute)
 	}},
-	{"a claim does not take the place of a settled one", func(s *suite) {
+	{"a claim does not replace a settled one", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		conformance.OK(s, s.store.Settle(s.ctx, claimOf("a"), nil))
 		if record := s.claim(claimOf("b"), "a", time.Minute); record.Resource != "a" {
