@@ -21,7 +21,8 @@ const (
 	// largest size takes about a second.
 	decodeTime = 4 * time.Second
 	// imagesAtOnce is how many are decoded at once, each by a program that may
-	// use a few hundred megabytes.
+	// use a few hundred megabytes. An account has one of them at most, so that none
+	// keeps the others waiting by images that are slow to decode.
 	imagesAtOnce = 2
 )
 
@@ -106,6 +107,11 @@ func (c *connection) decode(ctx context.Context, data []byte, mime string) (*eng
 	if c.server.config.Pictures == nil {
 		return nil, fault.New(fault.Invalid, "This server takes no images.")
 	}
+	endTurn, err := c.server.turns.take(ctx, c.admission.who.Account())
+	if err != nil {
+		return nil, err
+	}
+	defer endTurn()
 	if err := c.server.decodes.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}

@@ -265,8 +265,10 @@ func layered(frame []byte, scans int) []byte {
 func TestOtherMessages(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", studio)
-	for _, text := range []string{"hello", "", "7", "[]", `"prompt"`, `{"type":7}`, `{"type":"prompt"`, "{\"type\":\"prompt\",\"prompt\":\"\xff\"}",
-		strings.Repeat("[", 100_000)} {
+	for _, text := range []string{
+		"hello", "", "7", "[]", `"prompt"`, `{"type":7}`, `{"type":"prompt"`, strings.Repeat("[", 100_000),
+		"{\"type\":\"prompt\",\"prompt\":\"\xff\"}",
+	} {
 		c.say(text)
 		if m := c.next(); m.Type != "error" ||
 			m.Error != "A text message is a JSON object with a type, and this one is not." {

@@ -1,6 +1,7 @@
 package realtime_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"image/color"
@@ -139,4 +140,45 @@ func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEdit
 		panic("a fault of the engine")
 	}
 	return (&painter{}).Open(ctx, m)
+}
+
+// slowPictures takes its time over pictures of one size until it is let go.
+type slowPictures struct {
+	slow    []byte
+	begun   chan struct{}
+	release chan struct{}
+}
+
+func (p slowPictures) Still(ctx context.Context, data []byte, _ string, _ int) ([]byte, catalog.Size, error) {
+	if bytes.Equal(data, p.slow) {
+		p.begun <- struct{}{}
+		select {
+		case <-p.release:
+		case <-ctx.Done():
+			return nil, catalog.Size{}, ctx.Err()
+		}
+	}
+	return make([]byte, 4), catalog.Size{Width: 1, Height: 1}, nil
+}
+
+// An account whose images are slow to decode does not delay another's, however many
+// sessions it has.
+func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
+	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
+	w := newWorld(t, setup{pictures: slow})
+	set := func(c *client, picture []byte) {
+		c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(picture) + `"}`)
+	}
+	first, second, other := w.open("gen-2.5", studio), w.open("gen-2.5", studio), w.open("gen-2.5", rival)
+	set(first, slow.slow)
+	<-slow.begun
+	set(second, slow.slow)
+	set(other, square(t, 16, red))
+	other.ack("set_image_ack", "")
+	if len(slow.begun) > 0 {
+		t.Error("an account has two images decoded at once")
+	}
+	close(slow.release)
+	first.ack("set_image_ack", "")
+	second.ack("set_image_ack", "")
 }

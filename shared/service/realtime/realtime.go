@@ -151,7 +151,9 @@ type Server struct {
 	// decodes limits how many reference images are decoded at once. Each
 	// session decodes one at a time, and sessions take turns.
 	decodes *semaphore.Weighted
-	meter   *meter
+	// turns keeps each account to one decode at a time.
+	turns turns
+	meter *meter
 
 	// crowd counts connections and sessions.
 	crowd ratelimit.Open

@@ -42,6 +42,8 @@ const (
 
 // setup configures a world; the zero value is the default.
 type setup struct {
+	// pictures decodes reference images; ffmpeg does by default.
+	pictures realtime.Pictures
 	// limit is how many sessions an account may have, 0 for any number.
 	limit int
 	// perKey is how many of them a key may have, 0 for any number.
@@ -109,6 +111,9 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.engine == nil {
 		s.engine = w.engine
 	}
+	if s.pictures == nil {
+		s.pictures = pictures(t)
+	}
 	if s.failing == nil {
 		s.failing = &atomic.Pointer[error]{}
 	}
@@ -124,7 +129,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
 			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
 		}),
-		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: pictures(t), Enhancer: s.enhancer,
+		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: s.pictures, Enhancer: s.enhancer,
 		Origins: origins, Times: s.times, Now: time.Now, Logger: logger,
 	})
 	mux := http.NewServeMux()
