@@ -51,7 +51,7 @@ took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
 # others, so that two processors are kept busy to the end. go vet has been.
 scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
 engine=$!
-released test -vet=off -timeout 15m ./infra/... >test-output/deploy.log 2>&1 &
+released test -vet=off -timeout 30m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!
 # The race detector takes several times as long, and compiles all anew. It watches
 # what goroutines share within a process: not what draws and reads pictures on one,
@@ -63,11 +63,11 @@ watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/..
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
 plain=$("$GO" list ./bench/... ./cmd/... ./docs/... ./functions/... ./scripts/... ./shared/... | grep -vxF "$watched")
 # shellcheck disable=SC2086 # a list of packages
-released test -vet=off -p 3 -timeout 15m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
+released test -vet=off -p 3 -timeout 30m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
 took lint scripts/lint.sh
 # shellcheck disable=SC2086 # a list of packages
-took "go test -race" raced -vet=off -p 2 -timeout 15m -artifacts -outputdir test-output $watched
+took "go test -race" raced -vet=off -p 2 -timeout 30m -artifacts -outputdir test-output $watched
 took "vulnerabilities of dependencies" finished audit.log "$audit"
 audit=''
 took "go test, the rest" finished programs.log "$programs"
