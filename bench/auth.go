@@ -97,7 +97,7 @@ func (b *bench) auth(ctx context.Context) error {
 	return nil
 }
 
-// perSecond has authCallers make a call again and again, and gives how many
+// perSecond has authCallers make a call again and again, and returns how many
 // ended in a second.
 func perSecond(ctx context.Context, call func(context.Context) error) (float64, error) {
 	callers, ctx := errgroup.WithContext(ctx)
@@ -127,7 +127,7 @@ func perSecond(ctx context.Context, call func(context.Context) error) (float64, 
 	return float64(sum) / authTime.Seconds(), err
 }
 
-// send makes a request and gives the body of its answer, which must have the
+// send makes a request and returns the body of its answer, which must have the
 // status.
 func send(ctx context.Context, client *http.Client, method, url, key, body string, status int) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))

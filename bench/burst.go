@@ -125,7 +125,7 @@ func (b *bench) burst(ctx context.Context) error {
 	return nil
 }
 
-// submitAtOnce submits the jobs and gives the ids of the accepted ones, how many
+// submitAtOnce submits the jobs and returns the ids of the accepted ones, how many
 // were refused by admission, and how long the last answer took.
 func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte, prompt string) (accepted []string, refused int, slowest time.Duration, err error) {
 	var mu sync.Mutex

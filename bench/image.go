@@ -79,7 +79,7 @@ func (b *bench) image(ctx context.Context) error {
 	return nil
 }
 
-// imageEngine gives the edit of the picture by the engine alone.
+// imageEngine returns the edit of the picture by the engine alone.
 func (b *bench) imageEngine(ctx context.Context, path string) (func() error, error) {
 	known, err := catalog.Default("gen")
 	if err != nil {

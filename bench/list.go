@@ -161,7 +161,7 @@ func (b *bench) listByHTTP(ctx context.Context, data string) error {
 	})
 }
 
-// readPage reads a page that must be full, and gives the next one's cursor.
+// readPage reads a page that must be full, and returns the next one's cursor.
 func readPage(ctx context.Context, client *servertest.Client, cursor string, limit int) (next string, err error) {
 	answer, err := client.Get(ctx, fmt.Sprintf("/v1/files?limit=%d", limit)+cursorParameter(cursor))
 	if err != nil {

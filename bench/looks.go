@@ -48,7 +48,7 @@ func (b *bench) looks(ctx context.Context, picture []byte) error {
 	return nil
 }
 
-// editFor edits frames by a look for a while and gives how many of the middling
+// editFor edits frames by a look for a while and returns how many of the middling
 // one there would be in a second.
 func editFor(ctx context.Context, engine *frame.Engine, name string, picture []byte) (float64, error) {
 	editor, err := engine.Open(ctx, &catalog.Model{Kind: catalog.Edit})

@@ -193,7 +193,7 @@ func (b *bench) sessionsAtOnce(ctx context.Context, url string, picture []byte) 
 	return nil
 }
 
-// paced opens sessions that send frames at the rate, and gives what each took. A
+// paced opens sessions that send frames at the rate, and returns what each took. A
 // session whose frame is not back in time sends the next one late.
 func paced(ctx context.Context, url string, picture []byte, sessions int) ([]time.Duration, error) {
 	var mu sync.Mutex

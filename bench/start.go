@@ -107,7 +107,7 @@ func (b *bench) startOnce(ctx context.Context, s *started, settings []string) er
 	return nil
 }
 
-// text gives the time, the memory and the size of the program.
+// text returns the time, the memory and the size of the program.
 func (s started) text() string {
 	return fmt.Sprintf("%s, %.1f MiB resident, %.1f MB program",
 		short(median(s.took)), float64(slices.Sorted(slices.Values(s.rss))[len(s.rss)/2])/(1<<20), float64(s.bytes)/1e6)

@@ -45,7 +45,7 @@ func (t *table) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// quantile gives the value below which the part q of the sorted durations lies.
+// quantile returns the value below which the part q of the sorted durations lies.
 func quantile(durations []time.Duration, q float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(durations))
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]

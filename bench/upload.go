@@ -126,7 +126,7 @@ func (b *bench) teeAndSum(ctx context.Context, source string) (time.Duration, er
 	return time.Since(begun), nil
 }
 
-// post uploads the file as a job and gives the time to the answer, and the most
+// post uploads the file as a job and returns the time to the answer, and the most
 // memory that the server held until then, in bytes. It returns when the job has
 // ended, so that the engine does not slow down what is measured next.
 func (b *bench) post(ctx context.Context, server *servertest.Server, source string) (took time.Duration, peak int64, err error) {

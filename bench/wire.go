@@ -123,7 +123,7 @@ func (w *wire) head() (length int, err error) {
 	}
 }
 
-// chunk reads a chunk of the transport's and gives its length; after the last,
+// chunk reads a chunk of the transport's and returns its length; after the last,
 // which is empty, it reads the trailer.
 func (w *wire) chunk() (int, error) {
 	line, err := w.reader.ReadSlice('\n')
@@ -146,7 +146,7 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls has callers call again and again for a time, and gives how many calls
+// wireCalls has callers call again and again for a time, and returns how many calls
 // there were and how long they took together.
 func wireCalls(ctx context.Context, address string, callers int, length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)
@@ -264,7 +264,7 @@ func (m *modelServer) serve(conn net.Conn) error {
 	}
 }
 
-// requestLength reads the head of a request and gives the length of its body.
+// requestLength reads the head of a request and returns the length of its body.
 func requestLength(reader *bufio.Reader) (length int, err error) {
 	for {
 		line, err := reader.ReadSlice('\n')

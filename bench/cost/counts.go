@@ -56,7 +56,7 @@ type Invocation struct {
 //go:embed counts.json
 var kept []byte
 
-// Kept gives the counts that are kept.
+// Kept returns the counts that are kept.
 //
 // Errors: the file is none of counts.
 func Kept() (Counts, error) {
@@ -69,13 +69,13 @@ func Kept() (Counts, error) {
 	return c, nil
 }
 
-// JSON gives the counts as they are kept.
+// JSON returns the counts as they are kept.
 func (c Counts) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(c, "", "  ")
 	return append(text, '\n'), err
 }
 
-// Scenario gives the scenario of a name; ok is false when there is none.
+// Scenario returns the scenario of a name; ok is false when there is none.
 func (c Counts) Scenario(name string) (s Scenario, ok bool) {
 	for _, s := range c.Scenarios {
 		if s.Name == name {

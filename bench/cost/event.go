@@ -19,7 +19,7 @@ type request struct {
 	body                   []byte
 }
 
-// event gives the event of a request.
+// event returns the event of a request.
 func (r request) event() ([]byte, error) {
 	header := map[string]string{
 		"Accept": "*/*", "Host": "a1b2c3d4e5.execute-api.us-east-1.amazonaws.com", "User-Agent": "curl/8.5.0",

@@ -85,7 +85,7 @@ func Prices() []Price {
 	}
 }
 
-// priceOf gives the price of an item. All items have one, as a test says.
+// priceOf returns the price of an item. All items have one, as a test says.
 func priceOf(item Item) Price {
 	for _, p := range Prices() {
 		if p.Item == item {

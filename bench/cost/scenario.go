@@ -70,7 +70,7 @@ func (p *part) bill(begun time.Time) {
 	p.billed = append(p.billed, math.Ceil(float64(time.Since(begun).Microseconds())/1000))
 }
 
-// request gives the function a client's request and reads the answer whole.
+// request sends the function a client's request and returns the whole answer.
 //
 // Errors: the answer is not a success.
 func (p *part) request(ctx context.Context, r request) ([]byte, error) {
@@ -95,7 +95,7 @@ func (p *part) request(ctx context.Context, r request) ([]byte, error) {
 	return body, nil
 }
 
-// invoke gives the function an event of AWS.
+// invoke invokes the function with an event of AWS.
 func (p *part) invoke(ctx context.Context, event []byte) error {
 	begun := time.Now()
 	if _, err := p.function.Invoke(ctx, event); err != nil {
@@ -116,7 +116,7 @@ REPORT RequestId: c793869b-ee49-115b-a5b6-4fd21e8dedac	Duration: 12345.67 ms	Bil
 // (CloudWatch Logs API Reference, "PutLogEvents").
 func logBytes(text string) int { return len(text) + 26*strings.Count(text, "\n") }
 
-// scenario gives what one run takes. A duration is the median, as a few are
+// scenario returns what one run takes. A duration is the median, as a few are
 // disturbed by what else the machine does.
 //
 // Errors: a tap did not understand a call.

@@ -98,7 +98,7 @@ func (w *world) jobScenarios(ctx context.Context) ([]Scenario, error) {
 	return []Scenario{job, status, content}, err
 }
 
-// submit submits a job and gives its id.
+// submit submits a job and returns its id.
 func (w *world) submit(ctx context.Context, jobs *part, clip []byte) (id string, err error) {
 	r, err := form("/v1/jobs/{id}", "/v1/jobs/gen-2.5", w.key(), servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", prompt)})
 	if err != nil {

@@ -54,7 +54,7 @@ func (t *tap) reset() {
 	t.calls, t.quantities = map[string]float64{}, Quantities{}
 }
 
-// taken gives the calls and what they take.
+// taken returns the calls and what they take.
 //
 // Errors: a call could not be understood.
 func (t *tap) taken() (map[string]float64, Quantities, error) {
@@ -124,7 +124,7 @@ func (t *tap) forward(r *http.Request, body []byte) (*http.Response, []byte, err
 	return answer, content, err
 }
 
-// quantitiesOf gives what a call takes; nil for a call that comes by the clock,
+// quantitiesOf returns what a call takes; nil for a call that comes by the clock,
 // whether there is work or not: those are priced by the hour.
 func (t *tap) quantitiesOf(call string, body, answer []byte, changes []change) (Quantities, error) {
 	service, operation, _ := strings.Cut(call, ".")

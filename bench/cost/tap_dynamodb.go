@@ -22,7 +22,7 @@ type write struct {
 	Key, Item record
 }
 
-// changesOf gives the records that a call is about to write.
+// changesOf returns the records that a call is about to write.
 func (t *tap) changesOf(call string, body []byte) ([]change, error) {
 	var parts []write
 	switch call {
@@ -93,7 +93,7 @@ func (t *tap) read(table string, key record) (record, error) {
 	return answer.Item, nil
 }
 
-// unitsOf gives the capacity units of a call. A write that its condition refuses
+// unitsOf returns the capacity units of a call. A write that its condition refuses
 // takes as much as one that succeeds.
 func (t *tap) unitsOf(operation string, body, answer []byte, changes []change) (Quantities, error) {
 	switch operation {

@@ -149,7 +149,7 @@ var priced = map[string]bool{
 	"AWS::ElasticLoadBalancingV2::LoadBalancer": true,
 }
 
-// counts gives what stands still, and what a worker takes by the clock.
+// counts returns what stands still, and what a worker takes by the clock.
 func (d deploy) counts() Counts {
 	c := Counts{Idle: d.standard.month(), Realtime: Quantities{}, WorkerHour: d.standard.hour("cutroom-dev-worker")}
 	for item, n := range d.realtime.month() {
@@ -176,7 +176,7 @@ func (d deploy) counts() Counts {
 	return c
 }
 
-// Month gives what a deploy takes in a month in which nobody calls, by its
+// Month returns what a deploy takes in a month in which nobody calls, by its
 // template.
 //
 // Errors: it is none.

@@ -22,7 +22,7 @@ type trial struct {
 
 var _ awstest.T = (*trial)(nil)
 
-// try calls a function with a trial, ends all that it started, and gives what
+// try calls a function with a trial, ends all that it started, and returns what
 // went wrong. Temporary files are below the folder, which is the caller's.
 func try(folder string, f func(*trial) error) error {
 	t := &trial{folder: folder}

@@ -130,7 +130,7 @@ func (k *work) record(id string) (record, error) {
 	return nil, errors.New("the schema has no table of jobs")
 }
 
-// latest gives the job of the one execution that nobody has asked for yet.
+// latest returns the job of the one execution that nobody has asked for yet.
 func (k *work) latest(ctx context.Context) (string, error) {
 	executions, err := k.machine.ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: &k.w.machine})
 	if err != nil {

@@ -35,7 +35,7 @@ func (w *world) workMinute(ctx context.Context) (Quantities, error) {
 	return each, nil
 }
 
-// worked gives what a worker asks for while it edits a clip, and for how many
+// worked returns what a worker asks for while it edits a clip, and for how many
 // minutes it does.
 func (w *world) worked(ctx context.Context, path string) (Quantities, float64, error) {
 	clip, err := sample(path)

@@ -123,7 +123,7 @@ func (w *world) makeService(ctx context.Context) error {
 	return err
 }
 
-// key gives the next key.
+// key returns the next key.
 func (w *world) key() string {
 	w.used++
 	return w.keys[w.used%len(w.keys)]
@@ -164,7 +164,7 @@ func (w *world) work(ctx context.Context, through *tap) (*workerProcess, error) 
 	return p, until(ctx, "a worker is there", func() (bool, error) { return w.workers.Warm(ctx, job.ImageLane) })
 }
 
-// stop ends the worker and gives how many bytes it has logged.
+// stop ends the worker and returns how many bytes it has logged.
 func (p *workerProcess) stop() (int, error) {
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return 0, err

@@ -151,7 +151,7 @@ func mean(samples []sample) int {
 	return sum / len(samples)
 }
 
-// String gives the most that was seen of everything.
+// String returns the most that was seen of everything.
 func (w *watch) String() string {
 	var most sample
 	for _, s := range w.samples {

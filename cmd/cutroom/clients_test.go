@@ -40,7 +40,7 @@ func newClientWorkshop(t *testing.T) *clientWorkshop {
 	return w
 }
 
-// tool gives the path of something in .tools.
+// tool returns the path of something in .tools.
 func (w *clientWorkshop) tool(path ...string) string {
 	w.Helper()
 	tool, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".tools"}, path...)...))
@@ -53,7 +53,7 @@ func (w *clientWorkshop) tool(path ...string) string {
 	return tool
 }
 
-// source gives the path of a file of testdata/clients.
+// source returns the path of a file of testdata/clients.
 func (w *clientWorkshop) source(name string) string {
 	w.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", "clients", name))
@@ -63,7 +63,7 @@ func (w *clientWorkshop) source(name string) string {
 	return path
 }
 
-// run runs a program in the folder, which must succeed, and gives what it printed.
+// run runs a program in the folder, which must succeed, and returns what it printed.
 func (w *clientWorkshop) run(name string, arguments ...string) string {
 	w.Helper()
 	command := exec.CommandContext(bounded(w.T), name, arguments...)

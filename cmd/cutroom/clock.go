@@ -17,7 +17,7 @@ type machineClocks struct {
 	boot    string
 }
 
-// clocksOfMachine gives the clocks of the machine that the program runs on.
+// clocksOfMachine returns the clocks of the machine that the program runs on.
 func clocksOfMachine() (machineClocks, error) {
 	started, err := boottime.Open()
 	if err != nil {

@@ -103,7 +103,7 @@ func (w *stepped) call(method, path string, body io.Reader, contentType string) 
 	return response.StatusCode, content
 }
 
-// post sends a picture in a form and gives what is answered.
+// post sends a picture in a form and returns what is answered.
 func (w *stepped) post(path, field string) map[string]any {
 	w.Helper()
 	var body bytes.Buffer

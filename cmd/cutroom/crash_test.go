@@ -379,7 +379,7 @@ func (c *crash) checkFolder() {
 	}
 }
 
-// ids gives the known jobs that the condition holds for, oldest first.
+// ids returns the known jobs that the condition holds for, oldest first.
 func (c *crash) ids(condition func(*crashJob) bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // devAccount is the account of the development key.
 const devAccount = "dev"
 
-// ensureDevKey makes the development key work and gives it: the one that is
+// ensureDevKey makes the development key work and returns it: the one that is
 // set, else the one that the data folder keeps, else a new one, also when the
 // kept one was revoked.
 func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, now time.Time) (string, error) {

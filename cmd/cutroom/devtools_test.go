@@ -169,7 +169,7 @@ func (p *tab) open(address string) {
 	p.await("the page is loaded", fmt.Sprintf(`location.href === %q && document.readyState === "complete"`, address))
 }
 
-// eval runs a script on the page and gives its value, that of its promise when it
+// eval runs a script on the page and returns its value, that of its promise when it
 // is one.
 func eval[T any](p *tab, script string) (value T) {
 	p.t.Helper()

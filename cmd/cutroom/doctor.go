@@ -46,7 +46,7 @@ type examination struct {
 	session  *command.Session
 }
 
-// check gives one finding or more about one thing.
+// check returns one finding or more about one thing.
 type check func(context.Context, examination) []finding
 
 // checks are in the order in which they are shown.

@@ -119,7 +119,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 // url is where a client on this machine reaches the gateway.
 func (i *inference) url() string { return "http://" + reachable(i.listener.Addr()) }
 
-// chatModel gives the slug of the first model that chats, where there is one.
+// chatModel returns the slug of the first model that chats, where there is one.
 func (i *inference) chatModel() (slug string, ok bool) {
 	for _, row := range i.catalog.Catalog().InferenceModels() {
 		if row.Serves(catalog.Chat) {

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// gatewayOf gives a client of a server's gateway, which sends the key as the
+// gatewayOf returns a client of a server's gateway, which sends the key as the
 // gateway takes it.
 func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, method, path, body string) (servertest.Answer, error) {
 	client := &servertest.Client{URL: server.InferenceURL()}
@@ -32,7 +32,7 @@ func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, 
 
 const helloChat = `{"model": "cutroom-echo", "messages": [{"role": "user", "content": "Hello!"}]}`
 
-// usedOf gives what the account of the key has used: the requests, and all
+// usedOf returns what the account of the key has used: the requests, and all
 // tokens.
 func usedOf(t *testing.T, server *servertest.Server, key string) (requests, tokens int) {
 	t.Helper()

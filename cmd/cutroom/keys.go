@@ -140,7 +140,7 @@ type keysFlags struct {
 	Stage string `help:"Stage of a deploy in AWS, whose keys to manage; without it they are those of the data folder."`
 }
 
-// deployer gives what clients of AWS are made with by whoever manages a deploy.
+// deployer returns what clients of AWS are made with by whoever manages a deploy.
 // Profiles and single sign-on count, as with the tools of AWS.
 //
 // Errors: what is missing, and how it is set.

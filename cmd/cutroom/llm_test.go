@@ -123,7 +123,7 @@ func (m languageModel) params() openai.ChatCompletionNewParams {
 	}
 }
 
-// explain gives an error with what the gateway said.
+// explain returns an error with what the gateway said.
 func explain(err error) string {
 	var refusal *openai.Error
 	if errors.As(err, &refusal) {

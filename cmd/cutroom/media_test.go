@@ -113,7 +113,7 @@ func probe(t *testing.T, content []byte) report {
 	return r
 }
 
-// tool runs ffmpeg or ffprobe and gives what it wrote to stdout. That it
+// tool runs ffmpeg or ffprobe and returns what it wrote to stdout. That it
 // complained of anything is a failure.
 func tool(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
@@ -130,7 +130,7 @@ func tool(t *testing.T, name string, args ...string) []byte {
 // frameSize is that of the frames of decode.
 const frameWidth, frameHeight = 96, 54
 
-// decode gives the frames as RGB, small, at the frame rate.
+// decode returns the frames as RGB, small, at the frame rate.
 func decode(t *testing.T, content []byte, fps int) [][]byte {
 	t.Helper()
 	raw := tool(t, "ffmpeg", "-v", "error", "-i", save(t, content), "-an",
@@ -170,7 +170,7 @@ func lightness(frames [][]byte) (light, colour float64) {
 	return light / n, colour / n
 }
 
-// boxes gives the types of an MP4's outermost boxes in their order.
+// boxes returns the types of an MP4's outermost boxes in their order.
 func boxes(t *testing.T, content []byte) []string {
 	t.Helper()
 	var types []string

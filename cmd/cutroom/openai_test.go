@@ -125,7 +125,7 @@ func TestOpenAIForPython(t *testing.T) {
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"), filepath.Join("testdata", "openai", "client.py")))
 }
 
-// nodeProgram gives the Node that the tests' packages for it run on.
+// nodeProgram returns the Node that the tests' packages for it run on.
 func nodeProgram(t *testing.T) string {
 	t.Helper()
 	packages := filepath.Join(nodeFolder(t), "node_modules")
@@ -182,7 +182,7 @@ func (c goClient) params(model string) openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{Model: model, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Grüße 🤚🏾, you!")}}
 }
 
-// ask gives the answer to a chat.
+// ask returns the answer to a chat.
 func (c goClient) ask(params openai.ChatCompletionNewParams) *openai.ChatCompletion {
 	c.Helper()
 	client := c.client("PERMANENT_KEY")
@@ -193,7 +193,7 @@ func (c goClient) ask(params openai.ChatCompletionNewParams) *openai.ChatComplet
 	return answer
 }
 
-// streamed gives the chunks of a stream put together.
+// streamed returns the chunks of a stream put together.
 func (c goClient) streamed(params openai.ChatCompletionNewParams) (openai.ChatCompletionAccumulator, error) {
 	client := c.client("PERMANENT_KEY")
 	stream := client.Chat.Completions.NewStreaming(c.ctx, params)

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// pythonProgram gives the path of a program of scripts/requirements.txt.
+// pythonProgram returns the path of a program of scripts/requirements.txt.
 func pythonProgram(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", ".tools", "python", "bin", name))

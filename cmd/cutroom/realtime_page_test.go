@@ -68,7 +68,7 @@ const (
 	disconnected = `document.body.dataset.state === "closed"`
 )
 
-// sessionsOf gives how many sessions the account has, by the quota.
+// sessionsOf returns how many sessions the account has, by the quota.
 func sessionsOf(t *testing.T, server *servertest.Server) string {
 	t.Helper()
 	answer, err := server.Client().Get(bounded(t), "/v1/realtime/quota")

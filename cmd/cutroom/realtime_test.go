@@ -85,7 +85,7 @@ func TestRealtimeSession(t *testing.T) {
 	}
 }
 
-// post sends a body and gives the JSON object that comes back.
+// post sends a body and returns the JSON object that comes back.
 func post(t *testing.T, client *servertest.Client, path, contentType string, body []byte) map[string]any {
 	t.Helper()
 	answer, err := client.Call(bounded(t), "POST", path, bytes.NewReader(body), int64(len(body)), "Content-Type", contentType)

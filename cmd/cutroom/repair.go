@@ -168,7 +168,7 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 	return nil
 }
 
-// keyOfAdopter gives the id of a key of the account that adopts, "" where none does.
+// keyOfAdopter returns the id of a key of the account that adopts, "" where none does.
 func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil

@@ -47,7 +47,7 @@ type enhanceFlags struct {
 	EnhanceKey   string `env:"CUTROOM_ENHANCE_KEY" help:"API key for it (${env})."`
 }
 
-// enhancer gives what expands prompts, nil when nothing is set.
+// enhancer returns what expands prompts, nil when nothing is set.
 func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
 	if enhancer == nil {

@@ -209,7 +209,7 @@ func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	return s.records.Files.KnownBlob(ctx, name)
 }
 
-// setAsideUnknown sets aside what no record knows, and gives the number of blobs.
+// setAsideUnknown sets aside what no record knows, and returns the number of blobs.
 func (s storage) setAsideUnknown(ctx context.Context, jobs *job.Sweeper, files *file.Sweeper) (blobs int, err error) {
 	ofJobs, err := jobs.SweepUnknown(ctx)
 	if err != nil {
@@ -277,7 +277,7 @@ func (s *server) watchStorage(ctx context.Context) {
 	}
 }
 
-// dropAside deletes what was set aside long enough, and gives the number of blobs.
+// dropAside deletes what was set aside long enough, and returns the number of blobs.
 func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	if !s.clock.Settled() {
 		return 0, nil

@@ -23,7 +23,7 @@ type vault struct {
 	content map[string][]byte
 }
 
-// newVault stores files, and gives the folder as a killed server leaves it. What
+// newVault stores files, and returns the folder as a killed server leaves it. What
 // became of the database before the last uploads is given to early.
 func newVault(t *testing.T, early func(v *vault)) *vault {
 	t.Helper()
@@ -46,7 +46,7 @@ func (v *vault) upload(client *servertest.Client, files int) {
 	}
 }
 
-// path gives the path of the database with an end.
+// path returns the path of the database with an end.
 func (v *vault) path(end string) string { return filepath.Join(v.data, "cutroom.db"+end) }
 
 // copyOfDatabase copies the database as it is now, with its log.
@@ -83,7 +83,7 @@ func (v *vault) lose(ends ...string) {
 	}
 }
 
-// bytes gives all that is below the blob folder, by what it holds.
+// bytes returns all that is below the blob folder, by what it holds.
 func (v *vault) bytes() map[string]bool { return v.bytesBelow("blobs") }
 
 func (v *vault) bytesBelow(folder string) map[string]bool {

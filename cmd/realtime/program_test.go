@@ -74,7 +74,7 @@ func newFleet(t *testing.T, limit int) *fleet {
 	return &fleet{t, []string{"CUTROOM_DATA=" + data, tiersOf(t, limit)}, db.Sessions(clock)}
 }
 
-// tiersOf gives the setting by which an account may have limit sessions.
+// tiersOf returns the setting by which an account may have limit sessions.
 func tiersOf(t *testing.T, limit int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiers.yaml")

@@ -143,7 +143,7 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 	}
 }
 
-// newGuard gives what protects the worker's task, nil where it is in none or is a
+// newGuard returns what protects the worker's task, nil where it is in none or is a
 // preview worker: those all end together, when nothing is to be done.
 func newGuard(agentURI, engineName string) (worker.Guard, error) {
 	if agentURI == "" || engines.IsPreview(engineName) {
@@ -156,7 +156,7 @@ func newGuard(agentURI, engineName string) (worker.Guard, error) {
 	return protection, nil
 }
 
-// newEnhancer gives what expands prompts, nil when nothing is set.
+// newEnhancer returns what expands prompts, nil when nothing is set.
 func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(
 		env.Optional("CUTROOM_ENHANCE_URL"), env.Optional("CUTROOM_ENHANCE_MODEL"), env.Optional("CUTROOM_ENHANCE_KEY"))

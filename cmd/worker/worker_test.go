@@ -124,7 +124,7 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 	return p
 }
 
-// address waits until a worker tells its health, and gives the address where it does.
+// address waits until a worker tells its health, and returns the address where it does.
 func (p *process) address(t *testing.T) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Quota is how many realtime sessions the account has, may have at once, and may
-// open now.
+// Quota counts realtime sessions: how many the account may have open at once, has
+// open, and may still open.
 type Quota struct {
 	Limit     int `json:"limit"`
 	Active    int `json:"active"`
 	Remaining int `json:"remaining"`
 }
 
-// Quota reads the account's realtime sessions.
+// Quota returns the account's quota of realtime sessions.
 func (c *Client) Quota(ctx context.Context) (Quota, error) {
 	var quota Quota
 	err := c.get(ctx, c.media(http.MethodGet, "/v1/realtime/quota", nil), &quota)
@@ -25,9 +25,9 @@ func (c *Client) Quota(ctx context.Context) (Quota, error) {
 
 // TokenRequest is what a client token may do (docs/contract/auth.md#client-tokens).
 type TokenRequest struct {
-	// ExpiresIn is its life in seconds, 0 for the service's default.
+	// ExpiresIn is the token's lifetime in seconds; 0 is the service's default.
 	ExpiresIn int `json:"expiresIn,omitempty"`
-	// AllowedModels and AllowedOrigins restrict it, where they are given.
+	// AllowedModels and AllowedOrigins restrict the token if they are not empty.
 	AllowedModels  []string `json:"allowedModels,omitempty"`
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 }
@@ -56,7 +56,7 @@ func (c *Client) CreateToken(ctx context.Context, wanted TokenRequest) (Token, e
 	return token, err
 }
 
-// Usage is what the account used of a model on a day.
+// Usage is what the account used of one model on one day.
 type Usage struct {
 	Day              string `json:"day"`
 	Model            string `json:"model"`
@@ -65,14 +65,15 @@ type Usage struct {
 	CompletionTokens int64  `json:"completion_tokens"`
 	CachedTokens     int64  `json:"cached_tokens"`
 	ReasoningTokens  int64  `json:"reasoning_tokens"`
-	// Estimated counts the requests whose tokens no model server told.
+	// Estimated counts the requests whose tokens were estimated because the model
+	// server did not report them.
 	Estimated int64 `json:"estimated"`
-	// SessionSeconds is the length of realtime sessions.
+	// SessionSeconds is the total length of realtime sessions.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
 }
 
-// Usage reads what the account used, from the first day to the last, each like
-// 2026-01-31, or "" for the service's default.
+// Usage returns what the account used from one day to another, both included and
+// written like 2026-01-31; "" is the service's default.
 func (c *Client) Usage(ctx context.Context, from, to string) ([]Usage, error) {
 	query := url.Values{}
 	for name, day := range map[string]string{"from": from, "to": to} {

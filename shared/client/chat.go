@@ -18,8 +18,8 @@ type Message struct {
 type Chat struct {
 	Model    string    `json:"model"`
 	Messages []Message `json:"messages"`
-	// MaxTokens bounds the answer, where it is not 0; Temperature is the model's
-	// own, where it is nil.
+	// MaxTokens bounds the answer if it is not 0. A nil Temperature leaves the
+	// model its own.
 	MaxTokens   int      `json:"max_tokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 }
@@ -31,7 +31,7 @@ type ChatUsage struct {
 	TotalTokens      int `json:"total_tokens"`
 }
 
-// Complete gives the answer whole, as the gateway sent it.
+// Complete returns the whole answer as the gateway sent it.
 func (c *Client) Complete(ctx context.Context, chat Chat) (json.RawMessage, error) {
 	encoded, err := jsonBody(chat)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Client) Complete(ctx context.Context, chat Chat) (json.RawMessage, erro
 	return c.fetch(ctx, request)
 }
 
-// streamedChat is a Chat whose answer comes in pieces.
+// streamedChat is a Chat whose answer is streamed.
 type streamedChat struct {
 	Chat
 	Stream  bool `json:"stream"`
@@ -51,10 +51,9 @@ type streamedChat struct {
 	} `json:"stream_options"`
 }
 
-// Stream gives the answer piece by piece to said, and its tokens at the end, zero
-// where they are not told.
-//
-// Errors: also those of said.
+// Stream calls said with each piece of the answer and returns the tokens used,
+// which are zero if the gateway does not report them. It also returns the errors of
+// said.
 func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) error) (ChatUsage, error) {
 	wanted := streamedChat{Chat: chat, Stream: true}
 	wanted.Options.IncludeUsage = true
@@ -110,7 +109,7 @@ func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) e
 	return usage, connectionError(ctx, request.url, io.ErrUnexpectedEOF)
 }
 
-// brokenOff is the error event of an answer that had begun.
+// brokenOff returns the error of a stream that failed after it had begun.
 func brokenOff(response *http.Response, message, kind string, code *string) error {
 	refusal := &Error{Status: http.StatusBadGateway, Message: message, Type: kind, RequestID: response.Header.Get("x-request-id")}
 	if code != nil {

@@ -1,9 +1,9 @@
 // Package client calls the media editing service and the inference gateway over
 // HTTP, for the command line and for programs in Go.
 //
-// Uploads and downloads are streams: neither is ever held in memory. A call that
-// changes nothing, or that the service can tell from its own repetition, is
-// repeated when the service asks for that or the connection breaks.
+// Uploads and downloads are streamed and never held in memory. A call is retried
+// if the service asks for it or the connection breaks, provided that it changes
+// nothing or that the service recognises a retry by its idempotency key.
 package client
 
 import (
@@ -22,50 +22,51 @@ import (
 )
 
 const (
-	// silence is how long a connection may show no byte in either direction: the
-	// services keep their streams alive in less, and answer other calls sooner.
+	// silence is how long a connection may be without a byte in either direction:
+	// the services send keep-alives on their streams more often, and answer other
+	// calls sooner.
 	silence = 2 * time.Minute
-	// longSilence is the same for an answer of a model that comes whole.
+	// longSilence is the same for a completion that is not streamed.
 	longSilence = 15 * time.Minute
-	// maxAnswer bounds an answer that is read whole, in bytes. A page of 1,000 jobs
+	// maxAnswer bounds an answer that is read into memory, in bytes. A page of 1,000 jobs
 	// is far smaller.
 	maxAnswer = 32 << 20
-	// expectAbove is the size of a body, in bytes, from which on the service is
-	// asked first whether it takes it.
+	// expectAbove is the size of a body, in bytes, above which the client waits for
+	// the service to accept it (Expect: 100-continue).
 	expectAbove = 1 << 20
 )
 
-// Config is what a Client is made with.
+// Config is what a Client needs. All fields but Repeating are required.
 type Config struct {
 	// URL and InferenceURL are the base URLs of the two services, without /v1.
 	URL, InferenceURL string
-	// Key is a permanent key or a client token. It is sent to these two alone.
+	// Key is a permanent key or a client token. It is sent to these two services
+	// alone; "" sends none.
 	Key string
-	// UserAgent names the program that calls.
+	// UserAgent names the calling program.
 	UserAgent string
 	// NewID makes the idempotency keys of calls that create something.
 	NewID func() string
-	// Backoff is the pause before the first repetition; it doubles with each.
+	// Backoff is the pause before the first retry; it doubles with each.
 	Backoff time.Duration
-	// Repeating is told of each repetition, and of the pause before it. It may be
-	// nil.
+	// Repeating is called before each retry, with the pause that precedes it. It may
+	// be nil.
 	Repeating func(err error, pause time.Duration)
 }
 
 // Client calls both services. Its methods are safe for concurrent use.
 //
-// Errors of all of them: [*Error], an answer that refuses; [*ConnectionError];
-// the context's.
+// Errors of all methods: [*Error] if the service refuses the call;
+// [*ConnectionError] if it cannot be reached or the connection breaks; the
+// context's.
 type Client struct {
-	Config
-	http *http.Client
-	// answered tells that a service has answered before.
+	config Config
+	http   *http.Client
+	// answered reports whether a service has answered before.
 	answered atomic.Bool
 }
 
-// New makes a client.
-//
-// Errors: that a base URL is none.
+// New returns a client. It fails if a base URL is not an http or https URL.
 func New(c Config) (*Client, error) {
 	for _, base := range []*string{&c.URL, &c.InferenceURL} {
 		*base = strings.TrimRight(*base, "/")
@@ -74,7 +75,7 @@ func New(c Config) (*Client, error) {
 			return nil, fmt.Errorf("%q is no URL of a server, such as https://media.example.com", *base)
 		}
 	}
-	return &Client{Config: c, http: &http.Client{
+	return &Client{config: c, http: &http.Client{
 		CheckRedirect: keepKey,
 		Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
@@ -88,12 +89,12 @@ func New(c Config) (*Client, error) {
 	}}, nil
 }
 
-// Close closes the connections that are kept for later calls.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// keepKey keeps the key from other hosts: a result may be fetched from where the
-// service keeps it, by a signed URL. net/http itself takes only the headers away
-// that it knows.
+// keepKey removes the key from a redirect to another host: a result may be fetched
+// from the bucket by a signed URL. net/http itself removes only the headers that it
+// knows.
 func keepKey(request *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("more than 5 redirects")
@@ -108,44 +109,44 @@ func keepKey(request *http.Request, via []*http.Request) error {
 // keyHeader carries the key to the media service (docs/contract/auth.md#keys).
 const keyHeader = "x-api-key"
 
-// idempotencyHeader names a call that creates something, so that the service knows
-// its repetition.
+// idempotencyHeader names a call that creates something, so that the service
+// recognises a retry.
 const idempotencyHeader = "Idempotency-Key"
 
 // call is one request.
 type call struct {
 	method, url string
 	header      http.Header
-	// body makes the body, anew for each try; nil is none.
+	// body opens the body, once for each try; nil is none.
 	body *body
-	// repeatable says that the call may reach the service twice and counts once.
+	// repeatable reports whether the call may reach the service twice without harm.
 	repeatable bool
-	// silence is how long the service may say nothing, where it is not the usual.
+	// silence replaces the usual limit of that name, if it is not 0.
 	silence time.Duration
 }
 
-// media is a call of the media service.
+// media returns a call of the media service.
 func (c *Client) media(method, path string, b *body) call {
-	request := call{method: method, url: c.URL + path, header: http.Header{}, body: b}
-	if c.Key != "" {
-		request.header.Set(keyHeader, c.Key)
+	request := call{method: method, url: c.config.URL + path, header: http.Header{}, body: b}
+	if c.config.Key != "" {
+		request.header.Set(keyHeader, c.config.Key)
 	}
 	request.repeatable = method != http.MethodPost
 	return request
 }
 
-// creating marks a call as one that the service can tell from its repetition.
+// creating gives a call an idempotency key, so that it may be retried.
 func (c *Client) creating(request call) call {
-	request.header.Set(idempotencyHeader, c.NewID())
+	request.header.Set(idempotencyHeader, c.config.NewID())
 	request.repeatable = true
 	return request
 }
 
-// inference is a call of the gateway.
+// inference returns a call of the gateway.
 func (c *Client) inference(method, path string, b *body) call {
-	request := call{method: method, url: c.InferenceURL + path, header: http.Header{}, body: b}
-	if c.Key != "" {
-		request.header.Set("Authorization", "Bearer "+c.Key)
+	request := call{method: method, url: c.config.InferenceURL + path, header: http.Header{}, body: b}
+	if c.config.Key != "" {
+		request.header.Set("Authorization", "Bearer "+c.config.Key)
 	}
 	request.repeatable = method == http.MethodGet
 	return request
@@ -157,15 +158,15 @@ type body struct {
 	// size is its length in bytes.
 	size int64
 	open func() (io.ReadCloser, error)
-	// sent is told how many bytes have been sent. It may be nil.
+	// sent is called as bytes are sent. It may be nil.
 	sent Progress
 }
 
-// Progress is told how many bytes of all have been moved. Total is -1 where it is
-// not known.
+// Progress is called with the number of bytes that have been transferred so far.
+// Total is -1 if it is not known.
 type Progress func(done, total int64)
 
-// jsonBody is a body of JSON.
+// jsonBody returns a JSON body.
 func jsonBody(value any) (*body, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -176,7 +177,7 @@ func jsonBody(value any) (*body, error) {
 	}}, nil
 }
 
-// fetch sends a call and reads the whole answer, as it is.
+// fetch sends a call and returns the whole answer as it is.
 func (c *Client) fetch(ctx context.Context, request call) (json.RawMessage, error) {
 	var answer []byte
 	err := c.repeat(ctx, request, func() error {
@@ -193,7 +194,7 @@ func (c *Client) fetch(ctx context.Context, request call) (json.RawMessage, erro
 	return answer, err
 }
 
-// get sends a call and reads the answer into value.
+// get sends a call and decodes the answer into value.
 func (c *Client) get(ctx context.Context, request call, value any) error {
 	answer, err := c.fetch(ctx, request)
 	if err != nil {

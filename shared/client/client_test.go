@@ -86,7 +86,7 @@ func breakOff(w http.ResponseWriter, _ *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// serve gives a client of a service with the answers.
+// serve returns a client of a service with the answers.
 func serve(t *testing.T, answers ...http.HandlerFunc) (*client.Client, *service) {
 	t.Helper()
 	s := &service{t: t, answers: answers}

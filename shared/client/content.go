@@ -12,20 +12,18 @@ import (
 	"strings"
 )
 
-// breaks is how often in a row a download may break without a new byte.
+// breaks is how often in a row a download may break without progress.
 const breaks = 4
 
-// Download writes a job's result to a path. Until all of it is there it stands
-// beside, under Partial's name: a download that breaks goes on from there, also
-// one of a later call, as the result of a job never changes.
-//
-// Errors: also those of the disk.
+// Download writes a job's result to a path. Until it is complete it is kept beside
+// that path under the name of [Partial]. A download that breaks is resumed from
+// there, even by a later call, because the result of a job never changes. Download
+// also returns errors of the disk.
 func (c *Client) Download(ctx context.Context, id, path string, progress Progress) error {
 	return c.download(ctx, resultPath(id), Partial(path, id), path, progress)
 }
 
-// DownloadFile writes a stored file's bytes to a path, as Download does a job's
-// result.
+// DownloadFile writes a stored file to a path as Download does with a result.
 func (c *Client) DownloadFile(ctx context.Context, id, path string, progress Progress) error {
 	return c.download(ctx, bytesPath(id), Partial(path, id), path, progress)
 }
@@ -43,7 +41,7 @@ func (c *Client) download(ctx context.Context, resource, partial, path string, p
 	if err := c.copyContent(ctx, resource, file, offset, progress); err != nil {
 		var refusal *Error
 		if info, statErr := file.Stat(); statErr == nil && (info.Size() == 0 || errors.As(err, &refusal)) {
-			_ = os.Remove(partial) // nothing could go on from it
+			_ = os.Remove(partial) // nothing can be resumed from it
 		}
 		return err
 	}
@@ -53,25 +51,22 @@ func (c *Client) download(ctx context.Context, resource, partial, path string, p
 	return os.Rename(partial, path)
 }
 
-// resultPath and bytesPath are where the service has a job's result and a stored
-// file's bytes.
+// resultPath and bytesPath are the paths of a job's result and a stored file's
+// bytes.
 func resultPath(id string) string { return jobPath(id) + "/content" }
 func bytesPath(id string) string  { return "/v1/uploads/" + url.PathEscape(id) }
 
-// Partial is where the part of a job's result, or of a file, is kept that is
-// already there. The id may be a server's word: escaped, it names no other folder.
+// Partial returns the path of an incomplete download. The id comes from the server;
+// it is escaped so that it cannot name another folder.
 func Partial(path, id string) string { return path + "." + url.PathEscape(id) + ".part" }
 
-// CopyContent writes a job's result to a writer. A connection that breaks is made
-// again, and the rest follows.
-//
-// Errors: also those of the writer.
+// CopyContent writes a job's result to a writer, and resumes if the connection
+// breaks. It also returns errors of the writer.
 func (c *Client) CopyContent(ctx context.Context, id string, to io.Writer, progress Progress) error {
 	return c.copyContent(ctx, resultPath(id), to, 0, progress)
 }
 
-// CopyFile writes a stored file's bytes to a writer, as CopyContent does a job's
-// result.
+// CopyFile writes a stored file to a writer as CopyContent does with a result.
 func (c *Client) CopyFile(ctx context.Context, id string, to io.Writer, progress Progress) error {
 	return c.copyContent(ctx, bytesPath(id), to, 0, progress)
 }
@@ -92,19 +87,19 @@ func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer,
 		if d.offset > before {
 			left = breaks
 		}
-		if c.Repeating != nil {
-			c.Repeating(err, c.Backoff)
+		if c.config.Repeating != nil {
+			c.config.Repeating(err, c.config.Backoff)
 		}
-		if err := sleep(ctx, c.Backoff); err != nil {
+		if err := sleep(ctx, c.config.Backoff); err != nil {
 			return err
 		}
 	}
 }
 
-// download is a content under way.
+// download is a download under way.
 type download struct {
 	client *Client
-	// path is the content's at the service.
+	// path is the resource's path at the service.
 	path string
 	to   io.Writer
 	// offset is how many bytes have been written.
@@ -112,13 +107,13 @@ type download struct {
 	progress Progress
 }
 
-// rest asks for what is missing and writes it as it comes.
+// rest requests what is missing and writes it as it arrives.
 func (d *download) rest(ctx context.Context) error {
 	request := d.client.media(http.MethodGet, d.path, nil)
 	if d.offset > 0 {
 		request.header.Set("Range", fmt.Sprintf("bytes=%d-", d.offset))
 	}
-	// What is packed on its way could not be gone on with.
+	// A compressed body could not be resumed.
 	request.header.Set("Accept-Encoding", "identity")
 	response, err := d.client.send(ctx, request)
 	var refusal *Error
@@ -146,7 +141,7 @@ func (d *download) rest(ctx context.Context) error {
 	return d.copy(ctx, request.url, response.Body, total)
 }
 
-// copy writes a body's bytes, and tells trouble of the connection from that of
+// copy writes the body, and distinguishes errors of the connection from those of
 // the writer.
 func (d *download) copy(ctx context.Context, address string, body io.Reader, total int64) error {
 	buffer := make([]byte, 64<<10)
@@ -169,8 +164,8 @@ func (d *download) copy(ctx context.Context, address string, body io.Reader, tot
 	}
 }
 
-// complete reports, after the service had no byte behind the offset, whether all
-// is there.
+// complete checks, when the service has no bytes past the offset, that everything
+// has been downloaded.
 func (d *download) complete(ctx context.Context) error {
 	request := d.client.media(http.MethodHead, d.path, nil)
 	response, err := d.client.send(ctx, request)
@@ -185,7 +180,7 @@ func (d *download) complete(ctx context.Context) error {
 	return nil
 }
 
-// rangeStart reads where a part begins, from "bytes 5-9/10".
+// rangeStart returns the first offset of a Content-Range such as "bytes 5-9/10".
 func rangeStart(header string) (start int64, ok bool) {
 	first, _, found := strings.Cut(strings.TrimPrefix(header, "bytes "), "-")
 	if !found {

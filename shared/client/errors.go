@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// Error is an answer that refuses, from either service.
+// Error is the answer of a service that refuses a call.
 type Error struct {
 	// Status is the answer's HTTP status.
 	Status int
-	// Code is the gateway's error code, such as "model_not_found", or ""; Type is
-	// the gateway's error type.
+	// Code is the gateway's error code, such as "model_not_found", and Type its error
+	// type; both are "" for the media service.
 	Code, Type string
 	// Message is for people.
 	Message string
-	// Fields is what was wrong with the request, field by field (status 422).
+	// Fields says what is wrong with the request, field by field (status 422).
 	Fields []FieldError
-	// RequestID finds the call in the service's log.
+	// RequestID identifies the call in the service's log.
 	RequestID string
-	// RetryAfter is how long the service asks to wait, 0 where it does not.
+	// RetryAfter is how long the service asks callers to wait; 0 if it does not.
 	RetryAfter time.Duration
 }
 
@@ -38,7 +38,7 @@ type FieldError struct {
 	Type string   `json:"type"`
 }
 
-// Error says what the service said, without the status where there is more.
+// Error returns what the service said; the status only if it said nothing.
 func (e *Error) Error() string {
 	if len(e.Fields) > 0 {
 		said := make([]string, len(e.Fields))
@@ -55,7 +55,7 @@ func (e *Error) Error() string {
 
 // String says which field is wrong and how.
 func (f FieldError) String() string {
-	// What pydantic puts before the words of a rule says nothing to people.
+	// The prefix that pydantic puts before a rule's message says nothing to people.
 	message := strings.TrimPrefix(f.Msg, "Value error, ")
 	if len(f.Loc) < 2 {
 		return message
@@ -69,9 +69,9 @@ func IsStatus(err error, status int) bool {
 	return errors.As(err, &refusal) && refusal.Status == status
 }
 
-// refusalOf reads an answer that refuses: {"detail": …} of the media service, or
-// {"error": {…}} of the gateway. Something in between, a proxy say, has shapes of
-// its own: then the status alone counts.
+// refusalOf reads a refusal: {"detail": …} of the media service, or {"error": {…}}
+// of the gateway. A proxy in between may answer with anything else; the status
+// alone counts then.
 func refusalOf(response *http.Response) *Error {
 	const most = 64 << 10
 	refusal := &Error{
@@ -98,12 +98,12 @@ func refusalOf(response *http.Response) *Error {
 		refusal.Code = *shape.Error.Code
 	}
 	if json.Unmarshal(shape.Detail, &refusal.Message) != nil {
-		_ = json.Unmarshal(shape.Detail, &refusal.Fields) // of another shape it tells nothing
+		_ = json.Unmarshal(shape.Detail, &refusal.Fields) // any other shape is ignored
 	}
 	return refusal
 }
 
-// retryAfter reads the header of that name, in its form of seconds.
+// retryAfter reads the Retry-After header in seconds; 0 if it has another form.
 func retryAfter(value string) time.Duration {
 	seconds, err := strconv.Atoi(value)
 	if err != nil || seconds < 0 {
@@ -112,10 +112,10 @@ func retryAfter(value string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ConnectionError means that the service was not reached, or left before the
-// answer's end.
+// ConnectionError means that the service could not be reached, or that the
+// connection broke before the end of the answer.
 type ConnectionError struct {
-	// URL is the service's address, without the rest of the call.
+	// URL is the service's scheme and host.
 	URL string
 	Err error
 }
@@ -123,7 +123,7 @@ type ConnectionError struct {
 // Error says which service and why.
 func (e *ConnectionError) Error() string {
 	cause := e.Err
-	// What net/http adds is the call's whole URL again.
+	// net/http adds the whole URL of the call, which is left out.
 	var call *url.Error
 	if errors.As(cause, &call) {
 		cause = call.Err
@@ -131,15 +131,16 @@ func (e *ConnectionError) Error() string {
 	return fmt.Sprintf("no connection to %s: %v", e.URL, cause)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// sourceError is trouble with what was to be sent, which is not the connection's.
+// sourceError is an error of reading what was to be sent, not of the connection.
 type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }
 
-// connectionError tells trouble on the way from the caller's own.
+// connectionError makes a *ConnectionError of errors that are the connection's, and
+// returns all others as they are.
 func connectionError(ctx context.Context, address string, err error) error {
 	var refusal *Error
 	var source *sourceError

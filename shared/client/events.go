@@ -19,8 +19,7 @@ const maxEvent = 1 << 20
 // event is one server-sent event.
 type event struct{ name, data string }
 
-// readEvents gives the events of a stream until its end. An error is the last
-// that it gives.
+// readEvents returns the events of a stream. It ends after an error.
 func readEvents(stream io.Reader) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		lines := bufio.NewScanner(stream)
@@ -49,20 +48,19 @@ func readEvents(stream io.Reader) iter.Seq2[event, error] {
 }
 
 const (
-	// followings is how often in a row an event stream may break that told
-	// nothing, before the job is read instead.
+	// followings is how often in a row an event stream may break without an event
+	// before the job is polled instead.
 	followings = 3
-	// reconnect is the pause between them.
+	// reconnect is the pause before an event stream is opened again.
 	reconnect = time.Second
-	// shortestPoll and longestPoll bound the pause between readings of a job.
+	// shortestPoll and longestPoll bound the pause between polls.
 	shortestPoll, longestPoll = 500 * time.Millisecond, 3 * time.Second
-	// outage is how long a service may be away while a job is waited for.
+	// outage is how long the service may be unreachable while a job is awaited.
 	outage = time.Minute
 )
 
-// AwaitJob waits until a job has ended, and tells seen of each change of it. It
-// listens to the job's events, over broken connections, and where there are none
-// it reads the job again and again.
+// AwaitJob waits until a job has ended and calls seen with each change. It follows
+// the job's events, reconnecting as needed, and polls if there are none.
 func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	for left := followings; left > 0; left-- {
 		told := false
@@ -77,7 +75,7 @@ func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, 
 		case ctx.Err() != nil:
 			return job, context.Cause(ctx)
 		case err != nil && !errors.As(err, &broken):
-			// A service that knows no events, or this job not: reading it tells.
+			// The service has no events, or no such job: polling tells which.
 			return c.poll(ctx, id, seen)
 		case told:
 			left = followings + 1
@@ -89,7 +87,7 @@ func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, 
 	return c.poll(ctx, id, seen)
 }
 
-// follow listens to a job's events until the stream's end.
+// follow reads a job's events until the job or the stream ends.
 func (c *Client) follow(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	request := c.media(http.MethodGet, jobPath(id)+"/events", nil)
 	request.header.Set("Accept", "text/event-stream")
@@ -99,7 +97,7 @@ func (c *Client) follow(ctx context.Context, id string, seen func(Job)) (Job, er
 	}
 	defer response.Body.Close()
 	if kind := response.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
-		return Job{}, fmt.Errorf("the answer is %q and no event stream", kind)
+		return Job{}, fmt.Errorf("the answer is %q, not an event stream", kind)
 	}
 	var job Job
 	for event, err := range readEvents(response.Body) {
@@ -120,7 +118,7 @@ func (c *Client) follow(ctx context.Context, id string, seen func(Job)) (Job, er
 	return job, nil
 }
 
-// poll reads a job until it has ended.
+// poll reads a job at intervals until it has ended.
 func (c *Client) poll(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	pause, heard := shortestPoll, time.Now()
 	for {

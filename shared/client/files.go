@@ -25,7 +25,7 @@ type StoredFile struct {
 	// ExpiresAt is nil for a file that does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Raw is the whole reference as it was sent.
+	// Raw is the whole reference as the service sent it.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -35,9 +35,9 @@ func parseFile(raw json.RawMessage) (StoredFile, error) {
 	return file, err
 }
 
-// PutFile stores a file for a time, in seconds or "persistent", as the service
-// does by itself where it is "". What is too large for a request goes straight to
-// where files are kept. Sent is told of the upload; it may be nil.
+// PutFile stores a file for ttl, in seconds or "persistent"; "" is the service's
+// default. A file that is too large for a request is uploaded by a signed URL.
+// Sent is called as the upload proceeds; it may be nil.
 func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	var parts []part
 	if ttl != "" {
@@ -57,7 +57,7 @@ func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Pr
 	return parseFile(answer)
 }
 
-// announce stores a file by a signed URL (docs/contract/media.md#large-uploads).
+// announce uploads a file by a signed URL (docs/contract/media.md#large-uploads).
 func (c *Client) announce(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	digest, err := digestOf(source)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Client) announce(ctx context.Context, source Source, ttl string, sent P
 	}
 	kind, _, err := mime.ParseMediaType(mime.TypeByExtension(filepath.Ext(source.Name)))
 	if err != nil {
-		kind = "application/octet-stream" // the service looks at the bytes
+		kind = "application/octet-stream" // the service detects it from the bytes
 	}
 	announced := map[string]any{"filename": source.Name, "mime_type": kind, "size_bytes": source.Size, "md5": digest}
 	if ttl != "" {
@@ -86,7 +86,7 @@ func (c *Client) announce(ctx context.Context, source Source, ttl string, sent P
 	if err := c.get(ctx, c.creating(c.media(http.MethodPost, "/v1/files", encoded)), &promised); err != nil {
 		return StoredFile{}, err
 	}
-	// The URL carries its own right: the key stays here.
+	// The URL is signed, so the key is not sent.
 	upload := call{
 		method: promised.Upload.Method, url: promised.Upload.URL, header: http.Header{}, repeatable: true,
 		body: &body{size: source.Size, open: source.Open, sent: sent},
@@ -100,7 +100,7 @@ func (c *Client) announce(ctx context.Context, source Source, ttl string, sent P
 	return c.File(ctx, promised.ID)
 }
 
-// digestOf gives the MD5 of a source's bytes, in hex.
+// digestOf returns the MD5 of a source in hex.
 func digestOf(source Source) (string, error) {
 	content, err := source.Open()
 	if err != nil {
@@ -116,7 +116,7 @@ func digestOf(source Source) (string, error) {
 
 func filePath(id string) string { return "/v1/files/" + url.PathEscape(id) }
 
-// File reads the reference of a stored file.
+// File returns the reference of a stored file.
 func (c *Client) File(ctx context.Context, id string) (StoredFile, error) {
 	answer, err := c.fetch(ctx, c.media(http.MethodGet, filePath(id), nil))
 	if err != nil {
@@ -125,14 +125,14 @@ func (c *Client) File(ctx context.Context, id string) (StoredFile, error) {
 	return parseFile(answer)
 }
 
-// DeleteFile removes a stored file before its time.
+// DeleteFile deletes a stored file.
 func (c *Client) DeleteFile(ctx context.Context, id string) error {
 	_, err := c.fetch(ctx, c.media(http.MethodDelete, filePath(id), nil))
 	return err
 }
 
-// Files gives the account's files, newest first, at most as many as the limit
-// says. It reads pages as they are needed. After an error there is nothing more.
+// Files returns the account's files, newest first, at most limit of them. It reads
+// pages as they are needed, and ends after the first error.
 func (c *Client) Files(ctx context.Context, limit int) iter.Seq2[StoredFile, error] {
 	return func(yield func(StoredFile, error) bool) {
 		for raw, err := range c.list(ctx, "/v1/files", "files", url.Values{}, limit) {

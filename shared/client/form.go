@@ -12,22 +12,21 @@ import (
 	"strings"
 )
 
-// Source is a file to send: bytes that can be read from the start more than once,
-// or the reference of a file that the service has stored.
+// Source is a file to send: bytes that can be read more than once, or the reference
+// of a file that the service has stored.
 type Source struct {
 	// Name is the file's name.
 	Name string
 	// Size is its length in bytes.
 	Size int64
-	// Open begins to read it.
+	// Open opens it for reading from its start.
 	Open func() (io.ReadCloser, error)
-	// Reference is the id of a stored file; the rest is empty then.
+	// Reference is the id of a stored file; the other fields are then empty.
 	Reference string
 }
 
-// File is a source on disk.
-//
-// Errors: that it cannot be read, or is not a file.
+// File returns a source that is a file on disk. It fails if path is not a regular
+// file.
 func File(path string) (Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -41,8 +40,8 @@ func File(path string) (Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The length was promised: a file that grows meanwhile is cut there, and
-		// one that shrinks is noticed by who sends it.
+		// The length is announced in the request: a file that grows meanwhile is cut
+		// there, and one that shrinks makes the request fail.
 		return struct {
 			io.Reader
 			io.Closer
@@ -50,18 +49,18 @@ func File(path string) (Source, error) {
 	}}, nil
 }
 
-// part is one part of a form: a text, or a file where there is a source.
+// part is one part of a form: a text, or a file if there is a source.
 type part struct {
 	name, text string
 	source     *Source
 }
 
-// formBody makes a form of the type multipart/form-data whose files are read as
-// they are sent. Each of its readings gives the same bytes, so that a repetition
-// is known as one.
+// formBody returns a multipart/form-data body whose files are read as they are
+// sent. Every reading yields the same bytes, so that the service recognises a
+// retry.
 func formBody(parts []part, sent Progress) (*body, error) {
-	// The writer makes what stands between the files, which follow it by
-	// themselves.
+	// The writer produces what stands between the files; the files' own bytes are
+	// pieces of their own.
 	var between bytes.Buffer
 	writer := multipart.NewWriter(&between)
 	var pieces []func() (io.ReadCloser, error)
@@ -100,7 +99,7 @@ func formBody(parts []part, sent Progress) (*body, error) {
 	return &body{contentType: writer.FormDataContentType(), size: size, open: open, sent: sent}, nil
 }
 
-// writeReference sends a stored file's id in the place of its bytes
+// writeReference writes a stored file's id in place of its bytes
 // (docs/contract/media.md#forms).
 func writeReference(writer *multipart.Writer, part part) error {
 	header := textproto.MIMEHeader{}
@@ -113,7 +112,7 @@ func writeReference(writer *multipart.Writer, part part) error {
 	return err
 }
 
-// chain reads one piece after the other, each opened when it is its turn.
+// chain reads its pieces one after the other and opens each when it is reached.
 type chain struct {
 	pieces  []func() (io.ReadCloser, error)
 	current io.ReadCloser

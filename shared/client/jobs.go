@@ -18,8 +18,8 @@ const (
 	Failed     = "failed"
 )
 
-// Job is a job as the service shows it (docs/contract/media.md#job-record). Times
-// that are still to come are nil.
+// Job is a job as the service shows it (docs/contract/media.md#job-record). A time
+// is nil until the job has got there.
 type Job struct {
 	ID          string     `json:"job_id"`
 	Status      string     `json:"status"`
@@ -32,7 +32,7 @@ type Job struct {
 	Seed     uint32   `json:"seed"`
 	Error    *Failure `json:"error"`
 
-	// Raw is the whole record as it was sent.
+	// Raw is the whole record as the service sent it.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -42,7 +42,7 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// Ended reports whether the job's state will not change any more.
+// Ended reports whether the job has reached its final state.
 func (j Job) Ended() bool { return j.Status == Completed || j.Status == Failed }
 
 func parseJob(raw json.RawMessage) (Job, error) {
@@ -55,15 +55,15 @@ func parseJob(raw json.RawMessage) (Job, error) {
 type Edit struct {
 	// Model is an id or an alias.
 	Model string
-	// Data is the video or image to edit, nil for a model that takes none;
-	// Reference is a reference image, where one is given.
+	// Data is the video or image to edit; nil for a model that takes none. Reference
+	// is a reference image; it may be nil.
 	Data, Reference *Source
 	// Fields are the other fields of the model's form, such as "prompt".
 	Fields map[string]string
 }
 
-// fieldOrder is the order in which the fields of an edit are sent: those that
-// decide early come first.
+// fieldOrder is the order in which fields are sent. They precede the files, so that
+// the service can refuse a bad request early.
 var fieldOrder = []string{"prompt", "seed", "resolution", "orientation", "enhance_prompt", "self_anchor", "webhook_url"}
 
 func (e Edit) parts() []part {
@@ -82,8 +82,8 @@ func (e Edit) parts() []part {
 	return parts
 }
 
-// CreateJob has the service accept an edit as a job. What is too large for a
-// request is stored as files first. Sent is told of the upload; it may be nil.
+// CreateJob submits an edit as a job. Inputs that are too large for a request are
+// stored as files first. Sent is called as the upload proceeds; it may be nil.
 func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
 	job, err := c.createJob(ctx, edit, sent)
 	if !IsStatus(err, http.StatusRequestEntityTooLarge) {
@@ -102,8 +102,8 @@ func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, 
 	return c.createJob(ctx, edit, nil)
 }
 
-// inputAge is how long a file is stored that a job alone needs: the job owns its
-// bytes from its acceptance on.
+// inputAge is the lifetime, in seconds, of a file that is stored for one job: from
+// its acceptance on the job has the bytes for itself.
 const inputAge = "3600"
 
 func (c *Client) createJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
@@ -119,7 +119,7 @@ func (c *Client) createJob(ctx context.Context, edit Edit, sent Progress) (Job, 
 	return parseJob(answer)
 }
 
-// Job reads a job.
+// Job returns a job.
 func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	answer, err := c.fetch(ctx, c.media(http.MethodGet, jobPath(id), nil))
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 
 func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
 
-// CancelJob cancels a job that has not ended, and gives it.
+// CancelJob cancels a job that has not ended, and returns the job.
 func (c *Client) CancelJob(ctx context.Context, id string) (Job, error) {
 	answer, err := c.fetch(ctx, c.media(http.MethodDelete, jobPath(id), nil))
 	if err != nil {
@@ -139,21 +139,22 @@ func (c *Client) CancelJob(ctx context.Context, id string) (Job, error) {
 	return parseJob(answer)
 }
 
-// Delivery is a try to tell a job's webhook of its end.
+// Delivery is one attempt to call a job's webhook.
 type Delivery struct {
 	Attempt int        `json:"attempt"`
 	At      *time.Time `json:"at"`
-	// Status is the receiver's answer, nil where there was none; Error says why.
+	// Status is the HTTP status of the receiver's answer; nil if there was none, for
+	// the reason in Error.
 	Status *int    `json:"status"`
 	Error  *string `json:"error"`
-	// NextAttemptAt is nil after the last try.
+	// NextAttemptAt is nil after the last attempt.
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 
 	// Raw is the whole record as it was sent.
 	Raw json.RawMessage `json:"-"`
 }
 
-// Deliveries reads the tries to tell a job's webhook.
+// Deliveries returns the attempts to call a job's webhook.
 func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
 	var log struct {
 		Deliveries []json.RawMessage `json:"deliveries"`
@@ -171,7 +172,7 @@ func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) 
 	return deliveries, nil
 }
 
-// WebhookSecret reads what the account's webhooks are signed with.
+// WebhookSecret returns the secret that the account's webhooks are signed with.
 func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 	var answer struct {
 		Secret string `json:"secret"`
@@ -180,11 +181,11 @@ func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 	return answer.Secret, err
 }
 
-// JobFilter chooses jobs of a list. The zero JobFilter chooses all.
+// JobFilter selects jobs by status and model; "" selects all.
 type JobFilter struct{ Status, Model string }
 
-// Jobs gives the account's jobs, newest first, at most as many as the limit says.
-// It reads pages as they are needed. After an error there is nothing more.
+// Jobs returns the account's jobs, newest first, at most limit of them. It reads
+// pages as they are needed, and ends after the first error.
 func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq2[Job, error] {
 	query := url.Values{}
 	if filter.Status != "" {
@@ -206,12 +207,11 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 	}
 }
 
-// maxPage is how many items a page of a list has at most
+// maxPage is the largest page of a list
 // (docs/contract/limits.md#lists).
 const maxPage = 1000
 
-// list gives the items of a list that comes in pages, at most as many as the
-// limit says.
+// list returns the items of a paged list, at most limit of them.
 func (c *Client) list(ctx context.Context, path, items string, query url.Values, limit int) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		for left := limit; left > 0; {
@@ -236,7 +236,7 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 				}
 			}
 			// A page may be empty though others follow: the service bounds how long it
-			// looks for what a filter wants.
+			// searches for items that match a filter.
 			if left -= len(found); next == nil {
 				return
 			}

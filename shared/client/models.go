@@ -11,12 +11,13 @@ import (
 // MediaModel is a model that edits media.
 type MediaModel struct {
 	ID string `json:"id"`
-	// Aliases are its other names, without those that are deprecated.
+	// Aliases are its other names, without deprecated ones.
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
 }
 
-// MediaModels reads which models edit media, from the service's OpenAPI document.
+// MediaModels returns the models that edit media, from the service's OpenAPI
+// document.
 func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 	var document struct {
 		Paths map[string]struct {
@@ -59,7 +60,7 @@ func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 	return sorted, nil
 }
 
-// ResolveModel gives the canonical id of a media model's name.
+// ResolveModel returns the canonical id of a media model's id or alias.
 func (c *Client) ResolveModel(ctx context.Context, name string) (string, error) {
 	encoded, err := jsonBody(map[string]string{"model": name})
 	if err != nil {
@@ -82,10 +83,10 @@ type InferenceModel struct {
 	Capabilities    []string `json:"capabilities"`
 }
 
-// Chats reports whether the model answers chats.
+// Chats reports whether the model serves chat completions.
 func (m InferenceModel) Chats() bool { return slices.Contains(m.Capabilities, "chat") }
 
-// InferenceModels reads which models the gateway has, in the catalog's order.
+// InferenceModels returns the models of the gateway in the catalog's order.
 func (c *Client) InferenceModels(ctx context.Context) ([]InferenceModel, error) {
 	var page struct {
 		Data []InferenceModel `json:"data"`

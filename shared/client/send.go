@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// tries is how often a call is sent at most.
+	// tries is the most often that a call is sent.
 	tries = 4
-	// longestPause is how long a call waits for its repetition at most. A service
-	// that asks for more has its refusal told instead.
+	// longestPause is the longest wait before a retry. If the service asks for a
+	// longer one, its refusal is returned instead.
 	longestPause = 30 * time.Second
 )
 
-// send sends a call, again where that helps, until there is an answer of success.
-// The caller closes its body.
+// send sends a call, with retries, and returns the answer if it is a success. The
+// caller closes its body.
 func (c *Client) send(ctx context.Context, request call) (response *http.Response, err error) {
 	err = c.repeat(ctx, request, func() error {
 		response, err = c.once(ctx, request)
@@ -29,7 +29,7 @@ func (c *Client) send(ctx context.Context, request call) (response *http.Respons
 	return response, err
 }
 
-// repeat tries a call until it succeeds, or another try would not help.
+// repeat tries a call until it succeeds or a retry would not help.
 func (c *Client) repeat(ctx context.Context, request call, once func() error) error {
 	for try := 1; ; try++ {
 		err := once()
@@ -40,8 +40,8 @@ func (c *Client) repeat(ctx context.Context, request call, once func() error) er
 		if !again || try == tries || ctx.Err() != nil {
 			return err
 		}
-		if c.Repeating != nil {
-			c.Repeating(err, pause)
+		if c.config.Repeating != nil {
+			c.config.Repeating(err, pause)
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return err
@@ -49,16 +49,17 @@ func (c *Client) repeat(ctx context.Context, request call, once func() error) er
 	}
 }
 
-// pause says whether a call that failed is worth another try, and when.
+// pause returns how long to wait before a retry of a call that failed, and reports
+// whether a retry is worthwhile.
 func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
-	pause := min(c.Backoff<<(try-1), longestPause)
+	pause := min(c.config.Backoff<<(try-1), longestPause)
 	var refusal *Error
 	if errors.As(err, &refusal) {
 		switch refusal.Status {
 		case http.StatusTooManyRequests:
-			// Nothing was done: any call may follow.
+			// Nothing was done, so that any call may be retried.
 		case http.StatusConflict:
-			// An earlier try of this very call is still under way.
+			// An earlier try of this call is still under way.
 			if request.header.Get(idempotencyHeader) == "" || refusal.RetryAfter == 0 {
 				return 0, false
 			}
@@ -75,8 +76,8 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	if !errors.As(err, &broken) {
 		return 0, false
 	}
-	// What was never connected was never sent. Where nobody has answered yet,
-	// nobody is likely to be there.
+	// Without a connection nothing was sent. If no service has answered yet, there
+	// probably is none at this address.
 	var dialing *net.OpError
 	if errors.As(err, &dialing) && dialing.Op == "dial" {
 		return pause, c.answered.Load()
@@ -84,7 +85,7 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	return pause, request.repeatable
 }
 
-// once sends a call one time.
+// once sends a call once.
 func (c *Client) once(ctx context.Context, request call) (*http.Response, error) {
 	guarded, guard := watch(ctx, cmp.Or(request.silence, silence))
 	response, err := c.exchange(guarded, guard, request)
@@ -112,7 +113,7 @@ func (c *Client) exchange(ctx context.Context, guard *guard, sent call) (*http.R
 	for name, values := range sent.header {
 		request.Header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
-	request.Header.Set("User-Agent", c.UserAgent)
+	request.Header.Set("User-Agent", c.config.UserAgent)
 	if sent.body != nil {
 		request.ContentLength = sent.body.size
 		if sent.body.contentType != "" {
@@ -147,7 +148,7 @@ func sleep(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// errSilent ends a call whose connection moves nothing any more.
+// errSilent ends a call whose connection has transferred nothing for too long.
 var errSilent = errors.New("the server has said nothing for too long")
 
 // guard ends a call when its connection has been silent for too long.
@@ -162,7 +163,7 @@ func watch(ctx context.Context, limit time.Duration) (context.Context, *guard) {
 	return ctx, &guard{limit, time.AfterFunc(limit, func() { cancel(errSilent) }), cancel}
 }
 
-// alive tells that something was heard.
+// alive notes that bytes were transferred.
 func (g *guard) alive() { g.timer.Reset(g.limit) }
 
 func (g *guard) end() {
@@ -170,7 +171,7 @@ func (g *guard) end() {
 	g.cancel(nil)
 }
 
-// guardedBody is an answer's body, whose end ends the guard.
+// guardedBody is an answer's body. Closing it ends the guard.
 type guardedBody struct {
 	io.ReadCloser
 	guard *guard
@@ -187,7 +188,7 @@ func (b *guardedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// sentBody is a request's body that tells how far it is.
+// sentBody is a request's body that reports its progress.
 type sentBody struct {
 	io.ReadCloser
 	guard       *guard

@@ -215,7 +215,7 @@ func (o *terminal) press(keys string) {
 	}
 }
 
-// wait waits for the program's end, and gives its exit code.
+// wait waits for the program's end, and returns its exit code.
 func (o *terminal) wait() int {
 	o.t.Helper()
 	_ = o.command.Wait() // how it ended is in ProcessState

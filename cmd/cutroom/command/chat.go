@@ -78,7 +78,7 @@ func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, 
 	return chat, errors.New("the gateway has no model that chats: add one to the catalog")
 }
 
-// answer prints an answer as it comes, and gives it with its tokens; also the
+// answer prints an answer as it comes, and returns it with its tokens; also the
 // part of one that broke off.
 func (s *Session) answer(ctx context.Context, service *client.Client, chat client.Chat) (string, client.ChatUsage, error) {
 	var said strings.Builder

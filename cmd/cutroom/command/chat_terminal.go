@@ -163,7 +163,7 @@ func newLineReader(input *os.File, output io.Writer) *lineReader {
 	return &lineReader{input, term.NewTerminal(readWriter{input, output}, "> ")}
 }
 
-// read gives the next line; several that are pasted at once are one. Until it
+// read returns the next line; several that are pasted at once are one. Until it
 // returns the terminal is in raw mode. It leaves the terminal as it was also when
 // the context ends, but its last reading then goes on until the program's end.
 //

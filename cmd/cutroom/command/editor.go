@@ -72,7 +72,7 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	return nil
 }
 
-// resolve chooses the model where none is named, and gives its canonical id,
+// resolve chooses the model where none is named, and returns its canonical id,
 // which results are named after.
 func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (client.Edit, error) {
 	if edit.Model == "" {

@@ -58,7 +58,7 @@ func (s *Session) ProfilesFile() (string, error) {
 	return filepath.Join(folder, "cutroom", "config.yaml"), nil
 }
 
-// profile gives the profile that is meant; without a name and a file it is empty.
+// profile returns the profile that is meant; without a name and a file it is empty.
 func (s *Session) profile() (profile, error) {
 	path, err := s.ProfilesFile()
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Session) profile() (profile, error) {
 	return found, nil
 }
 
-// profiles gives all profiles, and the file that keeps them.
+// profiles returns all profiles, and the file that keeps them.
 //
 // Errors: those of ProfilesFile; that it cannot be read.
 func (s *Session) profiles() (path string, kept profiles, err error) {

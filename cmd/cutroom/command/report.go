@@ -159,7 +159,7 @@ type errorView struct {
 	JobID     string              `json:"job_id,omitempty"`
 }
 
-// Report tells of an error on stderr, in one line, and gives the exit code.
+// Report tells of an error on stderr, in one line, and returns the exit code.
 func (s *Session) Report(err error) int {
 	code := ExitCode(err)
 	message := explain(err)

@@ -67,7 +67,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// play runs the flows and gives what became of each.
+// play runs the flows and returns what became of each.
 func play(ctx context.Context, t *testing.T, variables map[string]string) []outcome {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(variables["PACKAGES"], "node_modules", "playwright-core")); err != nil {

@@ -48,7 +48,7 @@ func start(t *testing.T, settings ...string) (context.Context, *servertest.Serve
 	return ctx, server
 }
 
-// send makes a request within the trace and gives the answer, whose body is read.
+// send makes a request within the trace and returns the answer, whose body is read.
 func send(ctx context.Context, t *testing.T, method, url string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, url, body)

@@ -1,7 +1,7 @@
-// Package awsapp puts together what the programs of the media service in AWS
-// have in common, functions and containers, from the settings in their
-// environment. A program adds what it alone needs, so that it holds no more than
-// that: what is not in it costs no time when a function starts.
+// Package awsapp assembles what the programs of the media service in AWS, functions
+// and containers, have in common, from the settings in their environment. Each
+// program adds only what it needs itself, because whatever is linked into a function
+// costs time when it starts.
 package awsapp
 
 import (
@@ -29,24 +29,23 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// Parts is a program that is being put together.
+// Parts are the parts of a program that is being assembled.
 type Parts struct {
 	*setting.Environment
-	// Config is what its endpoints are made op.
+	// Config configures its endpoints.
 	Config api.Config
-	// AWS is what its clients are made with, Records the client of its tables.
+	// AWS configures its clients; Records is the client of its tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
 	// Keys are the credentials of its callers.
 	Keys *dynamo.Keys
-	// Tracer makes spans of its requests; nil makes none.
+	// Tracer traces its requests; nil traces none.
 	Tracer trace.Tracer
 }
 
-// NewFunction begins a function whose callers have credentials.
-//
-// Errors: the environment is none of a function. What is wrong with a setting is
-// told by Handler.
+// NewFunction returns the parts of a Lambda function whose callers have
+// credentials. It fails if the environment is not that of a function. Handler
+// reports wrong settings.
 func NewFunction() (*Parts, error) {
 	config, tracer, err := awsconfig.Traced(os.Getenv)
 	if err != nil {
@@ -55,9 +54,9 @@ func NewFunction() (*Parts, error) {
 	return New(config, tracer, lambdahttp.NewLogger(os.Stdout)), nil
 }
 
-// New begins a program whose callers have credentials. The tracer makes spans of
-// its requests, those of its calls of AWS are the configuration's; nil makes none.
-// What is wrong with a setting is told by Handler.
+// New returns the parts of a program whose callers have credentials. The tracer
+// traces requests, if it is not nil; calls to AWS are traced by config. Handler
+// reports wrong settings.
 func New(config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	p := &Parts{Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config), Tracer: tracer}
 	p.Keys = dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"))
@@ -71,16 +70,16 @@ func New(config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	return p
 }
 
-// Runs gives the records of jobs.
+// Runs returns the records of jobs.
 func (p *Parts) Runs() *dynamo.Runs {
 	return dynamo.NewRuns(p.Records, p.Required("CUTROOM_JOBS_TABLE"))
 }
 
-// Bucket gives the blobs.
+// Bucket returns the blobs.
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Files gives the stored files, whose bytes are in the bucket; cursors are for
-// those that list them.
+// Files returns the stored files, whose bytes are in the bucket. Cursors are only
+// needed to list them.
 func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service {
 	return file.NewService(file.Config{
 		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
@@ -88,24 +87,23 @@ func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service 
 	})
 }
 
-// ReadFiles lets the program read files; it can store none.
+// ReadFiles lets the program read files, but not store any.
 func (p *Parts) ReadFiles() {
 	p.Config.Files = file.NewService(file.Config{Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Now: time.Now})
 }
 
-// ReadJobs lets the program read jobs; it can accept none.
+// ReadJobs lets the program read jobs, but not accept any.
 func (p *Parts) ReadJobs() {
 	p.Config.Jobs = job.NewService(job.Config{Store: dynamo.NewJobs(p.Runs(), nil, nil, time.Now), Now: time.Now, Random: rand.Reader})
 }
 
-// defaultWorkers is how many jobs of a lane run at once when all workers are up,
-// where CUTROOM_WORKERS says nothing.
+// defaultWorkers is how many jobs of a lane run at once when all workers are up, if
+// CUTROOM_WORKERS is not set.
 const defaultWorkers = 4
 
-// AcceptJobs lets the program accept jobs as well, which are handed over to the
-// machine, and cancel them. How many jobs of a lane the workers run at once is
-// the deploy's to say, in CUTROOM_WORKERS.
-// Cursors are for a program that lists jobs.
+// AcceptJobs lets the program accept jobs, which it hands to the machine, and cancel
+// them. The deploy says in CUTROOM_WORKERS how many jobs of a lane its workers run at
+// once. Cursors are only needed to list jobs.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	p.Config.Jobs = job.NewService(job.Config{
@@ -115,7 +113,7 @@ func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors curs
 	})
 }
 
-// Machine sees to jobs from their acceptance to their end.
+// Machine orchestrates jobs from their acceptance to their end.
 type Machine interface {
 	dynamo.Dispatcher
 	job.Orchestrator
@@ -125,7 +123,7 @@ type Machine interface {
 // (docs/contract/jobs.md).
 const VideoWait = 270 * time.Second
 
-// Queues gives the URLs of the lanes' queues.
+// Queues returns the URLs of the lanes' queues.
 func (p *Parts) Queues() map[job.Lane]string {
 	return map[job.Lane]string{
 		job.VideoLane: p.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: p.Required("CUTROOM_IMAGE_QUEUE"),
@@ -143,9 +141,9 @@ func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 	return httpserver.Handler(surface), nil
 }
 
-// Surface gives what serves the groups of endpoints.
+// Surface returns the configuration of a server for the groups of endpoints.
 //
-// Errors: as Handler.
+// Errors: those of Handler.
 func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
 	if err := p.Err(); err != nil {
 		return httpserver.Config{}, err

@@ -9,23 +9,23 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Workers tells whether a lane has workers that take a job at once.
+// Workers reports whether a lane has workers that take a job at once.
 type Workers interface {
 	Warm(ctx context.Context, lane job.Lane) (bool, error)
 }
 
-// Waker starts what raises the workers from none.
+// Waker starts what scales the workers up from zero.
 type Waker interface {
 	Start(ctx context.Context) error
 }
 
-// wakeEvery is how soon after a wake the next one is asked for: each would only
-// find the workers starting.
+// wakeEvery is the shortest time between two wakes: a second one would only find the
+// workers starting.
 const wakeEvery = 10 * time.Second
 
-// Wake gives what api.Config's Warm is where workers sleep: it wakes them when
-// somebody needs them, and lets the caller come back. Without a waker, which is
-// nil, others start the workers.
+// Wake returns a function for Warm of api.Config where workers scale to zero: if they
+// are not running, it wakes them and reports false, so that the caller retries
+// later. With a nil waker somebody else starts them.
 func Wake(workers Workers, waker Waker, now func() time.Time, logger *slog.Logger) func(context.Context, job.Lane) (bool, error) {
 	w := &wake{waker: waker, now: now}
 	return func(ctx context.Context, lane job.Lane) (bool, error) {
@@ -34,7 +34,7 @@ func Wake(workers Workers, waker Waker, now func() time.Time, logger *slog.Logge
 			return warm, err
 		}
 		if err := w.start(ctx); err != nil {
-			// The caller is sent away in any case, and the next one wakes.
+			// The caller retries in any case, which wakes them again.
 			logger.ErrorContext(ctx, "wake the workers", "error", err)
 		}
 		return false, nil

@@ -1,5 +1,5 @@
-// Package engines makes the engine that the setting CUTROOM_ENGINE names, for
-// the programs that edit media.
+// Package engines makes the engine that CUTROOM_ENGINE names, for the programs that
+// edit media.
 package engines
 
 import (
@@ -15,26 +15,25 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// Preview names the engine that is part of this program.
+// Preview names the built-in engine.
 const Preview = "preview"
 
-// openAI begins the setting that names servers with the OpenAI interface.
+// openAI is the prefix of a setting that names servers with the OpenAI interface.
 const openAI = "openai:"
 
-// Config is what the choice is made by.
+// Config says which engine to make.
 type Config struct {
 	// Setting is CUTROOM_ENGINE: "preview" or nothing; the URLs of engine servers,
-	// with commas between them; or "openai:" and the URL of a server with the OpenAI
-	// interface, and after a comma another one, for images.
+	// separated by commas; or "openai:" and the URL of a server with the OpenAI
+	// interface, optionally followed by a comma and the URL of another for images.
 	Setting string
 	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface.
 	Key   string
 	Tools *ffmpeg.Tools
 }
 
-// New makes the engine. It does not look whether a server is there.
-//
-// An error is one line that names the setting.
+// New makes the engine. It does not check that a server answers. An error is one
+// line that names the setting.
 func New(c Config) (engine.Engine, error) {
 	if c.Key != "" && !strings.HasPrefix(c.Setting, openAI) {
 		return nil, fmt.Errorf("CUTROOM_ENGINE_KEY: it is set, but CUTROOM_ENGINE names no server with the OpenAI interface")
@@ -64,11 +63,11 @@ func New(c Config) (engine.Engine, error) {
 	return pool, nil
 }
 
-// serversOf gives the URLs of a setting that names engine servers.
+// serversOf returns the URLs of a setting that names engine servers.
 func serversOf(setting string) []string { return strings.Split(setting, ",") }
 
-// Health gives what returns nil while the engine takes runs; nil for an engine that
-// always does, or of which nobody can tell.
+// Health returns a function that returns an error while the engine takes no runs. It
+// returns nil for an engine that has no such check.
 func Health(made engine.Engine) func(context.Context) error {
 	if watched, ok := made.(interface{ Health(context.Context) error }); ok {
 		return watched.Health
@@ -79,9 +78,10 @@ func Health(made engine.Engine) func(context.Context) error {
 // IsPreview reports whether the setting names the preview engine.
 func IsPreview(setting string) bool { return setting == "" || setting == Preview }
 
-// Slots is how many jobs of a lane a worker has in hand at once, where nobody says
-// otherwise: half of the processors, as an edit of the preview engine keeps about
-// two of them busy; one for each engine server, which does one after the other.
+// Slots returns how many jobs of a lane a worker takes at once unless it is told
+// otherwise. For the preview engine it is half of the processors, as an edit keeps
+// about two of them busy; otherwise one for each engine server, which edits one at a
+// time.
 func Slots(setting string) int {
 	switch {
 	case IsPreview(setting):

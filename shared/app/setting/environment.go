@@ -11,18 +11,17 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Environment reads the settings of a program that a deploy starts, each when the
-// program asks for it. The first that is missing or wrong is kept, so that a
-// program asks for all and looks at Err once.
+// Environment reads the settings of a program in AWS. It keeps the first error, so
+// that a program reads all its settings and checks Err once.
 type Environment struct {
 	getenv func(string) string
 	err    error
 }
 
-// NewEnvironment makes a reader of variables.
+// NewEnvironment returns an Environment of the variables that getenv returns.
 func NewEnvironment(getenv func(string) string) *Environment { return &Environment{getenv: getenv} }
 
-// Err is what was wrong first, nil when nothing was.
+// Err returns the first setting that is missing or wrong.
 func (e *Environment) Err() error { return e.err }
 
 func (e *Environment) fail(err error) {
@@ -31,7 +30,7 @@ func (e *Environment) fail(err error) {
 	}
 }
 
-// Required gives a variable that must be set.
+// Required returns a variable, which must be set.
 func (e *Environment) Required(name string) string {
 	value := e.getenv(name)
 	if value == "" {
@@ -40,7 +39,7 @@ func (e *Environment) Required(name string) string {
 	return value
 }
 
-// Optional gives a variable, "" where it is not set.
+// Optional returns a variable, or "" if it is not set.
 func (e *Environment) Optional(name string) string { return e.getenv(name) }
 
 // Flag reports whether a variable is "true".
@@ -52,8 +51,8 @@ func (e *Environment) Flag(name string) bool {
 	return value == "true"
 }
 
-// Number gives a variable that is a whole number from lowest to highest, and
-// otherwise where it is not set.
+// Number returns a variable that is a whole number from lowest to highest, or
+// otherwise if it is not set.
 func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	value := e.getenv(name)
 	if value == "" {
@@ -66,7 +65,7 @@ func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	return number
 }
 
-// Size gives a variable that is a number of bytes, 0 where it is not set.
+// Size returns a variable that is a number of bytes, or 0 if it is not set.
 func (e *Environment) Size(name string) int64 {
 	var size Size
 	if value := e.getenv(name); value != "" {
@@ -77,7 +76,7 @@ func (e *Environment) Size(name string) int64 {
 	return int64(size)
 }
 
-// Catalog gives the models, by CUTROOM_FAMILY and CUTROOM_CATALOG.
+// Catalog returns the models of CUTROOM_FAMILY and CUTROOM_CATALOG.
 func (e *Environment) Catalog() *catalog.Catalog {
 	family := cmp.Or(e.getenv("CUTROOM_FAMILY"), catalog.DefaultFamily)
 	known, err := Catalog(family, e.getenv("CUTROOM_CATALOG"))
@@ -87,7 +86,7 @@ func (e *Environment) Catalog() *catalog.Catalog {
 	return known
 }
 
-// Tiers gives the table of tiers, by CUTROOM_TIERS.
+// Tiers returns the table of tiers of CUTROOM_TIERS.
 func (e *Environment) Tiers() credential.Tiers {
 	tiers, err := Tiers(e.getenv("CUTROOM_TIERS"))
 	if err != nil {
@@ -96,8 +95,8 @@ func (e *Environment) Tiers() credential.Tiers {
 	return tiers
 }
 
-// Origins gives the origins that browsers may call from, by CUTROOM_CORS_ORIGINS:
-// any where it is not set.
+// Origins returns the origins of CUTROOM_CORS_ORIGINS, which browsers may call from;
+// nil, which allows any, if it is not set.
 func (e *Environment) Origins() []string {
 	value := e.getenv("CUTROOM_CORS_ORIGINS")
 	if value == "" {
@@ -110,8 +109,8 @@ func (e *Environment) Origins() []string {
 	return origins
 }
 
-// WebhookTargets gives where webhooks may go, by CUTROOM_WEBHOOK_ALLOW: to the
-// public internet alone where it is not set.
+// WebhookTargets returns where webhooks may go besides the public internet, as
+// CUTROOM_WEBHOOK_ALLOW says.
 func (e *Environment) WebhookTargets() webhook.Targets {
 	value := e.getenv("CUTROOM_WEBHOOK_ALLOW")
 	if value == "" {

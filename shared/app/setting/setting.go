@@ -1,6 +1,6 @@
-// Package setting reads what the programs are told by their environment, in
-// variables named CUTROOM_…, so that a variable means the same to each of them.
-// Errors are one line, which names the variable and says what is wrong with it.
+// Package setting reads the settings of programs from environment variables named
+// CUTROOM_…, so that a variable means the same to every program. An error is one line
+// that names the variable and says what is wrong with it.
 package setting
 
 import (
@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Tiers reads the table of tiers (CUTROOM_TIERS); without a file it is the
-// built-in one.
+// Tiers reads the table of tiers from a file (CUTROOM_TIERS), or returns the built-in
+// one if file is "".
 func Tiers(file string) (credential.Tiers, error) {
 	if file == "" {
 		return credential.DefaultTiers()
@@ -31,8 +31,8 @@ func Tiers(file string) (credential.Tiers, error) {
 	return tiers, nil
 }
 
-// Catalog reads the models (CUTROOM_CATALOG) of the family (CUTROOM_FAMILY);
-// without a file they are the built-in ones.
+// Catalog reads the models from a file (CUTROOM_CATALOG), or returns the built-in
+// ones if file is "". The family (CUTROOM_FAMILY) is part of their names.
 func Catalog(family, file string) (*catalog.Catalog, error) {
 	if file == "" {
 		known, err := catalog.Default(family)
@@ -52,8 +52,8 @@ func Catalog(family, file string) (*catalog.Catalog, error) {
 	return known, nil
 }
 
-// Origins gives the origins that browsers may call from (CUTROOM_CORS_ORIGINS) as
-// browsers write them, which is what they are compared with.
+// Origins returns the origins that browsers may call from (CUTROOM_CORS_ORIGINS) in
+// the form in which browsers send them.
 func Origins(origins []string) ([]string, error) {
 	canonical := make([]string, len(origins))
 	for i, origin := range origins {
@@ -68,10 +68,10 @@ func Origins(origins []string) ([]string, error) {
 // Size is a number of bytes, such as "1048576", "512MiB" or "2GiB".
 type Size int64
 
-// maxSize bounds a Size: no store takes more in one piece.
+// maxSize bounds a Size: no store takes a larger object.
 const maxSize = 5 << 40
 
-// UnmarshalText reads a size; it is at least 1 byte and at most 5 TiB.
+// UnmarshalText reads a size from 1 byte to 5 TiB.
 func (s *Size) UnmarshalText(text []byte) error {
 	number, unit := strings.TrimSpace(string(text)), int64(1)
 	for suffix, bytes := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
@@ -80,7 +80,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 			break
 		}
 	}
-	// ParseUint takes digits alone: neither a sign nor an underscore.
+	// ParseUint accepts digits only: no sign, no underscore.
 	n, err := strconv.ParseUint(number, 10, 63)
 	if err != nil || n == 0 || int64(n) > maxSize/unit {
 		return fmt.Errorf("%q is no size such as 1048576, 512MiB or 2GiB", text)
@@ -89,7 +89,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// WebhookTargets gives where webhooks may go besides the public internet
+// WebhookTargets returns where webhooks may go besides the public internet
 // (CUTROOM_WEBHOOK_ALLOW): names of hosts, and blocks of addresses.
 func WebhookTargets(list []string) (webhook.Targets, error) {
 	targets, err := webhook.ParseTargets(list)

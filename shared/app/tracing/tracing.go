@@ -1,5 +1,5 @@
-// Package tracing sets up the traces of a container in AWS: X-Ray's, or those
-// of any collector, as the environment says.
+// Package tracing sets up the traces of a container in AWS, which go to X-Ray or to
+// any collector, as the environment says.
 package tracing
 
 import (
@@ -17,12 +17,10 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// New makes what the environment asks for: with CUTROOM_TRACING=xray spans go to
-// X-Ray by its API, so that no collector has to run beside the container, nor to
-// be loaded before the first job; else otlp.FromEnvironment decides. The
-// service is the program's name. The caller closes it.
-//
-// Errors: those of the environment.
+// New returns the traces that the environment asks for. With CUTROOM_TRACING=xray
+// spans go to X-Ray by its API, so that no collector has to run, or to be pulled,
+// beside the container; otherwise otlp.FromEnvironment decides. The service is the
+// program's name. The caller closes the traces. New fails if the settings are wrong.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string, logger *slog.Logger) (otlp.Traces, error) {
 	asked, err := xray.Asked(getenv)
 	if err != nil {
@@ -37,7 +35,7 @@ func New(ctx context.Context, getenv func(string) string, clients aws.Config, se
 	return otlp.New(&exporter{client, service}, service, logger), nil
 }
 
-// maxDocuments is how many documents one call of X-Ray takes.
+// maxDocuments is the most documents that one call to X-Ray takes.
 const maxDocuments = 50
 
 // exporter sends spans to X-Ray.
@@ -46,7 +44,7 @@ type exporter struct {
 	service string
 }
 
-// ExportSpans sends spans. Those that X-Ray does not take are lost.
+// ExportSpans sends spans. Those that X-Ray refuses are lost.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -72,7 +70,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	return nil
 }
 
-// spanOf gives what X-Ray's documents are made of.
+// spanOf converts a span for X-Ray.
 func spanOf(span sdk.ReadOnlySpan) xray.Span {
 	converted := xray.Span{
 		Name: span.Name(), Context: span.SpanContext(), Parent: span.Parent(), Kind: span.SpanKind(),
@@ -84,5 +82,5 @@ func spanOf(span sdk.ReadOnlySpan) xray.Span {
 	return converted
 }
 
-// Shutdown has nothing to end.
+// Shutdown does nothing: the exporter keeps no spans.
 func (e *exporter) Shutdown(context.Context) error { return nil }

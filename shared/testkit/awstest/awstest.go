@@ -71,7 +71,7 @@ func Start(t T, settings ...string) *Cloud {
 	return nil
 }
 
-// Tool gives the path of a program that scripts/install-test-tools.sh installs, by
+// Tool returns the path of a program that scripts/install-test-tools.sh installs, by
 // its name below .tools.
 func Tool(t T, name string) string {
 	t.Helper()
@@ -82,7 +82,7 @@ func Tool(t T, name string) string {
 	return path
 }
 
-// moduleRoot gives the folder of go.mod.
+// moduleRoot returns the folder of go.mod.
 func moduleRoot(t T) string {
 	t.Helper()
 	folder, err := os.Getwd()

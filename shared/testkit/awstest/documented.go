@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Documented gives the calls that docs/aws-calls.md says of the operations of a
+// Documented returns the calls that docs/aws-calls.md says of the operations of a
 // type, such as "Files", by the operation's name.
 func Documented(t T, of string) map[string]string {
 	t.Helper()

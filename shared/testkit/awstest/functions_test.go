@@ -60,7 +60,7 @@ func TestAFunctionIsGivenEachEventOnce(t *testing.T) {
 	}
 }
 
-// archive gives what a function is deployed as.
+// archive returns what a function is deployed as.
 func archive(t *testing.T, bootstrap string) []byte {
 	t.Helper()
 	var content bytes.Buffer

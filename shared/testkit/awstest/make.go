@@ -41,7 +41,7 @@ func isMade(err error) bool {
 
 func (c *counter) name(kind string) string { return fmt.Sprintf("test%d-%s", c.made.Add(1), kind) }
 
-// MakeTables makes all tables of the service and gives their names by their
+// MakeTables makes all tables of the service and returns their names by their
 // names in the schema, such as "jobs".
 func (c *Cloud) MakeTables(t T) map[string]string {
 	t.Helper()
@@ -52,7 +52,7 @@ func (c *Cloud) MakeTables(t T) map[string]string {
 	return names
 }
 
-// MakeTable makes one of the tables of the service and gives its name.
+// MakeTable makes one of the tables of the service and returns its name.
 func (c *Cloud) MakeTable(t T, name string) string {
 	t.Helper()
 	for _, table := range dynamo.Tables() {
@@ -128,7 +128,7 @@ func keys(partition, sort string) []dynamotypes.KeySchemaElement {
 	return schema
 }
 
-// MakeBucket makes an empty bucket and gives its name. Clients of it use path
+// MakeBucket makes an empty bucket and returns its name. Clients of it use path
 // style, as the local AWS has no names of hosts.
 func (c *Cloud) MakeBucket(t T) string {
 	t.Helper()
@@ -176,7 +176,7 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 	return *created.QueueUrl, fmt.Sprintf("arn:aws:sqs:%s:%s:%s", Region, Account, name)
 }
 
-// MakeStateMachine makes a state machine and gives its ARN. The local AWS does
+// MakeStateMachine makes a state machine and returns its ARN. The local AWS does
 // not know TimeoutSecondsPath: a definition that is to time out says
 // TimeoutSeconds.
 func (c *Cloud) MakeStateMachine(t T, definition string) string {

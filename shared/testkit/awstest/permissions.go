@@ -106,7 +106,7 @@ func (p *Proxy) need(r *http.Request, body []byte, status int) {
 	}
 }
 
-// blobActions gives what a call of S3 needs.
+// blobActions returns what a call of S3 needs.
 func blobActions(r *http.Request, status int) []string {
 	_, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	_, uploading := r.URL.Query()["uploadId"]
@@ -128,7 +128,7 @@ func blobActions(r *http.Request, status int) []string {
 	return needed
 }
 
-// recordActions gives what a call of DynamoDB needs: a transaction what each of
+// recordActions returns what a call of DynamoDB needs: a transaction what each of
 // its items would alone.
 func recordActions(operation string, body []byte) []string {
 	var call struct {

@@ -85,7 +85,7 @@ func (p *Proxy) SetFaults(faults Faults) {
 	p.faults = faults
 }
 
-// Calls gives how many calls came of each operation, such as
+// Calls returns how many calls came of each operation, such as
 // "DynamoDB.UpdateItem", and counts anew.
 func (p *Proxy) Calls() map[string]int {
 	p.mu.Lock()
@@ -95,7 +95,7 @@ func (p *Proxy) Calls() map[string]int {
 	return calls
 }
 
-// Met gives how many calls met each trouble.
+// Met returns how many calls met each trouble.
 func (p *Proxy) Met() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

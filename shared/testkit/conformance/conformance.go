@@ -1,5 +1,5 @@
-// Package conformance holds what the conformance suites share: how they run, how
-// they judge errors, and how they let callers race.
+// Package conformance is the harness of the conformance suites: it runs their tests,
+// checks errors, and lets callers race.
 package conformance
 
 import (
@@ -11,22 +11,22 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Group is the part of a suite that is about one thing.
+// Group is the part of a suite that concerns one topic.
 type Group[T Statement] struct {
 	name  string
 	tests []T
 }
 
-// About makes a group.
+// About returns a group.
 func About[T Statement](name string, tests []T) Group[T] { return Group[T]{name, tests} }
 
-// Statement is a test that is one statement about an interface.
+// Statement is a test of one statement about an interface.
 type Statement interface {
-	// Says gives the statement.
+	// Says returns the statement, which names the test.
 	Says() string
 }
 
-// Run runs every test of the groups as a test of its own.
+// Run runs every test of the groups as a subtest.
 func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T), groups ...Group[T]) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T)
 	}
 }
 
-// Context gives a context for one test: it ends after a minute, so that nothing
+// Context returns a context for one test. It ends after a minute, so that nothing
 // hangs.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -45,7 +45,7 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// OK ends the test at an error.
+// OK ends the test if there is an error.
 func OK(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -61,7 +61,7 @@ func Fails(t testing.TB, err error, code fault.Code) {
 	}
 }
 
-// Race runs a function so many times at once and gives the errors in order.
+// Race runs a function n times at once and returns the errors by racer.
 func Race(n int, do func(racer int) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})
@@ -77,7 +77,8 @@ func Race(n int, do func(racer int) error) []error {
 	return errs
 }
 
-// Winners gives who got no error; all others must have one of the code.
+// Winners returns the racers without an error; all others must have failed with the
+// code.
 func Winners(t testing.TB, errs []error, code fault.Code) []int {
 	t.Helper()
 	var won []int

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Small mounts a file system in memory that is gone with the test, and gives its
+// Small mounts a file system in memory that is gone with the test, and returns its
 // folder. The options are tmpfs's, such as "size=2m". Where mounting is not
 // allowed the test fails: `make test` sees to it that it is.
 func Small(t testing.TB, options string) string {

@@ -42,7 +42,7 @@ func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	return readBuffered(body)
 }
 
-// Request gives an API Gateway event to a function and returns its answer, which
+// Request invokes a function with an API Gateway event and returns its answer, which
 // may still be on its way. The caller closes the body.
 //
 // Errors: as Invoke; that the answer is none that API Gateway takes.

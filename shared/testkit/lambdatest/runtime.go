@@ -23,7 +23,7 @@ type FunctionError struct {
 	Message string `json:"errorMessage"`
 }
 
-// Error gives the type and the message.
+// Error returns the type and the message.
 func (e *FunctionError) Error() string { return e.Type + ": " + e.Message }
 
 // runtimeAPI is the Lambda Runtime API of one function's process
@@ -101,7 +101,7 @@ func (api *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take gives the invocation that a process answers, nil when there is none.
+// take returns the invocation that a process answers, nil when there is none.
 func (api *runtimeAPI) take(id string) *invocation {
 	api.mu.Lock()
 	defer api.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// Folder gives the folder that programs are built into: the one that the variable
+// Folder returns the folder that programs are built into: the one that the variable
 // TEST_PROGRAMS names, else the caller's own. Go does not link a program anew that
 // lies there as it would become, so that many packages that test it link it once.
 func Folder(own string) string {
@@ -22,7 +22,7 @@ func Folder(own string) string {
 }
 
 // Main builds the program of a package, such as "cutroom/cmd/worker", runs the
-// tests, and gives the exit code for os.Exit. Program is then the program's path;
+// tests, and returns the exit code for os.Exit. Program is then the program's path;
 // it is gone after the tests, unless Folder keeps it.
 func Main(m *testing.M, pkg string, program *string) int {
 	folder, err := os.MkdirTemp("", path.Base(pkg)+"-test-")
@@ -65,14 +65,14 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String gives what was written.
+// String returns what was written.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.written.String()
 }
 
-// More gives a channel that the next write closes.
+// More returns a channel that the next write closes.
 func (o *Output) More() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()

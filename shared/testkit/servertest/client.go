@@ -41,7 +41,7 @@ type Answer struct {
 // Refusal is an answer that is not the one asked for.
 type Refusal Answer
 
-// Error gives the status and the body.
+// Error returns the status and the body.
 func (r *Refusal) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
 
 // Detail is the error body's detail where that is a string, else "".

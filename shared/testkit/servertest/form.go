@@ -28,7 +28,7 @@ func File(name, fileName string, content []byte) Part {
 	return Part{Name: name, FileName: fileName, Content: bytes.NewReader(content), Size: int64(len(content))}
 }
 
-// Encode gives the body as a stream, with its length and content type.
+// Encode returns the body as a stream, with its length and content type.
 func (f Form) Encode() (body io.Reader, length int64, contentType string) {
 	// The writer makes what stands between the contents, which follow it by
 	// themselves, so that no content is ever held in memory.

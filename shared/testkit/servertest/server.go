@@ -144,7 +144,7 @@ func (s *Server) Printed() string { return s.printed.String() }
 // Log is what the server wrote to stderr so far.
 func (s *Server) Log() string { return s.log.String() }
 
-// Stop asks the server to end, as a service manager does, and gives its exit
+// Stop asks the server to end, as a service manager does, and returns its exit
 // code. A server that does not end with the context is killed.
 func (s *Server) Stop(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, s.cmd.Process.Pid, syscall.SIGTERM)

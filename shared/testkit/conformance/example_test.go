@@ -1,0 +1,76 @@
+package conformance_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/conformance"
+)
+
+// Names is an interface with several adapters.
+type Names interface {
+	// Take reserves a name.
+	//
+	// Errors: fault.Conflict if it is taken.
+	Take(ctx context.Context, name string) error
+}
+
+// test is one statement about Names. The suite's own package declares it.
+type test struct {
+	says string
+	run  func(t *testing.T, names Names)
+}
+
+func (s test) Says() string { return s.says }
+
+// RunNames is the suite: what package namestest would export as Run. Every test gets
+// a store of its own from open.
+func RunNames(t *testing.T, open func(t *testing.T) Names) {
+	conformance.Run(t, func(t *testing.T, _ string, one test) { one.run(t, open(t)) },
+		conformance.About("taking", []test{
+			{"a name is taken once", func(t *testing.T, names Names) {
+				ctx := conformance.Context(t)
+				conformance.OK(t, names.Take(ctx, "a"))
+				conformance.Fails(t, names.Take(ctx, "a"), fault.Conflict)
+			}},
+			{"of many who take it at once one wins", func(t *testing.T, names Names) {
+				ctx := conformance.Context(t)
+				errs := conformance.Race(20, func(int) error { return names.Take(ctx, "a") })
+				if won := conformance.Winners(t, errs, fault.Conflict); len(won) != 1 {
+					t.Errorf("%d have won", len(won))
+				}
+			}},
+		}),
+	)
+}
+
+// inMemory is an adapter.
+type inMemory struct {
+	mu    sync.Mutex
+	taken map[string]bool
+}
+
+func (m *inMemory) Take(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taken[name] {
+		return fault.New(fault.Conflict, "The name is taken.")
+	}
+	m.taken[name] = true
+	return nil
+}
+
+// An interface has one suite, which is its specification. Each adapter runs it from
+// a test of a few lines, such as this one.
+func ExampleRun() {
+	_ = func(t *testing.T) { // func TestNames(t *testing.T)
+		RunNames(t, func(*testing.T) Names { return &inMemory{taken: map[string]bool{}} })
+	}
+}
+
+// The example holds.
+func TestNames(t *testing.T) {
+	RunNames(t, func(*testing.T) Names { return &inMemory{taken: map[string]bool{}} })
+}
