@@ -44,15 +44,50 @@ var parsing = map[string]string{
 // use, as the standard library reads most of what strangers send.
 const newestPatch = "go1.26.11"
 
-func TestWhatReadsStrangersBytesIsNew(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "go.mod"))
+// read returns a file of the repository.
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(content)
+}
+
+// modules returns the versions of the modules that a go.mod requires.
+func modules(content string) map[string]string {
 	required := map[string]string{}
-	for _, found := range regexp.MustCompile(`(?m)^\s+(\S+) (v\S+)`).FindAllStringSubmatch(string(content), -1) {
+	for _, found := range regexp.MustCompile(`(?m)^\s+(\S+) (v\S+)`).FindAllStringSubmatch(content, -1) {
 		required[found[1]] = found[2]
 	}
+	return required
+}
+
+// The page of licences names no module that was dropped, and none at an earlier
+// version. make licenses writes it anew.
+func TestThePageOfLicencesFollowsTheModules(t *testing.T) {
+	required := modules(read(t, "go.mod"))
+	_, page, _ := strings.Cut(read(t, "docs", "third-party.md"), "## Go modules")
+	page, _, _ = strings.Cut(page, "\n## ")
+	rows := regexp.MustCompile(`(?m)^\| (\S+) \| (v\d\S*) \|`).FindAllStringSubmatch(page, -1)
+	if len(rows) == 0 {
+		t.Fatal("the page names no module")
+	}
+	for _, row := range rows {
+		// A row names a package, or the module itself.
+		module := row[1]
+		for required[module] == "" && strings.Contains(module, "/") {
+			module = module[:strings.LastIndex(module, "/")]
+		}
+		if required[module] != row[2] {
+			t.Errorf("%s is there at %s; go.mod requires %q", row[1], row[2], required[module])
+		}
+	}
+}
+
+func TestWhatReadsStrangersBytesIsNew(t *testing.T) {
+	content := read(t, "go.mod")
+	required := modules(content)
 	for module, least := range parsing {
 		switch version, ok := required[module]; {
 		case !ok:
@@ -61,7 +96,7 @@ func TestWhatReadsStrangersBytesIsNew(t *testing.T) {
 			t.Errorf("%s is at %s, and %s is known", module, version, least)
 		}
 	}
-	toolchain := regexp.MustCompile(`(?m)^toolchain (go\S+)$`).FindStringSubmatch(string(content))
+	toolchain := regexp.MustCompile(`(?m)^toolchain (go\S+)$`).FindStringSubmatch(content)
 	if toolchain == nil || before(toolchain[1], newestPatch) {
 		t.Errorf("the toolchain is %v, and %s is known", toolchain, newestPatch)
 	}

@@ -19,6 +19,10 @@ TEXTS = {
 # Modules under several licences of which their users choose, and what was chosen.
 CHOSEN = {"kernel.org/pub/linux/libs/security/libcap/psx": "BSD-3-Clause (chosen; GPL-2.0 is the other)"}
 
+# What was copied from modules that are not required any more. The licence's text is
+# beside the copy.
+COPIED = [("maragu.dev/goqite (the schema of its table)", "v0.4.0", "MIT")]
+
 
 def licence(metadata: dict) -> str:
     """The licence that a package of Python names, by the clearest of the three places."""
@@ -50,6 +54,10 @@ Written by `scripts/licenses.sh`; do not edit. Programs and functions are made o
 ## Go modules
 
 {table(modules)}
+
+## Copied
+
+{table(COPIED)}
 
 ## Python packages of the engine server
 
