@@ -153,6 +153,16 @@ func TestRealtimePageImage(t *testing.T) {
 	page.await("its colours are carried over", `means("edited")[0] > means("edited")[2] + 40`)
 	page.screenshot("image.png")
 	page.ask(grayLook)
+	page.await("the prompt is applied", fmt.Sprintf(`document.getElementById("prompt-state").textContent === %q`, "Applied: "+grayLook))
+	page.click("#connect")
+	page.await("the session is closed", disconnected)
+	for id, want := range map[string]string{"image-state": "In use once you are connected.", "prompt-state": "Applied once you are connected."} {
+		if text := page.text(id); text != want {
+			t.Errorf("without a session %s says %q, want %q", id, text, want)
+		}
+	}
+	page.click("#connect")
+	page.await("the image is in use again", `document.getElementById("image-state").textContent === "In use: red.png"`)
 	page.click("#clear-image")
 	page.await("the image is taken away", `document.getElementById("image-state").textContent === "No image."`)
 	page.await("its colours are gone", isGray)

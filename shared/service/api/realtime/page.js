@@ -38,6 +38,8 @@ function note(id, text, mood) {
   element(id).className = "note" + (mood ? " " + mood : "");
 }
 
+const isGood = id => element(id).classList.contains("good");
+
 function show(state, text) {
   element("state").textContent = text;
   document.body.dataset.state = state;
@@ -191,6 +193,9 @@ function ended(text) {
   show("closed", "Not connected");
   element("empty").lastElementChild.textContent = "Connect to see it.";
   showTime();
+  // What was in use waits for the next session. A refusal stays in view.
+  if (isGood("prompt-state")) promptWaits();
+  if (isGood("image-state")) imageWaits();
   complain(text);
   readQuotaSoon(200);
 }
@@ -218,14 +223,17 @@ function hear(message) {
 
 // Controls
 
+const promptWaits = () => note("prompt-state", asked ? "Applied once you are connected." : "No prompt.");
+const imageWaits = () => note("image-state", image ? "In use once you are connected." : "No image.");
+
 function applyPrompt(text) {
   asked = text.trim();
   element("examples").querySelectorAll("button").forEach(chip => chip.setAttribute("aria-pressed", String(chip.textContent === asked)));
-  if (!session || !session.say({ type: "prompt", prompt: asked })) note("prompt-state", asked ? "Applied once you are connected." : "No prompt.");
+  if (!session || !session.say({ type: "prompt", prompt: asked })) promptWaits();
 }
 
 function applyImage() {
-  if (!session || !session.say({ type: "set_image", image_ref: image ? image.id : null })) note("image-state", image ? "In use once you are connected." : "No image.");
+  if (!session || !session.say({ type: "set_image", image_ref: image ? image.id : null })) imageWaits();
 }
 
 let uploads = 0;
