@@ -162,10 +162,16 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 			return err
 		}
 	}
-	if len(all) == 0 {
+	left, err := s.blobs.ListAside(ctx)
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 {
 		return r.tell(finding{Check: "unknown", State: fine, Detail: "there are no files that the database does not know"})
 	}
-	return nil
+	return r.tell(finding{"unknown", warning,
+		fmt.Sprintf("%d files that the database does not know are kept aside, and deleted CUTROOM_UNKNOWN_DAYS days later", len(left)),
+		"cutroom doctor --repair --adopt ACCOUNT makes them files of an account, and --drop deletes them now."})
 }
 
 // keyOfAdopter returns the id of a key of the account that adopts, "" where none does.

@@ -254,6 +254,9 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 			t.Errorf("%v: %+v, %v", wrong, ended, err)
 		}
 	}
+	if told := v.doctor(); !strings.Contains(told, "3 files") || !strings.Contains(told, "--adopt ACCOUNT") {
+		t.Errorf("a repair does not tell what may become of them:\n%s", told)
+	}
 	told := v.doctor("--adopt", "dev", "--only", "files/file_one")
 	_, rest, _ := strings.Cut(told, "now the file ")
 	id, _, _ := strings.Cut(rest, " ")
