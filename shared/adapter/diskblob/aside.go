@@ -13,26 +13,26 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// aside is the folder of the root for what no record knows: a folder for each day
-// on which anything was set aside, and below it the blobs under their names.
+// aside is the folder below the root for blobs without a record: a folder for each
+// day on which anything was set aside, and in it the blobs under their names.
 const aside = ".unknown"
 
-// dayForm is the name of a day's folder.
+// dayForm is the format of a day's folder name.
 const dayForm = "2006-01-02"
 
 // Aside is a blob that was set aside.
 type Aside struct {
-	// Name is the one that it had, such as "files/file_0x…".
+	// Name is the blob's name, such as "files/file_0x…".
 	Name string
-	// Day is when it was set aside, in UTC.
+	// Day is the day on which it was set aside, in UTC.
 	Day time.Time
 	blob.Info
-	// path is where it is now.
+	// path is the file that holds it now.
 	path string
 }
 
-// SetAside takes a blob, or all that is under a prefix, out of the store without
-// deleting it, and gives the number of blobs. Prefixes without any are removed.
+// SetAside moves a blob, or everything below a prefix, out of the store without
+// deleting it, and returns the number of blobs. It removes prefixes without blobs.
 func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error) {
 	path, err := s.path(name)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		// It was here before, and came again.
+		// A blob of this name was set aside before on the same day.
 		target = filepath.Join(s.root, aside, now.UTC().Format(dayForm)+"."+strconv.Itoa(n), filepath.FromSlash(name))
 	}
 	s.folders.Lock()
@@ -60,8 +60,8 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 	return blobs, fileError("set aside", errors.Join(syncFolder(filepath.Dir(target)), syncFolder(filepath.Dir(path))))
 }
 
-// count gives how many files are at, or under, a name, also those that no blob
-// could be named like: they are somebody's too.
+// count returns how many files are at or below a path, including files whose names
+// no blob can have: they belong to somebody too.
 func (s *Store) count(ctx context.Context, path string) (files int, err error) {
 	err = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
@@ -75,7 +75,7 @@ func (s *Store) count(ctx context.Context, path string) (files int, err error) {
 	return files, fileError("set aside", err)
 }
 
-// ListAside gives what was set aside and is still there.
+// ListAside returns what was set aside and still exists.
 func (s *Store) ListAside(ctx context.Context) ([]Aside, error) {
 	days, err := s.asideDays()
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Store) ListAside(ctx context.Context) ([]Aside, error) {
 	return all, nil
 }
 
-// asideDays gives the folders of the days, the earliest first.
+// asideDays returns the folders of the days, earliest first.
 func (s *Store) asideDays() ([]Aside, error) {
 	entries, err := os.ReadDir(filepath.Join(s.root, aside))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +113,7 @@ func (s *Store) asideDays() ([]Aside, error) {
 	return days, fileError("list what was set aside", err)
 }
 
-// PutBack gives a blob that was set aside its place again, where no other has it.
+// PutBack moves a blob that was set aside back under its name, if that is free.
 func (s *Store) PutBack(ctx context.Context, set Aside) error {
 	return s.PutBackAs(ctx, set, set.Name)
 }
@@ -139,7 +139,7 @@ func (s *Store) DropAside(ctx context.Context, set Aside) error {
 }
 
 // DropAsideBefore deletes what was set aside on days that ended before the time,
-// and gives the number of blobs.
+// and returns the number of blobs.
 func (s *Store) DropAsideBefore(ctx context.Context, before time.Time) (blobs int, err error) {
 	days, err := s.asideDays()
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// What is set aside is no blob any more, is found again, and goes after its days.
+// What is set aside is no longer a blob, can be found again, and is deleted after
+// its days.
 func TestSetAside(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
@@ -93,14 +94,14 @@ func TestMark(t *testing.T) {
 	}
 	want("one", 4)
 	marker.Advance(123456789)
-	marker.Advance(5) // told late
+	marker.Advance(5) // reported late
 	want("one", 123456789)
 	if err := marker.Close(); err != nil {
 		t.Fatal(err)
 	}
 	marker.Advance(200000000)
 	want("one", 123456789)
-	// Taken up by another database, and by an earlier copy of it.
+	// The root is used with another database, and with an earlier copy of it.
 	for _, mark := range []integrity.Mark{{Database: "two", Writes: 9}, {Database: "two", Writes: 3}} {
 		marker, err := openAt(t, root).Marker(mark)
 		if err != nil {
@@ -113,8 +114,9 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// A folder may hold what the store has not put there, such as files that a person
-// has copied into it. None of it is deleted, or keeps blobs from being listed.
+// A folder may hold files that the store has not put there, such as those that a
+// person copied into it. They are never deleted, and do not keep blobs from being
+// listed.
 func TestSetAsideWhatIsNoBlob(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
@@ -128,7 +130,8 @@ func TestSetAsideWhatIsNoBlob(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "jobs/odd/a copy (1).mp4"), []byte("two"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, link := range []struct{ to, name string }{{"a", "files/link"}, {"..", "files/folder"}, {"nowhere", "files/dangling"}} {
+	for _, link := range []struct{ to, name string }{{"a", "files/link"}, {"..", "files/folder"},
+		{"nowhere", "files/dangling"}} {
 		if err := os.Symlink(link.to, filepath.Join(root, link.name)); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +154,8 @@ func TestSetAsideWhatIsNoBlob(t *testing.T) {
 			t.Errorf("set %s aside: %d, %v; want %d", name, n, err, want)
 		}
 	}
-	if kept, err := os.ReadFile(filepath.Join(root, ".unknown/2026-11-20/jobs/odd/a copy (1).mp4")); string(kept) != "two" {
+	if kept, err := os.ReadFile(filepath.Join(root,
+		".unknown/2026-11-20/jobs/odd/a copy (1).mp4")); string(kept) != "two" {
 		t.Errorf("a file that no blob could be named like: %q, %v", kept, err)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// Copy makes to a blob with from's bytes, durably: by a hard link where the
-// file system can, at no cost in bytes.
+// Copy copies a blob durably: by a hard link if the file system supports it, which
+// takes no space.
 //
-// Errors: fault.NotFound when there is no from; fault.StorageFull.
+// Errors: fault.NotFound if there is no from; fault.StorageFull.
 func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -28,14 +28,14 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 		return s.copyBytes(ctx, from, to)
 	}
 	err = s.rename(link, target)
-	// A rename onto another link of the same file succeeds and leaves both.
+	// Renaming onto another link of the same file succeeds and leaves both.
 	if removeErr := os.Remove(link); !errors.Is(removeErr, fs.ErrNotExist) {
 		err = errors.Join(err, removeErr)
 	}
 	return fileError("copy", err)
 }
 
-// copyBytes is Copy where there is no link to be had, for whatever reason.
+// copyBytes is Copy if the file cannot be linked, for whatever reason.
 func (s *Store) copyBytes(ctx context.Context, from, to string) error {
 	source, _, err := s.openFile(ctx, from)
 	if err != nil {

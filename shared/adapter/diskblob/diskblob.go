@@ -1,14 +1,14 @@
-// Package diskblob keeps blobs as files in a folder. What it has acknowledged is
-// on the disk: the bytes, the name, and the folders that lead to it are synced
-// before a call returns.
+// Package diskblob stores blobs as files in a folder. What a call has acknowledged
+// is on disk: the bytes, the name, and the folders that lead to it are synced
+// before it returns.
 //
-// A blob "jobs/a/data" is the file of that path under the root. Bytes arrive in
-// the folder ".tmp" of the root, a name that no blob can have, and take their
-// name by a rename, so that a blob is whole or absent. A blob's file is never
-// written to again: replacing makes a new file, so that a hard link is a copy.
+// The blob "jobs/a/data" is the file of that path below the root. Bytes arrive in
+// the root's folder ".tmp", a name that no blob can have, and get their name by a
+// rename, so that a blob is complete or absent. A blob's file is never written to
+// again: replacing a blob creates a new file, so that a hard link is a copy.
 //
-// As names are paths, a blob cannot be named like the folder of another ("a"
-// beside "a/b"). One process at a time may have a root open.
+// Because names are paths, a blob cannot have the name of another's folder ("a"
+// beside "a/b"). Only one process may have a root open.
 package diskblob
 
 import (
@@ -28,18 +28,18 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// arrivals is the folder for bytes that have no name yet. Its dot keeps it
-// apart from blobs, see blob.CheckName.
+// arrivals is the folder for bytes without a name yet. Its dot keeps it apart from
+// blobs, see blob.CheckName.
 const arrivals = ".tmp"
 
-// Store is a blob.Store and a blob.Linker.
+// Store implements blob.Store and blob.Linker.
 type Store struct {
 	root    string
 	buffers sync.Pool // of *[bufferSize]byte
 	// arrived numbers the files in arrivals, which Open has emptied.
 	arrived atomic.Uint64
-	// folders is held for writing by who makes folders, until they are synced,
-	// and by who takes them away: whoever finds a folder can rely on it.
+	// folders is locked for writing while folders are created and not yet synced,
+	// and while they are removed, so that a folder that exists can be relied on.
 	folders sync.RWMutex
 }
 
@@ -48,8 +48,8 @@ var (
 	_ blob.Linker = (*Store)(nil)
 )
 
-// Open opens the root, which is made if there is none, and clears it of what
-// writers left that a crash ended.
+// Open opens the root, creating it if necessary, and removes what writers left
+// behind in a crash.
 //
 // Errors: fault.StorageFull; others of the file system.
 func Open(root string) (*Store, error) {
@@ -57,7 +57,7 @@ func Open(root string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder: %w", err)
 	}
-	// The folder stays where it is there, as a full disk has no room for another.
+	// The folder is kept, because a full disk has no room for a new one.
 	if _, err := makeFolders(filepath.Join(root, arrivals)); err != nil {
 		return nil, fileError("open", err)
 	}
@@ -67,7 +67,7 @@ func Open(root string) (*Store, error) {
 	return &Store{root: root, buffers: sync.Pool{New: func() any { return new([bufferSize]byte) }}}, nil
 }
 
-// empty removes all that a folder holds.
+// empty removes everything in a folder.
 func empty(path string) error {
 	children, err := os.ReadDir(path)
 	for _, child := range children {
@@ -76,7 +76,7 @@ func empty(path string) error {
 	return err
 }
 
-// path gives the file of a name.
+// path returns the file path of a name.
 func (s *Store) path(name string) (string, error) {
 	if err := blob.CheckName(name); err != nil {
 		return "", err
@@ -84,14 +84,14 @@ func (s *Store) path(name string) (string, error) {
 	return filepath.Join(s.root, filepath.FromSlash(name)), nil
 }
 
-// arrival gives a path in arrivals that nothing has.
+// arrival returns an unused path in arrivals.
 func (s *Store) arrival() string {
 	return filepath.Join(s.root, arrivals, strconv.FormatUint(s.arrived.Add(1), 10))
 }
 
-// Open reads length bytes from offset; a negative length reads to the end. The
-// reader is a file, or writes itself as one, so that copying it to a connection
-// moves no bytes through the program where the system can do without.
+// Open returns a reader of length bytes from offset; a negative length reads to the
+// end. The reader is a file or writes itself as one, so that the system can copy it
+// to a connection without moving the bytes through the program.
 //
 // Errors: fault.NotFound.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
@@ -118,13 +118,13 @@ type span struct {
 	file *os.File
 }
 
-// WriteTo writes what is left of the span.
+// WriteTo writes the rest of the span.
 func (s *span) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, &s.LimitedReader) }
 
 // Close closes the file.
 func (s *span) Close() error { return s.file.Close() }
 
-// openFile opens the file of a blob and gives its size.
+// openFile opens the file of a blob and returns its size.
 func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
@@ -148,8 +148,8 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	return file, info.Size(), nil
 }
 
-// Head describes a blob. A blob that Copy made by a link shows the time of the
-// blob that it was made from, as the file is the same.
+// Head describes a blob. A blob that Copy linked shows the time of the original,
+// because it is the same file.
 //
 // Errors: fault.NotFound.
 func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
@@ -170,7 +170,7 @@ func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
 	return blob.Info{Size: info.Size(), StoredAt: info.ModTime()}, nil
 }
 
-// Delete removes a blob, durably. That there is none is no error.
+// Delete deletes a blob durably. It is no error if there is none.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if _, err := s.Head(ctx, name); fault.Is(err, fault.NotFound) {
-		return nil // also where the name is a folder's, which is no blob
+		return nil // also if the name is a folder's, which is not a blob
 	}
 	if err := os.Remove(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -191,9 +191,9 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return fileError("delete", syncFolder(filepath.Dir(path)))
 }
 
-// Link gives the blob's file a second name. The file can only be read.
+// Link gives the blob's file a second, read-only name.
 //
-// Errors: fault.NotFound; those of the file system where it cannot link.
+// Errors: fault.NotFound; those of the file system if it cannot link.
 func (s *Store) Link(ctx context.Context, name, path string) error {
 	if _, err := s.Head(ctx, name); err != nil {
 		return err
@@ -208,8 +208,7 @@ func (s *Store) Link(ctx context.Context, name, path string) error {
 	return nil
 }
 
-// readError is fileError where a name that leads nowhere is a blob that does not
-// exist.
+// readError is fileError, except that a missing file is a blob that does not exist.
 func readError(what string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return fault.Wrap(err, fault.NotFound, "The blob does not exist.")
@@ -217,7 +216,7 @@ func readError(what string, err error) error {
 	return fileError(what, err)
 }
 
-// fileError gives an error of the file system as one of the domain.
+// fileError converts an error of the file system to one of the domain.
 func fileError(what string, err error) error {
 	switch {
 	case err == nil:

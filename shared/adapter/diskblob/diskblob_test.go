@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/blob/blobtest"
 )
 
-// open opens a store over a root of its own.
+// open opens a store over a new root.
 func open(t *testing.T) (*diskblob.Store, string) {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "data", "blobs")
@@ -33,8 +33,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// leftovers gives the files that have not become blobs, and the folders that
-// lead to no blob.
+// leftovers returns the files that have not become blobs, and the folders without
+// blobs.
 func leftovers(t *testing.T, root string) []string {
 	t.Helper()
 	var left []string

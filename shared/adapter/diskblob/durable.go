@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 )
 
-// rename gives a file its name in the store, durably, and replaces what has it.
-// The folders of the name are made as needed; with an error none is left.
+// rename gives a file its name in the store, durably, replacing any file of that
+// name. It creates the name's folders as needed, and removes them again if it
+// fails.
 func (s *Store) rename(from, path string) error {
 	folder := filepath.Dir(path)
 	s.folders.RLock()
@@ -23,7 +24,7 @@ func (s *Store) rename(from, path string) error {
 	return syncFolder(folder)
 }
 
-// renameInto is rename into a folder that has to be made first.
+// renameInto is rename into a folder that must be created first.
 func (s *Store) renameInto(folder, from, path string) error {
 	s.folders.Lock()
 	defer s.folders.Unlock()
@@ -39,8 +40,8 @@ func (s *Store) renameInto(folder, from, path string) error {
 	return err
 }
 
-// makeFolders makes a folder and those above it that are missing, durably. It
-// gives those that it made, the innermost first, also with an error.
+// makeFolders creates a folder and its missing parents, durably. It returns those
+// that it created, innermost first, even with an error.
 func makeFolders(path string) (made []string, err error) {
 	err = os.Mkdir(path, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +64,7 @@ func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // its names went with it
+			return nil // the folder was removed, and its names with it
 		}
 		return err
 	}

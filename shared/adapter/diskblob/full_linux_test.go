@@ -45,8 +45,8 @@ func TestFullDiskFailsThePutAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsNoticedWhileTheSenderSends checks that the rest of an upload
-// that cannot be stored is not read to its end.
+// TestFullDiskIsNoticedWhileTheSenderSends checks that an upload that cannot be
+// stored is not read to its end.
 func TestFullDiskIsNoticedWhileTheSenderSends(t *testing.T) {
 	store := openAt(t, disktest.Small(t, "size=2m"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -56,7 +56,7 @@ func TestFullDiskIsNoticedWhileTheSenderSends(t *testing.T) {
 	}
 }
 
-// TestNoRoomForNames lets files run out before bytes do.
+// TestNoRoomForNames uses up the inodes before the bytes.
 func TestNoRoomForNames(t *testing.T) {
 	root := disktest.Small(t, "size=2m,nr_inodes=6")
 	store := openAt(t, root) // the root, its .tmp
@@ -64,7 +64,8 @@ func TestNoRoomForNames(t *testing.T) {
 	if err := store.Copy(t.Context(), "a", "x/y/z/copy"); !fault.Is(err, fault.StorageFull) {
 		t.Errorf("copy: error %v, want one of a full store", err)
 	}
-	if _, err := store.Put(t.Context(), "x/y/z/w/data", bytes.NewReader([]byte("bytes"))); !fault.Is(err, fault.StorageFull) {
+	if _, err := store.Put(t.Context(), "x/y/z/w/data", bytes.NewReader([]byte("bytes"))); !fault.Is(err,
+		fault.StorageFull) {
 		t.Errorf("put: error %v, want one of a full store", err)
 	}
 	if left := leftovers(t, root); len(left) > 0 {

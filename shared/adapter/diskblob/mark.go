@@ -13,12 +13,12 @@ import (
 // markFile is the file in the root that holds the mark. No blob can have its name.
 const markFile = ".mark"
 
-// markForm is how a mark is written. All marks of a database are of one length, so
-// that writing one over another needs no room.
+// markForm is the format of a mark. All marks of a database have the same length,
+// so that overwriting one needs no space.
 const markForm = "cutroom %s %020d\n"
 
-// ReadMark gives the mark of a root, zero where there is none that can be read.
-// The root need not be open.
+// ReadMark returns the mark of a root, zero if there is none that can be read. The
+// root need not be open.
 func ReadMark(root string) (integrity.Mark, error) {
 	content, err := os.ReadFile(filepath.Join(root, markFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,14 +29,14 @@ func ReadMark(root string) (integrity.Mark, error) {
 	}
 	var mark integrity.Mark
 	if _, err := fmt.Sscanf(string(content), markForm, &mark.Database, &mark.Writes); err != nil {
-		return integrity.Mark{}, nil // written when the disk was full, for one
+		return integrity.Mark{}, nil // for example written while the disk was full
 	}
 	return mark, nil
 }
 
-// Marker keeps the mark of a root. What it was told survives the end of the
-// process in any case, and that of the machine by half a minute: the count may
-// then be too low, which tells less, and never too high.
+// Marker keeps the mark of a root. An advance survives the end of the process at
+// once, and that of the machine after half a minute: the mark may then be too low,
+// which reveals less, but never too high.
 type Marker struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -44,7 +44,8 @@ type Marker struct {
 	writes   int64
 }
 
-// Marker writes the mark of a database durably, and keeps it from then on.
+// Marker writes the mark of a database durably, and returns a Marker that keeps it
+// from then on.
 //
 // Errors: fault.StorageFull.
 func (s *Store) Marker(mark integrity.Mark) (*Marker, error) {
@@ -66,7 +67,7 @@ func (s *Store) Marker(mark integrity.Mark) (*Marker, error) {
 	return m, nil
 }
 
-// writeMark makes the file anew.
+// writeMark writes the file anew.
 func (s *Store) writeMark(path string, mark integrity.Mark) error {
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -81,8 +82,8 @@ func (s *Store) writeMark(path string, mark integrity.Mark) error {
 	return nil
 }
 
-// Advance notes that the database has had so many writes. A failure changes
-// nothing for the caller: a lower mark tells less, and hurts nobody.
+// Advance records that the database has had so many writes. A failure is ignored: a
+// mark that is too low reveals less, but does no harm.
 func (m *Marker) Advance(writes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +95,7 @@ func (m *Marker) Advance(writes int64) {
 	}
 }
 
-// Close brings the mark to the disk and lets go of it.
+// Close writes the mark to disk and closes it.
 func (m *Marker) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// bufferSize is how much is read before it is written: large enough that
-	// the calls cost nothing beside the bytes.
+	// bufferSize is the size of reads and writes, large enough that the cost of the
+	// calls does not matter.
 	bufferSize = 256 << 10
-	// buffersAhead is how many buffers may wait for the disk while the next
-	// is read; with the two in hand they bound the memory of one Put.
+	// buffersAhead is how many buffers may wait for the disk while the next is
+	// read. With the two in use they bound the memory of a Put.
 	buffersAhead = 4
 )
 
-// Put streams r to the name. Reading and writing overlap, so that the time is
-// that of the slower of the two.
+// Put stores the stream r under the name. Reading and writing overlap, so that it
+// takes the time of the slower one.
 //
-// Errors: the error of r, or of the context, as it is; fault.StorageFull when
-// there is no room. Nothing is left behind then.
+// Errors: the error of r, or of the context, unchanged; fault.StorageFull if there
+// is no space. Nothing is left behind then.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	path, err := s.path(name)
 	if err != nil {
 		return 0, err
 	}
-	// Not writable once it is closed: programs that must not change it get
-	// links to it.
+	// The file is read-only once closed, because programs that must not change it
+	// get links to it.
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {
 		return 0, fileError("put", err)
@@ -54,7 +54,7 @@ func (s *Store) publish(file *os.File, path string) error {
 	return s.rename(file.Name(), path)
 }
 
-// discard closes and removes a file that the cause keeps from being published.
+// discard closes and removes a file that cannot be published because of the cause.
 func discard(file *os.File, cause error) error {
 	file.Close()
 	if err := os.Remove(file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func discard(file *os.File, cause error) error {
 	return cause
 }
 
-// fill copies r to the file and gives the number of bytes.
+// fill copies r to the file and returns the number of bytes.
 func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, error) {
 	buffer := s.buffers.Get().(*[bufferSize]byte)
 	n, readErr := readFull(ctx, r, buffer[:])
@@ -96,8 +96,8 @@ func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, er
 	return total, nil
 }
 
-// readFull fills the buffer as far as r goes: with io.EOF it gives the last
-// bytes, with any other error, r's own or the context's, they are of no use.
+// readFull fills the buffer as far as r goes. With io.EOF it returns the last
+// bytes; with any other error, of r or the context, the bytes are of no use.
 func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {
@@ -110,8 +110,8 @@ func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error
 	return n, err
 }
 
-// Probe writes as Put does, keeps nothing, and returns an error where that fails,
-// or the root is gone.
+// Probe writes as Put does, keeps nothing, and returns an error if that fails or
+// the root is gone.
 //
 // Errors: fault.StorageFull.
 func (s *Store) Probe(context.Context) error {

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// zeros is a reader of so many zero bytes.
+// zeros returns a reader of n zero bytes.
 func zeros(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
 
 type zeroReader struct{}
@@ -23,8 +23,8 @@ func (zeroReader) Read(p []byte) (int, error) {
 
 func TestMemoryOfPutDoesNotGrowWithTheBlob(t *testing.T) {
 	store, _ := open(t)
-	// The race detector lets pools forget a part of their buffers, so that the
-	// bound is no closer.
+	// The race detector makes pools drop some of their buffers, so that the bound
+	// is no tighter.
 	const size, bound = 64 << 20, 32 << 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

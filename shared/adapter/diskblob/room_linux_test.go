@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// What is kept free is no room, whatever is on the disk.
+// The reserve is not available, whatever is on the disk.
 func TestRoom(t *testing.T) {
 	store, err := diskblob.Open(filepath.Join(disktest.Small(t, "size=10m"), "blobs"))
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 // listed is how many entries of a folder are read at once.
 const listed = 256
 
-// List gives every blob under a prefix, however deep, as Children does.
+// List returns every blob below a prefix, at any depth, as Children does.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) { s.list(ctx, prefix, yield) }
 }
 
-// list reports whether more is wanted.
+// list reports whether the caller wants more.
 func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, error) bool) bool {
 	for entry, err := range s.Children(ctx, prefix) {
 		if err == nil && entry.Prefix {
@@ -36,9 +36,9 @@ func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, 
 	return true
 }
 
-// Children gives what is directly under a prefix such as "jobs", in no order:
-// blobs, and prefixes of more. The empty prefix is the whole store. What comes
-// or goes meanwhile may be missed.
+// Children returns the entries directly below a prefix such as "jobs", in no order:
+// blobs, and prefixes of more. The empty prefix is the whole store. Entries added
+// or removed meanwhile may be missed.
 func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) {
 		prefix := strings.TrimSuffix(prefix, "/")
@@ -79,8 +79,8 @@ func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entr
 	}
 }
 
-// entryOf describes a file or folder under a prefix, if it is the store's and
-// still there. Links, pipes and the like are not.
+// entryOf describes a file or folder below a prefix, if it is the store's and still
+// exists. Links, pipes and the like are not the store's.
 func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	name := child.Name()
 	if prefix != "" {
@@ -97,8 +97,9 @@ func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	return entry, true
 }
 
-// DeleteAll removes every blob under a prefix such as "jobs/job_01H…", at once
-// and durably, and then their bytes. That there is none is no error.
+// DeleteAll deletes every blob below a prefix such as "jobs/job_01H…": it removes
+// them all from the store at once and durably, and then deletes their bytes. It is
+// no error if there are none.
 func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -107,13 +108,13 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	if err != nil {
 		return err
 	}
-	// Out of sight first: what a crash leaves of it is cleared by Open.
+	// Hide the folder first: what a crash leaves of it is removed by Open.
 	doomed := s.arrival()
 	s.folders.Lock()
 	err = os.Rename(path, doomed)
 	s.folders.Unlock()
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		doomed, err = path, nil // no room for the name: where it is, then
+		doomed, err = path, nil // no space for the new name: delete it in place
 	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +125,7 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	return fileError("delete", errors.Join(syncFolder(filepath.Dir(path)), os.RemoveAll(doomed)))
 }
 
-// prefixPath gives the folder of a prefix, which may be empty.
+// prefixPath returns the folder of a prefix, which may be empty.
 func (s *Store) prefixPath(prefix string) (string, error) {
 	if prefix == "" {
 		return s.root, nil

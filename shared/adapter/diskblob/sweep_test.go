@@ -25,7 +25,7 @@ func put(t *testing.T, store *diskblob.Store, name, text string) {
 	}
 }
 
-// names gives the names of a listing in order, prefixes with a slash.
+// names returns the names of a listing in order, prefixes with a slash.
 func names(t *testing.T, listing iter.Seq2[blob.Entry, error]) []string {
 	t.Helper()
 	names := []string{}
@@ -127,7 +127,8 @@ func TestDeleteAll(t *testing.T) {
 		if err := store.DeleteAll(t.Context(), "jobs/a"); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := names(t, store.List(t.Context(), "")), []string{"jobs/ab/data=0", "jobs/b=0"}; !slices.Equal(got, want) {
+		if got, want := names(t, store.List(t.Context(), "")), []string{"jobs/ab/data=0", "jobs/b=0"}; !slices.Equal(got,
+			want) {
 			t.Errorf("left %v, want %v", got, want)
 		}
 	}
@@ -141,8 +142,8 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestDeleteAllAgainstPut lets a sweep meet a job that is still writing: every
-// Put succeeds, and what it stored is there whole or was deleted.
+// TestDeleteAllAgainstPut races a sweep with a job that is still writing: every Put
+// succeeds, and what it stored exists whole or was deleted.
 func TestDeleteAllAgainstPut(t *testing.T) {
 	store, root := open(t)
 	const rounds = 100

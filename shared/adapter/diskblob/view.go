@@ -10,7 +10,7 @@ import (
 // View reads the blobs of a root that another process may have open.
 type View struct{ store *Store }
 
-// NewView makes a view. The root need not exist yet.
+// NewView returns a view. The root need not exist yet.
 func NewView(root string) (*View, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -19,7 +19,7 @@ func NewView(root string) (*View, error) {
 	return &View{&Store{root: root}}, nil
 }
 
-// Open reads length bytes from offset, as Store's Open.
+// Open returns a reader of length bytes from offset, as Store's Open does.
 //
 // Errors: fault.NotFound.
 func (v *View) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {

@@ -4,9 +4,9 @@ package diskblob
 
 import "os"
 
-// writeback is after how many bytes the disk is told to begin writing.
+// writeback is the number of bytes after which the disk is asked to start writing.
 const writeback = 8 << 20
 
-// startWriteback does nothing where the system takes no such hint; the sync at
-// the end writes all.
+// startWriteback does nothing on systems without such a hint; the sync at the end
+// writes everything.
 func startWriteback(*os.File, int64, int64) {}

@@ -2,7 +2,7 @@ package diskblob
 
 import "os"
 
-// writer writes buffers to a file in a goroutine of its own, which lives from
+// writer writes buffers to a file in its own goroutine, which lives from
 // startWriter to finish.
 type writer struct {
 	store *Store
@@ -30,8 +30,8 @@ func (s *Store) startWriter(file *os.File) *writer {
 	return w
 }
 
-// write takes over the buffer. It reports whether more is worth reading; why
-// not, finish tells.
+// write takes over the buffer. It reports whether reading should go on; if not,
+// finish returns why.
 func (w *writer) write(buffer *[bufferSize]byte, n int) bool {
 	select {
 	case w.queue <- chunk{buffer, n}:
@@ -42,7 +42,7 @@ func (w *writer) write(buffer *[bufferSize]byte, n int) bool {
 	}
 }
 
-// finish waits until everything is written, or an error has ended that.
+// finish waits until everything is written or writing has failed.
 func (w *writer) finish() error {
 	close(w.queue)
 	<-w.done
@@ -62,7 +62,7 @@ func (w *writer) run() {
 			written += int64(n)
 		}
 		w.store.buffers.Put(c.buffer)
-		// The disk begins early, so that the sync at the end finds little to do.
+		// Start early, so that the sync at the end finds little to do.
 		if written-sent >= writeback {
 			startWriteback(w.file, sent, written-sent)
 			sent = written

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// CacheAge is how long an answer of the store is trusted: the most time
-	// that passes until a revoked key stops working, or a new one that was
-	// tried too early begins to work.
+	// CacheAge is how long a result of the store is trusted. It is the longest time
+	// until a revoked key stops working, or until a new key that was tried too
+	// early starts to.
 	CacheAge = 5 * time.Second
-	// cacheSize bounds the memory that callers with made-up keys can take.
+	// cacheSize limits the memory that callers with made-up keys can use.
 	cacheSize = 10_000
 )
 
-// Authenticator tells who is calling by the key or client token that the call
-// carries. An authentication asks the store at most once; its answer is cached
-// for CacheAge and never past a token's expiry.
+// Authenticator identifies callers by their key or client token. An authentication
+// reads the store at most once; the result is cached for CacheAge, but never past a
+// token's expiry.
 type Authenticator struct {
 	store interface {
 		Store
@@ -29,19 +29,19 @@ type Authenticator struct {
 	}
 	tiers Tiers
 	now   func() time.Time
-	// guard slows failures; nil slows none.
+	// guard slows down failures; nil slows none.
 	guard Guard
 
 	mu    sync.Mutex
 	cache map[Hash]cached
 }
 
-// cached is what the store said of a secret: a key, a token with its key, or
-// neither when there is none.
+// cached is what the store returned for a secret: a key, a token with its key, or
+// neither if there is none.
 type cached struct {
 	key   Key
 	token *Token
-	// read is when the store was asked.
+	// read is when the store was read.
 	read time.Time
 }
 
@@ -52,7 +52,7 @@ func errInvalid() error { return fault.New(fault.Unauthorized, "The API key is n
 
 func errExpired() error { return fault.New(fault.Unauthorized, "The client token has expired.") }
 
-// NewAuthenticator makes an authenticator over a store and a table of tiers.
+// NewAuthenticator returns an authenticator over a store and a table of tiers.
 func NewAuthenticator(store interface {
 	Store
 	TokenStore
@@ -60,12 +60,12 @@ func NewAuthenticator(store interface {
 	return &Authenticator{store: store, tiers: tiers, now: now, cache: map[Hash]cached{}}
 }
 
-// Authenticate tells who holds the secret: a permanent key or a client token, the
-// latter as its secret or as its JWT.
+// Authenticate identifies the holder of a secret: a permanent key, or a client
+// token as its secret or as its JWT.
 //
-// Errors: fault.Unauthorized when the secret is missing, malformed, unknown or
-// revoked, or a token that has expired or whose key was revoked; fault.Limited where
-// failures are slowed, see [Authenticator.Guard].
+// Errors: fault.Unauthorized if the secret is missing, malformed, unknown or
+// revoked, or a token that has expired or whose key was revoked; fault.Limited if
+// failures are slowed down, see [Authenticator.Guard].
 func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Principal, error) {
 	if secret == "" {
 		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
@@ -73,8 +73,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 	return a.guarded(ctx, secret)
 }
 
-// authenticate tells who holds the secret, and reports whether one that does not work
-// may be a guess: a client token that has expired is none.
+// authenticate identifies the holder of a secret. isGuess reports whether a secret
+// that does not work may be a guess; an expired client token is not.
 func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
 	var ask ask
 	switch hash := HashOf(secret); {
@@ -100,11 +100,10 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, false, nil
 }
 
-// Recheck looks again at the key of somebody who was authenticated earlier, for
-// what goes on for long. That a client token has expired meanwhile ends nothing
-// that it began.
+// Recheck checks again the key of a caller who was authenticated earlier, for
+// operations that last long. A client token that has expired meanwhile is accepted.
 //
-// Errors: fault.Unauthorized when the key was revoked.
+// Errors: fault.Unauthorized if the key was revoked.
 func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 	entry, err := a.find(ctx, who.Key.Hash, a.askKey(who.Key.Hash))
 	if err != nil {
@@ -116,10 +115,11 @@ func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 	return nil
 }
 
-// Renew looks again at somebody who was authenticated earlier, for what ends with
-// its credential: an upload, which takes room as long as it goes on.
+// Renew checks again a caller who was authenticated earlier, for operations that
+// must end with the credential, such as an upload, which takes room as long as it
+// lasts.
 //
-// Errors: fault.Unauthorized when the key was revoked, or the client token has
+// Errors: fault.Unauthorized if the key was revoked, or the client token has
 // expired.
 func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	if who.Token != nil && !a.now().Before(who.Token.ExpiresAt) {
@@ -128,10 +128,10 @@ func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	return a.Recheck(ctx, who)
 }
 
-// Holder gives who holds the account's key with the id, for what was permitted to
-// that key and goes on without it.
+// Holder returns the holder of the account's key with the id, for what that key
+// permitted and what continues without it.
 //
-// Errors: fault.Unauthorized when the key was revoked, or is unknown.
+// Errors: fault.Unauthorized if the key was revoked or is unknown.
 func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Principal, error) {
 	keys, err := a.store.ListKeys(ctx, account)
 	if err != nil {
@@ -144,10 +144,10 @@ func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Prin
 	return Principal{Key: keys[i], Tier: a.tiers.Find(keys[i].Tier)}, nil
 }
 
-// ask asks the store of a secret.
+// ask reads the record of a secret from the store.
 type ask func(context.Context) (cached, error)
 
-// askKey asks for a permanent key.
+// askKey returns a function that reads a permanent key.
 func (a *Authenticator) askKey(hash Hash) ask {
 	return func(ctx context.Context) (cached, error) {
 		key, err := a.store.FindKey(ctx, hash)
@@ -155,7 +155,7 @@ func (a *Authenticator) askKey(hash Hash) ask {
 	}
 }
 
-// ofToken is what a found token tells.
+// ofToken returns the cache entry for the result of a token lookup.
 func ofToken(token Token, err error) (cached, error) {
 	if err != nil {
 		return cached{}, err
@@ -163,7 +163,7 @@ func ofToken(token Token, err error) (cached, error) {
 	return cached{key: token.Key, token: &token}, nil
 }
 
-// find gives what is known of the secret with the hash, and asks where nothing is.
+// find returns the cached record of the secret with the hash, or reads it.
 func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, error) {
 	now := a.now()
 	a.mu.Lock()
@@ -181,10 +181,10 @@ func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, e
 	defer a.mu.Unlock()
 	switch {
 	case entry.key.ID == "" && len(a.cache) >= cacheSize/2:
-		// Callers with made-up keys do not crowd out the others.
+		// Callers with made-up keys must not evict the others.
 		return entry, nil
 	case len(a.cache) >= cacheSize:
-		// Rare, and every entry is one read away: start over.
+		// This is rare, and every entry costs only one read: start over.
 		clear(a.cache)
 	}
 	a.cache[hash] = entry

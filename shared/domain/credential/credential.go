@@ -1,10 +1,12 @@
-// Package credential holds accounts' keys and tiers, and tells who is calling.
+// Package credential holds the keys and tiers of accounts, and authenticates
+// callers.
 //
 // A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-]
-// (docs/contract/auth.md#keys). It is shown once, when it is made; only its SHA-256
-// is kept. A key belongs to an account, which is an organisation: all keys of an
-// account see the same jobs and files and share the limits of its tier. A client
-// token is minted from a permanent key, for a short while and a narrower scope.
+// (docs/contract/auth.md#keys). It is shown once, when it is created; only its
+// SHA-256 is stored. A key belongs to an account, which is an organisation: all
+// keys of an account see the same jobs and files and share the limits of its tier.
+// A client token is issued for a permanent key, for a short time and with a
+// narrower scope.
 package credential
 
 import (
@@ -21,74 +23,76 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Hash is the SHA-256 of a secret: what is stored in its place.
+// Hash is the SHA-256 of a secret. It is stored in place of the secret.
 type Hash [sha256.Size]byte
 
-// HashOf hashes a secret. The secrets are random and long, so that a plain hash
-// is enough.
+// HashOf hashes a secret. The secrets are random and long, so that a plain hash is
+// enough.
 func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 
-// String gives the hash in hex.
+// String returns the hash in hex.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// KeyID gives the id of the key with the hash: "key_" and the first 12 hex digits.
+// KeyID returns the id of the key with the hash: "key_" and the first 12 hex
+// digits.
 func KeyID(hash Hash) string { return "key_" + hash.String()[:12] }
 
 // Key is the record of a permanent key.
 type Key struct {
-	// ID names the key to people and in records, see KeyID.
+	// ID identifies the key to people and in records, see KeyID.
 	ID      string
 	Hash    Hash
 	Account string
 	// Tier is the name of the account's tier for calls with this key.
 	Tier string
-	// Label is what its owner calls it.
+	// Label is a name chosen by the key's owner.
 	Label string
-	// Admin keys make and revoke keys of their account, see KeyService.
+	// Admin keys create and revoke keys of their account, see KeyService.
 	Admin     bool
 	CreatedAt time.Time
-	// RevokedAt is zero while the key works.
+	// RevokedAt is zero until the key is revoked.
 	RevokedAt time.Time
 }
 
 // Store keeps keys. The suite in credentialtest specifies it.
 type Store interface {
-	// CreateKey keeps a new key; it works from then on.
+	// CreateKey stores a new key; it works from then on.
 	//
-	// Errors: fault.Conflict when a key with its hash exists.
+	// Errors: fault.Conflict if a key with its hash exists.
 	CreateKey(ctx context.Context, key Key) error
-	// FindKey gives the key with the hash, revoked or not.
+	// FindKey returns the key with the hash, revoked or not.
 	//
 	// Errors: fault.NotFound.
 	FindKey(ctx context.Context, hash Hash) (Key, error)
-	// ListKeys gives the keys of an account, or of all when it is empty, oldest
-	// first.
+	// ListKeys returns the keys of an account, or of all accounts if it is empty,
+	// oldest first.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
-	// RevokeKey marks the key with the id as revoked at the time and gives it, for
-	// another key of its account, whose id is by, or for the operator when that is
-	// empty. One that is revoked already stays as it was. Whether by itself works is
-	// decided with the write, so that of keys that revoke each other one stays.
+	// RevokeKey marks the key with the id as revoked at the time and returns it. It
+	// acts for another key of the account, whose id is by, or for the operator if
+	// by is empty. A key that is revoked already stays as it was. Whether the key
+	// by still works is checked in the same write, so that of two keys that revoke
+	// each other one remains.
 	//
 	// Errors: fault.NotFound, also for a key of another account; fault.Unauthorized
-	// when by is revoked or unknown.
+	// if by is revoked or unknown.
 	RevokeKey(ctx context.Context, by, id string, at time.Time) (Key, error)
 }
 
-// Principal is who is calling.
+// Principal is an authenticated caller.
 type Principal struct {
-	// Key is the permanent key that the call was made with, or that its client
-	// token was minted from.
+	// Key is the permanent key of the call, or the one that its client token was
+	// issued for.
 	Key  Key
 	Tier Tier
-	// Token is the client token that the call was made with, nil for a call
-	// with a permanent key.
+	// Token is the client token of the call, nil if it was made with a permanent
+	// key.
 	Token *Token
 }
 
-// Account is whose jobs and files the caller sees.
+// Account returns the account whose jobs and files the caller sees.
 func (p Principal) Account() string { return p.Key.Account }
 
-// Scope is how far the caller reaches.
+// Scope returns what the caller may do.
 func (p Principal) Scope() Scope {
 	if p.Token == nil {
 		return Scope{}
@@ -96,8 +100,8 @@ func (p Principal) Scope() Scope {
 	return p.Token.Scope
 }
 
-// The forms leave out the lengths: to compile a counted repetition takes long,
-// and a function does so at each start.
+// The patterns leave out the lengths, because compiling a counted repetition is
+// slow, and a function does so at every start.
 var (
 	secretForm  = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 	accountForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
@@ -109,7 +113,7 @@ func isSecret(secret, prefix string) bool {
 	return found && len(random) >= 8 && len(random) <= 128 && secretForm.MatchString(random)
 }
 
-// CheckSecret returns an error when the secret is not of a permanent key's form.
+// CheckSecret returns an error unless the secret has the form of a permanent key.
 func CheckSecret(secret string) error {
 	if !isSecret(secret, "ck_") {
 		return fault.New(fault.Invalid, "a key is ck_ and 8 to 128 of A-Z, a-z, 0-9, '_' and '-'")
@@ -117,7 +121,7 @@ func CheckSecret(secret string) error {
 	return nil
 }
 
-// CheckAccount returns an error when the name is no account's name.
+// CheckAccount returns an error unless the name is valid for an account.
 func CheckAccount(name string) error {
 	if len(name) > 64 || !accountForm.MatchString(name) {
 		return fault.New(fault.Invalid, "an account's name is 1 to 64 of letters, digits, '.', '_' and '-'")
@@ -134,9 +138,9 @@ func NewSecret(random io.Reader) (string, error) {
 	return "ck_" + base64.RawURLEncoding.EncodeToString(bytes[:]), nil
 }
 
-// NewKey makes the record of a key from its secret.
+// NewKey returns the record of a key from its secret.
 //
-// Errors: fault.Invalid when the secret or the account is malformed.
+// Errors: fault.Invalid if the secret or the account is malformed.
 func NewKey(secret, account, tier, label string, now time.Time) (Key, error) {
 	if err := CheckSecret(secret); err != nil {
 		return Key{}, err

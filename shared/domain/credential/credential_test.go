@@ -63,7 +63,7 @@ func TestAuthenticate(t *testing.T) {
 		}
 	}
 
-	// An answer is one read, trusted for CacheAge and no longer.
+	// An error of the store does not condemn the key, and is not cached.
 	before := store.reads
 	for range 10 {
 		if _, err := authenticator.Authenticate(ctx, secret); err != nil {
@@ -80,7 +80,7 @@ func TestAuthenticate(t *testing.T) {
 		t.Errorf("a revoked key still works after %s: %v", credential.CacheAge, err)
 	}
 
-	// A store in trouble is no verdict on the key, and is not remembered.
+	// A result is read once, and trusted no longer than CacheAge.
 	now = now.Add(credential.CacheAge)
 	store.err = errors.New("the disk is on fire")
 	if _, err := authenticator.Authenticate(ctx, secret); err == nil || fault.Is(err, fault.Unauthorized) {
@@ -122,7 +122,8 @@ func TestTiers(t *testing.T) {
 	if tiers.Find("gold").Uploads != credential.DefaultUploads {
 		t.Errorf("a tier that says nothing of uploads has %d", tiers.Find("gold").Uploads)
 	}
-	if tiers, err := credential.ParseTiers([]byte("default: {uploads: 0}\n")); err != nil || tiers.Find("default").Uploads != 0 {
+	if tiers, err := credential.ParseTiers([]byte("default: {uploads: 0}\n")); err != nil ||
+		tiers.Find("default").Uploads != 0 {
 		t.Errorf("got %+v, %v", tiers, err)
 	}
 	for source, want := range map[string]string{

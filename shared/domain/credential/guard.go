@@ -2,42 +2,43 @@ package credential
 
 import "context"
 
-// Guard slows callers who fail to authenticate, by where they call from.
+// Guard slows down callers who fail to authenticate, by where they call from.
 type Guard interface {
-	// Admit tells whether a caller whose secret has not worked before may try it.
+	// Admit returns nil if a caller may try a secret that has not worked before.
 	//
 	// Errors: fault.Limited with RetryAfter.
 	Admit(caller string) error
-	// Failed counts a failure of the caller, and returns after the time that it costs.
+	// Failed counts a failure of the caller, and returns after the delay that it
+	// costs.
 	//
-	// Errors: fault.Limited with RetryAfter, where the failure is to be answered so.
+	// Errors: fault.Limited with RetryAfter, if the failure must be answered so.
 	Failed(ctx context.Context, caller string) error
 }
 
 type callerKey struct{}
 
-// WithCaller says where a call comes from, such as by an address.
+// WithCaller adds to the context where a call comes from, such as an address.
 func WithCaller(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// Caller is where a call comes from, "" where that is not known.
+// Caller returns where a call comes from, "" if unknown.
 func Caller(ctx context.Context) string {
 	caller, _ := ctx.Value(callerKey{}).(string)
 	return caller
 }
 
-// Guard has failed authentications slowed, of callers that are known. It is called
+// Guard slows down failed authentications of known callers. It must be called
 // before the first authentication.
 func (a *Authenticator) Guard(guard Guard) { a.guard = guard }
 
-// drawnLength is how long the secrets are at least that this service draws itself, of
-// 192 random bits and more.
+// drawnLength is the least length of the secrets that this service generates, which
+// have 192 random bits and more.
 const drawnLength = len("ek_") + 32
 
-// guarded authenticates a caller. A secret that has worked before is not held up by
-// the failures of others who call from the same place. Nor is one that is too long to
-// be guessed: somebody without a key would otherwise keep every new client token out
+// guarded authenticates a caller. A secret that has worked before is not slowed
+// down by failures of others at the same address. Nor is one that is too long to be
+// guessed: otherwise somebody without a key could lock out every new client token
 // that comes from the same address.
 func (a *Authenticator) guarded(ctx context.Context, secret string) (Principal, error) {
 	caller := Caller(ctx)
@@ -59,7 +60,7 @@ func (a *Authenticator) guarded(ctx context.Context, secret string) (Principal, 
 	return who, err
 }
 
-// hasWorked reports whether a secret is remembered as one that works.
+// hasWorked reports whether a secret is cached as one that works.
 func (a *Authenticator) hasWorked(hash Hash) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,25 +15,24 @@ import (
 )
 
 // A client token is also issued as a JSON Web Token (RFC 7519), because some
-// clients take no other. The JWT is another spelling of the token: its "jti" is
-// the hash that the record is found by, and the record alone says how far the
-// token reaches, when it ends, and whether its permanent key still works. The
-// claims repeat that for clients that read them.
+// clients accept nothing else. The JWT is another form of the token: its "jti" is
+// the hash that the record is found by, and only the record says what the token may
+// do, when it expires, and whether its permanent key still works. The claims repeat
+// that for clients that read them.
 //
-// Each JWT is signed with a key pair of its own. The private key is gone once it
-// has signed; the record keeps the public one. So there is no signing secret to
-// hand to every program that verifies, and who reads the records can forge
-// nothing.
+// Each JWT is signed with a key pair of its own. The private key is discarded after
+// signing; the record keeps the public one. So no program that verifies needs a
+// signing secret, and nobody who reads the records can forge a token.
 const (
 	// jwtIssuer is the "iss" of every JWT.
 	jwtIssuer = "cutroom"
-	// maxJWT bounds a JWT that is looked at, in bytes: more than the largest scope
-	// takes.
+	// maxJWT is the size limit of a JWT in bytes, more than the largest scope
+	// needs.
 	maxJWT = 16 << 10
 )
 
-// jwtClaims are the claims of a client token's JWT. The names are those of the
-// answer that the token is issued in.
+// jwtClaims are the claims of a client token's JWT. They have the names of the
+// response that issues the token.
 type jwtClaims struct {
 	jwt.RegisteredClaims
 	Permissions *jwtPermissions `json:"permissions"`
@@ -52,11 +51,11 @@ type jwtConstraints struct {
 	} `json:"realtime"`
 }
 
-// jwtKeyID names the key that a token's JWT is signed with.
+// jwtKeyID returns the id of the key that signs a token's JWT.
 func jwtKeyID(hash Hash) string { return "tok_" + hash.String()[:12] }
 
-// signToken writes the token as a JWT. The times are whole seconds, as many
-// clients read no others; the end is never later than the token's own.
+// signToken returns the token as a JWT. Its times are whole seconds, because many
+// clients read no others; it never expires later than the token.
 func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	claims := jwtClaims{RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: jwtIssuer, ID: token.Hash.String(),
@@ -78,9 +77,9 @@ func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	return signed, nil
 }
 
-// isJWT reports whether a secret may be a JWT; whether it is one is told by
-// findJWT. Other characters are refused here, because the decoder of base64 passes
-// over line ends: a JWT has one spelling.
+// isJWT reports whether a secret may be a JWT, which findJWT then verifies. Other
+// characters are refused here, because the base64 decoder ignores line ends: each
+// JWT has one spelling.
 func isJWT(secret string) bool {
 	return len(secret) <= maxJWT && strings.HasPrefix(secret, "eyJ") && strings.Count(secret, ".") == 2 &&
 		secretForm.MatchString(strings.ReplaceAll(secret, ".", ""))
@@ -88,18 +87,18 @@ func isJWT(secret string) bool {
 
 var errForged = errors.New("the JWT is not one that this service has signed")
 
-// findJWT gives the token that a JWT stands for: one read, as for its secret. The
-// algorithm is fixed, and what a JWT claims of itself is believed only to look for
-// the record whose key then verifies it.
+// findJWT returns the token of a JWT. It takes one read, as for the token's secret.
+// The algorithm is fixed, and the JWT's claims are used only to find the record,
+// whose key then verifies it.
 //
-// Errors: fault.NotFound when the JWT is malformed, forged, or of an unknown
-// token; those of the store.
+// Errors: fault.NotFound if the JWT is malformed, forged, or of an unknown token;
+// those of the store.
 func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) {
 	var token Token
 	var failed error
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithStrictDecoding(),
-		// The end is the record's, to the millisecond.
+		// The record says when the token expires, to the millisecond.
 		jwt.WithoutClaimsValidation(),
 	)
 	_, err := parser.ParseWithClaims(text, &jwtClaims{}, func(parsed *jwt.Token) (any, error) {

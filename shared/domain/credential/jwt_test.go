@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// jwtWorld is a store with one key, and what mints and authenticates over it.
+// jwtWorld is a store with one key, and a minter and an authenticator over it.
 type jwtWorld struct {
 	*testing.T
 	now           time.Time
@@ -35,7 +35,8 @@ func newJWTWorld(t *testing.T) *jwtWorld {
 	if w.key, err = credential.NewKey("ck_development", "acme", "default", "", w.now); err != nil {
 		t.Fatal(err)
 	}
-	w.store = &tokens{keys{byHash: map[credential.Hash]credential.Key{w.key.Hash: w.key}}, map[credential.Hash]credential.Token{}, nil}
+	w.store = &tokens{keys{byHash: map[credential.Hash]credential.Key{w.key.Hash: w.key}},
+		map[credential.Hash]credential.Token{}, nil}
 	w.authenticator = credential.NewAuthenticator(w.store, tiers, func() time.Time { return w.now })
 	return w
 }
@@ -50,16 +51,18 @@ func (w *jwtWorld) mint(scope credential.Scope, lifetime time.Duration) (credent
 	return issued, token
 }
 
-// A JWT is the same token as its secret: same scope, same end, one read.
+// A JWT is equivalent to its token's secret: same scope, same expiry, one read.
 func TestAJWTIsItsToken(t *testing.T) {
 	w := newJWTWorld(t)
-	scope := credential.Scope{Models: []string{"gen-2.5"}, Origins: []string{"https://a.example"}, MaxSession: 90 * time.Second}
+	scope := credential.Scope{Models: []string{"gen-2.5"}, Origins: []string{"https://a.example"},
+		MaxSession: 90 * time.Second}
 	issued, token := w.mint(scope, 3*time.Second)
 	who, err := w.authenticator.Authenticate(t.Context(), issued.JWT)
 	if err != nil || who.Account() != "acme" || who.Token == nil || who.Token.Hash != token.Hash {
 		t.Fatalf("%+v, %v", who, err)
 	}
-	if got := who.Scope(); !got.AllowsModel("gen-2.5") || got.AllowsModel("gen-2.1") || got.AllowsOrigin("https://b.example") || got.MaxSession != scope.MaxSession {
+	if got := who.Scope(); !got.AllowsModel("gen-2.5") || got.AllowsModel("gen-2.1") ||
+		got.AllowsOrigin("https://b.example") || got.MaxSession != scope.MaxSession {
 		t.Errorf("the scope is %+v", got)
 	}
 	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil || w.store.reads != 1 {
@@ -75,7 +78,7 @@ func TestAJWTIsItsToken(t *testing.T) {
 	}
 }
 
-// What a client that decodes it without a key sees.
+// What a client sees that decodes the JWT without a key.
 func TestTheClaimsOfAJWT(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, token := w.mint(credential.Scope{Models: []string{"gen-latest"}, MaxSession: time.Minute}, time.Hour)
@@ -95,7 +98,8 @@ func TestTheClaimsOfAJWT(t *testing.T) {
 	}
 	want, err := json.Marshal(map[string]any{
 		"iss": "cutroom", "jti": token.Hash.String(), "iat": token.CreatedAt.Unix(), "exp": token.ExpiresAt.Unix(),
-		"permissions": map[string]any{"models": []string{"gen-latest"}}, "constraints": map[string]any{"realtime": map[string]any{"maxSessionDuration": 60}},
+		"permissions": map[string]any{"models": []string{"gen-latest"}},
+		"constraints": map[string]any{"realtime": map[string]any{"maxSessionDuration": 60}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +112,7 @@ func TestTheClaimsOfAJWT(t *testing.T) {
 	}
 }
 
-// A JWT ends with the permanent key, as the secret does.
+// Revoking the permanent key ends a JWT, as it ends the secret.
 func TestARevocationEndsAJWT(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, _ := w.mint(credential.Scope{}, time.Hour)
@@ -151,21 +155,28 @@ func TestForgedJWTs(t *testing.T) {
 	w.store.byHash[oldToken.Hash] = oldToken
 
 	for name, text := range map[string]string{
-		"no algorithm":                       forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, jwt.MapClaims{"jti": id}, nil),
-		"an HMAC with the public key":        forge(jwt.SigningMethodHS256, []byte(token.Verifier), jwt.MapClaims{"jti": id}, nil),
-		"an HMAC with the hash":              forge(jwt.SigningMethodHS256, token.Hash[:], jwt.MapClaims{"jti": id}, nil),
-		"another key":                        forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id}, nil),
-		"a key in the header":                forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id}, map[string]any{"jwk": map[string]any{"kty": "OKP", "crv": "Ed25519", "x": base64.RawURLEncoding.EncodeToString(mallory.Public().(ed25519.PublicKey))}}),
-		"another kid":                        forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id}, map[string]any{"kid": "../../key"}),
-		"no id":                              forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{}, nil),
-		"an id that is none":                 forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": "zz"}, nil),
-		"an id that is a number":             forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": 5}, nil),
-		"a short id":                         forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id[:62]}, nil),
-		"an unknown id":                      forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": strings.Repeat("ab", 32)}, map[string]any{"kid": "tok_abababababab"}),
-		"the id of a permanent key":          forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": w.key.Hash.String()}, map[string]any{"kid": "tok_" + w.key.Hash.String()[:12]}),
-		"another token's signature":          parts[0] + "." + parts[1] + "." + others[2],
-		"another token's claims":             parts[0] + "." + others[1] + "." + parts[2],
-		"changed claims":                     parts[0] + "." + payload(`{"jti":"`+otherToken.Hash.String()+`"}`) + "." + parts[2],
+		"no algorithm": forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType,
+			jwt.MapClaims{"jti": id}, nil),
+		"an HMAC with the public key": forge(jwt.SigningMethodHS256, []byte(token.Verifier), jwt.MapClaims{"jti": id}, nil),
+		"an HMAC with the hash":       forge(jwt.SigningMethodHS256, token.Hash[:], jwt.MapClaims{"jti": id}, nil),
+		"another key":                 forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id}, nil),
+		"a key in the header": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id},
+			map[string]any{"jwk": map[string]any{"kty": "OKP", "crv": "Ed25519",
+				"x": base64.RawURLEncoding.EncodeToString(mallory.Public().(ed25519.PublicKey))}}),
+		"another kid": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id},
+			map[string]any{"kid": "../../key"}),
+		"no id":                  forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{}, nil),
+		"an id that is none":     forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": "zz"}, nil),
+		"an id that is a number": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": 5}, nil),
+		"a short id":             forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id[:62]}, nil),
+		"an unknown id": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": strings.Repeat("ab", 32)},
+			map[string]any{"kid": "tok_abababababab"}),
+		"the id of a permanent key": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": w.key.Hash.String()},
+			map[string]any{"kid": "tok_" + w.key.Hash.String()[:12]}),
+		"another token's signature": parts[0] + "." + parts[1] + "." + others[2],
+		"another token's claims":    parts[0] + "." + others[1] + "." + parts[2],
+		"changed claims": parts[0] + "." + payload(`{"jti":"`+otherToken.Hash.String()+`"}`) + "." +
+			parts[2],
 		"no signature":                       parts[0] + "." + parts[1] + ".",
 		"a signature of nothing":             parts[0] + "." + parts[1] + "." + strings.Repeat("A", 86),
 		"padding":                            issued.JWT + "==",
@@ -184,7 +195,7 @@ func TestForgedJWTs(t *testing.T) {
 		t.Errorf("the right one: %v", err)
 	}
 
-	// A store in trouble is no verdict on the token.
+	// An error of the store does not condemn the token.
 	w.now = w.now.Add(credential.CacheAge)
 	w.store.failure = errors.New("the disk is on fire")
 	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err == nil || fault.Is(err, fault.Unauthorized) {
@@ -199,7 +210,8 @@ func FuzzAuthenticateJWT(f *testing.F) {
 		w := newJWTWorld(t)
 		issued, _ := w.mint(credential.Scope{}, time.Hour)
 		parts := strings.Split(issued.JWT, ".")
-		for _, forged := range []string{text, "eyJ" + text, parts[0] + "." + parts[1] + "." + text, parts[0] + "." + text + "." + parts[2]} {
+		for _, forged := range []string{text, "eyJ" + text, parts[0] + "." + parts[1] + "." + text,
+			parts[0] + "." + text + "." + parts[2]} {
 			if forged == issued.JWT {
 				continue
 			}

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// MaxKeys is how many keys of an account may work at once before it can make
-	// no more by itself: it bounds what a script that has gone wrong leaves.
+	// MaxKeys is how many active keys an account may have and still create more. It
+	// limits the damage of a runaway script.
 	MaxKeys = 100
-	// MaxListedKeys bounds a list, in keys. The keys that were revoked first are
-	// left out of a longer one.
+	// MaxListedKeys is the length limit of a list. The keys that were revoked first
+	// are left out.
 	MaxListedKeys = 1000
-	// MaxLabel is how long a label may be, in code points.
+	// MaxLabel is the length limit of a label, in code points.
 	MaxLabel = 128
 )
 
-// KeyService makes, lists and revokes the keys of an account for the holders of
-// its admin keys, who cannot give their account more than it has: a new key has
-// the tier of the key that makes it.
+// KeyService creates, lists and revokes the keys of an account for the holders of
+// its admin keys. They cannot raise the account's limits: a new key has the tier of
+// the key that creates it.
 type KeyService struct {
 	Store Store
 	// Random must be a cryptographic source.
@@ -32,7 +32,7 @@ type KeyService struct {
 	Now    func() time.Time
 }
 
-// List gives the keys of an account, newest first, the revoked ones included.
+// List returns the keys of an account, newest first, including the revoked ones.
 func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 	keys, err := s.Store.ListKeys(ctx, account)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 	return keys, nil
 }
 
-// longestRevoked puts the keys that have been revoked for longest first, and
-// those that work last.
+// longestRevoked sorts the keys by when they were revoked, earliest first, and
+// active ones last.
 func longestRevoked(keys []Key) []Key {
 	slices.SortStableFunc(keys, func(a, b Key) int {
 		switch {
@@ -62,11 +62,11 @@ func longestRevoked(keys []Key) []Key {
 	return keys
 }
 
-// Create makes a key of the account that the admin key by belongs to, and gives
-// its secret, which is kept nowhere.
+// Create creates a key for the account of the admin key by, and returns its secret,
+// which is stored nowhere.
 //
-// Errors: fault.Unauthorized when by has been revoked; fault.Conflict when the
-// account has MaxKeys that work.
+// Errors: fault.Unauthorized if by has been revoked; fault.Conflict if the account
+// has MaxKeys active keys.
 func (s *KeyService) Create(ctx context.Context, by Key, label string, admin bool) (secret string, key Key, err error) {
 	if err := s.stillWorks(ctx, by); err != nil {
 		return "", Key{}, err
@@ -77,7 +77,8 @@ func (s *KeyService) Create(ctx context.Context, by Key, label string, admin boo
 	}
 	working := slices.DeleteFunc(keys, func(k Key) bool { return !k.RevokedAt.IsZero() })
 	if len(working) >= MaxKeys {
-		return "", Key{}, fault.New(fault.Conflict, "The account has %d keys, which is its limit. Revoke one first.", len(working))
+		return "", Key{}, fault.New(fault.Conflict, "The account has %d keys, which is its limit. Revoke one first.",
+			len(working))
 	}
 	if secret, err = NewSecret(s.Random); err != nil {
 		return "", Key{}, err
@@ -92,16 +93,16 @@ func (s *KeyService) Create(ctx context.Context, by Key, label string, admin boo
 	return secret, key, nil
 }
 
-// Revoke ends the key with the id, of the account that the admin key by belongs
-// to. One that is revoked already stays so.
+// Revoke revokes the key with the id, of the account of the admin key by. A key
+// that is revoked already stays so.
 //
-// Errors: fault.Unauthorized when by has been revoked; fault.Conflict when the key
-// is by itself: as a key needs another one to end it, and that one works then, an
-// account does not lose its last admin key; fault.NotFound.
+// Errors: fault.Unauthorized if by has been revoked; fault.Conflict if the key is
+// by itself: as only another, working admin key can revoke a key, an account cannot
+// lose its last one; fault.NotFound.
 func (s *KeyService) Revoke(ctx context.Context, by Key, id string) error {
 	switch {
 	case len(id) != len(by.ID):
-		// Not left to stores, which bound what they look for.
+		// Stores limit the ids that they look up, so this is checked here.
 		return fault.New(fault.NotFound, "Key not found.")
 	case id == by.ID:
 		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")
@@ -116,8 +117,8 @@ func (s *KeyService) Revoke(ctx context.Context, by Key, id string) error {
 	return nil
 }
 
-// stillWorks asks the store, whatever an Authenticator remembers: a key that was
-// revoked must not make its own successor within CacheAge.
+// stillWorks reads the store, whatever an Authenticator has cached: a key that was
+// revoked must not create its own successor within CacheAge.
 func (s *KeyService) stillWorks(ctx context.Context, by Key) error {
 	known, err := s.Store.FindKey(ctx, by.Hash)
 	if err != nil {

@@ -18,14 +18,15 @@ type listing struct {
 
 func (l listing) ListKeys(context.Context, string) ([]credential.Key, error) { return l.keys, nil }
 
-// Of more keys than a list holds those are left out that were revoked first,
-// however old those are that work.
+// A list that is too long leaves out the keys that were revoked first, however old
+// the active ones are.
 func TestALongListOfKeys(t *testing.T) {
 	const revoked, working = 1100, 50
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var keys []credential.Key
 	for i := range working + revoked {
-		key := credential.Key{ID: fmt.Sprintf("key_%012d", i), Account: "acme", CreatedAt: begin.Add(time.Duration(i) * time.Second)}
+		key := credential.Key{ID: fmt.Sprintf("key_%012d", i), Account: "acme",
+			CreatedAt: begin.Add(time.Duration(i) * time.Second)}
 		if i >= working {
 			key.RevokedAt = begin.Add(time.Duration(10_000-i) * time.Second) // the newest first
 		}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// TokenRequest says what a token shall be.
+// TokenRequest describes the token to issue.
 type TokenRequest struct {
 	Scope    Scope
 	Metadata json.RawMessage
 	Lifetime time.Duration
 }
 
-// Minter makes client tokens.
+// Minter issues client tokens.
 type Minter struct {
 	Store TokenStore
 	// Random must be a cryptographic source.
@@ -24,8 +24,7 @@ type Minter struct {
 	Now    func() time.Time
 }
 
-// Mint makes a token of the key and gives it as its holder sends it, which is kept
-// nowhere.
+// Mint issues a token for the key. The secret that it returns is stored nowhere.
 func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issued, Token, error) {
 	issued, token, err := NewToken(m.Random, key, request, m.Now())
 	if err != nil {
@@ -38,26 +37,26 @@ func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issue
 }
 
 const (
-	// sweepEvery is how often ended tokens are removed.
+	// sweepEvery is how often expired tokens are deleted.
 	sweepEvery = time.Minute
-	// keptExpired is for how long an expired token is still told from one that
-	// never was.
+	// keptExpired is how long an expired token is still distinguished from an
+	// unknown one.
 	keptExpired = time.Hour
 )
 
-// TokenSweeper does on one machine what a store's TTL does in AWS: it removes
-// tokens that ended.
+// TokenSweeper does on one machine what a store's TTL does in AWS: it deletes
+// expired tokens.
 type TokenSweeper struct {
 	Store TokenRetention
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted to say what is old; nothing is
-	// deleted while it cannot. Nil says that it always can.
+	// Settled reports whether the clock can be trusted to tell what is old; nothing
+	// is deleted while it cannot. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
-// Run removes tokens until the context ends. A failure is logged and tried again
-// at the next turn.
+// Run deletes expired tokens until the context ends. It logs a failure and retries
+// in the next sweep.
 func (s *TokenSweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()

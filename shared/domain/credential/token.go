@@ -14,76 +14,77 @@ import (
 	"time"
 )
 
-// Lifetimes and bounds of a client token (docs/contract/auth.md#client-tokens).
+// The bounds of a client token (docs/contract/auth.md#client-tokens).
 const (
 	MinTokenLifetime     = time.Second
 	MaxTokenLifetime     = time.Hour
 	DefaultTokenLifetime = time.Minute
-	// MaxTokenModels and MaxTokenOrigins bound the lists of a scope.
+	// MaxTokenModels and MaxTokenOrigins limit the lists of a scope.
 	MaxTokenModels  = 20
 	MaxTokenOrigins = 20
-	// MaxTokenMetadata bounds the metadata, in bytes of JSON.
+	// MaxTokenMetadata limits the metadata, in bytes of JSON.
 	MaxTokenMetadata = 4096
 )
 
-// Scope is how far a client token reaches. The zero scope reaches everywhere
-// that client tokens may go.
+// Scope is what a client token may do. The zero scope allows everything that client
+// tokens may do.
 type Scope struct {
-	// Models are the names that the token was made with; empty allows all.
+	// Models are the names that the token was issued with; empty allows all.
 	Models []string `json:"models,omitempty"`
 	// Origins are the origins that browsers may call from; empty allows all.
 	Origins []string `json:"origins,omitempty"`
-	// MaxSession bounds a realtime session; 0 does not.
+	// MaxSession limits the length of a realtime session; 0 means no limit.
 	MaxSession time.Duration `json:"max_session,omitempty"`
 }
 
-// Token is the record of a client token: a short-lived credential for browsers
-// and mobile clients, minted from a permanent key and dead with it.
+// Token is the record of a client token: a short-lived credential for browsers and
+// mobile clients, issued for a permanent key and revoked with it.
 type Token struct {
 	Hash Hash
-	// Key is the permanent key that the token was minted from. A store fills it
-	// from the key's own record, so that a revocation shows.
+	// Key is the permanent key that the token was issued for. A store reads it from
+	// the key's own record, so that a revocation shows.
 	Key       Key
 	Scope     Scope
 	Metadata  json.RawMessage
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	// Verifier is the public key that the token's JWT is verified with. It is nil
-	// for a token that has no JWT.
+	// Verifier is the public key that verifies the token's JWT, nil for a token
+	// without a JWT.
 	Verifier ed25519.PublicKey
 }
 
-// Issued is a new client token as its holder sends it. Either text is the same
-// token: same scope, same end. Neither is kept.
+// Issued is a new client token as its holder sends it. Both texts are the same
+// token, with the same scope and expiry. Neither is stored.
 type Issued struct {
 	// Secret is "ek_" and 32 characters.
 	Secret string
-	// JWT is a signed JSON Web Token (RFC 7519), for clients that take no other.
+	// JWT is a signed JSON Web Token (RFC 7519), for clients that accept nothing
+	// else.
 	JWT string
 }
 
 // TokenStore keeps client tokens. The suite in credentialtest specifies it.
 type TokenStore interface {
-	// CreateToken keeps a new token; it works from then on. It need not
-	// outlive a failure of the machine's power, as its holder can mint another
-	// within a second; it does outlive a crash of the process.
+	// CreateToken stores a new token; it works from then on. It must survive a
+	// crash of the process, but need not survive a power failure, as its holder can
+	// get another within a second.
 	CreateToken(ctx context.Context, token Token) error
-	// FindToken gives the token with the hash, with its key as it is now. A
-	// token that has expired may be given until it is removed.
+	// FindToken returns the token with the hash, with its key as it is now. It may
+	// return an expired token until that is deleted.
 	//
 	// Errors: fault.NotFound.
 	FindToken(ctx context.Context, hash Hash) (Token, error)
 }
 
-// TokenRetention is what the removal of tokens that ended needs of a store, on one
+// TokenRetention is what the deletion of expired tokens needs from a store, on one
 // machine.
 type TokenRetention interface {
-	// DeleteTokens removes tokens that expired before the time.
+	// DeleteTokens deletes tokens that expired before the time.
 	DeleteTokens(ctx context.Context, before time.Time) error
 }
 
-// NewToken draws a client token of the key: 192 random bits, and a key pair that
-// signs the token's JWT and nothing else.
+// NewToken generates a client token for the key: 192 random bits, and a key pair
+// that signs the token's JWT and nothing else.
 func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (Issued, Token, error) {
 	var bytes [24]byte
 	var seed [ed25519.SeedSize]byte
@@ -104,8 +105,8 @@ func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (I
 	return issued, token, err
 }
 
-// AllowsModel reports whether the scope reaches a model that has these names:
-// a token made with an alias reaches the model, and the other way round.
+// AllowsModel reports whether the scope allows a model with these names: a token
+// issued with an alias allows the model, and the other way round.
 func (s Scope) AllowsModel(names ...string) bool {
 	return len(s.Models) == 0 || slices.ContainsFunc(names, func(name string) bool {
 		return slices.Contains(s.Models, name)
@@ -113,17 +114,17 @@ func (s Scope) AllowsModel(names ...string) bool {
 }
 
 // AllowsOrigin reports whether a request with this Origin may use the scope. A
-// request without one is not from a browser, and may.
+// request without one does not come from a browser, and may.
 func (s Scope) AllowsOrigin(origin string) bool {
 	return len(s.Origins) == 0 || origin == "" || slices.ContainsFunc(s.Origins, func(allowed string) bool {
 		return CanonicalOrigin(allowed) == CanonicalOrigin(origin)
 	})
 }
 
-// originForm is a full origin: a scheme, a host and, where it is not the
-// scheme's own, a port (RFC 6454, section 6.2).
+// originForm matches a full origin: a scheme, a host and, unless it is the scheme's
+// default, a port (RFC 6454, section 6.2).
 //
-// It is compiled when it is first needed, as few functions need it.
+// It is compiled on first use, because few functions need it.
 var originForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z][0-9A-Za-z+.-]{0,31}://([0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 })
@@ -132,8 +133,8 @@ var originForm = sync.OnceValue(func() *regexp.Regexp {
 // https://app.example.com or http://localhost:3000.
 func IsOrigin(text string) bool { return originForm().MatchString(text) }
 
-// CanonicalOrigin writes an origin as browsers do: in lower case, without the
-// port that the scheme has anyway.
+// CanonicalOrigin returns an origin as browsers send it: in lower case, without the
+// scheme's default port.
 func CanonicalOrigin(origin string) string {
 	origin = strings.ToLower(origin)
 	switch {

@@ -15,7 +15,7 @@ import (
 type tokens struct {
 	keys
 	byHash map[credential.Hash]credential.Token
-	// failure is what a read of a token fails with, where it is set.
+	// failure is the error of reading a token, if set.
 	failure error
 }
 
@@ -48,7 +48,8 @@ func TestAuthenticateWithAToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &tokens{keys{byHash: map[credential.Hash]credential.Key{key.Hash: key}}, map[credential.Hash]credential.Token{}, nil}
+	store := &tokens{keys{byHash: map[credential.Hash]credential.Key{key.Hash: key}},
+		map[credential.Hash]credential.Token{}, nil}
 	minter := &credential.Minter{Store: store, Random: rand.Reader, Now: clock}
 	authenticator := credential.NewAuthenticator(store, tiers, clock)
 	scope := credential.Scope{Models: []string{"gen-2.5"}}
@@ -65,10 +66,11 @@ func TestAuthenticateWithAToken(t *testing.T) {
 		t.Errorf("the token is %q", secret)
 	}
 	who, err := authenticator.Authenticate(ctx, secret)
-	if err != nil || who.Account() != "acme" || who.Tier.Name != "default" || who.Scope().AllowsModel("gen-2.1") || !who.Scope().AllowsModel("gen-2.5") {
+	if err != nil || who.Account() != "acme" || who.Tier.Name != "default" || who.Scope().AllowsModel("gen-2.1") ||
+		!who.Scope().AllowsModel("gen-2.5") {
 		t.Fatalf("got %+v, %v", who, err)
 	}
-	// One read, and never beyond the token's end.
+	// The token is read once, and never used past its expiry.
 	if _, err := authenticator.Authenticate(ctx, secret); err != nil || store.reads != 1 {
 		t.Errorf("%d reads, %v", store.reads, err)
 	}
@@ -77,7 +79,7 @@ func TestAuthenticateWithAToken(t *testing.T) {
 		t.Errorf("an expired token: %v", err)
 	}
 
-	// A revoked key takes its tokens with it.
+	// Revoking a key ends its tokens.
 	secret = mint(time.Hour)
 	if _, err := authenticator.Authenticate(ctx, secret); err != nil {
 		t.Fatal(err)
@@ -94,16 +96,19 @@ func TestAuthenticateWithAToken(t *testing.T) {
 }
 
 func TestScope(t *testing.T) {
-	if everything := (credential.Scope{}); !everything.AllowsModel("any") || !everything.AllowsOrigin("https://any.example") {
+	if everything := (credential.Scope{}); !everything.AllowsModel("any") ||
+		!everything.AllowsOrigin("https://any.example") {
 		t.Error("the zero scope does not reach everywhere")
 	}
-	scope := credential.Scope{Models: []string{"gen-latest"}, Origins: []string{"https://App.example", "http://localhost:80", "https://a.example:443"}}
+	scope := credential.Scope{Models: []string{"gen-latest"}, Origins: []string{"https://App.example",
+		"http://localhost:80", "https://a.example:443"}}
 	if !scope.AllowsModel("gen-2.5", "gen-latest") || scope.AllowsModel("gen-2.1") {
 		t.Error("a scope reaches a model by any of its names, and no other")
 	}
 	for origin, allowed := range map[string]bool{
 		"": true, "https://app.example": true, "http://localhost": true, "https://a.example": true,
-		"http://app.example": false, "https://app.example:8443": false, "http://localhost:8080": false, "https://a.example:80": false, "null": false,
+		"http://app.example": false, "https://app.example:8443": false, "http://localhost:8080": false,
+		"https://a.example:80": false, "null": false,
 	} {
 		if scope.AllowsOrigin(origin) != allowed {
 			t.Errorf("origin %q: allowed is not %v", origin, allowed)

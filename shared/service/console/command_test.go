@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// A line for a terminal has each text as one word, whatever is in it, and nothing
-// that a terminal obeys when the line is pasted: names of files and answers of
-// models are others' words.
+// A line for a terminal quotes each text as one word, whatever it contains, and
+// holds nothing that a terminal would execute when the line is pasted: file names
+// and model output come from others.
 func TestWordsForATerminal(t *testing.T) {
 	texts := []string{
 		"plain.mp4", "", "two words", "it's $HOME `id` \"$(id)\" \\ !", "two\nlines", "-o", "née – 映画",
@@ -29,8 +29,10 @@ func TestWordsForATerminal(t *testing.T) {
 	if _, err := os.Stat(node); err != nil {
 		node = "node" // there is no packaged one for this system
 	}
-	script := `const { quote } = await import(process.argv[1]); process.stdout.write(JSON.stringify(JSON.parse(process.argv[2]).map(quote)));`
-	answer, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", script, "file://"+module, string(encoded)).Output()
+	script := `const { quote } = await import(process.argv[1]); ` +
+		`process.stdout.write(JSON.stringify(JSON.parse(process.argv[2]).map(quote)));`
+	answer, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", script, "file://"+module,
+		string(encoded)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
-// Package console is the page at /console, on which people use the service with a
-// browser: edit, look through files, chat, and see what was used. It is static
-// files and one file of settings, so that any server of files can serve it: the
-// one-machine server does, and in AWS a bucket behind CloudFront.
+// Package console is the web console at /console, where people use the service:
+// edit, browse files, chat, and see their usage. It consists of static files and a
+// settings file, so that any file server can serve it: on one machine the server
+// itself, in AWS a bucket behind CloudFront.
 package console
 
 import (
@@ -17,7 +17,7 @@ import (
 var static embed.FS
 
 const (
-	// Index is the file that the console's own address shows.
+	// Index is the file served at the console's own URL.
 	Index = "index.html"
 	// SettingsFile is where the page looks for its Settings, beside Index.
 	SettingsFile = "config.json"
@@ -25,12 +25,12 @@ const (
 
 // File is one file of the console.
 type File struct {
-	// Name is its path relative to the console's address, such as "edit.js".
+	// Name is its path relative to the console's URL, such as "edit.js".
 	Name, ContentType string
 	Content           []byte
 }
 
-// Files gives all files but the settings, in the order of their names.
+// Files returns all files except the settings, ordered by name.
 func Files() ([]File, error) {
 	entries, err := static.ReadDir("static")
 	if err != nil {
@@ -53,7 +53,7 @@ func Files() ([]File, error) {
 }
 
 func newFile(name string, content []byte) (File, error) {
-	// Not by mime.TypeByExtension, which reads tables that machines differ in.
+	// mime.TypeByExtension would depend on the machine's tables.
 	kind, known := map[string]string{
 		".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 		".json": "application/json", ".svg": "image/svg+xml",
@@ -64,10 +64,10 @@ func newFile(name string, content []byte) (File, error) {
 	return File{name, kind, content}, nil
 }
 
-// Policy is the Content-Security-Policy of the console: its own files alone, no
-// script or style within the page, and calls to the origins that are named, such
-// as those of Settings, beside its own. Only the page of realtime sessions is
-// framed, where it has the console's origin.
+// Policy returns the Content-Security-Policy of the console: its own files only, no
+// inline scripts or styles, and calls to its own and the named origins, such as
+// those of Settings. It may frame only the page of realtime sessions, if that has
+// the console's origin.
 func Policy(origins ...string) string {
 	return strings.Join([]string{
 		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' blob:", "media-src 'self' blob:",

@@ -14,7 +14,8 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// largest is how many bytes of a whole console may travel, compressed.
+// largest is the size limit of the whole console as transferred, compressed, in
+// bytes.
 const largest = 200_000
 
 func newConsole(t *testing.T) http.Handler {
@@ -30,7 +31,10 @@ func newConsole(t *testing.T) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pages.Beside(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	return pages.Beside(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+	}))
 }
 
 func get(handler http.Handler, target string, header ...string) *http.Response {
@@ -63,13 +67,15 @@ func TestWhatTheConsoleServes(t *testing.T) {
 		{"/v1/jobs", "*/*", http.StatusTeapot, "", ""},
 	} {
 		answer := get(handler, test.target, "Accept", test.accept)
-		if answer.StatusCode != test.status || answer.Header.Get("Location") != test.location || answer.Header.Get("Content-Type") != test.kind {
-			t.Errorf("%s for %s: status %d, Location %q, Content-Type %q", test.target, test.accept, answer.StatusCode, answer.Header.Get("Location"), answer.Header.Get("Content-Type"))
+		if answer.StatusCode != test.status || answer.Header.Get("Location") != test.location ||
+			answer.Header.Get("Content-Type") != test.kind {
+			t.Errorf("%s for %s: status %d, Location %q, Content-Type %q", test.target, test.accept, answer.StatusCode,
+				answer.Header.Get("Location"), answer.Header.Get("Content-Type"))
 		}
 	}
 }
 
-// A file is asked for again each time, and sent again only when it has changed.
+// A file is requested every time, but sent again only if it has changed.
 func TestFilesAreCompressedAndKept(t *testing.T) {
 	handler := newConsole(t)
 	total := 0
@@ -89,7 +95,8 @@ func TestFilesAreCompressedAndKept(t *testing.T) {
 			t.Errorf("%s is not what was compressed: %v", file.Name, err)
 		}
 		plain := get(handler, "/console/"+file.Name)
-		if plain.Header.Get("ETag") == answer.Header.Get("ETag") || plain.Header.Get("Vary") != "Accept-Encoding" || plain.Header.Get("Cache-Control") != "no-cache" {
+		if plain.Header.Get("ETag") == answer.Header.Get("ETag") || plain.Header.Get("Vary") != "Accept-Encoding" ||
+			plain.Header.Get("Cache-Control") != "no-cache" {
 			t.Errorf("%s: caches would mix up its forms: %v", file.Name, plain.Header)
 		}
 		again := get(handler, "/console/"+file.Name, "Accept-Encoding", "gzip", "If-None-Match", answer.Header.Get("ETag"))
@@ -116,7 +123,8 @@ func TestPolicy(t *testing.T) {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, request)
 		policy := answer.Header().Get("Content-Security-Policy")
-		if !strings.Contains(policy, connect) || !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+		if !strings.Contains(policy, connect) || !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") ||
+			strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
 			t.Errorf("for the host %q the policy is %q", host, policy)
 		}
 	}
@@ -154,7 +162,8 @@ func TestSettings(t *testing.T) {
 		models[one.ID] = one
 	}
 	restyle := models["acme-restyle-2"]
-	if len(restyle.ExactlyOne) != 2 || restyle.OnlyWith["enhance_prompt"] != "prompt" || restyle.Fields[0].Type != catalog.VideoFile {
+	if len(restyle.ExactlyOne) != 2 || restyle.OnlyWith["enhance_prompt"] != "prompt" ||
+		restyle.Fields[0].Type != catalog.VideoFile {
 		t.Errorf("the form of a restyle is %+v", restyle)
 	}
 	if !models["acme-pro-t2v"].URLEncoded {

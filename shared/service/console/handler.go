@@ -38,7 +38,7 @@ type served struct {
 	tag string
 }
 
-// New makes the console: what it sends is compressed here, once.
+// New returns the console. It compresses the files once, here.
 func New(c Config) (*Console, error) {
 	files, err := Files()
 	if err != nil {
@@ -54,7 +54,7 @@ func New(c Config) (*Console, error) {
 func newServed(file File) *served {
 	sum := sha256.Sum256(file.Content)
 	s := &served{File: file, tag: hex.EncodeToString(sum[:16])}
-	// Neither can fail, as the level is known and a buffer takes everything.
+	// Neither call can fail: the level is valid and a buffer accepts everything.
 	var zipped bytes.Buffer
 	writer, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	_, _ = writer.Write(file.Content)
@@ -63,8 +63,8 @@ func newServed(file File) *served {
 	return s
 }
 
-// Beside serves the console on its path and everything else by the handler. A
-// browser that asks for the service's root is led to the console.
+// Beside serves the console on its path, and everything else by the handler. It
+// redirects a browser that asks for the service's root to the console.
 func (c *Console) Beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -83,8 +83,8 @@ func (c *Console) Beside(handler http.Handler) http.Handler {
 	})
 }
 
-// redirect leads to another path, relative to this one: before the service there
-// may be a proxy that serves it under a path of its own.
+// redirect redirects to another path, relative to this one, because a proxy may
+// serve the service below a path of its own.
 func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	r.Pattern = r.URL.Path // for the access log
 	w.Header().Set("Location", to)
@@ -92,7 +92,7 @@ func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
-// serve answers with a file, or reports that there is none of the name.
+// serve responds with a file, or returns false if there is none of the name.
 func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	if name == "" {
 		name = Index
@@ -117,7 +117,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	// Asked for again each time and mostly answered with 304, so that the files
+	// The file is requested every time, and mostly answered with 304, so that files
 	// of two versions are never mixed.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
@@ -135,12 +135,13 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	header.Set("Content-Length", strconv.Itoa(len(content)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(content) // fails when the client has gone
+		_, _ = w.Write(content) // fails if the client has disconnected
 	}
 	return true
 }
 
-// settings are those for the host by which the browser knows the service.
+// settings returns the settings for the host by which the browser reaches the
+// service.
 func (c *Console) settings(r *http.Request) Settings {
 	settings := c.config.Settings
 	if c.config.InferencePort != 0 {
@@ -153,7 +154,7 @@ func (c *Console) settings(r *http.Request) Settings {
 	return settings
 }
 
-// originsOf gives the origins of the absolute URLs that the page calls.
+// originsOf returns the origins of the absolute URLs that the page calls.
 func originsOf(settings Settings) []string {
 	var origins []string
 	for _, text := range []string{settings.BaseURL, settings.InferenceURL} {
@@ -164,8 +165,8 @@ func originsOf(settings Settings) []string {
 	return origins
 }
 
-// Origin gives the origin of an absolute http or https URL. A host that could not
-// be one, and could end a directive of a policy, gives none.
+// Origin returns the origin of an absolute http or https URL. ok is false if the
+// host is not valid, and could end a directive of a policy.
 func Origin(text string) (origin string, ok bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {

@@ -2,18 +2,18 @@ package console
 
 import "cutroom/shared/domain/catalog"
 
-// Settings is what the page is told of the service that it belongs to, as
-// SettingsFile. URLs may be relative to the console's address.
+// Settings tells the page about its service, in SettingsFile. URLs may be relative
+// to the console's URL.
 type Settings struct {
 	// BaseURL is the media service's, InferenceURL the gateway's.
 	BaseURL      string `json:"base_url"`
 	InferenceURL string `json:"inference_url"`
-	// RealtimeURL is the page of realtime sessions, DocsURL that of the interface;
-	// either is empty where there is none.
+	// RealtimeURL is the page of realtime sessions, DocsURL that of the API
+	// documentation; empty if there is none.
 	RealtimeURL string `json:"realtime_url"`
 	DocsURL     string `json:"docs_url"`
-	// MaxUpload is how large a file in a form may be, in bytes. Larger ones go by
-	// a signed URL (docs/contract/media.md#large-uploads).
+	// MaxUpload is the size limit of a file in a form, in bytes. Larger ones are
+	// uploaded by a signed URL (docs/contract/media.md#large-uploads).
 	MaxUpload int64   `json:"max_upload"`
 	Models    []Model `json:"models"`
 }
@@ -41,7 +41,7 @@ type Field struct {
 	Description string            `json:"description"`
 }
 
-// Models gives what the page offers of a catalog.
+// Models returns what the page offers of a catalog.
 func Models(known *catalog.Catalog) []Model {
 	models := []Model{}
 	for _, row := range known.Models() {

@@ -1,5 +1,5 @@
-// Package health tells whether a service can do its work, by probes that are few
-// however many ask: their answer is shared, and kept for a while.
+// Package health checks whether a service can do its work. However many callers
+// ask, the probes run rarely: their result is shared and cached.
 package health
 
 import (
@@ -12,51 +12,50 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Probe looks at one thing that the service cannot do without.
+// Probe checks one thing that the service depends on.
 type Probe struct {
 	// What names it in the log.
 	What string
-	// Reason is what strangers are told where it fails; it holds no path.
+	// Reason is the message to clients if the probe fails; it must not contain
+	// paths.
 	Reason string
-	// Look returns an error where it fails. It keeps to its context as far as it
-	// can; one that hangs all the same has failed.
+	// Look returns an error if the thing does not work. It should honour its
+	// context; if it hangs all the same, it has failed.
 	Look func(context.Context) error
 }
 
 const (
-	// every is how long an answer is good for.
+	// every is how long a result is valid.
 	every = 5 * time.Second
-	// within is how long the probes may take.
+	// within is the time limit of the probes.
 	within = 5 * time.Second
-	// patience is how long who asks waits for an answer that is being found.
+	// patience is how long a caller waits for a result in progress.
 	patience = 3 * time.Second
 )
 
-// Checker runs probes when it is asked. At most one round of them runs at a time.
+// Checker runs probes on demand. At most one round of them runs at a time.
 type Checker struct {
 	probes []Probe
 	logger *slog.Logger
-	// every, within and patience are the constants, but for tests.
+	// every, within and patience are the constants, except in tests.
 	every, within, patience time.Duration
 
 	mu sync.Mutex
-	// round is closed when the probes that run have come to their end; nil while
-	// none run.
+	// round is closed when the running probes have ended; nil if none are running.
 	round        chan struct{}
 	begun, ended time.Time
 	answer       error
 }
 
-// New makes a checker.
+// New returns a checker.
 func New(logger *slog.Logger, probes ...Probe) *Checker {
 	return &Checker{probes: probes, logger: logger, every: every, within: within, patience: patience}
 }
 
-// Check returns nil where all probes found what they look at in order, a few
-// seconds ago at most.
+// Check returns nil if all probes succeeded, a few seconds ago at most.
 //
-// Errors: fault.Unavailable, with the reason of the first that did not. The log
-// has the cause, once.
+// Errors: fault.Unavailable, with the reason of the first that failed. The cause is
+// logged once.
 func (c *Checker) Check(ctx context.Context) error {
 	c.mu.Lock()
 	if c.round == nil {
@@ -83,13 +82,13 @@ func (c *Checker) Check(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.round == nil || !c.ended.IsZero() && time.Since(begun) < c.within {
-		return c.answer // the last one, while it is not known better
+		return c.answer // the previous result, until there is a new one
 	}
 	return fault.New(fault.Unavailable, "The storage does not answer.")
 }
 
-// look runs the probes, and ends with them: within its context, but where the
-// system holds one of them up for longer.
+// look runs the probes. It ends within its context, unless the system blocks one of
+// them for longer.
 func (c *Checker) look(round chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.within)
 	defer cancel()
@@ -111,7 +110,8 @@ func (c *Checker) look(round chan struct{}) {
 	close(round)
 }
 
-// first gives the first failure of a probe: what strangers are told, and why.
+// first returns the first failure of a probe: the reason for clients, and the
+// cause.
 func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 	for _, probe := range c.probes {
 		err := probe.run(ctx)
@@ -126,7 +126,7 @@ func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 	return "", nil
 }
 
-// run is Look, and takes a panic of it for a failure.
+// run calls Look, treating a panic as a failure.
 func (p Probe) run(ctx context.Context) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {

@@ -20,13 +20,14 @@ func TestCheck(t *testing.T) {
 			broken error
 			hangs  chan struct{}
 		)
-		checker := New(slog.New(slog.DiscardHandler), Probe{"disk", "Files cannot be written.", func(ctx context.Context) error {
-			looks.Add(1)
-			if hangs != nil {
-				<-hangs // whatever becomes of its context
-			}
-			return broken
-		}})
+		checker := New(slog.New(slog.DiscardHandler), Probe{"disk", "Files cannot be written.",
+			func(ctx context.Context) error {
+				looks.Add(1)
+				if hangs != nil {
+					<-hangs // ignores its context
+				}
+				return broken
+			}})
 		check := func(when, want string) {
 			t.Helper()
 			err := checker.Check(t.Context())

@@ -22,16 +22,15 @@ type Store interface {
 	credential.TokenStore
 }
 
-// Harness is what an adapter gives to be tested: both over the same records.
+// Harness is what an adapter provides for the suite, both over the same records.
 type Harness struct {
 	Store Store
-	// Retention is nil where the platform removes tokens; its tests are then
-	// skipped.
+	// Retention is nil if the platform deletes tokens; its tests are then skipped.
 	Retention credential.TokenRetention
 }
 
-// Run runs the suite. The function makes a harness without any key in it, and
-// closes it with the test.
+// Run runs the suite. The function returns a harness without any key in it, and
+// closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -40,7 +39,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		}
 		test.run(&suite{T: t, Store: h.Store, retention: h.Retention, ctx: conformance.Context(t)})
 	},
-		conformance.About("Keys", keyTests), conformance.About("Tokens", tokenTests), conformance.About("Retention", retentionTests),
+		conformance.About("Keys", keyTests), conformance.About("Tokens", tokenTests),
+		conformance.About("Retention", retentionTests),
 	)
 }
 
@@ -50,7 +50,7 @@ type test struct {
 	run  func(s *suite)
 }
 
-// Says gives the statement.
+// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 // suite is what a test works with.
@@ -61,22 +61,23 @@ type suite struct {
 	ctx       context.Context
 }
 
-// The day is the present one, as a platform may delete what is old; nothing else
-// is read from the clock.
+// Time starts today, because a platform may delete what is old; nothing else
+// depends on the clock.
 var (
 	created = time.Now().UTC().Truncate(time.Millisecond)
 	revoked = created.Add(time.Hour)
 )
 
-// key makes the record of a key. Each number is another secret.
+// key returns the record of a key. Each number has its own secret.
 func (s *suite) key(account string, number int, at time.Time) credential.Key {
 	s.Helper()
-	key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", number), account, "default", "a label, \"quoted\" – née", at)
+	key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", number), account, "default", "a label, \"quoted\" – née",
+		at)
 	conformance.OK(s, err)
 	return key
 }
 
-// create keeps a new key.
+// create stores a new key.
 func (s *suite) create(account string, number int, at time.Time) credential.Key {
 	s.Helper()
 	key := s.key(account, number, at)
@@ -252,7 +253,8 @@ var keyTests = []test{
 					continue
 				}
 				all.Go(func() {
-					if _, err := s.RevokeKey(s.ctx, keys[by].ID, keys[other].ID, revoked); err != nil && !fault.Is(err, fault.Unauthorized) {
+					if _, err := s.RevokeKey(s.ctx, keys[by].ID, keys[other].ID, revoked); err != nil && !fault.Is(err,
+						fault.Unauthorized) {
 						s.Errorf("%d revokes %d: %v", by, other, err)
 					}
 				})

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// token makes the record of a token of the key. Each number is another secret.
+// token returns the record of a token of the key. Each number has its own secret.
 func token(key credential.Key, number int) credential.Token {
 	return credential.Token{
 		Hash: credential.HashOf(fmt.Sprintf("ek_token-%08d", number)), Key: key,
@@ -45,7 +45,7 @@ func (s *suite) noToken(hash credential.Hash) {
 	conformance.Fails(s, err, fault.NotFound)
 }
 
-// createTokens keeps new tokens, many at once.
+// createTokens stores new tokens, many concurrently.
 func (s *suite) createTokens(tokens []credential.Token) {
 	s.Helper()
 	const callers = 50
