@@ -185,6 +185,10 @@ func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) err
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	defer opened.Close()
+	// While the records are open: when they are closed, files go.
+	if err := giveToOwner(f.Data, false); err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
 	return use(opened.Keys)
 }
 

@@ -57,7 +57,7 @@ type repair struct {
 // checkTimeOfRepair is long enough for any database: a person waits for it.
 const checkTimeOfRepair = time.Hour
 
-func (r *repair) run(ctx context.Context) error {
+func (r *repair) run(ctx context.Context) (err error) {
 	if _, err := os.Stat(r.data.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
@@ -66,6 +66,7 @@ func (r *repair) run(ctx context.Context) error {
 		return fmt.Errorf("a repair is for a server that is stopped: %w", err)
 	}
 	defer lock.release()
+	defer func() { err = errors.Join(err, giveToOwner(r.data.Data, true)) }()
 	if err := r.database(ctx); err != nil {
 		return err
 	}

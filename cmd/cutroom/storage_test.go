@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"cutroom/shared/testkit/servertest"
@@ -269,6 +270,46 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	have := v.bytes()
 	if !have["two"] || have["three"] {
 		t.Errorf("what was left aside is there: %t; what was dropped: %t", have["two"], have["three"])
+	}
+}
+
+// Root works on the folder of a server that runs as a user of its own: what root
+// makes there belongs to that user.
+func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make files of another user")
+	}
+	const other = 65534
+	v := newVault(t, nil)
+	err := filepath.WalkDir(v.data, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, other, other))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := errors.Join(os.WriteFile(elsewhere, nil, 0o600), os.Symlink(elsewhere, filepath.Join(v.data, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	v.lose("", "-wal", "-shm")
+	v.doctor()
+	newKey(t, v.data, nil, "--account", "acme")
+	v.doctor("--adopt", "acme")
+	err = filepath.WalkDir(v.data, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Sys().(*syscall.Stat_t).Uid != other {
+			t.Errorf("%s is root's", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(elsewhere); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("a file that a link leads to was given away: %v", err)
 	}
 }
 
