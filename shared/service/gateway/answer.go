@@ -41,8 +41,14 @@ func putAnswerBuffer(buffer *[]byte) {
 func (c *completion) answer(r reply, secret string) *failure {
 	read := answerBuffers.Get().(*[]byte)
 	defer putAnswerBuffer(read)
-	body, err := c.readAnswer((*read)[:0], r)
+	memory := reservation{budget: c.gateway.bodies, account: c.who.Account()}
+	defer memory.releaseAll()
+	body, err := c.readAnswer((*read)[:0], r, &memory)
 	*read = body
+	var noMemory *Error
+	if errors.As(err, &noMemory) {
+		return &failure{apiErr: noMemory, outcome: Abandoned, cause: err}
+	}
 	if err != nil {
 		f := cutShort(err)
 		f.tryNext = f.outcome == Failed && !errors.Is(err, errAnswerTooLong)
@@ -66,8 +72,12 @@ func (c *completion) answer(r reply, secret string) *failure {
 	return nil
 }
 
-// readAnswer appends the body to a buffer.
-func (c *completion) readAnswer(body []byte, r reply) ([]byte, error) {
+// readAnswer appends the body to a buffer. Memory beyond trustedAnswer is acquired as
+// the bytes arrive, of the same budget as that of requests: an upstream that holds
+// many large answers back would hold it for as long.
+//
+// Errors: an *Error if there is no memory; those of the body.
+func (c *completion) readAnswer(body []byte, r reply, memory *reservation) ([]byte, error) {
 	if n := r.length; n >= int64(cap(body)) && n < trustedAnswer {
 		body = make([]byte, 0, n+1) // one more, to see the end
 	}
@@ -84,8 +94,17 @@ func (c *completion) readAnswer(body []byte, r reply) ([]byte, error) {
 			if len(body) > maxAnswer {
 				return body, errAnswerTooLong
 			}
-			grown := make([]byte, len(body), max(2*cap(body), eventBuffer))
+			room := max(2*cap(body), eventBuffer)
+			if room > trustedAnswer {
+				if apiErr := memory.acquire(c.r.Context(), int64(room)); apiErr != nil {
+					return body, apiErr
+				}
+			}
+			grown := make([]byte, len(body), room)
 			copy(grown, body)
+			if before := cap(body); before > trustedAnswer {
+				memory.release(int64(before))
+			}
 			body = grown
 		}
 		n, err := r.body.Read(body[len(body):cap(body)])

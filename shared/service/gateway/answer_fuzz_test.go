@@ -34,8 +34,10 @@ func fuzzed(t *testing.T, route Route, stream string) (*completion, *httptest.Re
 	}
 	recorder := httptest.NewRecorder()
 	c := &completion{
-		gateway: &Gateway{config: Config{Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Date: time.Now, Logger: slog.New(slog.DiscardHandler)}},
-		w:       recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request, pool: &pool{model: row, slug: quote("small")},
+		gateway: &Gateway{bodies: newBudget(0, 0), config: Config{
+			Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Date: time.Now, Logger: slog.New(slog.DiscardHandler),
+		}},
+		w: recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request, pool: &pool{model: row, slug: quote("small")},
 		tally: tally{generated: estimate{tokenizer: letters{}}, maxTokens: 150},
 	}
 	c.stream = newStreamWriter(c.w, time.Hour, true)

@@ -146,3 +146,48 @@ func TestLeavingWhileABodyWaits(t *testing.T) {
 		t.Errorf("got %d %s: %v", a.status, a.body, a.err)
 	}
 }
+
+// An upstream that holds large answers back holds a bounded part of the gateway's
+// memory, and another account's call goes on.
+func TestAnswersThatNeverEnd(t *testing.T) {
+	const answers = 40
+	beginning := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n["
+	filler := strings.Repeat(" ", 15<<20)
+	u := newUpstream(t, func(c *call) {
+		io.WriteString(c, beginning)
+		io.WriteString(c, filler)
+		io.Copy(io.Discard, c) // until the gateway leaves
+	})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{u}, bodyWait: 200 * time.Millisecond})
+	before := heap()
+	ctx, leave := context.WithCancel(t.Context())
+	statuses := make(chan int, answers)
+	for range answers {
+		go func() {
+			statuses <- w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))).status
+		}()
+	}
+	// Half of the budget, 128 MiB, holds eight such answers at most. Without it, all of
+	// them are there: 640 MiB.
+	timeout := time.After(patience)
+	for i := range answers - 8 {
+		select {
+		case status := <-statuses:
+			if status != 429 {
+				t.Fatalf("answer %d: got %d", i, status)
+			}
+		case <-timeout:
+			t.Fatalf("%d calls were told to come back, want %d", i, answers-8)
+		}
+	}
+	if grown := heap() - before; grown > 320 {
+		t.Errorf("the answers hold %d MiB", grown)
+	}
+	u.now(always(200, whole))
+	other := w.do(w.request(t.Context(), "POST", "/v1/chat/completions", rival, strings.NewReader(plain)))
+	if other.status != 200 {
+		t.Errorf("another account: %d %s", other.status, other.body)
+	}
+	leave()
+	w.eventually("enough memory given back", func() bool { return heap()-before < 30 })
+}
