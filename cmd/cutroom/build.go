@@ -67,8 +67,7 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 type parts struct {
 	live        *catalog.Live
 	catalogFile catalog.File
-	// catalog is the one of the start: media models do not change while a server
-	// runs.
+	// catalog is that of the start: media models do not change while a server runs.
 	catalog  *catalog.Catalog
 	tiers    credential.Tiers
 	enhancer worker.Enhancer
@@ -137,7 +136,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return err
 	}
-	// A full disk has this room at least, to start and to delete.
+	// Even a full disk then has room to start and to delete.
 	s.reserve = reserve.Open(filepath.Join(c.Data, "reserve"), reserved)
 	s.reserve.ReleaseIfFull()
 	if s.clock, err = openClock(c.dataFlag, machine, s.logger); err != nil {
@@ -147,13 +146,13 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.storage, err = openStorage(ctx, c.dataFlag, options, s.logger); err != nil {
 		return err
 	}
-	// Absolute, as the programs that edit run in folders of their own.
+	// Absolute, because ffmpeg runs in other folders.
 	p.scratch, err = filepath.Abs(filepath.Join(c.Data, "scratch"))
 	return errors.Join(err, emptyFolder(p.scratch))
 }
 
-// emptyFolder makes a folder, or removes all that it holds: a full disk has no room
-// for another.
+// emptyFolder makes a folder, or empties it. It does not replace it, because a full
+// disk has no room for a new one.
 func emptyFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
@@ -165,8 +164,8 @@ func emptyFolder(path string) error {
 	return err
 }
 
-// buildServices makes what works on the records, without HTTP: jobs, files, keys,
-// webhooks, and the sweepers.
+// buildServices makes the services on the records: jobs, files, keys, webhooks, and
+// the sweepers.
 func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	now, settled := s.clock.Now, s.clock.Settled
 	p.slots = map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
@@ -191,7 +190,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	return err
 }
 
-// buildGateway makes the inference gateway, which listens then.
+// buildGateway makes the inference gateway, which listens from then on.
 func (s *server) buildGateway(c *devCommand, p *parts) error {
 	metricsKey, err := ensureMetricsKey(c)
 	if err != nil {
@@ -205,7 +204,7 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 	return err
 }
 
-// buildSessions makes what serves realtime sessions.
+// buildSessions makes the server of realtime sessions.
 func (s *server) buildSessions(c *devCommand, p *parts) (err error) {
 	s.sessions, err = newSessions(sessionParts{
 		now: s.clock.Now, records: s.records, catalog: p.catalog, authenticator: p.authenticator, files: p.files,
@@ -218,7 +217,7 @@ func (s *server) buildSessions(c *devCommand, p *parts) (err error) {
 	return nil
 }
 
-// buildWorker makes what edits.
+// buildWorker makes the worker.
 func (s *server) buildWorker(c *devCommand, p *parts) {
 	runs := s.gateway.metrics.Worker()
 	s.worker = worker.New(worker.Config{
@@ -246,7 +245,7 @@ func (s *server) buildMedia(c *devCommand, p *parts) error {
 	return nil
 }
 
-// apiConfig returns what the media API is made of.
+// apiConfig returns the configuration of the media API.
 func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 	now, keys := s.clock.Now, s.records.Keys
 	uploads := api.NewUploadURLs(p.secret, now)

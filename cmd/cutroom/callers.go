@@ -9,20 +9,20 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// callerFlags say whose word on it counts.
+// callerFlags name the proxies that are trusted to say where a call comes from.
 type callerFlags struct {
 	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"Addresses, and blocks such as 10.1.0.0/16, of the proxies in front, whose X-Forwarded-For says where a call comes from, with commas between them (${env})."`
 }
 
-// callers says where calls come from.
+// callers finds out where calls come from.
 type callers struct {
-	// proxies are those whose word on it counts.
+	// proxies are those whose X-Forwarded-For is trusted.
 	proxies []netip.Prefix
 }
 
-// newCallers reads the setting: addresses, and blocks of them.
+// newCallers parses the setting: addresses, and blocks of addresses.
 //
-// Errors: what is neither.
+// Errors: an item is neither.
 func newCallers(proxies []string) (callers, error) {
 	var c callers
 	for _, proxy := range proxies {
@@ -39,7 +39,7 @@ func newCallers(proxies []string) (callers, error) {
 	return c, nil
 }
 
-// named lets a handler know where a call comes from.
+// named puts the caller's address into the context of each request.
 func (c callers) named(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := credential.WithCaller(r.Context(), httpserver.Caller(r, c.proxies))

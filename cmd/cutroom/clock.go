@@ -9,15 +9,15 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// machineClocks are those of the machine: one that is set, and one that nobody
-// sets, since the start of the machine that boot names.
+// machineClocks are the machine's clocks: the wall clock, which can be set, and the
+// time since boot, which cannot.
 type machineClocks struct {
 	wall    func() time.Time
 	elapsed func() time.Duration
 	boot    string
 }
 
-// clocksOfMachine returns the clocks of the machine that the program runs on.
+// clocksOfMachine returns the clocks of this machine.
 func clocksOfMachine() (machineClocks, error) {
 	started, err := boottime.Open()
 	if err != nil {
@@ -26,7 +26,8 @@ func clocksOfMachine() (machineClocks, error) {
 	return machineClocks{time.Now, started.Now, started.Boot()}, nil
 }
 
-// openClock makes the clock of the server, which goes on from where it was.
+// openClock returns the server's clock, which continues from where it was at the
+// last stop.
 func openClock(f dataFlag, m machineClocks, logger *slog.Logger) (*clock.Clock, error) {
 	return clock.Open(clock.Config{
 		Wall: m.wall, Elapsed: m.elapsed, Boot: m.boot, Path: filepath.Join(f.Data, "clock"), Logger: logger,

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// newConsole makes the console of this server, whose gateway listens beside it and
-// which browsers reach by a URL of its own where one is given.
+// newConsole makes this server's console. Browsers reach the gateway at gatewayURL,
+// or, if that is "", at the gateway's port on the console's host.
 func newConsole(known *catalog.Catalog, maxUpload int64, gateway net.Addr, gatewayURL string) (*console.Console, error) {
 	settings := console.Settings{
 		BaseURL: "..", InferenceURL: gatewayURL, RealtimeURL: "../realtime", DocsURL: "../docs", MaxUpload: maxUpload, Models: console.Models(known),

@@ -38,7 +38,7 @@ type devCommand struct {
 	LogLevel     slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error (${env})."`
 }
 
-// Validate refuses settings that could only fail later.
+// Validate refuses settings that would fail later.
 func (c *devCommand) Validate() error {
 	if c.Workers < 0 || c.Workers > 256 {
 		return fmt.Errorf("CUTROOM_WORKERS: %d is not 0 to 256", c.Workers)
@@ -103,12 +103,12 @@ func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
 	return nil
 }
 
-// keepUnknown is for how long bytes are kept that no record knows.
+// keepUnknown returns how long blobs without a record are kept.
 func (c *devCommand) keepUnknown() time.Duration {
 	return time.Duration(c.UnknownDays) * 24 * time.Hour
 }
 
-// workers is how many jobs of a lane run at once.
+// workers returns how many jobs of a lane run at once.
 func (c *devCommand) workers() int {
 	return cmp.Or(c.Workers, engines.Slots(c.Engine))
 }

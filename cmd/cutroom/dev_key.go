@@ -17,9 +17,9 @@ import (
 // devAccount is the account of the development key.
 const devAccount = "dev"
 
-// ensureDevKey makes the development key work and returns it: the one that is
-// set, else the one that the data folder keeps, else a new one, also when the
-// kept one was revoked.
+// ensureDevKey returns a development key that works: the one of the setting, or the
+// one in the data folder, or a new one. A key in the data folder that was revoked
+// is replaced.
 func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, now time.Time) (string, error) {
 	if c.DevKey != "" {
 		works, err := ensureKey(ctx, store, c.DevKey, now)
@@ -53,13 +53,13 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 }
 
 const (
-	// fewestCharacters is how short the random part of a development key may be for
-	// a server that others reach, and fewestKinds how few different characters it may
-	// have: what is below is a word rather than a key.
+	// fewestCharacters is the least length of the random part of a development key
+	// if other machines reach the server, and fewestKinds the least number of
+	// different characters in it. Anything below is a word rather than a key.
 	fewestCharacters, fewestKinds = 20, 10
 )
 
-// isWeakKey reports whether a development key may be guessed.
+// isWeakKey reports whether a development key can be guessed.
 func isWeakKey(secret string) bool {
 	random := strings.TrimPrefix(secret, "ck_")
 	kinds := map[rune]bool{}
@@ -69,7 +69,7 @@ func isWeakKey(secret string) bool {
 	return len(random) < fewestCharacters || len(kinds) < fewestKinds
 }
 
-// warnOfKey says that a fixed key is weak for a server that others reach.
+// warnOfKey warns of a weak key if other machines reach the server.
 func (s *server) warnOfKey(c *devCommand) {
 	isOpen := !isLoopback(s.listener.Addr()) || !isLoopback(s.gateway.listener.Addr())
 	if isOpen && c.DevKey != "" && isWeakKey(c.DevKey) {
@@ -77,15 +77,15 @@ func (s *server) warnOfKey(c *devCommand) {
 	}
 }
 
-// ensureKey makes a development key known, and reports whether it works: one
-// that was revoked stays so.
+// ensureKey stores a development key if it is not there yet, and reports whether it
+// works: a revoked key stays revoked.
 func ensureKey(ctx context.Context, store credential.Store, secret string, now time.Time) (works bool, err error) {
 	key, err := credential.NewKey(secret, devAccount, credential.DevTier, "development key", now)
 	if err != nil {
 		return false, err
 	}
 	key.Admin = true
-	// Looked for first, as a full disk takes no write.
+	// It is looked up first, because nothing can be written to a full disk.
 	known, err := store.FindKey(ctx, key.Hash)
 	if fault.Is(err, fault.NotFound) {
 		if err := store.CreateKey(ctx, key); !fault.Is(err, fault.Conflict) {

@@ -9,19 +9,19 @@ import (
 	"cutroom/cmd/cutroom/command"
 )
 
-// doctorCommand checks what Cutroom needs on this machine. Its flags are those of
-// dev, so that it looks at what dev would use.
+// doctorCommand checks what Cutroom needs on this machine. It has the flags of dev,
+// so that it checks what dev would use.
 type doctorCommand struct {
 	Server devCommand `embed:""`
 	repairFlags
 }
 
-// Help is what help says beyond the flags.
+// Help is the help text beyond the flags.
 func (doctorCommand) Help() string {
 	return "Settings are those of \"cutroom dev\". Without --repair it changes nothing, and ends with exit code 1 where something fails."
 }
 
-// The states of a finding. A warning is something that only some need.
+// The states of a finding. A warning concerns something that not everybody needs.
 const (
 	fine    = "ok"
 	warning = "warn"
@@ -33,7 +33,7 @@ type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
 	Detail string `json:"detail"`
-	// Mend is what to do, "" where nothing is to be done.
+	// Mend says what to do; "" if there is nothing to do.
 	Mend string `json:"mend,omitempty"`
 }
 
@@ -46,7 +46,7 @@ type examination struct {
 	session  *command.Session
 }
 
-// check returns one finding or more about one thing.
+// check checks one thing and returns its findings.
 type check func(context.Context, examination) []finding
 
 // checks are in the order in which they are shown.

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// checkFFmpeg looks for the programs that edit.
+// checkFFmpeg checks that ffmpeg is installed and can be fenced.
 func checkFFmpeg(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
@@ -38,17 +38,17 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 }
 
 const (
-	// littleRoom is a disk on which a large upload and its result soon find no
-	// place, noRoom one on which hardly anything does; in bytes.
+	// littleRoom is free space, in bytes, that a large upload and its result soon
+	// use up; with noRoom hardly anything can be stored.
 	littleRoom, noRoom = 5 << 30, 256 << 20
 )
 
-// checkData looks whether the data folder can be written, and has room.
+// checkData checks that the data folder can be written and has room.
 func checkData(_ context.Context, e examination) []finding {
 	folder := e.settings.Data
 	detail := folder + " can be written"
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		// The server makes it: what counts is where.
+		// The server makes it, so its parent is checked.
 		detail = folder + " will be made"
 		for errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(folder) {
 			folder = filepath.Dir(folder)
@@ -77,8 +77,8 @@ func checkData(_ context.Context, e examination) []finding {
 	return append(findings, found)
 }
 
-// checkRecords looks whether the database is in order, and knows what it should.
-// Those of a server that runs are looked at as they are just then.
+// checkRecords checks that the database is sound and belongs to the blobs. It may
+// be checked while a server runs.
 func checkRecords(ctx context.Context, e examination) []finding {
 	if _, err := os.Stat(e.settings.Data); err != nil {
 		return nil // checkData says what there is to say
@@ -101,7 +101,7 @@ func checkRecords(ctx context.Context, e examination) []finding {
 	return []finding{{Check: "database", State: fine, Detail: "it is in order"}}
 }
 
-// checkAddresses looks whether a server could listen, or one does already.
+// checkAddresses checks that a server could listen, or does already.
 func checkAddresses(ctx context.Context, e examination) []finding {
 	var findings []finding
 	for _, address := range []struct{ setting, address string }{
@@ -126,7 +126,8 @@ func checkAddresses(ctx context.Context, e examination) []finding {
 	return findings
 }
 
-// checkNetwork says who reaches the server, and whether a key of it may be guessed.
+// checkNetwork says who can reach the server, and warns of a key that can be
+// guessed.
 func checkNetwork(_ context.Context, e examination) []finding {
 	for _, address := range []string{e.settings.Addr, e.settings.InferenceAddr} {
 		resolved, err := net.ResolveTCPAddr("tcp", address)
@@ -144,7 +145,7 @@ func checkNetwork(_ context.Context, e examination) []finding {
 	return []finding{{Check: "network", State: fine, Detail: "this machine alone reaches the server; CUTROOM_ADDR=:8080 and CUTROOM_INFERENCE_ADDR=:8081 open it (docs/service.md)"}}
 }
 
-// checkSecrets looks whether others can read the keys that the data folder keeps.
+// checkSecrets checks that other users cannot read the keys in the data folder.
 func checkSecrets(_ context.Context, e examination) []finding {
 	var findings []finding
 	data := e.settings.Data
@@ -158,8 +159,7 @@ func checkSecrets(_ context.Context, e examination) []finding {
 	return findings
 }
 
-// healthy reports whether what listens at an address says that it is well, as
-// Cutroom does.
+// healthy reports whether a healthy Cutroom serves at an address.
 func healthy(ctx context.Context, address string) bool {
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"cutroom/shared/client"
 )
 
-// answered is what is known of a server that answers.
+// answered is what an answer says of a server.
 type answered struct {
 	status int
-	// at is its clock, zero where it did not tell.
+	// at is the server's time; zero if the answer has no Date.
 	at time.Time
 }
 
-// probe asks a server for anything. Any answer shows that it is there.
+// probe sends a server a request. Any answer shows that it is running.
 func probe(ctx context.Context, address string) (answered, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -43,7 +43,7 @@ func probe(ctx context.Context, address string) (answered, error) {
 	return answered{response.StatusCode, at}, nil
 }
 
-// checkEngine looks whether what edits is there.
+// checkEngine checks that the engine answers.
 func checkEngine(ctx context.Context, e examination) []finding {
 	setting := e.settings.Engine
 	if engines.IsPreview(setting) {
@@ -69,8 +69,8 @@ func checkEngine(ctx context.Context, e examination) []finding {
 	return findings
 }
 
-// checkUpstreams looks whether the model servers of the gateway are there, and
-// whether their keys are.
+// checkUpstreams checks that the gateway's model servers answer and that their keys
+// are set.
 func checkUpstreams(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
@@ -108,9 +108,9 @@ func checkUpstream(ctx context.Context, model, address, secret string) finding {
 	return finding{Check: "upstream", State: fine, Detail: fmt.Sprintf("%s, which serves %s, answers", address, model)}
 }
 
-// checkAWS looks whether this user could deploy.
+// checkAWS checks whether this user could deploy.
 func checkAWS(ctx context.Context, _ examination) []finding {
-	// Outside of AWS its metadata service is a long silence.
+	// Outside AWS the metadata service would only time out.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	settings, err := deployer(ctx)
@@ -120,11 +120,11 @@ func checkAWS(ctx context.Context, _ examination) []finding {
 	return []finding{{Check: "aws", State: fine, Detail: "there are credentials, and the region is " + settings.Region}}
 }
 
-// maxSkew is how far clocks may be apart: the tokens and signed URLs of the
-// service live as short as a minute.
+// maxSkew is how far clocks may differ: client tokens and signed URLs may live for
+// a minute only.
 const maxSkew = 30 * time.Second
 
-// checkServer looks whether the server that commands use is there, and takes the
+// checkServer checks that the server of the other commands answers and accepts the
 // key.
 func checkServer(ctx context.Context, e examination) []finding {
 	server, err := e.session.Server()
@@ -147,7 +147,7 @@ func checkServer(ctx context.Context, e examination) []finding {
 	if _, err := probe(ctx, server.InferenceURL+"/healthz"); err != nil {
 		findings = append(findings, finding{"gateway", failing, fmt.Sprintf("%s does not answer: %v", server.InferenceURL, err), "Set CUTROOM_INFERENCE_URL to the address of the inference gateway."})
 	}
-	// The header tells whole seconds, and the answer took its time.
+	// The Date header has whole seconds, and the answer took a while.
 	skew := answer.at.Sub(began)
 	if !answer.at.IsZero() && (skew > maxSkew || skew < -maxSkew-time.Since(began)) {
 		findings = append(findings, finding{"clock", warning, fmt.Sprintf("this machine's clock and the server's are %s apart", skew.Abs().Round(time.Second)), "Let both set their clocks by NTP."})
@@ -172,7 +172,7 @@ func checkKey(ctx context.Context, session *command.Session, server command.Serv
 	return finding{"key", failing, err.Error(), ""}
 }
 
-// checkProfiles looks whether others can read the keys that are kept.
+// checkProfiles checks that other users cannot read the keys of profiles.
 func checkProfiles(_ context.Context, e examination) []finding {
 	path, err := e.session.ProfilesFile()
 	if err != nil {

@@ -24,17 +24,18 @@ import (
 	"cutroom/shared/service/gateway/tokenizer"
 )
 
-// catalogEvery is how often the catalog's file is looked at.
+// catalogEvery is how often the catalog's file is checked for changes.
 const catalogEvery = 2 * time.Second
 
-// heapBallast is about how much garbage comes together at least before the
-// collector runs, in bytes. It runs whenever the heap has doubled, and that of a
-// gateway which holds next to nothing doubles every few hundred calls. A higher
-// GOGC would let a heap that is large already grow as many times over.
+// heapBallast is about the least garbage, in bytes, that accumulates before the
+// collector runs. It runs whenever the heap has doubled, and a gateway's heap is so
+// small that it doubles every few hundred calls. A higher GOGC would also let a
+// large heap grow that many times over.
 const heapBallast = 16 << 20
 
-// longestBody is how long the body of a completion may take to come; a great one
-// has more (see httpserver.Config). All of it is in memory until it was answered.
+// longestBody is how long the body of a completion may take to arrive; a large one
+// has longer (see httpserver.Config). It stays in memory until the request is
+// answered.
 const longestBody = 2 * time.Minute
 
 // minInferenceMemory is the least CUTROOM_INFERENCE_MEMORY: with less, an account
@@ -57,11 +58,12 @@ type inference struct {
 	writer   *usage.Writer
 	catalog  *catalog.Live
 	metrics  *prometheus.Metrics
-	// file is what the catalog follows; its path is empty for the built-in one.
+	// file is the file that the catalog follows; its path is "" for the built-in
+	// catalog.
 	file   catalog.File
 	logger *slog.Logger
-	// ballast makes the heap larger by pages that nobody touches, so that they take
-	// addresses and no memory.
+	// ballast enlarges the heap by pages that are never touched, so that they take
+	// address space and no memory.
 	ballast []byte
 }
 
@@ -83,12 +85,12 @@ type inferenceParts struct {
 	logger        *slog.Logger
 }
 
-// slow holds up a caller who has tried a wrong key for the metrics.
+// slow delays a caller that tried a wrong key for the metrics.
 func (p inferenceParts) slow(ctx context.Context) {
 	_ = p.failures.Failed(ctx, credential.Caller(ctx)) // the answer is the same at once
 }
 
-// newInference makes the gateway and listens. On error nothing is left open.
+// newInference makes the gateway and its listener. On error it leaves nothing open.
 func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	listener, err := listen("CUTROOM_INFERENCE_ADDR", c.InferenceAddr)
 	if err != nil {
@@ -116,10 +118,11 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	return i, nil
 }
 
-// url is where a client on this machine reaches the gateway.
+// url returns the gateway's URL for clients on this machine.
 func (i *inference) url() string { return "http://" + reachable(i.listener.Addr()) }
 
-// chatModel returns the slug of the first model that chats, where there is one.
+// chatModel returns the slug of the first model that serves chat completions, if
+// there is one.
 func (i *inference) chatModel() (slug string, ok bool) {
 	for _, row := range i.catalog.Catalog().InferenceModels() {
 		if row.Serves(catalog.Chat) {
@@ -129,26 +132,25 @@ func (i *inference) chatModel() (slug string, ok bool) {
 	return "", false
 }
 
-// followCatalog takes over what changes in the catalog's file until the context
-// ends.
+// followCatalog applies changes of the catalog's file until the context ends.
 func (i *inference) followCatalog(ctx context.Context) {
 	if i.file.Path != "" {
 		i.catalog.Follow(ctx, i.file, catalogEvery, nil, i.logger)
 	}
 }
 
-// close releases what newInference took.
+// close closes what newInference opened.
 func (i *inference) close() {
 	i.listener.Close()
 	i.gateway.Close()
 }
 
-// liveCatalog reads the catalog, with the file that it follows.
+// liveCatalog reads the catalog and returns it with the file that it follows.
 func (f catalogFlags) liveCatalog() (*catalog.Live, catalog.File, error) {
 	file := catalog.File{Path: f.Catalog, Family: f.Family}
 	if f.Catalog != "" {
-		// Read first, so that a change meanwhile is one that is seen later. What
-		// cannot be read is reported below.
+		// It is read first, so that a change in between is noticed later. An error
+		// is reported below.
 		file.Source, _ = os.ReadFile(f.Catalog)
 	}
 	known, err := f.catalog()

@@ -21,9 +21,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// keysCommand manages keys: those in the data folder, also while a server runs on
-// it, or with a stage those of a deploy in AWS. What serves learns of a change
-// within credential.CacheAge.
+// keysCommand manages the keys in the data folder, even while a server uses it, or,
+// with a stage, those of a deploy in AWS. Servers learn of a change within
+// credential.CacheAge.
 type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Make a key and print it, once."`
 	List   keysList   `cmd:"" help:"List keys."`
@@ -134,18 +134,18 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 	})
 }
 
-// keysFlags say where keys are.
+// keysFlags say where the keys are.
 type keysFlags struct {
 	dataFlag
 	Stage string `help:"Stage of a deploy in AWS, whose keys to manage; without it they are those of the data folder."`
 }
 
-// deployer returns what clients of AWS are made with by whoever manages a deploy.
-// Profiles and single sign-on count, as with the tools of AWS.
+// deployer returns the AWS configuration of whoever manages a deploy. Profiles and
+// single sign-on work as they do with AWS's own tools.
 //
-// Errors: what is missing, and how it is set.
+// Errors: what is missing, and how to set it.
 func deployer(ctx context.Context) (aws.Config, error) {
-	// What the SDK would log on its way is in its error.
+	// The SDK's error says all that it would log.
 	settings, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("read the configuration of AWS: %w", err)
@@ -159,7 +159,7 @@ func deployer(ctx context.Context) (aws.Config, error) {
 	return settings, nil
 }
 
-// withStore opens the keys for a while.
+// withStore opens the store of keys for the length of a call.
 func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) error) error {
 	if f.Stage != "" {
 		settings, err := deployer(ctx)
@@ -176,7 +176,7 @@ func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) err
 	if _, err := os.Stat(f.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	// A new database beside files would be taken for theirs.
+	// A new database would seem to belong to the files that are there.
 	if err := checkNotLost(ctx, f.dataFlag); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}

@@ -10,8 +10,7 @@ import (
 
 // listen listens at the address of a setting.
 //
-// Errors: that it cannot, with the setting's name, and what to do where the address
-// is taken.
+// Errors: one that names the setting, and says what to do if the address is in use.
 func listen(setting, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, unix.EADDRINUSE) {

@@ -11,15 +11,15 @@ import (
 )
 
 // folderLock is held by the one server of a data folder. The operating system
-// lets go of it when the process ends, however it ends.
+// releases it when the process ends, however it ends.
 type folderLock struct {
 	file *os.File
-	// folder is locked too, as people delete files that look left over. It is nil on
-	// file systems that lock no folders.
+	// folder is locked too, because people delete lock files that look left over.
+	// It is nil on file systems that cannot lock folders.
 	folder *os.File
 }
 
-// lockFolder takes the lock, or says who has it.
+// lockFolder takes the lock, or fails and says which process has it.
 func lockFolder(path string) (*folderLock, error) {
 	file, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -44,9 +44,9 @@ func lockFolder(path string) (*folderLock, error) {
 	return l, nil
 }
 
-// lockFolderItself takes the lock of the folder, where the file system has one.
+// lockFolderItself locks the folder if the file system can.
 //
-// Errors: unix.EWOULDBLOCK when another process holds it.
+// Errors: unix.EWOULDBLOCK if another process holds the lock.
 func (l *folderLock) lockFolderItself(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

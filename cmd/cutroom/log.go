@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// newLogger logs to the session's stderr: all that there is to programs, which read
-// it back, and what a person looks for to a person, who reads along.
+// newLogger returns a logger to the session's stderr: with everything for programs,
+// which parse it, and abridged for people, who read along.
 func newLogger(out *command.Session, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if out.ShowsErr() {
@@ -18,7 +18,8 @@ func newLogger(out *command.Session, level slog.Level) *slog.Logger {
 	return slog.New(trace.Logger(slog.NewTextHandler(out.Err, options)))
 }
 
-// brief leaves out what is as it mostly is, and digits that nobody reads.
+// brief omits attributes that have their usual values, and digits that nobody
+// reads.
 func brief(groups []string, attribute slog.Attr) slog.Attr {
 	value := attribute.Value.Resolve()
 	switch value.Kind() {

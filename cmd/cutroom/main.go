@@ -1,7 +1,7 @@
 // Command cutroom is Cutroom on one machine, and its tools: `cutroom dev` serves
 // the whole service from one process and one folder, `cutroom keys` manages the
-// permanent keys of accounts, `cutroom doctor` looks for what is missing, and the
-// other commands use a service that runs here or elsewhere.
+// permanent keys of accounts, `cutroom doctor` checks the machine and its settings,
+// and the other commands use a service that runs here or elsewhere.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/platform/signals"
 )
 
-// commandLine is what can be asked for.
+// commandLine is the command line: its flags and commands.
 type commandLine struct {
 	command.Flags
 	Version kong.VersionFlag `help:"Print the version."`
@@ -32,8 +32,8 @@ type commandLine struct {
 }
 
 func main() {
-	// net/http writes to it what a server says unasked, which may be somebody's
-	// completion. Nothing else does.
+	// Only net/http writes to it: unsolicited bytes of a server, which may be
+	// somebody's completion.
 	log.SetOutput(io.Discard)
 	ctx, stop := signals.Context()
 	session := &command.Session{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version()}
@@ -44,7 +44,8 @@ func main() {
 	}
 }
 
-// version is what the program was built from, as far as its build tells.
+// version returns the version that the program was built from, as far as it is
+// known.
 func version() string {
 	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" && build.Main.Version != "(devel)" {
 		return build.Main.Version
@@ -57,7 +58,7 @@ func newParser(line *commandLine, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(line, append(options, kong.Vars{"family": catalog.DefaultFamily})...)
 }
 
-// errHelp means that help was asked for and shown.
+// errHelp means that help was requested and shown.
 var errHelp = errors.New("help was shown")
 
 // run parses the arguments and runs the command until it is done or the context
@@ -82,7 +83,7 @@ func run(ctx context.Context, arguments []string, session *command.Session) erro
 	if len(arguments) == 0 {
 		arguments = []string{"--help"}
 	}
-	// What cannot be parsed is told as it was asked for, too.
+	// Set before parsing, so that errors of parsing are JSON too.
 	session.JSON = slices.Contains(arguments, "--json")
 	parsed, err := parser.Parse(arguments)
 	if helped {

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/app/records"
 )
 
-// stateOf returns what reads the figures of the records for /metrics.
+// stateOf returns a function that reads the state of the records for /metrics.
 func stateOf(kept *records.Records, sessions records.Sessions, now func() time.Time) func(context.Context) (prometheus.State, error) {
 	return func(ctx context.Context) (prometheus.State, error) {
 		var state prometheus.State

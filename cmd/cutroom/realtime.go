@@ -25,7 +25,7 @@ import (
 type sessions struct {
 	server   *realtime.Server
 	instance *session.Instance
-	// records count the sessions of an account.
+	// records hold the sessions of accounts, by which they are counted.
 	records records.Sessions
 }
 
@@ -45,7 +45,7 @@ type sessionParts struct {
 	logger        *slog.Logger
 }
 
-// newSessions makes the session server; its Run makes it serve.
+// newSessions makes the session server, which serves once Run is called.
 func newSessions(parts sessionParts) (*sessions, error) {
 	clock, err := boottime.Open()
 	if err != nil {
@@ -61,8 +61,8 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	return &sessions{server, instance, counted}, nil
 }
 
-// beside serves sessions on their path and everything else by the handler, which
-// decides itself what becomes of a path that is not clean.
+// beside serves sessions on their path and passes everything else to the handler,
+// unclean paths included.
 func (s *sessions) beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != realtime.Path {
@@ -74,7 +74,7 @@ func (s *sessions) beside(handler http.Handler) http.Handler {
 	})
 }
 
-// ready reports why sessions cannot be opened yet.
+// ready returns an error while no sessions can be opened.
 func (s *sessions) ready(context.Context) error {
 	if !s.instance.Ready() {
 		return errors.New("no lease of sessions is held")

@@ -26,7 +26,7 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// repairFlags are what doctor does beyond looking.
+// repairFlags are the flags with which doctor changes something.
 type repairFlags struct {
 	Repair bool     `help:"Mend the data folder of a server that is stopped: go on with the database that is there, save what a damaged one still holds, and list the files that it does not know."`
 	Adopt  string   `placeholder:"ACCOUNT" help:"With --repair: make the files that no record knows files of the account."`
@@ -46,7 +46,7 @@ func (f repairFlags) Validate() error {
 	return nil
 }
 
-// repair mends the data folder of a stopped server.
+// repair repairs the data folder of a stopped server.
 type repair struct {
 	repairFlags
 	data dataFlag
@@ -54,7 +54,7 @@ type repair struct {
 	now  func() time.Time
 }
 
-// checkTimeOfRepair is long enough for any database: a person waits for it.
+// checkTimeOfRepair is long enough for any database: a person waits for the repair.
 const checkTimeOfRepair = time.Hour
 
 func (r *repair) run(ctx context.Context) (err error) {
@@ -77,7 +77,7 @@ func (r *repair) run(ctx context.Context) (err error) {
 	return errors.Join(r.unknown(ctx, s), s.close())
 }
 
-// database makes the database one that a server starts with.
+// database repairs the database so that a server starts with it.
 func (r *repair) database(ctx context.Context) error {
 	database, err := r.data.database()
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *repair) database(ctx context.Context) error {
 	return err
 }
 
-// salvage brings what a damaged database holds into a new one.
+// salvage replaces a damaged database by a new one with what can still be read.
 func (r *repair) salvage(ctx context.Context, damaged records.Database) error {
 	kept, tables, err := damaged.Salvage(ctx, r.now())
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *repair) salvage(ctx context.Context, damaged records.Database) error {
 		"Where a backup is at hand, it may hold more."})
 }
 
-// unknown sees to the files that the database does not know.
+// unknown adopts, drops or lists the files that the database does not know.
 func (r *repair) unknown(ctx context.Context, s storage) error {
 	quiet := slog.New(slog.DiscardHandler)
 	jobs := &job.Sweeper{Store: s.records.Jobs, Blobs: s.blobs, Now: r.now, Logger: quiet}
@@ -175,7 +175,8 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		"cutroom doctor --repair --adopt ACCOUNT makes them files of an account, and --drop deletes them now."})
 }
 
-// keyOfAdopter returns the id of a key of the account that adopts, "" where none does.
+// keyOfAdopter returns the id of a key of the account that adopts files; "" if none
+// does.
 func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil
@@ -210,8 +211,7 @@ func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key 
 	return r.tell(finding{"unknown", warning, detail, ""})
 }
 
-// adopt makes an unknown file one of the account, which keeps it until it is
-// deleted.
+// adopt makes an unknown file a file of the account. It does not expire.
 func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key string) (file.File, error) {
 	service := file.NewService(file.Config{
 		Store: s.records.Files, Blobs: s.blobs, IDs: file.NewIDs(r.now, rand.Reader), Now: r.now,

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// minSecret is how short a secret may be, in bytes: nobody guesses a longer one.
+// minSecret is the least length of a secret in bytes; it cannot be guessed.
 const minSecret = 16
 
-// ensureSecret returns the secret that seals cursors and signs URLs. Another secret
-// makes the cursors and URLs useless that are out.
+// ensureSecret returns the secret that seals cursors and signs URLs. A new secret
+// invalidates those that are in use.
 func ensureSecret(c *devCommand) ([]byte, error) {
 	secret, err := kept(c.Secret, secretFile(c.Data))
 	return []byte(secret), err
 }
 
-// secretFile is where that secret is kept, in the data folder.
+// secretFile returns the path of that secret in the data folder.
 func secretFile(data string) string { return filepath.Join(data, "secret") }
 
 // ensureMetricsKey returns the key that reads /metrics.
@@ -28,12 +28,12 @@ func ensureMetricsKey(c *devCommand) (string, error) {
 	return kept(c.MetricsKey, metricsKeyFile(c.Data))
 }
 
-// metricsKeyFile is where the key of /metrics is kept that was made, in the data
+// metricsKeyFile returns the path of the generated key of /metrics in the data
 // folder.
 func metricsKeyFile(data string) string { return filepath.Join(data, "metrics-key") }
 
-// kept returns the secret that is set, else the one that the file keeps, else a new
-// one, which the file keeps from then on.
+// kept returns the secret of the setting, or else the one in the file, or else a
+// new one, which it writes to the file.
 func kept(set, path string) (string, error) {
 	if set != "" {
 		return set, nil

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// lease is how long a job of a worker that hangs stays with it.
+	// lease is how long a worker that hangs keeps a job.
 	lease = 30 * time.Second
 	// progressEvery is how often progress is recorded; a write is cheap here.
 	progressEvery = 200 * time.Millisecond
-	// checkEvery is how often a run looks whether its job was cancelled.
+	// checkEvery is how often a run checks whether its job was cancelled.
 	checkEvery = time.Second
 	// shutdownTime is how long requests under way may take after a stop.
 	shutdownTime = 10 * time.Second
-	// reserved is the room that the data folder holds for when the disk is full, in
-	// bytes: more than the write-ahead log and the database take for any delete.
+	// reserved is the size, in bytes, of the file that is given up when the disk is
+	// full: more than the write-ahead log and the database need for any delete.
 	reserved = 8 << 20
 )
 
@@ -39,8 +39,8 @@ type server struct {
 	lock   *folderLock
 	storage
 	reserve *reserve.Reserve
-	// clock tells the time of all that is kept and compared with it. What is only
-	// ever measured goes by the machine's, whose differences nobody sets.
+	// clock is the clock of all times that are stored. Durations are measured with
+	// the machine's monotonic clock, which nobody sets.
 	clock    *clock.Clock
 	checker  *health.Checker
 	listener net.Listener
@@ -55,15 +55,15 @@ type server struct {
 	traces   otlp.Traces
 	// devKey is the development key.
 	devKey string
-	// keepUnknown is for how long bytes are kept that no record knows.
+	// keepUnknown is how long blobs without a record are kept.
 	keepUnknown time.Duration
 	// stopping ends when the server stops, before its requests do.
 	stopping context.Context
 	stop     context.CancelFunc
 }
 
-// newServer opens the data folder, recovers what a crash left, and listens. It
-// is built in the stages of build.go. On error everything is closed again.
+// newServer opens the data folder, recovers from a crash, and listens. On error it
+// closes everything again.
 func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger *slog.Logger) (*server, error) {
 	s := &server{logger: logger, keepUnknown: c.keepUnknown()}
 	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -74,10 +74,10 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	return s, nil
 }
 
-// recover mends what a crash left behind: this process holds the folder's lock,
-// so that every lease is a dead worker's, every unsettled claim a dead request's,
-// and every reservation a dead upload's. Unknown blobs are broken uploads, as far
-// as anybody can tell.
+// recover cleans up after a crash. This process holds the folder's lock, so every
+// lease belongs to a dead worker, every unsettled claim to a dead request, and
+// every reservation to a dead upload. Unknown blobs are probably interrupted
+// uploads, and are set aside.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.records.Queue.RecoverLeases(ctx); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.records.IdempotencyKeys.Abandon(ctx, s.clock.Now()); err != nil {
 		return err
 	}
-	// On a full disk they run out by themselves.
+	// On a full disk the reservations expire by themselves.
 	if err := s.records.Files.ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
 		return err
 	}
@@ -108,8 +108,8 @@ func (s *server) recover(ctx context.Context) error {
 	return s.files.Sweep(ctx)
 }
 
-// run serves until the context ends, then stops in order: no new requests, jobs
-// in hand returned, requests under way finished.
+// run serves until the context ends, then stops in order: it accepts no new
+// requests, hands jobs back, and finishes requests under way.
 func (s *server) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -123,7 +123,7 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.gateway.followCatalog(background) })
 	var live sync.WaitGroup
 	live.Go(func() { s.sessions.server.Run(background) })
-	// What requests and sessions use until their ends is still written.
+	// Usage is written until the last request and session have ended.
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { s.gateway.writer.Run(writing) })
 	defer running.Wait()
@@ -139,7 +139,7 @@ func (s *server) run(ctx context.Context) error {
 		httpserver.Surface{Server: s.gateway.http, Listener: s.gateway.listener})
 }
 
-// ready reports why requests cannot be served.
+// ready returns an error while requests cannot be served.
 func (s *server) ready(ctx context.Context) error {
 	if err := s.sessions.ready(ctx); err != nil {
 		return err
@@ -147,10 +147,10 @@ func (s *server) ready(ctx context.Context) error {
 	return s.checker.Check(ctx)
 }
 
-// url is where a client on this machine finds the media service.
+// url returns the media service's URL for clients on this machine.
 func (s *server) url() string { return "http://" + reachable(s.listener.Addr()) }
 
-// close releases what newServer took.
+// close closes what newServer opened.
 func (s *server) close() {
 	s.stop()
 	if s.listener != nil {

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// dataFlag is the setting that every command on the data folder has.
+// dataFlag has the settings of every command that uses the data folder.
 type dataFlag struct {
 	Data    string `env:"CUTROOM_DATA" default:".cutroom" help:"Folder of everything that is kept (${env})."`
 	Records string `env:"CUTROOM_RECORDS" default:"sqlite" help:"What keeps the records: sqlite, a database in that folder (${env})."`
@@ -20,7 +20,7 @@ type dataFlag struct {
 // database returns the database of the data folder, which need not exist yet.
 func (f dataFlag) database() (records.Database, error) { return records.Find(f.Records, f.Data) }
 
-// blobFolder is where the bytes are.
+// blobFolder returns the folder of the blobs.
 func (f dataFlag) blobFolder() string { return filepath.Join(f.Data, "blobs") }
 
 // tiersFlag is the table of tiers.
@@ -47,11 +47,11 @@ type enhanceFlags struct {
 	EnhanceKey   string `env:"CUTROOM_ENHANCE_KEY" help:"API key for it (${env})."`
 }
 
-// enhancer returns what expands prompts, nil when nothing is set.
+// enhancer returns what expands prompts; nil if nothing is set.
 func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
 	if enhancer == nil {
-		return nil, err // no interface that holds nothing
+		return nil, err // not a typed nil
 	}
 	return enhancer, err
 }

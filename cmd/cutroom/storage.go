@@ -18,18 +18,19 @@ import (
 )
 
 // checkTimeAtStart bounds the check of the database at a start. A database of
-// some gigabytes takes longer; `cutroom doctor` then checks all of it.
+// several gigabytes takes longer; `cutroom doctor` checks all of it.
 const checkTimeAtStart = 10 * time.Second
 
-// storage is what is kept in the data folder: the records, and the bytes.
+// storage is what the data folder keeps: records and blobs.
 type storage struct {
 	records *records.Records
 	blobs   *diskblob.Store
-	// marker tells a later start what the records must know.
+	// marker notes beside the blobs what the records must contain at the next
+	// start.
 	marker *diskblob.Marker
 }
 
-// openStorage opens records and bytes that belong together.
+// openStorage opens records and blobs after checking that they belong together.
 //
 // Errors: those of checkStorage, before anything is changed; fault.StorageFull.
 func openStorage(ctx context.Context, f dataFlag, options records.Options, logger *slog.Logger) (s storage, err error) {
@@ -43,7 +44,7 @@ func openStorage(ctx context.Context, f dataFlag, options records.Options, logge
 	return openBoth(ctx, f, options)
 }
 
-// openBoth opens records and bytes, and takes it that they belong together.
+// openBoth opens records and blobs, without checking that they belong together.
 func openBoth(ctx context.Context, f dataFlag, options records.Options) (s storage, err error) {
 	if s.blobs, err = diskblob.Open(f.blobFolder()); err != nil {
 		return s, err
@@ -84,10 +85,11 @@ func (s storage) close() error {
 	return err
 }
 
-// A refusal is why records and bytes do not belong together, and what to do.
+// refusal is the error that records and blobs do not belong together. It says what
+// to do.
 type refusal struct {
 	why string
-	// cause is what was found; nil where why says all.
+	// cause is the underlying error; nil if why says everything.
 	cause error
 }
 
@@ -102,10 +104,10 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.cause }
 
-// checkStorage looks, and changes nothing, whether the database is in order and
-// knows at least what it knew when the blobs were last written to. A database
-// that is missing, or an earlier copy, would take files for unknown that are
-// somebody's. It gives whether all of the database was checked in the time.
+// checkStorage checks, without changing anything, that the database is sound and is
+// not older than the blobs. With a missing database, or an earlier copy, files that
+// belong to somebody would count as unknown. It reports whether the whole database
+// was checked in the time.
 //
 // Errors: *refusal; others of the file system.
 func checkStorage(ctx context.Context, f dataFlag, within time.Duration) (whole bool, err error) {
@@ -141,7 +143,7 @@ func checkStorage(ctx context.Context, f dataFlag, within time.Duration) (whole 
 	return found.Whole, nil
 }
 
-// checkNotLost looks whether a database is there, or nothing that it should know.
+// checkNotLost fails if the database is missing although there are blobs.
 //
 // Errors: *refusal; others of the file system.
 func checkNotLost(ctx context.Context, f dataFlag) error {
@@ -172,8 +174,8 @@ func holdsBlobs(ctx context.Context, root string) (bool, error) {
 	return view.Any(ctx)
 }
 
-// putBackKnown gives blobs their place again that were set aside and that the
-// records know now, as where a newer copy of the database was put back.
+// putBackKnown puts back blobs that were set aside and that the records know now,
+// for example because a newer copy of the database was restored.
 func (s storage) putBackKnown(ctx context.Context, logger *slog.Logger) error {
 	all, err := s.blobs.ListAside(ctx)
 	if err != nil {
@@ -200,7 +202,7 @@ func (s storage) putBackKnown(ctx context.Context, logger *slog.Logger) error {
 	return nil
 }
 
-// knows reports whether a record has the blob.
+// knows reports whether a record refers to the blob.
 func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	if rest, ok := strings.CutPrefix(name, "jobs/"); ok {
 		id, _, _ := strings.Cut(rest, "/")
@@ -209,7 +211,7 @@ func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	return s.records.Files.KnownBlob(ctx, name)
 }
 
-// setAsideUnknown sets aside what no record knows, and returns the number of blobs.
+// setAsideUnknown sets aside blobs without a record and returns their number.
 func (s storage) setAsideUnknown(ctx context.Context, jobs *job.Sweeper, files *file.Sweeper) (blobs int, err error) {
 	ofJobs, err := jobs.SweepUnknown(ctx)
 	if err != nil {
@@ -219,7 +221,7 @@ func (s storage) setAsideUnknown(ctx context.Context, jobs *job.Sweeper, files *
 	return ofJobs + ofFiles, err
 }
 
-// countMissing counts the blobs that must be there by the records and are not.
+// countMissing counts the blobs that records refer to and that are missing.
 func (s storage) countMissing(ctx context.Context, now time.Time) (missing int, err error) {
 	for name, err := range s.records.Expected(ctx, now, now.Add(-job.DefaultResultAge)) {
 		if err != nil {
@@ -234,15 +236,15 @@ func (s storage) countMissing(ctx context.Context, now time.Time) (missing int, 
 	return missing, nil
 }
 
-// asideEvery is how often is looked for what was set aside long enough.
+// asideEvery is how often expired blobs among those set aside are deleted.
 const asideEvery = time.Hour
 
-// restoreEvery is how soon the reserve is taken again once there is room; a write
-// that finds it given away tries by itself.
+// restoreEvery is how often the reserve is retaken if there is room. A write that
+// finds it given up also tries.
 const restoreEvery = time.Minute
 
-// watchStorage counts once what is missing, and then deletes what was set aside
-// long enough, until the context ends.
+// watchStorage counts missing blobs once. Then, until the context ends, it deletes
+// blobs that were set aside long enough ago, and restores the reserve.
 func (s *server) watchStorage(ctx context.Context) {
 	switch missing, err := s.countMissing(ctx, s.clock.Now()); {
 	case ctx.Err() != nil:
@@ -277,7 +279,8 @@ func (s *server) watchStorage(ctx context.Context) {
 	}
 }
 
-// dropAside deletes what was set aside long enough, and returns the number of blobs.
+// dropAside deletes blobs that were set aside long enough ago and returns their
+// number.
 func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	if !s.clock.Settled() {
 		return 0, nil
@@ -285,7 +288,7 @@ func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	return s.blobs.DropAsideBefore(ctx, s.clock.Now().Add(-s.keepUnknown))
 }
 
-// health checks that records and bytes can be written.
+// health returns a checker that records and blobs can be written.
 func (s storage) health(logger *slog.Logger) *health.Checker {
 	return health.New(logger,
 		health.Probe{What: "the database", Reason: "The database cannot be written.", Look: s.records.Probe},

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// webhooks are what tells the receivers of jobs' ends.
+// webhooks is the part of the server that calls webhooks.
 type webhooks struct {
 	targets webhook.Targets
 	secrets webhook.Secrets

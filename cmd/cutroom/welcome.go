@@ -12,20 +12,20 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// announcement is what a program needs to use the server that it has started. The
-// key is told by its place, as what a program prints ends up in logs.
+// announcement is what a program needs to use the server that it started. It names
+// the file of the key, because output ends up in logs.
 type announcement struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
-	// KeyFile is empty where a setting gives the key.
+	// KeyFile is "" if the key is a setting.
 	KeyFile string `json:"key_file,omitempty"`
-	// MetricsKeyFile is where the key of /metrics is, empty where a setting gives it.
+	// MetricsKeyFile is the file of the key of /metrics; "" if the key is a
+	// setting.
 	MetricsKeyFile string `json:"metrics_key_file,omitempty"`
 	Data           string `json:"data"`
 }
 
-// announce says where the server is: to a person, or to a program in one line of
-// JSON.
+// announce prints where the server is, as text or as one line of JSON.
 func (c *devCommand) announce(out *command.Session, server *server) error {
 	if !out.JSON {
 		return c.welcome(out, server)
@@ -44,16 +44,16 @@ func (c *devCommand) announce(out *command.Session, server *server) error {
 	return out.Print(told)
 }
 
-// keyWords are how the development key is told.
+// keyWords describe the development key.
 type keyWords struct {
-	// place is what stands in the table.
+	// place is for the table: the key or where it is.
 	place string
-	// shell is what stands for the key within double quotes of a shell.
+	// shell stands for the key within double quotes of a shell command.
 	shell string
 }
 
-// tellKey returns how to tell the key: itself to a person at a terminal, and its
-// place to everything else, as what is printed there is kept in logs.
+// tellKey returns the key itself for a terminal, and otherwise where it is, because
+// other output ends up in logs.
 func (c *devCommand) tellKey(key string, isPerson bool) (keyWords, error) {
 	switch {
 	case isPerson:
@@ -129,7 +129,7 @@ func clipModel(known *catalog.Catalog) (*catalog.Model, bool) {
 	return found, found != nil
 }
 
-// welcomeToChat prints a first chat, where there is a model for it.
+// welcomeToChat prints a first chat, if there is a model for it.
 func welcomeToChat(out io.Writer, server *server, key keyWords) {
 	slug, ok := server.gateway.chatModel()
 	if !ok {
@@ -150,7 +150,7 @@ func (c *devCommand) metricsWords() string {
 	return "in " + metricsKeyFile(c.Data)
 }
 
-// networkWords says who reaches the addresses.
+// networkWords says who can reach the addresses.
 func networkWords(addresses ...net.Addr) string {
 	for _, address := range addresses {
 		if !isLoopback(address) {
@@ -160,13 +160,13 @@ func networkWords(addresses ...net.Addr) string {
 	return "this machine alone reaches it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it (docs/service.md)"
 }
 
-// isLoopback reports whether only this machine reaches a listener.
+// isLoopback reports whether only this machine can reach a listener.
 func isLoopback(address net.Addr) bool {
 	tcp, ok := address.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
 
-// engineWords says what edits.
+// engineWords says which engine edits.
 func (c *devCommand) engineWords() string {
 	if engines.IsPreview(c.Engine) {
 		return "Its preview engine edits on this machine's CPU."
@@ -174,7 +174,7 @@ func (c *devCommand) engineWords() string {
 	return "What edits is the server at " + strings.TrimPrefix(c.Engine, "openai:") + "."
 }
 
-// reachable is an address that a client on this machine can use for a listener.
+// reachable returns the address by which clients on this machine reach a listener.
 func reachable(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
