@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the built-in catalog anew")
 
-// The built-in catalog is catalog.yaml, in the form that is read sooner.
+// The built-in catalog is catalog.yaml in a form that is faster to read.
 func TestBuiltinIsTheCatalog(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {

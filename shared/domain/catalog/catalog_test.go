@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-func TestDefaultCatalogHasEveryRowOfTheDecisions(t *testing.T) {
+func TestDefaultCatalogHasEveryModel(t *testing.T) {
 	known, err := catalog.Default("gen")
 	if err != nil {
 		t.Fatal(err)
@@ -92,8 +92,8 @@ func size(t *testing.T, text string) (s catalog.Size) {
 	return s
 }
 
-// A deployer who edits the file learns which line is wrong, and why.
-func TestABadCatalogNamesTheLine(t *testing.T) {
+// An error in an edited file names the line that is wrong, and why.
+func TestInvalidCatalogNamesTheLine(t *testing.T) {
 	const head = "limits:\n  video: {duration: 5m, width: 4096, height: 4096}\n  image: {pixels: 5}\nforms:\n  f:\n    fields:\n"
 	const fields = "      - {name: data, type: video}\n      - {name: resolution, type: choice, values: [720p], default: 720p}\n"
 	const models = "models:\n  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n"

@@ -43,7 +43,7 @@ func TestTheFirstInferenceModelAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// media is a catalog without inference models, of seven lines.
+// media is a catalog without inference models, seven lines long.
 const media = `limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
 forms:
   f:
@@ -61,7 +61,7 @@ const row = `  - id: org/big-model:8b
       - url: http://127.0.0.1:8000
 `
 
-func TestARowHasItsDefaults(t *testing.T) {
+func TestRowDefaults(t *testing.T) {
 	m := parseRow(t, row)
 	if m.ID != "org/big-model:8b" || m.MaxTokensField != "max_tokens" || m.Effort != catalog.EffortTopLevel || !m.TemplateKwargs || !m.StreamOptions ||
 		m.DefaultMaxTokens != 0 || m.Placeholder || m.Serves(catalog.Completions) || !m.Serves(catalog.Chat) || m.Timeouts != (catalog.Timeouts{}) {
@@ -73,7 +73,7 @@ func TestARowHasItsDefaults(t *testing.T) {
 	}
 }
 
-func TestARowSaysEverything(t *testing.T) {
+func TestFullRow(t *testing.T) {
 	m := parseRow(t, `  - id: $family-chat
     description: A model.
     routes: [chat, completions]
@@ -116,7 +116,7 @@ func parseRow(t *testing.T, row string) *catalog.Inference {
 }
 
 // The row's lines are 8 to 13.
-func TestABadRowNamesTheLine(t *testing.T) {
+func TestInvalidRowNamesTheLine(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"an id with a space", "org/big-model:8b", "big model", "line 8:"},
 		{"no id", "id: org/big-model:8b", "description: x", "line 8:"},

@@ -12,9 +12,9 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// A catalog's file may change at any time. What is good is taken over; what is
-// bad is told of once, with its line, and the catalog stays.
-func TestALiveCatalogFollowsItsFile(t *testing.T) {
+// A catalog's file may change at any time. A valid file is taken over; an
+// invalid one is logged once, with its line, and the catalog stays.
+func TestLiveFollowsItsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "catalog.yaml")
 	write := func(source string) {
 		t.Helper()
@@ -60,7 +60,7 @@ func TestALiveCatalogFollowsItsFile(t *testing.T) {
 	}
 }
 
-func TestALiveCatalogLooksWhenAsked(t *testing.T) {
+func TestLiveReloadsWhenAsked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "catalog.yaml")
 	known, err := catalog.Parse([]byte(media+row), "gen")
 	if err != nil {
@@ -77,7 +77,7 @@ func TestALiveCatalogLooksWhenAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask <- os.Interrupt
-	// The second is received only once the first has been dealt with.
+	// The second is received only after the first has been handled.
 	ask <- os.Interrupt
 	if _, ok := live.Catalog().Inference("org/big-model:70b"); !ok {
 		t.Error("the new model is unknown")

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// stubborn is a store that takes a record, and says so at a later attempt.
+// stubborn is a store that takes a record, but says so only at a later attempt.
 type stubborn struct {
 	usage.Store
 	failures int
@@ -26,8 +26,8 @@ func (s *stubborn) Add(ctx context.Context, records []usage.Record) error {
 	return nil
 }
 
-// A record that is repeated keeps its id, by which the store counts it once, and
-// outlives its caller.
+// A record that is repeated keeps its id, so that the store counts it once, and
+// does not end with its caller.
 func TestDirectRepeatsUnderOneID(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()

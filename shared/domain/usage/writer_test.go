@@ -21,11 +21,11 @@ type store struct {
 	mu      sync.Mutex
 	records map[string]usage.Record
 	calls   int
-	// fail returns the error of the call with the number, counted from 1;
-	// whether its records were added all the same is up to added.
+	// fail returns the error of a call, numbered from 1; added says whether its
+	// records were added all the same.
 	fail  func(call int) error
 	added bool
-	// held, where it is not nil, keeps a call until it is closed.
+	// held, if it is not nil, blocks every call until it is closed.
 	held chan struct{}
 }
 
@@ -54,7 +54,7 @@ func (s *store) Totals(context.Context, string, usage.Day, usage.Day) ([]usage.T
 	return []usage.Total{{Day: day, Model: "a", Counts: s.total()}}, nil
 }
 
-// total sums all records up.
+// total sums up all records.
 func (s *store) total() usage.Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *store) total() usage.Counts {
 	return total
 }
 
-// newWriter makes a writer that runs until its stop is called, or the test ends.
+// newWriter starts a writer, which runs until stop is called or the test ends.
 func newWriter(t *testing.T, s usage.Store) (w *usage.Writer, stop func()) {
 	var ids atomic.Int64
 	w = usage.NewWriter(usage.WriterConfig{
@@ -145,8 +145,8 @@ func TestWriterCountsEachOfManyCallersOnce(t *testing.T) {
 	})
 }
 
-// Whether the store took the records of a call that failed, or not, each counts
-// once.
+// Each record counts once, whether or not the store took the records of a call
+// that failed.
 func TestWriterRepeatsWhatFailed(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprintf("taken=%v", taken), func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestWriterRepeatsWhatFailed(t *testing.T) {
 	}
 }
 
-func TestWriterWritesWhatIsLeftAtItsStop(t *testing.T) {
+func TestWriterWritesTheRestWhenStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		s.fail = func(call int) error {
@@ -191,7 +191,7 @@ func TestWriterWritesWhatIsLeftAtItsStop(t *testing.T) {
 	})
 }
 
-func TestWriterEndsThoughTheStoreNeverTakesIt(t *testing.T) {
+func TestWriterStopsIfTheStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		s.fail = func(int) error { return errors.New("gone") }
@@ -212,8 +212,8 @@ func TestWriterTotalsHoldWhatWasAdded(t *testing.T) {
 	})
 }
 
-// While the store does not take records, callers wait before memory grows
-// without end, and give up with their contexts.
+// While the store takes no records, callers wait rather than let memory grow
+// without bound, and give up when their contexts end.
 func TestWriterHasABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// fuzzed is a completion whose upstream answers with any bytes.
+// fuzzed returns a completion whose upstream answers with arbitrary bytes.
 func fuzzed(t *testing.T, route Route, stream string) (*completion, *httptest.ResponseRecorder) {
 	t.Helper()
 	row := &catalog.Inference{
@@ -49,12 +49,12 @@ type unmetered struct{}
 
 func (unmetered) Record(context.Context, usage.Record) error { return nil }
 
-// letters takes each byte for a token.
+// letters counts each byte as a token.
 type letters struct{}
 
 func (letters) Count(text string) int { return len(text) }
 
-// bufferedBody is the body of a reply, which is there at once.
+// bufferedBody is the body of a reply, all of which has arrived.
 type bufferedBody struct{ io.Reader }
 
 func (bufferedBody) Close() error        { return nil }
@@ -67,8 +67,8 @@ var answerSeeds = []string{
 	`{"error":{"message":"no","code":400,"param":[]}}`, `[[[[`, `{"error":"x"}`, ` {"choices": [ ] } `,
 }
 
-// What is passed on as a whole answer is one that clients can read, with the
-// caller's name of the model and the tokens that were metered.
+// A whole answer that is passed on is one that clients can read, with the
+// caller's model name and the tokens that were metered.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range answerSeeds {
 		f.Add([]byte(seed))
@@ -96,7 +96,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// What is passed on of a stream are events of JSON, and its end.
+// A stream that is passed on consists of JSON events and ends.
 func FuzzRelay(f *testing.F) {
 	for _, seed := range answerSeeds {
 		f.Add([]byte("data: " + seed + "\n\ndata: " + seed + "\n\ndata: [DONE]\n\n"))
@@ -119,7 +119,8 @@ func FuzzRelay(f *testing.F) {
 	})
 }
 
-// scripted is a connection on which the server has said all that it will.
+// scripted is a connection on which the server has sent everything that it
+// will.
 type scripted struct {
 	net.Conn
 	io.Reader
@@ -130,8 +131,8 @@ func (s scripted) Write(p []byte) (int, error) { return len(p), nil }
 func (s scripted) SetDeadline(time.Time) error { return nil }
 func (s scripted) Close() error                { return nil }
 
-// What is read off the wire is what net/http reads, where both take it for an
-// answer, and reading it ends.
+// Whatever both accept as an answer is read as net/http reads it, and the
+// reading ends.
 func FuzzWire(f *testing.F) {
 	for _, seed := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n",
@@ -166,7 +167,7 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// What a caller is told of a refusal is of the contract's shape and bounded.
+// The error for a refusal has the contract's shape and is bounded.
 func FuzzRefusal(f *testing.F) {
 	f.Add(429, "5", "", []byte(`{"error":{"message":"slow","param":"x","code":"y"}}`))
 	f.Add(400, "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2005 15:04:05 GMT", []byte(`{"detail":"secret"}`))

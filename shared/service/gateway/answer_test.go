@@ -89,7 +89,7 @@ func TestTextCompletions(t *testing.T) {
 	}
 }
 
-// What upstreams answer instead of a completion, and what the caller is told.
+// What upstreams answer instead of a completion, and the caller's error.
 func TestRefusals(t *testing.T) {
 	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,"code":"upstream_error"}}`
 	refusal := func(message, param, code string) string {
@@ -152,8 +152,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Nothing of a prompt or a completion is in the log, whatever happens.
-func TestTheLogTellsNoText(t *testing.T) {
+// Whatever happens, the log contains nothing of a prompt or a completion.
+func TestLogContainsNoText(t *testing.T) {
 	u := newUpstream(t, always(200, strings.ReplaceAll(whole, "hello there", "private answer")))
 	w := newWorld(t, setup{upstreams: []*upstream{u}})
 	body := strings.ReplaceAll(plain, "one two", "private question")
@@ -176,7 +176,7 @@ func TestTheLogTellsNoText(t *testing.T) {
 	}
 }
 
-// Megabytes are not counted word by word, and come out about the same.
+// Megabytes are not counted word by word, and the estimate is still close.
 func TestEstimatesOfMegabytes(t *testing.T) {
 	const words = 1 << 20 // of 8 bytes
 	prompt := strings.Replace(plain, "one two", strings.Repeat("lengthy ", words), 1)

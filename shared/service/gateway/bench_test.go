@@ -19,7 +19,7 @@ func BenchmarkChat(b *testing.B) {
 	benchmark(b, body, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(whole), whole))
 }
 
-// BenchmarkStream is a stream of 50 chunks, all of which are there at once.
+// BenchmarkStream is a stream of 50 chunks that have all arrived.
 func BenchmarkStream(b *testing.B) {
 	chunks := make([]string, 0, 53)
 	for range 50 {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// unending is a body of a declared length, of which all but the end is sent.
+// unending is a request whose body is sent except for its end.
 type unending struct {
 	conn   net.Conn
 	status chan int // the answer's, 0 where the connection ended without one
@@ -47,7 +47,7 @@ func (w *world) hold(key string, filler []byte, pieces int) *unending {
 	return h
 }
 
-// heap is what is in use of it, in MiB.
+// heap returns how much of the heap is in use, in MiB.
 func heap() int {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
@@ -55,9 +55,9 @@ func heap() int {
 	return int(m.HeapInuse >> 20)
 }
 
-// Thirty bodies of 31 MB that never end, nearly a gigabyte, hold a fraction of
-// that; most are told to come back. Nobody else notices, and all of it is given
-// back.
+// Thirty unfinished bodies of 31 MB, nearly a gigabyte, hold a fraction of
+// that; most are refused with a Retry-After. Other callers notice nothing, and
+// all memory is returned.
 func TestBodiesThatNeverEnd(t *testing.T) {
 	const bodies = 30
 	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: 200 * time.Millisecond})
@@ -107,8 +107,8 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// A request waits for memory that another gives back.
-func TestABodyWaitsForMemory(t *testing.T) {
+// A request waits for memory that another releases.
+func TestBodyWaitsForMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: patience})
 	filler := []byte(strings.Repeat("x", 1<<20))
 	held := []*unending{w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31)}
@@ -124,8 +124,8 @@ func TestABodyWaitsForMemory(t *testing.T) {
 	}
 }
 
-// Who leaves while it waits gives back what it has.
-func TestLeavingWhileABodyWaits(t *testing.T) {
+// A caller that leaves while it waits releases its memory.
+func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: patience})
 	filler := []byte(strings.Repeat("x", 1<<20))
 	for range 3 {

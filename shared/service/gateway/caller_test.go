@@ -36,8 +36,8 @@ func (w *world) issue(scope credential.Scope) credential.Issued {
 
 const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`
 
-// Route, then 401, 429, size, the model's existence, scope, content: as the order
-// of docs/contract/errors.md#order-of-checks has it, but that the model's name is
+// Route, then 401, 429, size, the model's existence, scope, content: the order
+// of docs/contract/errors.md#order-of-checks, except that the model's name is
 // in the body.
 func TestOrderOfChecks(t *testing.T) {
 	w := newWorld(t, setup{
@@ -114,8 +114,7 @@ func TestRequestRate(t *testing.T) {
 	}
 }
 
-// A call is admitted while there are tokens left, and what it then uses may be a
-// debt.
+// A call is admitted while there are tokens left, and its use may exceed them.
 func TestTokenRate(t *testing.T) {
 	u := newUpstream(t, always(200, whole)) // 16 tokens
 	w := newWorld(t, setup{upstreams: []*upstream{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
@@ -164,7 +163,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// Bodies that are broken on their way are no fault of the gateway's.
+// The gateway is not at fault for bodies that break on their way.
 func TestBodiesThatDoNotArrive(t *testing.T) {
 	w := newWorld(t, setup{stall: 50 * time.Millisecond})
 	for name, c := range map[string]struct {
@@ -191,8 +190,8 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	}
 }
 
-// A caller that leaves takes its call from the upstream, wherever it is, and is
-// billed for what was generated until then.
+// When a caller leaves, its call to the upstream ends at any stage, and what
+// was generated until then is billed.
 func TestCallersThatLeave(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
@@ -263,9 +262,9 @@ func TestCallersThatLeave(t *testing.T) {
 	}
 }
 
-// A stop that cannot wait tells the callers that are there: by an event, before
-// the end that every stream has, or by a status where nothing was sent yet.
-func TestAStopTellsCallers(t *testing.T) {
+// A stop that cannot wait tells the callers that are still there: by an event
+// before the usual end of a stream, or by a status if nothing was sent yet.
+func TestCallersAreToldOfAStop(t *testing.T) {
 	const stopping = `{"error":{"message":"The gateway stops, and did not wait for the rest of the answer.","type":"api_error","param":null,"code":"service_unavailable"}}`
 	for _, c := range []struct {
 		name, request string
@@ -418,7 +417,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Where answers carry no trailers none is announced.
+// No trailer is announced if answers carry none.
 func TestStreamsWithoutTrailers(t *testing.T) {
 	w := newWorld(t, setup{noTrailer: true, upstreams: []*upstream{newUpstream(t, events(chunk("one"), last, used, done))}})
 	if a := w.chat(streamed); a.status != 200 || len(a.trailer) != 0 || a.header.Get("Trailer") != "" {
@@ -426,8 +425,8 @@ func TestStreamsWithoutTrailers(t *testing.T) {
 	}
 }
 
-// A meter that fails costs nobody the answer, and is heard of.
-func TestAMeterThatFails(t *testing.T) {
+// A failing meter does not cost the caller its answer, and is logged.
+func TestFailingMeter(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
 	w.meter.fail = errors.New("the disk is full")
 	if a := w.chat(plain); a.status != http.StatusOK || !strings.Contains(w.log.String(), "the disk is full") {
@@ -435,8 +434,8 @@ func TestAMeterThatFails(t *testing.T) {
 	}
 }
 
-// The methods that Allow names are answered, and no others.
-func TestAllowTellsTheTruth(t *testing.T) {
+// The methods in Allow are answered, and no others.
+func TestAllowListsTheMethods(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
 	for path, allow := range map[string]string{
 		"/v1/chat/completions": "POST", "/v1/completions": "POST", "/v1/models": "GET, HEAD", "/v1/models/small": "GET, HEAD",
@@ -456,7 +455,7 @@ func TestAllowTellsTheTruth(t *testing.T) {
 }
 
 // A base URL that ends with a slash works.
-func TestBaseURLWithASlash(t *testing.T) {
+func TestBaseURLWithSlash(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
 	for _, path := range []string{"//v1/chat/completions", "/v1//chat/completions"} {
 		a := w.do(w.request(t.Context(), "POST", path, studio, strings.NewReader(plain)))

@@ -12,7 +12,8 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// words counts words, so that a test can tell its count from an upstream's.
+// words counts words, so that a test can distinguish its count from an
+// upstream's.
 type words struct{ bytes *atomic.Int64 }
 
 func (w words) Count(text string) int {
@@ -20,7 +21,7 @@ func (w words) Count(text string) int {
 	return len(strings.Fields(text))
 }
 
-// meter keeps what is recorded.
+// meter keeps the records.
 type meter struct {
 	mu      sync.Mutex
 	records []usage.Record
@@ -46,7 +47,7 @@ func (m *meter) Totals(_ context.Context, account string, first, last usage.Day)
 	return totals, nil
 }
 
-// recorded waits for so many records.
+// recorded waits for n records.
 func (w *world) recorded(n int) []usage.Record {
 	w.t.Helper()
 	var got []usage.Record
@@ -62,7 +63,7 @@ func (w *world) recorded(n int) []usage.Record {
 	return got
 }
 
-// observer keeps what it is told.
+// observer keeps what it receives.
 type observer struct {
 	mu          sync.Mutex
 	completions []gateway.Completion
@@ -81,7 +82,7 @@ func (o *observer) Attempted(a gateway.Attempt) {
 	o.attempts = append(o.attempts, a)
 }
 
-// completed waits for so many completions.
+// completed waits for n completions.
 func (w *world) completed(n int) []gateway.Completion {
 	w.t.Helper()
 	var got []gateway.Completion
@@ -94,7 +95,7 @@ func (w *world) completed(n int) []gateway.Completion {
 	return got
 }
 
-// outcomes returns how the attempts so far ended, "first: succeeded" for example.
+// outcomes returns how the attempts so far ended, such as "first: succeeded".
 func (w *world) outcomes() []string {
 	w.observer.mu.Lock()
 	defer w.observer.mu.Unlock()

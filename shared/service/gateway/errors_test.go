@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-func TestErrorsHaveTheirBody(t *testing.T) {
+func TestErrorBodies(t *testing.T) {
 	for _, c := range []struct {
 		problem gateway.Error
 		want    string
@@ -55,7 +55,7 @@ func TestFaultsBecomeErrors(t *testing.T) {
 	if got := gateway.ErrorOf(&fault.Error{Code: fault.Limited, RetryAfter: time.Second}); got.RetryAfter != time.Second {
 		t.Errorf("the time to wait is lost: %+v", got)
 	}
-	// What is no fault is not told.
+	// Only faults are shown.
 	got := gateway.ErrorOf(errors.New("open /secret/path"))
 	if got.Status != 500 || got.Type != gateway.API || got.Code != "internal_error" || got.Message != "Something went wrong inside the gateway." {
 		t.Errorf("got %+v", got)

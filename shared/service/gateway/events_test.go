@@ -25,8 +25,8 @@ func readEvents(source io.Reader) (events []string, err error) {
 	}
 }
 
-// The HTML standard, "Parsing an event stream", but for a last event without its
-// empty line, which counts here.
+// The HTML standard, "Parsing an event stream", except that a last event
+// without its empty line counts.
 func TestEvents(t *testing.T) {
 	for _, c := range []struct {
 		name, stream string
@@ -78,7 +78,7 @@ type silent struct{}
 
 func (silent) Read([]byte) (int, error) { return 0, nil }
 
-// Where the transport splits a stream changes nothing.
+// It does not matter where the transport splits a stream.
 func FuzzEvents(f *testing.F) {
 	f.Add("data: a\r\n\r\ndata: b\rdata: c\n\n: x\n\nevent: e\ndata: d", 3)
 	f.Add("\ufeffdata: é\n\n\n\r\n\rdata", 1)
@@ -99,7 +99,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// pieces returns so many bytes at a time.
+// pieces returns n bytes at a time.
 type pieces struct {
 	io.Reader
 	size int

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// scripted is a model server that leaves every connection to a function of the
-// test's, which is told the connection's number, from 1.
+// scripted serves every connection with the function, which gets the
+// connection's number, from 1.
 func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *upstream, connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,9 +57,9 @@ func take(requests *bufio.Reader) (ok bool) {
 	return err == nil
 }
 
-// What a server says unasked, after an answer and before the next call, is
-// nobody's answer: another caller would be told it.
-func TestWhatIsSaidUnaskedIsNoAnswer(t *testing.T) {
+// What a server sends unasked, after an answer and before the next call, is not
+// an answer: it might be another caller's.
+func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
 	foreign := strings.Replace(whole, "hello there", "for somebody else", 1)
 	for name, unasked := range map[string]string{
 		"a whole answer":   inLength(foreign),
@@ -96,10 +96,10 @@ func TestWhatIsSaidUnaskedIsNoAnswer(t *testing.T) {
 	}
 }
 
-// A kept connection that the server closes just as a call is on its way costs
-// nothing: no byte of an answer was there. Once there was one, or the connection
-// is new, the call is not made again.
-func TestConnectionsThatAreClosedAsACallComes(t *testing.T) {
+// A kept connection that the server closes just as a call is sent costs
+// nothing, as no byte of an answer has arrived. If one has, or the connection
+// is new, the call is not repeated.
+func TestConnectionClosedDuringCall(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		second      string // what is answered to the second call of a connection
@@ -142,8 +142,8 @@ func TestConnectionsThatAreClosedAsACallComes(t *testing.T) {
 	}
 }
 
-// After an answer whose end two readers may see in different places no other
-// call uses the connection.
+// After an answer whose end two readers may see in different places, the
+// connection is not used again.
 func TestConnectionsThatAreNotKept(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	chunked := inChunks(whole, "")[strings.Index(inChunks(whole, ""), "\r\n\r\n")+4:]
@@ -174,8 +174,8 @@ func TestConnectionsThatAreNotKept(t *testing.T) {
 	}
 }
 
-// A key that would end its field in the header is not sent.
-func TestAKeyThatBreaksTheHeader(t *testing.T) {
+// A key that contains a line break is not sent.
+func TestKeyWithLineBreak(t *testing.T) {
 	for _, large := range []bool{false, true} {
 		key := filepath.Join(t.TempDir(), "key")
 		must(t, os.WriteFile(key, []byte("sk\r\nContent-Length: 0\r\n\r\nPOST /v1/other HTTP/1.1"), 0o600))
@@ -193,8 +193,7 @@ func TestAKeyThatBreaksTheHeader(t *testing.T) {
 	}
 }
 
-// However callers come and leave on kept connections, each is told its own
-// answer.
+// However callers come and leave on kept connections, each gets its own answer.
 func TestAnswersReachTheirCallers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct{ User string }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// keeping is a model server that keeps its connections: it answers the requests
-// of each with these texts in their order, and closes it after the last.
+// keeping serves every connection with these answers in order, and closes it
+// after the last.
 func keeping(t *testing.T, answers ...string) (u *upstream, connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,8 +57,8 @@ func inChunks(body, trailer string) string {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n%s\r\n", len(body), body, trailer)
 }
 
-// A connection serves call after call, whatever their answers, and one that the
-// server has closed meanwhile costs no call.
+// A connection serves call after call, whatever their answers; one that the
+// server has closed meanwhile fails no call.
 func TestConnectionsAreKept(t *testing.T) {
 	stream := eventStream(chunk("one"), last, used, done)
 	u, connections := keeping(t,
@@ -81,7 +81,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// What an upstream may write of HTTP, and what is no answer.
+// What an upstream may write in HTTP, and what is not an answer.
 func TestAnswersOnTheWire(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	for name, c := range map[string]struct {
@@ -133,7 +133,7 @@ func TestAnswersOnTheWire(t *testing.T) {
 	}
 }
 
-// A request beyond what a connection's buffers hold is carried as well.
+// A request too large for a connection's buffers is sent as well.
 func TestLargeRequests(t *testing.T) {
 	large := strings.Replace(plain, "one two", strings.Repeat("x", 8<<20), 1)
 	u := newUpstream(t, always(200, whole))

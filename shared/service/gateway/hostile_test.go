@@ -12,7 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// endlessly writes a piece until the gateway has had enough.
+// endlessly writes a piece again and again until the gateway closes the
+// connection.
 func endlessly(head, piece string) func(*call) {
 	return func(c *call) {
 		io.WriteString(c, head)
@@ -24,7 +25,8 @@ func endlessly(head, piece string) func(*call) {
 	}
 }
 
-// slowly writes a piece every few milliseconds, until the gateway has had enough.
+// slowly writes a piece every few milliseconds, until the gateway closes the
+// connection.
 func slowly(head, piece string) func(*call) {
 	return func(c *call) {
 		io.WriteString(c, head)
@@ -43,7 +45,7 @@ func slowly(head, piece string) func(*call) {
 
 func raw(text string) func(*call) { return func(c *call) { io.WriteString(c, text) } }
 
-// hostile are answers that no model server should give.
+// hostile returns answers that no model server should give.
 func hostile() map[string]func(*call) {
 	const ok, chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n", "Transfer-Encoding: chunked\r\n\r\n"
 	const stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -136,9 +138,9 @@ func hostile() map[string]func(*call) {
 	}
 }
 
-// Whatever an upstream answers, its caller gets an answer of the contract's shape
-// in the time that the row gives the upstream, and the gateway goes on: by both of
-// its transports, to calls of both kinds.
+// Whatever an upstream answers, its caller gets an answer of the contract's
+// shape within the row's timeouts, and the gateway goes on: over both
+// transports, for calls of both kinds.
 func TestHostileUpstreams(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 400ms, idle: 200ms}, upstreams: [{name: first, url: URL0, model: weights}]}
@@ -172,7 +174,7 @@ func TestHostileUpstreams(t *testing.T) {
 					checkError(t, a.status, []byte(a.body))
 				}
 			}
-			// Nothing of it stays on for the next, but for a breaker.
+			// Nothing of it is left for the next call, except in a breaker.
 			w.wait(5 * time.Minute)
 			u.now(always(200, whole))
 			if a := w.chat(plain); a.status != 200 || a.body != asSmall(whole) {

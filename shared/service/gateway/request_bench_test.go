@@ -8,7 +8,8 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// A chat of about 2 KB that streams, whose limit is clamped.
+// BenchmarkRequest parses a streaming chat of about 2 KB whose limit is
+// clamped.
 func BenchmarkRequest(b *testing.B) {
 	body := []byte(`{"model":"plain","messages":[{"role":"system","content":"` + strings.Repeat(`You are a helpful assistant.\n`, 20) +
 		`"},{"role":"user","content":"` + strings.Repeat("Say something kind. ", 65) +

@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// FuzzParse feeds requests of any bytes. What is accepted is forwarded as valid
-// JSON in which every field that the interface does not name has the very bytes
-// that were sent, in the same order, and which no rule would change again.
+// FuzzParse parses arbitrary bytes. An accepted request is forwarded as valid
+// JSON in which every field that the contract does not name keeps its bytes and
+// its place, and which no rule would change again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		chat("plain", `"stream":true,"x":[1.0,{"y":null}]`),
@@ -66,8 +66,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// unnamed returns the members that the interface does not name, with their raw
-// bytes, by a reader that shares no code with the gateway.
+// unnamed returns the members that the contract does not name, with their raw
+// bytes, read without the gateway's code.
 func unnamed(t *testing.T, route gateway.Route, body []byte) (members []string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(body)))

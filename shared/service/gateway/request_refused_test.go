@@ -15,7 +15,7 @@ func prompt(value string) string { return `{"model":"plain","prompt":` + value +
 
 type ruling struct {
 	name, body string
-	// param is the field that is wrong; a request that is good has "ok".
+	// param is the field that is wrong; "ok" stands for a valid request.
 	param, code string
 }
 
@@ -38,7 +38,7 @@ func rule(t *testing.T, route gateway.Route, cases []ruling) {
 	}
 }
 
-func TestRulesOfTheChat(t *testing.T) {
+func TestChatRules(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Chat, []ruling{
 		{"model is required", `{` + hello + `}`, "model", gateway.MissingParameter},
@@ -164,7 +164,7 @@ func TestRulesOfTheChat(t *testing.T) {
 	})
 }
 
-func TestRulesOfTheCompletion(t *testing.T) {
+func TestCompletionRules(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Completions, []ruling{
 		{"prompt is required", `{"model":"plain"}`, "prompt", gateway.MissingParameter},
@@ -204,8 +204,8 @@ func TestRulesOfTheCompletion(t *testing.T) {
 	})
 }
 
-// What two readers could take for different requests is refused: what was
-// checked would not be what a model server acts on.
+// A request that two readers could understand differently is refused: a model
+// server might not act on what was checked.
 func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	rule(t, catalog.Chat, []ruling{
@@ -232,8 +232,8 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 		{"a field in another case", chat("plain", `"MAX_TOKENS":100000`), "MAX_TOKENS", gateway.InvalidValue},
 		{"a field with a letter that folds", chat("plain", `"max_toKens":100000`), "max_toKens", gateway.InvalidValue},
 	})
-	// Brackets in a text are no depth, however many they are, and whatever is
-	// escaped beside them.
+	// Brackets within a string do not count as depth, however many they are and
+	// whatever is escaped next to them.
 	text := message(`"role":"user","content":"` + strings.Repeat(`[{\"\\`, 500) + `"`)
 	rule(t, catalog.Chat, []ruling{
 		{"brackets in a text", text, "ok", ""},

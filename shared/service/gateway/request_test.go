@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// rows are models of every kind that a rule tells apart.
+// rows are models of every kind that a rule distinguishes.
 const rows = `
 limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
 forms: {f: {fields: [{name: data, type: video}, {name: resolution, type: choice, values: [720p], default: 720p}]}}
@@ -37,17 +37,17 @@ func caller(t testing.TB) gateway.Caller {
 
 const hello = `"messages":[{"role":"user","content":"hi"}]`
 
-// chat is a chat with the model and one message, and then the members.
+// chat returns a chat with the model, one message and the members.
 func chat(slug string, members ...string) string {
 	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, hello}, members...), ",") + "}"
 }
 
-// completion is a completion with the model and a prompt, and then the members.
+// completion returns a completion with the model, a prompt and the members.
 func completion(slug string, members ...string) string {
 	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, `"prompt":"hi"`}, members...), ",") + "}"
 }
 
-// forwarded is what an upstream that calls the model by its slug is sent.
+// forwarded returns what an upstream that calls the model by its slug gets.
 func forwarded(t *testing.T, route gateway.Route, body string, who gateway.Caller) (string, *gateway.Request) {
 	t.Helper()
 	r, problem := gateway.Parse(route, []byte(body), who)
@@ -166,7 +166,7 @@ func TestReasoningEffortAndTemplateKwargs(t *testing.T) {
 	}
 }
 
-func TestAStreamIsAskedForItsUsage(t *testing.T) {
+func TestStreamAsksForUsage(t *testing.T) {
 	for _, c := range []struct {
 		name, slug, sent, want string
 		asked                  bool
@@ -193,7 +193,7 @@ func TestAStreamIsAskedForItsUsage(t *testing.T) {
 	}
 }
 
-func TestWhatIsForwardedAsItIs(t *testing.T) {
+func TestForwardedUnchanged(t *testing.T) {
 	body := ` { "seed" : 1.50e+3 , "model":"plain","messages" : [ {"content":"\u00e9\/","role":"user","name":"x"} ],` +
 		`"logit_bias":{"5":-100.0},"b":[1.0,1,10000000000000000000001],"a":null,"n":2,"min_p":0.10,"é":"☃" } `
 	got, r := forwarded(t, catalog.Chat, body, caller(t))
@@ -215,7 +215,8 @@ func TestWhatIsForwardedAsItIs(t *testing.T) {
 	}
 }
 
-// A null of the interface's is absent; the comma goes with it wherever it stands.
+// A null in a known field counts as absent; its comma is removed too, wherever
+// it is.
 func TestNullMeansAbsent(t *testing.T) {
 	for _, c := range []struct{ sent, want string }{
 		{`{"stop":null,"model":"plain",` + hello + `}`, `{"model":"plain",` + hello + `}`},
@@ -256,7 +257,7 @@ func TestPromptTexts(t *testing.T) {
 	}
 }
 
-// Some languages know no integers, and write 5 as 5.0.
+// Some languages have no integers, and write 5 as 5.0.
 func TestIntegersWithAPoint(t *testing.T) {
 	for _, c := range []struct {
 		route      gateway.Route
@@ -277,8 +278,8 @@ func TestIntegersWithAPoint(t *testing.T) {
 	}
 }
 
-// Every parameter that the clients of the two routes have for their users, and
-// the usual ones of samplers, reach a server that is not on this machine.
+// Every parameter that the clients of the two routes offer, and the usual ones
+// of samplers, reach a server on another machine.
 func TestFieldsThatClientsSend(t *testing.T) {
 	who := caller(t)
 	for _, body := range []string{
@@ -301,9 +302,9 @@ func TestFieldsThatClientsSend(t *testing.T) {
 	}
 }
 
-// A field that steers the model server beyond the caller's own completion needs
-// the row's word.
-func TestFieldsThatNeedTheRowsWord(t *testing.T) {
+// A field that affects more of the model server than the caller's own
+// completion must be allowed by the row.
+func TestFieldsAllowedByTheRow(t *testing.T) {
 	for _, name := range []string{
 		"chat_template", "id_slot", "priority", "guided_regex", "guided_decoding_backend", "structured_outputs", "grammar",
 		"logits_processors", "cache_salt", "cache_prompt", "mm_processor_kwargs", "lora", "lora_adapter", "n_predict", "prompt_logprobs",
@@ -329,8 +330,8 @@ func TestFieldsThatNeedTheRowsWord(t *testing.T) {
 	}
 }
 
-// What cannot be within the model's context is refused before it is sent, and
-// nothing that can be.
+// A prompt that cannot fit the model's context is refused before it is sent,
+// and no other is.
 func TestPromptsLongerThanTheContext(t *testing.T) {
 	who := caller(t)
 	const longest = 100 * 256 // bytes that 100 tokens can stand for

@@ -16,10 +16,10 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// reported is what the chunk "used" says.
+// reported is the usage of the chunk "used".
 var reported = usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5}
 
-// counted is what the gateway counts of "one two", in the template of a chat,
+// counted is the gateway's own count for "one two", in the template of a chat,
 // answered by n words.
 func counted(n int64) usage.Counts {
 	return usage.Counts{Requests: 1, PromptTokens: 6, CompletionTokens: n, Estimated: 1}
@@ -154,7 +154,7 @@ func tokens(c usage.Counts) string {
 	return string(text)
 }
 
-// What fails before the first chunk has a status, and costs nothing.
+// What fails before the first chunk has a status of its own, and is not billed.
 func TestStreamsThatNeverBegin(t *testing.T) {
 	for name, c := range map[string]struct {
 		upstream func(*call)
@@ -200,7 +200,7 @@ func TestStreamsThatNeverBegin(t *testing.T) {
 	}
 }
 
-// A chunk is there as soon as the upstream has sent it.
+// A chunk is passed on as soon as it arrives.
 func TestChunksAreNotHeldBack(t *testing.T) {
 	next := make(chan bool)
 	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, func(c *call) {
@@ -224,8 +224,8 @@ func TestChunksAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// While the first chunk is long in coming comments come, and what fails then is
-// told in the stream.
+// Comments are sent while the first chunk is missing; a failure after them is
+// reported in the stream.
 func TestKeepAlive(t *testing.T) {
 	for name, waiting := range map[string]func(*call){
 		"before the upstream's header": func(*call) {},
@@ -272,9 +272,9 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// A slow reader makes the upstream wait: of what it could write no more is taken
-// than fits into the buffers of the sockets, which are small here but for the
-// one that the gateway reads from, and into the gateway's own.
+// A slow reader makes the upstream wait: no more is taken from it than fits
+// into the gateway's buffers and those of the sockets, which are small here
+// except for the one that the gateway reads from.
 func TestBackpressure(t *testing.T) {
 	const socket = 4 << 10
 	kernel, err := os.ReadFile("/proc/sys/net/ipv4/tcp_rmem")

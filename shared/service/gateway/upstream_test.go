@@ -20,7 +20,7 @@ const twoRows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}, {name: second, url: URL1, model: weights}]}
 `
 
-// refusing is the address of a server that takes no connections.
+// refusing returns the address of a server that accepts no connections.
 func refusing(t *testing.T) *upstream {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -28,8 +28,8 @@ func refusing(t *testing.T) *upstream {
 	return &upstream{url: "http://" + listener.Addr().String() + "/v1"}
 }
 
-// The first upstream is called first; what it does decides whether the second is
-// (docs/contract/gateway.md#upstreams).
+// The first upstream is called first; its answer decides whether the second is
+// called (docs/contract/gateway.md#upstreams).
 func TestRetries(t *testing.T) {
 	streaming := events(chunk("one"), last, used, done)
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Once the caller has been sent anything, nothing is repeated.
+// Nothing is retried once the caller has been sent anything.
 func TestNoRetryAfterTheFirstByte(t *testing.T) {
 	first := newUpstream(t, func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); c.reset() })
 	second := newUpstream(t, events(chunk("two"), done))
@@ -103,7 +103,7 @@ func TestNoRetryAfterTheFirstByte(t *testing.T) {
 	}
 }
 
-// At most three upstreams are tried, and the last one's answer is told.
+// At most three upstreams are tried, and the last one's error is returned.
 func TestAttemptsEnd(t *testing.T) {
 	var upstreams []*upstream
 	list := ""
@@ -140,8 +140,8 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// An upstream with as many calls as it may have is passed over; when all are,
-// the caller is to come back.
+// An upstream with as many calls as it may have is passed over; if all are, the
+// caller is asked to come back.
 func TestConcurrency(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, concurrency: 1}, {name: second, url: URL1, concurrency: 1}]}
@@ -179,9 +179,9 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// An upstream's 429 is the caller's business first: it is told, with the reason
-// and for how long, and shuts the model for nobody.
-func TestTooManyCallsOfAnUpstream(t *testing.T) {
+// An upstream's 429 is passed on with its reason and its wait, and does not
+// close the model to anyone.
+func TestUpstreamTooManyCalls(t *testing.T) {
 	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
 	for _, c := range []struct{ field, want string }{
 		{"Retry-After: 7", "7"},
@@ -224,9 +224,10 @@ func TestTooManyCallsOfAnUpstream(t *testing.T) {
 	}
 }
 
-// Of several upstreams one that has asked to be left alone is, while another
-// takes the calls; and the caller is told to come back to the first that will.
-func TestUpstreamsThatRest(t *testing.T) {
+// Of several upstreams, one that asks not to be called for a while is spared
+// while another takes the calls; if none does, the caller gets the shortest
+// wait.
+func TestUpstreamsThatBackOff(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
@@ -256,8 +257,8 @@ func TestUpstreamsThatRest(t *testing.T) {
 	}
 }
 
-// An upstream that serves nobody for a while says so to the caller, and is left
-// alone once it has said so often enough.
+// An upstream that says that it is unavailable has this passed on, and its
+// breaker opens once it has said so often enough.
 func TestUnavailableUpstreams(t *testing.T) {
 	u := newUpstream(t, always(503, `{}`, "Retry-After: 7"))
 	w := newWorld(t, setup{upstreams: []*upstream{u}})
@@ -276,9 +277,9 @@ func TestUnavailableUpstreams(t *testing.T) {
 	}
 }
 
-// What one account sends may be the reason why an upstream fails: that shuts it
-// for that account alone. What two accounts meet, or what is no caller's doing,
-// shuts it for all.
+// A failure may be caused by what one account sends, so it opens the breaker
+// for that account alone. What two accounts meet, or what no caller can have
+// caused, opens it for all.
 func TestBreakerOfOneAccount(t *testing.T) {
 	call := func(w *world, key string) answer {
 		return w.do(w.request(t.Context(), "POST", "/v1/chat/completions", key, strings.NewReader(plain)))
@@ -365,7 +366,7 @@ func TestBreaker(t *testing.T) {
 	call(200, true)
 }
 
-// While a probe is under way there is no other call; one that was given up makes
+// There is no other call while a probe is under way; one that is given up makes
 // room for the next.
 func TestBreakerProbesOneAtATime(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
@@ -391,29 +392,39 @@ func TestBreakerProbesOneAtATime(t *testing.T) {
 }
 
 func TestTimeouts(t *testing.T) {
-	const rows = `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: 50ms, idle: 50ms}, upstreams: [{name: first, url: URL0}]}
-`
+	// Each case shortens only the timeout that it is about, so that a slow machine
+	// meets no other.
+	const first, idle = "first_byte: 50ms", "first_byte: 1m, idle: 50ms"
 	silent := func(c *call) { <-c.left }
 	for _, c := range []struct {
-		name, request string
-		upstream      func(*call)
-		status        int
+		name, timeouts, request string
+		upstream                func(*call)
+		status                  int
 	}{
-		{"no header", plain, silent, 504},
-		{"no header of a stream", streamed, silent, 504},
-		{"no first chunk", streamed, func(c *call) { c.stream(); <-c.left }, 504},
-		{"comments instead of a first chunk", streamed, func(c *call) {
+		{"no header", first, plain, silent, 504},
+		{"no header of a stream", first, streamed, silent, 504},
+		{"no first chunk", first, streamed, func(c *call) { c.stream(); <-c.left }, 504},
+		{"comments instead of a first chunk", first, streamed, func(c *call) {
 			c.stream()
 			for c.write(": wait\n\n") == nil {
 				time.Sleep(time.Millisecond)
 			}
 		}, 504},
-		{"silence within an answer", plain, func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"); <-c.left }, 504},
-		{"silence within a stream", streamed, func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); <-c.left }, 200},
+		{"silence within an answer", idle, plain, func(c *call) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+			<-c.left
+		}, 504},
+		{"silence within a stream", idle, streamed, func(c *call) {
+			c.stream()
+			c.write(eventStream(chunk("one")))
+			<-c.left
+		}, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			rows := `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {` + c.timeouts + `}, upstreams: [{name: first, url: URL0}]}
+`
 			w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, c.upstream)}})
 			a := w.chat(c.request)
 			if a.status != c.status || !strings.Contains(a.body, `"type":"api_error","param":null,"code":"upstream_timeout"`) {
@@ -430,11 +441,10 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// A connection that does not come about in time leaves the call to another
-// upstream.
+// If a connection is not made in time, another upstream gets the call.
 func TestConnectTimeout(t *testing.T) {
-	// What does not accept has room for few connections, and answers no more
-	// attempts once they are there.
+	// A listener that never accepts has room for few connections, and ignores
+	// further ones.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	must(t, err)
 	defer syscall.Close(socket)
@@ -445,7 +455,7 @@ func TestConnectTimeout(t *testing.T) {
 	address := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 	full := false
 	for range 200 {
-		conn, err := net.DialTimeout("tcp", address, 50*time.Millisecond)
+		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err != nil {
 			full = true
 			break
@@ -456,7 +466,7 @@ func TestConnectTimeout(t *testing.T) {
 		t.Fatal("there is always room for another connection")
 	}
 	const rows = `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {connect: 50ms}, upstreams: [{name: first, url: URL0}, {name: second, url: URL1}]}
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {connect: 1s}, upstreams: [{name: first, url: URL0}, {name: second, url: URL1}]}
 `
 	for _, request := range []string{plain, strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1)} {
 		w := newWorld(t, setup{rows: rows, upstreams: []*upstream{{url: "http://" + address}, newUpstream(t, always(200, whole))}, random: func() float64 { return 0 }})
@@ -470,8 +480,8 @@ func TestConnectTimeout(t *testing.T) {
 	}
 }
 
-// A stream may take longer than any silence that is allowed within it.
-func TestAnUpstreamThatGoesOnIsNotTimedOut(t *testing.T) {
+// A stream may take longer than any silence allowed within it.
+func TestLongStreamIsNotTimedOut(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: 1s, idle: 1s}, upstreams: [{name: first, url: URL0}]}
 `
@@ -489,9 +499,9 @@ func TestAnUpstreamThatGoesOnIsNotTimedOut(t *testing.T) {
 	}
 }
 
-// An upstream sees the rewritten request and its own key; of the caller's header
-// nothing, not even the request's id.
-func TestWhatAnUpstreamIsSent(t *testing.T) {
+// An upstream gets the rewritten request and its own key, and nothing of the
+// caller's header, not even the request's id.
+func TestUpstreamRequest(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
 	u := newUpstream(t, always(200, whole))
@@ -522,8 +532,8 @@ func (noSecrets) Secret(context.Context, string) (string, error) {
 	return "", errors.New("there is no secret")
 }
 
-// Without its key an upstream is not called.
-func TestAKeyThatIsMissing(t *testing.T) {
+// An upstream is not called without its key.
+func TestMissingKey(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*upstream{u}, secrets: noSecrets{}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "env:CUTROOM_TEST_NO_SUCH_KEY"}]}
@@ -534,7 +544,7 @@ func TestAKeyThatIsMissing(t *testing.T) {
 	w.recorded(0)
 }
 
-// A catalog that takes over keeps how the upstreams do that it still names.
+// A new catalog keeps the state of the upstreams that it still names.
 func TestReload(t *testing.T) {
 	u, other := newUpstream(t, always(500, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*upstream{u, other}})
@@ -558,8 +568,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// The model server inside this process streams, and learns of its caller's
-// leaving, as any other.
+// The model server inside this process streams, and notices that its caller
+// leaves, like any other.
 func TestEmbedded(t *testing.T) {
 	left := make(chan struct{})
 	embedded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -613,9 +623,9 @@ func (s slow) Secret(ctx context.Context, _ string) (string, error) {
 	}
 }
 
-// A key that is asked for again, and is long in coming, holds nobody up; nor does
-// a caller that leaves while it is asked for the first time.
-func TestAStoreOfKeysThatHangs(t *testing.T) {
+// A key that is slow to be fetched again holds up nobody; nor does a caller
+// that leaves during the first fetch.
+func TestHangingSecrets(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, secret: "env:SLOW"}]}
 `

@@ -10,9 +10,9 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// What upstreams claim that a call of "one two", answered by "hello there", has
-// used. What cannot be is neither billed nor shown: it is counted here.
-func TestUsageThatUpstreamsTell(t *testing.T) {
+// What upstreams report for a call of "one two" answered by "hello there". What
+// is impossible is neither billed nor shown: the gateway counts instead.
+func TestReportedUsage(t *testing.T) {
 	believed := func(cached, reasoning int64) usage.Counts {
 		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached, ReasoningTokens: reasoning}
 	}
@@ -123,7 +123,7 @@ func (w *world) shows(text string, want usage.Counts) {
 	is("reasoning_tokens", shown.Usage.Reasoning.Tokens, want.ReasoningTokens)
 }
 
-// Several prompts and choices may have used as much each.
+// Several prompts and choices may each have used as much.
 func TestUsageOfSeveralCompletions(t *testing.T) {
 	answer := `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":16384,"completion_tokens":4000,"total_tokens":20384}}`
 	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, answer))}})
@@ -135,8 +135,8 @@ func TestUsageOfSeveralCompletions(t *testing.T) {
 }
 
 // An upstream that lies shuts an account out for a few minutes at most, and no
-// other for any time.
-func TestALieShutsNobodyOut(t *testing.T) {
+// other account at all.
+func TestFalseUsageIsBounded(t *testing.T) {
 	u := newUpstream(t, always(200, strings.Replace(whole, `"completion_tokens":5`, `"completion_tokens":1000000000000000`, 1)))
 	w := newWorld(t, setup{upstreams: []*upstream{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
 	for range 3 {
@@ -151,7 +151,7 @@ func TestALieShutsNobodyOut(t *testing.T) {
 	if other.status != 200 {
 		t.Errorf("another account: %d %s", other.status, other.body)
 	}
-	// As much as can be believed is a debt of nine minutes at most.
+	// The most that is believed is a debt of at most nine minutes.
 	u.now(always(200, strings.Replace(whole, `"completion_tokens":5`, `"completion_tokens":9000`, 1)))
 	w.wait(time.Minute)
 	w.chat(plain)
@@ -164,8 +164,7 @@ func TestALieShutsNobodyOut(t *testing.T) {
 	}
 }
 
-// An upstream that sends more text than the model can have generated makes its caller
-// pay for no more than that.
+// A caller does not pay for more text than the model can have generated.
 func TestTextBeyondWhatTheModelCanGenerate(t *testing.T) {
 	flood := strings.Repeat("word ", 100_000)
 	most := usage.Counts{Requests: 1, PromptTokens: counted(2).PromptTokens, Estimated: 1}

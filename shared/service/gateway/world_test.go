@@ -32,13 +32,14 @@ const (
 	rival  = "ck_rival_key_of_the_tests"
 )
 
-// patience is how long a test waits for what has to happen; it fails then.
+// patience is how long a test waits for something that must happen before it
+// fails.
 const patience = 20 * time.Second
 
-// setup says what differs from a plain world.
+// setup says how a world differs from the default.
 type setup struct {
-	// rows are the catalog's inference models, in YAML; URL0, URL1 ... stand for
-	// the upstreams.
+	// rows are the catalog's inference models, in YAML; URL0, URL1 and so on
+	// stand for the upstreams.
 	rows      string
 	upstreams []*upstream
 	tier      credential.Tier
@@ -51,12 +52,12 @@ type setup struct {
 	noTrailer bool
 	secrets   gateway.Secrets
 	bodyWait  time.Duration
-	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it to
-	// the system.
+	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it
+	// to the system.
 	socketBuffer int
 }
 
-// world is a gateway on a real port, before real upstreams.
+// world is a gateway on a real port with real upstreams.
 type world struct {
 	t        testing.TB
 	url      string
@@ -80,12 +81,12 @@ const oneRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// longRow reads as much as a request can hold.
+// longRow is a model that reads as much as a request can hold.
 const longRow = `
   - {id: small, routes: [chat, completions], context_length: 1048576, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// media is a catalog's other side.
+// media is the rest of a catalog.
 const media = `
 limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
 forms: {f: {fields: [{name: data, type: video}, {name: resolution, type: choice, values: [720p], default: 720p}]}}
@@ -143,7 +144,7 @@ func newWorld(t testing.TB, s setup) *world {
 	return w
 }
 
-// narrow returns the connections that it accepts small buffers.
+// narrow gives small buffers to the connections that it accepts.
 type narrow struct {
 	net.Listener
 	buffer int
@@ -157,14 +158,14 @@ func (n narrow) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// stop stops the server, and waits for nothing that is under way.
+// stop stops the server without waiting for calls.
 func (w *world) stop() {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	w.server.Shutdown(ended)
 }
 
-// load makes a catalog of the rows stand.
+// load installs a catalog with the rows.
 func (w *world) load(rows string) {
 	w.t.Helper()
 	for i, u := range w.setup.upstreams {
@@ -185,7 +186,7 @@ type answer struct {
 	err     error
 }
 
-// request makes a call; header fields are "Name: value".
+// request returns a request; header fields are written "Name: value".
 func (w *world) request(ctx context.Context, method, path, key string, body io.Reader, fields ...string) *http.Request {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, w.url+path, body)
@@ -227,7 +228,7 @@ func (w *world) complete(body string) answer {
 	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/completions", studio, strings.NewReader(body)))
 }
 
-// open begins a streaming chat and gives its answer's head and body.
+// open starts a streaming chat and returns its response.
 func (w *world) open(ctx context.Context, body string) *http.Response {
 	w.t.Helper()
 	response, err := client.Do(w.request(ctx, http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(body)))
@@ -238,14 +239,14 @@ func (w *world) open(ctx context.Context, body string) *http.Response {
 
 var client = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * patience}
 
-// small and streamed are a chat with the model "small".
+// Chats with the model "small".
 const (
 	plain    = `{"model":"small","messages":[{"role":"user","content":"one two"}]}`
 	streamed = `{"model":"small","stream":true,"messages":[{"role":"user","content":"one two"}]}`
 	asking   = `{"model":"small","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"one two"}]}`
 )
 
-// upstream is a model server that a test writes.
+// upstream is a model server written by a test.
 type upstream struct {
 	url      string
 	listener net.Listener
@@ -262,7 +263,7 @@ type received struct {
 	header             http.Header
 }
 
-// call is a connection on which an upstream has been sent a request.
+// call is a connection on which an upstream has received a request.
 type call struct {
 	net.Conn
 	received
@@ -270,8 +271,8 @@ type call struct {
 	left <-chan struct{}
 }
 
-// newUpstream makes a model server that answers every request, one to a
-// connection, as the function says: by the bytes that it writes.
+// newUpstream starts a model server that answers every request, one per
+// connection, with the bytes that the function writes.
 func newUpstream(t *testing.T, answer func(c *call)) *upstream {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -325,7 +326,7 @@ func (u *upstream) seen() []received {
 	return slices.Clone(u.requests)
 }
 
-// now answers differently from here on.
+// now changes the answer from here on.
 func (u *upstream) now(answer func(c *call)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -341,12 +342,12 @@ func (c *call) json(status int, body string, fields ...string) {
 	fmt.Fprintf(c, "\r\n%s", body)
 }
 
-// stream begins an answer of chunks, which end is written by end.
+// stream starts an answer in chunks; end writes its end.
 func (c *call) stream() {
 	fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 }
 
-// write sends a piece of a stream, in a chunk of the transport's own.
+// write sends a piece of a stream as one chunk of the transport.
 func (c *call) write(text string) error {
 	_, err := fmt.Fprintf(c, "%x\r\n%s\r\n", len(text), text)
 	return err
@@ -354,13 +355,13 @@ func (c *call) write(text string) error {
 
 func (c *call) end() { fmt.Fprint(c, "0\r\n\r\n") }
 
-// reset breaks the connection off.
+// reset resets the connection.
 func (c *call) reset() {
 	c.Conn.(*net.TCPConn).SetLinger(0)
 	c.Close()
 }
 
-// events answers with a stream of these data, and then its end.
+// events answers with a stream of these data and then ends.
 func events(data ...string) func(*call) {
 	return func(c *call) {
 		c.stream()
@@ -376,7 +377,7 @@ func always(status int, body string, fields ...string) func(*call) {
 	return func(c *call) { c.json(status, body, fields...) }
 }
 
-// chunk is a chunk of a chat with a piece of content.
+// chunk returns a chunk of a chat with a piece of content.
 func chunk(content string) string {
 	return fmt.Sprintf(`{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`, content)
 }
@@ -389,12 +390,12 @@ const (
 	whole = `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}}`
 )
 
-// asSmall is what a caller sees of an upstream's text.
+// asSmall replaces the upstream's model name by the caller's.
 func asSmall(text string) string {
 	return strings.ReplaceAll(text, `"model":"weights"`, `"model":"small"`)
 }
 
-// eventStream is the bytes of a stream of these data.
+// eventStream returns the bytes of a stream of these data.
 func eventStream(data ...string) string {
 	var b strings.Builder
 	for _, d := range data {
@@ -403,7 +404,7 @@ func eventStream(data ...string) string {
 	return b.String()
 }
 
-// eventually waits until it is so.
+// eventually waits until the condition holds.
 func (w *world) eventually(what string, so func() bool) {
 	w.t.Helper()
 	for until := time.Now().Add(patience); !so(); {

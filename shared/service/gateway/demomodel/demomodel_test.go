@@ -52,7 +52,7 @@ type answer struct {
 	Error *struct{ Message, Type, Param, Code string }
 }
 
-// content is the text of a chat's choice.
+// content returns the text of a chat's choice.
 func (a answer) content(t *testing.T, choice int) string {
 	t.Helper()
 	if len(a.Choices) <= choice || a.Choices[choice].Message.Content == nil {
@@ -61,7 +61,7 @@ func (a answer) content(t *testing.T, choice int) string {
 	return *a.Choices[choice].Message.Content
 }
 
-// post sends a request and gives the answer, which must have the status.
+// post sends a request and returns the answer, which must have the status.
 func post(t *testing.T, server *httptest.Server, path, body string, status int) answer {
 	t.Helper()
 	response, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
@@ -83,8 +83,7 @@ func post(t *testing.T, server *httptest.Server, path, body string, status int) 
 	return a
 }
 
-// chat asks for a chat completion; more are fields beside model and messages,
-// each with a comma before it.
+// chat asks for a chat completion; more are further fields, each after a comma.
 func chat(t *testing.T, server *httptest.Server, more string) answer {
 	t.Helper()
 	return post(t, server, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}]`+more+`}`, 200)
@@ -95,7 +94,7 @@ func complete(t *testing.T, server *httptest.Server, fields string) answer {
 	return post(t, server, "/v1/completions", `{"model":"m",`+fields+`}`, 200)
 }
 
-// streamed returns the chunks of a stream, which must end as it is to.
+// streamed returns the chunks of a stream, and checks its end.
 func streamed(t *testing.T, server *httptest.Server, path, body string) []answer {
 	t.Helper()
 	response, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
@@ -131,7 +130,7 @@ func streamed(t *testing.T, server *httptest.Server, path, body string) []answer
 	return chunks
 }
 
-// The first thing that a new user reads says what it is.
+// The first thing that a new user reads says what the model is.
 func TestChatSaysWhatItIs(t *testing.T) {
 	a := chat(t, newServer(t), "")
 	text := a.content(t, 0)
@@ -192,7 +191,7 @@ func TestBoundsOfAnAnswer(t *testing.T) {
 	}
 }
 
-// A bound that cuts a character cuts all of it.
+// A bound within a character cuts off all of it.
 func TestNoHalfCharacters(t *testing.T) {
 	server := newServer(t)
 	for n := range 60 {
@@ -265,7 +264,7 @@ func TestToolsAreCalled(t *testing.T) {
 	}
 }
 
-func TestToolAnswerIsTakenUp(t *testing.T) {
+func TestToolAnswerIsUsed(t *testing.T) {
 	a := post(t, newServer(t), "/v1/chat/completions", `{"model":"m","tools":[`+weather+`],"messages":[{"role":"user","content":"Weather?"},
 		{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"get_weather","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"c","content":"sunny"}]}`, 200)
@@ -306,7 +305,8 @@ func TestStructuredOutput(t *testing.T) {
 	}
 }
 
-// What comes out as ids goes in as ids, and is the same prompt as its text.
+// Token ids in an answer can be sent as a prompt, and mean the same as its
+// text.
 func TestTokenIDsRoundTrip(t *testing.T) {
 	server := newServer(t)
 	first := complete(t, server, `"prompt":"Once upon 🤚🏾","return_token_ids":true,"max_tokens":30`)

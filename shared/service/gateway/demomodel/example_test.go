@@ -8,8 +8,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// exampleTests are schemas with the examples that are made of them; an empty
-// one is only held against its schema.
+// exampleTests are schemas with their examples; an empty example is only
+// validated.
 var exampleTests = []struct{ name, schema, want string }{
 	{"nothing", ``, `{}`},
 	{"anything", `{}`, `{}`},
@@ -64,14 +64,14 @@ func TestExamplesMatchTheirSchemas(t *testing.T) {
 	}
 }
 
-// validate holds a value against a schema, formats included.
+// validate validates a value against a schema, formats included.
 func validate(t *testing.T, schema, value string) {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The patterns are those of another dialect than Go's.
+	// The patterns are of another dialect than Go's.
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	compiler.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) {
@@ -97,7 +97,7 @@ func validate(t *testing.T, schema, value string) {
 	}
 }
 
-// anyPattern is a pattern that Go does not know; it matches nothing.
+// anyPattern is a pattern that Go does not support; it matches nothing.
 type anyPattern string
 
 func (p anyPattern) String() string          { return string(p) }
@@ -130,7 +130,7 @@ func TestSchemasWithoutAnExample(t *testing.T) {
 	}
 }
 
-// Whatever the schema, there is an example that is JSON, or an error, soon.
+// Any schema soon results in an example that is JSON, or in an error.
 func FuzzExample(f *testing.F) {
 	for _, test := range exampleTests {
 		f.Add(test.schema)

@@ -25,7 +25,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// texts are of many kinds, some longer than what is looked at in one piece.
+// texts are of many kinds, some longer than a chunk.
 var texts = []string{
 	"", " ", "a", "The quick brown fox.", "Grüße aus Köln 🤚🏾!", "日本語のテキスト", "a\x00b",
 	"func main() {\n\tfmt.Println(\"hi\")\n}\n",
@@ -51,7 +51,7 @@ func TestTextDecodesToItself(t *testing.T) {
 	}
 }
 
-// What is not UTF-8 costs something, and breaks nothing.
+// Invalid UTF-8 is counted, and breaks nothing.
 func TestBrokenText(t *testing.T) {
 	tok := tokenizer.New()
 	for _, text := range []string{"\xff\xfe broken", strings.Repeat("\xff", 5000), strings.Repeat("\x80", 5000), "\xf0\x9f"} {
@@ -61,7 +61,7 @@ func TestBrokenText(t *testing.T) {
 	}
 }
 
-// Chunks change the count of a long text by one for each at most.
+// Chunks change the count of a long text by at most one each.
 func TestCountOfALongText(t *testing.T) {
 	tok := tokenizer.New()
 	sentence := "The quick brown fox jumps over the lazy dog."
@@ -73,7 +73,7 @@ func TestCountOfALongText(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesWhatIsNoToken(t *testing.T) {
+func TestDecodeRejectsUnknownTokens(t *testing.T) {
 	tok := tokenizer.New()
 	for _, ids := range [][]int{{-1}, {15339, 1 << 40}, {100_256 + 1}} {
 		if text, err := tok.Decode(ids...); err == nil {
