@@ -1,7 +1,7 @@
 // Command media serves the media service in a container, for clients that post
 // bodies larger than API Gateway and Lambda carry. It has every route of the
-// service, and keeps its records, blobs and queues where the functions have
-// theirs; any number of it may run.
+// service and uses the records, blobs and queues of the functions. Any number of
+// instances may run.
 //
 // Its settings are environment variables, those of the functions together:
 // CUTROOM_JOBS_TABLE, CUTROOM_FILES_TABLE, CUTROOM_CREDENTIALS_TABLE,
@@ -9,9 +9,9 @@
 // CUTROOM_STATE_MACHINE, CUTROOM_VIDEO_QUEUE, CUTROOM_IMAGE_QUEUE and
 // CUTROOM_SECRET_ARN are required; CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS,
 // CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD, CUTROOM_UPLOADS,
-// CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS and
-// CUTROOM_ADDR (:8080) are not, nor
-// what traces are sent by: CUTROOM_TRACING=xray or OTEL_EXPORTER_OTLP_ENDPOINT.
+// CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS,
+// CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or OTEL_EXPORTER_OTLP_ENDPOINT for
+// traces are optional.
 package main
 
 import (
@@ -33,8 +33,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// shutdownTime is how long requests under way may take after a stop: an upload
-// of some hundred megabytes is let through.
+// shutdownTime is how long requests under way may take after a stop: enough for an
+// upload of several hundred megabytes.
 const shutdownTime = 100 * time.Second
 
 func main() {
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// run serves until the context ends, and lets requests finish.
+// run serves until the context ends, and then lets requests finish.
 func run(ctx context.Context, logger *slog.Logger) error {
 	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
@@ -59,7 +59,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer traces.Close()
 	parts := awsapp.New(awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
-	// Workers go on, and so do the calls that wait for them.
+	// Workers run elsewhere and go on, and so do the calls that wait for them.
 	parts.Config.Draining = ctx
 	address := parts.Optional("CUTROOM_ADDR")
 	if address == "" {

@@ -19,9 +19,9 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// newSurface makes every route of the media service, but the one that takes the
-// bytes of signed uploads: the bucket takes them itself. Calls that wait for a
-// job do so through a stop, as the workers are elsewhere.
+// newSurface configures every route of the media service except that of signed
+// uploads, whose bytes go to the bucket itself. Calls that wait for a job go on
+// waiting through a stop, because the workers run elsewhere.
 //
 // Errors: the first setting that is missing or wrong.
 func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
@@ -31,8 +31,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	signer := s3blob.NewSigner(bucket, time.Now)
 	p.Config.Blobs, p.Config.Signer = bucket, signer
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
-	// What the functions are sent is there, whole, before they are: here it comes as
-	// a stream.
+	// Functions are called with the whole body; here it arrives as a stream.
 	p.Config.Intake = &file.Intake{
 		Reservations: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")),
 		Most:         p.Number("CUTROOM_UPLOADS", 1, 100_000, file.DefaultUploads), NewID: rand.Text, Now: time.Now,

@@ -1,10 +1,10 @@
-// Command realtime serves realtime sessions (/v1/stream) as a program of its
-// own: any number of them, on machines that share a store of records, count the
+// Command realtime serves realtime sessions (/v1/stream) as a program of its own.
+// Any number of instances, on machines that share a store of records, count the
 // sessions of an account together.
 //
-// It keeps records in DynamoDB and reads images from S3, by the settings that a
-// deploy gives it; or, where CUTROOM_DATA is set, uses the data folder of a
-// server on the same machine.
+// It keeps records in DynamoDB and reads images from S3, as a deploy configures it.
+// If CUTROOM_DATA is set it uses the data folder of a server on the same machine
+// instead.
 package main
 
 import (
@@ -84,7 +84,7 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	return serve(ctx, surface, server, writer)
 }
 
-// handler serves sessions, and tells whether they can be opened.
+// handler serves sessions, and /healthz, which fails while none can be opened.
 func handler(server *realtime.Server, sessions *session.Instance) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(realtime.Path, server)
@@ -96,8 +96,8 @@ func handler(server *realtime.Server, sessions *session.Instance) http.Handler {
 	return mux
 }
 
-// serve serves until the context ends, then stops in order: no new sessions, the
-// open ones told and closed, their use written.
+// serve serves until the context ends, then stops in order: it accepts no new
+// sessions, closes the open ones with a message, and writes their usage.
 func serve(ctx context.Context, surface httpserver.Surface, server *realtime.Server, writer *usage.Writer) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))

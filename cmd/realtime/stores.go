@@ -56,7 +56,7 @@ func openStores(ctx context.Context, env *setting.Environment) (*stores, error) 
 	}, nil
 }
 
-// openFolder opens a data folder that a server on this machine has made.
+// openFolder opens the data folder of a server on this machine.
 func openFolder(ctx context.Context, kind, data string) (*stores, error) {
 	blobs, err := diskblob.NewView(filepath.Join(data, "blobs"))
 	if err != nil {
@@ -76,7 +76,7 @@ func openFolder(ctx context.Context, kind, data string) (*stores, error) {
 	}, nil
 }
 
-// newFiles finds files by their ids; nothing else is asked of it here.
+// newFiles returns a service that only finds files by their ids.
 func newFiles(store file.Store) *file.Service {
 	return file.NewService(file.Config{Store: store, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now})
 }

@@ -14,30 +14,31 @@ import (
 )
 
 const (
-	// defaultAddress is where /healthz and /metrics are.
+	// defaultAddress is where /healthz and /metrics are served.
 	defaultAddress = ":8080"
 	// shutdownTime is how long requests under way may take after a stop.
 	shutdownTime = 5 * time.Second
-	// lookEvery is how often the engine is looked at.
+	// lookEvery is how often the engine is checked.
 	lookEvery = 15 * time.Second
 	// engineGone is how long an engine may take no runs before the worker is
-	// unhealthy: longer than one that crashed takes to be up again, and its
-	// weights to be there. Meanwhile the worker leaves jobs to others.
+	// unhealthy. It is longer than a crashed engine needs to restart and load its
+	// weights. Meanwhile the worker leaves jobs to others.
 	engineGone = 5 * time.Minute
-	// askTime bounds the question of `worker -health`.
+	// askTime bounds the request of `worker -health`.
 	askTime = 4 * time.Second
 )
 
-// health serves /healthz, for who watches the container, and /metrics.
+// health serves /healthz, for what watches the container, and /metrics.
 //
-// The worker is unhealthy when its engine takes no runs for engineGone, or a job
-// is in hand that should have ended. Both are for whoever starts containers anew;
-// neither stops the worker.
+// The worker is unhealthy if its engine has taken no runs for engineGone, or if it
+// is stuck with a job that should have ended. Neither stops the worker: restarting
+// the container is up to the service.
 type health struct {
 	server *httpserver.Server
 	served chan error
 	logger *slog.Logger
-	// engine returns nil while the engine takes runs; nil always does.
+	// engine returns an error while the engine takes no runs; it is nil for an
+	// engine that always takes them.
 	engine func(context.Context) error
 	stuck  atomic.Pointer[func() bool]
 	// seen is when the engine last took runs, in Unix nanoseconds.
@@ -64,7 +65,7 @@ func newHealth(address string, engine func(context.Context) error, metrics http.
 	return h, nil
 }
 
-// answer tells the health.
+// answer serves /healthz.
 func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	status, text := http.StatusOK, `{"status":"ok"}`
@@ -76,11 +77,11 @@ func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
 		status, text = http.StatusServiceUnavailable, `{"status":"no engine"}`
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // fails when the caller has gone
+	_, _ = w.Write([]byte(text)) // it fails if the caller has gone
 }
 
-// watch looks at the engine until the context ends, and asks whether the worker is
-// stuck from now on.
+// watch checks the engine until the context ends, and lets /healthz ask stuck from
+// now on.
 func (h *health) watch(ctx context.Context, stuck func() bool) {
 	h.stuck.Store(&stuck)
 	ticker := time.NewTicker(lookEvery)
@@ -105,8 +106,8 @@ func (h *health) stop() {
 	}
 }
 
-// ask asks the worker that serves at an address whether it is healthy, for checks
-// of a container that has no other program.
+// ask fails unless the worker at an address is healthy. It is the health check of a
+// container that has no other program.
 func ask(address string) error {
 	if address == "" {
 		address = defaultAddress

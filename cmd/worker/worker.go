@@ -31,19 +31,18 @@ import (
 )
 
 const (
-	// lease is how long a job of a worker that is gone stays with it
+	// lease is how long a worker that died keeps a job
 	// (ARCHITECTURE.md#the-life-of-a-job: within a minute).
 	lease = 45 * time.Second
-	// progressEvery is how often progress is recorded; each record is a write
-	// that costs.
+	// progressEvery is how often progress is recorded; each record is a paid write.
 	progressEvery = 5 * time.Second
-	// checkEvery is how long an engine goes on after its job was cancelled. A
-	// record of progress looks too, so that a look of its own costs a write only
-	// while an engine tells nothing: $0.0075 for 1,000 minutes of that.
+	// checkEvery is how long an engine goes on after its job was cancelled.
+	// Recording progress checks too, so a separate check costs a write only while
+	// an engine reports no progress: $0.0075 for 1,000 minutes of that.
 	checkEvery = 5 * time.Second
 	// guardEvery is how often the task's protection is renewed.
 	guardEvery = 50 * time.Second
-	// shareEvery is how often the busy share is written.
+	// shareEvery is how often the share of busy slots is logged.
 	shareEvery = time.Minute
 )
 
@@ -125,7 +124,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	return nil
 }
 
-// beat says that the lanes have a worker until the context ends.
+// beat records, until the context ends, that the lanes have a worker.
 func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, logger *slog.Logger) {
 	ticker := time.NewTicker(dynamo.BeatEvery)
 	defer ticker.Stop()
@@ -143,8 +142,9 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 	}
 }
 
-// newGuard returns what protects the worker's task, nil where it is in none or is a
-// preview worker: those all end together, when nothing is to be done.
+// newGuard returns what protects the worker's task from scale-in. It is nil outside
+// ECS and for preview workers, which are only stopped all together, when there are
+// no jobs.
 func newGuard(agentURI, engineName string) (worker.Guard, error) {
 	if agentURI == "" || engines.IsPreview(engineName) {
 		return nil, nil
@@ -156,18 +156,18 @@ func newGuard(agentURI, engineName string) (worker.Guard, error) {
 	return protection, nil
 }
 
-// newEnhancer returns what expands prompts, nil when nothing is set.
+// newEnhancer returns what expands prompts; nil if nothing is set.
 func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(
 		env.Optional("CUTROOM_ENHANCE_URL"), env.Optional("CUTROOM_ENHANCE_MODEL"), env.Optional("CUTROOM_ENHANCE_KEY"))
 	if enhancer == nil {
-		return nil, err // no interface that holds nothing
+		return nil, err // not a typed nil
 	}
 	return enhancer, err
 }
 
-// newScratch makes a folder of the worker's own, as the programs that edit run in
-// folders below it.
+// newScratch makes a folder of the worker's own. Its path is absolute, because
+// ffmpeg runs in folders below it.
 func newScratch(parent string) (string, error) {
 	if parent == "" {
 		parent = os.TempDir()

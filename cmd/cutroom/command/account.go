@@ -8,10 +8,10 @@ import (
 	"cutroom/shared/client"
 )
 
-// Quota shows the account's realtime sessions.
+// Quota shows the account's quota of realtime sessions.
 type Quota struct{}
 
-// Run shows them.
+// Run shows the quota.
 func (Quota) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		quota, err := service.Quota(ctx)
@@ -32,7 +32,7 @@ type Usage struct {
 	To   string `placeholder:"DAY" help:"Last day."`
 }
 
-// Run shows it.
+// Run shows the usage.
 func (c *Usage) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		used, err := service.Usage(ctx, c.From, c.To)

@@ -14,13 +14,13 @@ import (
 	"cutroom/shared/client"
 )
 
-// skipped is the state of an item of a batch whose result was there.
+// skipped is the state of a batch item whose result already exists.
 const skipped = "skipped"
 
-// batch edits inputs, some at once, and prints what came of each. It goes on after
-// a failure, but not where no other could succeed.
+// batch edits inputs, several at once, and prints the outcome of each. It goes on
+// after a failure unless all others would fail too.
 //
-// Errors: [*BatchError]; what ended it early.
+// Errors: [*BatchError]; the error that ended it early.
 func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, atOnce int) error {
 	if err := os.MkdirAll(e.order.Output, 0o777); err != nil {
 		return err
@@ -81,11 +81,11 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 	return nil
 }
 
-// target is how an item of a batch is edited, and where its result goes.
+// target is the model of a batch item and where its result goes.
 type target struct{ model, path string }
 
-// outputs are where the results go. Inputs that differ only in their folder or in
-// the end of their names get results that differ in more.
+// outputs returns where the results go. Inputs that differ only in their folder or
+// extension get distinct names.
 func (e *editor) outputs(ctx context.Context, edit client.Edit, inputs []string) ([]target, error) {
 	models := map[bool]string{}
 	outputs := make([]target, len(inputs))
@@ -134,7 +134,7 @@ func (e *editor) item(ctx context.Context, edit client.Edit, input string, to ta
 // summary prints the table of a batch.
 func (e *editor) summary(results []result) error {
 	if e.session.JSON {
-		return nil // a line each was printed as they ended
+		return nil // each was printed as it ended
 	}
 	list := e.session.newList("INPUT", "STATUS", "JOB", "RESULT")
 	for _, done := range results {

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/client"
 )
 
-// Chat asks a model, once or in turns.
+// Chat asks a model, once or in a conversation.
 type Chat struct {
 	Text        []string `arg:"" optional:"" help:"What to say. Without it stdin is read, and on a terminal the chat goes on in turns."`
 	Model       string   `short:"m" placeholder:"MODEL" help:"Model of the inference gateway; without it the first that chats."`
@@ -20,7 +20,7 @@ type Chat struct {
 }
 
 // maxPrompt bounds what is read from stdin, in bytes. It is more than any model
-// takes.
+// accepts.
 const maxPrompt = 16 << 20
 
 // Run chats.
@@ -56,7 +56,7 @@ func (c *Chat) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// begin makes a chat in which only the model was told something.
+// begin returns a chat that has no more than a system message.
 func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, error) {
 	chat := client.Chat{Model: c.Model, MaxTokens: c.MaxTokens, Temperature: c.Temperature}
 	if c.System != "" {
@@ -78,8 +78,8 @@ func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, 
 	return chat, errors.New("the gateway has no model that chats: add one to the catalog")
 }
 
-// answer prints an answer as it comes, and returns it with its tokens; also the
-// part of one that broke off.
+// answer prints an answer as it arrives and returns it with its tokens. If the
+// stream breaks, it returns the part that arrived.
 func (s *Session) answer(ctx context.Context, service *client.Client, chat client.Chat) (string, client.ChatUsage, error) {
 	var said strings.Builder
 	clean := func(text string) string { return text }
@@ -97,7 +97,8 @@ func (s *Session) answer(ctx context.Context, service *client.Client, chat clien
 	return said.String(), usage, err
 }
 
-// harmless takes from a model's text what would act on a terminal.
+// harmless removes control characters that would act on a terminal from a model's
+// text.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {

@@ -14,21 +14,21 @@ import (
 	"cutroom/shared/client"
 )
 
-// commands of a chat in turns.
+// chatHelp lists the commands of a conversation.
 const chatHelp = `/reset        forget what was said
 /model MODEL  go on with another model; alone, list them
 /exit         end, as Ctrl-D does
 Ctrl-C stops an answer.`
 
-// converse chats in turns on a terminal.
+// converse holds a conversation on a terminal.
 func (c *Chat) converse(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		chat, err := c.begin(ctx, service)
 		if err != nil {
 			return err
 		}
-		// Ctrl-C stops an answer here, and ends the program only by the lines that
-		// are read. Elsewhere it ends the context.
+		// Here Ctrl-C stops an answer; only while a line is read does it end the
+		// program. Elsewhere it ends the context.
 		signal.Reset(os.Interrupt)
 		interrupts := make(chan os.Signal, 1)
 		signal.Notify(interrupts, os.Interrupt)
@@ -54,18 +54,18 @@ func (c *Chat) converse(ctx context.Context, s *Session) error {
 	})
 }
 
-// talk is a chat in turns.
+// talk is a conversation.
 type talk struct {
 	session *Session
 	client  *client.Client
 	chat    client.Chat
-	// told is how many of its messages are from before the first turn.
+	// told is the number of messages from before the first turn.
 	told       int
 	interrupts <-chan os.Signal
 }
 
-// turn does what a line says. Only an error that no other turn could do without
-// ends the chat.
+// turn carries out a line. An error ends the conversation only if every later turn
+// would meet it too.
 func (t *talk) turn(ctx context.Context, line string) error {
 	command, argument, _ := strings.Cut(line, " ")
 	switch {
@@ -87,7 +87,7 @@ func (t *talk) turn(ctx context.Context, line string) error {
 	return t.tell(t.say(ctx, line))
 }
 
-// say has a line answered.
+// say sends a line and prints the answer.
 func (t *talk) say(ctx context.Context, line string) error {
 	before := len(t.chat.Messages)
 	t.chat.Messages = append(t.chat.Messages, client.Message{Role: "user", Content: line})
@@ -119,7 +119,7 @@ func (t *talk) say(ctx context.Context, line string) error {
 	return err
 }
 
-// chooseModel goes on with another model, or lists them.
+// chooseModel switches to another model, or lists the models.
 func (t *talk) chooseModel(ctx context.Context, name string) error {
 	models, err := t.client.InferenceModels(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (t *talk) chooseModel(ctx context.Context, name string) error {
 	return nil
 }
 
-// tell tells of an error and goes on, unless the chat is to end.
+// tell reports an error, and returns those that end the conversation.
 func (t *talk) tell(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -152,8 +152,7 @@ func (t *talk) tell(err error) error {
 	return nil
 }
 
-// lineReader reads lines from a terminal, which can be edited and called up
-// again.
+// lineReader reads lines from a terminal, with editing and history.
 type lineReader struct {
 	input    *os.File
 	terminal *term.Terminal
@@ -163,9 +162,9 @@ func newLineReader(input *os.File, output io.Writer) *lineReader {
 	return &lineReader{input, term.NewTerminal(readWriter{input, output}, "> ")}
 }
 
-// read returns the next line; several that are pasted at once are one. Until it
-// returns the terminal is in raw mode. It leaves the terminal as it was also when
-// the context ends, but its last reading then goes on until the program's end.
+// read returns the next line; several lines that are pasted at once count as one.
+// The terminal is in raw mode until read returns, and is then restored. If the
+// context ends first, the last read of the terminal goes on until the program ends.
 //
 // Errors: io.EOF for Ctrl-C and Ctrl-D; the context's.
 func (l *lineReader) read(ctx context.Context) (string, error) {

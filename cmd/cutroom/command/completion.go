@@ -13,7 +13,7 @@ type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help is what help says beyond the flags.
+// Help is the help text beyond the flags.
 func (Completion) Help() string {
 	return `Bash: echo 'source <(cutroom completion bash)' >> ~/.bashrc
 
@@ -22,14 +22,13 @@ Zsh: echo 'source <(cutroom completion zsh)' >> ~/.zshrc
 Fish: cutroom completion fish > ~/.config/fish/completions/cutroom.fish`
 }
 
-// Run prints it.
+// Run prints the script.
 func (c *Completion) Run(ctx *kong.Context) error {
 	return (&kongcompletion.Completion{Shell: c.Shell, Code: true}).Run(ctx)
 }
 
-// Complete answers a shell that asks how a line could go on, and reports whether
-// one has asked. Models are those of the built-in catalog, as a server would be
-// asked too often.
+// Complete answers a shell that asks for completions, and reports whether one did.
+// Models are those of the local catalog, because a server would be asked too often.
 func (s *Session) Complete(parser *kong.Kong) bool {
 	if s.Getenv("COMP_LINE") == "" {
 		return false

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// order is what all edits can be told.
+// order has the flags of all edits.
 type order struct {
 	Model   string `short:"m" predictor:"model" placeholder:"MODEL" help:"Model that edits, by id or alias; without it the latest of its kind."`
 	Seed    string `placeholder:"N" help:"Same request and same seed, same result: 0 to 4294967295. Without it one is drawn."`
@@ -26,7 +26,7 @@ type order struct {
 	Detach  bool   `help:"Do not wait for the job: print its id."`
 }
 
-// fields are the form's fields that the order sets. Defaults are left to the
+// fields returns the form fields that the flags set. Defaults are left to the
 // service.
 func (o order) fields(prompt string) (map[string]string, error) {
 	fields := map[string]string{}
@@ -59,7 +59,7 @@ type Edit struct {
 	Jobs       int      `default:"4" placeholder:"N" help:"How many of a batch are under way at once."`
 }
 
-// Help is what help says beyond the flags.
+// Help is the help text beyond the flags.
 func (Edit) Help() string {
 	return "Several inputs, or a folder, are a batch: -o names the folder of the results. A batch goes on after a failure, and skips results that are there, so that the same command again does the rest."
 }
@@ -113,11 +113,11 @@ func (c *Edit) run(ctx context.Context, s *Session, kind catalog.Kind) error {
 	})
 }
 
-// mediaKinds are the names' ends of the files that a folder is searched for.
+// mediaKinds are the extensions of the files that a folder is searched for.
 var (
-	// Not .ts: in a folder it is a program's source more often than a video.
+	// Not .ts: in a folder it is more often source code than a video.
 	videoKinds = []string{".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi", ".ogv", ".flv", ".gif"}
-	// HEIC pictures are not read, but are told of rather than left out.
+	// HEIC pictures are not supported, but are reported rather than left out.
 	imageKinds = []string{".png", ".jpg", ".jpeg", ".webp", ".avif", ".bmp", ".tif", ".tiff", ".heic", ".heif"}
 )
 
@@ -129,14 +129,14 @@ func isVideo(name string) bool {
 	return slices.Contains(videoKinds, strings.ToLower(filepath.Ext(name)))
 }
 
-// inputs are what is edited, folders replaced by the media in them, and whether
-// it is a batch.
+// inputs returns the inputs, with folders replaced by the media in them, and
+// reports whether they are a batch.
 func (c *Edit) inputs() (inputs []string, batch bool, err error) {
 	batch = len(c.Inputs) > 1
 	for _, input := range c.Inputs {
 		info, err := os.Stat(input)
 		if err != nil || !info.IsDir() {
-			inputs = append(inputs, input) // what cannot be read is told at its turn
+			inputs = append(inputs, input) // an unreadable one is reported at its turn
 			continue
 		}
 		batch = true
@@ -173,10 +173,10 @@ func sameFolder(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(first, second)
 }
 
-// source is an input by its path, or by the id of a stored file.
+// source returns an input by its path or the id of a stored file.
 //
-// Errors: those of client.File; [*UsageError] for a HEIC picture, which is what
-// phones of Apple keep and the service does not read.
+// Errors: those of client.File; [*UsageError] for a HEIC picture, the format of
+// Apple's phones, which the service does not read.
 func source(input string) (client.Source, error) {
 	file, err := client.File(input)
 	if err != nil && isFileID(input) {
@@ -188,9 +188,9 @@ func source(input string) (client.Source, error) {
 	return file, err
 }
 
-// isHEIC reports whether a file is a HEIC picture by its content, as those that
-// were copied from a phone may have another ending. Of one that cannot be read the
-// upload tells.
+// isHEIC reports whether the content of a file is a HEIC picture; one that was
+// copied from a phone may have another extension. If the file cannot be read, the
+// upload reports that.
 func isHEIC(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

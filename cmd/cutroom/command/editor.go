@@ -14,17 +14,17 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// editor does edits from the upload to the result on disk.
+// editor carries out edits, from the upload to the result on disk.
 type editor struct {
 	session *Session
 	client  *client.Client
 	order   order
 }
 
-// result is what came of an edit.
+// result is the outcome of an edit.
 type result struct {
 	Input string `json:"input,omitempty"`
-	// Output is where the result is, "" where there is none.
+	// Output is the path of the result; "" if there is none.
 	Output string `json:"output,omitempty"`
 	Status string `json:"status"`
 	JobID  string `json:"job_id,omitempty"`
@@ -33,7 +33,7 @@ type result struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// single does one edit and prints what came of it.
+// single does one edit and prints its outcome.
 func (e *editor) single(ctx context.Context, edit client.Edit, input string) error {
 	edit, err := e.resolve(ctx, edit, input)
 	if err != nil {
@@ -72,8 +72,8 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	return nil
 }
 
-// resolve chooses the model where none is named, and returns its canonical id,
-// which results are named after.
+// resolve chooses a model if none is named, and replaces its name by the canonical
+// id, which is part of results' names.
 func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (client.Edit, error) {
 	if edit.Model == "" {
 		kind := catalog.Edit
@@ -96,20 +96,20 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 	return edit, nil
 }
 
-// modelForm is what a canonical id looks like (docs/contract/media.md#models). What
-// a result is called must not lead to another folder than the one it was asked for
-// in, whatever a server answers.
+// modelForm matches canonical ids (docs/contract/media.md#models). They become part
+// of file names, so whatever a server answers, they must not lead to another
+// folder.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
-// beside is where a result goes by itself.
+// beside returns where a result goes by default.
 func (e *editor) beside(input, model string) string {
 	if isFileID(input) || input == "" {
-		return resultName(first(input, model), model) // nowhere is beside it
+		return resultName(first(input, model), model) // there is no input to put it beside
 	}
 	return filepath.Join(filepath.Dir(input), resultName(filepath.Base(input), model))
 }
 
-// resultName is what a result is called: by what was edited, and by the model.
+// resultName returns the name of a result: that of the input with the model's.
 func resultName(input, model string) string {
 	kind := ".mp4"
 	if isImage(input) {
@@ -117,7 +117,7 @@ func resultName(input, model string) string {
 	}
 	stem := strings.TrimSuffix(input, filepath.Ext(input))
 	if input == model || isFileID(input) {
-		stem = input // no file's name: a dot in it is part of it
+		stem = input // not a file name: a dot begins no extension
 	}
 	if stem == model {
 		return stem + kind
@@ -125,7 +125,7 @@ func resultName(input, model string) string {
 	return stem + "." + model + kind
 }
 
-// free reports a result that is there already, and must not be replaced.
+// free fails if a file is there that must not be replaced.
 func (e *editor) free(output string) error {
 	if output == "-" || e.order.Force {
 		return nil
@@ -138,7 +138,7 @@ func (e *editor) free(output string) error {
 
 // edit does one edit.
 //
-// Errors: those of the client; [*JobError]; [*InterruptedError]; of the disk.
+// Errors: those of the client; [*JobError]; [*InterruptedError]; those of the disk.
 func (e *editor) edit(ctx context.Context, edit client.Edit, input, output string, tracker *tracker) (result, error) {
 	done := result{Input: input, Model: edit.Model, Status: client.Failed}
 	job, err := e.client.CreateJob(ctx, edit, tracker.uploading)
@@ -177,7 +177,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 
 // fetch writes a job's result to a path, or to stdout.
 //
-// Errors: those of the client; of the disk; [*InterruptedError].
+// Errors: those of the client and of the disk; [*InterruptedError].
 func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker) error {
 	if output == "-" {
 		return e.client.CopyContent(ctx, id, e.session.Out, tracker.downloading)
@@ -185,8 +185,8 @@ func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker)
 	return downloadError(id, output, e.client.Download(ctx, id, output, tracker.downloading))
 }
 
-// download shows how far something is fetched to the place that was ordered, and
-// prints where it is; told is what --json tells.
+// download shows the progress of a download to the path of -o and prints that path;
+// told is what --json prints.
 func (e *editor) download(told any, fetch func(*tracker) error) error {
 	output := e.order.Output
 	if err := e.free(output); err != nil {
@@ -206,7 +206,7 @@ func (e *editor) download(told any, fetch func(*tracker) error) error {
 	return e.session.printPath(output)
 }
 
-// downloadError says how to go on after a download that broke off.
+// downloadError says how to resume a download that was interrupted.
 func downloadError(id, output string, err error) error {
 	var refusal *client.Error
 	var trouble *fs.PathError

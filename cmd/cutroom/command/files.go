@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/client"
 )
 
-// Files are the commands on stored files. Alone they list them.
+// Files are the commands on stored files. The default is to list them.
 type Files struct {
 	List FilesList `cmd:"" name:"ls" default:"withargs" help:"List stored files, newest first."`
 	Put  FilesPut  `cmd:"" help:"Store files, and print their ids."`

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/client"
 )
 
-// Jobs are the commands on jobs. Alone they list them.
+// Jobs are the commands on jobs. The default is to list them.
 type Jobs struct {
 	List     JobsList     `cmd:"" default:"withargs" help:"List jobs, newest first."`
 	Get      JobsGet      `cmd:"" help:"Show a job."`
@@ -103,7 +103,7 @@ type JobsWatch struct {
 // Run waits for the job.
 func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		// A job that is not there is told before anything is shown.
+		// A job that does not exist is reported before anything is shown.
 		if _, err := service.Job(ctx, c.ID); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// watch waits, and with --json prints each change, a line each.
+// watch waits for the job, and with --json prints each change on a line.
 func (c *JobsWatch) watch(ctx context.Context, e *editor, tracker *tracker) (client.Job, error) {
 	var printed error
 	last := ""

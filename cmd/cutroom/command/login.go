@@ -16,18 +16,18 @@ import (
 	"cutroom/shared/client"
 )
 
-// Login keeps a key in a profile, once the server has taken it.
+// Login stores a key in a profile once the server has accepted it.
 type Login struct {
 	URL          string `name:"url" placeholder:"URL" help:"Base URL of the media service; without it, that of the profile or of this machine."`
 	InferenceURL string `name:"inference-url" placeholder:"URL" help:"Base URL of the inference gateway; without it, that of the profile, or the one of the media service."`
 }
 
-// Help is what help says beyond the flags.
+// Help is the help text beyond the flags.
 func (Login) Help() string {
 	return "The key is asked for without showing it, or read from stdin where that is no terminal. It is kept in ~/.config/cutroom/config.yaml, which you alone can read."
 }
 
-// Run asks for the key, tries it, and keeps it.
+// Run asks for the key, tries it, and stores it.
 func (c *Login) Run(ctx context.Context, s *Session) error {
 	path, kept, err := s.profiles()
 	if err != nil {
@@ -73,7 +73,7 @@ func check(ctx context.Context, s *Session, server Server) error {
 	return err
 }
 
-// readKey reads a key from stdin; from a terminal without showing it.
+// readKey reads a key from stdin, without echo from a terminal.
 func (s *Session) readKey() (string, error) {
 	var key string
 	if file, ok := s.In.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
@@ -95,7 +95,8 @@ func (s *Session) readKey() (string, error) {
 	return key, nil
 }
 
-// readHidden asks for a line whose keys are not shown, from before it asks on.
+// readHidden asks for a line and reads it without echo, which is off before it
+// asks.
 //
 // Errors: context.Canceled for Ctrl-C.
 func (s *Session) readHidden(input *os.File) (string, error) {
@@ -111,16 +112,16 @@ func (s *Session) readHidden(input *os.File) (string, error) {
 	return typed, err
 }
 
-// readWriter is a terminal's two directions.
+// readWriter joins the two directions of a terminal.
 type readWriter struct {
 	io.Reader
 	io.Writer
 }
 
-// Logout forgets a profile's key, and the profile with it.
+// Logout deletes a profile and its key.
 type Logout struct{}
 
-// Run forgets the key.
+// Run deletes the profile.
 func (Logout) Run(s *Session) error {
 	path, kept, err := s.profiles()
 	if err != nil {

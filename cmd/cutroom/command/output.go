@@ -10,24 +10,24 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Print prints a value as JSON, in one line.
+// Print prints a value as one line of JSON.
 func (s *Session) Print(value any) error {
 	encoder := json.NewEncoder(s.Out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(value)
 }
 
-// list prints items as rows of a table, or as lines of JSON.
+// list prints items as rows of a table or as lines of JSON.
 type list struct {
 	session *Session
 	table   *tabwriter.Writer
 }
 
-// newList begins a list. Its table has the head also where no row follows.
+// newList begins a list. Its table has a header even if it has no rows.
 func (s *Session) newList(columns ...string) *list {
 	l := &list{session: s, table: tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)}
 	if !s.JSON {
-		_ = l.row(columns) // it fails when it is flushed
+		_ = l.row(columns) // an error shows when it is flushed
 	}
 	return l
 }
@@ -48,11 +48,11 @@ func (l *list) row(cells []string) error {
 	return err
 }
 
-// end prints what the table still holds.
+// end prints the table.
 func (l *list) end() error { return l.table.Flush() }
 
-// printable takes from a text what would act on a terminal or break a table: file
-// names and messages come from elsewhere.
+// printable removes from a text what would act on a terminal or break a table,
+// because file names and messages come from outside.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -62,13 +62,13 @@ func printable(text string) string {
 	}, text)
 }
 
-// printPath prints where something is, as it is.
+// printPath prints a path unchanged.
 func (s *Session) printPath(path string) error {
 	_, err := fmt.Fprintln(s.Out, path)
 	return err
 }
 
-// local shows a time as a person reads it, "-" where there is none.
+// local formats a time in the local zone; "-" if there is none.
 func local(t *time.Time) string {
 	if t == nil {
 		return "-"
@@ -76,10 +76,10 @@ func local(t *time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// size shows a number of bytes.
+// size formats a number of bytes.
 func size(bytes int64) string { return humanize.IBytes(uint64(max(bytes, 0))) }
 
-// printLine prints what a service has given, such as an id, as one line.
+// printLine prints what a service returned, such as an id, on one line.
 func (s *Session) printLine(text string) error {
 	_, err := fmt.Fprintln(s.Out, printable(text))
 	return err

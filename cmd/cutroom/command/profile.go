@@ -11,22 +11,22 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// defaultProfile is the profile where none is named.
+// defaultProfile is the profile that is used if none is named.
 const defaultProfile = "default"
 
-// profile is a server whose key is kept. An empty URL is this machine's.
+// profile is a server and its key. An empty URL stands for this machine.
 type profile struct {
 	URL          string `yaml:"url,omitempty"`
 	InferenceURL string `yaml:"inference_url,omitempty"`
 	Key          string `yaml:"key,omitempty"`
 }
 
-// localURL is where `cutroom dev` listens by itself.
+// localURL is where `cutroom dev` listens by default.
 const localURL = "http://127.0.0.1:8080"
 
-// server is where a profile's services are, without the key. A URL for one of
-// them is that of both, as a reverse proxy makes it, but for the one at which
-// `cutroom dev` listens by itself: people who spell it out mean that server.
+// server returns where a profile's services are, without the key. A URL of one
+// service stands for both, which are then behind one reverse proxy, except for the
+// default URL of `cutroom dev`: people who write that mean its two ports.
 func (p profile) server() Server {
 	url := strings.TrimRight(first(p.URL, localURL), "/")
 	gateway := url
@@ -36,19 +36,20 @@ func (p profile) server() Server {
 	return Server{URL: url, InferenceURL: strings.TrimRight(first(p.InferenceURL, gateway), "/")}
 }
 
-// profiles is the file that keeps them.
+// profiles is the content of the profiles' file.
 type profiles struct {
 	Profiles map[string]profile `yaml:"profiles"`
 }
 
 func (s *Session) profileName() string { return first(s.Profile, defaultProfile) }
 
-// ProfilesFile is where profiles are kept (XDG Base Directory Specification).
+// ProfilesFile returns the path of the profiles' file (XDG Base Directory
+// Specification).
 //
-// Errors: that there is no home folder.
+// Errors: there is no home folder.
 func (s *Session) ProfilesFile() (string, error) {
 	folder := s.Getenv("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(folder) { // the specification has others ignored
+	if !filepath.IsAbs(folder) { // the specification says to ignore others
 		home := s.Getenv("HOME")
 		if home == "" {
 			return "", &UsageError{"there is no folder for profiles: set HOME or XDG_CONFIG_HOME"}
@@ -58,12 +59,13 @@ func (s *Session) ProfilesFile() (string, error) {
 	return filepath.Join(folder, "cutroom", "config.yaml"), nil
 }
 
-// profile returns the profile that is meant; without a name and a file it is empty.
+// profile returns the selected profile. It is empty if none is named and there is
+// no file.
 func (s *Session) profile() (profile, error) {
 	path, err := s.ProfilesFile()
 	if err != nil {
 		if s.Profile == "" {
-			return profile{}, nil // nothing was kept anywhere
+			return profile{}, nil // there is no place for profiles
 		}
 		return profile{}, err
 	}
@@ -78,9 +80,9 @@ func (s *Session) profile() (profile, error) {
 	return found, nil
 }
 
-// profiles returns all profiles, and the file that keeps them.
+// profiles returns all profiles and the path of their file.
 //
-// Errors: those of ProfilesFile; that it cannot be read.
+// Errors: those of ProfilesFile; the file cannot be read.
 func (s *Session) profiles() (path string, kept profiles, err error) {
 	if path, err = s.ProfilesFile(); err == nil {
 		kept, err = readProfiles(path)
@@ -98,7 +100,7 @@ func readProfiles(path string) (profiles, error) {
 		err = yaml.UnmarshalWithOptions(source, &kept, yaml.Strict())
 	}
 	if err != nil {
-		// What the parser would show of the file may be a key.
+		// The parser's error could show a key.
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {
 			err = errors.New(syntax.GetMessage())
@@ -108,8 +110,8 @@ func readProfiles(path string) (profiles, error) {
 	return kept, nil
 }
 
-// writeProfiles keeps profiles, for their owner's eyes alone. A crash leaves the
-// old file or the new one.
+// writeProfiles writes the profiles to a file that only its owner can read. A crash
+// leaves the old file or the new one.
 func writeProfiles(path string, kept profiles) error {
 	source, err := yaml.Marshal(kept)
 	if err != nil {
@@ -118,7 +120,7 @@ func writeProfiles(path string, kept profiles) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	// CreateTemp makes a file that its owner alone may read.
+	// CreateTemp makes a file that only its owner can read.
 	file, err := os.CreateTemp(filepath.Dir(path), "config-*.yaml")
 	if err != nil {
 		return err

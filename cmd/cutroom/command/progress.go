@@ -12,39 +12,40 @@ import (
 	"cutroom/shared/client"
 )
 
-// isTerminal reports whether a person sees what is written.
+// isTerminal reports whether output goes to a terminal.
 func (s *Session) isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && s.Getenv("TERM") != "dumb"
 }
 
-// ShowsOut reports whether a person sees what goes to Out.
+// ShowsOut reports whether Out is a terminal.
 func (s *Session) ShowsOut() bool { return s.isTerminal(s.Out) && !s.JSON }
 
-// ShowsErr reports whether a person sees what goes to Err.
+// ShowsErr reports whether Err is a terminal.
 func (s *Session) ShowsErr() bool { return s.isTerminal(s.Err) && !s.JSON }
 
-// display shows how far edits are: by bars on a terminal, else not at all.
+// display shows the progress of edits as bars on a terminal, and otherwise not at
+// all.
 type display struct {
 	bars *mpb.Progress
-	// keep leaves the bars of ended phases where they are.
+	// keep leaves the bars of completed phases on the screen.
 	keep bool
-	// before is where notes went without bars.
+	// before is the Err of the session without bars.
 	session *Session
 	before  io.Writer
 }
 
-// newDisplay begins to show. The caller ends it.
+// newDisplay starts a display. The caller ends it.
 func (s *Session) newDisplay(keep bool) *display {
 	d := &display{keep: keep, session: s, before: s.Err}
 	if s.ShowsErr() {
 		d.bars = mpb.New(mpb.WithOutput(s.Err), mpb.WithWidth(64))
-		s.Err = d.bars // writes above the bars
+		s.Err = d.bars // it writes above the bars
 	}
 	return d
 }
 
-// end waits until the last state is shown. The trackers have ended.
+// end waits until the last state is shown. All trackers must have ended.
 func (d *display) end() {
 	if d.bars != nil {
 		d.bars.Wait()
@@ -52,7 +53,7 @@ func (d *display) end() {
 	d.session.Err = d.before
 }
 
-// tracker shows one edit: its upload, the job, and the download.
+// tracker shows one edit: its upload, its job, and the download.
 type tracker struct {
 	display *display
 	name    string
@@ -73,7 +74,7 @@ func (t *tracker) editing(job client.Job) {
 
 func (t *tracker) downloading(done, total int64) { t.show("download", done, total) }
 
-// show moves the bar of a phase; the first time it ends the one before.
+// show moves the bar of a phase, and completes that of the phase before.
 func (t *tracker) show(phase string, done, total int64) {
 	if t.display.bars == nil {
 		return
@@ -117,7 +118,8 @@ func (t *tracker) complete() {
 	}
 }
 
-// end ends the showing, with the last bar as it is where the edit has failed, unless others go on.
+// end ends the tracker. If the edit failed, its last bar stays as it is, unless
+// other edits go on.
 func (t *tracker) end(err error) {
 	if t.bar != nil && err != nil {
 		t.bar.Abort(!t.display.keep)

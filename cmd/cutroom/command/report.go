@@ -28,12 +28,12 @@ const (
 	interrupted = 130
 )
 
-// UsageError means that what was asked for makes no sense; it says what would.
+// UsageError means that a command line makes no sense. It says what would.
 type UsageError struct{ Message string }
 
 func (e *UsageError) Error() string { return e.Message }
 
-// KeyError means that no key is known for a server.
+// KeyError means that there is no key for a server.
 type KeyError struct{ URL string }
 
 func (e *KeyError) Error() string {
@@ -53,8 +53,8 @@ func (e *JobError) Error() string {
 	return fmt.Sprintf("the job %s has failed (%s): %s", e.Job.ID, e.Job.Error.Code, e.Job.Error.Message)
 }
 
-// InterruptedError means that the command was ended while it waited for a job, or
-// fetched its result to Output.
+// InterruptedError means that the command was interrupted while it waited for a
+// job, or downloaded its result to Output.
 type InterruptedError struct{ JobID, Output string }
 
 func (e *InterruptedError) Error() string {
@@ -64,15 +64,14 @@ func (e *InterruptedError) Error() string {
 	return fmt.Sprintf("the job goes on: \"cutroom jobs watch %[1]s\" comes back to it, \"cutroom jobs cancel %[1]s\" ends it", e.JobID)
 }
 
-// BatchError means that not all of a batch succeeded. Each item was told already.
+// BatchError means that some items of a batch failed. Each was already reported.
 type BatchError struct{ Failed, All int }
 
 func (e *BatchError) Error() string {
 	return fmt.Sprintf("%d of %d failed; the same command again does these, and skips what is there", e.Failed, e.All)
 }
 
-// ExitCode is what the program ends with after an error (docs/cli.md, "Exit
-// codes").
+// ExitCode returns the exit code for an error (docs/cli.md, "Exit codes").
 func ExitCode(err error) int {
 	var (
 		misused     *UsageError
@@ -111,7 +110,7 @@ func ExitCode(err error) int {
 	return failed
 }
 
-// advice is what to do next after an error that does not say so itself.
+// advice says what to do about an error that does not say so itself.
 func advice(err error) string {
 	var refusal *client.Error
 	var broken *client.ConnectionError
@@ -138,7 +137,7 @@ func advice(err error) string {
 	return ""
 }
 
-// commandOf is the command that was understood before the parser gave up.
+// commandOf returns the command that the parser recognised before it failed.
 func commandOf(err *kong.ParseError) string {
 	for _, step := range slices.Backward(err.Context.Path) {
 		if step.Command != nil {
@@ -148,7 +147,7 @@ func commandOf(err *kong.ParseError) string {
 	return err.Context.Model.Name
 }
 
-// errorView is an error as JSON.
+// errorView is the JSON form of an error.
 type errorView struct {
 	Message   string              `json:"message"`
 	ExitCode  int                 `json:"exit_code"`
@@ -159,7 +158,7 @@ type errorView struct {
 	JobID     string              `json:"job_id,omitempty"`
 }
 
-// Report tells of an error on stderr, in one line, and returns the exit code.
+// Report prints an error to stderr, on one line, and returns the exit code.
 func (s *Session) Report(err error) int {
 	code := ExitCode(err)
 	message := explain(err)
@@ -186,11 +185,11 @@ func (s *Session) Report(err error) int {
 	case errors.As(err, &interrupt):
 		view.JobID = interrupt.JobID
 	}
-	_ = json.NewEncoder(s.Err).Encode(map[string]errorView{"error": view}) // there is nowhere else to say it
+	_ = json.NewEncoder(s.Err).Encode(map[string]errorView{"error": view}) // there is nowhere else to report it
 	return code
 }
 
-// explain says what happened in the words of this program.
+// explain returns an error's message in this program's words.
 func explain(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"

@@ -1,9 +1,8 @@
-// Package command is what the command line offers to users of the two services:
-// each command is a struct whose fields are its arguments and flags, and whose
-// method Run does it.
+// Package command has the commands for users of the two services. Each command is a
+// struct whose fields are its arguments and flags, and whose method Run carries it
+// out.
 //
-// Results go to stdout and nothing else does; what is said meanwhile goes to
-// stderr.
+// Only results go to stdout; everything else goes to stderr.
 package command
 
 import (
@@ -41,39 +40,39 @@ type Commands struct {
 	Profiles Profiles      `cmd:"" group:"Account" help:"List the servers whose keys are kept."`
 }
 
-// Flags are those that every command has.
+// Flags are the flags of every command.
 type Flags struct {
 	JSON    bool   `name:"json" help:"Print JSON: one document, or a line an item of a list; errors too."`
 	Profile string `env:"CUTROOM_PROFILE" placeholder:"NAME" help:"Server to use, of those that login keeps (${env})."`
 }
 
-// Session is what a command works with.
+// Session is the environment of a command.
 type Session struct {
 	Flags
 	In       io.Reader
 	Out, Err io.Writer
-	// Getenv reads a variable of the environment.
+	// Getenv returns an environment variable.
 	Getenv func(string) string
-	// Version names this program to the services.
+	// Version is this program's version, which the services are told.
 	Version string
 }
 
-// Server is where a command line finds the services, and the key for them.
+// Server says where the services are, and has the key for them.
 type Server struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
 	Key          string `json:"-"`
-	// KeyFrom says where the key comes from, "" where there is none.
+	// KeyFrom says where the key comes from; "" if there is none.
 	KeyFrom string `json:"key_from"`
 }
 
-// Server finds out which services are meant: the environment's word counts, then
-// the profile's, then this machine's own.
+// Server returns the services to use: those of the environment, or else of the
+// profile, or else of this machine.
 //
-// A key goes only where it belongs: the profile's to the profile's servers, and
-// the one that `cutroom dev` keeps to this machine.
+// A key is sent only where it belongs: a profile's to the profile's servers, and
+// that of `cutroom dev` to this machine.
 //
-// Errors: that the profile does not exist or cannot be read.
+// Errors: the profile does not exist or cannot be read.
 func (s *Session) Server() (Server, error) {
 	kept, err := s.profile()
 	if err != nil {
@@ -101,7 +100,8 @@ func (s *Session) Server() (Server, error) {
 	return server, nil
 }
 
-// DevKeyFile is where `cutroom dev` keeps the key that it makes, in its data folder.
+// DevKeyFile returns the path of the key that `cutroom dev` makes, in its data
+// folder.
 func DevKeyFile(data string) string { return filepath.Join(data, "dev-key") }
 
 func first(values ...string) string {
@@ -113,7 +113,7 @@ func first(values ...string) string {
 	return ""
 }
 
-// IsLocal reports whether a URL is of this machine.
+// IsLocal reports whether a URL is on this machine.
 func IsLocal(address string) bool {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -123,16 +123,15 @@ func IsLocal(address string) bool {
 	return parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// UsesThisMachine reports whether the services are this machine's because nothing
-// else was said.
+// UsesThisMachine reports whether the services are this machine's by default.
 func (s *Session) UsesThisMachine() bool {
 	kept, err := s.profile()
 	return err == nil && s.Getenv("CUTROOM_URL") == "" && kept.URL == ""
 }
 
-// Client makes a client of the services that are meant. The caller closes it.
+// Client returns a client of the services to use. The caller closes it.
 //
-// Errors: those of Server; [*UsageError] for a URL that is none; [*KeyError].
+// Errors: those of Server; [*UsageError] for an invalid URL; [*KeyError].
 func (s *Session) Client() (*client.Client, error) {
 	server, err := s.Server()
 	if err != nil {
@@ -160,7 +159,7 @@ func (s *Session) clientOf(server Server) (*client.Client, error) {
 	return c, nil
 }
 
-// with runs something that needs a client.
+// with calls a function with a client.
 func (s *Session) with(ctx context.Context, use func(context.Context, *client.Client) error) error {
 	c, err := s.Client()
 	if err != nil {
@@ -170,7 +169,7 @@ func (s *Session) with(ctx context.Context, use func(context.Context, *client.Cl
 	return use(ctx, c)
 }
 
-// note says something to a person, beside the results.
+// note prints a message for people, beside the results.
 func (s *Session) note(format string, values ...any) {
 	if !s.JSON {
 		fmt.Fprintln(s.Err, "cutroom:", printable(fmt.Sprintf(format, values...)))

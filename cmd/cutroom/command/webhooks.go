@@ -7,12 +7,12 @@ import (
 	"cutroom/shared/client"
 )
 
-// JobsDeliveries lists the tries to tell a job's webhook of its end.
+// JobsDeliveries lists the attempts to call a job's webhook.
 type JobsDeliveries struct {
 	ID string `arg:"" help:"Id of the job."`
 }
 
-// Run lists the tries.
+// Run lists the attempts.
 func (c *JobsDeliveries) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		deliveries, err := service.Deliveries(ctx, c.ID)
@@ -36,10 +36,10 @@ func (c *JobsDeliveries) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// WebhookSecret shows what webhooks are signed with.
+// WebhookSecret shows the secret that webhooks are signed with.
 type WebhookSecret struct{}
 
-// Run shows it.
+// Run shows the secret.
 func (WebhookSecret) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		secret, err := service.WebhookSecret(ctx)
