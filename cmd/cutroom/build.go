@@ -224,7 +224,7 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 		Queue: s.records.Queue, Runs: s.records.Jobs, Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Catalog: p.catalog,
 		Enhancer: p.enhancer, Folder: p.scratch, Slots: p.slots,
 		Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
-		EngineHealth: engines.Health(p.engine), Prefetch: !engines.IsPreview(c.Engine), Observer: runs,
+		EngineHealth: engine.HealthOf(p.engine), Prefetch: engine.CapabilitiesOf(p.engine).Prefetch, Observer: runs,
 		Now: s.clock.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: s.logger,
 	})
 	runs.Watch(s.worker.Loads)

@@ -110,5 +110,5 @@ func (c *devCommand) keepUnknown() time.Duration {
 
 // workers returns how many jobs of a lane run at once.
 func (c *devCommand) workers() int {
-	return cmp.Or(c.Workers, engines.Slots(c.Engine))
+	return cmp.Or(c.Workers, engines.Parse(c.Engine).Slots())
 }

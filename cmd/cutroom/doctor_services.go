@@ -45,22 +45,21 @@ func probe(ctx context.Context, address string) (answered, error) {
 
 // checkEngine checks that the engine answers.
 func checkEngine(ctx context.Context, e examination) []finding {
-	setting := e.settings.Engine
-	if engines.IsPreview(setting) {
+	choice := engines.Parse(e.settings.Engine)
+	if choice.BuiltIn() {
 		return []finding{{Check: "engine", State: fine, Detail: "the preview engine is part of this program"}}
 	}
 	var findings []finding
-	servers, isOpenAI := strings.CutPrefix(setting, "openai:")
-	for _, server := range strings.Split(servers, ",") {
+	for _, server := range choice.Servers {
 		address := strings.TrimSuffix(server, "/") + "/healthz"
-		if isOpenAI {
+		if choice.OpenAI {
 			address = strings.TrimSuffix(server, "/") + "/models"
 		}
 		found := finding{Check: "engine", State: fine, Detail: server + " answers"}
 		if answer, err := probe(ctx, address); err != nil {
 			found.State, found.Detail = failing, fmt.Sprintf("%s does not answer: %v", server, err)
 			found.Mend = "Start the engine server, or set CUTROOM_ENGINE to one that runs, or to preview (docs/gpu.md)."
-		} else if !isOpenAI && answer.status != http.StatusOK {
+		} else if !choice.OpenAI && answer.status != http.StatusOK {
 			found.State, found.Detail = failing, fmt.Sprintf("%s answers with status %d", address, answer.status)
 			found.Mend = "Look into the log of the engine server: it may still be loading its models."
 		}

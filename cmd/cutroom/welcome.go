@@ -168,10 +168,11 @@ func isLoopback(address net.Addr) bool {
 
 // engineWords says which engine edits.
 func (c *devCommand) engineWords() string {
-	if engines.IsPreview(c.Engine) {
+	choice := engines.Parse(c.Engine)
+	if choice.BuiltIn() {
 		return "Its preview engine edits on this machine's CPU."
 	}
-	return "What edits is the server at " + strings.TrimPrefix(c.Engine, "openai:") + "."
+	return "What edits is the server at " + strings.Join(choice.Servers, ",") + "."
 }
 
 // reachable returns the address by which clients on this machine reach a listener.

@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/app/setting"
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
 	"cutroom/shared/engine/enhance"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/awsclient"
@@ -54,7 +55,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		job.VideoLane: env.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: env.Required("CUTROOM_IMAGE_QUEUE"),
 	}
 	engineName := env.Optional("CUTROOM_ENGINE")
-	slots := env.Number("CUTROOM_WORKERS", 1, 256, engines.Slots(engineName))
+	slots := env.Number("CUTROOM_WORKERS", 1, 256, engines.Parse(engineName).Slots())
 	catalog := env.Catalog()
 	if err := env.Err(); err != nil {
 		return err
@@ -78,7 +79,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer os.RemoveAll(scratch)
 	metrics := prometheus.New()
-	health, err := newHealth(env.Optional("CUTROOM_ADDR"), engines.Health(edits), metrics.Handler(env.Optional("CUTROOM_METRICS_KEY"), nil), logger)
+	health, err := newHealth(env.Optional("CUTROOM_ADDR"), engine.HealthOf(edits), metrics.Handler(env.Optional("CUTROOM_METRICS_KEY"), nil), logger)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	w := worker.New(worker.Config{
 		Queue: queue, Runs: runs, Blobs: s3blob.New(clients, bucket), Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: lanes, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
-		EngineHealth: engines.Health(edits), Prefetch: !engines.IsPreview(engineName), Guard: guard, GuardEvery: guardEvery,
+		EngineHealth: engine.HealthOf(edits), Prefetch: engine.CapabilitiesOf(edits).Prefetch, Guard: guard, GuardEvery: guardEvery,
 		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: traces.Tracer(), Logger: logger,
 	})
 	scraped.Watch(w.Loads)
@@ -146,7 +147,7 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 // ECS and for preview workers, which are only stopped all together, when there are
 // no jobs.
 func newGuard(agentURI, engineName string) (worker.Guard, error) {
-	if agentURI == "" || engines.IsPreview(engineName) {
+	if agentURI == "" || engines.Parse(engineName).BuiltIn() {
 		return nil, nil
 	}
 	protection, err := ecs.NewTaskProtection(agentURI, nil)

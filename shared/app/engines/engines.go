@@ -1,9 +1,8 @@
-// Package engines makes the engine that CUTROOM_ENGINE names, for the programs that
-// edit media.
+// Package engines creates the engine that the setting CUTROOM_ENGINE names, for
+// the programs that edit media.
 package engines
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -15,79 +14,89 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// Preview names the built-in engine.
+// Preview names the engine that is part of this program.
 const Preview = "preview"
 
-// openAI is the prefix of a setting that names servers with the OpenAI interface.
+// openAI begins the setting that names servers with the OpenAI interface.
 const openAI = "openai:"
 
-// Config says which engine to make.
+// Choice is the engine that a setting names.
+type Choice struct {
+	// Servers are the URLs of the engine's servers; none for the preview engine.
+	Servers []string
+	// OpenAI is true if the servers have the OpenAI interface: the first is for
+	// videos, the last for images.
+	OpenAI bool
+}
+
+// Parse returns the choice that CUTROOM_ENGINE makes: "preview" or nothing; the
+// URLs of engine servers, separated by commas; or "openai:" and the URL of a
+// server with the OpenAI interface, and after a comma another one, for images. It
+// does not check the URLs.
+func Parse(setting string) Choice {
+	if setting == "" || setting == Preview {
+		return Choice{}
+	}
+	if urls, found := strings.CutPrefix(setting, openAI); found {
+		return Choice{Servers: strings.SplitN(urls, ",", 2), OpenAI: true}
+	}
+	return Choice{Servers: strings.Split(setting, ",")}
+}
+
+// BuiltIn reports whether the engine is part of this program.
+func (c Choice) BuiltIn() bool { return len(c.Servers) == 0 }
+
+// Slots returns how many jobs of a lane a worker runs at once by default: half the
+// number of processors, as an edit of the preview engine keeps about two of them
+// busy; one for each engine server, which runs one after the other.
+func (c Choice) Slots() int {
+	switch {
+	case c.BuiltIn():
+		return max(1, runtime.NumCPU()/2)
+	case c.OpenAI:
+		return 1
+	}
+	return len(c.Servers)
+}
+
+// Config is what [New] needs.
 type Config struct {
-	// Setting is CUTROOM_ENGINE: "preview" or nothing; the URLs of engine servers,
-	// separated by commas; or "openai:" and the URL of a server with the OpenAI
-	// interface, optionally followed by a comma and the URL of another for images.
+	// Setting is CUTROOM_ENGINE (see [Parse]).
 	Setting string
 	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface.
 	Key   string
 	Tools *ffmpeg.Tools
 }
 
-// New makes the engine. It does not check that a server answers. An error is one
-// line that names the setting.
+// New returns the engine. It does not check whether a server is running.
+//
+// An error is one line that names the setting.
 func New(c Config) (engine.Engine, error) {
-	if c.Key != "" && !strings.HasPrefix(c.Setting, openAI) {
+	choice := Parse(c.Setting)
+	if c.Key != "" && !choice.OpenAI {
 		return nil, fmt.Errorf("CUTROOM_ENGINE_KEY: it is set, but CUTROOM_ENGINE names no server with the OpenAI interface")
 	}
-	if IsPreview(c.Setting) {
+	switch {
+	case choice.BuiltIn():
 		return preview.New(c.Tools), nil
-	}
-	if urls, found := strings.CutPrefix(c.Setting, openAI); found {
-		videos, images, two := strings.Cut(urls, ",")
-		if !two {
-			images = videos
-		}
-		servers, err := openaimedia.New(openaimedia.Config{Videos: videos, Images: images, Key: c.Key, Runner: c.Tools})
+	case choice.OpenAI:
+		servers, err := openaimedia.New(openaimedia.Config{
+			Videos: choice.Servers[0], Images: choice.Servers[len(choice.Servers)-1], Key: c.Key, Runner: c.Tools,
+		})
 		if err != nil {
 			return nil, fmt.Errorf("CUTROOM_ENGINE: %w", err)
 		}
 		return servers, nil
 	}
 	var servers []engineserver.Config
-	for _, url := range serversOf(c.Setting) {
+	for _, url := range choice.Servers {
 		servers = append(servers, engineserver.Config{URL: url})
 	}
 	pool, err := engineserver.NewPool(servers...)
 	if err != nil {
-		return nil, fmt.Errorf("CUTROOM_ENGINE: %w; it may be %s, or URLs of engine servers with commas between them, or %sURL", err, Preview, openAI)
+		return nil, fmt.Errorf(
+			"CUTROOM_ENGINE: %w; it may be %s, or URLs of engine servers with commas between them, or %sURL",
+			err, Preview, openAI)
 	}
 	return pool, nil
-}
-
-// serversOf returns the URLs of a setting that names engine servers.
-func serversOf(setting string) []string { return strings.Split(setting, ",") }
-
-// Health returns a function that returns an error while the engine takes no runs. It
-// returns nil for an engine that has no such check.
-func Health(made engine.Engine) func(context.Context) error {
-	if watched, ok := made.(interface{ Health(context.Context) error }); ok {
-		return watched.Health
-	}
-	return nil
-}
-
-// IsPreview reports whether the setting names the preview engine.
-func IsPreview(setting string) bool { return setting == "" || setting == Preview }
-
-// Slots returns how many jobs of a lane a worker takes at once unless it is told
-// otherwise. For the preview engine it is half of the processors, as an edit keeps
-// about two of them busy; otherwise one for each engine server, which edits one at a
-// time.
-func Slots(setting string) int {
-	switch {
-	case IsPreview(setting):
-		return max(1, runtime.NumCPU()/2)
-	case strings.HasPrefix(setting, openAI):
-		return 1
-	}
-	return len(serversOf(setting))
 }

@@ -88,6 +88,9 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
+// Capabilities says that the server has hardware of its own.
+func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
+
 // Health returns nil when the server takes runs.
 func (e *Engine) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)

@@ -48,6 +48,9 @@ func NewPool(servers ...Config) (*Pool, error) {
 	return p, nil
 }
 
+// Capabilities says that the servers have hardware of their own.
+func (p *Pool) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
+
 // Health returns nil when a server takes runs.
 func (p *Pool) Health(ctx context.Context) error {
 	looks := make(chan error, len(p.members))

@@ -87,6 +87,9 @@ func callsBegin(base string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1", nil
 }
 
+// Capabilities says that the servers have hardware of their own.
+func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
+
 // Run edits as [engine.Engine] says. The stages are "generate" and "finish". When
 // the context ends the server is asked to forget the run.
 func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
