@@ -1,6 +1,6 @@
-// Package engine says what the service asks of the thing that edits media: a
-// spec in, progress while it works, one file out. The preview engine and the
-// engine servers on GPUs both stand behind [Engine].
+// Package engine declares what the service needs of an engine that edits media:
+// a spec in, progress while it works, one file out. The preview engine and the
+// engine servers on GPUs both implement [Engine].
 package engine
 
 import (
@@ -18,7 +18,7 @@ import (
 type Input struct {
 	// Path is on a disk that the engine shares; the file must not be changed.
 	Path string
-	// MIME is the type told by the content.
+	// MIME is the type detected from the content.
 	MIME string
 	// Info is what the probe found.
 	Info media.Info
@@ -46,8 +46,8 @@ type Spec struct {
 	// Folder is an empty folder of this run's own for scratch files. It is
 	// removed by the caller.
 	Folder string
-	// Output is the path at which the result is to be written: an MP4, or a
-	// PNG for an image. It is inside Folder.
+	// Output is the path at which to write the result: an MP4, or a PNG for an
+	// image. It is inside Folder.
 	Output string
 }
 
@@ -57,13 +57,13 @@ type Progress struct {
 	Fraction float64
 	// Stage names what the engine is doing, such as "denoise".
 	Stage string
-	// Took is how long the stage took, in a report that an engine that measures
-	// its stages makes of each of them at the end; else 0.
+	// Took is how long the stage took, in the reports that an engine that
+	// measures its stages sends for each of them at the end; else 0.
 	Took time.Duration
 }
 
-// Engine edits media. Run returns when Output is written whole, or with an
-// error; when the context ends it stops all work, leaves no process behind and
+// Engine edits media. Run returns when Output is written completely, or with an
+// error. When the context ends it stops all work, leaves no process behind and
 // returns the context's error. The callback is called from one goroutine at a
 // time and must not block.
 //
@@ -78,7 +78,7 @@ type Error struct {
 	Code job.Code
 	// Message is for the person who sent the job.
 	Message string
-	// Retryable says that another run of the same spec may succeed.
+	// Retryable is true if another run of the same spec may succeed.
 	Retryable bool
 	// Err is the cause, for the log only.
 	Err error
@@ -95,7 +95,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// InvalidInput makes the error of an input that cannot be edited.
+// InvalidInput returns the error of an input that cannot be edited.
 func InvalidInput(cause error, format string, args ...any) *Error {
 	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
 }

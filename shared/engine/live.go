@@ -12,16 +12,17 @@ type LiveEngine interface {
 	Open(ctx context.Context, m *catalog.Model) (LiveEditor, error)
 }
 
-// LiveEditor edits the frames of one session, by the prompt and the image that
-// were set last. Edits are asked for one at a time; SetPrompt and SetImage are
-// called one at a time too, but also while an Edit runs. What they set holds from
-// the next Edit on.
+// LiveEditor edits the frames of one session by the prompt and the image that
+// were set last. One Edit is called at a time; SetPrompt and SetImage are
+// called one at a time too, but also while an Edit runs. They take effect with
+// the next Edit.
 type LiveEditor interface {
 	// SetPrompt sets the prompt; an empty one asks for nothing.
 	SetPrompt(prompt string)
-	// SetImage sets the reference image, or takes it away when it is nil.
+	// SetImage sets the reference image, or removes it if image is nil.
 	SetImage(image *ReferenceImage)
-	// Edit returns the edited frame, a JPEG as the frame is. It keeps neither.
+	// Edit returns the edited frame, a JPEG like the input. It keeps a
+	// reference to neither.
 	//
 	// Errors: fault.Invalid when the frame cannot be decoded; the context's.
 	Edit(ctx context.Context, frame []byte) ([]byte, error)
@@ -29,10 +30,10 @@ type LiveEditor interface {
 	Close()
 }
 
-// ReferenceImage is a reference image, decoded and made small.
+// ReferenceImage is a reference image, decoded and scaled down.
 type ReferenceImage struct {
 	Size catalog.Size
-	// Pixels are rows from the top, four bytes a pixel: red, green, blue and alpha,
-	// which is not multiplied into the others.
+	// Pixels are rows from the top, four bytes a pixel: red, green, blue and
+	// alpha, not premultiplied.
 	Pixels []byte
 }

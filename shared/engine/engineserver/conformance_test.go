@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// TestConformance: behind the protocol an engine is what it is without it.
+// TestConformance runs the suite on the preview engine behind the protocol.
 func TestConformance(t *testing.T) {
 	tools, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000},

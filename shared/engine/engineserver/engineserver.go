@@ -1,12 +1,12 @@
-// Package engineserver has media edited by an engine server: a program of its own,
-// beside this one, that holds models on a GPU. The two share a disk, so that only
-// paths, progress and outcomes pass between them.
+// Package engineserver edits media by an engine server: a program of its own,
+// beside this one, that runs models on a GPU. The two share a disk, so that
+// only paths, progress and outcomes pass between them.
 //
-// A run is one POST to /v1/runs, with a [Request] as JSON. The answer is lines of
-// JSON: any number of [Line]s with progress, then one with the result or the
-// error. Closing the connection cancels the run. GET /healthz answers 200 while
-// the server takes runs. A request's traceparent (W3C Trace Context) is that of the
-// run's span, where it is traced.
+// A run is one POST to /v1/runs, with a [Request] as JSON. The response is
+// lines of JSON: any number of [Line]s with progress, then one with the result
+// or the error. Closing the connection cancels the run. GET /healthz responds
+// with 200 while the server takes runs. The request's traceparent (W3C Trace
+// Context) is that of the run's span, if it is traced.
 package engineserver
 
 import (
@@ -30,14 +30,14 @@ import (
 )
 
 const (
-	// defaultSilence is beyond what one denoising step of a large model takes.
+	// defaultSilence is longer than one denoising step of a large model takes.
 	defaultSilence = 2 * time.Minute
-	// defaultStarting is enough for a server that crashed to be up again: it
+	// defaultStarting is enough for a server that crashed to start again: it
 	// loads weights when it needs them, not when it starts.
 	defaultStarting = 2 * time.Minute
 	// knockEvery is the time between two attempts to reach a server.
 	knockEvery = 500 * time.Millisecond
-	// healthTime bounds a look at the server's health.
+	// healthTime bounds a health check.
 	healthTime = 5 * time.Second
 )
 
@@ -45,8 +45,8 @@ const (
 type Config struct {
 	// URL is where the server is, such as http://127.0.0.1:8090.
 	URL string
-	// Silence is how long a server may say nothing in a run before it is taken
-	// to hang; 0 is two minutes.
+	// Silence is how long a server may send nothing in a run before it is
+	// considered hung; 0 is two minutes.
 	Silence time.Duration
 	// Starting is how long a run waits for a server that cannot be reached; 0 is
 	// two minutes.
@@ -63,11 +63,11 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New makes an engine. It does not look whether the server is there.
+// New returns an engine. It does not check whether the server is running.
 func New(c Config) (*Engine, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, fmt.Errorf("%q is no http URL such as http://127.0.0.1:8090", c.URL)
+		return nil, fmt.Errorf("%q is not an http URL such as http://127.0.0.1:8090", c.URL)
 	}
 	e := &Engine{
 		base: strings.TrimSuffix(c.URL, "/"), silence: c.Silence, starting: c.Starting,
@@ -110,18 +110,18 @@ func (e *Engine) Health(ctx context.Context) error {
 	return nil
 }
 
-// Run edits as [engine.Engine] says. The stages are the server's. When the
-// context ends the connection is closed, and the server stops at its next step;
+// Run edits as [engine.Engine] specifies. The stages are the server's. When the
+// context ends, the connection is closed and the server stops at its next step;
 // Run does not wait for that.
 //
-// A server that cannot be reached is waited for, so that its restart costs a job
-// none of its runs.
+// If the server cannot be reached, Run waits for it, so that its restart costs
+// a job none of its runs.
 func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	body, err := json.Marshal(requestOf(spec))
 	if err != nil {
 		return fmt.Errorf("remote: %w", err)
 	}
-	// The watch ends a run whose server says nothing, from the call on.
+	// The watchdog ends a run whose server sends nothing, from the call on.
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	watch := time.AfterFunc(e.silence, func() { stop(errSilent) })
@@ -146,7 +146,7 @@ func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine
 }
 
 // reach sends the run, again and again while nothing listens at the address.
-// A server that is not there is not silent: the watch rests meanwhile.
+// The watchdog is stopped meanwhile: an absent server is not silent.
 func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*http.Response, error) {
 	patience := time.NewTimer(e.starting)
 	defer patience.Stop()
@@ -176,9 +176,9 @@ func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*ht
 	}
 }
 
-var errSilent = errors.New("the engine server says nothing")
+var errSilent = errors.New("the engine server is silent")
 
-// explain tells what an error of the connection means.
+// explain returns what an error of the connection means.
 func (e *Engine) explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -195,13 +195,13 @@ func (e *Engine) explain(ctx, within context.Context, err error) error {
 	}
 }
 
-// check looks at what the server says that it wrote: the worker stores it as it
-// is.
+// check checks the file that the server says it wrote: the worker stores it as
+// it is.
 func check(spec engine.Spec, result Result) error {
 	broken := func(cause error) error {
 		return &engine.Error{Code: job.EngineError, Message: "The engine left no result.", Retryable: true, Err: cause}
 	}
-	// A link could lead to any file of this machine.
+	// A link could point to any file of this machine.
 	info, err := os.Lstat(spec.Output)
 	if err != nil {
 		return broken(err)

@@ -21,7 +21,8 @@ import (
 	"cutroom/shared/engine/engineserver"
 )
 
-// aLittle is a silence that a test waits for; patience one that it never does.
+// aLittle is a silence that a test waits for; patience is one that it never
+// reaches.
 const aLittle, patience = 200 * time.Millisecond, time.Minute
 
 // ending is what a server does once it has sent its answer.
@@ -33,7 +34,8 @@ const (
 	hangs
 )
 
-// scripted is a server that answers every run with the status and the text.
+// scripted starts a server that answers every run with the status and the text,
+// and returns its URL.
 func scripted(t *testing.T, status int, text string, then ending) string {
 	t.Helper()
 	release := make(chan struct{})
@@ -66,7 +68,7 @@ func newEngine(t *testing.T, url string, silence time.Duration) *engineserver.En
 	return e
 }
 
-// newSpec is an edit whose output is in a folder of its own.
+// newSpec returns an edit whose output is in a folder of its own.
 func newSpec(t *testing.T) engine.Spec {
 	folder := t.TempDir()
 	return engine.Spec{
@@ -82,7 +84,7 @@ const video = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42 and so on"
 // wrote is the line that says that the video was written.
 var wrote = fmt.Sprintf(`{"result": {"bytes": %d}}`+"\n", len(video))
 
-// TestAnswers: what a server says, and what a run makes of it.
+// TestAnswers checks the outcome of a run for each response of a server.
 func TestAnswers(t *testing.T) {
 	const message = "The engine gave an answer that makes no sense."
 	for _, c := range []struct {
@@ -90,7 +92,7 @@ func TestAnswers(t *testing.T) {
 		status int
 		answer string
 		then   ending
-		// code is empty where the run succeeds.
+		// code is empty if the run succeeds.
 		code      job.Code
 		message   string
 		retryable bool
@@ -105,11 +107,11 @@ func TestAnswers(t *testing.T) {
 
 		{"a refused input", 200, `{"error":{"code":"invalid_input","message":"The video cannot be decoded."}}` + "\n", closes,
 			job.InvalidInput, "The video cannot be decoded.", false},
-		{"trouble that may pass", 200, `{"error":{"code":"engine_error","message":"The device is lost.","retryable":true}}` + "\n", closes,
+		{"a temporary failure", 200, `{"error":{"code":"engine_error","message":"The device is lost.","retryable":true}}` + "\n", closes,
 			job.EngineError, "The device is lost.", true},
-		{"trouble that stays", 200, `{"error":{"code":"engine_error","message":"The video is too large.","retryable":false}}` + "\n", closes,
+		{"a permanent failure", 200, `{"error":{"code":"engine_error","message":"The video is too large.","retryable":false}}` + "\n", closes,
 			job.EngineError, "The video is too large.", false},
-		{"a code that no engine may give", 200, `{"error":{"code":"cancelled","message":"No.","retryable":false}}` + "\n", closes,
+		{"a code that engines may not send", 200, `{"error":{"code":"cancelled","message":"No.","retryable":false}}` + "\n", closes,
 			job.EngineError, "No.", false},
 		{"an error that says nothing", 200, `{"error":{}}` + "\n", closes, job.EngineError, "The engine failed.", false},
 		{
@@ -119,7 +121,7 @@ func TestAnswers(t *testing.T) {
 		{"an endless message", 200, `{"error":{"code":"engine_error","message":"` + strings.Repeat("é", 5000) + `"}}` + "\n", closes,
 			job.EngineError, strings.Repeat("é", 300) + "…", false},
 
-		{"a crash before a word", 200, "", crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
+		{"a crash before any output", 200, "", crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
 		{
 			"a crash in the middle", 200, `{"progress":0.5}` + "\n", crashes, job.EngineError,
 			"The engine ended in the middle of the edit.", true,
@@ -180,7 +182,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestResults: a run has succeeded only when its file is there as it should be.
+// TestResults checks that a run succeeds only if its file is as reported.
 func TestResults(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere.mp4")
 	if err := os.WriteFile(elsewhere, []byte(video), 0o600); err != nil {
@@ -228,7 +230,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestProgress: progress comes as the server tells it, within its bounds.
+// TestProgress checks that the server's progress is reported, within its
+// bounds.
 func TestProgress(t *testing.T) {
 	answer := `{"progress":0,"stage":"load"}
 {"progress":0.25,"stage":"denoise"}
@@ -250,7 +253,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestRequest: the server gets all that the spec says.
+// TestRequest checks that the server receives the whole spec.
 func TestRequest(t *testing.T) {
 	bodies := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -273,8 +276,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestCancel: the end of a run's context closes the connection, by which the
-// server learns of it.
+// TestCancel checks that the end of a run's context closes the connection,
+// which tells the server.
 func TestCancel(t *testing.T) {
 	running, left := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -299,8 +302,8 @@ func TestCancel(t *testing.T) {
 	<-left
 }
 
-// TestStart: a run waits for a server that is not there yet, as long as it is
-// told to.
+// TestStart checks that a run waits for a server that has not started, for as
+// long as configured.
 func TestStart(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -322,11 +325,10 @@ func TestStart(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if impatient.Health(t.Context()) == nil {
-		t.Error("a server that is not there is well")
+		t.Error("a server that is not running is healthy")
 	}
 
-	// The silence is shorter than the wait: a server that is not there is not
-	// silent.
+	// The silence is shorter than the wait: an absent server is not silent.
 	e := newEngine(t, "http://"+address, aLittle)
 	var starting sync.WaitGroup
 	defer starting.Wait()
@@ -353,7 +355,7 @@ func TestStart(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	if err := newEngine(t, scripted(t, 503, "", closes), patience).Health(t.Context()); err == nil {
-		t.Error("a server that says that it is not well is well")
+		t.Error("a server that reports that it is unhealthy is healthy")
 	}
 }
 

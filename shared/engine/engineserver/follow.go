@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxLine bounds a line of a server's answer, in bytes.
+// maxLine bounds a line of a server's response, in bytes.
 const maxLine = 64 << 10
 
-// follow reads a server's answer to its end, and tells of its progress. It calls
-// alive for every line.
+// follow reads a server's response to its end, and reports its progress. It
+// calls alive for every line.
 //
 // Errors: [*engine.Error]; those of the connection.
 func follow(response *http.Response, alive func(), progress func(engine.Progress)) (Result, error) {
@@ -30,7 +30,7 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 			return Result{}, garbled(fmt.Errorf("a line is longer than %d bytes", maxLine))
 		}
 		if err != nil {
-			// What stands behind the last end of a line was cut off.
+			// A last line without a newline was cut off.
 			return Result{}, fmt.Errorf("remote: read the answer: %w", err)
 		}
 		alive()
@@ -51,8 +51,8 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 	}
 }
 
-// refusal tells why a server did not begin the run: by a line of the protocol,
-// where it sent one.
+// refusal returns why a server did not start the run: its line of the protocol,
+// if it sent one.
 func refusal(response *http.Response) error {
 	cause := fmt.Errorf("remote: the engine server answered with status %d", response.StatusCode)
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxLine))
@@ -63,7 +63,7 @@ func refusal(response *http.Response) error {
 			return failure
 		}
 	}
-	// What a server refuses once it refuses again, unless it is in trouble.
+	// A refusal is permanent, unless the server failed.
 	return &engine.Error{
 		Code: job.EngineError, Message: "The engine did not take the edit.", Retryable: response.StatusCode >= 500,
 		Err: cause,

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// Pool edits by several engine servers, such as one for each GPU of a machine: a
-// run goes to the one that has the fewest. It is safe for concurrent use.
+// Pool edits by several engine servers, such as one for each GPU of a machine:
+// a run goes to the one with the fewest runs. It is safe for concurrent use.
 type Pool struct {
 	mu      sync.Mutex
 	members []*member
@@ -22,14 +22,14 @@ type Pool struct {
 // member is a server of a pool.
 type member struct {
 	*Engine
-	// runs is how many it has.
+	// runs is how many it is working on.
 	runs int
 }
 
 var _ engine.Engine = (*Pool)(nil)
 
-// NewPool makes a pool of one server or more. It does not look whether they are
-// there.
+// NewPool returns a pool of one or more servers. It does not check whether they
+// are running.
 func NewPool(servers ...Config) (*Pool, error) {
 	p := &Pool{}
 	for _, server := range servers {
@@ -68,21 +68,21 @@ func (p *Pool) Health(ctx context.Context) error {
 	return wrong
 }
 
-// look returns nil when the server takes runs. What it answers reaches nobody else.
+// look returns nil if the server takes runs.
 func (m *member) look(ctx context.Context) (err error) {
 	defer contain.Error(&err)
 	return m.Health(ctx)
 }
 
-// Run edits as [Engine.Run] does. A server that does not take runs gets one only
-// where none does, and is then waited for.
+// Run edits as [Engine.Run] does. A server that does not take runs is used only
+// if no server does, and the run then waits for it.
 func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	m := p.choose(ctx)
 	defer p.leave(m)
 	return m.Run(ctx, spec, progress)
 }
 
-// choose returns a run its server.
+// choose returns the server for a run.
 func (p *Pool) choose(ctx context.Context) *member {
 	var down []*member
 	for {
@@ -98,8 +98,8 @@ func (p *Pool) choose(ctx context.Context) *member {
 	}
 }
 
-// take counts a run for the server with the fewest that is none of those that are
-// down; nil when all are.
+// take counts a run for the server with the fewest runs that is not in down; it
+// returns nil if all are.
 func (p *Pool) take(down []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,7 +32,8 @@ func (g gated) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress
 	}
 }
 
-// pool is a pool of servers by their names, of whose runs begun tells.
+// pool is a pool of servers by name; begun receives the names of those that
+// start a run.
 type pool struct {
 	*engineserver.Pool
 	t       *testing.T
@@ -60,7 +61,7 @@ func newPool(t *testing.T, names ...string) *pool {
 	return p
 }
 
-// run begins a run and returns the name of its server.
+// run starts a run and returns the name of its server.
 func (p *pool) run() string {
 	p.t.Helper()
 	spec := newSpec(p.t)
@@ -93,9 +94,9 @@ func TestAPoolSpreadsRuns(t *testing.T) {
 	p.runs.Wait()
 }
 
-// A server that is down gets no runs while another is up, and is well again by
-// itself.
-func TestAPoolPassesOverWhatIsDown(t *testing.T) {
+// A server that is down gets no runs while another is up, and is used again
+// once it recovers.
+func TestAPoolAvoidsServersThatAreDown(t *testing.T) {
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
 			t.Error("a server that takes no runs was given one")
@@ -122,8 +123,8 @@ func TestAPoolPassesOverWhatIsDown(t *testing.T) {
 	}
 }
 
-// Where no server is up a run waits for one, as for a single server.
-func TestAPoolOfWhichNothingIsUp(t *testing.T) {
+// If no server is up, a run waits for one, as with a single server.
+func TestAPoolWithNoServerUp(t *testing.T) {
 	p := newPool(t, "a", "b")
 	for _, server := range p.servers {
 		server.Close()
@@ -138,10 +139,10 @@ func TestAPoolOfWhichNothingIsUp(t *testing.T) {
 	}
 }
 
-func TestPoolsThatAreNone(t *testing.T) {
+func TestInvalidPools(t *testing.T) {
 	for want, urls := range map[string][]string{
 		"no server":   {},
-		"no http URL": {"http://127.0.0.1:8090", "gpu-1"},
+		"not an http URL": {"http://127.0.0.1:8090", "gpu-1"},
 		"twice":       {"http://127.0.0.1:8090", "http://127.0.0.1:8090/"},
 	} {
 		var configs []engineserver.Config
@@ -149,7 +150,7 @@ func TestPoolsThatAreNone(t *testing.T) {
 			configs = append(configs, engineserver.Config{URL: url})
 		}
 		if _, err := engineserver.NewPool(configs...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q gives %v", urls, err)
+			t.Errorf("%q returned %v", urls, err)
 		}
 	}
 }

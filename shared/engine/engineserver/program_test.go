@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/engine/enginetest"
 )
 
-// TestEngineProgram: the engine server, with tiny models of the real classes, does
-// what every engine does.
+// TestEngineProgram runs the suite on the engine server, with tiny models of
+// the real classes.
 func TestEngineProgram(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	enginetest.Run(t, enginetest.Harness{

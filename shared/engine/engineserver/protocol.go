@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Request asks an engine server for a run. Paths are absolute, on the disk that
+// Request is a run for an engine server. Paths are absolute, on the disk that
 // the two programs share; times are in seconds, sizes in pixels.
 type Request struct {
 	Job       string         `json:"job"`
@@ -28,12 +28,13 @@ type Request struct {
 	Height    int            `json:"height"`
 	FPS       int            `json:"fps"`
 	Duration  float64        `json:"duration"`
-	// Folder is empty, and the run's own; Output is the file in it to be written.
+	// Folder is empty and belongs to this run; Output is the file in it to
+	// write.
 	Folder string `json:"folder"`
 	Output string `json:"output"`
 }
 
-// Input is a file to be read, with what is known of it.
+// Input is a file to read, with what is known of it.
 type Input struct {
 	Path string `json:"path"`
 	MIME string `json:"mime"`
@@ -44,8 +45,8 @@ type Input struct {
 	Audio    bool    `json:"audio"`
 }
 
-// Line is one line of a server's answer: progress and its stage, or the run's
-// end. A line without any of them only says that the server is alive.
+// Line is one line of a server's response: progress and its stage, or the run's
+// end. A line without any of them only shows that the server is alive.
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`
@@ -57,17 +58,18 @@ type Line struct {
 type Result struct {
 	// Bytes is the size of the output.
 	Bytes int64 `json:"bytes"`
-	// Stages says how many seconds each stage took.
+	// Stages maps each stage to the seconds that it took.
 	Stages map[string]float64 `json:"stages,omitempty"`
 }
 
-// stageName is what a stage may be called: names become those of metrics.
+// stageName is the syntax of a stage's name, which becomes the name of a
+// metric.
 var stageName = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
 
 // maxStages bounds the stages of a run.
 const maxStages = 16
 
-// stages returns the times, of a server that tells sensible ones.
+// stages returns the times, without those that make no sense.
 func (r Result) stages() map[string]time.Duration {
 	if len(r.Stages) > maxStages {
 		return nil
@@ -81,11 +83,11 @@ func (r Result) stages() map[string]time.Duration {
 	return stages
 }
 
-// maxStageSeconds is a day, beyond which no run lasts.
+// maxStageSeconds is a day; no run lasts longer.
 const maxStageSeconds = 24 * 60 * 60
 
-// Failure ends a run that wrote none. Its message is for the person who sent the
-// job.
+// Failure ends a run that wrote no output. Its message is for the person who
+// sent the job.
 type Failure struct {
 	Code      job.Code `json:"code"`
 	Message   string   `json:"message"`
@@ -111,7 +113,7 @@ func inputOf(input *engine.Input) *Input {
 	}
 }
 
-// resultType is the type of file that a run is to write.
+// resultType returns the type of the file that a run must write.
 func resultType(spec engine.Spec) string {
 	if spec.Kind == catalog.Image {
 		return "image/png"
@@ -122,8 +124,8 @@ func resultType(spec engine.Spec) string {
 // maxMessage bounds a message that is shown to a person, in code points.
 const maxMessage = 300
 
-// asError returns the engine's error. Codes that are not an engine's to give, such
-// as a cancellation, are the engine's own trouble.
+// asError returns the engine's error. Codes that an engine may not send, such
+// as a cancellation, are taken for an engine_error.
 func (f *Failure) asError() *engine.Error {
 	code := f.Code
 	cause := error(nil)
@@ -152,7 +154,7 @@ func parse(line []byte) (Line, error) {
 	return l, nil
 }
 
-// garbled makes the error of a server that does not keep to the protocol.
+// garbled returns the error of a server that violates the protocol.
 func garbled(cause error) error {
 	return &engine.Error{
 		Code: job.EngineError, Message: "The engine gave an answer that makes no sense.", Retryable: true, Err: cause,

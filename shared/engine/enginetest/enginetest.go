@@ -1,5 +1,5 @@
 // Package enginetest specifies the behaviour of [engine.Engine] as tests that
-// every engine runs: what every result is like, whatever the edit.
+// every engine runs: the properties of every result, whatever the edit.
 package enginetest
 
 import (
@@ -26,10 +26,10 @@ import (
 // Harness is what an engine passes to the suite.
 type Harness struct {
 	Engine engine.Engine
-	// Models returns the engine's name of a model for each kind that it has.
+	// Models maps each kind that the engine supports to its name of a model.
 	Models map[catalog.Kind]string
-	// Sizes are those of results, in landscape: small, as the tests judge no
-	// picture.
+	// The sizes of results, in landscape: small, as the tests do not judge
+	// pictures.
 	Video, Image catalog.Size
 	FPS          int
 }
@@ -53,8 +53,8 @@ type suite struct {
 	tools *ffmpeg.Tools
 }
 
-// spec is an edit by the kind of model; its clip is of a second unless the test
-// says otherwise.
+// spec returns an edit by the kind of model; its clip is a second long unless
+// the test sets a length.
 func (s *suite) spec(kind catalog.Kind, clip mediatest.Video) engine.Spec {
 	s.Helper()
 	spec := engine.Spec{
@@ -86,7 +86,7 @@ func (s *suite) image(image mediatest.Image) *engine.Input {
 	return &engine.Input{Path: path, MIME: mime, Info: info}
 }
 
-// run edits in a folder of its own.
+// run runs the edit in a folder of its own.
 func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (output string, err error) {
 	s.Helper()
 	spec.Folder = s.TempDir()
@@ -97,7 +97,7 @@ func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.
 	return spec.Output, s.Engine.Run(ctx, spec, progress)
 }
 
-// edited runs an edit that succeeds, and looks at its result.
+// edited runs an edit that must succeed, and checks its result.
 func (s *suite) edited(spec engine.Spec) media.Info {
 	s.Helper()
 	path, err := s.run(s.Context(), spec, func(engine.Progress) {})
@@ -147,7 +147,7 @@ var tests = []test{
 		}
 	}},
 	{"edits a clip without sound", func(s *suite) { s.edited(s.spec(catalog.Edit, mediatest.Video{Silent: true})) }},
-	{"edits a clip that is turned", func(s *suite) {
+	{"edits a rotated clip", func(s *suite) {
 		if info := s.edited(s.spec(catalog.Edit, mediatest.Video{Rotation: 90})); info.Width > info.Height {
 			s.Errorf("the result is %dx%d", info.Width, info.Height)
 		}
@@ -156,7 +156,7 @@ var tests = []test{
 		s.edited(s.spec(catalog.Edit, mediatest.Video{Seconds: 0.1, Silent: true}))
 	}},
 	{
-		"edits a clip whose frames come at any time",
+		"edits a clip with a variable frame rate",
 		func(s *suite) { s.edited(s.spec(catalog.Edit, mediatest.Video{Variable: true})) },
 	},
 	{"makes a video from text", func(s *suite) {
@@ -185,15 +185,15 @@ var tests = []test{
 			spec.Duration = min(spec.Duration, 300*time.Millisecond)
 			first := content(spec)
 			if !bytes.Equal(first, content(spec)) {
-				s.Errorf("%s: the same seed gave other bytes", kind)
+				s.Errorf("%s: the same seed produced other bytes", kind)
 			}
 			spec.Seed++
 			if bytes.Equal(first, content(spec)) {
-				s.Errorf("%s: another seed gave the same bytes", kind)
+				s.Errorf("%s: another seed produced the same bytes", kind)
 			}
 		}
 	}},
-	{"tells progress from 0 to 1 that never falls, with a stage", func(s *suite) {
+	{"reports progress from 0 to 1 that never falls, with a stage", func(s *suite) {
 		var mu sync.Mutex
 		last, calls := 0.0, 0
 		_, err := s.run(s.Context(), s.spec(catalog.Edit, mediatest.Video{}), func(p engine.Progress) {
@@ -227,7 +227,7 @@ var tests = []test{
 		}
 		all.Wait()
 	}},
-	{"blames an input that is no media, and needs no second run to do so", func(s *suite) {
+	{"blames an input that is not media, without a second run", func(s *suite) {
 		for _, kind := range []catalog.Kind{catalog.Edit, catalog.Image} {
 			spec := s.spec(kind, mediatest.Video{})
 			spec.Data.Path = mediatest.Noise(s, []byte("\x00\x00\x00\x18ftypisom"), 20_000)
@@ -237,7 +237,7 @@ var tests = []test{
 				s.Errorf("%s: error %v", kind, err)
 			}
 			if failure != nil && strings.Contains(failure.Message, spec.Data.Path) {
-				s.Errorf("%s: the message %q tells a path", kind, failure.Message)
+				s.Errorf("%s: the message %q contains a path", kind, failure.Message)
 			}
 		}
 	}},

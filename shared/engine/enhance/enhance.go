@@ -25,7 +25,7 @@ const (
 	maxTokens = 300
 )
 
-// instruction makes of a model a writer of prompts.
+// instruction tells the model to write prompts.
 const instruction = `You improve prompts for a video and image editing model.
 Rewrite the user's prompt as one vivid, concrete paragraph of at most 80 words. Keep every wish and add no new subject.
 Answer with the prompt alone, in the language of the user's prompt.`
@@ -38,8 +38,8 @@ type Enhancer struct {
 	key    string
 }
 
-// FromSettings makes the enhancer of the settings CUTROOM_ENHANCE_URL,
-// CUTROOM_ENHANCE_MODEL and CUTROOM_ENHANCE_KEY; nil when none is set.
+// FromSettings returns the enhancer of the settings CUTROOM_ENHANCE_URL,
+// CUTROOM_ENHANCE_MODEL and CUTROOM_ENHANCE_KEY; nil if none is set.
 func FromSettings(base, model, key string) (*Enhancer, error) {
 	if base == "" {
 		if model != "" || key != "" {
@@ -57,8 +57,8 @@ func FromSettings(base, model, key string) (*Enhancer, error) {
 	return enhancer, nil
 }
 
-// NewEnhancer makes an enhancer that asks the model at the base URL, with or
-// without the "/v1" that calls begin with. An empty key sends none.
+// NewEnhancer returns an enhancer that calls the model at the base URL, with or
+// without the "/v1" that paths begin with. If the key is empty, none is sent.
 func NewEnhancer(base, model, key string) (*Enhancer, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -76,7 +76,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// Enhance expands a prompt. The answer is never empty, and at most maxLength
+// Enhance expands a prompt. The result is never empty, and at most maxLength
 // code points long.
 func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (string, error) {
 	body, err := json.Marshal(map[string]any{

@@ -72,7 +72,7 @@ func TestEnhance(t *testing.T) {
 	}
 }
 
-// People know the base URL of a model server in several spellings.
+// Users write the base URL of a model server in several ways.
 func TestTheBaseMayEndWithTheVersion(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/models/v1/chat/completions" {
@@ -114,7 +114,7 @@ func TestEnhanceEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestNewEnhancerRefusesWhatIsNoAddress(t *testing.T) {
+func TestNewEnhancerRefusesInvalidURLs(t *testing.T) {
 	for _, base := range []string{"", "localhost:8081", "ftp://models", "http://", fmt.Sprintf("http://%c", 0x7f)} {
 		if _, err := enhance.NewEnhancer(base, "m", ""); err == nil {
 			t.Errorf("%q was accepted", base)

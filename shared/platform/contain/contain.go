@@ -24,8 +24,6 @@ type Panic struct {
 // Error returns the value and the stack.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
-// newPanic makes an error of what recover gave. A panic that was passed on by a
-// [Group] keeps the stack of its origin.
 func newPanic(value any) *Panic {
 	if p, passed := value.(*Panic); passed {
 		return p

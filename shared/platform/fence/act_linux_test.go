@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acts are what a program does that a file has taken over. Each takes one argument.
+// acts are what a program does that a file has taken over. Each takes one
+// argument.
 var acts = map[string]func(string) error{
 	"nothing": func(string) error { return nil },
 	"read": func(path string) error {
@@ -119,8 +120,8 @@ func failed(errno syscall.Errno) error {
 	return errno
 }
 
-// unsupported makes a call with arguments that mean nothing, and takes the kernel's
-// word that they do for success: it has let the call in.
+// unsupported makes a call with invalid arguments. If the kernel says that they
+// are invalid, that is success: the call was allowed.
 func unsupported(call uintptr) error {
 	_, _, errno := unix.RawSyscall(call, 0, 0, 0)
 	if errno == unix.EINVAL || errno == unix.EFAULT {
@@ -129,11 +130,11 @@ func unsupported(call uintptr) error {
 	return failed(errno)
 }
 
-// actName and actArgument are the variables by which this program knows that it is
-// the one that was taken over.
+// actName and actArgument are the environment variables that tell this program
+// to act as the one that was taken over.
 const actName, actArgument = "FENCED_ACT", "FENCED_ARGUMENT"
 
-// act does what it is told, and tells why it could not.
+// act runs the named act, and prints why it failed.
 func act(name string) {
 	do, found := acts[name]
 	if !found {

@@ -9,9 +9,9 @@ import (
 )
 
 // allowed are the system calls of a program that reads files, computes with
-// threads, and writes files. What is not among them fails with EPERM: sockets,
-// tracing, mounting, keys, BPF, namespaces, other users' and processes' business,
-// and whatever Linux will learn.
+// threads, and writes files. All others fail with EPERM: sockets, tracing,
+// mounting, keys, BPF, namespaces, anything about other users and processes,
+// and whatever is added to Linux later.
 var allowed = []string{
 	// files
 	"access", "faccessat", "faccessat2", "open", "openat", "openat2", "creat", "close", "close_range", "dup",
@@ -40,23 +40,24 @@ var allowed = []string{
 	"uname", "getrandom", "getcpu", "capget", "riscv_hwprobe", "riscv_flush_icache",
 }
 
-// unknown are calls that libraries try first, and do without where the kernel does
-// not know them. The flags of clone3 lie in memory, which a filter cannot read.
+// unknown are calls that libraries try first, with a fallback if the kernel
+// does not know them. The flags of clone3 are in memory, which a filter cannot
+// read.
 var unknown = []string{
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "mseal",
 	"map_shadow_stack", "cachestat",
 }
 
-// The requests of ioctl that libraries make of any file: whether it is a terminal,
-// and how wide, how much can be read, whether reading waits (FIONBIO), and whether
-// it is closed on exec (FIOCLEX).
+// The ioctl requests that libraries make on any file: whether it is a terminal,
+// and how wide, how much can be read, whether reading blocks (FIONBIO), and
+// whether it is closed on exec (FIOCLEX).
 var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x5451}
 
 // The options of prctl: names of threads and of memory.
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}
 
-// filterCalls leaves this thread, and what it becomes, the calls that are allowed:
-// of clone only that of threads, and signals only to itself.
+// filterCalls restricts this thread, and the program that it becomes, to the
+// calls that are allowed: clone only for threads, and signals only to itself.
 func filterCalls() error {
 	known, err := arch.GetInfo("")
 	if err != nil {

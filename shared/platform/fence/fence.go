@@ -1,10 +1,10 @@
-// Package fence starts programs that read the files of strangers, such as
-// ffmpeg, so that a program which such a file takes over can do next to nothing.
+// Package fence starts programs that read untrusted files, such as ffmpeg, so
+// that a program that such a file takes over can do next to nothing.
 //
-// A fenced program reads itself, its libraries and the inputs that it is given,
-// and writes to the one folder that it is given. It opens no socket, starts no
-// other program, sees no other process and gains no privilege, and it is bounded
-// in memory, processor time, file size and open files. The layers are:
+// A fenced program can read itself, its libraries and its inputs, and write to
+// one folder. It can open no socket, start no other program, see no other
+// process and gain no privilege, and its memory, processor time, file size and
+// open files are limited. The layers are:
 //
 //   - limits (setrlimit) and no_new_privs, which every machine has;
 //   - seccomp, which leaves it the system calls that decoding takes;
@@ -13,12 +13,12 @@
 //     where the server is not root;
 //   - a user of its own, where the server is root.
 //
-// What a machine cannot give is found out once, by [New], and told by
-// [Fence.Lacks]. A layer that the machine has and that fails for one program is
-// an error of that program's start: nothing runs with less than was told.
+// [New] finds out once which layers a machine lacks, and [Fence.Lacks] returns
+// them. If a layer that the machine has fails for one program, that program is
+// not started: nothing runs with less than was reported.
 //
-// Some layers can only be put on by the process itself before it becomes the
-// program. For that this program runs itself again under another name: see
+// Some layers can only be applied by the process itself before it becomes the
+// program. For that, this program runs itself again under another name: see
 // launch.go.
 package fence
 
@@ -42,7 +42,8 @@ type Layers struct {
 	Seccomp, Landlock, Namespaces, User bool
 }
 
-// Fence is what this machine can do. Its methods are safe for concurrent use.
+// Fence starts fenced programs with the layers that this machine has. Its
+// methods are safe for concurrent use.
 type Fence struct {
 	// self is this program, which becomes the launcher.
 	self   string
@@ -52,11 +53,11 @@ type Fence struct {
 	root     bool
 }
 
-// Program is what is run, with what it needs of the system.
+// Program is a program, with what it needs of the system.
 type Program struct {
 	// Path is absolute.
 	Path string
-	// executes and reads are the files and folders of the system that it takes
+	// executes and reads are the files and folders of the system that it needs
 	// to run.
 	executes, reads []string
 }
@@ -69,25 +70,26 @@ type Plan struct {
 	Folder string
 	// Inputs are the files that it may read.
 	Inputs []string
-	// Extra are open files that it is given, as descriptors 3 and up.
+	// Extra are open files that it inherits, as descriptors 3 and up.
 	Extra []*os.File
 	// Memory bounds its address space, MaxFile each file that it writes; bytes.
 	Memory, MaxFile int64
 	// ProcessorTime is the sum over all threads; it counts whole seconds.
 	ProcessorTime time.Duration
-	// Reserve has the start fail where the system could not give all of Memory.
+	// Reserve makes the start fail if the system could not provide all of
+	// Memory.
 	Reserve bool
 }
 
 // maxOpen bounds the files that a program has open at once.
 const maxOpen = 64
 
-// exitNotRun is the exit code of a launcher whose program could not be started.
+// exitNotRun is the exit code of a launcher that could not start its program.
 const exitNotRun = 126
 
-// New finds out what fences this machine allows.
+// New finds out which layers this machine supports.
 //
-// Errors: the context's; that this program cannot run itself.
+// Errors: the context's; this program cannot run itself.
 func New(ctx context.Context) (*Fence, error) {
 	self, err := ownProgram()
 	if err != nil {
@@ -113,13 +115,13 @@ func New(ctx context.Context) (*Fence, error) {
 	return f, nil
 }
 
-// ability is what a launcher that was asked answers.
+// ability is what a launcher answers about the layers.
 type ability struct {
 	Landlock      int
 	Seccomp, User bool
 }
 
-// ask has a launcher try what it can do.
+// ask runs a launcher to find out what it can do.
 func (f *Fence) ask(ctx context.Context, layers Layers) (ability, error) {
 	var able ability
 	cmd, err := f.launcher(ctx, order{Ask: true, Root: f.root}, nil, layers)
@@ -136,8 +138,8 @@ func (f *Fence) ask(ctx context.Context, layers Layers) (ability, error) {
 	return able, ctx.Err()
 }
 
-// Lacks says, a line each, which layers this machine cannot give and what that
-// means; nothing where it has all.
+// Lacks returns a line for each layer that this machine lacks and what that
+// means; none if it has all.
 func (f *Fence) Lacks() []string {
 	if runtime.GOOS != "linux" {
 		return []string{"this system has limits only: a decoder that a file takes over can do what the server's user can"}
@@ -161,7 +163,7 @@ func (f *Fence) Lacks() []string {
 	return lacks
 }
 
-// Tell logs what this machine lacks, once, at a server's start; nothing where it
+// Tell logs what this machine lacks, once, at a server's start; nothing if it
 // lacks nothing.
 func (f *Fence) Tell(logger *slog.Logger) {
 	if lacks := f.Lacks(); len(lacks) > 0 {
@@ -169,7 +171,7 @@ func (f *Fence) Tell(logger *slog.Logger) {
 	}
 }
 
-// String says what the fence is made of.
+// String returns the fence's layers.
 func (f *Fence) String() string {
 	parts := "limits"
 	for _, layer := range []struct {
@@ -190,7 +192,7 @@ func (f *Fence) String() string {
 
 // Without returns a fence that leaves layers out.
 //
-// It is for tests, which see that a refusal is a layer's.
+// It is for tests, which verify which layer refuses something.
 func (f *Fence) Without(out Layers) *Fence {
 	less := *f
 	less.layers = Layers{
@@ -200,10 +202,10 @@ func (f *Fence) Without(out Layers) *Fence {
 	return &less
 }
 
-// Command prepares the plan's run. Standard input, output and error are the
-// caller's to set, and so are Cancel and WaitDelay; the environment is empty. The
-// thread that starts it must live as long as it: on Linux the program dies with
-// that thread. The caller closes the start when the program has ended.
+// Command prepares the plan's run. The caller sets standard input, output and
+// error, Cancel and WaitDelay; the environment is empty. The thread that starts
+// it must live as long as the program: on Linux the program dies with that
+// thread. The caller closes the start when the program has ended.
 //
 // Errors: those of opening a pipe and of handing the folder over.
 func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
@@ -249,11 +251,11 @@ func (f *Fence) launcher(ctx context.Context, o order, files []*os.File, layers 
 	return cmd, nil
 }
 
-// Start tells whether a program was started.
+// Start knows whether a program was started.
 type Start struct{ read, write *os.File }
 
-// Ended tells, once the launcher has ended or could not be started, whether it
-// had become the program; why not, where it knows.
+// Ended reports, once the launcher has ended or could not be started, whether
+// it had become the program, and if not why, if that is known.
 func (s *Start) Ended() (ran bool, reason string) {
 	s.write.Close()
 	defer s.read.Close()
@@ -264,9 +266,9 @@ func (s *Start) Ended() (ran bool, reason string) {
 	return len(told) == 1, string(told[1:])
 }
 
-// order is what a launcher is told.
+// order is what a launcher is to do.
 type order struct {
-	// Ask has it say what it can do, and nothing else.
+	// Ask makes it report what it can do, and nothing else.
 	Ask bool `json:",omitempty"`
 
 	Program         string
@@ -278,16 +280,15 @@ type order struct {
 
 	Memory, MaxFile, Seconds int64
 	Reserve                  bool
-	// Status is the descriptor on which it tells that it becomes the program.
+	// Status is the descriptor on which it reports that it becomes the program.
 	Status int
 }
 
-// ownUser is the user and the group that decoders run as where the server is
-// root. No distribution gives it to anybody: systemd's list of users has it as
-// unused.
+// ownUser is the user and the group that decoders run as if the server is root.
+// No distribution assigns it: systemd's list of users has it as unused.
 const ownUser = 65533
 
-// notRun is the message of a launcher that gave up.
+// notRun reports why a launcher failed.
 func notRun(status int, err error) {
 	fmt.Fprintln(os.Stderr, "fence:", err)
 	_, _ = syscall.Write(status, []byte("\n"+err.Error()))

@@ -36,7 +36,7 @@ func newFence(t *testing.T) *fence.Fence {
 	return f
 }
 
-// world is what a run has around it.
+// world is the environment of a run.
 type world struct {
 	folder, input, secret string
 	program               fence.Program
@@ -50,7 +50,7 @@ func newWorld(t *testing.T) world {
 	}
 	err := os.Mkdir(w.folder, 0o700)
 	for _, path := range []string{w.input, w.secret, filepath.Join(w.folder, "mine")} {
-		// What anybody may read, so that nothing but the fence keeps it.
+		// Anybody may read it, so that nothing but the fence protects it.
 		err = errors.Join(err, os.WriteFile(path, []byte("content"), 0o644), os.Chmod(path, 0o644))
 	}
 	var programErr error
@@ -69,7 +69,7 @@ type outcome struct {
 	reason      string
 }
 
-// do has this program do an act in a fence.
+// do runs an act of this program in a fence.
 func (w world) do(t *testing.T, f *fence.Fence, name, argument string, change func(*fence.Plan)) outcome {
 	t.Helper()
 	runtime.LockOSThread()
@@ -96,7 +96,7 @@ func (w world) do(t *testing.T, f *fence.Fence, name, argument string, change fu
 	return o
 }
 
-// unfenced has this program do an act as ffmpeg would do it without any fence.
+// unfenced runs an act of this program without any fence.
 func unfenced(t *testing.T, name, argument string) error {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
@@ -108,7 +108,7 @@ func unfenced(t *testing.T, name, argument string) error {
 	return err
 }
 
-// What a fenced program needs it can do.
+// A fenced program can do what it needs to.
 func TestAllowed(t *testing.T) {
 	f, w := newFence(t), newWorld(t)
 	for _, test := range []struct{ name, act, argument string }{
@@ -130,8 +130,9 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// Each thing that a program which was taken over might do is refused, and done
-// where the layers that refuse it are left out, so that the refusal is theirs.
+// Everything that a program that was taken over might do is refused, and
+// succeeds without the layers that refuse it, so that the refusal is known to
+// be theirs.
 func TestRefused(t *testing.T) {
 	f := newFence(t)
 	if len(f.Lacks()) > 0 && os.Getuid() != 0 {
@@ -199,7 +200,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Where a machine lacks seccomp the namespaces keep a program from the network.
+// Without seccomp, the namespaces keep a program off the network.
 func TestNamespacesAlone(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -214,7 +215,7 @@ func TestNamespacesAlone(t *testing.T) {
 	}
 }
 
-// A program is bounded in what it uses up.
+// A program's resources are limited.
 func TestLimits(t *testing.T) {
 	f, w := newFence(t), newWorld(t)
 	for _, test := range []struct {
@@ -244,7 +245,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What the server's parent left open does not reach the program.
+// A descriptor that the server's parent left open does not reach the program.
 func TestInheritedDescriptor(t *testing.T) {
 	w := newWorld(t)
 	fd, err := unix.Open(w.secret, unix.O_RDONLY, 0)
@@ -266,7 +267,7 @@ func TestInheritedDescriptor(t *testing.T) {
 	}
 }
 
-// Where the server is root, the program is not.
+// If the server is root, the program is not.
 func TestOwnUser(t *testing.T) {
 	f, w := newFence(t), newWorld(t)
 	o := w.do(t, f, "whoami", "", nil)
@@ -279,7 +280,7 @@ func TestOwnUser(t *testing.T) {
 	}
 }
 
-// A program that cannot be started is told from one that failed.
+// A program that cannot be started is distinguished from one that failed.
 func TestNotRun(t *testing.T) {
 	f, w := newFence(t), newWorld(t)
 	for name, change := range map[string]func(*fence.Plan){

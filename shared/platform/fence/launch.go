@@ -11,9 +11,10 @@ import (
 const launcherName = "cutroom-fence"
 
 // A program that is run under the launcher's name is the launcher, whichever
-// program of the service it is, and a test's too. It is one of the few things that
-// init is for: a main which forgot to ask would serve, or test, once more for every
-// run of ffmpeg; and what the other packages prepare would cost each run its time.
+// program of the service it is, including tests. This is a case for init: a
+// main that forgot to check would serve, or test, once more for every run of
+// ffmpeg; and the initialization of other packages would cost each run its
+// time.
 func init() {
 	if len(os.Args) != 2 || os.Args[0] != launcherName {
 		return

@@ -13,15 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownProgram is the file of this program, also after another was put in its place.
+// ownProgram returns the file of this program, even after another replaced it.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
-// attributes puts the child into a process group of its own, and lets the kernel
-// kill it when this program dies, even by SIGKILL.
+// attributes puts the child into a process group of its own, and lets the
+// kernel kill it when this program dies, even by SIGKILL.
 //
 // In namespaces of its own it has no network, sees no IPC of others, and is the
-// first of its processes, with which all others end. Only root may make them by
-// itself; others do so within a user namespace, in which they stay who they are.
+// first process of its namespace, with which all others end. Only root may
+// create them directly; other users do so within a user namespace, in which
+// they keep their ids.
 func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if !namespaces {
@@ -37,11 +38,11 @@ func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	return a
 }
 
-// hideProcess keeps the memory and the environment of this process, which hold
-// keys, from other processes of the same user.
+// hideProcess protects the memory and the environment of this process, which
+// contain keys, from other processes of the same user.
 func hideProcess() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// tryLayers finds out what this process can do, by doing it.
+// tryLayers finds out what this process can do, by trying it.
 func tryLayers(o order) ability {
 	var able ability
 	if version, err := landlock.LandlockGetABIVersion(); err == nil {
@@ -54,12 +55,12 @@ func tryLayers(o order) ability {
 	return able
 }
 
-// launch puts on the fence and becomes the program. It returns only if that
-// fails. It is on the main thread, to which what is set here belongs.
+// launch applies the fence and becomes the program. It returns only if that
+// fails. It runs on the main thread, to which the settings made here apply.
 func launch(o order) error {
 	runtime.LockOSThread()
-	// The status is the last descriptor that is meant to be there: nothing that the
-	// server's own parent left open reaches the program.
+	// The status is the last descriptor that is meant to be open: nothing that
+	// the server's own parent left open reaches the program.
 	if err := unix.CloseRange(uint(o.Status), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		unix.CloseOnExec(o.Status) // before Linux 5.11
 	}
@@ -80,8 +81,9 @@ func launch(o order) error {
 		if err := dropRights(o.User); err != nil {
 			return err
 		}
-		// The kernel forgets it when a process changes its user. Should the server
-		// have died meanwhile, nobody reads the status, and its write fails.
+		// The kernel resets it when a process changes its user. If the server
+		// has died meanwhile, nobody reads the status, and the write to it
+		// fails.
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 			return fmt.Errorf("death signal: %w", err)
 		}
@@ -94,11 +96,12 @@ func launch(o order) error {
 	return become(o)
 }
 
-// reserveStep is how much address space is asked for at once, in bytes: a system
-// refuses what is more than it has in all.
+// reserveStep is how much address space is requested at once, in bytes: a
+// system refuses a request for more than it has in total.
 const reserveStep = 256 << 20
 
-// reserve finds out whether the system would give memory, without using it.
+// reserve finds out whether the system would provide the memory, without using
+// it.
 func reserve(memory int64) error {
 	for got := int64(0); got < memory; got += reserveStep {
 		_, err := unix.Mmap(-1, 0, reserveStep, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -109,14 +112,15 @@ func reserve(memory int64) error {
 	return nil
 }
 
-// The rights of Landlock that are used, and what a kernel's version of it knows.
+// The rights of Landlock that are used, and which of them a kernel's version
+// supports.
 const (
 	readFile   = landlock.AccessFSReadFile
 	readFolder = landlock.AccessFSReadFile | landlock.AccessFSReadDir
 	execute    = landlock.AccessFSExecute
 	write      = landlock.AccessFSWriteFile | landlock.AccessFSTruncate | landlock.AccessFSMakeReg |
 		landlock.AccessFSRemoveFile | landlock.AccessFSMakeDir | landlock.AccessFSRemoveDir
-	// ofFiles are the rights that a file can have, and not a folder alone.
+	// ofFiles are the rights that apply to files, not only to folders.
 	ofFiles = landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile | landlock.AccessFSTruncate
 )
 

@@ -1,5 +1,5 @@
-// Package engineservertest is an engine server for tests: it speaks the protocol of
-// package remote and has any engine do the work.
+// Package engineservertest is an engine server for tests: it speaks the
+// protocol of package engineserver and edits by any engine.
 package engineservertest
 
 import (
@@ -57,7 +57,7 @@ type lines struct {
 func (l *lines) write(line engineserver.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Both fail when the caller has gone, which ends the run by its context.
+	// Both fail when the caller has gone, which ends the run's context.
 	_ = json.NewEncoder(l.w).Encode(line)
 	_ = http.NewResponseController(l.w).Flush()
 }

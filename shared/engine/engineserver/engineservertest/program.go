@@ -15,9 +15,9 @@ import (
 // startTime bounds the start of the engine server, which loads PyTorch.
 const startTime = 5 * time.Minute
 
-// StartProgram starts the real engine server with tiny random models, which it makes
-// first, and returns its URL. It needs what scripts/install-gpu.sh installs, and ends
-// with the test.
+// StartProgram starts the real engine server with tiny random models, which it
+// creates first, and returns its URL. It needs what scripts/install-gpu.sh
+// installs, and ends with the test.
 func StartProgram(t *testing.T) (url string) {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
