@@ -1,9 +1,10 @@
-// Package contain keeps a panic within the work that set it off.
+// Package contain keeps a panic within the work that caused it.
 //
-// A goroutine that panics ends the whole process, and with it the work of everybody
-// else. Every goroutine that works on what a stranger sent is therefore started
-// with a function of this package at its root. Loops of the process's own, which
-// touch no such bytes, are not: a fault there is better restarted than hidden.
+// A goroutine that panics ends the whole process, and with it everybody else's
+// work. Every goroutine that works on untrusted data is therefore started with
+// a function of this package at its root. The process's own loops, which touch
+// no such data, are not: after a fault there a restart is better than hiding
+// it.
 package contain
 
 import (
@@ -24,6 +25,8 @@ type Panic struct {
 // Error returns the value and the stack.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
+// newPanic returns the error of a recovered value. A panic that a [Group] passed on
+// keeps the stack of its origin.
 func newPanic(value any) *Panic {
 	if p, passed := value.(*Panic); passed {
 		return p
@@ -31,7 +34,7 @@ func newPanic(value any) *Panic {
 	return &Panic{Value: value, Stack: string(debug.Stack())}
 }
 
-// Error sets err to a [*Panic] when the function that defers it panics.
+// Error sets err to a [*Panic] if the function that defers it panics.
 //
 //	func work() (err error) {
 //		defer contain.Error(&err)
@@ -41,8 +44,8 @@ func Error(err *error) {
 	}
 }
 
-// Run calls do, and reports whether it returned. When it panics, that is logged
-// under the name, with the stack.
+// Run calls do, and reports whether it returned. A panic is logged under the
+// name, with the stack.
 func Run(logger *slog.Logger, name string, do func()) (returned bool) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -54,8 +57,8 @@ func Run(logger *slog.Logger, name string, do func()) (returned bool) {
 	return true
 }
 
-// Group is a group of goroutines that are a part of one piece of work. A panic in
-// one of them is that of the goroutine that waits for them.
+// Group is a group of goroutines that do parts of one piece of work. A panic in
+// one of them becomes a panic of the goroutine that waits for them.
 type Group struct {
 	running  sync.WaitGroup
 	panicked atomic.Pointer[Panic]
@@ -73,7 +76,7 @@ func (g *Group) Go(do func()) {
 	})
 }
 
-// Wait waits until all have ended, and panics with the first panic of one of them.
+// Wait waits until all have ended, and panics with the first panic among them.
 func (g *Group) Wait() {
 	g.running.Wait()
 	if p := g.panicked.Load(); p != nil {

@@ -51,7 +51,7 @@ func TestRunLogsAPanic(t *testing.T) {
 	}
 }
 
-// The panic of a part is that of the whole, which others' parts end before.
+// A panic of one part is passed on once all other parts have ended.
 func TestGroupPassesAPanicOn(t *testing.T) {
 	var ended atomic.Int32
 	work := func() (err error) {

@@ -124,7 +124,7 @@ const (
 	ofFiles = landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile | landlock.AccessFSTruncate
 )
 
-// handled is all that a version of Landlock can refuse.
+// handled returns everything that a version of Landlock can restrict.
 func handled(version int) *landlock.RulesetAttr {
 	all := &landlock.RulesetAttr{HandledAccessFS: landlock.AccessFSRefer - 1} // what version 1 knows
 	for _, since := range []struct {
@@ -144,13 +144,13 @@ func handled(version int) *landlock.RulesetAttr {
 	return all
 }
 
-// restrictFiles leaves this thread, and what it becomes, the files that are named,
-// and no TCP, no abstract socket and no signal to others, as far as the kernel
-// knows how.
+// restrictFiles restricts this thread, and the program that it becomes, to the
+// named files, and denies TCP, abstract sockets and signals to others, as far
+// as the kernel can.
 //
-// It uses the library's calls and not its Config, which restricts all threads of
-// a process: to find them it looks into /proc, which is that of other processes
-// in a namespace, and never ends where the program is built with cgo.
+// It uses the library's system calls and not its Config, which restricts all
+// threads of a process: to find them it reads /proc, which shows another
+// process in a namespace, and never ends if the program is built with cgo.
 func restrictFiles(o order) error {
 	version, err := landlock.LandlockGetABIVersion()
 	if err != nil {
@@ -165,7 +165,7 @@ func restrictFiles(o order) error {
 	allow := func(path string, rights uint64) error {
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if errors.Is(err, unix.ENOENT) {
-			return nil // the program says so itself
+			return nil // the program reports that itself
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -201,15 +201,16 @@ func restrictFiles(o order) error {
 	return landlock.LandlockRestrictSelf(ruleset, 0)
 }
 
-// dropRights returns up all that root has but the right to read, as the inputs belong
-// to whomever the server was when it stored them: Landlock bounds what is read.
+// dropRights drops all of root's capabilities but the one to read, as the
+// inputs belong to whichever user the server was when it stored them: Landlock
+// restricts what is read.
 func dropRights(own bool) error {
 	const kept = unix.CAP_DAC_READ_SEARCH
 	for capability := range uintptr(64) {
 		if capability == kept {
 			continue
 		}
-		// One that the kernel does not know cannot be had either.
+		// A capability that the kernel does not know cannot be held either.
 		_ = unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 	}
 	const bits = 1 << kept
@@ -217,8 +218,8 @@ func dropRights(own bool) error {
 		if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("keep a capability: %w", err)
 		}
-		// The calls of package syscall change all threads; this one becomes the
-		// program, and the others end.
+		// The calls of package syscall change all threads, but only this one
+		// becomes the program; the others end.
 		for _, call := range [][4]uintptr{
 			{unix.SYS_SETGROUPS},
 			{unix.SYS_SETRESGID, ownUser, ownUser, ownUser},
@@ -242,9 +243,9 @@ func dropRights(own bool) error {
 	return nil
 }
 
-// become sets the limits, tells that all is well, and becomes the program. Once
-// the address space is limited nothing may be allocated: the runtime of Go takes
-// more of it than some programs may have.
+// become sets the limits, reports success, and becomes the program. Once the
+// address space is limited nothing may be allocated: Go's runtime takes more of
+// it than some programs may have.
 func become(o order) error {
 	program, err := unix.BytePtrFromString(o.Program)
 	if err != nil {
@@ -285,8 +286,7 @@ func become(o order) error {
 	return errno
 }
 
-// atMost returns a limit, or the one that this process already has where that is
-// lower.
+// atMost returns a limit, or this process's own limit if that is lower.
 func atMost(resource int, limit int64) unix.Rlimit {
 	now := unix.Rlimit{Max: unix.RLIM_INFINITY}
 	_ = unix.Getrlimit(resource, &now)

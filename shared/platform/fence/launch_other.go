@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownProgram is the file of this program.
+// ownProgram returns the file of this program.
 func ownProgram() (string, error) { return os.Executable() }
 
 // attributes puts the child into a process group of its own. These systems cannot
@@ -22,7 +22,7 @@ func hideProcess() {}
 func tryLayers(order) ability { return ability{} }
 
 // launch sets limits and becomes the program. A limit that the system does not
-// know (macOS has none on an address space) is left out rather than fatal.
+// support (macOS has none on an address space) is left out rather than fatal.
 func launch(o order) error {
 	unix.CloseOnExec(o.Status)
 	for resource, limit := range map[int]int64{

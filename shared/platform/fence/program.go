@@ -14,31 +14,31 @@ import (
 	"time"
 )
 
-// shown are the files of the system that decoders and their libraries look into:
-// how many processors there are, and where the libraries are.
+// shown are the files of the system that decoders and their libraries read: how
+// many processors there are, and where the libraries are.
 var shown = []string{
 	"/dev/zero", "/dev/urandom", "/etc/ld.so.cache",
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/self/status",
 	"/sys/devices/system/cpu", "/sys/devices/system/node",
 }
 
-// wide are the folders of programs and libraries, for a program of which it is not
-// known what it takes.
+// wide are the folders of programs and libraries, for a program whose needs are
+// not known.
 var wide = []string{
 	"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store",
 	"/snap",
 }
 
-// libraryForm finds a library in what the dynamic linker tells of a program:
+// libraryForm matches a library in the dynamic linker's output for a program:
 //
 //	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f...)
 var libraryForm = regexp.MustCompile(`(?m)(/\S+) \(0x[0-9a-f]+\)$`)
 
-// NewProgram finds out what a program takes to run: its libraries, one by one. Of
-// a script it is not known, and then the folders of the system's programs and
-// libraries are all shown to it.
+// NewProgram finds out what a program needs to run: its libraries, one by one.
+// The needs of a script are not known, so it may read all folders of the
+// system's programs and libraries.
 //
-// Errors: that the program is not there; the context's.
+// Errors: the program does not exist; the context's.
 func NewProgram(ctx context.Context, path string) (Program, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -69,9 +69,9 @@ func NewProgram(ctx context.Context, path string) (Program, error) {
 	return program, nil
 }
 
-// interpreter returns the dynamic linker of a program, "" where it is not told. A
-// static program is not dynamic; whatever is no program of the kernel's is taken
-// for dynamic.
+// interpreter returns the dynamic linker of a program, "" if it is not known. A
+// static program is not dynamic; a file that is not an ELF program is taken to
+// be dynamic.
 func interpreter(path string) (linker string, dynamic bool) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -91,8 +91,8 @@ func interpreter(path string) (linker string, dynamic bool) {
 	return "", false
 }
 
-// dependencies asks the dynamic linker which libraries a program loads; none where
-// the linker cannot tell, as musl's.
+// dependencies returns the libraries that a program loads, as the dynamic
+// linker lists them; none if the linker cannot list them, like that of musl.
 func dependencies(ctx context.Context, path string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
