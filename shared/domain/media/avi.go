@@ -3,7 +3,7 @@ package media
 import "encoding/binary"
 
 // inspectAVI reads the main header, which is the first chunk of the first list.
-// Its number of frames is that of the first part of a file of several.
+// In a file of several parts, its number of frames is that of the first part.
 func inspectAVI(w *window) Info {
 	head := w.at(0, 72)
 	if head == nil || string(head[20:28]) != "hdrlavih" {

@@ -9,8 +9,9 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// FuzzInspect looks for a header that makes Inspect panic, hang or give what no
-// header can mean. The first bytes of real files of every type are the seeds.
+// FuzzInspect looks for a header that makes Inspect panic, hang or return what
+// no header can mean. The seeds are the first bytes of real files of every
+// type.
 func FuzzInspect(f *testing.F) {
 	add := func(path, mime string) {
 		content, err := os.ReadFile(path)
@@ -48,7 +49,7 @@ func FuzzInspect(f *testing.F) {
 			t.Error("Sniff returned a type without a name")
 		}
 		if name, told := media.Detect(content); told && name == "" {
-			t.Error("Detect told a type without a name")
+			t.Error("Detect returned a type without a name")
 		}
 	})
 }

@@ -2,16 +2,16 @@ package media
 
 import "io"
 
-// Inspect reads what the header of a file of the type tells of its picture. It
-// looks at headers with parsers of its own and not with image decoders and
-// their like: those refuse variants that FFmpeg decodes, or take as much memory
-// as a file claims to need.
+// Inspect reads what the header of a file of the type says about its picture.
+// It reads headers with parsers of its own and not with image decoders: those
+// refuse variants that FFmpeg decodes, or take as much memory as a file claims
+// to need.
 //
-// What a header does not tell, or tells in a broken way, is zero: a file is
+// What a header does not say, or says in a broken way, is zero: a file is
 // refused for what its header says, not for what it leaves out. It takes at
 // most a few dozen reads of 64 KiB, whatever the file is.
 //
-// Errors: those of r alone.
+// Errors: only those of r.
 func Inspect(r io.ReaderAt, size int64, mime string) (Info, error) {
 	w := &window{source: r, size: size}
 	var info Info

@@ -124,7 +124,8 @@ func TestInspectClaims(t *testing.T) {
 	}
 }
 
-// A header that is broken, or of another kind, tells nothing and is no error.
+// A header that is broken, or of another type, says nothing and is not an
+// error.
 func TestInspectBroken(t *testing.T) {
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {
@@ -145,7 +146,8 @@ func TestInspectBroken(t *testing.T) {
 	}
 }
 
-// counted counts the reads of a file that has a hole where the media data is.
+// counted counts the reads of a file that has a hole in place of the media
+// data.
 type counted struct {
 	head, tail []byte
 	hole       int64
@@ -193,8 +195,8 @@ func TestInspectReadsLittle(t *testing.T) {
 	}
 }
 
-// A file made of boxes that each need a read of their own costs no more than a
-// bounded number of them.
+// A file made of boxes that each need a read of their own costs only a limited
+// number of reads.
 func TestInspectBoundsReads(t *testing.T) {
 	content := make([]byte, 64<<20)
 	for at := 0; at < len(content); at += 128 << 10 {
@@ -213,7 +215,7 @@ type failing struct{ err error }
 
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
 
-func TestInspectGivesTheReadersError(t *testing.T) {
+func TestInspectReturnsTheReadersError(t *testing.T) {
 	broken := errors.New("broken")
 	if _, err := media.Inspect(failing{broken}, 1000, "video/mp4"); !errors.Is(err, broken) {
 		t.Errorf("Inspect returned %v", err)

@@ -2,19 +2,19 @@ package media
 
 import "encoding/binary"
 
-// JPEG is what a JPEG says of itself before its first scan.
+// JPEG is what a JPEG declares before its first scan.
 type JPEG struct {
 	// Width and Height are in pixels, as stored.
 	Width, Height int
-	// Components is 1 for a gray picture, 3 for one in colour.
+	// Components is 1 for a grey picture, 3 for a colour picture.
 	Components int
 	// Progressive pictures are decoded as a whole, coefficients first.
 	Progressive bool
-	// Scans is at least how many scans there are: the bytes that begin one do not
+	// Scans is at least the number of scans: the bytes that begin one do not
 	// appear within one (ITU-T T.81, B.1.1.5).
 	Scans int
-	// Memory is what a decoder may take for the picture, in bytes: its planes, its
-	// coefficients where they are kept, and a copy in RGB.
+	// Memory is how much memory a decoder may need for the picture, in bytes:
+	// its planes, its coefficients if they are kept, and a copy in RGB.
 	Memory int64
 }
 
@@ -33,11 +33,11 @@ const (
 )
 
 // InspectJPEG reads the header of a JPEG that a decoder in this process is to
-// decode, and reports whether it is one that cameras, browsers and encoders make:
-// segments without anything between them, one frame header of a kind that is known,
-// before the first scan. What decoders forgive is refused, as two of them may read
-// two sizes out of it. It takes no more time than one pass over the bytes, and no
-// memory.
+// decode, and reports whether it is one that cameras, browsers and encoders
+// make: segments without anything between them, and one frame header of a known
+// kind before the first scan. What decoders tolerate is refused, as two of them
+// may read different sizes from it. It takes no more time than one pass over
+// the bytes, and no memory.
 func InspectJPEG(data []byte) (JPEG, bool) {
 	if len(data) < 2 || data[0] != 0xff || data[1] != 0xd8 {
 		return JPEG{}, false
@@ -77,8 +77,8 @@ func InspectJPEG(data []byte) (JPEG, bool) {
 	}
 }
 
-// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether it is one
-// that is known. Memory is then the number of blocks.
+// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether it is of a
+// known kind. Memory is then the number of blocks.
 func (j *JPEG) frame(content []byte) bool {
 	if len(content) < 6 || content[0] != 8 {
 		return false
@@ -105,8 +105,9 @@ func (j *JPEG) frame(content []byte) bool {
 	return true
 }
 
-// memory is what so many blocks take: 64 samples of a byte each, 64 coefficients
-// of four bytes where they are kept, and four bytes a pixel of a copy.
+// memory returns what so many blocks need: 64 samples of a byte each, 64
+// coefficients of four bytes if they are kept, and four bytes for each pixel of
+// a copy.
 func (j *JPEG) memory(blocks int64) int64 {
 	bytes := 64 * blocks
 	if j.Progressive {

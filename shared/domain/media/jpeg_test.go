@@ -23,7 +23,7 @@ func encoded(t testing.TB, picture image.Image) []byte {
 	return out.Bytes()
 }
 
-// frameHeader is where the frame header of a JPEG begins.
+// frameHeader returns where the frame header of a JPEG begins.
 func frameHeader(t testing.TB, data []byte) int {
 	t.Helper()
 	at := bytes.Index(data, []byte{0xff, 0xc0, 0, 17, 8})
@@ -62,7 +62,7 @@ func TestInspectJPEG(t *testing.T) {
 	}
 }
 
-// What two decoders may read in two ways is refused.
+// What two decoders may read differently is refused.
 func TestInspectJPEGRefuses(t *testing.T) {
 	good := encoded(t, image.NewRGBA(image.Rect(0, 0, 32, 16)))
 	at := frameHeader(t, good)
@@ -104,7 +104,7 @@ func TestInspectJPEGRefuses(t *testing.T) {
 	}
 }
 
-// A decoder takes no more memory than the header is said to ask for, and some.
+// A decoder needs little more memory than Memory says.
 func TestInspectJPEGBoundsMemory(t *testing.T) {
 	for _, size := range []image.Point{{1920, 1088}, {1, 65500}, {65500, 1}, {16, 16}} {
 		picture := image.NewRGBA(image.Rectangle{Max: size})
@@ -142,8 +142,8 @@ func TestInspectWebPBeyondItsCanvas(t *testing.T) {
 	}
 }
 
-// FuzzInspectJPEG looks for a header that Go's decoder reads in another way, or
-// for whose picture it takes more memory.
+// FuzzInspectJPEG looks for a header that Go's decoder reads differently, or
+// for whose picture it needs more memory.
 func FuzzInspectJPEG(f *testing.F) {
 	f.Add(encoded(f, image.NewGray(image.Rect(0, 0, 9, 5))))
 	f.Add(encoded(f, image.NewRGBA(image.Rect(0, 0, 16, 16))))

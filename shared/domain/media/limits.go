@@ -12,9 +12,10 @@ import (
 // the limit ends with the last whole packet of its sound.
 const Grace = 500 * time.Millisecond
 
-// CheckVideo returns an error when the video is beyond the limits
-// (docs/contract/media.md#input-limits). What is unknown is within them: a request
-// is refused where the header tells, the job where the decoder does.
+// CheckVideo returns an error if the video exceeds the limits
+// (docs/contract/media.md#input-limits). Unknown values are within them: the
+// request is refused if the header shows the excess, the job if the decoder
+// does.
 //
 // Errors: fault.Invalid, with a message for the person who sent the file.
 func CheckVideo(info Info, limits catalog.Limits) error {
@@ -27,19 +28,19 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 	return nil
 }
 
-// CheckImage returns an error when the image is beyond the limits
+// CheckImage returns an error if the image exceeds the limits
 // (docs/contract/media.md#input-limits).
 //
 // Errors: as for [CheckVideo].
 func CheckImage(info Info, limits catalog.Limits) error {
-	// A header may claim sides whose product is beyond any integer.
+	// A header may claim sides whose product overflows an integer.
 	if float64(info.Width)*float64(info.Height) > float64(limits.ImagePixels) {
 		return fault.New(fault.Invalid, "The image is larger than %g megapixels.", float64(limits.ImagePixels)/1e6)
 	}
 	return nil
 }
 
-// words writes a duration as people do: "5 minutes" rather than "5m0s".
+// words formats a duration as people do: "5 minutes" rather than "5m0s".
 func words(d time.Duration) string {
 	switch {
 	case d%time.Minute == 0:

@@ -26,7 +26,7 @@ const (
 	ebmlCluster       = 0x1F43B675
 )
 
-// maxElements bounds the elements that are looked at in one parent.
+// maxElements bounds the elements that are read in one parent.
 const maxElements = 4096
 
 // element is the content of an EBML element (RFC 8794, section 6).
@@ -35,8 +35,9 @@ type element struct {
 	start, end int64
 }
 
-// elements walks the elements between two offsets. One of unknown size, as
-// live recordings have, or that claims more than there is, ends with its parent.
+// elements walks the elements between two offsets. An element of unknown size,
+// as live recordings have, or that claims more than there is, ends with its
+// parent.
 func elements(w *window, start, end int64) iter.Seq[element] {
 	return func(yield func(element) bool) {
 		for range maxElements {
@@ -58,8 +59,8 @@ func elements(w *window, start, end int64) iter.Seq[element] {
 	}
 }
 
-// variableInt reads a number whose first byte tells its length in bytes, with or
-// without the bit that does so. The length is 0 when there is none.
+// variableInt reads a number whose first byte encodes its length in bytes, with
+// or without the bit that does so. The length is 0 if there is none.
 func variableInt(w *window, at int64, strip bool) (value uint64, length int64) {
 	first := w.at(at, 1)
 	if first == nil || first[0] == 0 {
@@ -141,7 +142,7 @@ func segmentDuration(w *window, e element) time.Duration {
 	return Seconds(ticks * tick / 1e9)
 }
 
-// addTrack adds what a track tells: the first video track counts.
+// addTrack adds what a track declares: the first video track counts.
 func (i *Info) addTrack(w *window, track element) {
 	const video, audio = 1, 2
 	kind, width, height := uint64(0), 0, 0
@@ -161,8 +162,8 @@ func (i *Info) addTrack(w *window, track element) {
 	}
 }
 
-// trackPicture returns the size in pixels, made as wide as the display size's
-// aspect asks.
+// trackPicture returns the size in pixels, widened to the aspect of the display
+// size.
 func trackPicture(w *window, e element) (width, height int) {
 	const aspectKnown = 3 // display units up to this one have an aspect
 	var values = map[uint64]float64{}

@@ -1,8 +1,7 @@
-// Package media tells what bytes are by looking at them: the kind of file
-// ([Sniff], from its first bytes) and what its header says of size and length
-// ([Inspect]). It trusts neither names nor declared types, never runs a
-// program, and reads little of a file, so that it serves a Lambda as well as a
-// server.
+// Package media detects what bytes are: the kind of file ([Sniff], from its
+// first bytes) and what its header says about size and length ([Inspect]). It
+// trusts neither names nor declared types, never runs a program, and reads
+// little of a file, so that it suits a Lambda as well as a server.
 package media
 
 import (
@@ -11,8 +10,8 @@ import (
 )
 
 // Info is what is known of a file's picture and sound. A zero value means
-// unknown. [Inspect] fills the size, the duration and Audio where the header
-// tells them; a probe by ffprobe fills all.
+// unknown. [Inspect] fills the size, the duration and Audio if the header has
+// them; a probe by ffprobe fills everything.
 type Info struct {
 	// Width and Height are in pixels, as displayed: with square pixels, after
 	// a rotation that the file asks for.
@@ -31,18 +30,18 @@ type Info struct {
 	// Primaries, Transfer and Matrix are FFmpeg's names of the colour
 	// properties (ITU-T H.273), such as "bt2020", "smpte2084" and "bt2020nc".
 	Primaries, Transfer, Matrix string
-	// FullRange reports whether samples use the full range of their bits, as
-	// in JPEG, where it is known.
+	// FullRange reports whether samples use the full range of their bits, as in
+	// JPEG, if that is known.
 	FullRange bool
 }
 
-// HDR reports whether the picture is of high dynamic range: its transfer
-// function is PQ or HLG (ITU-R BT.2100), so that it must be tone-mapped for an
+// HDR reports whether the picture has a high dynamic range: its transfer
+// function is PQ or HLG (ITU-R BT.2100), so it must be tone-mapped for an
 // ordinary display.
 func (i Info) HDR() bool { return i.Transfer == "smpte2084" || i.Transfer == "arib-std-b67" }
 
-// Seconds makes a duration of a number of seconds as files claim it: 0 for what
-// is not positive or no number, and at most what a duration can hold.
+// Seconds returns the duration of a number of seconds that a file claims: 0 if
+// it is not positive or not a number, and at most what a duration can hold.
 func Seconds(s float64) time.Duration {
 	const most = float64(math.MaxInt64 / int64(time.Second))
 	if !(s > 0) {

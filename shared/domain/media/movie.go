@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// maxBoxes bounds the boxes that are looked at in one container.
+// maxBoxes bounds the boxes that are read in one container.
 const maxBoxes = 4096
 
 // box is the content of a box of the ISO base media file format, which MP4, MOV,
@@ -78,7 +78,8 @@ func inspectMoov(w *window, moov box) Info {
 				info.Width, info.Height = width, height
 			}
 		case "mvex":
-			// In fragments: only this box may know how long all are.
+			// A fragmented file: only this box may have the duration of all
+			// fragments.
 			duration = 0
 			for extends := range boxes(w, b.start, b.end) {
 				if extends.kind == "mehd" {
@@ -120,7 +121,7 @@ func fragmentsTime(w *window, b box) uint64 {
 	return 0
 }
 
-// known returns 0 for the value that means unknown, all ones.
+// known returns the value, or 0 if it is the one that means unknown.
 func known(value, unknown uint64) uint64 {
 	if value == unknown {
 		return 0

@@ -6,10 +6,11 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// SniffLen is how many bytes from the front of a file [Sniff] looks at, at most.
+// SniffLen is the maximum number of bytes from the front of a file that [Sniff]
+// reads.
 const SniffLen = 3072
 
-// synonyms are finer types that mimetype tells apart and this service does not.
+// synonyms are subtypes that mimetype distinguishes and this service does not.
 var synonyms = map[string]string{
 	"video/x-m4v":            "video/mp4",
 	"audio/mp4":              "video/mp4", // among its brands is that of Sony's cameras
@@ -18,8 +19,8 @@ var synonyms = map[string]string{
 	"video/matroska":         "video/x-matroska", // its registered name (RFC 9559); files are kept under the older one
 }
 
-// Sniff tells the type of a file by its first bytes, of which it looks at
-// SniffLen at most, and reports whether it is one that the service accepts.
+// Sniff detects the type of a file from its first bytes, of which it reads at
+// most SniffLen, and reports whether the service accepts it.
 func Sniff(head []byte) (Type, bool) {
 	head = head[:min(len(head), SniffLen)]
 	if isTransportStream(head) {
@@ -32,9 +33,9 @@ func Sniff(head []byte) (Type, bool) {
 	return Find(mime)
 }
 
-// Detect names the type of any file by its first bytes, without parameters, and
-// reports whether they tell it. That they are text, or anything at all, tells
-// none: there are many types that look the same.
+// Detect returns the type of any file from its first bytes, without parameters,
+// and reports whether they identify it. Text, or unknown bytes, identify none:
+// many types look the same.
 func Detect(head []byte) (mime string, told bool) {
 	if kind, known := Sniff(head); known {
 		return kind.MIME, true
@@ -45,7 +46,7 @@ func Detect(head []byte) (mime string, told bool) {
 
 // isTransportStream reports whether the bytes begin with packets of an MPEG
 // transport stream (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not know.
-// The sync byte is the letter G, so that one or two would prove nothing.
+// The sync byte is the letter G, so one or two of them prove nothing.
 func isTransportStream(head []byte) bool {
 	const packetSize, packets, sync = 188, 5, 0x47
 	if len(head) < packetSize*packets {

@@ -25,8 +25,7 @@ func turnedByExif(exif []byte) bool {
 	return tags[tiffOrientation] >= 5 && tags[tiffOrientation] <= 8
 }
 
-// tiffTags reads the tags of the first directory that have one number for their
-// value.
+// tiffTags reads those tags of the first directory whose value is one number.
 func tiffTags(w *window) map[int]int {
 	const (
 		entrySize  = 12

@@ -13,9 +13,9 @@ type Type struct {
 	Video, Image bool
 }
 
-// types is every kind of file that is accepted. What is not here is not media:
-// in particular everything that is text or names other files, such as playlists,
-// scripts and vector graphics.
+// types is every kind of file that is accepted. Anything else is not media, in
+// particular text and files that name other files, such as playlists, scripts
+// and vector graphics.
 var types = []Type{
 	{MIME: "video/mp4", Extension: ".mp4", Video: true},
 	{MIME: "video/quicktime", Extension: ".mov", Video: true},
@@ -35,7 +35,7 @@ var types = []Type{
 	{MIME: "image/tiff", Extension: ".tif", Image: true},
 }
 
-// Names returns what people call the types that are wanted, such as "MP4".
+// Names returns the common names of the wanted types, such as "MP4".
 func Names(wanted func(Type) bool) []string {
 	var names []string
 	for _, t := range types {

@@ -9,12 +9,12 @@ const (
 	// windowSize is how much is read at once: each read may be a request to a
 	// store, and headers are small and close together.
 	windowSize = 64 << 10
-	// maxReads bounds the reads for one file, however it is laid out.
+	// maxReads bounds the reads for one file, whatever its layout.
 	maxReads = 48
 )
 
-// window returns pieces of a file by reading it in few, large steps. Pieces that
-// the file does not have are nil, as are all once it was asked for too much.
+// window reads pieces of a file in few, large steps. Pieces beyond the end of
+// the file are nil, and so is every piece after too many reads.
 type window struct {
 	source io.ReaderAt
 	size   int64
@@ -25,8 +25,8 @@ type window struct {
 	err error
 }
 
-// at returns n bytes from the offset, valid until the next call, or nil. At most
-// windowSize can be asked for.
+// at returns n bytes from the offset, valid until the next call, or nil. n is
+// at most windowSize.
 func (w *window) at(offset int64, n int) []byte {
 	if offset < 0 || n > windowSize || offset > w.size-int64(n) {
 		return nil
