@@ -97,15 +97,15 @@ func (e *Engine) Health(ctx context.Context) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base+"/healthz", nil)
 	if err != nil {
-		return fmt.Errorf("remote: %w", err)
+		return fmt.Errorf("engineserver: %w", err)
 	}
 	response, err := e.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("remote: %w", err)
+		return fmt.Errorf("engineserver: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("remote: the engine server's health is status %d", response.StatusCode)
+		return fmt.Errorf("engineserver: the engine server's health is status %d", response.StatusCode)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (e *Engine) Health(ctx context.Context) error {
 func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	body, err := json.Marshal(requestOf(spec))
 	if err != nil {
-		return fmt.Errorf("remote: %w", err)
+		return fmt.Errorf("engineserver: %w", err)
 	}
 	// The watchdog ends a run whose server sends nothing, from the call on.
 	within, stop := context.WithCancelCause(ctx)

@@ -31,7 +31,7 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 		}
 		if err != nil {
 			// A last line without a newline was cut off.
-			return Result{}, fmt.Errorf("remote: read the answer: %w", err)
+			return Result{}, fmt.Errorf("engineserver: read the answer: %w", err)
 		}
 		alive()
 		if len(bytes.TrimSpace(text)) == 0 {
@@ -54,7 +54,7 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 // refusal returns why a server did not start the run: its line of the protocol,
 // if it sent one.
 func refusal(response *http.Response) error {
-	cause := fmt.Errorf("remote: the engine server answered with status %d", response.StatusCode)
+	cause := fmt.Errorf("engineserver: the engine server answered with status %d", response.StatusCode)
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxLine))
 	if err == nil {
 		if line, err := parse(body); err == nil && line.Error != nil {

@@ -141,9 +141,9 @@ func TestAPoolWithNoServerUp(t *testing.T) {
 
 func TestInvalidPools(t *testing.T) {
 	for want, urls := range map[string][]string{
-		"no server":   {},
+		"no server":       {},
 		"not an http URL": {"http://127.0.0.1:8090", "gpu-1"},
-		"twice":       {"http://127.0.0.1:8090", "http://127.0.0.1:8090/"},
+		"twice":           {"http://127.0.0.1:8090", "http://127.0.0.1:8090/"},
 	} {
 		var configs []engineserver.Config
 		for _, url := range urls {

@@ -130,7 +130,7 @@ func (f *Failure) asError() *engine.Error {
 	code := f.Code
 	cause := error(nil)
 	if code != job.InvalidInput && code != job.EngineError {
-		cause = fmt.Errorf("remote: the server's code is %.50q", string(code))
+		cause = fmt.Errorf("engineserver: the server's code is %.50q", string(code))
 		code = job.EngineError
 	}
 	message := strings.Join(

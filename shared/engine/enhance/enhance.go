@@ -85,11 +85,11 @@ func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (s
 		"messages":   []message{{"system", instruction}, {"user", prompt}},
 	})
 	if err != nil {
-		return "", fmt.Errorf("openai: %w", err)
+		return "", fmt.Errorf("enhance: %w", err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
 	if err != nil {
-		return "", fmt.Errorf("openai: %w", err)
+		return "", fmt.Errorf("enhance: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if e.key != "" {
@@ -97,11 +97,11 @@ func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (s
 	}
 	response, err := e.client.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("openai: %w", err)
+		return "", fmt.Errorf("enhance: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("openai: the model answered with status %d", response.StatusCode)
+		return "", fmt.Errorf("enhance: the model answered with status %d", response.StatusCode)
 	}
 	var answer struct {
 		Choices []struct {
@@ -110,17 +110,17 @@ func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (s
 		} `json:"choices"`
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil {
-		return "", fmt.Errorf("openai: read the answer: %w", err)
+		return "", fmt.Errorf("enhance: read the answer: %w", err)
 	}
 	if len(answer.Choices) == 0 {
-		return "", fmt.Errorf("openai: the model gave no answer")
+		return "", fmt.Errorf("enhance: the model gave no answer")
 	}
 	if answer.Choices[0].FinishReason == "length" {
-		return "", fmt.Errorf("openai: the model's answer was cut off")
+		return "", fmt.Errorf("enhance: the model's answer was cut off")
 	}
 	text := strings.Join(strings.Fields(answer.Choices[0].Message.Content), " ")
 	if text == "" || utf8.RuneCountInString(text) > maxLength {
-		return "", fmt.Errorf("openai: the model gave no prompt of 1 to %d characters", maxLength)
+		return "", fmt.Errorf("enhance: the model gave no prompt of 1 to %d characters", maxLength)
 	}
 	return text, nil
 }
