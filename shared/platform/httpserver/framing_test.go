@@ -171,3 +171,46 @@ func TestABodyThatLooksLikeARefusalIsLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// A request that switches protocols may have a body, which nobody reads.
+func TestAnUpgradeWithABodyIsServed(t *testing.T) {
+	answered := make(chan httpserver.Answer, 1)
+	address, _ := start(t, httpserver.Config{
+		Observer: observed(answered),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "echo")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			conn.Close()
+		}),
+	})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\nContent-Length: 100000\r\n\r\nhalf")
+	text, _ := io.ReadAll(conn)
+	if !strings.HasPrefix(string(text), "HTTP/1.1 101 ") || strings.Contains(string(text), "Connection: close") {
+		t.Errorf("got %q", text)
+	}
+	select {
+	case a := <-answered:
+		if a.Status != http.StatusSwitchingProtocols {
+			t.Errorf("observed %+v", a)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the handling of the request did not end as others do")
+	}
+}
+
+// observed is an Observer that hands on what it learns.
+type observed chan httpserver.Answer
+
+func (o observed) Answered(a httpserver.Answer) { o <- a }

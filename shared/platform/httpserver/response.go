@@ -43,7 +43,13 @@ func (w *response) extend() { w.controller.SetWriteDeadline(time.Now().Add(w.sta
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
-		w.beforeAnswer()
+		if status == http.StatusSwitchingProtocols {
+			// Whoever takes the connection over gets what is unread too; net/http would
+			// wait for it. Where it fails there is no such connection.
+			_ = w.controller.EnableFullDuplex()
+		} else {
+			w.beforeAnswer()
+		}
 	}
 	w.extend()
 	w.ResponseWriter.WriteHeader(status)
