@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Playlist makes an HLS playlist, named as a video, whose one segment is the
-// URI: a path or an address that a service must not open.
+// Playlist creates an HLS playlist, named like a video, whose one segment is
+// the URI: a path or an address that a service must not open.
 func Playlist(t testing.TB, uri string) string {
 	return write(t, "playlist.mp4", playlist(uri))
 }
@@ -25,8 +25,8 @@ func playlist(uri string) []byte {
 	)
 }
 
-// DisguisedPlaylist makes a playlist behind the first box of an MP4, so that it
-// is told as one by its first bytes.
+// DisguisedPlaylist creates a playlist behind the first box of an MP4, so that
+// its first bytes look like one.
 func DisguisedPlaylist(t testing.TB, uri string) string {
 	return write(t, "disguised.mp4", append(fileType(), playlist(uri)...))
 }
@@ -34,19 +34,20 @@ func DisguisedPlaylist(t testing.TB, uri string) string {
 // fileType is the box that an MP4 begins with.
 func fileType() []byte { return []byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42") }
 
-// ConcatScript makes a script of FFmpeg's own that names a file to play.
+// ConcatScript creates a script in FFmpeg's own format that names a file to
+// play.
 func ConcatScript(t testing.TB, file string) string {
 	return write(t, "script.mp4", fmt.Appendf(nil, "ffconcat version 1.0\nfile '%s'\n", file))
 }
 
-// SVG makes a vector graphic that embeds an image by its URI.
+// SVG creates a vector graphic that embeds an image by its URI.
 func SVG(t testing.TB, uri string) string {
 	return write(t, "picture.png", fmt.Appendf(nil, `<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image xlink:href="%s" width="64" height="64"/></svg>
 `, uri))
 }
 
-// SessionDescription makes an SDP, which tells a player to receive a stream.
+// SessionDescription creates an SDP, which tells a player to receive a stream.
 func SessionDescription(t testing.TB) string {
 	return write(
 		t, "session.mp4",
@@ -56,12 +57,12 @@ func SessionDescription(t testing.TB) string {
 	)
 }
 
-// TextFile makes a text named as a video.
+// TextFile creates a text file named like a video.
 func TextFile(t testing.TB) string {
 	return write(t, "text.mp4", []byte(strings.Repeat("This is no video. ", 500)))
 }
 
-// Noise makes a file of the type that begins as one and goes on with nonsense.
+// Noise creates a file that begins with head and goes on with noise.
 func Noise(t testing.TB, head []byte, size int) string {
 	content := append([]byte{}, head...)
 	for state := uint32(1); len(content) < size; {
@@ -71,13 +72,13 @@ func Noise(t testing.TB, head []byte, size int) string {
 	return write(t, "noise", content)
 }
 
-// Truncated makes a file of the first part, 0 to 1, of another.
+// Truncated creates a file of the first part, 0 to 1, of another.
 func Truncated(t testing.TB, path string, part float64) string {
 	content := read(t, path)
 	return write(t, "truncated"+filepath.Ext(path), content[:int(float64(len(content))*part)])
 }
 
-// WithZip makes a file that is a video to one program and a ZIP archive to
+// WithZip creates a file that is a video to one program and a ZIP archive to
 // another.
 func WithZip(t testing.TB, path string) string {
 	t.Helper()
@@ -96,26 +97,26 @@ func WithZip(t testing.TB, path string) string {
 	return write(t, "polyglot"+filepath.Ext(path), append(read(t, path), archive.Bytes()...))
 }
 
-// PNGHeader makes a PNG that claims a size and has next to no picture.
+// PNGHeader creates a PNG that claims a size but has almost no picture data.
 func PNGHeader(t testing.TB, width, height int) string {
 	return write(t, "header.png", png(t, width, height, 8, pngChunk("IDAT", deflate(t, 16))))
 }
 
-// PNGBomb makes a PNG of a few KiB whose picture is square and really of that
-// size, of one bit a pixel.
+// PNGBomb creates a PNG of a few KiB whose picture is really a square of that
+// size, with one bit a pixel.
 func PNGBomb(t testing.TB, side int) string {
 	row := int64(1 + (side+7)/8)
 	return write(t, "bomb.png", png(t, side, side, 1, pngChunk("IDAT", deflate(t, row*int64(side)))))
 }
 
-// PNGProfileBomb makes a PNG with a small picture and a colour profile that
-// takes the number of bytes when it is unpacked.
+// PNGProfileBomb creates a PNG with a small picture and a colour profile that
+// decompresses to size bytes.
 func PNGProfileBomb(t testing.TB, size int64) string {
 	profile := pngChunk("iCCP", append([]byte("profile\x00\x00"), deflate(t, size)...))
 	return write(t, "profile.png", png(t, 16, 16, 8, append(profile, pngChunk("IDAT", deflate(t, 17*16))...)))
 }
 
-// png makes a greyscale PNG around the chunks.
+// png returns a greyscale PNG around the chunks.
 func png(t testing.TB, width, height, bits int, chunks []byte) []byte {
 	t.Helper()
 	header := binary.BigEndian.AppendUint32(nil, uint32(width))
@@ -131,8 +132,9 @@ func pngChunk(kind string, content []byte) []byte {
 	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
 }
 
-// deflate packs as many zeros, as zlib does (RFC 1950). A MiB of zeros is packed
-// once and then repeated: to pack them all would take longer than any test.
+// deflate compresses size zeros like zlib (RFC 1950). A MiB of zeros is
+// compressed once and then repeated: to compress them all would take longer
+// than any test.
 func deflate(t testing.TB, size int64) []byte {
 	t.Helper()
 	const piece = 1 << 20
@@ -164,8 +166,8 @@ func deflate(t testing.TB, size int64) []byte {
 	return binary.BigEndian.AppendUint32(packed, uint32(size%65521)<<16|1)
 }
 
-// ExternalTrack makes a QuickTime file whose picture is to be read from another
-// file, by an alias that names its absolute path.
+// ExternalTrack creates a QuickTime file whose picture is to be read from
+// another file, through an alias with its absolute path.
 func ExternalTrack(t testing.TB, path string) string {
 	t.Helper()
 	clip := read(t, Video{Name: "external.mov", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t))
@@ -197,8 +199,8 @@ func movieBox(kind string, content []byte) []byte {
 	return append(append(box, kind...), content...)
 }
 
-// replaceBox returns the boxes with the one at the path replaced and its parents
-// sized anew.
+// replaceBox returns the boxes with the one at the path replaced and the sizes
+// of its parents adjusted.
 func replaceBox(boxes []byte, path []string, box []byte) []byte {
 	var out []byte
 	for len(boxes) >= 8 {

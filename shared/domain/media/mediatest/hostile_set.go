@@ -11,12 +11,12 @@ type HostileFile struct {
 	Name, Path string
 	// MIME is the type that it passes for.
 	MIME string
-	// Refused says that nothing of it may be decoded.
+	// Refused is true if nothing of it may be decoded.
 	Refused bool
 }
 
-// references are texts by which players, decoders and their like open something
-// else, the %s. FFmpeg itself knows about half of them.
+// references are texts with which players, decoders and the like open another
+// resource, the %s. FFmpeg itself knows about half of them.
 var references = []struct{ name, text string }{
 	{"HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n"},
 	{"HLS of variants", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1280000,RESOLUTION=64x64\n%s\n"},
@@ -75,7 +75,7 @@ var references = []struct{ name, text string }{
 	{"AviSynth", "FFmpegSource2(\"%s\")\n"},
 }
 
-// heads are what files of types begin with.
+// heads are the first bytes of files of several types.
 var heads = []struct{ mime, head string }{
 	{"video/mp4", "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"},
 	{"video/webm", "\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm"},
@@ -91,8 +91,8 @@ var heads = []struct{ mime, head string }{
 	{"image/tiff", "II*\x00\x08\x00\x00\x00\x01\x00"},
 }
 
-// HostileSet makes files that name an address and a file which nobody may open,
-// in every way there is, files that lie about themselves, and broken ones.
+// HostileSet creates files that name an address and a file that nobody may
+// open, in every known way, files that lie about themselves, and broken ones.
 func HostileSet(t testing.TB, address, file string) []HostileFile {
 	t.Helper()
 	var set []HostileFile
@@ -117,7 +117,7 @@ func HostileSet(t testing.TB, address, file string) []HostileFile {
 	return append(append(set, damaged(t)...), liars(t)...)
 }
 
-// damaged makes whole files of every type and cuts them off.
+// damaged creates intact files of every type and truncates them.
 func damaged(t testing.TB) []HostileFile {
 	t.Helper()
 	var set []HostileFile
@@ -139,8 +139,8 @@ func damaged(t testing.TB) []HostileFile {
 	return set
 }
 
-// liars makes files whose headers claim what is not so, and those that are much
-// more than they look.
+// liars creates files whose headers make false claims, and files that are much
+// larger than they look.
 func liars(t testing.TB) []HostileFile {
 	t.Helper()
 	clip := Video{Width: 64, Height: 64, FPS: 5}.Make(t)
@@ -187,7 +187,7 @@ func liars(t testing.TB) []HostileFile {
 	}
 }
 
-// bmpOf makes the header of a BMP of a size.
+// bmpOf returns the header of a BMP of a size.
 func bmpOf(width, height int32) []byte {
 	header := append([]byte("BM"), make([]byte, 52)...)
 	binary.LittleEndian.PutUint32(header[10:], 54)

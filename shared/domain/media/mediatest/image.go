@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Image says what a picture is like. The zero value is a PNG of 160x90 pixels
-// with 8 bits for each of red, green and blue.
+// Image describes a picture. The zero value is a PNG of 160x90 pixels with 8
+// bits for each of red, green and blue.
 type Image struct {
 	// Name of the file. Its extension chooses the format: .png, .jpg, .webp,
 	// .gif, .bmp, .tif or .avif. Default "picture.png".
@@ -27,7 +27,7 @@ type Image struct {
 	Args []string
 }
 
-// Make makes the picture and returns its path.
+// Make creates the picture and returns its path.
 func (i Image) Make(t testing.TB) string {
 	t.Helper()
 	if i.Name == "" {

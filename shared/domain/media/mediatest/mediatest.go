@@ -1,7 +1,7 @@
-// Package mediatest makes small media files for tests: real ones with ffmpeg, of
-// every kind that people send, and hostile ones. Each call makes a file in a
-// folder that goes with the test; a second's clip takes about a tenth of a
-// second to make. Subtests that need the same file share one.
+// Package mediatest creates small media files for tests: real ones with ffmpeg,
+// of every kind that people send, and hostile ones. Each call creates a file in
+// a folder that is removed with the test; a clip of one second takes about a
+// tenth of a second to create. Subtests that need the same file share one.
 package mediatest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// Video says what a clip is like. The zero value is an MP4 of one second: 160x90
+// Video describes a clip. The zero value is an MP4 of one second: 160x90
 // pixels, 10 frames per second, H.264, a tone with a click each half second.
 type Video struct {
 	// Name of the file. Its extension chooses the container: .mp4, .mov, .mkv,
@@ -38,7 +38,7 @@ type Video struct {
 	// Codec is FFmpeg's name of the video encoder, PixelFormat that of the
 	// pictures' format. The defaults suit the container.
 	Codec, PixelFormat string
-	// Rotation, in degrees clockwise, is how far a player is to turn the
+	// Rotation, in degrees clockwise, is how far a player must rotate the
 	// pictures of an MP4 or MOV: 0, 90, 180 or 270.
 	Rotation int
 	// HDR marks the pictures as PQ in BT.2020.
@@ -76,7 +76,7 @@ var speed = map[string][]string{
 	"libvpx-vp9": {"-deadline", "realtime", "-cpu-used", "8"},
 }
 
-// Make makes the clip and returns its path.
+// Make creates the clip and returns its path.
 func (v Video) Make(t testing.TB) string {
 	t.Helper()
 	v.setDefaults()
@@ -169,8 +169,8 @@ func (v Video) x265() string {
 	return params
 }
 
-// source completes a source filter by its size and rate. Without chroma
-// subsampling it draws odd sides as well.
+// source adds size and rate to a source filter. Without chroma subsampling it
+// can draw odd sides too.
 func source(filter string, width, height int, fps float64) string {
 	separator := "="
 	if strings.Contains(filter, "=") {
@@ -180,7 +180,7 @@ func source(filter string, width, height int, fps float64) string {
 		":r=" + strconv.FormatFloat(fps, 'f', -1, 64) + ",format=yuv444p"
 }
 
-// Run runs ffmpeg with the arguments, unfenced, and ends the test when it fails.
+// Run runs ffmpeg with the arguments, unfenced, and fails the test if it fails.
 func Run(t testing.TB, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "ffmpeg",
@@ -190,7 +190,7 @@ func Run(t testing.TB, args ...string) {
 	}
 }
 
-// write makes a file of the bytes in a folder of the test's own.
+// write creates a file of the bytes in a folder of the test's own.
 func write(t testing.TB, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -35,12 +35,13 @@ func probe(t *testing.T, path, streams string) []stream {
 	return report.Streams
 }
 
-// The fixtures are what they say they are: other packages' tests rest on it.
+// The fixtures are as described, on which the tests of other packages depend.
 func TestVideos(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		video mediatest.Video
-		// want is codec, size, pixel format, packets, transfer, rotation, audio tracks.
+		// want is codec, size, pixel format, packets, transfer, rotation, audio
+		// tracks.
 		want string
 	}{
 		{"default", mediatest.Video{}, "h264 160x90 yuv420p 10  [] 1"},
@@ -79,7 +80,7 @@ func TestVideos(t *testing.T) {
 	}
 }
 
-// The bombs are sound: a decoder that unpacks one finds what it claims.
+// The bombs are valid: a decoder that unpacks one finds what it claims.
 func TestPNGBomb(t *testing.T) {
 	const side = 5_000
 	file, err := os.Open(mediatest.PNGBomb(t, side))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// rotate writes a turn into the header of an MP4's or MOV's first track, as a
-// phone does.
+// rotate writes a rotation into the header of an MP4's or MOV's first track, as
+// a phone does.
 func rotate(t testing.TB, path string, degrees int) {
 	t.Helper()
 	const one, minusOne, w = 1 << 16, 0xffff0000, 1 << 30
@@ -27,12 +27,12 @@ func rotate(t testing.TB, path string, degrees int) {
 	}
 }
 
-// boxContent finds where the content of the first box of the kind begins, whose
-// version is 0.
+// boxContent returns where the content of the first box of the kind begins,
+// which must have version 0.
 func boxContent(t testing.TB, movie []byte, kind string) int {
 	t.Helper()
-	// The name could occur in the pictures, which are before the header here:
-	// the last one is the header's, or an earlier track's.
+	// The name could also occur in the pictures, which come before the header
+	// here: its last occurrence is in the header, or in an earlier track.
 	moov := bytes.LastIndex(movie, []byte("moov"))
 	at := bytes.Index(movie[max(0, moov):], []byte(kind))
 	if moov < 0 || at < 0 {
@@ -41,9 +41,9 @@ func boxContent(t testing.TB, movie []byte, kind string) int {
 	return moov + at + 4
 }
 
-// ClaimDuration rewrites the header of an MP4 of one or more tracks to claim
-// that it plays for the seconds, in the movie alone or in its tracks too, and
-// leaves the frames as they are. It gives the path of the new file.
+// ClaimDuration rewrites the header of an MP4 of one or more tracks so that it
+// claims a duration in seconds, in the movie alone or in its tracks too, and
+// leaves the frames as they are. It returns the path of the new file.
 func ClaimDuration(t testing.TB, path string, seconds uint32, tracksToo bool) string {
 	t.Helper()
 	content := read(t, path)

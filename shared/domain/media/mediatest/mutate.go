@@ -14,16 +14,17 @@ import (
 //go:embed files/progressive.jpg
 var ProgressiveJPEG []byte
 
-// Mutate makes what a hostile or broken sender might send of one of the files: bits
-// and bytes changed, numbers made extreme, pieces cut out, repeated, or taken from
-// another file. The same random numbers make the same file.
+// Mutate returns what a hostile or broken sender might send of one of the
+// files: with bits and bytes changed, numbers made extreme, and pieces removed,
+// repeated, or taken from another file. The same random numbers produce the
+// same file.
 func Mutate(random *rand.Rand, files [][]byte) []byte {
 	data := bytes.Clone(files[random.IntN(len(files))])
 	for range 1 + random.IntN(6) {
 		if len(data) < 2 {
 			break
 		}
-		// Headers are where the damage is done: half of all changes go there.
+		// Headers are where changes do damage: half of all changes go there.
 		reach := len(data)
 		if random.IntN(2) == 0 {
 			reach = min(reach, 256)
@@ -33,7 +34,7 @@ func Mutate(random *rand.Rand, files [][]byte) []byte {
 	return data
 }
 
-// mutateOnce makes one change at a place.
+// mutateOnce makes one change at an offset.
 func mutateOnce(random *rand.Rand, data []byte, at int, files [][]byte) []byte {
 	end := min(len(data), at+1+random.IntN(64))
 	switch random.IntN(8) {

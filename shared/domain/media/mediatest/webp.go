@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// WebPOverCanvas is a WebP whose canvas is 1x1, with an alpha plane of one byte,
-// around a lossy picture of 64x64: decoders that trust the canvas read beyond the
-// alpha plane.
+// WebPOverCanvas returns a WebP whose canvas is 1x1, with an alpha plane of one
+// byte, around a lossy picture of 64x64: decoders that trust the canvas read
+// beyond the alpha plane.
 func WebPOverCanvas(t testing.TB) []byte {
 	t.Helper()
 	lossy := read(t, Image{Name: "a.webp", Width: 64, Height: 64}.Make(t))
@@ -25,8 +25,8 @@ func WebPOverCanvas(t testing.TB) []byte {
 	)
 }
 
-// WebPBomb is a WebP of about 60 bytes that says it is 16x16 and holds a lossless
-// picture of 16384x16384, all of one colour.
+// WebPBomb returns a WebP of about 60 bytes that claims to be 16x16 and
+// contains a lossless picture of 16384x16384, all of one colour.
 func WebPBomb() []byte {
 	const side = 16384
 	picture := []byte{0x2f}
@@ -45,7 +45,7 @@ func WebPBomb() []byte {
 	return webP(webPChunk("VP8X", webPCanvas(0, 16, 16)), webPChunk("VP8L", append(picture, packed...)))
 }
 
-// webP makes a file of chunks (RFC 9649, section 2).
+// webP returns a file of chunks (RFC 9649, section 2).
 func webP(chunks ...[]byte) []byte {
 	content := append([]byte("WEBP"), bytes.Join(chunks, nil)...)
 	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(content))), content...)
@@ -57,7 +57,7 @@ func webPChunk(kind string, content []byte) []byte {
 	return append(chunk, make([]byte, len(content)%2)...)
 }
 
-// webPCanvas is the content of a VP8X chunk.
+// webPCanvas returns the content of a VP8X chunk.
 func webPCanvas(flags byte, width, height uint32) []byte {
 	content := []byte{flags, 0, 0, 0}
 	for _, side := range []uint32{width - 1, height - 1} {
