@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// resize makes a small picture of one, as an engine would.
+// resize scales a picture down, as an engine would.
 func resize(t *testing.T, tools *ffmpeg.Tools, path, filter string) error {
 	return tools.Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(),
@@ -54,8 +54,8 @@ func TestBoundOfProcessorTime(t *testing.T) {
 	}
 }
 
-// The largest picture that is accepted is decoded, however little its file
-// suggests it, and no program takes much memory, whatever its file asks for.
+// The largest picture that is accepted is decoded, however small its file is,
+// and no program uses much memory, whatever its file asks for.
 func TestBombs(t *testing.T) {
 	tools := find(t)
 	const filter = "scale=64:64"
@@ -67,7 +67,7 @@ func TestBombs(t *testing.T) {
 	if err := resize(t, tools, accepted, filter); err != nil {
 		t.Error(err)
 	}
-	// The bound on one allocation follows from the limits: by these, 80 MiB.
+	// The bound on one allocation follows from the limits: 80 MiB for these.
 	small, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
 	)
@@ -107,7 +107,7 @@ func TestEnvironmentIsEmpty(t *testing.T) {
 	}
 }
 
-// The end of a program's messages is kept for the log, and no more of them.
+// Only the end of a program's messages is kept for the log.
 func TestMessagesAreBounded(t *testing.T) {
 	log, err := find(t).RunShell(
 		t.Context(), t.TempDir(), "yes noise | head -c 1000000 >&2; echo the end >&2; exit 3", nil,
@@ -117,7 +117,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// A program's own children go with it.
+// A program's child processes end with it.
 func TestWholeGroupIsKilled(t *testing.T) {
 	tools := find(t)
 	folder := t.TempDir()

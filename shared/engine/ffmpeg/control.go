@@ -15,9 +15,9 @@ import (
 // controlTime bounds the control.
 const controlTime = 30 * time.Second
 
-// control has ffprobe decode a picture that is known to be good, in the same fence
-// and limits as any other. With memory it also has the system set aside all the
-// memory that the program may use.
+// control decodes a picture that is known to be good with ffprobe, under the
+// same fence and limits as any other. If memory is true, the system must also
+// reserve all the memory that the program may use.
 //
 // An error means that this machine cannot decode anything now.
 func (t *Tools) control(ctx context.Context, memory bool) error {

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// demuxers says which demuxer reads each accepted type. Forcing it keeps
-// FFmpeg's own guess, which could be a playlist or a script, out of the game.
+// demuxers maps each accepted type to its demuxer. Forcing it prevents FFmpeg
+// from guessing, and possibly choosing a playlist or a script.
 var demuxers = map[string]string{
 	"video/mp4":        "mov",
 	"video/quicktime":  "mov",
@@ -32,8 +32,8 @@ var demuxers = map[string]string{
 // ten.
 const maxStreams = 64
 
-// fence returns the options that stand before an input of the type and keep it
-// from reaching beyond its file and the limits.
+// fence returns the options for an input of the type that keep it from reaching
+// beyond its file and the limits.
 func (t *Tools) fence(mime string) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
@@ -54,14 +54,15 @@ func (t *Tools) fence(mime string) ([]string, error) {
 	return options, nil
 }
 
-// maxPixels is the largest picture that may be decoded. Decoders count sides
-// rounded up to blocks, so that some room is needed beyond what an accepted
-// input may hold.
+// maxPixels returns the largest picture that may be decoded, in pixels.
+// Decoders round sides up to blocks, so this is somewhat more than an accepted
+// input may have.
 func (t *Tools) maxPixels() int {
 	pixels := max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight)
 	return pixels + pixels/8 + 1<<20
 }
 
-// maxAlloc bounds one allocation, in bytes: a picture of four channels of 16
-// bits each (those of 32 bits are kept by channel), and some room.
+// maxAlloc returns the limit on one allocation, in bytes: a picture of four
+// channels of 16 bits each (pictures with 32 bits are allocated by channel),
+// and some more.
 func (t *Tools) maxAlloc() int { return 8*t.maxPixels() + 64<<20 }

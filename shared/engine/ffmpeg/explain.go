@@ -15,16 +15,16 @@ import (
 // checkTime bounds the search for the input that made a run fail.
 const checkTime = time.Minute
 
-// trouble finds what the system says when it cannot give what a program needs, or
-// keeps it from its files, at the end of a line of its messages. None of that is a
-// property of an input.
+// trouble matches a system error at the end of a line of messages that says
+// that the system lacks something the program needs, or denies it its files.
+// None of these is a property of an input.
 var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files in system|` +
 	`Resource temporarily unavailable|Read-only file system|Permission denied|Operation not permitted|` +
 	`Stale file handle|Transport endpoint is not connected|` +
 	`Function not implemented|frame_thread_encoder_init failed|pthread_create\(?\)? failed.*)\s*$`)
 
-// explain returns the error that the person who sent the file is to see of a
-// failure whose reason is plain, and nil of another.
+// explain returns the error to show the person who sent the file, for a failure
+// whose reason is clear; nil for any other.
 func explain(f *failure) *engine.Error {
 	switch {
 	case f.notRun:
@@ -37,7 +37,7 @@ func explain(f *failure) *engine.Error {
 	case f.overTime:
 		return engine.InvalidInput(f, "The file takes too long to process.")
 	case f.signal == syscall.SIGKILL, f.signal == syscall.SIGTERM, f.signal == syscall.SIGINT:
-		// By the system, for want of memory, or by its operator.
+		// By the system, for lack of memory, or by its operator.
 		return &engine.Error{Code: job.EngineError, Message: "The engine was stopped.", Retryable: true, Err: f}
 	case trouble.MatchString(f.log):
 		return shortage(f)
@@ -45,7 +45,7 @@ func explain(f *failure) *engine.Error {
 	return nil
 }
 
-// shortage is the error of a machine that is in trouble itself.
+// shortage returns the error of a machine that lacks resources.
 func shortage(cause error) *engine.Error {
 	return &engine.Error{
 		Code: job.EngineError, Message: "The engine lacks what it needs to run.", Retryable: true, Err: cause,
@@ -55,8 +55,8 @@ func shortage(cause error) *engine.Error {
 // says reports whether the program's messages contain the text.
 func (f *failure) says(text string) bool { return strings.Contains(f.log, text) }
 
-// explainRun returns the error that the person is to see when a command fails.
-// FFmpeg's exit status does not tell whether the input or the command is to
+// explainRun returns the error to show the person when a command fails.
+// FFmpeg's exit status does not say whether the input or the command is to
 // blame, and its messages change from release to release; so the inputs are
 // decoded without the rest of the command.
 func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) error {
@@ -101,14 +101,14 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 	return &engine.Error{Code: job.EngineError, Message: "The engine failed.", Err: f}
 }
 
-// lacksMemory reports whether the program was refused memory: by its own limits,
-// for what its input asks for, or because the machine has none.
+// lacksMemory reports whether the program was refused memory: because its own
+// limits are below what its input asks for, or because the machine has none.
 func (f *failure) lacksMemory() bool {
 	return f.says("Cannot allocate memory") || f.says("cannot allocate memory")
 }
 
-// explainProbe returns the error that the person is to see when a probe fails: as
-// the command is always the same, the file is to blame, or the machine.
+// explainProbe returns the error to show the person when a probe fails: as the
+// command is always the same, either the file is to blame or the machine.
 func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -123,12 +123,12 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	return t.blame(ctx, f, "The file cannot be decoded.")
 }
 
-// blame returns the error of an input that cannot be edited, once it is sure that
-// the machine could have: that the same program decodes a good picture, and, where
-// it was refused memory, that the system would have given it all that it may have.
-// A machine in trouble never costs a person the job.
+// blame returns the error of an input that cannot be edited, once it is certain
+// that the machine could have: that the same program decodes a good picture,
+// and, if it was refused memory, that the system would have provided everything
+// it may have. A machine in trouble never costs a person the job.
 func (t *Tools) blame(ctx context.Context, f *failure, message string) error {
-	silent := strings.TrimSpace(f.log) == "" // as of a profile for which there was no memory
+	silent := strings.TrimSpace(f.log) == "" // as for a profile that did not fit in memory
 	switch err := t.control(ctx, silent || f.lacksMemory()); {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -11,7 +11,7 @@ import (
 // KeptLog is how much of a program's messages is kept, in bytes.
 const KeptLog = keptLog
 
-// SetBounds changes what a run may use, from what a test could not use up.
+// SetBounds lowers what a run may use to what a test can use up.
 func (t *Tools) SetBounds(memory int64, runTime time.Duration) {
 	t.bounds.memory, t.bounds.runTime = memory, runTime
 }

@@ -1,10 +1,10 @@
-// Package ffmpeg runs the programs ffmpeg and ffprobe on files from strangers.
+// Package ffmpeg runs the programs ffmpeg and ffprobe on untrusted files.
 //
 // Every run is fenced: the demuxer is forced by the sniffed type, the protocol
 // whitelist is "file", memory, processor time, output size, pixels and duration
-// are bounded, and the program runs in a process group of its own that is gone
-// when the call returns. Around all that stands the fence of package fence, which
-// holds a program that a file has taken over.
+// are limited, and the program runs in a process group of its own that is gone
+// when the call returns. In addition package fence confines a program that a
+// file has taken over.
 package ffmpeg
 
 import (
@@ -30,16 +30,16 @@ import (
 // oldestMajor is the oldest release whose options this package uses.
 const oldestMajor = 5
 
-// required is what a build of FFmpeg must be able to do for the service; a
-// distribution's usual build can.
+// required is what a build of FFmpeg must support; a distribution's usual build
+// does.
 var required = map[string][]string{
 	"encoders": {"libx264", "aac", "png"},
 	"decoders": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
 	"filters":  {"scale", "zscale", "tonemap", "lut3d", "fps"},
 }
 
-// installation is how a build that can do all this is installed. Homebrew's
-// formula ffmpeg lacks zscale, and ffmpeg-full is not put into PATH by itself.
+// installation is how to install such a build. Homebrew's formula ffmpeg lacks
+// zscale, and ffmpeg-full is not put into PATH by itself.
 const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or "brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
 
 // Tools are the two programs, found and checked. Its methods are safe for
@@ -51,7 +51,7 @@ type Tools struct {
 	bounds          bounds
 }
 
-// Fence tells what the programs are fenced with on this machine.
+// Fence returns what the programs are fenced with on this machine.
 func (t *Tools) Fence() *fence.Fence { return t.fenced }
 
 // bounds is what one program may use.
@@ -63,9 +63,9 @@ type bounds struct {
 	runTime, probeTime time.Duration
 }
 
-// defaultBounds are far above what any input within the limits needs: 1.3 GB
-// for tone-mapping pictures of 4096x4096, and the stacks of the threads that
-// FFmpeg starts for each core.
+// defaultBounds returns bounds far above what any input within the limits
+// needs: 1.3 GB for tone-mapping pictures of 4096x4096, and the stacks of the
+// threads that FFmpeg starts for each core.
 func defaultBounds() bounds {
 	cores := runtime.NumCPU()
 	return bounds{
@@ -75,8 +75,8 @@ func defaultBounds() bounds {
 	}
 }
 
-// Find looks for ffmpeg and ffprobe in PATH and checks that they can do what
-// the service needs. The limits bound what a run may be made to decode.
+// Find looks for ffmpeg and ffprobe in PATH and checks that they support what
+// the service needs. The limits bound what a run may decode.
 //
 // An error is one line for the person who starts the program: what is missing
 // and how to install it.
@@ -100,12 +100,12 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	return tools, tools.check(ctx)
 }
 
-// versionForm finds the major version in "ffmpeg version 5.1.9-0+deb12u1 ...";
-// a build from the sources' head has a date or a revision instead.
+// versionForm matches the major version in "ffmpeg version 5.1.9-0+deb12u1
+// ..."; a build from the head of the sources has a date or a revision instead.
 var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
 
-// check asks the program for all that it can do at once: to start it takes a
-// tenth of a second, which everybody waits for who starts the service.
+// check runs all queries of the program at once: each start takes a tenth of a
+// second, for which everybody who starts the service waits.
 func (t *Tools) check(ctx context.Context) error {
 	var (
 		mu      sync.Mutex
@@ -144,8 +144,8 @@ func (t *Tools) check(ctx context.Context) error {
 	return nil
 }
 
-// list returns the names of what the program has of a kind, such as "filters", and
-// what it says of itself before.
+// list returns the names of what the program supports of a kind, such as
+// "filters", and its banner.
 func (t *Tools) list(ctx context.Context, kind string) (names map[string]bool, banner []byte, err error) {
 	var out bytes.Buffer
 	log, err := t.say(ctx, process{

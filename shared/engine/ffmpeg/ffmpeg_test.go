@@ -28,8 +28,8 @@ func find(t *testing.T) *ffmpeg.Tools {
 	return tools
 }
 
-// checkCode checks that an error is the engine's, of the code, and that its
-// message is fit for a stranger's eyes.
+// checkCode checks that an error is the engine's, with the code, and that its
+// message may be shown to anybody.
 func checkCode(t *testing.T, err error, code job.Code) *engine.Error {
 	t.Helper()
 	var failure *engine.Error
@@ -65,7 +65,7 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 			t.Setenv("PATH", folder+":/usr/bin:/bin")
 			_, err := ffmpeg.Find(t.Context(), limits)
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("Find gave %v, want one line with %q", err, test.want)
+				t.Errorf("Find returned %v, want one line with %q", err, test.want)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 		_, err := ffmpeg.Find(t.Context(), limits)
 		if err == nil || !strings.Contains(err.Error(), "apt-get install ffmpeg") ||
 			!strings.Contains(err.Error(), "brew install ffmpeg") {
-			t.Errorf("Find gave %v", err)
+			t.Errorf("Find returned %v", err)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 // Frames are pictures that this program makes, as an input of a command. They
 // are trusted, and come through a pipe rather than from a file.
 type Frames struct {
-	// Reader returns the pictures one after the other: rows from the top, three
+	// Reader yields the pictures one after the other: rows from the top, three
 	// bytes a pixel (red, green, blue). It is read until its end, or until the
 	// program has ended.
 	Reader io.Reader

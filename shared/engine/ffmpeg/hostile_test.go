@@ -33,7 +33,7 @@ type trap struct {
 }
 
 // setTrap listens on an address of this machine. The file is a clip of one
-// colour, in a container that can be joined to others.
+// colour, in a container that can be concatenated with others.
 func setTrap(t *testing.T) *trap {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,8 +63,8 @@ func setTrap(t *testing.T) *trap {
 	return tr
 }
 
-// TestTrap makes sure that the trap works: without the fence, ffmpeg opens what
-// the hostile files name.
+// TestTrap checks that the trap works: without the fence, ffmpeg opens what the
+// hostile files name.
 func TestTrap(t *testing.T) {
 	tr := setTrap(t)
 	unfenced := func(demuxer, path string, options ...string) error {
@@ -91,8 +91,8 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// TestFilesThatNameOthers has files that ask a player to open an address or
-// another file, and has them taken for every type there is.
+// TestFilesThatNameOthers treats files that ask a player to open an address or
+// another file as each type.
 func TestFilesThatNameOthers(t *testing.T) {
 	tools, tr := find(t), setTrap(t)
 	for name, path := range map[string]string{
@@ -123,8 +123,8 @@ func TestFilesThatNameOthers(t *testing.T) {
 	}
 }
 
-// checkRunRefuses checks that a run blames the input and writes no result, also
-// when no probe came before it.
+// checkRunRefuses checks that a run blames the input and writes no result, even
+// without a probe before it.
 func checkRunRefuses(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -139,7 +139,7 @@ func checkRunRefuses(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 	}
 }
 
-// A track that is to be read from another file is not.
+// A track that refers to another file is not read from it.
 func TestExternalTrack(t *testing.T) {
 	tools := find(t)
 	secret := mediatest.Video{
@@ -161,12 +161,12 @@ func TestExternalTrack(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoMedia(t *testing.T) {
+func TestFilesThatAreNotMedia(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {
 		name, path, mime string
-		// onlyRun is for what a probe cannot see.
+		// onlyRun is true for what a probe cannot detect.
 		onlyRun bool
 	}{
 		{name: "text named .mp4", path: mediatest.TextFile(t), mime: "video/mp4"},
@@ -197,7 +197,7 @@ func TestFilesThatAreNoMedia(t *testing.T) {
 	}
 }
 
-// What is whole of a clip that is cut off is used, as players do.
+// The intact part of a truncated clip is used, as by players.
 func TestTruncatedClip(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Truncated(t, mediatest.Video{FastStart: true, Seconds: 2}.Make(t), 0.7)

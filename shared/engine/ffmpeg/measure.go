@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// maxPackets bounds how many packets are counted to find a duration: five
-	// minutes at 240 frames per second, and as many again.
+	// maxPackets bounds how many packets are counted to find a duration: twice
+	// five minutes at 240 frames per second.
 	maxPackets = 150_000
-	// assumedFrameRate is that of a video which does not tell, in frames per
-	// second.
+	// assumedFrameRate is assumed for a video that does not declare its own, in
+	// frames per second.
 	assumedFrameRate = 25
 )
 
-// measure finds the duration of a video whose header does not tell it, as that
-// of a browser's recording, by reading the times of its packets, up to where the
-// limit is passed.
+// measure finds the duration of a video whose header does not declare it, such
+// as a browser's recording, by reading the times of its packets, until the
+// limit is exceeded.
 func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float64) (time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -65,11 +65,11 @@ func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float6
 	return max(times.duration, time.Duration(float64(time.Second)/frameRate)), nil
 }
 
-// packetTimes is what the packets of a track tell.
+// packetTimes summarizes the packets of a track.
 type packetTimes struct {
 	packets  int
 	duration time.Duration
-	// beyond says that the limit was passed, so that the rest was not read.
+	// beyond is true if the limit was exceeded, so that the rest was not read.
 	beyond bool
 	// failed is a panic of the reader.
 	failed error
@@ -83,7 +83,7 @@ func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	for lines.Scan() && !times.beyond {
 		fields := strings.Split(lines.Text(), ",")
 		if len(fields) < 3 {
-			continue // the line of what a packet carries beside its data
+			continue // the line of a packet's side data
 		}
 		times.packets++
 		if at, known := firstNumber(fields[:2]); known {

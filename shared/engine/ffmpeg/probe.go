@@ -19,15 +19,15 @@ import (
 
 const (
 	// probeTime bounds the wall time of a probe; a healthy file takes a small
-	// part of a second.
+	// fraction of a second.
 	probeTime = 2 * time.Minute
-	// maxReport bounds what ffprobe may answer, in bytes.
+	// maxReport bounds ffprobe's output, in bytes.
 	maxReport = 1 << 20
 )
 
-// The entries asked of ffprobe, and no more: tags, which can be large, are left
-// out. What it says of a video's tracks comes from decoding their first frames;
-// an image's frame tells the orientation too.
+// The only entries requested from ffprobe: tags, which can be large, are left
+// out. What it reports of a video's tracks comes from decoding their first
+// frames; an image's frame has the orientation too.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
 	videoEntries   = "format=duration:stream=codec_type,avg_frame_rate,r_frame_rate,duration," + pictureEntries +
@@ -35,12 +35,12 @@ const (
 	imageEntries = "frame=" + pictureEntries + ":frame_side_data=rotation"
 )
 
-// ProbeVideo finds out what a video is by decoding its beginning, and checks it
-// against the limits. The first video track that is no cover picture counts,
-// and the first audio track.
+// ProbeVideo examines a video by decoding its beginning, and checks it against
+// the limits. The first video track that is not a cover picture counts, and the
+// first audio track.
 //
-// Errors: the context's; [*engine.Error], of code invalid_input when the file is
-// no video that can be decoded or is beyond a limit.
+// Errors: the context's; [*engine.Error], of code invalid_input if the file is
+// not a video that can be decoded or exceeds a limit.
 func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, error) {
 	if kind, _ := media.Find(mime); !kind.Video {
 		return media.Info{}, engine.InvalidInput(nil, "The file is not a video.")
@@ -61,7 +61,8 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 		return media.Info{}, t.undecoded(ctx, log, "The video cannot be decoded.")
 	}
 	if info.Duration == 0 || mime == "video/mp2t" {
-		// Of a transport stream, which has no header, FFmpeg only guesses.
+		// FFmpeg only guesses the duration of a transport stream, which has no
+		// header.
 		if info.Duration, err = t.measure(ctx, path, mime, info.FrameRate); err != nil {
 			return media.Info{}, err
 		}
@@ -69,8 +70,8 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// ProbeImage finds out what an image is by decoding it, and checks it against
-// the limits. Of an animation the first picture counts.
+// ProbeImage examines an image by decoding it, and checks it against the
+// limits. Of an animation the first picture counts.
 //
 // Errors: as for ProbeVideo.
 func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
@@ -93,7 +94,7 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// precheck refuses what is beyond a limit by its own header, with the limit's
+// precheck refuses what exceeds a limit by its own header, with the limit's
 // message: ffprobe would only say that it cannot decode it.
 func precheck(path, mime string, check func(media.Info) error) error {
 	file, err := os.Open(path)
@@ -112,7 +113,7 @@ func precheck(path, mime string, check func(media.Info) error) error {
 	return check(info)
 }
 
-// refuse makes an invalid_input of a fault of the input.
+// refuse converts a fault of the input to an invalid_input.
 func refuse(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Code == fault.Invalid {
@@ -121,8 +122,8 @@ func refuse(err error) error {
 	return err
 }
 
-// undecoded returns the error of a file of which a probe that succeeded has decoded
-// nothing, by the messages of the probe.
+// undecoded returns the error of a file of which a successful probe has decoded
+// nothing, based on the probe's messages.
 func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	f := &failure{log: log, err: errors.New("nothing was decoded")}
 	if known := explain(f); known != nil {
@@ -131,7 +132,7 @@ func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	return t.blame(ctx, f, message)
 }
 
-// ask runs ffprobe on a file, and returns its messages too.
+// ask runs ffprobe on a file, and returns its report and its messages.
 func (t *Tools) ask(
 	ctx context.Context, path, mime string, args ...string,
 ) (report probeReport, log string, err error) {
@@ -170,7 +171,7 @@ func (t *Tools) runProbe(
 	return log, t.explainProbe(ctx, err)
 }
 
-// capped keeps what is written to it, up to a limit, and fails beyond.
+// capped stores what is written to it, up to a limit, and fails beyond.
 type capped struct {
 	bytes.Buffer
 	limit int

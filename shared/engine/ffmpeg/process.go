@@ -41,20 +41,20 @@ type process struct {
 	processorTime time.Duration
 	// maxFile bounds each file written, in bytes.
 	maxFile int64
-	// reserve has the start fail where the system could not give the memory that
-	// the program may use.
+	// reserve makes the start fail if the system could not provide the memory
+	// that the program may use.
 	reserve bool
 }
 
-// failure is how a program ended that did not succeed.
+// failure is how an unsuccessful program ended.
 type failure struct {
-	// log is the end of what it said.
+	// log is the end of its messages.
 	log string
 	// signal is what killed it, or 0.
 	signal syscall.Signal
-	// notRun says that it could not even be started.
+	// notRun is true if it could not be started.
 	notRun bool
-	// overTime says that it used up its processor time.
+	// overTime is true if it used up its processor time.
 	overTime bool
 	err      error
 }
@@ -74,7 +74,7 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	return err
 }
 
-// say is run, and returns the end of the program's messages too.
+// say is like run, and returns the end of the program's messages too.
 func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
 	// The child dies with the thread that started it, see [fence.Fence.Command].
 	runtime.LockOSThread()
@@ -92,8 +92,8 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		return "", &failure{notRun: true, err: err}
 	}
 	log := &tail{limit: keptLog}
-	// Nothing of this program's surroundings reaches the child. Few arenas keep
-	// many threads from spreading over the address space.
+	// Nothing of this program's environment reaches the child. A limit on
+	// arenas keeps many threads from spreading over the address space.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MALLOC_ARENA_MAX=2"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, log
 	cmd.Cancel = func() error {

@@ -50,7 +50,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// role makes the test binary play the program that is killed.
+// role is the environment variable that makes the test binary the program that
+// is killed.
 const role = "CUTROOM_TEST_RUN_ENDLESSLY"
 
 // When the program that runs ffmpeg is killed with SIGKILL, ffmpeg dies too.
@@ -82,7 +83,7 @@ func TestKilledProgramTakesItsChildrenAlong(t *testing.T) {
 	waitForEnd(t, number(line))
 }
 
-// runEndlessly runs ffmpeg and says which process it is once it works.
+// runEndlessly runs ffmpeg and prints its process id once it is working.
 func runEndlessly(t *testing.T, folder string) {
 	said := false
 	command := endless(folder)
@@ -95,14 +96,14 @@ func runEndlessly(t *testing.T, folder string) {
 	t.Error(find(t).Run(t.Context(), command))
 }
 
-// number reads a process's number, 0 when there is none.
+// number parses a process id; 0 if there is none.
 func number(text string) int {
 	n, _ := strconv.Atoi(strings.TrimSpace(text))
 	return n
 }
 
-// childrenOf lists the processes whose parent is the process, where the system
-// tells.
+// childrenOf lists the child processes of a process, if the system can list
+// them.
 func childrenOf(t *testing.T, parent int) []int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -118,8 +119,8 @@ func childrenOf(t *testing.T, parent int) []int {
 	return children
 }
 
-// afterName returns what follows the name in a process's stat: its state, its
-// parent and so on; nothing once the process is gone.
+// afterName returns the fields after the name in a process's stat: its state,
+// its parent and so on; none once the process is gone.
 func afterName(path string) []string {
 	stat, err := os.ReadFile(path)
 	if err != nil {
@@ -128,8 +129,7 @@ func afterName(path string) []string {
 	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
-// waitForEnd waits until a process is gone, or has ended and waits for its
-// parent to notice.
+// waitForEnd waits until a process is gone, or is a zombie.
 func waitForEnd(t *testing.T, pid int) {
 	t.Helper()
 	if pid <= 1 {

@@ -9,14 +9,14 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// probeReport is what ffprobe answers in JSON, as far as it was asked.
+// probeReport is the part of ffprobe's JSON output that is requested.
 type probeReport struct {
 	Format  struct{ Duration string }
 	Streams []struct {
 		CodecType    string `json:"codec_type"`
 		AvgFrameRate string `json:"avg_frame_rate"`
-		// RFrameRate is FFmpeg's guess of the rate in which all times can be
-		// told, where the average is unknown.
+		// RFrameRate is FFmpeg's guess of the rate that can express all times,
+		// for when the average is unknown.
 		RFrameRate  string `json:"r_frame_rate"`
 		Duration    string
 		Disposition struct {
@@ -27,7 +27,7 @@ type probeReport struct {
 	Frames []picture
 }
 
-// picture is what ffprobe says of a video track or of a frame.
+// picture is what ffprobe reports of a video track or of a frame.
 type picture struct {
 	Width, Height     int
 	PixFmt            string                       `json:"pix_fmt"`
@@ -39,8 +39,8 @@ type picture struct {
 	SideData          []struct{ Rotation float64 } `json:"side_data_list"`
 }
 
-// video describes the first video track that is no cover picture as far as it
-// is known, and reports whether its pictures could be decoded.
+// video describes the first video track that is not known to be a cover
+// picture, and reports whether its pictures could be decoded.
 func (r probeReport) video() (info media.Info, decoded bool) {
 	found, audio := false, false
 	for _, stream := range r.Streams {
@@ -58,7 +58,7 @@ func (r probeReport) video() (info media.Info, decoded bool) {
 	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
 }
 
-// info describes a picture as it is displayed: with square pixels, turned.
+// info describes a picture as it is displayed: with square pixels, rotated.
 func (p picture) info() media.Info {
 	info := media.Info{
 		Width: p.Width, Height: p.Height,
@@ -79,7 +79,7 @@ func (p picture) info() media.Info {
 	return info
 }
 
-// hasAlpha tells by FFmpeg's naming of pixel formats.
+// hasAlpha reports whether a pixel format has alpha, by FFmpeg's naming.
 func hasAlpha(format string) bool {
 	for _, prefix := range []string{"yuva", "rgba", "bgra", "argb", "abgr", "gbrap", "ya8", "ya16", "pal8"} {
 		if strings.HasPrefix(format, prefix) {
@@ -89,7 +89,7 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio reads "30000/1001" or "4:3", and returns otherwise where it is unknown,
+// ratio parses "30000/1001" or "4:3", and returns otherwise if it is unknown,
 // zero or not finite.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
@@ -104,7 +104,7 @@ func ratio(text string, otherwise float64) float64 {
 	return a / b
 }
 
-// parseSeconds reads "12.345000", and returns 0 for what is unknown.
+// parseSeconds parses "12.345000", and returns 0 for an unknown value.
 func parseSeconds(text string) time.Duration {
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil {

@@ -13,36 +13,37 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// defaultMaxOutput bounds a written file where the command says nothing: five
+// defaultMaxOutput bounds a written file if the command sets no limit: five
 // minutes at 50 Mbit/s.
 const defaultMaxOutput = 2 << 30
 
 // Source is one input of a command.
 type Source struct {
-	// Path is the file, absolute; MIME, told by its content, chooses the
+	// Path is the file, absolute; MIME, detected from its content, chooses the
 	// demuxer.
 	Path, MIME string
-	// Options stand before the input, such as "-ss", "1".
+	// Options precede the input, such as "-ss", "1".
 	Options []string
 }
 
-// Command is one run of ffmpeg. The package adds all that fences it.
+// Command is one run of ffmpeg. The package adds the options that fence it.
 type Command struct {
 	// Folder is the working folder; outputs are named relative to it.
 	Folder string
 	// Frames, when not nil, are the first input, before Inputs.
 	Frames *Frames
 	Inputs []Source
-	// Args stand after the inputs: filters, codecs and outputs. Streams are
-	// best mapped as "0:V:0" (the first video track that is no cover picture)
-	// and "0:a:0?", which are those that the probe describes.
+	// Args follow the inputs: filters, codecs and outputs. Streams are best
+	// mapped as "0:V:0" (the first video track that is not a cover picture) and
+	// "0:a:0?", which are those that the probe describes.
 	Args []string
-	// Stdout takes what goes to pipe:1, when not nil.
+	// Stdout, when not nil, receives what is written to pipe:1.
 	Stdout io.Writer
-	// Progress is called with the time written so far, when not nil, from one
-	// goroutine at a time, several times a second, and not after Run returned.
+	// Progress, when not nil, is called with the time written so far, from one
+	// goroutine at a time, several times a second, and not after Run has
+	// returned.
 	Progress func(written time.Duration)
-	// MaxOutput bounds the size of each file written, in bytes; 0 takes the
+	// MaxOutput bounds the size of each file written, in bytes; 0 means the
 	// default of 2 GiB.
 	MaxOutput int64
 }
@@ -111,8 +112,8 @@ func (t *Tools) globalArgs() []string {
 	}
 }
 
-// inputArgs are the options that fence an input, those of the caller, and the
-// input.
+// inputArgs returns the options that fence an input, those of the caller, and
+// the input.
 func (t *Tools) inputArgs(input Source) ([]string, error) {
 	args, err := t.fence(input.MIME)
 	if err != nil {
@@ -125,7 +126,7 @@ func (t *Tools) inputArgs(input Source) ([]string, error) {
 	return append(args, "-i", "file:"+input.Path), nil
 }
 
-// readProgress calls report for every time in what "-progress" writes, until
+// readProgress calls report for every time in the output of "-progress", until
 // the end of r.
 func readProgress(r io.Reader, report func(time.Duration)) {
 	lines := bufio.NewScanner(r)
@@ -140,11 +141,11 @@ func readProgress(r io.Reader, report func(time.Duration)) {
 		}
 	}
 	// A line too long to be ffmpeg's ends the reports, not the run: the pipe
-	// must still be emptied.
+	// must still be drained.
 	_, _ = io.Copy(io.Discard, r)
 }
 
-// seconds writes a duration as ffmpeg takes it.
+// seconds formats a duration for ffmpeg.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
 }

@@ -64,8 +64,8 @@ func TestRunWithFrames(t *testing.T) {
 	}
 }
 
-// A source of frames that breaks makes the run fail, though the program only
-// sees its end.
+// If the source of frames fails, the run fails, though the program only sees
+// the end of its input.
 func TestRunWithBrokenFrames(t *testing.T) {
 	frames := io.MultiReader(bytes.NewReader(make([]byte, 3*4*2)), iotest.ErrReader(errors.New("broken")))
 	err := find(t).Run(t.Context(), ffmpeg.Command{
@@ -91,8 +91,8 @@ func TestRunWithoutInput(t *testing.T) {
 	}
 }
 
-// A command of ours that is wrong is not the client's fault, and its words are
-// not for the client's eyes.
+// An invalid command of this program is not the client's fault, and its
+// messages are not shown to the client.
 func TestRunTellsWhoIsToBlame(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Video{}.Make(t)

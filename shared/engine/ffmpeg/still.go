@@ -18,18 +18,18 @@ import (
 	"cutroom/shared/engine"
 )
 
-// stillTime is the processor time that the decoding of a still picture may take.
+// stillTime is the processor time that decoding a still picture may take.
 const stillTime = 5 * time.Second
 
-// Still decodes a picture, of an animation the first, for a program that does not
-// want to read strangers' pictures itself. The picture is turned as the file asks,
-// and made smaller where its longer side is longer than side, in pixels. It is
-// returned as rows from the top, four bytes a pixel: red, green, blue and alpha,
-// which is not multiplied into the others. The bytes go through pipes: nothing is
-// written to a disk.
+// Still decodes a picture, or the first one of an animation, for a program that
+// does not decode untrusted pictures itself. The picture is rotated as the file
+// asks, and scaled down if its longer side is longer than side, in pixels. It
+// is returned as rows from the top, four bytes a pixel: red, green, blue and
+// alpha, not premultiplied. The bytes go through pipes: nothing is written to a
+// disk.
 //
-// Errors: the context's; fault.Invalid when the bytes are no picture of the type
-// that can be decoded, fault.Unavailable when the machine could not.
+// Errors: the context's; fault.Invalid if the bytes are not a picture of the type
+// that can be decoded, fault.Unavailable if the machine could not.
 func (t *Tools) Still(
 	ctx context.Context, data []byte, mime string, side int,
 ) (pixels []byte, size catalog.Size, err error) {
@@ -51,9 +51,9 @@ func (t *Tools) Still(
 	return readStill(&out.Buffer, side)
 }
 
-// stillArgs are the arguments for an input behind its fence.
+// stillArgs returns the arguments for a fenced input.
 func (t *Tools) stillArgs(input []string, length, side int) []string {
-	// Of two options of a name the last one counts.
+	// If an option is given twice, the last one counts.
 	input = append(input, "-protocol_whitelist", "pipe", "-threads", "1")
 	if strings.Contains(strings.Join(input, " "), "_pipe ") {
 		// The file is one picture, whatever is in it.
@@ -66,8 +66,8 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 	return append(args, "-map", "0:v:0", "-vf", scale, "-frames:v", "1", "-c:v", "pam", "-f", "image2pipe", "pipe:1")
 }
 
-// explainStill returns the error that the person is to see: as the command is
-// always the same, the picture is to blame, or the machine.
+// explainStill returns the error to show the person: as the command is always
+// the same, either the picture is to blame or the machine.
 func (t *Tools) explainStill(ctx context.Context, err error) error {
 	err = t.explainProbe(ctx, err)
 	var known *engine.Error
@@ -80,7 +80,7 @@ func (t *Tools) explainStill(ctx context.Context, err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The image cannot be decoded now. Try again.")
 }
 
-// maxStillHeader bounds what stands before the pixels, in bytes.
+// maxStillHeader bounds the header before the pixels, in bytes.
 const maxStillHeader = 128
 
 // readStill reads a picture in the PAM format: lines of text, then the pixels.

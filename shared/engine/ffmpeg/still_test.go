@@ -51,7 +51,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// The colours and the alpha of a picture are its own.
+// The colours and the alpha of a picture are unchanged.
 func TestStillKeepsColours(t *testing.T) {
 	picture := image.NewNRGBA(image.Rect(0, 0, 2, 1))
 	picture.SetNRGBA(0, 0, color.NRGBA{200, 20, 30, 255})

@@ -17,13 +17,13 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// traceRole names the file with the list of files to decode, in the process that
-// is traced.
+// traceRole is the environment variable with the list of files to decode, in
+// the traced process.
 const traceRole = "CUTROOM_TEST_DECODE"
 
-// TestHostileFilesTraced decodes files that name others, lie about themselves, or
-// are broken, and looks at every file that FFmpeg opens meanwhile, and at every
-// socket, whether or not the fence refuses it.
+// TestHostileFilesTraced decodes files that name others, lie about themselves,
+// or are broken, and checks every file and every socket that FFmpeg opens
+// meanwhile, whether or not the fence refuses it.
 func TestHostileFilesTraced(t *testing.T) {
 	if list := os.Getenv(traceRole); list != "" {
 		decodeAll(t, list)
@@ -70,8 +70,7 @@ func TestHostileFilesTraced(t *testing.T) {
 	t.Logf("%d hostile files; %d files opened, all of them FFmpeg's own or the one to decode", len(set), len(opened))
 }
 
-// decodeAll decodes the listed files as the service does, in a process that is
-// traced.
+// decodeAll decodes the listed files as the service does, in a traced process.
 func decodeAll(t *testing.T, list string) {
 	content, err := os.ReadFile(list)
 	var set []mediatest.HostileFile
@@ -113,8 +112,8 @@ var (
 	named    = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 )
 
-// readTrace returns what FFmpeg's processes opened. A socket or another program is
-// an error.
+// readTrace returns the files that FFmpeg's processes opened. A socket or
+// another program fails the test.
 func readTrace(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	file, err := os.Open(path)
@@ -154,8 +153,8 @@ func readTrace(t *testing.T, path string) map[string]bool {
 	return opened
 }
 
-// mayOpen reports whether a path is a hostile file itself, a result, or one of the
-// system's that FFmpeg and its libraries look into.
+// mayOpen reports whether a path is a hostile file itself, a result, or one of
+// the system's files that FFmpeg and its libraries read.
 func mayOpen(set []mediatest.HostileFile, path string) bool {
 	for _, file := range set {
 		if file.Path == path {

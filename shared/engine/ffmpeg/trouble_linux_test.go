@@ -35,7 +35,7 @@ func blameless(t *testing.T, err error) {
 	}
 }
 
-// everything does with good files all that the package does.
+// everything calls each function of the package on good files.
 func everything(t *testing.T, tools *ffmpeg.Tools, clip, picture string) (succeeded int) {
 	t.Helper()
 	content, readErr := os.ReadFile(picture)
@@ -68,7 +68,7 @@ func resizeIn(t *testing.T, tools *ffmpeg.Tools, folder, picture string) error {
 	})
 }
 
-// limitOf sets a soft limit of this process until the function is called.
+// limitOf sets a soft limit of this process until restore is called.
 func limitOf(t *testing.T, resource int, soft uint64) (restore func()) {
 	t.Helper()
 	var before unix.Rlimit
@@ -85,7 +85,7 @@ func limitOf(t *testing.T, resource int, soft uint64) (restore func()) {
 	}
 }
 
-// Without file descriptors, however many are missing, no file is blamed.
+// When file descriptors run out, at whatever point, no file is blamed.
 func TestNoDescriptors(t *testing.T) {
 	tools := find(t)
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
@@ -109,7 +109,7 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// Without processes and threads no file is blamed.
+// When no processes and threads can be started, no file is blamed.
 func TestNoProcesses(t *testing.T) {
 	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || os.Getuid() != 0 ||
 		!strings.Contains(string(users), "4294967295") {
@@ -128,7 +128,7 @@ func TestNoProcesses(t *testing.T) {
 	}
 }
 
-// A program that is refused memory which it may have was refused by the machine.
+// If a program is refused memory within its limit, the machine is to blame.
 func TestNoMemory(t *testing.T) {
 	tools, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
@@ -150,7 +150,7 @@ func TestNoMemory(t *testing.T) {
 	}
 }
 
-// Programs that are gone, and disks that cannot be written, are no file's fault.
+// Missing programs, and disks that cannot be written, are no file's fault.
 func TestProgramsAreGone(t *testing.T) {
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	folder := t.TempDir()
@@ -195,8 +195,7 @@ func TestDiskIsReadOnly(t *testing.T) {
 	}
 }
 
-// A program that the system ends, as one that has used up the machine's memory, is
-// tried again.
+// A program that the system kills, as when it runs out of memory, is run again.
 func TestKilledBySystem(t *testing.T) {
 	command := endless(t.TempDir())
 	killed := false

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// finishVideo brings a server's video to the size, rate and length that are asked
-// for, and returns it the input's sound.
+// finishVideo converts a server's video to the requested size, rate and length,
+// and adds the input's sound.
 func (e *Engine) finishVideo(ctx context.Context, spec engine.Spec, raw string, progress func(engine.Progress)) error {
 	frames := frameCount(spec)
 	seconds := float64(frames) / float64(spec.FPS)
@@ -33,7 +33,8 @@ func (e *Engine) finishVideo(ctx context.Context, spec engine.Spec, raw string, 
 	args = append(args,
 		"-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "18", "-g", strconv.Itoa(2*spec.FPS),
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
-		// Nothing of the machine or of the files' tags goes into the result.
+		// Nothing about the machine and no tags of the files go into the
+		// result.
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1", "-map_chapters",
 		"-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+spec.Output)
@@ -45,7 +46,7 @@ func (e *Engine) finishVideo(ctx context.Context, spec engine.Spec, raw string, 
 	})
 }
 
-// finishImage brings a server's image to the size that is asked for, as a PNG.
+// finishImage converts a server's image to the requested size, as a PNG.
 func (e *Engine) finishImage(
 	ctx context.Context, spec engine.Spec, raw, mime string, progress func(engine.Progress),
 ) error {
@@ -64,7 +65,7 @@ func (e *Engine) finish(ctx context.Context, progress func(engine.Progress), com
 	err := e.runner.Run(ctx, command)
 	var known *engine.Error
 	if errors.As(err, &known) && known.Code == job.InvalidInput {
-		// It is the server's file that cannot be decoded, not the person's.
+		// The file that cannot be decoded is the server's, not the person's.
 		return failed("The engine left no result.", true, err)
 	}
 	if err != nil {

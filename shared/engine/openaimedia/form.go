@@ -21,13 +21,14 @@ type file struct {
 	input *engine.Input
 }
 
-// stream returns a multipart form as it is read, so that no file is held in memory.
-// The caller closes it, which ends the goroutine that writes it.
+// stream returns a multipart form that is generated while it is read, so that
+// no file is held in memory. The caller closes it, which ends the goroutine
+// that writes it.
 func stream(fields []field, files []file) (body io.ReadCloser, contentType string) {
 	read, write := io.Pipe()
 	form := multipart.NewWriter(write)
 	go func() {
-		// Who reads the form learns of the error; after a close nobody does.
+		// The reader of the form receives the error; after a close nobody does.
 		_ = write.CloseWithError(fill(form, fields, files))
 	}()
 	return read, form.FormDataContentType()

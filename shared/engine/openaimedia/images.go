@@ -16,8 +16,9 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxImage bounds the answer with an image, in bytes: base64 inside JSON, which is
-// read whole. It is far above a PNG of the largest size of the catalog.
+// maxImage bounds the response with an image, in bytes: base64 inside JSON,
+// which is read completely. It is far above a PNG of the largest size of the
+// catalog.
 const maxImage = 64 << 20
 
 // image edits an image, which the server does within the call.

@@ -1,9 +1,9 @@
-// Package openaimedia has media edited by servers that speak the OpenAI interface
-// for videos and images, such as vLLM-Omni and SGLang: POST /v1/videos, whose job
-// is polled, and POST /v1/images/edits.
+// Package openaimedia edits media by servers that speak the OpenAI interface
+// for videos and images, such as vLLM-Omni and SGLang: POST /v1/videos, whose
+// job is polled, and POST /v1/images/edits.
 //
-// Such a server serves one model, which does what it can: it gets a clip or
-// nothing, and one more image only for an image. What comes back is brought to the
+// Such a server has one model, with its own limits: it receives a clip or
+// nothing, and a second image only for an image. Its result is converted to the
 // size, rate, length and sound that the catalog promises.
 package openaimedia
 
@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// callTime bounds a call that waits for no model.
+	// callTime bounds a call that does not wait for a model.
 	callTime = time.Minute
-	// defaultPollEvery is the time between two looks at a video.
+	// defaultPollEvery is the time between two polls of a video.
 	defaultPollEvery = time.Second
-	// maxPollsLost is how many looks in a row may fail.
+	// maxPollsLost is how many polls in a row may fail.
 	maxPollsLost = 10
-	// deleteTime bounds the deletion of what a server keeps of a run.
+	// deleteTime bounds the deletion of what a server stores of a run.
 	deleteTime = 5 * time.Second
 )
 
@@ -44,10 +44,10 @@ type Config struct {
 	// Videos and Images are base URLs, with or without the "/v1" that calls begin
 	// with; they may be the same.
 	Videos, Images string
-	// Key is the servers' API key; none is sent when it is empty.
+	// Key is the servers' API key; if it is empty, none is sent.
 	Key    string
 	Runner Runner
-	// PollEvery is the time between two looks at a video; 0 is a second.
+	// PollEvery is the time between two polls of a video; 0 is a second.
 	PollEvery time.Duration
 }
 
@@ -62,7 +62,7 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New makes an engine. It does not look whether the servers are there.
+// New returns an engine. It does not check whether the servers are running.
 func New(c Config) (*Engine, error) {
 	e := &Engine{client: &http.Client{}, key: c.Key, runner: c.Runner, pollEvery: c.PollEvery}
 	if e.pollEvery == 0 {
@@ -78,11 +78,11 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// callsBegin returns what the URLs of a server's calls begin with.
+// callsBegin returns the prefix of the URLs of a server's calls.
 func callsBegin(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%q is no http or https URL", base)
+		return "", fmt.Errorf("%q is not an http or https URL", base)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1", nil
 }
@@ -90,8 +90,8 @@ func callsBegin(base string) (string, error) {
 // Capabilities says that the servers have hardware of their own.
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Run edits as [engine.Engine] says. The stages are "generate" and "finish". When
-// the context ends the server is asked to forget the run.
+// Run edits as [engine.Engine] specifies. The stages are "generate" and
+// "finish". When the context ends, Run deletes the run on the server.
 func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	if spec.Kind == catalog.Image {
 		return e.image(ctx, spec, progress)
@@ -102,8 +102,8 @@ func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine
 	return e.video(ctx, spec, progress)
 }
 
-// call sends a request and returns the answer, which the caller closes; an answer of
-// another status than 200 is an error.
+// call sends a request and returns the response, which the caller closes; a
+// status other than 200 is an error.
 //
 // Errors: the context's; [*engine.Error].
 func (e *Engine) call(
@@ -130,12 +130,12 @@ func (e *Engine) call(
 		return response, nil
 	}
 	response.Body.Close()
-	// What a server refuses once it refuses again, unless it is in trouble.
+	// A refusal is permanent, unless the server failed.
 	busy := response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests
 	return nil, failed("The engine did not take the edit.", busy, &statusError{response.StatusCode})
 }
 
-// statusError is an answer of another status than 200.
+// statusError is a response with a status other than 200.
 type statusError struct{ status int }
 
 func (e *statusError) Error() string {
@@ -146,7 +146,7 @@ func failed(message string, retryable bool, cause error) *engine.Error {
 	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
 }
 
-// ours returns the context's error where it has ended, else the error.
+// ours returns the context's error if it has ended, else the error.
 func ours(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

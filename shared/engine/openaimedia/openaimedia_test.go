@@ -35,15 +35,16 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	)
 })
 
-// call is a request that the server got: its method and path, fields and files.
+// call is a request that the server received: its method and path, fields and
+// files.
 type call struct {
 	what   string
 	fields map[string]string
 	files  map[string][]string
 }
 
-// upstream is a server whose answers to a path are written by the test. Each answer
-// but the last is given once.
+// upstream is a server whose responses for each path the test defines. Each
+// response but the last is sent once.
 type upstream struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -132,7 +133,8 @@ func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (
 	return e, u
 }
 
-// clip is what a server makes: of another size, rate and length than asked for.
+// clip returns what a server makes: a video of a different size, rate and
+// length than requested.
 func clip(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(mediatest.Video{Width: 96, Height: 64, FPS: 16, Seconds: 0.5, Silent: true}.Make(t))
@@ -260,7 +262,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestTrouble: what a server does wrong, and what a run makes of it.
+// TestTrouble checks the outcome of a run for each fault of a server.
 func TestTrouble(t *testing.T) {
 	completed := map[string][]answer{create: {says(queued)}, look: {says(done)}, remove: {says("{}")}}
 	with := func(what string, then ...answer) map[string][]answer {
@@ -286,7 +288,7 @@ func TestTrouble(t *testing.T) {
 		{"it is broken", catalog.Edit, with(create, answer{500, ""}), "The engine did not take the edit.", true},
 		{"it crashes at once", catalog.Edit, with(create, answer{}), "The engine cannot be reached.", true},
 		{
-			"it sends no JSON", catalog.Edit, with(create, says("<html>")), "The engine gave an answer that makes no sense.",
+			"it sends invalid JSON", catalog.Edit, with(create, says("<html>")), "The engine gave an answer that makes no sense.",
 			true,
 		},
 		{
@@ -304,15 +306,15 @@ func TestTrouble(t *testing.T) {
 		},
 		{"it does not come back", catalog.Edit, with(look, answer{}), "The engine ended in the middle of the edit.", true},
 		{"its video is empty", catalog.Edit, with(content, says("")), "The engine left no result.", true},
-		{"its video is none", catalog.Edit, with(content, says("oops")), "The engine left no result.", true},
+		{"its video is not a video", catalog.Edit, with(content, says("oops")), "The engine left no result.", true},
 		{"it crashes in the download", catalog.Edit, with(content, answer{}), "The engine cannot be reached.", true},
 		{"it has no image", catalog.Image, with(edits, says(`{"data":[]}`)), "The engine left no result.", true},
 		{
-			"its image is no base64", catalog.Image, with(edits, says(`{"data":[{"b64_json":"?"}]}`)),
+			"its image is not base64", catalog.Image, with(edits, says(`{"data":[{"b64_json":"?"}]}`)),
 			"The engine gave an answer that makes no sense.", true,
 		},
 		{
-			"its image is none", catalog.Image, with(edits, says(`{"data":[{"b64_json":"b29wcw=="}]}`)),
+			"its image is not an image", catalog.Image, with(edits, says(`{"data":[{"b64_json":"b29wcw=="}]}`)),
 			"The engine left no result.", true,
 		},
 		{
@@ -330,7 +332,7 @@ func TestTrouble(t *testing.T) {
 				t.Errorf("error %v, want %q, retryable %t", err, c.message, c.retryable)
 			}
 			if called := u.called(); slices.Contains(called, look) && !slices.Contains(called, remove) {
-				t.Errorf("the video stays: %v", called)
+				t.Errorf("the video was not deleted: %v", called)
 			}
 		})
 	}
@@ -347,7 +349,8 @@ func TestAReferenceImageBesideAVideoIsRefused(t *testing.T) {
 	}
 }
 
-// TestCancel: the end of the context ends the run, and has the server forget it.
+// TestCancel checks that the end of the context ends the run and deletes it on
+// the server.
 func TestCancel(t *testing.T) {
 	e, u := serve(
 		t,
@@ -366,8 +369,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestUploadIsStreamed: an input that cannot be read breaks the upload off, instead
-// of sending half of it as a whole.
+// TestUploadIsStreamed checks that an input that cannot be read aborts the
+// upload, instead of sending half of it as if it were complete.
 func TestUploadIsStreamed(t *testing.T) {
 	e, _ := serve(t, map[string][]answer{create: {says(queued)}})
 	spec := newSpec(t, catalog.Edit)

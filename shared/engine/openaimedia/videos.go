@@ -17,7 +17,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxVideo bounds what is downloaded, in bytes; maxRecord the record of a video.
+// maxVideo bounds what is downloaded, in bytes; maxRecord bounds the record of
+// a video.
 const (
 	maxVideo  = 2 << 30
 	maxRecord = 1 << 20
@@ -37,7 +38,7 @@ type record struct {
 // generated is the share of the progress that belongs to the model.
 const generated = 0.9
 
-// video makes a video and waits for it.
+// video creates a video and waits for it.
 func (e *Engine) video(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	progress(engine.Progress{Stage: "generate"})
 	made, err := e.create(ctx, spec)
@@ -61,7 +62,7 @@ func (e *Engine) video(ctx context.Context, spec engine.Spec, progress func(engi
 	return e.finishVideo(ctx, spec, raw, progress)
 }
 
-// create asks for a video.
+// create requests a video.
 func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -89,7 +90,7 @@ func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 	return made, err
 }
 
-// await looks at the video until it is there.
+// await polls the video until it is complete.
 func (e *Engine) await(ctx context.Context, target string, seen record, percent func(float64)) error {
 	ticker := time.NewTicker(e.pollEvery)
 	defer ticker.Stop()
@@ -141,7 +142,7 @@ func readRecord(response *http.Response) (record, error) {
 	return r, nil
 }
 
-// download writes what is at the address to the path.
+// download downloads the address to the path.
 func (e *Engine) download(ctx context.Context, target, path string) error {
 	response, err := e.call(ctx, http.MethodGet, target, nil, "")
 	if err != nil {
@@ -162,8 +163,8 @@ func (e *Engine) download(ctx context.Context, target, path string) error {
 	return nil
 }
 
-// forget has the server end and delete the video; that of a run that is over is of
-// use to nobody. It is tried once, as servers also delete by themselves.
+// forget makes the server stop and delete the video, which nobody needs once
+// its run is over. It is tried once, as servers also delete by themselves.
 func (e *Engine) forget(ctx context.Context, target string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()
@@ -172,8 +173,8 @@ func (e *Engine) forget(ctx context.Context, target string) {
 	}
 }
 
-// frameCount is how many pictures the result has: as long as the input, and at
-// least one.
+// frameCount returns the number of the result's frames: as long as the input,
+// and at least one.
 func frameCount(spec engine.Spec) int {
 	return max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
 }
