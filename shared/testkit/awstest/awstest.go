@@ -1,5 +1,5 @@
-// Package awstest gives tests a local AWS: a MiniStack process of their own,
-// with tables, buckets and queues in it as the deploy makes them.
+// Package awstest runs a local AWS for tests: a MiniStack process of their own,
+// with tables, buckets and queues as a deploy makes them.
 package awstest
 
 import (
@@ -22,12 +22,11 @@ import (
 )
 
 const (
-	// Region is where the local AWS says that it is, Account whose it is.
+	// Region and Account are those of the local AWS.
 	Region  = "eu-central-1"
 	Account = "000000000000"
 
-	// startTime bounds how long the process takes to serve, stopTime how long
-	// it takes to end by itself.
+	// startTime bounds the start of the process, stopTime a clean stop.
 	startTime = time.Minute
 	stopTime  = 10 * time.Second
 )
@@ -48,16 +47,16 @@ type Cloud struct {
 	made    counter
 }
 
-// Start starts a local AWS that has nothing in it. Settings are environment
-// variables of MiniStack, such as "LAMBDA_EXECUTOR=local".
+// Start starts an empty local AWS. Settings are environment variables of MiniStack,
+// such as "LAMBDA_EXECUTOR=local".
 //
-// A test whose tests are many starts one and lets each of them make its own
-// tables, buckets and queues, whose names never clash.
+// A test with many subtests starts one and lets each subtest make its own tables,
+// buckets and queues, whose names never clash.
 func Start(t T, settings ...string) *Cloud {
 	t.Helper()
 	python := Tool(t, "python/bin/python")
-	// A free port can be taken before the process listens on it; then it ends,
-	// and another port is tried.
+	// Another process may take the free port first; then the process ends, and
+	// another port is tried.
 	var failure error
 	for range 3 {
 		cloud, err := start(python, t.TempDir(), settings)
@@ -116,9 +115,9 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 	cloud.command.Env = append(os.Environ(),
 		"BIND_HOST="+host, "MINISTACK_HOST="+host, "GATEWAY_PORT="+port, "MINISTACK_REGION="+Region,
 		"AWS_DEFAULT_REGION="+Region, "TMPDIR="+folder, "SFTP_ENABLED=0", "PYTHONDONTWRITEBYTECODE=1",
-		// Functions that run in it call it.
+		// Functions that run in it call it at this address.
 		"AWS_ENDPOINT_URL=http://"+address,
-		// Nothing outside may be asked for credentials or reached by mistake.
+		// Nothing outside may be reached by mistake, not even for credentials.
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true",
 	)
 	cloud.command.Env = append(cloud.command.Env, settings...)
@@ -127,7 +126,7 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 	cloud.command.SysProcAttr = processGroup()
 	started := make(chan error)
 	go func() {
-		// The kernel ties the process's life to the thread that started it.
+		// The kernel kills the process when the thread that started it ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cloud.command.Start()
@@ -198,11 +197,11 @@ func (c *Cloud) stop(t T) {
 	}
 }
 
-// Config makes clients of the local AWS.
+// Config returns the configuration of clients of the local AWS.
 func (c *Cloud) Config() aws.Config { return ConfigFor(c.URL) }
 
-// ConfigFor makes clients of an AWS behind an endpoint: a local one, or a proxy
-// before it.
+// ConfigFor returns the configuration of clients of an endpoint: that of a local
+// AWS, or of a proxy in front of it.
 func ConfigFor(url string) aws.Config {
 	return aws.Config{
 		Region:       Region,
@@ -216,7 +215,8 @@ func ConfigFor(url string) aws.Config {
 // logSize bounds what is kept of the local AWS's log, in bytes.
 const logSize = 64 << 10
 
-// Environment is what makes the AWS clients of a program use the local AWS.
+// Environment returns variables that make a program's AWS clients use the local
+// AWS.
 func (c *Cloud) Environment() []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + c.URL, "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region,

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Documented returns the calls that docs/aws-calls.md says of the operations of a
-// type, such as "Files", by the operation's name.
+// Documented returns the calls that docs/aws-calls.md lists for the operations of a
+// type, such as "Files", by operation.
 func Documented(t T, of string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs", "aws-calls.md"))
@@ -30,7 +30,7 @@ func Documented(t T, of string) map[string]string {
 	return documented
 }
 
-// CallList writes counted calls as the docs do: "GetItem, 2 UpdateItem".
+// CallList formats counted calls as the docs do: "GetItem, 2 UpdateItem".
 func CallList(calls map[string]int) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(calls)) {

@@ -14,9 +14,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// greedy is a function that writes down the events that it is given and answers
-// each by itself. Told to end, it goes on for a moment, as any function does on a
-// machine that is busy.
+// greedy is a function that records its events and answers each of them. When told
+// to stop it goes on for a moment, as any function does on a busy machine.
 const greedy = `
 import http.client, os, signal, threading
 
@@ -35,7 +34,7 @@ while True:
     call("POST", id + "/response", event)
 `
 
-// Lambda gives a function an event once, however long the function then lives.
+// Lambda sends a function an event once, however long the function then runs.
 func TestAFunctionIsGivenEachEventOnce(t *testing.T) {
 	cloud := awstest.Start(t, "LAMBDA_EXECUTOR=local")
 	client := lambda.NewFromConfig(cloud.Config())
@@ -60,7 +59,7 @@ func TestAFunctionIsGivenEachEventOnce(t *testing.T) {
 	}
 }
 
-// archive returns what a function is deployed as.
+// archive returns the deployment package of a function.
 func archive(t *testing.T, bootstrap string) []byte {
 	t.Helper()
 	var content bytes.Buffer

@@ -19,14 +19,14 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// makeTime bounds the making of one thing.
+// makeTime bounds the creation of one resource.
 const makeTime = 30 * time.Second
 
-// counter tells the things that tests make apart.
+// counter makes the names of resources unique.
 type counter struct{ made atomic.Int64 }
 
-// isMade reports whether a thing is there already. Names are used once, so it is
-// a call that was repeated after its answer was lost.
+// isMade reports whether an error says that the resource already exists. Names are
+// used once, so the call was a retry after a lost answer.
 func isMade(err error) bool {
 	var code interface{ ErrorCode() string }
 	if !errors.As(err, &code) {
@@ -41,8 +41,8 @@ func isMade(err error) bool {
 
 func (c *counter) name(kind string) string { return fmt.Sprintf("test%d-%s", c.made.Add(1), kind) }
 
-// MakeTables makes all tables of the service and returns their names by their
-// names in the schema, such as "jobs".
+// MakeTables makes all tables of the service and returns their names by those in
+// the schema, such as "jobs".
 func (c *Cloud) MakeTables(t T) map[string]string {
 	t.Helper()
 	names := map[string]string{}
@@ -112,7 +112,7 @@ func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 	return name
 }
 
-// viewOf says what a table's stream shows, false where it has none.
+// viewOf returns what a table's stream shows; false if it has no stream.
 func viewOf(table dynamo.Table) (dynamotypes.StreamViewType, bool) {
 	if table.StreamsNewImages {
 		return dynamotypes.StreamViewTypeNewImage, true
@@ -128,8 +128,8 @@ func keys(partition, sort string) []dynamotypes.KeySchemaElement {
 	return schema
 }
 
-// MakeBucket makes an empty bucket and returns its name. Clients of it use path
-// style, as the local AWS has no names of hosts.
+// MakeBucket makes an empty bucket and returns its name. Its clients use path
+// style, because the local AWS has no host names.
 func (c *Cloud) MakeBucket(t T) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
@@ -145,14 +145,14 @@ func (c *Cloud) MakeBucket(t T) string {
 	return name
 }
 
-// Queue is a queue, and the one that takes what it gives up on.
+// Queue is a queue with its dead-letter queue.
 type Queue struct {
 	URL, ARN                     string
 	DeadLetterURL, DeadLetterARN string
 }
 
-// MakeQueue makes a queue with a dead-letter queue behind it, which takes a
-// message after so many receives.
+// MakeQueue makes a queue whose messages go to a dead-letter queue after so many
+// receives.
 func (c *Cloud) MakeQueue(t T, maxReceives int) Queue {
 	t.Helper()
 	var q Queue
@@ -177,7 +177,7 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 }
 
 // MakeStateMachine makes a state machine and returns its ARN. The local AWS does
-// not know TimeoutSecondsPath: a definition that is to time out says
+// not support TimeoutSecondsPath: a definition that is to time out uses
 // TimeoutSeconds.
 func (c *Cloud) MakeStateMachine(t T, definition string) string {
 	t.Helper()

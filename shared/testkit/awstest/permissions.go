@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// The local AWS checks no permissions. The proxy therefore notes what each call
-// would need, in the words of IAM and of what the deploy has, such as
-// "dynamodb:PutItem on table jobs", and HoldToRole compares it with the roles.
+// The local AWS checks no permissions. The proxy therefore records which ones each
+// call would need, as IAM names the action and the deploy the resource, such as
+// "dynamodb:PutItem on table jobs", and HoldToRole compares them with the roles.
 
-// HoldToRole lets the test fail for each call through the proxy that a role of the
-// deploy does not allow. infra holds the list of what they allow to its template.
+// HoldToRole fails the test for each call through the proxy that a role of the
+// deploy does not allow. A test of infra compares the roles listed here with the
+// template.
 func (p *Proxy) HoldToRole(t T, role string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "infra", "testdata", "permissions.txt"))
@@ -41,7 +42,7 @@ func (p *Proxy) HoldToRole(t T, role string) {
 	}
 }
 
-// deployedThing says what a resource of the template is.
+// deployedThing names a resource of the template.
 func deployedThing(resource string) string {
 	table, index := strings.CutSuffix(resource, "/index/*")
 	switch name, isTable := strings.CutSuffix(table, "Table"); {
@@ -66,7 +67,7 @@ func deployedThing(resource string) string {
 	return strings.ToLower(resource)
 }
 
-// blobs says of which kind a blob is by its name, and "bucket" without one.
+// blobs returns the kind of a blob by its name, and "bucket" without one.
 func blobs(name string) string {
 	prefix, _, named := strings.Cut(name, "/")
 	if !named {
@@ -75,7 +76,8 @@ func blobs(name string) string {
 	return "blobs " + prefix + "/"
 }
 
-// need notes what a call needs, by its request and the status of its answer.
+// need records the permissions of a call, by its request and the status of its
+// answer.
 func (p *Proxy) need(r *http.Request, body []byte, status int) {
 	var needed []string
 	service, operation, _ := strings.Cut(Operation(r), ".")
@@ -106,7 +108,7 @@ func (p *Proxy) need(r *http.Request, body []byte, status int) {
 	}
 }
 
-// blobActions returns what a call of S3 needs.
+// blobActions returns the actions that a call to S3 needs.
 func blobActions(r *http.Request, status int) []string {
 	_, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	_, uploading := r.URL.Query()["uploadId"]
@@ -121,15 +123,15 @@ func blobActions(r *http.Request, status int) []string {
 		_, name, _ := strings.Cut(strings.TrimPrefix(source, "/"), "/")
 		needed = append(needed, "s3:GetObject on "+blobs(name))
 	}
-	// Who may not list a bucket is told 403 of what it does not have.
+	// Without permission to list the bucket, S3 answers 403 for a missing object.
 	if status == http.StatusNotFound && action == "GetObject" {
 		needed = append(needed, "s3:ListBucket on bucket")
 	}
 	return needed
 }
 
-// recordActions returns what a call of DynamoDB needs: a transaction what each of
-// its items would alone.
+// recordActions returns the actions that a call to DynamoDB needs; for a
+// transaction, those of each of its items.
 func recordActions(operation string, body []byte) []string {
 	var call struct {
 		TableName, IndexName string

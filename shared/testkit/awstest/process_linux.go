@@ -2,9 +2,8 @@ package awstest
 
 import "syscall"
 
-// processGroup gives the process a group of its own, so that a Ctrl-C reaches the
-// test, which ends it; and a life that ends with the test's, also when that is
-// killed.
+// processGroup puts the process into a group of its own, so that a Ctrl-C reaches
+// only the test, which ends it. The kernel kills it when the test dies.
 func processGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Faults says which part of the calls meets which trouble, 0 to 1 each. Their
-// sum is at most 1.
+// Faults are the fractions of calls, from 0 to 1, that suffer each fault. Their sum
+// is at most 1.
 type Faults struct {
-	// Throttled calls are refused for coming too fast.
+	// Throttled calls are refused with a throttling error.
 	Throttled float64
-	// Failed calls are answered by an error inside AWS, and have no effect.
+	// Failed calls are answered with an internal error and have no effect.
 	Failed float64
-	// LostCalls are broken off before they have an effect, LostAnswers after.
+	// LostCalls lose their connection before they have an effect, LostAnswers
+	// after.
 	LostCalls, LostAnswers float64
 	// Silent calls have an effect and are never answered: the client gives up.
 	Silent float64
@@ -30,21 +31,21 @@ type Faults struct {
 	Slow float64
 }
 
-// slowBy is how late a slow answer is.
+// slowBy is the delay of a slow answer.
 const slowBy = 200 * time.Millisecond
 
-// maxCall bounds the body of a call that the proxy takes.
+// maxCall bounds the body of a call.
 const maxCall = 64 << 20
 
-// Proxy stands between clients and the local AWS. It counts the calls, as they
-// are on the wire, and lets some of them meet trouble.
+// Proxy stands between clients and the local AWS. It counts the calls on the wire
+// and injects faults.
 type Proxy struct {
 	// URL is the endpoint for the clients.
 	URL string
 
 	target    string
 	transport *http.Transport
-	// over is closed when the proxy ends, for silent calls.
+	// over is closed when the proxy ends, which ends silent calls.
 	over chan struct{}
 
 	mu     sync.Mutex
@@ -52,12 +53,12 @@ type Proxy struct {
 	faults Faults
 	calls  map[string]int
 	met    map[string]int
-	// needed are the permissions that calls with an effect need.
+	// needed are the permissions of calls that had an effect.
 	needed map[string]bool
 }
 
-// Proxy starts a proxy that ends with the test. What the calls meet follows from
-// the seed and from the order in which they come.
+// Proxy starts a proxy that ends with the test. The faults depend on the seed and
+// on the order of the calls.
 func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 	t.Helper()
 	p := &Proxy{
@@ -75,18 +76,18 @@ func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 	return p
 }
 
-// Config makes clients that call through the proxy.
+// Config returns the configuration of clients that call through the proxy.
 func (p *Proxy) Config() aws.Config { return ConfigFor(p.URL) }
 
-// SetFaults changes what the calls meet from now on.
+// SetFaults changes the faults from now on.
 func (p *Proxy) SetFaults(faults Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = faults
 }
 
-// Calls returns how many calls came of each operation, such as
-// "DynamoDB.UpdateItem", and counts anew.
+// Calls returns the number of calls of each operation, such as
+// "DynamoDB.UpdateItem", and resets the counts.
 func (p *Proxy) Calls() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,14 +96,14 @@ func (p *Proxy) Calls() map[string]int {
 	return calls
 }
 
-// Met returns how many calls met each trouble.
+// Met returns how many calls suffered each fault.
 func (p *Proxy) Met() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.met)
 }
 
-// The troubles.
+// The faults.
 const (
 	throttled  = "throttled"
 	failed     = "failed"
@@ -112,7 +113,7 @@ const (
 	slow       = "slow"
 )
 
-// meet counts a call and draws its trouble, "" for none.
+// meet counts a call and draws its fault; "" is none.
 func (p *Proxy) meet(operation string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +177,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // the client may have gone
 }
 
-// forward makes the call. It goes on when the client hangs up, as AWS does.
+// forward makes the call. It goes on if the client hangs up, as AWS does.
 func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, error) {
 	call, err := http.NewRequest(r.Method, p.target+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
@@ -193,8 +194,8 @@ func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, e
 	return answer, content, err
 }
 
-// Operation names what a call asks for. Services that speak JSON say it in a
-// header; of S3 it is the method.
+// Operation returns the operation of a call: from a header for services with JSON,
+// and the method for S3.
 func Operation(r *http.Request) string {
 	service, name, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !ok {
@@ -210,7 +211,7 @@ func Operation(r *http.Request) string {
 	return service + "." + name
 }
 
-// refuse answers by an error of AWS, in the form of the service.
+// refuse answers with an AWS error in the form of the service.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code, s3Code string) {
 	if r.Header.Get("X-Amz-Target") == "" {
 		if status < 500 {

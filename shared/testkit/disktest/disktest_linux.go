@@ -1,4 +1,4 @@
-// Package disktest gives tests a disk that is soon full.
+// Package disktest mounts small disks for tests.
 package disktest
 
 import (
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Small mounts a file system in memory that is gone with the test, and returns its
-// folder. The options are tmpfs's, such as "size=2m". Where mounting is not
-// allowed the test fails: `make test` sees to it that it is.
+// Small mounts a file system in memory until the test ends, and returns its folder.
+// The options are tmpfs's, such as "size=2m". The test fails if mounting is not
+// allowed; `make test` makes sure that it is.
 func Small(t testing.TB, options string) string {
 	t.Helper()
 	folder := t.TempDir()

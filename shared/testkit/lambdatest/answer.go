@@ -16,8 +16,8 @@ import (
 // streamType is the content type of a streamed answer to API Gateway.
 const streamType = "application/vnd.awslambda.http-integration-response"
 
-// delimiter stands between the metadata of a streamed answer and its body (API
-// Gateway, "Lambda proxy integration format for response streaming").
+// delimiter separates the metadata of a streamed answer from its body (API Gateway,
+// "Lambda proxy integration format for response streaming").
 var delimiter = make([]byte, 8)
 
 // Answer is an answer to API Gateway, as a client would see it.
@@ -26,14 +26,14 @@ type Answer struct {
 	Streamed bool
 	Status   int
 	Header   http.Header
-	// Body is read as it arrives. It ends with a *FunctionError where the function
-	// cut it off.
+	// Body is read as it arrives. It fails with a *FunctionError if the function
+	// broke off.
 	Body io.ReadCloser
 }
 
-// Invoke gives an event to a function that answers in JSON and returns its answer.
+// Invoke invokes a function that answers in JSON and returns its answer.
 //
-// Errors: *FunctionError; that the process ended; the context's.
+// Errors: *FunctionError; the process ended; the context's.
 func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	_, body, err := f.begin(ctx, event)
 	if err != nil {
@@ -45,7 +45,7 @@ func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 // Request invokes a function with an API Gateway event and returns its answer, which
 // may still be on its way. The caller closes the body.
 //
-// Errors: as Invoke; that the answer is none that API Gateway takes.
+// Errors: those of Invoke; API Gateway would reject the answer.
 func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	kind, body, err := f.begin(ctx, event)
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	return &Answer{Status: sent.StatusCode, Header: headerOf(sent.Headers, sent.MultiValueHeaders), Body: io.NopCloser(content)}, nil
 }
 
-// begin gives an event to the function and waits for its answer to begin.
+// begin sends an event to the function and waits for the beginning of its answer.
 func (f *Function) begin(ctx context.Context, event []byte) (kind string, body io.ReadCloser, err error) {
 	i, answer, err := f.api.invoke(ctx, event, Timeout, f.ended)
 	switch {
@@ -89,7 +89,7 @@ func (f *Function) begin(ctx context.Context, event []byte) (kind string, body i
 	return answer.request.Header.Get("Content-Type"), &content{request: answer.request, read: i.read}, nil
 }
 
-// readBuffered reads an answer that is not streamed, as far as Lambda takes it.
+// readBuffered reads an answer that is not streamed, up to Lambda's limit.
 func readBuffered(body io.ReadCloser) ([]byte, error) {
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, maxBuffered+1))
@@ -99,7 +99,7 @@ func readBuffered(body io.ReadCloser) ([]byte, error) {
 	return text, err
 }
 
-// readStreamed reads the metadata of a streamed answer, which stand before its body.
+// readStreamed reads the metadata of a streamed answer, which precede its body.
 func readStreamed(body io.ReadCloser) (*Answer, error) {
 	reader := bufio.NewReader(body)
 	var prelude []byte
@@ -129,8 +129,8 @@ func readStreamed(body io.ReadCloser) (*Answer, error) {
 	}, nil
 }
 
-// headerOf merges the two forms of a header; a field of both has the values of
-// the second.
+// headerOf merges the two forms of a header. A field that is in both has the values
+// of the second.
 func headerOf(single map[string]string, multiple map[string][]string) http.Header {
 	header := http.Header{}
 	for field, value := range single {

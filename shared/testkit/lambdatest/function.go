@@ -11,19 +11,19 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// errEnded is the error of an invocation whose process is gone.
+// errEnded is the error of an invocation whose process has ended.
 var errEnded = errors.New("the function's process has ended")
 
-// Timeout is how long an invocation has, by what the function is told.
+// Timeout is how long an invocation may take, as the function is told.
 const Timeout = time.Minute
 
-// Function is a running function: one execution environment, as Lambda calls it.
-// Whoever starts one kills it.
+// Function is a running function, one execution environment in Lambda's terms. The
+// caller of Start kills it.
 type Function struct {
 	api *runtimeAPI
 	cmd *exec.Cmd
 	log *programtest.Output
-	// ended is closed once the process is gone.
+	// ended is closed once the process has ended.
 	ended   chan struct{}
 	started time.Duration
 }
@@ -31,7 +31,7 @@ type Function struct {
 // Start starts a function and waits for its first poll. Its environment is what
 // Lambda would set, and the settings.
 //
-// Errors: that it ended instead, with what it logged; the context's.
+// Errors: the process ended, with its log; the context's.
 func Start(ctx context.Context, program Program, settings ...string) (*Function, error) {
 	api, err := newRuntimeAPI()
 	if err != nil {
@@ -49,7 +49,7 @@ func Start(ctx context.Context, program Program, settings ...string) (*Function,
 	begun := make(chan error)
 	start := time.Now()
 	go func() {
-		// The kernel ties the process's life to the thread that started it.
+		// The kernel kills the process when the thread that started it ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := f.cmd.Start()
@@ -76,16 +76,16 @@ func Start(ctx context.Context, program Program, settings ...string) (*Function,
 	return nil, err
 }
 
-// StartTime is how long it took from starting the process to its first poll.
+// StartTime returns the time from the start of the process to its first poll.
 func (f *Function) StartTime() time.Duration { return f.started }
 
-// PID is the id of the function's process.
+// PID returns the id of the function's process.
 func (f *Function) PID() int { return f.cmd.Process.Pid }
 
-// Log is what the function wrote to stdout and stderr so far.
+// Log returns what the function has written to stdout and stderr so far.
 func (f *Function) Log() string { return f.log.String() }
 
-// Kill ends the process and waits until it is gone.
+// Kill kills the process and waits for its end.
 func (f *Function) Kill() {
 	_ = f.cmd.Process.Kill() // fails when it is gone already
 	<-f.ended

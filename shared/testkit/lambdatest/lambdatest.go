@@ -1,6 +1,6 @@
-// Package lambdatest runs built Lambda functions as Lambda does: the real program,
-// fed by an implementation of the Lambda Runtime API, which hands it events and
-// takes its answers, streamed ones as they arrive. Tests and benchmarks share it.
+// Package lambdatest runs built Lambda functions as Lambda does: it starts the real
+// program and serves it the Lambda Runtime API, with events for it and answers from
+// it, streamed ones as they arrive. Tests and benchmarks share it.
 package lambdatest
 
 import (
@@ -15,8 +15,8 @@ import (
 type Program string
 
 // Build builds the functions of packages, such as "cutroom/functions/jobs", into
-// the folder, for this machine and otherwise as they are deployed. Each is named
-// after its package's last element.
+// the folder, as for a deploy but for this machine. Each is named after the last
+// element of its package.
 func Build(ctx context.Context, folder string, packages ...string) error {
 	arguments := []string{"build", "-o", folder + string(filepath.Separator), "-tags", "lambda.norpc", "-trimpath", "-ldflags", "-s -w"}
 	build := exec.CommandContext(ctx, "go", append(arguments, packages...)...)

@@ -2,6 +2,5 @@ package lambdatest
 
 import "syscall"
 
-// endWithParent lets a function's life end with its parent's, also when that is
-// killed.
+// endWithParent has the kernel kill a function when its parent dies.
 func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// maxBuffered is how large an answer may be that is not streamed, in bytes (AWS
-// Lambda quotas, "Invocation payload").
+// maxBuffered is the largest answer that is not streamed, in bytes (AWS Lambda
+// quotas, "Invocation payload").
 const maxBuffered = 6 << 20
 
-// FunctionError is how an invocation failed, as Lambda reports it.
+// FunctionError is a failed invocation, as Lambda reports it.
 type FunctionError struct {
 	Type    string `json:"errorType"`
 	Message string `json:"errorMessage"`
@@ -31,7 +31,7 @@ func (e *FunctionError) Error() string { return e.Type + ": " + e.Message }
 type runtimeAPI struct {
 	server   *http.Server
 	listener net.Listener
-	// events hands one invocation at a time to the process.
+	// events passes one invocation at a time to the process.
 	events chan *invocation
 	// polled is closed by the first poll.
 	polled chan struct{}
@@ -42,18 +42,18 @@ type runtimeAPI struct {
 	number  int
 }
 
-// invocation is an event and what becomes of it.
+// invocation is an event and its answer.
 type invocation struct {
 	event    []byte
 	deadline time.Time
-	// answered gets the one answer.
+	// answered receives the one answer.
 	answered chan reply
-	// read is closed when the answer has been read or nobody wants it.
+	// read is closed once the answer was read or abandoned.
 	read chan struct{}
 }
 
-// reply is what the process sent for an event: an error, or a request whose body
-// is the answer.
+// reply is what the process sent for an event: an error, or a request whose body is
+// the answer.
 type reply struct {
 	request *http.Request
 	failure *FunctionError
@@ -80,7 +80,7 @@ func (api *runtimeAPI) address() string { return api.listener.Addr().String() }
 
 func (api *runtimeAPI) close() { api.server.Close() }
 
-// next hands out the next event, and waits for one.
+// next waits for the next event and sends it.
 func (api *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	api.once.Do(func() { close(api.polled) })
 	select {
@@ -101,7 +101,7 @@ func (api *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take returns the invocation that a process answers, nil when there is none.
+// take returns the invocation that is being answered; nil if there is none.
 func (api *runtimeAPI) take(id string) *invocation {
 	api.mu.Lock()
 	defer api.mu.Unlock()
@@ -110,7 +110,7 @@ func (api *runtimeAPI) take(id string) *invocation {
 	return i
 }
 
-// response takes an answer, which is read while it arrives.
+// response accepts an answer, which is read as it arrives.
 func (api *runtimeAPI) response(w http.ResponseWriter, r *http.Request) {
 	i := api.take(r.PathValue("id"))
 	if i == nil {
@@ -125,7 +125,7 @@ func (api *runtimeAPI) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// failed takes an error.
+// failed accepts an error.
 func (api *runtimeAPI) failed(w http.ResponseWriter, r *http.Request) {
 	i := api.take(r.PathValue("id"))
 	if i == nil {
@@ -138,7 +138,7 @@ func (api *runtimeAPI) failed(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// invoke hands an event to the process and waits for the beginning of its answer.
+// invoke sends an event to the process and waits for the beginning of its answer.
 func (api *runtimeAPI) invoke(ctx context.Context, event []byte, timeout time.Duration, ended <-chan struct{}) (*invocation, reply, error) {
 	i := &invocation{event: event, deadline: time.Now().Add(timeout), answered: make(chan reply, 1), read: make(chan struct{})}
 	select {
@@ -163,8 +163,8 @@ func (api *runtimeAPI) invoke(ctx context.Context, event []byte, timeout time.Du
 	}
 }
 
-// content is the body of an answer as it arrives. It ends with a *FunctionError
-// where the function says, in the trailers, that it could not go on.
+// content is the body of an answer as it arrives. It fails with a *FunctionError if
+// the function reports in the trailers that it broke off.
 type content struct {
 	request *http.Request
 	read    chan struct{}
@@ -187,7 +187,7 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close lets the function go on to its next event, whatever is unread.
+// Close discards the rest, so that the function can take its next event.
 func (c *content) Close() error {
 	c.once.Do(func() { close(c.read) })
 	return nil

@@ -1,5 +1,4 @@
-// Package programtest holds what tests of programs share: how they are built, and
-// what they write.
+// Package programtest builds programs for tests and collects their output.
 package programtest
 
 import (
@@ -14,16 +13,17 @@ import (
 	"testing"
 )
 
-// Folder returns the folder that programs are built into: the one that the variable
-// TEST_PROGRAMS names, else the caller's own. Go does not link a program anew that
-// lies there as it would become, so that many packages that test it link it once.
+// Folder returns the folder that programs are built into: that of the variable
+// TEST_PROGRAMS, or else the caller's own. Go does not link a program again that is
+// already there and up to date, so packages that share the folder link each program
+// once.
 func Folder(own string) string {
 	return cmp.Or(os.Getenv("TEST_PROGRAMS"), own)
 }
 
 // Main builds the program of a package, such as "cutroom/cmd/worker", runs the
-// tests, and returns the exit code for os.Exit. Program is then the program's path;
-// it is gone after the tests, unless Folder keeps it.
+// tests, and returns the exit code for os.Exit. It sets program to the path, which
+// is removed after the tests unless it is in TEST_PROGRAMS.
 func Main(m *testing.M, pkg string, program *string) int {
 	folder, err := os.MkdirTemp("", path.Base(pkg)+"-test-")
 	if err != nil {
@@ -39,10 +39,10 @@ func Main(m *testing.M, pkg string, program *string) int {
 	return m.Run()
 }
 
-// Output keeps what is written to it, and may be read meanwhile. The zero Output
-// is ready and keeps everything.
+// Output keeps what is written to it and may be read at the same time. The zero
+// Output keeps everything.
 type Output struct {
-	// Limit bounds what is kept, in bytes, to the end of it; 0 does not.
+	// Limit is how many bytes are kept, the last ones; 0 keeps all.
 	Limit int
 
 	mu      sync.Mutex
@@ -50,7 +50,7 @@ type Output struct {
 	grown   chan struct{}
 }
 
-// Write keeps the bytes, and wakes who waits for More.
+// Write keeps the bytes and closes the channel of More.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,7 +65,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was written.
+// String returns what is kept.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

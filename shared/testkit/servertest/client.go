@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Client calls the media API as one holder of a key.
+// Client calls the media API with one key.
 type Client struct{ URL, Key string }
 
 // Job is a job as the API shows it.
@@ -38,13 +38,13 @@ type Answer struct {
 	Body   []byte
 }
 
-// Refusal is an answer that is not the one asked for.
+// Refusal is an answer with another status than the expected one.
 type Refusal Answer
 
 // Error returns the status and the body.
 func (r *Refusal) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
 
-// Detail is the error body's detail where that is a string, else "".
+// Detail returns the error body's detail if it is a string, and otherwise "".
 func (r *Refusal) Detail() string {
 	var body struct{ Detail string }
 	if json.Unmarshal(r.Body, &body) != nil {
@@ -56,7 +56,7 @@ func (r *Refusal) Detail() string {
 // Call sends a request with the client's key and reads the whole answer,
 // whatever its status. The headers are pairs of name and value.
 //
-// Errors: of the transport.
+// Errors: those of the transport.
 func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, length int64, headers ...string) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
 	if err != nil {
@@ -97,15 +97,15 @@ func (c *Client) Submit(ctx context.Context, model string, form Form) (Job, erro
 	return jobOf(answer, err)
 }
 
-// Job reads a job.
+// Job returns a job.
 //
 // Errors: *Refusal; of the transport.
 func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	return jobOf(c.Get(ctx, "/v1/jobs/"+id))
 }
 
-// Await reads the job until it has ended, and shows each reading to seen, where
-// that is not nil.
+// Await polls the job until it has ended, and calls seen, if it is not nil, with
+// each reading.
 func (c *Client) Await(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	const every = 25 * time.Millisecond
 	ticker := time.NewTicker(every)
@@ -129,7 +129,7 @@ func (c *Client) Await(ctx context.Context, id string, seen func(Job)) (Job, err
 	}
 }
 
-// Content reads the result of a job.
+// Content returns the result of a job.
 //
 // Errors: *Refusal; of the transport.
 func (c *Client) Content(ctx context.Context, id string) (Answer, error) {

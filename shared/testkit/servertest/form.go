@@ -10,28 +10,28 @@ import (
 // Form is a multipart/form-data body.
 type Form []Part
 
-// Part is one part of a form: a text, or a file when it has a file name.
+// Part is one part of a form: a text, or a file if it has a file name.
 type Part struct {
 	Name, FileName string
-	// Content is sent once. Size is its length in bytes.
+	// Content can be sent once. Size is its length in bytes.
 	Content io.Reader
 	Size    int64
 }
 
-// Text is a part with a field's value.
+// Text returns a part with a field's value.
 func Text(name, value string) Part {
 	return Part{Name: name, Content: strings.NewReader(value), Size: int64(len(value))}
 }
 
-// File is a part with a file.
+// File returns a part with a file.
 func File(name, fileName string, content []byte) Part {
 	return Part{Name: name, FileName: fileName, Content: bytes.NewReader(content), Size: int64(len(content))}
 }
 
 // Encode returns the body as a stream, with its length and content type.
 func (f Form) Encode() (body io.Reader, length int64, contentType string) {
-	// The writer makes what stands between the contents, which follow it by
-	// themselves, so that no content is ever held in memory.
+	// The writer produces what stands between the contents. They are read
+	// separately, so that none is held in memory.
 	var between bytes.Buffer
 	writer := multipart.NewWriter(&between)
 	var pieces []io.Reader
@@ -41,7 +41,7 @@ func (f Form) Encode() (body io.Reader, length int64, contentType string) {
 		between.Reset()
 	}
 	for _, part := range f {
-		// Neither can fail, as a buffer takes everything.
+		// Neither can fail, because a buffer accepts everything.
 		if part.FileName != "" {
 			_, _ = writer.CreateFormFile(part.Name, part.FileName)
 		} else {

@@ -13,28 +13,29 @@ import (
 	"time"
 )
 
-// FramingAttack is a request whose end two readers may see at different places, with
-// another request hidden in it: GET /healthz, which would be answered with 200.
+// FramingAttack is a request whose end two readers may see in different places.
+// Another request is hidden in it: GET /healthz, which would be answered with 200.
 type FramingAttack struct {
 	Name string
-	// Request is what is sent, all at once.
+	// Request is what is sent.
 	Request string
-	// Refused reports that the request must get one answer, of 400 or more, and then
-	// the connection's end. Another is answered as what it is, and what follows it
-	// may be.
+	// Refused means that the request must get exactly one answer, of 400 or more,
+	// after which the connection is closed. Otherwise it is valid, and requests
+	// after it may be answered too.
 	Refused bool
 }
 
-// hidden is the request that nobody sent, and after one that is sent after all.
+// hidden is the smuggled request, and after a request that is sent deliberately
+// after it.
 const (
 	hidden = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 	after  = "DELETE /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 )
 
-// inChunks is the hidden request as the one chunk of a body.
+// inChunks is the hidden request as the only chunk of a body.
 var inChunks = fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)
 
-// FramingAttacks are attacks on a route that takes bodies and asks for a key.
+// FramingAttacks returns attacks on a route that takes bodies and needs a key.
 func FramingAttacks(path string) []FramingAttack {
 	var all []FramingAttack
 	add := func(refused bool, name, fields, body string) {
@@ -155,7 +156,7 @@ func addFields(add adding) {
 	} {
 		add(true, name, field, "{} "+hidden)
 	}
-	// Names that are like those of framing are none.
+	// Names that only resemble framing headers have no effect.
 	add(false, "an underscore in the name of the length", "Content_Length: 400\r\n", after)
 	add(false, "an underscore in the name of the coding", "Transfer_Encoding: chunked\r\n", after)
 	add(false, "a length in a longer name", "X-Content-Length: 400\r\n", after)
@@ -198,8 +199,8 @@ func addChunks(add adding) {
 	}
 }
 
-// Try sends an attack to a server, in pieces of some bytes (0 is all at once), and
-// returns what is wrong with how it was answered.
+// Try sends an attack to a server, in pieces of some bytes (0 sends it whole), and
+// returns what is wrong with the answers.
 func (a FramingAttack) Try(ctx context.Context, address string, piece int) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -217,7 +218,7 @@ func (a FramingAttack) Try(ctx context.Context, address string, piece int) error
 		}
 		rest = rest[n:]
 	}
-	// What is waited for in vain is no request: the server sees the end.
+	// The end of input tells a server that still waits for the rest of a request.
 	_ = conn.(*net.TCPConn).CloseWrite()
 	statuses, err := answers(bufio.NewReader(conn))
 	if err != nil {
@@ -237,7 +238,7 @@ func (a FramingAttack) Try(ctx context.Context, address string, piece int) error
 	return nil
 }
 
-// answers reads answers to the connection's end.
+// answers reads answers until the connection is closed.
 func answers(from *bufio.Reader) (statuses []int, err error) {
 	for {
 		response, err := http.ReadResponse(from, nil)

@@ -13,18 +13,18 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Server is a running `cutroom dev`. Whoever starts one ends it, by Stop or Kill;
-// on Linux it also ends with the process that started it.
+// Server is a running `cutroom dev`. Whoever starts one ends it by Stop or Kill; on
+// Linux it is also killed when the process that started it dies.
 type Server struct {
 	cmd *exec.Cmd
-	// printed is what it wrote to stdout, log what it wrote to stderr.
+	// printed is what it writes to stdout, log what it writes to stderr.
 	printed, log *programtest.Output
-	// ended is closed once the process is gone and all that it wrote was read.
+	// ended is closed once the process has ended and all its output was read.
 	ended chan struct{}
 }
 
 // Start starts a server on the data folder, on a free port, and waits until it
-// serves. Settings are added to, or replace, those that the package makes.
+// serves. Settings are added to, or replace, those of the package.
 func (p Program) Start(ctx context.Context, data string, settings ...string) (*Server, error) {
 	server, err := p.Launch(data, settings...)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p Program) Start(ctx context.Context, data string, settings ...string) (*S
 	return server, nil
 }
 
-// Launch starts a server on the data folder and does not wait until it serves.
+// Launch starts a server on the data folder and does not wait for it to serve.
 func (p Program) Launch(data string, settings ...string) (*Server, error) {
 	server := &Server{printed: &programtest.Output{}, log: &programtest.Output{}, ended: make(chan struct{})}
 	server.cmd = exec.Command(string(p), "dev")
@@ -52,7 +52,7 @@ func (p Program) Launch(data string, settings ...string) (*Server, error) {
 	server.cmd.SysProcAttr = processGroup()
 	started := make(chan error)
 	go func() {
-		// The kernel ties the server's life to the thread that started it.
+		// The kernel kills the server when the thread that started it ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := server.cmd.Start()
@@ -68,19 +68,19 @@ func (p Program) Launch(data string, settings ...string) (*Server, error) {
 	return server, nil
 }
 
-// address is how the server says where it listens.
+// address matches the server's output of where it listens.
 var address = regexp.MustCompile(`(?m)^\s*Media API\s+(http://\S+)$`)
 
 // Ready waits until the server serves.
 //
-// Errors: with the log when the server ended instead; the context's.
+// Errors: the server ended, with its log; the context's.
 func (s *Server) Ready(ctx context.Context) error {
 	for {
 		more := s.printed.More()
 		if s.URL() != "" && s.healthy(ctx) {
 			return nil
 		}
-		// Once the address is printed only /healthz can tell that all is up.
+		// After the address is printed, /healthz tells when everything is up.
 		again := time.NewTimer(20 * time.Millisecond)
 		if s.URL() == "" {
 			again.Stop()
@@ -110,7 +110,7 @@ func (s *Server) healthy(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// URL is where the media API is served, "" before the server printed it.
+// URL returns the URL of the media API; "" before the server printed it.
 func (s *Server) URL() string {
 	found := address.FindStringSubmatch(s.printed.String())
 	if found == nil {
@@ -119,11 +119,10 @@ func (s *Server) URL() string {
 	return found[1]
 }
 
-// inferenceAddress is how the server says where its gateway listens.
+// inferenceAddress matches the server's output of where its gateway listens.
 var inferenceAddress = regexp.MustCompile(`(?m)^\s*Inference\s+(http://\S+)$`)
 
-// InferenceURL is where the inference gateway is served, "" before the server
-// printed it.
+// InferenceURL returns the URL of the gateway; "" before the server printed it.
 func (s *Server) InferenceURL() string {
 	found := inferenceAddress.FindStringSubmatch(s.printed.String())
 	if found == nil {
@@ -132,26 +131,26 @@ func (s *Server) InferenceURL() string {
 	return found[1]
 }
 
-// Client is a client with the development key.
+// Client returns a client with the development key.
 func (s *Server) Client() *Client { return &Client{URL: s.URL(), Key: Key} }
 
-// PID is the id of the server's process.
+// PID returns the id of the server's process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Printed is what the server wrote to stdout so far.
+// Printed returns what the server has written to stdout so far.
 func (s *Server) Printed() string { return s.printed.String() }
 
-// Log is what the server wrote to stderr so far.
+// Log returns what the server has written to stderr so far.
 func (s *Server) Log() string { return s.log.String() }
 
-// Stop asks the server to end, as a service manager does, and returns its exit
-// code. A server that does not end with the context is killed.
+// Stop asks the server to stop, as a service manager does, and returns its exit
+// code. The server is killed if the context ends first.
 func (s *Server) Stop(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, s.cmd.Process.Pid, syscall.SIGTERM)
 }
 
-// Interrupt is Stop by what a terminal does for Ctrl-C: a SIGINT to the whole
-// process group.
+// Interrupt is Stop by what Ctrl-C in a terminal sends: a SIGINT to the process
+// group.
 func (s *Server) Interrupt(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, -s.cmd.Process.Pid, syscall.SIGINT)
 }
@@ -173,8 +172,8 @@ func (s *Server) end(ctx context.Context, target int, signal syscall.Signal) (in
 	}
 }
 
-// Kill ends the server's process by SIGKILL, it alone, and waits until it is
-// gone. A server that has ended stays so.
+// Kill sends SIGKILL to the server's process alone and waits for its end. It does
+// nothing if the server has ended.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill() // fails when it is gone already
 	<-s.ended

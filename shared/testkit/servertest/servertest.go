@@ -1,6 +1,6 @@
-// Package servertest runs the built program the way its users do, and speaks to
-// it over HTTP with a small client of the contract. What it sees is what a user
-// sees: exit codes, what is printed, and answers. Tests and benchmarks share it.
+// Package servertest runs the built program as users do and calls it over HTTP with
+// a small client of the contract. It sees what users see: exit codes, output, and
+// answers. Tests and benchmarks share it.
 package servertest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Key is the development key of every server that Start and Launch begin.
+// Key is the development key of every server of Start and Launch.
 const Key = "ck_servertest"
 
 // Program is the path of the built command.
@@ -27,8 +27,8 @@ type Program string
 func Build(ctx context.Context, folder string) (Program, error) {
 	path := filepath.Join(programtest.Folder(folder), "cutroom")
 	build := exec.CommandContext(ctx, "go", "build", "-o", path, "cutroom/cmd/cutroom")
-	// As it is built for users: with cgo the threads of the C library keep the fence
-	// around programs from closing.
+	// Built as for users: with cgo, threads of the C library would prevent the
+	// fence around programs.
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program: %w\n%s", err, out)
@@ -36,16 +36,16 @@ func Build(ctx context.Context, folder string) (Program, error) {
 	return Program(path), nil
 }
 
-// Ended is how a run of the program ended that was awaited.
+// Ended is the outcome of a run of the program.
 type Ended struct {
 	Stdout, Stderr string
 	ExitCode       int
 }
 
-// Run runs the program to its end. The settings are environment variables, such
+// Run runs the program until it ends. The settings are environment variables, such
 // as "CUTROOM_ADDR=127.0.0.1:0"; none of the caller's own reach the program.
 //
-// Errors: that the program could not be started, or outlived the context.
+// Errors: the program could not be started, or outlived the context.
 func (p Program) Run(ctx context.Context, settings []string, args ...string) (Ended, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, string(p), args...)
@@ -63,8 +63,8 @@ func (p Program) Run(ctx context.Context, settings []string, args ...string) (En
 	return Ended{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// environment is this process's without its own settings, so that a developer's
-// shell cannot change what a test sees. Of a variable that is named twice the
+// environment returns this process's environment without settings of Cutroom, so
+// that a developer's shell cannot affect a test. If a variable is set twice, the
 // last one counts.
 func environment(settings []string) []string {
 	var env []string
