@@ -50,7 +50,8 @@ func (b *bench) auth(ctx context.Context) error {
 		tokens []string
 	)
 	minted, err := perSecond(ctx, func(ctx context.Context) error {
-		body, err := send(ctx, client, http.MethodPost, server.URL()+"/v1/client/tokens", servertest.Key, `{"expiresIn": 3600}`, http.StatusOK)
+		body, err := send(ctx, client, http.MethodPost, server.URL()+"/v1/client/tokens", servertest.Key,
+			`{"expiresIn": 3600}`, http.StatusOK)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,8 @@ const (
 // reads states of the idle server.
 func (b *bench) burst(ctx context.Context) error {
 	path := filepath.Join(b.folder, "short.mp4")
-	cut := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-y", "-i", b.clip, "-t", "0.25", "-c:v", "libx264", "-c:a", "aac", path)
+	cut := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-y", "-i", b.clip, "-t", "0.25", "-c:v", "libx264", "-c:a",
+		"aac", path)
 	if out, err := cut.CombinedOutput(); err != nil {
 		return fmt.Errorf("cut the sample clip: %w\n%s", err, out)
 	}
@@ -127,7 +128,8 @@ func (b *bench) burst(ctx context.Context) error {
 
 // submitAtOnce submits the jobs and returns the ids of the accepted ones, how many
 // were refused by admission, and how long the last answer took.
-func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte, prompt string) (accepted []string, refused int, slowest time.Duration, err error) {
+func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
+	prompt string) (accepted []string, refused int, slowest time.Duration, err error) {
 	var mu sync.Mutex
 	all, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
@@ -156,7 +158,8 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte, p
 
 // readStates reads states of the jobs for as long as what it is given takes, and
 // gives the time of every read.
-func readStates(ctx context.Context, client *servertest.Client, ids []string, meanwhile func(context.Context) error) ([]time.Duration, error) {
+func readStates(ctx context.Context, client *servertest.Client, ids []string,
+	meanwhile func(context.Context) error) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var took []time.Duration
 	all, ctx := errgroup.WithContext(ctx)

@@ -16,7 +16,8 @@ func (b *bench) cost(ctx context.Context) error {
 	}
 	per1000 := func(q cost.Quantities) float64 { return 1000 * q.Dollars() }
 	for _, s := range counts.Scenarios {
-		r := row{what: "cost of 1,000 " + s.Title, measured: fmt.Sprintf("$%.4f", per1000(s.Quantities)), floor: "-", ratio: "-", bar: "-", verdict: noBar}
+		r := row{what: "cost of 1,000 " + s.Title, measured: fmt.Sprintf("$%.4f", per1000(s.Quantities)), floor: "-",
+			ratio: "-", bar: "-", verdict: noBar}
 		if s.Name == "job" {
 			floor := per1000(cost.Quantities{cost.Transition: s.Quantities[cost.Transition]})
 			r.floor, r.ratio = fmt.Sprintf("$%.4f transitions", floor), fmt.Sprintf("%.2f x", per1000(s.Quantities)/floor)
@@ -25,7 +26,8 @@ func (b *bench) cost(ctx context.Context) error {
 		b.table.add(r)
 	}
 	b.table.add(row{
-		what: "cost of an idle month, default stack", measured: fmt.Sprintf("$%.2f list, $%.2f beyond the free tier", counts.Idle.Dollars(), counts.Idle.DollarsAboveFree()),
+		what: "cost of an idle month, default stack", measured: fmt.Sprintf("$%.2f list, $%.2f beyond the free tier",
+			counts.Idle.Dollars(), counts.Idle.DollarsAboveFree()),
 		floor: "-", ratio: "-", bar: "-", verdict: noBar,
 	})
 	return nil

@@ -80,7 +80,8 @@ func (e *edit) record(ctx context.Context, limits catalog.Limits) error {
 		return err
 	}
 	// The process id keeps two calls apart, the time keeps them in order.
-	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\0' \"$PWD\" \"$@\" >'%s/'\"$(date +%%s%%N)-$$\"\nexec '%s' \"$@\"\n", notes, real)
+	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\0' \"$PWD\" \"$@\" >'%s/'\"$(date +%%s%%N)-$$\"\nexec '%s' \"$@\"\n",
+		notes, real)
 	instead, err := os.MkdirTemp(e.folder, "bin-")
 	if err != nil {
 		return err

@@ -202,11 +202,13 @@ func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 	gateway, nginx := middle("gateway"), middle("nginx")
 	b.table.add(row{
 		what:     fmt.Sprintf("gateway, throughput at %d callers", gatewayCallers),
-		measured: fmt.Sprintf("%.0f/s", gateway), floor: fmt.Sprintf("%.0f/s nginx", nginx), ratio: fmt.Sprintf("%.2f x", gateway/nginx),
-		bar: fmt.Sprintf("%.1f x", gatewayThroughputBar), verdict: verdictOf(gateway >= gatewayThroughputBar*nginx),
+		measured: fmt.Sprintf("%.0f/s", gateway), floor: fmt.Sprintf("%.0f/s nginx", nginx),
+		ratio: fmt.Sprintf("%.2f x", gateway/nginx),
+		bar:   fmt.Sprintf("%.1f x", gatewayThroughputBar), verdict: verdictOf(gateway >= gatewayThroughputBar*nginx),
 	})
 	b.table.add(row{
-		what: "  its processor time per call", measured: micro(median(busy["gateway"])), floor: micro(median(busy["nginx"])) + " nginx",
+		what: "  its processor time per call", measured: micro(median(busy["gateway"])),
+		floor: micro(median(busy["nginx"])) + " nginx",
 		ratio: ratio(median(busy["gateway"]), median(busy["nginx"])), bar: "-", verdict: noBar,
 	})
 	return nil

@@ -44,7 +44,8 @@ func (b *bench) image(ctx context.Context) error {
 	client := server.Client()
 	byRoute := func() error {
 		body, length, kind := servertest.Form{
-			servertest.File("data", "reference.jpg", picture), servertest.Text("prompt", imagePrompt), servertest.Text("seed", "1"),
+			servertest.File("data", "reference.jpg", picture), servertest.Text("prompt", imagePrompt),
+			servertest.Text("seed", "1"),
 		}.Encode()
 		answer, err := client.Call(ctx, http.MethodPost, "/v1/generate/"+imageModel, body, length, "Content-Type", kind)
 		if err == nil && answer.Status != http.StatusOK {

@@ -39,7 +39,8 @@ func (b *bench) looks(ctx context.Context, picture []byte) error {
 	}
 	slices.SortFunc(rates, func(a, b lookRate) int { return cmp.Compare(a.frames, b.frames) })
 	add := func(what string, r lookRate, bar string, verdict verdict) {
-		b.table.add(row{what: what, measured: fmt.Sprintf("%.0f frames/s (%s)", r.frames, r.name), floor: "-", ratio: "-", bar: bar, verdict: verdict})
+		b.table.add(row{what: what, measured: fmt.Sprintf("%.0f frames/s (%s)", r.frames, r.name), floor: "-", ratio: "-",
+			bar: bar, verdict: verdict})
 	}
 	add(fmt.Sprintf("frames of 640x360 on one core, slowest of %d looks", len(rates)), rates[0],
 		fmt.Sprintf("%d frames/s", framesBar), verdictOf(rates[0].frames >= framesBar))

@@ -51,7 +51,8 @@ var sections = []section{
 }
 
 // serve starts a server on a folder of its own; stop ends it and removes that.
-func (b *bench) serve(ctx context.Context, name string, settings ...string) (server *servertest.Server, stop func(), err error) {
+func (b *bench) serve(ctx context.Context, name string,
+	settings ...string) (server *servertest.Server, stop func(), err error) {
 	data := filepath.Join(b.folder, name)
 	if server, err = b.program.Start(ctx, data, settings...); err != nil {
 		os.RemoveAll(data)

@@ -82,7 +82,8 @@ func (b *bench) overhead(ctx context.Context) error {
 
 // editByService takes a clip from the submission to its downloaded result.
 func editByService(ctx context.Context, client *servertest.Client, clip servertest.Part, prompt string) error {
-	job, err := client.Submit(ctx, benchModel, servertest.Form{clip, servertest.Text("prompt", prompt), servertest.Text("seed", "1")})
+	job, err := client.Submit(ctx, benchModel, servertest.Form{clip, servertest.Text("prompt", prompt),
+		servertest.Text("seed", "1")})
 	if err != nil {
 		return err
 	}

@@ -161,12 +161,14 @@ func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) er
 	}
 	within := median(served).Seconds() <= frameBar*median(alone).Seconds()
 	b.table.add(row{
-		what: "frame of 640x360 in one session, p50", measured: short(median(served)), floor: short(median(alone)) + " engine alone",
+		what: "frame of 640x360 in one session, p50", measured: short(median(served)),
+		floor: short(median(alone)) + " engine alone",
 		ratio: ratio(median(served), median(alone)), bar: fmt.Sprintf("%.1f x", frameBar), verdict: verdictOf(within),
 	})
 	last, lastAlone := quantile(served, 0.99), quantile(alone, 0.99)
 	b.table.add(row{
-		what: "  p99", measured: short(last), floor: short(lastAlone) + " engine alone", ratio: ratio(last, lastAlone), bar: "-", verdict: noBar,
+		what: "  p99", measured: short(last), floor: short(lastAlone) + " engine alone", ratio: ratio(last, lastAlone),
+		bar: "-", verdict: noBar,
 	})
 	return nil
 }
@@ -251,8 +253,9 @@ func (b *bench) idleSessions(ctx context.Context, url string, pid int) error {
 		return err
 	}
 	b.table.add(row{
-		what: fmt.Sprintf("memory of an idle session, of %d", realtimeIdle), measured: fmt.Sprintf("%d KiB", (after-before)/realtimeIdle>>10),
-		floor: mebibytes(before) + " before", ratio: "-", bar: "-", verdict: noBar,
+		what:     fmt.Sprintf("memory of an idle session, of %d", realtimeIdle),
+		measured: fmt.Sprintf("%d KiB", (after-before)/realtimeIdle>>10),
+		floor:    mebibytes(before) + " before", ratio: "-", bar: "-", verdict: noBar,
 	})
 	return nil
 }
@@ -290,7 +293,8 @@ func (b *bench) connectRate(ctx context.Context, url string) error {
 	}
 	b.table.add(row{
 		what: "sessions opened and closed a second", measured: fmt.Sprintf("%.0f/s", rate),
-		floor: fmt.Sprintf("%.0f/s bare WebSocket", floor), ratio: fmt.Sprintf("%.2f x", rate/floor), bar: "-", verdict: noBar,
+		floor: fmt.Sprintf("%.0f/s bare WebSocket", floor), ratio: fmt.Sprintf("%.2f x", rate/floor), bar: "-",
+		verdict: noBar,
 	})
 	return nil
 }

@@ -30,7 +30,8 @@ const (
 func startSettings() []string {
 	settings := []string{"CUTROOM_BUCKET=bench", "CUTROOM_WAKE_FUNCTION=bench"}
 	for _, name := range []string{
-		"JOBS_TABLE", "FILES_TABLE", "CREDENTIALS_TABLE", "USAGE_TABLE", "SESSIONS_TABLE", "STATE_MACHINE", "VIDEO_QUEUE", "IMAGE_QUEUE",
+		"JOBS_TABLE", "FILES_TABLE", "CREDENTIALS_TABLE", "USAGE_TABLE", "SESSIONS_TABLE", "STATE_MACHINE", "VIDEO_QUEUE",
+		"IMAGE_QUEUE",
 		"SECRET_ARN", "CLUSTER", "WORKER_SERVICE", "WEBHOOK_QUEUE",
 	} {
 		settings = append(settings, "CUTROOM_"+name+"=bench")
@@ -79,8 +80,10 @@ func (b *bench) start(ctx context.Context) error {
 	}
 	hello, clients := all[0], all[1]
 	floor := median(clients.took)
-	b.table.add(row{what: "function start: hello", measured: hello.text(), floor: "-", ratio: "-", bar: "-", verdict: noBar})
-	b.table.add(row{what: "  three AWS clients and the adapter", measured: clients.text(), floor: short(median(hello.took)) + " hello",
+	b.table.add(row{what: "function start: hello", measured: hello.text(), floor: "-", ratio: "-", bar: "-",
+		verdict: noBar})
+	b.table.add(row{what: "  three AWS clients and the adapter", measured: clients.text(),
+		floor: short(median(hello.took)) + " hello",
 		ratio: ratio(floor, median(hello.took)), bar: "-", verdict: noBar})
 	for _, s := range all[2:] {
 		b.table.add(row{

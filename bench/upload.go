@@ -120,7 +120,8 @@ func (b *bench) teeAndSum(ctx context.Context, source string) (time.Duration, er
 	target := filepath.Join(b.folder, "copy")
 	defer os.Remove(target)
 	begun := time.Now()
-	if out, err := exec.CommandContext(ctx, "sh", "-c", `tee "$2" <"$1" | md5sum && sync "$2"`, "sh", source, target).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "sh", "-c", `tee "$2" <"$1" | md5sum && sync "$2"`, "sh", source,
+		target).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("tee: %w\n%s", err, out)
 	}
 	return time.Since(begun), nil
@@ -129,7 +130,8 @@ func (b *bench) teeAndSum(ctx context.Context, source string) (time.Duration, er
 // post uploads the file as a job and returns the time to the answer, and the most
 // memory that the server held until then, in bytes. It returns when the job has
 // ended, so that the engine does not slow down what is measured next.
-func (b *bench) post(ctx context.Context, server *servertest.Server, source string) (took time.Duration, peak int64, err error) {
+func (b *bench) post(ctx context.Context, server *servertest.Server,
+	source string) (took time.Duration, peak int64, err error) {
 	if err := forgetPeak(server.PID()); err != nil {
 		return 0, 0, err
 	}

@@ -20,7 +20,8 @@ import (
 // HTTP as they need, so that what is measured is what stands between them.
 
 // chatRequest is a chat of about 2 KiB, but for the end of its members.
-var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` + strings.Repeat("Be brief and kind. ", 50) +
+var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` +
+	strings.Repeat("Be brief and kind. ", 50) +
 	`"},{"role":"user","content":"` + strings.Repeat("How are you today? ", 50) + `"}],"max_tokens":100`
 
 const wholeAnswer = `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"I am fine, thank you, and how are you on this beautiful day?"},"finish_reason":"stop"}],"usage":{"prompt_tokens":400,"completion_tokens":16,"total_tokens":416,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}`
@@ -53,7 +54,8 @@ func dialWire(ctx context.Context, address string) (*wire, error) {
 		return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			address, servertest.Key, len(body), body)
 	}
-	return &wire{conn, bufio.NewReader(conn), map[string][]byte{"whole": request("}"), "stream": request(`,"stream":true}`)}}, nil
+	return &wire{conn, bufio.NewReader(conn), map[string][]byte{"whole": request("}"),
+		"stream": request(`,"stream":true}`)}}, nil
 }
 
 func (w *wire) close() { w.conn.Close() }
@@ -148,7 +150,8 @@ func (w *wire) chunk() (int, error) {
 
 // wireCalls has callers call again and again for a time, and returns how many calls
 // there were and how long they took together.
-func wireCalls(ctx context.Context, address string, callers int, length time.Duration) (calls int, took time.Duration, err error) {
+func wireCalls(ctx context.Context, address string, callers int,
+	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)
 	counts := make([]int, callers)
 	begun := time.Now()
@@ -227,7 +230,8 @@ func (m *modelServer) hold() (release func()) {
 
 func (m *modelServer) serve(conn net.Conn) error {
 	reader := bufio.NewReaderSize(conn, 8<<10)
-	whole := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(wholeAnswer), wholeAnswer)
+	whole := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		len(wholeAnswer), wholeAnswer)
 	begin := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(firstChunk), firstChunk)
 	end := fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", len(lastChunks), lastChunks)
 	for {

@@ -137,7 +137,8 @@ func (p *pipeline) bare(ctx context.Context, b *bench, edits engine.Engine) (tim
 	}
 	defer os.RemoveAll(scratch)
 	for range workerRuns {
-		spec := engine.Spec{Model: benchModel, Kind: catalog.Edit, Folder: scratch, Output: filepath.Join(scratch, "output.mp4")}
+		spec := engine.Spec{Model: benchModel, Kind: catalog.Edit, Folder: scratch,
+			Output: filepath.Join(scratch, "output.mp4")}
 		if err := edits.Run(ctx, spec, func(engine.Progress) {}); err != nil {
 			return 0, err
 		}
@@ -159,7 +160,8 @@ func (d distant) Put(ctx context.Context, name string, r io.Reader) (int64, erro
 }
 
 // byWorker does the edits as jobs.
-func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.Engine, prefetch, slow bool) (time.Duration, error) {
+func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.Engine, prefetch,
+	slow bool) (time.Duration, error) {
 	data, err := os.MkdirTemp(b.folder, "worker-")
 	if err != nil {
 		return 0, err
@@ -219,7 +221,8 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 }
 
 // submitClips has jobs accepted that edit the sample clip.
-func (b *bench) submitClips(ctx context.Context, service *job.Service, jobs job.Store, blobs blob.Store) (ids []string, err error) {
+func (b *bench) submitClips(ctx context.Context, service *job.Service, jobs job.Store,
+	blobs blob.Store) (ids []string, err error) {
 	for range workerRuns {
 		id, err := service.NewID()
 		if err != nil {
@@ -237,8 +240,10 @@ func (b *bench) submitClips(ctx context.Context, service *job.Service, jobs job.
 		}
 		now := time.Now().UTC().Truncate(time.Millisecond)
 		if err := jobs.Accept(ctx, job.Job{
-			ID: id, Account: "bench", Model: benchModel, Lane: job.VideoLane, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
-			Request: job.Request{Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": {Blob: name, MIME: "video/mp4", Size: size}}},
+			ID: id, Account: "bench", Model: benchModel, Lane: job.VideoLane, Status: job.Pending, CreatedAt: now,
+			Deadline: now.Add(job.MaxAge),
+			Request: job.Request{Options: map[string]any{"resolution": "720p"},
+				Inputs: map[string]job.Input{"data": {Blob: name, MIME: "video/mp4", Size: size}}},
 		}, 0); err != nil {
 			return nil, err
 		}

@@ -90,11 +90,14 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 		{"content", append(authenticated, operation{1, "Jobs", "Get"}, operation{1, "Store", "Open"}), nil},
 		{"upload", append(counted, operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Files", "Create"}), nil},
 		{"signed-upload", append(counted,
-			operation{1, "Files", "Create of a promise"}, operation{1, "Files", "PendingUpload"}, operation{1, "Store", "Arrival"},
+			operation{1, "Files", "Create of a promise"}, operation{1, "Files", "PendingUpload"},
+			operation{1, "Store", "Arrival"},
 			operation{1, "Store", "Open"}, operation{1, "Files", "Finalize"},
 		), map[string]float64{"PUT": 1}},
-		{"completion", append(counted, operation{1, "Rates", "Take, in use"}, operation{1, "Rates", "Take, in use"}, operation{1, "Usage", "Add"}), nil},
-		{"stream", append(counted, operation{1, "Rates", "Take, in use"}, operation{1, "Rates", "Take, in use"}, operation{1, "Usage", "Add"}), nil},
+		{"completion", append(counted, operation{1, "Rates", "Take, in use"}, operation{1, "Rates", "Take, in use"},
+			operation{1, "Usage", "Add"}), nil},
+		{"stream", append(counted, operation{1, "Rates", "Take, in use"}, operation{1, "Rates", "Take, in use"},
+			operation{1, "Usage", "Add"}), nil},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			s, ok := kept(t).Scenario(c.scenario)

@@ -33,8 +33,9 @@ func (r request) event() ([]byte, error) {
 	event := events.APIGatewayProxyRequest{
 		Resource: r.resource, Path: r.path, HTTPMethod: r.method, Headers: header, MultiValueHeaders: multiple,
 		RequestContext: events.APIGatewayProxyRequestContext{
-			Path: "/live" + r.path, ResourcePath: r.resource, HTTPMethod: r.method, Stage: "live", RequestID: "c6af9ac6-7b61-11e6-9a41-93e8deadbeef",
-			Identity: events.APIGatewayRequestIdentity{SourceIP: "192.0.2.1", UserAgent: "curl/8.5.0"},
+			Path: "/live" + r.path, ResourcePath: r.resource, HTTPMethod: r.method, Stage: "live",
+			RequestID: "c6af9ac6-7b61-11e6-9a41-93e8deadbeef",
+			Identity:  events.APIGatewayRequestIdentity{SourceIP: "192.0.2.1", UserAgent: "curl/8.5.0"},
 		},
 	}
 	if len(r.body) > 0 {
@@ -47,7 +48,8 @@ func (r request) event() ([]byte, error) {
 func form(resource, path, key string, parts servertest.Form) (request, error) {
 	body, _, contentType := parts.Encode()
 	content, err := io.ReadAll(body)
-	return request{http.MethodPost, resource, path, map[string]string{"x-api-key": key, "Content-Type": contentType}, content}, err
+	return request{http.MethodPost, resource, path, map[string]string{"x-api-key": key, "Content-Type": contentType},
+		content}, err
 }
 
 // get makes a request that reads.

@@ -47,7 +47,8 @@ A program makes this page (`+"`go run ./bench/costpage`"+`). It runs the functio
 			p.line("| %s %s | **%s** |", grouped(v.count), s.Title, money(v.count*s.Quantities.Dollars()))
 		}
 	}
-	p.line("| an idle month of the default stack | **%s**, of which %s is beyond the free tier |", money(c.Idle.Dollars()), money(c.Idle.DollarsAboveFree()))
+	p.line("| an idle month of the default stack | **%s**, of which %s is beyond the free tier |", money(c.Idle.Dollars()),
+		money(c.Idle.DollarsAboveFree()))
 	p.line("| an idle month of `realtime=true`, in addition | **%s** |", money(c.Realtime.Dollars()))
 	p.line("| an hour of a preview worker | **%s** |\n", money(c.WorkerHour.Dollars()))
 
@@ -131,7 +132,8 @@ The default worker edits on the processor, from none: it is started when jobs co
 |---|---:|---:|`)
 	p.items(c.WorkMinute, 1000)
 	p.line("| **all** | | **%s** |\n", money(1000*c.WorkMinute.Dollars()))
-	p.line("What is stored: %s for each GB and month. Inputs and results go after two days.", money(priceOf(BlobMonth).Dollars))
+	p.line("What is stored: %s for each GB and month. Inputs and results go after two days.",
+		money(priceOf(BlobMonth).Dollars))
 }
 
 func (p *page) stands(c Counts) {
@@ -144,7 +146,8 @@ func (p *page) stands(c Counts) {
 |---|---:|---:|---:|`)
 	for _, item := range sorted(c.Idle) {
 		n := c.Idle[item]
-		p.line("| %s | %s | %s | %s |", item, amount(n), money(dollars(item, n)), money(Quantities{item: n}.DollarsAboveFree()))
+		p.line("| %s | %s | %s | %s |", item, amount(n), money(dollars(item, n)),
+			money(Quantities{item: n}.DollarsAboveFree()))
 	}
 	p.line("| **all** | | **%s** | **%s** |\n", money(c.Idle.Dollars()), money(c.Idle.DollarsAboveFree()))
 	p.line("The %d alarms have %s metrics, by which they are billed: an alarm on an expression counts each metric in it. `-c watch=off` leaves the alarms and the dashboard out, but for those that scale the workers. SQS is asked by Lambda, for the dead-letter queues of jobs and the queue of webhooks: five pollers each, 20 s at a time. There is no NAT gateway and no key of one's own, endpoints of the network are free, and no container runs. Not counted is what depends on what was stored: the worker's image in ECR ($0.10 for each GB), records ($0.25 for each GB, and $0.20 for their point-in-time recovery), logs ($0.03).",

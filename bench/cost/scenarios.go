@@ -94,13 +94,15 @@ func (w *world) jobScenarios(ctx context.Context) ([]Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := w.reading(ctx, "content", "downloads of a result, without the transfer", "content", "/v1/jobs/{id}/content", "/v1/jobs/"+id+"/content")
+	content, err := w.reading(ctx, "content", "downloads of a result, without the transfer", "content",
+		"/v1/jobs/{id}/content", "/v1/jobs/"+id+"/content")
 	return []Scenario{job, status, content}, err
 }
 
 // submit submits a job and returns its id.
 func (w *world) submit(ctx context.Context, jobs *part, clip []byte) (id string, err error) {
-	r, err := form("/v1/jobs/{id}", "/v1/jobs/gen-2.5", w.key(), servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", prompt)})
+	r, err := form("/v1/jobs/{id}", "/v1/jobs/gen-2.5", w.key(),
+		servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", prompt)})
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +150,8 @@ func (w *world) imageScenario(ctx context.Context) ([]Scenario, error) {
 		return nil, err
 	}
 	if err := t.repeat(imageRuns, func() error {
-		r, err := form("/v1/generate/{id}", "/v1/generate/gen-image-2", w.key(), servertest.Form{servertest.File("data", "a.jpg", picture), servertest.Text("prompt", prompt)})
+		r, err := form("/v1/generate/{id}", "/v1/generate/gen-image-2", w.key(),
+			servertest.Form{servertest.File("data", "a.jpg", picture), servertest.Text("prompt", prompt)})
 		if err != nil {
 			return err
 		}
@@ -216,7 +219,8 @@ func (w *world) signedUploadScenario(ctx context.Context) ([]Scenario, error) {
 		content[0]++
 		sum := md5.Sum(content)
 		r, err := post("/v1/files", map[string]string{"x-api-key": w.key()}, map[string]any{
-			"filename": "a.bin", "mime_type": "application/octet-stream", "size_bytes": len(content), "md5": hex.EncodeToString(sum[:]),
+			"filename": "a.bin", "mime_type": "application/octet-stream", "size_bytes": len(content),
+			"md5": hex.EncodeToString(sum[:]),
 		})
 		if err != nil {
 			return err

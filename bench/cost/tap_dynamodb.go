@@ -77,7 +77,8 @@ func (t *tap) read(table string, key record) (record, error) {
 	request.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	request.Header.Set("X-Amz-Target", "DynamoDB_20120810.GetItem")
 	// The local AWS tells account and region from this, and checks no signature.
-	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/"+awstest.Region+"/dynamodb/aws4_request, SignedHeaders=host, Signature=none")
+	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/"+awstest.Region+
+		"/dynamodb/aws4_request, SignedHeaders=host, Signature=none")
 	response, err := t.transport.RoundTrip(request)
 	if err != nil {
 		return nil, err

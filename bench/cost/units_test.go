@@ -53,7 +53,8 @@ func TestUnits(t *testing.T) {
 func TestIndexWrites(t *testing.T) {
 	table := dynamo.Table{PartitionKey: "id", Indexes: []dynamo.Index{{Name: "i", PartitionKey: "account", SortKey: "id"}}}
 	plain, in := record{"id": text("a")}, record{"id": text("a"), "account": text("x")}
-	changed, moved := record{"id": text("a"), "account": text("x"), "n": text("1")}, record{"id": text("a"), "account": text("y")}
+	changed, moved := record{"id": text("a"), "account": text("x"), "n": text("1")}, record{"id": text("a"),
+		"account": text("y")}
 	for _, c := range []struct {
 		name          string
 		before, after record

@@ -41,7 +41,8 @@ func (w *world) newWork(ctx context.Context, t *tally) (*work, error) {
 		return nil, err
 	}
 	k := &work{
-		w: w, t: t, wake: wake, wakeEvent: event, worker: worker, machine: sfn.NewFromConfig(w.cloud.Config()), through: through, seen: map[string]bool{},
+		w: w, t: t, wake: wake, wakeEvent: event, worker: worker, machine: sfn.NewFromConfig(w.cloud.Config()),
+		through: through, seen: map[string]bool{},
 	}
 	executions, err := k.machine.ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: &w.machine})
 	if err != nil {

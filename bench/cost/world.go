@@ -84,7 +84,8 @@ func newWorld(ctx context.Context, t *trial) (*world, error) {
 	w.settings = append(w.cloud.Environment(),
 		"CUTROOM_BUCKET="+w.bucket, "CUTROOM_STATE_MACHINE="+w.machine, "CUTROOM_SECRET_ARN="+*secret.ARN,
 		"CUTROOM_VIDEO_QUEUE="+w.cloud.MakeQueue(t, 10).URL, "CUTROOM_IMAGE_QUEUE="+w.cloud.MakeQueue(t, 10).URL,
-		"CUTROOM_JOBS_TABLE="+tables["jobs"], "CUTROOM_FILES_TABLE="+tables["files"], "CUTROOM_CREDENTIALS_TABLE="+tables["credentials"],
+		"CUTROOM_JOBS_TABLE="+tables["jobs"], "CUTROOM_FILES_TABLE="+tables["files"],
+		"CUTROOM_CREDENTIALS_TABLE="+tables["credentials"],
 		"CUTROOM_USAGE_TABLE="+tables["usage"], "CUTROOM_SESSIONS_TABLE="+tables["sessions"],
 		"CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=worker",
 	)
@@ -113,12 +114,14 @@ func (w *world) makeService(ctx context.Context) error {
 		return err
 	}
 	if _, err := client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
-		Family: aws.String("worker"), ContainerDefinitions: []ecstypes.ContainerDefinition{{Name: aws.String("worker"), Image: aws.String("worker"), Memory: aws.Int32(512)}},
+		Family: aws.String("worker"), ContainerDefinitions: []ecstypes.ContainerDefinition{{Name: aws.String("worker"),
+			Image: aws.String("worker"), Memory: aws.Int32(512)}},
 	}); err != nil {
 		return err
 	}
 	_, err := client.CreateService(ctx, &ecs.CreateServiceInput{
-		Cluster: aws.String("cutroom"), ServiceName: aws.String("worker"), TaskDefinition: aws.String("worker"), DesiredCount: aws.Int32(0),
+		Cluster: aws.String("cutroom"), ServiceName: aws.String("worker"), TaskDefinition: aws.String("worker"),
+		DesiredCount: aws.Int32(0),
 	})
 	return err
 }
@@ -131,7 +134,8 @@ func (w *world) key() string {
 
 // start starts a function behind the tap.
 func (w *world) start(ctx context.Context, name string, through *tap) (*lambdatest.Function, error) {
-	f, err := lambdatest.Start(ctx, lambdatest.Program(filepath.Join(w.built, name)), append(w.settings, "AWS_ENDPOINT_URL="+through.url)...)
+	f, err := lambdatest.Start(ctx, lambdatest.Program(filepath.Join(w.built, name)),
+		append(w.settings, "AWS_ENDPOINT_URL="+through.url)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -52,7 +52,8 @@ func (l *load) session(ctx context.Context, random *rand.Rand) {
 
 // harm sends something that nobody should, and wants it refused or let go.
 func (l *load) harm(ctx context.Context, random *rand.Rand) {
-	harms := []func(context.Context, *rand.Rand) error{l.smuggle, l.breakOff, l.guess, l.garble, l.submitNonsense, l.openNonsense}
+	harms := []func(context.Context, *rand.Rand) error{l.smuggle, l.breakOff, l.guess, l.garble, l.submitNonsense,
+		l.openNonsense}
 	if err := harms[random.IntN(len(harms))](ctx, random); err != nil && ctx.Err() == nil {
 		l.ledger.wrong("%v", err)
 	}
@@ -133,7 +134,8 @@ func (l *load) submitNonsense(ctx context.Context, random *rand.Rand) error {
 
 // openNonsense opens a session and sends what is no frame and no message.
 func (l *load) openNonsense(ctx context.Context, random *rand.Rand) error {
-	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(l.server.URL(), "http")+"/v1/stream?model=gen-latest&api_key="+servertest.Key, nil)
+	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(l.server.URL(), "http")+
+		"/v1/stream?model=gen-latest&api_key="+servertest.Key, nil)
 	if err != nil {
 		return fmt.Errorf("a session: %w", err)
 	}

@@ -26,7 +26,8 @@ type inputs struct {
 // newInputs makes a small video by ffmpeg, and a picture.
 func newInputs(ctx context.Context, folder string) (inputs, error) {
 	path := filepath.Join(folder, "input.mp4")
-	made := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x90:rate=10:duration=1",
+	made := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-f", "lavfi", "-i",
+		"testsrc=size=160x90:rate=10:duration=1",
 		"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", path)
 	if said, err := made.CombinedOutput(); err != nil {
 		return inputs{}, fmt.Errorf("make a video: %w\n%s", err, said)
@@ -106,7 +107,8 @@ func (l *load) editPicture(ctx context.Context, random *rand.Rand) {
 
 func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input servertest.Part) {
 	client := l.server.Client()
-	job, err := client.Submit(ctx, model, servertest.Form{input, servertest.Text("prompt", prompts[random.IntN(len(prompts))])})
+	job, err := client.Submit(ctx, model, servertest.Form{input,
+		servertest.Text("prompt", prompts[random.IntN(len(prompts))])})
 	if err != nil {
 		l.ledger.wrong("a job was not accepted: %v", err)
 		return
@@ -175,7 +177,8 @@ func (l *load) chat(ctx context.Context, random *rand.Rand) {
 		ctx = left
 	}
 	client := &servertest.Client{URL: l.server.InferenceURL()}
-	answer, err := client.Call(ctx, "POST", "/v1/chat/completions", strings.NewReader(body), int64(len(body)), "Authorization", "Bearer "+servertest.Key)
+	answer, err := client.Call(ctx, "POST", "/v1/chat/completions", strings.NewReader(body), int64(len(body)),
+		"Authorization", "Bearer "+servertest.Key)
 	switch {
 	case leaves && ctx.Err() != nil:
 		l.ledger.did("completions that were left")

@@ -55,7 +55,8 @@ func soak(ctx context.Context, length time.Duration, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	server, err := program.Start(ctx, filepath.Join(folder, "data"), "CUTROOM_METRICS_KEY="+metricsKey, "CUTROOM_LOG_LEVEL=warn")
+	server, err := program.Start(ctx, filepath.Join(folder, "data"), "CUTROOM_METRICS_KEY="+metricsKey,
+		"CUTROOM_LOG_LEVEL=warn")
 	if err != nil {
 		return err
 	}

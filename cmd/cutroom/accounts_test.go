@@ -57,10 +57,12 @@ func TestAccountsAreApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Status != 404 || want.Status != 404 || !bytes.Equal(got.Body, want.Body) || got.Header.Get("ETag") != "" {
-			t.Errorf("%s: %d %.100q to another account, %d %.100q for an unknown job", name, got.Status, got.Body, want.Status, want.Body)
+			t.Errorf("%s: %d %.100q to another account, %d %.100q for an unknown job", name, got.Status, got.Body, want.Status,
+				want.Body)
 		}
 		for key, client := range map[string]*servertest.Client{"no key": as(""), "an unknown key": as("ck_unknown_key")} {
-			if got, err := client.Call(ctx, route.method, "/v1/jobs/"+job.ID+route.path, nil, 0, route.header, route.value); err != nil || got.Status != 401 {
+			if got, err := client.Call(ctx, route.method, "/v1/jobs/"+job.ID+route.path, nil, 0, route.header,
+				route.value); err != nil || got.Status != 401 {
 				t.Errorf("%s with %s: status %d, %v", name, key, got.Status, err)
 			}
 		}
@@ -85,7 +87,8 @@ func TestKeysWhileServing(t *testing.T) {
 	if err := json.Unmarshal([]byte(created.Stdout), &made); err != nil || created.ExitCode != 0 {
 		t.Fatalf("%v: %+v", err, created)
 	}
-	if made.Account != "acme" || made.Tier != "default" || made.State != "active" || made.Label != "continuous integration" || !strings.HasPrefix(made.Key, "ck_") {
+	if made.Account != "acme" || made.Tier != "default" || made.State != "active" ||
+		made.Label != "continuous integration" || !strings.HasPrefix(made.Key, "ck_") {
 		t.Errorf("made %+v", made)
 	}
 	client := &servertest.Client{URL: server.URL(), Key: made.Key}
@@ -104,20 +107,24 @@ func TestKeysWhileServing(t *testing.T) {
 		Key   string
 		Admin bool
 	}
-	if err := json.Unmarshal([]byte(keys("create", "--account", "acme", "--admin", "--json").Stdout), &admin); err != nil || !admin.Admin {
+	if err := json.Unmarshal([]byte(keys("create", "--account", "acme", "--admin", "--json").Stdout),
+		&admin); err != nil || !admin.Admin {
 		t.Errorf("an admin key is made as %+v, %v", admin, err)
 	}
 	for who, want := range map[string]int{made.Key: 403, admin.Key: 200, servertest.Key: 200} {
-		if answer, err := (&servertest.Client{URL: server.URL(), Key: who}).Get(ctx, "/v1/keys"); err != nil || answer.Status != want {
+		if answer, err := (&servertest.Client{URL: server.URL(), Key: who}).Get(ctx, "/v1/keys"); err != nil ||
+			answer.Status != want {
 			t.Errorf("the keys of an account: status %d, want %d, %v", answer.Status, want, err)
 		}
 	}
 	listed := keys("list", "--account", "acme")
-	if listed.ExitCode != 0 || !strings.Contains(listed.Stdout, made.ID) || !strings.Contains(listed.Stdout, "active") || !strings.Contains(listed.Stdout, "admin") || strings.Contains(listed.Stdout, made.Key) {
+	if listed.ExitCode != 0 || !strings.Contains(listed.Stdout, made.ID) || !strings.Contains(listed.Stdout, "active") ||
+		!strings.Contains(listed.Stdout, "admin") || strings.Contains(listed.Stdout, made.Key) {
 		t.Errorf("keys list printed %+v; want the key's id and state, and not the key", listed)
 	}
 
-	if revoked := keys("revoke", made.ID, "--json"); revoked.ExitCode != 0 || !strings.Contains(revoked.Stdout, made.ID) || !strings.Contains(revoked.Stdout, `"state":"revoked"`) {
+	if revoked := keys("revoke", made.ID, "--json"); revoked.ExitCode != 0 || !strings.Contains(revoked.Stdout, made.ID) ||
+		!strings.Contains(revoked.Stdout, `"state":"revoked"`) {
 		t.Errorf("keys revoke gave %+v", revoked)
 	}
 	eventually(t, "a revoked key is refused", func() bool { return status() == 401 })
@@ -133,7 +140,8 @@ func TestKeysWhileServing(t *testing.T) {
 		"a malformed account": {1, []string{"create", "--account", "a/b"}},
 		"an unknown tier":     {1, []string{"create", "--account", "acme", "--tier", "platinum"}},
 	} {
-		if ended := keys(c.args...); ended.ExitCode != c.code || ended.Stdout != "" || strings.Count(ended.Stderr, "\n") != 1 {
+		if ended := keys(c.args...); ended.ExitCode != c.code || ended.Stdout != "" ||
+			strings.Count(ended.Stderr, "\n") != 1 {
 			t.Errorf("%s: %+v; want exit code %d and one line", name, ended, c.code)
 		}
 	}
@@ -210,14 +218,16 @@ func TestListingKeysMakesNoFolder(t *testing.T) {
 // missing is told in one line.
 func TestKeysOfADeployWithoutAccess(t *testing.T) {
 	nowhere := []string{
-		"HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PROFILE=", "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_DEFAULT_REGION=",
+		"HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PROFILE=", "AWS_ACCESS_KEY_ID=",
+		"AWS_SECRET_ACCESS_KEY=", "AWS_DEFAULT_REGION=",
 		"AWS_CONFIG_FILE=" + t.TempDir() + "/config", "AWS_SHARED_CREDENTIALS_FILE=" + t.TempDir() + "/credentials",
 	}
 	for _, c := range []struct{ region, says string }{
 		{"AWS_REGION=", "no region of AWS is chosen: set AWS_REGION"},
 		{"AWS_REGION=eu-central-1", "there are no credentials of AWS: set AWS_PROFILE, or AWS_ACCESS_KEY_ID"},
 	} {
-		ended, err := program.Run(bounded(t), append(nowhere, c.region), "keys", "create", "--stage", "prod", "--account", "acme")
+		ended, err := program.Run(bounded(t), append(nowhere, c.region), "keys", "create", "--stage", "prod", "--account",
+			"acme")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -112,13 +112,15 @@ func TestBrowserOnAnotherOrigin(t *testing.T) {
 	for i, want := range want {
 		got := report.Steps[i]
 		if got.Name != want.name || got.Status != want.status || got.Header[want.header] == "" {
-			t.Errorf("%s: status %d, %s %q, want %d and that it can be read", got.Name, got.Status, want.header, got.Header[want.header], want.status)
+			t.Errorf("%s: status %d, %s %q, want %d and that it can be read", got.Name, got.Status, want.header,
+				got.Header[want.header], want.status)
 		}
 		if want.field != "" && fmt.Sprint(got.Body[want.field]) != want.value {
 			t.Errorf("%s: %s is %v, want %q", got.Name, want.field, got.Body[want.field], want.value)
 		}
 	}
-	if report.Type != "video/mp4" || report.Size == 0 || report.Video.Width != 64 || report.Video.Height != 36 || report.Video.Duration < 0.2 {
+	if report.Type != "video/mp4" || report.Size == 0 || report.Video.Width != 64 || report.Video.Height != 36 ||
+		report.Video.Duration < 0.2 {
 		t.Errorf("the page has got %d bytes of %s, which play as %+v", report.Size, report.Type, report.Video)
 	}
 }
@@ -136,9 +138,11 @@ func backend(server *servertest.Server, reports chan<- pageReport) http.Handler 
 	})
 	mux.HandleFunc("POST /session", func(w http.ResponseWriter, r *http.Request) {
 		tokens := map[string]string{"api": server.URL()}
-		for name, origin := range map[string]string{"token": r.Header.Get("Origin"), "elsewhere": "https://elsewhere.example"} {
+		for name, origin := range map[string]string{"token": r.Header.Get("Origin"),
+			"elsewhere": "https://elsewhere.example"} {
 			body := fmt.Sprintf(`{"expiresIn": 600, "allowedModels": ["gen-2.5"], "allowedOrigins": [%q]}`, origin)
-			answer, err := server.Client().Call(r.Context(), http.MethodPost, "/v1/client/tokens", strings.NewReader(body), int64(len(body)), "Content-Type", "application/json")
+			answer, err := server.Client().Call(r.Context(), http.MethodPost, "/v1/client/tokens", strings.NewReader(body),
+				int64(len(body)), "Content-Type", "application/json")
 			var token struct{ APIKey string }
 			if err != nil || json.Unmarshal(answer.Body, &token) != nil || answer.Status != http.StatusOK {
 				http.Error(w, fmt.Sprintf("%v: %s", err, answer.Body), http.StatusBadGateway)
@@ -223,7 +227,8 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if policy := page.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") {
+	if policy := page.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; ") ||
+		strings.Contains(policy, "unsafe") {
 		t.Errorf("the policy is %q", policy)
 	}
 	if len(page.Body) > 60_000 {

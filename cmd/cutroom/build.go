@@ -208,7 +208,8 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 func (s *server) buildSessions(c *devCommand, p *parts) (err error) {
 	s.sessions, err = newSessions(sessionParts{
 		now: s.clock.Now, records: s.records, catalog: p.catalog, authenticator: p.authenticator, files: p.files,
-		blobs: s.blobs, usage: s.gateway.writer, pictures: p.tools, enhancer: p.enhancer, origins: c.Origins, logger: s.logger,
+		blobs: s.blobs, usage: s.gateway.writer, pictures: p.tools, enhancer: p.enhancer, origins: c.Origins,
+		logger: s.logger,
 	})
 	if err != nil {
 		return err

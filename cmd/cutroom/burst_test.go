@@ -52,8 +52,10 @@ func TestBurst(t *testing.T) {
 						accepted[job.ID] = true
 					case errors.As(err, &refusal) && refusal.Status == 429:
 						refused++
-						if after, err := strconv.Atoi(refusal.Header.Get("Retry-After")); err != nil || after < 1 || refusal.Detail() == "" {
-							t.Errorf("a refusal that does not say when to come back: %v, Retry-After %q", refusal, refusal.Header.Get("Retry-After"))
+						if after, err := strconv.Atoi(refusal.Header.Get("Retry-After")); err != nil || after < 1 ||
+							refusal.Detail() == "" {
+							t.Errorf("a refusal that does not say when to come back: %v, Retry-After %q", refusal,
+								refusal.Header.Get("Retry-After"))
 						}
 					default:
 						t.Errorf("neither accepted nor refused: %v", err)

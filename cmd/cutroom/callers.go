@@ -30,7 +30,8 @@ func newCallers(proxies []string) (callers, error) {
 		if err != nil {
 			address, addressErr := netip.ParseAddr(proxy)
 			if addressErr != nil {
-				return c, fmt.Errorf("CUTROOM_TRUSTED_PROXIES: %q is no address, and no block of addresses such as 10.1.0.0/16", proxy)
+				return c, fmt.Errorf("CUTROOM_TRUSTED_PROXIES: %q is no address, and no block of addresses such as 10.1.0.0/16",
+					proxy)
 			}
 			block = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen())
 		}

@@ -30,7 +30,8 @@ func TestACancelledEditStops(t *testing.T) {
 	if err != nil || answer.Status != http.StatusOK || !bytes.Contains(answer.Body, []byte(`"code":"cancelled"`)) {
 		t.Fatalf("the cancellation: %v, %d %s", err, answer.Status, answer.Body)
 	}
-	if events := string((<-told).Body); !strings.HasPrefix(events, "retry: 2000\n\n") || !strings.HasSuffix(events, "data: "+string(answer.Body)+"\n\n") {
+	if events := string((<-told).Body); !strings.HasPrefix(events, "retry: 2000\n\n") ||
+		!strings.HasSuffix(events, "data: "+string(answer.Body)+"\n\n") {
 		t.Errorf("the events are %q, and end without %s", events, answer.Body)
 	}
 	if job, err := client.Await(ctx, waiting, nil); err != nil || job.Status != "completed" {

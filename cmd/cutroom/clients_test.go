@@ -69,7 +69,8 @@ func (w *clientWorkshop) run(name string, arguments ...string) string {
 	command := exec.CommandContext(bounded(w.T), name, arguments...)
 	command.Dir = w.folder
 	command.Env = append(os.Environ(), "CUTROOM_URL="+w.server.URL(), "CUTROOM_INFERENCE_URL="+w.server.InferenceURL(),
-		"CUTROOM_API_KEY="+servertest.Key, "CLIP="+save(w.T, fixtures.tiny), "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1", "CI=1",
+		"CUTROOM_API_KEY="+servertest.Key, "CLIP="+save(w.T, fixtures.tiny), "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1",
+		"CI=1",
 		"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
 	out, err := command.CombinedOutput()
 	if err != nil {
@@ -102,7 +103,8 @@ func TestGeneratedTypeScriptClients(t *testing.T) {
 	if err := os.Symlink(modules, filepath.Join(w.folder, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	w.node(filepath.Join(modules, "@hey-api", "openapi-ts", "bin", "run.js"), "-i", w.document, "-o", "hey", "-c", "@hey-api/client-fetch", "--no-log-file")
+	w.node(filepath.Join(modules, "@hey-api", "openapi-ts", "bin", "run.js"), "-i", w.document, "-o", "hey", "-c",
+		"@hey-api/client-fetch", "--no-log-file")
 	w.node(filepath.Join(modules, "openapi-typescript", "bin", "cli.js"), w.document, "-o", "schema.d.ts")
 	for _, name := range []string{"hey.ts", "fetch.ts"} {
 		text, err := os.ReadFile(w.source(name))
@@ -116,8 +118,10 @@ func TestGeneratedTypeScriptClients(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.folder, "node.d.ts"), []byte(nodeTypes), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.node(filepath.Join(modules, "typescript", "bin", "tsc"), "--outDir", "out", "--strict", "--skipLibCheck", "--target", "es2022",
-		"--module", "commonjs", "--moduleResolution", "node10", "--lib", "es2022,dom,dom.iterable", "node.d.ts", "hey.ts", "fetch.ts")
+	w.node(filepath.Join(modules, "typescript", "bin", "tsc"), "--outDir", "out", "--strict", "--skipLibCheck", "--target",
+		"es2022",
+		"--module", "commonjs", "--moduleResolution", "node10", "--lib", "es2022,dom,dom.iterable", "node.d.ts", "hey.ts",
+		"fetch.ts")
 	for name, want := range map[string]string{"hey.js": "hey-api: ok\n", "fetch.js": "openapi-typescript: ok\n"} {
 		if out := w.node(filepath.Join("out", name)); out != want {
 			t.Errorf("%s printed %q", name, out)
@@ -135,7 +139,8 @@ declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: n
 // The document has nothing that a common linter takes for an error.
 func TestOpenAPILint(t *testing.T) {
 	w := newClientWorkshop(t)
-	w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", w.document, "--config", w.source("redocly.yaml"), "--max-problems", "50")
+	w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", w.document, "--config",
+		w.source("redocly.yaml"), "--max-problems", "50")
 }
 
 // exampleDocument is the document as far as its examples matter.
@@ -189,7 +194,8 @@ func TestOpenAPIExamples(t *testing.T) {
 		t.Errorf("the document has %d examples", checked)
 	}
 	for _, c := range []struct{ path, schema string }{
-		{"/v1/client/tokens", "TokenRequest"}, {"/v1/keys", "KeyRequest"}, {"/v1/models/resolve", "ResolveRequest"}, {"/v1/files", "Announcement"},
+		{"/v1/client/tokens", "TokenRequest"}, {"/v1/keys", "KeyRequest"}, {"/v1/models/resolve", "ResolveRequest"},
+		{"/v1/files", "Announcement"},
 		{"/v1/chat/completions", "ChatRequest"}, {"/v1/completions", "CompletionRequest"},
 	} {
 		body, err := json.Marshal(d.Components.Schemas[c.schema].Examples[0])
@@ -235,7 +241,8 @@ func TestTheGatewayOfTheDocumentAnswers(t *testing.T) {
 		if item["servers"] == nil {
 			continue
 		}
-		if err := json.Unmarshal(item["servers"], &servers); err != nil || len(servers) != 1 || servers[0].URL != w.server.InferenceURL() {
+		if err := json.Unmarshal(item["servers"], &servers); err != nil || len(servers) != 1 ||
+			servers[0].URL != w.server.InferenceURL() {
 			t.Errorf("%s is at %v, %v; want %s", path, servers, err, w.server.InferenceURL())
 			continue
 		}
@@ -244,7 +251,8 @@ func TestTheGatewayOfTheDocumentAnswers(t *testing.T) {
 				continue
 			}
 			found++
-			if status := statusOf(t, strings.ToUpper(method), servers[0].URL+strings.ReplaceAll(path, "{model}", "cutroom-echo")); status != http.StatusUnauthorized {
+			if status := statusOf(t, strings.ToUpper(method),
+				servers[0].URL+strings.ReplaceAll(path, "{model}", "cutroom-echo")); status != http.StatusUnauthorized {
 				t.Errorf("%s %s without a key: %d", method, path, status)
 			}
 		}

@@ -62,7 +62,8 @@ func newStepped(t *testing.T) *stepped {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parser.Parse([]string{"dev", "--data", t.TempDir(), "--addr", "127.0.0.1:0", "--inference-addr", "127.0.0.1:0",
+	if _, err := parser.Parse([]string{"dev", "--data", t.TempDir(), "--addr", "127.0.0.1:0", "--inference-addr",
+		"127.0.0.1:0",
 		"--dev-key", "ck_clock_test_key_0123456789", "--workers", "1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,11 @@ func newStepped(t *testing.T) *stepped {
 		}
 		w.server.close()
 	})
-	w.eventually("the server is ready", func() bool { status, _ := w.call("GET", "/healthz", nil, ""); return status == 200 })
+	w.eventually("the server is ready", func() bool {
+		status,
+			_ := w.call("GET", "/healthz", nil, "")
+		return status == 200
+	})
 	return w
 }
 
@@ -189,7 +194,8 @@ func TestTheMachinesClockIsSet(t *testing.T) {
 			}
 			w.sweep()
 			for _, path := range []string{
-				fmt.Sprint("/v1/files/", kept["id"]), fmt.Sprint("/v1/files/", made["id"]), fmt.Sprintf("/v1/jobs/%v/content", done["job_id"]),
+				fmt.Sprint("/v1/files/", kept["id"]), fmt.Sprint("/v1/files/", made["id"]),
+				fmt.Sprintf("/v1/jobs/%v/content", done["job_id"]),
 			} {
 				if status, answer := w.call("GET", path, nil, ""); status != 200 {
 					t.Errorf("%s: %d %.200s", path, status, answer)

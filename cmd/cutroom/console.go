@@ -9,9 +9,11 @@ import (
 
 // newConsole makes this server's console. Browsers reach the gateway at gatewayURL,
 // or, if that is "", at the gateway's port on the console's host.
-func newConsole(known *catalog.Catalog, maxUpload int64, gateway net.Addr, gatewayURL string) (*console.Console, error) {
+func newConsole(known *catalog.Catalog, maxUpload int64, gateway net.Addr,
+	gatewayURL string) (*console.Console, error) {
 	settings := console.Settings{
-		BaseURL: "..", InferenceURL: gatewayURL, RealtimeURL: "../realtime", DocsURL: "../docs", MaxUpload: maxUpload, Models: console.Models(known),
+		BaseURL: "..", InferenceURL: gatewayURL, RealtimeURL: "../realtime", DocsURL: "../docs", MaxUpload: maxUpload,
+		Models: console.Models(known),
 	}
 	port := 0
 	if address, ok := gateway.(*net.TCPAddr); ok && gatewayURL == "" {

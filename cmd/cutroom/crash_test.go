@@ -59,7 +59,8 @@ func TestCrash(t *testing.T) {
 			c.serve(server)
 		}
 		server.Kill()
-		eventually(t, "the engine's programs are gone with the server", func() bool { return len(processesOn(t, c.data)) == 0 })
+		eventually(t, "the engine's programs are gone with the server",
+			func() bool { return len(processesOn(t, c.data)) == 0 })
 		c.countInterruptions()
 		if t.Failed() {
 			t.Fatalf("after kill %d of a server that logged\n%s", kill+1, tail(server.Log()))
@@ -186,7 +187,8 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client, rando
 func (c *crash) uploadSlowly(ctx context.Context, client *servertest.Client) {
 	const size = 256 << 20
 	content := io.MultiReader(bytes.NewReader(fixtures.tiny), slowly{})
-	_, err := client.Submit(bounded(c.t), "gen-2.1", servertest.Form{{Name: "data", FileName: "clip.mp4", Content: content, Size: size}})
+	_, err := client.Submit(bounded(c.t), "gen-2.1", servertest.Form{{Name: "data", FileName: "clip.mp4", Content: content,
+		Size: size}})
 	c.mayFail(ctx, "upload", err)
 }
 
@@ -308,7 +310,8 @@ func (c *crash) awaitAll(client *servertest.Client) {
 			want = string(job.InvalidInput)
 		}
 		if outcome != want {
-			c.t.Errorf("job %s (valid input: %t, %d interruptions) ended as %s, want %s", id, j.valid, j.interruptions, outcome, want)
+			c.t.Errorf("job %s (valid input: %t, %d interruptions) ended as %s, want %s", id, j.valid, j.interruptions, outcome,
+				want)
 		}
 		outcomes[outcome]++
 		interruptions += j.interruptions
@@ -368,7 +371,8 @@ func (c *crash) checkFolder() {
 		if strings.HasPrefix(file, ".") {
 			continue // the mark, and what no record knows
 		}
-		if parts := strings.Split(file, string(filepath.Separator)); len(parts) != 3 || parts[0] != "jobs" || !strings.HasPrefix(parts[2], "result-") {
+		if parts := strings.Split(file, string(filepath.Separator)); len(parts) != 3 || parts[0] != "jobs" ||
+			!strings.HasPrefix(parts[2], "result-") {
 			c.t.Errorf("left in the blob folder: %s", file)
 		} else if j := c.jobs[parts[1]]; j != nil && j.ended.Status != "completed" {
 			c.t.Errorf("job %s has %s and is %s", parts[1], parts[2], j.ended.Status)

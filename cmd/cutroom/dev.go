@@ -76,7 +76,8 @@ func (c *devCommand) Validate() error {
 		return fmt.Errorf("CUTROOM_INFERENCE_ADDR: it is empty")
 	}
 	if _, ok := console.Origin(c.PublicInferenceURL); c.PublicInferenceURL != "" && !ok {
-		return fmt.Errorf("CUTROOM_PUBLIC_INFERENCE_URL: %q is not a URL such as https://llm.example.com", c.PublicInferenceURL)
+		return fmt.Errorf("CUTROOM_PUBLIC_INFERENCE_URL: %q is not a URL such as https://llm.example.com",
+			c.PublicInferenceURL)
 	}
 	return nil
 }

@@ -180,7 +180,8 @@ func eval[T any](p *tab, script string) (value T) {
 			Exception struct{ Description string }
 		}
 	}
-	p.must("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true, "userGesture": true}, &answer)
+	p.must("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true,
+		"userGesture": true}, &answer)
 	if failure := answer.ExceptionDetails; failure != nil {
 		p.t.Fatalf("on the page: %s %s\nin %s", failure.Text, failure.Exception.Description, script)
 	}
@@ -212,7 +213,8 @@ func (p *tab) press(key string, code int) {
 		text = "\r"
 	}
 	for _, kind := range []string{"keyDown", "keyUp"} {
-		p.must("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text}, nil)
+		p.must("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code,
+			"text": text}, nil)
 	}
 }
 
@@ -220,8 +222,10 @@ func (p *tab) press(key string, code int) {
 // "dark".
 func (p *tab) resize(width, height int, scheme string) {
 	p.t.Helper()
-	p.must("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}, nil)
-	p.must("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	p.must("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1,
+		"mobile": width < 500}, nil)
+	p.must("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme",
+		"value": scheme}}}, nil)
 }
 
 // screenshot keeps a picture of the page as the test's artefact.

@@ -75,7 +75,8 @@ func TestFullDisk(t *testing.T) {
 		before := filesIn(t, filepath.Join(data, "blobs"))
 		const size = 40 << 20
 		clip := io.MultiReader(bytes.NewReader(fixtures.tiny), io.LimitReader(zeros{}, size-int64(len(fixtures.tiny))))
-		_, err := client.Submit(ctx, "gen-2.1", servertest.Form{{Name: "data", FileName: "clip.mp4", Content: clip, Size: size}})
+		_, err := client.Submit(ctx, "gen-2.1", servertest.Form{{Name: "data", FileName: "clip.mp4", Content: clip,
+			Size: size}})
 		if !isRefusal(err, 507) || !saysFull.MatchString(err.Error()) {
 			t.Errorf("got %v, want status 507 with a detail that says that there is no room", err)
 		}
@@ -94,7 +95,8 @@ func TestFullDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			filler := fill(t, disk, rest)
 			failed := edit("gen-2.5", servertest.File("data", "long.mp4", fixtures.long))
-			if failed.Status != "failed" || failed.Error == nil || failed.Error.Code != "engine_error" || !saysFull.MatchString(failed.Error.Message) {
+			if failed.Status != "failed" || failed.Error == nil || failed.Error.Code != "engine_error" ||
+				!saysFull.MatchString(failed.Error.Message) {
 				t.Errorf("got %+v (%+v), want engine_error that says that the disk is full", failed, failed.Error)
 			}
 			if again, err := client.Content(ctx, first.ID); err != nil || !bytes.Equal(again.Body, result.Body) {
@@ -161,10 +163,12 @@ func TestStartOnAFullDisk(t *testing.T) {
 			t.Errorf("round %d: a read: %d %s, %v", round, answer.Status, answer.Body, err)
 		}
 		body, length, contentType := servertest.Form{servertest.File("file", "a.png", make([]byte, 6<<20))}.Encode()
-		if answer, err := client.Call(ctx, "POST", "/v1/files", body, length, "Content-Type", contentType); err != nil || answer.Status != 507 {
+		if answer, err := client.Call(ctx, "POST", "/v1/files", body, length, "Content-Type", contentType); err != nil ||
+			answer.Status != 507 {
 			t.Errorf("round %d: an upload: %d %s, %v", round, answer.Status, answer.Body, err)
 		}
-		if answer, err := client.Get(ctx, "/healthz"); err != nil || answer.Status != 503 || strings.Contains(string(answer.Body), "/") {
+		if answer, err := client.Get(ctx, "/healthz"); err != nil || answer.Status != 503 ||
+			strings.Contains(string(answer.Body), "/") {
 			t.Errorf("round %d: /healthz: %d %s, %v", round, answer.Status, answer.Body, err)
 		}
 		for _, f := range files[1:20] {

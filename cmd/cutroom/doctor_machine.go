@@ -21,18 +21,21 @@ import (
 func checkFFmpeg(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
-		return []finding{{"catalog", failing, err.Error(), "Mend the file, or leave the variable out for the built-in catalog."}}
+		return []finding{{"catalog", failing, err.Error(),
+			"Mend the file, or leave the variable out for the built-in catalog."}}
 	}
 	tools, err := ffmpeg.Find(ctx, catalog.Limits)
 	if err != nil {
-		return []finding{{"ffmpeg", failing, err.Error(), "Put ffmpeg and ffprobe into PATH; make run does it where there is apt-get, dnf, pacman, apk or brew."}}
+		return []finding{{"ffmpeg", failing, err.Error(),
+			"Put ffmpeg and ffprobe into PATH; make run does it where there is apt-get, dnf, pacman, apk or brew."}}
 	}
 	findings := []finding{
 		{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are there, and can do what the service needs"},
 		{Check: "fence", State: fine, Detail: "decoders are fenced by " + tools.Fence().String()},
 	}
 	for _, lack := range tools.Fence().Lacks() {
-		findings = append(findings, finding{"fence", warning, lack, "See docs/fence.md for what that means, and where machines have it."})
+		findings = append(findings, finding{"fence", warning, lack,
+			"See docs/fence.md for what that means, and where machines have it."})
 	}
 	return findings
 }
@@ -59,7 +62,8 @@ func checkData(_ context.Context, e examination) []finding {
 		return []finding{{"data", failing, fmt.Sprintf("%s is no folder", folder), "Set CUTROOM_DATA to a folder."}}
 	}
 	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
-		return []finding{{"data", failing, fmt.Sprintf("%s cannot be written: %v", folder, err), "Give it to this user, or set CUTROOM_DATA to another folder."}}
+		return []finding{{"data", failing, fmt.Sprintf("%s cannot be written: %v", folder, err),
+			"Give it to this user, or set CUTROOM_DATA to another folder."}}
 	}
 	findings := []finding{{Check: "data", State: fine, Detail: detail}}
 	var disk unix.Statfs_t
@@ -96,7 +100,8 @@ func checkRecords(ctx context.Context, e examination) []finding {
 	case err != nil:
 		return []finding{{"database", failing, err.Error(), ""}}
 	case !whole:
-		return []finding{{Check: "database", State: fine, Detail: "what was checked of it is in order; it is too large to check all of it now"}}
+		return []finding{{Check: "database", State: fine,
+			Detail: "what was checked of it is in order; it is too large to check all of it now"}}
 	}
 	return []finding{{Check: "database", State: fine, Detail: "it is in order"}}
 }
@@ -138,9 +143,11 @@ func checkNetwork(_ context.Context, e examination) []finding {
 			continue
 		}
 		if e.settings.DevKey != "" && isWeakKey(e.settings.DevKey) {
-			return []finding{{"network", warning, "other machines reach the server at " + address + ", and CUTROOM_DEV_KEY can be guessed", "Leave CUTROOM_DEV_KEY out: a strong one is made and kept."}}
+			return []finding{{"network", warning, "other machines reach the server at " + address +
+				", and CUTROOM_DEV_KEY can be guessed", "Leave CUTROOM_DEV_KEY out: a strong one is made and kept."}}
 		}
-		return []finding{{Check: "network", State: fine, Detail: "other machines reach the server at " + address + ", by plain HTTP (docs/service.md)"}}
+		return []finding{{Check: "network", State: fine,
+			Detail: "other machines reach the server at " + address + ", by plain HTTP (docs/service.md)"}}
 	}
 	return []finding{{Check: "network", State: fine, Detail: "this machine alone reaches the server; CUTROOM_ADDR=:8080 and CUTROOM_INFERENCE_ADDR=:8081 open it (docs/service.md)"}}
 }
@@ -154,7 +161,8 @@ func checkSecrets(_ context.Context, e examination) []finding {
 		if err != nil || info.Mode().Perm()&0o077 == 0 {
 			continue
 		}
-		findings = append(findings, finding{"secrets", warning, "other users of this machine can read " + path, "Run \"chmod 600 " + path + "\"."})
+		findings = append(findings, finding{"secrets", warning, "other users of this machine can read " + path,
+			"Run \"chmod 600 " + path + "\"."})
 	}
 	return findings
 }

@@ -94,15 +94,18 @@ func checkUpstream(ctx context.Context, model, address, secret string) finding {
 		return finding{Check: "upstream", State: fine, Detail: model + " is served by this program"}
 	}
 	if name, found := strings.CutPrefix(secret, "env:"); found && os.Getenv(name) == "" {
-		return finding{"upstream", failing, fmt.Sprintf("the key of %s is missing: %s is not set", model, name), "Set " + name + "."}
+		return finding{"upstream", failing, fmt.Sprintf("the key of %s is missing: %s is not set", model, name),
+			"Set " + name + "."}
 	}
 	if path, found := strings.CutPrefix(secret, "file:"); found {
 		if _, err := os.Stat(path); err != nil {
-			return finding{"upstream", failing, fmt.Sprintf("the key of %s is missing: %v", model, err), "Write the key to that file, or name another in the catalog."}
+			return finding{"upstream", failing, fmt.Sprintf("the key of %s is missing: %v", model, err),
+				"Write the key to that file, or name another in the catalog."}
 		}
 	}
 	if _, err := probe(ctx, strings.TrimSuffix(address, "/")+"/models"); err != nil {
-		return finding{"upstream", failing, fmt.Sprintf("%s, which serves %s, does not answer: %v", address, model, err), "Start the model server, or mend its URL in the catalog."}
+		return finding{"upstream", failing, fmt.Sprintf("%s, which serves %s, does not answer: %v", address, model, err),
+			"Start the model server, or mend its URL in the catalog."}
 	}
 	return finding{Check: "upstream", State: fine, Detail: fmt.Sprintf("%s, which serves %s, answers", address, model)}
 }
@@ -134,22 +137,29 @@ func checkServer(ctx context.Context, e examination) []finding {
 	answer, err := probe(ctx, server.URL+"/healthz")
 	if err != nil {
 		if e.session.UsesThisMachine() {
-			return []finding{{"server", warning, "no server runs at " + server.URL, "Start one with \"cutroom dev\", or set CUTROOM_URL to one that runs elsewhere."}}
+			return []finding{{"server", warning, "no server runs at " + server.URL,
+				"Start one with \"cutroom dev\", or set CUTROOM_URL to one that runs elsewhere."}}
 		}
-		return []finding{{"server", failing, fmt.Sprintf("%s does not answer: %v", server.URL, err), "Mend CUTROOM_URL or the profile (\"cutroom login --url URL\"), or look whether the server runs."}}
+		return []finding{{"server", failing, fmt.Sprintf("%s does not answer: %v", server.URL, err),
+			"Mend CUTROOM_URL or the profile (\"cutroom login --url URL\"), or look whether the server runs."}}
 	}
 	findings := []finding{{Check: "server", State: fine, Detail: server.URL + " answers"}}
 	if strings.HasPrefix(server.URL, "http://") && !command.IsLocal(server.URL) {
-		findings[0].State, findings[0].Detail = warning, server.URL+" is called without TLS, so that the key can be read on its way"
+		findings[0].State, findings[0].Detail = warning, server.URL+
+			" is called without TLS, so that the key can be read on its way"
 		findings[0].Mend = "Use an address that begins with https://."
 	}
 	if _, err := probe(ctx, server.InferenceURL+"/healthz"); err != nil {
-		findings = append(findings, finding{"gateway", failing, fmt.Sprintf("%s does not answer: %v", server.InferenceURL, err), "Set CUTROOM_INFERENCE_URL to the address of the inference gateway."})
+		findings = append(findings, finding{"gateway", failing,
+			fmt.Sprintf("%s does not answer: %v", server.InferenceURL, err),
+			"Set CUTROOM_INFERENCE_URL to the address of the inference gateway."})
 	}
 	// The Date header has whole seconds, and the answer took a while.
 	skew := answer.at.Sub(began)
 	if !answer.at.IsZero() && (skew > maxSkew || skew < -maxSkew-time.Since(began)) {
-		findings = append(findings, finding{"clock", warning, fmt.Sprintf("this machine's clock and the server's are %s apart", skew.Abs().Round(time.Second)), "Let both set their clocks by NTP."})
+		findings = append(findings, finding{"clock", warning,
+			fmt.Sprintf("this machine's clock and the server's are %s apart", skew.Abs().Round(time.Second)),
+			"Let both set their clocks by NTP."})
 	}
 	return append(findings, checkKey(ctx, e.session, server))
 }
@@ -164,9 +174,11 @@ func checkKey(ctx context.Context, session *command.Session, server command.Serv
 	case err == nil:
 		return finding{Check: "key", State: fine, Detail: "the server takes the key from " + server.KeyFrom}
 	case client.IsStatus(err, http.StatusForbidden):
-		return finding{Check: "key", State: warning, Detail: "the key from " + server.KeyFrom + " is a client token: not every command works with it"}
+		return finding{Check: "key", State: warning, Detail: "the key from " + server.KeyFrom +
+			" is a client token: not every command works with it"}
 	case client.IsStatus(err, http.StatusUnauthorized):
-		return finding{"key", failing, "the server does not take the key from " + server.KeyFrom, "Run \"cutroom login\", or set CUTROOM_API_KEY."}
+		return finding{"key", failing, "the server does not take the key from " + server.KeyFrom,
+			"Run \"cutroom login\", or set CUTROOM_API_KEY."}
 	}
 	return finding{"key", failing, err.Error(), ""}
 }
@@ -181,5 +193,6 @@ func checkProfiles(_ context.Context, e examination) []finding {
 	if err != nil || info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
-	return []finding{{"profiles", warning, "other users of this machine can read the keys in " + path, "Run \"chmod 600 " + path + "\"."}}
+	return []finding{{"profiles", warning, "other users of this machine can read the keys in " + path,
+		"Run \"chmod 600 " + path + "\"."}}
 }

@@ -28,7 +28,8 @@ func TestEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	sketch, err := client.Submit(ctx, "gen-2.5", servertest.Form{
-		servertest.File("data", "clip.mp4", fixtures.sample), servertest.Text("prompt", "a pencil sketch"), servertest.Text("seed", "7")})
+		servertest.File("data", "clip.mp4", fixtures.sample), servertest.Text("prompt", "a pencil sketch"),
+		servertest.Text("seed", "7")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func TestEdit(t *testing.T) {
 		t.Fatalf("the submission was answered by %+v", sketch)
 	}
 	early, err := client.Get(ctx, "/v1/jobs/"+sketch.ID+"/content")
-	if err != nil || early.Status != 409 || early.Header.Get("Retry-After") != "2" || !bytes.Contains(early.Body, []byte(`"detail"`)) {
+	if err != nil || early.Status != 409 || early.Header.Get("Retry-After") != "2" ||
+		!bytes.Contains(early.Body, []byte(`"detail"`)) {
 		t.Errorf("content before the end: %d %v %s, %v", early.Status, early.Header, early.Body, err)
 	}
 
@@ -59,7 +61,8 @@ func TestEdit(t *testing.T) {
 	if !slices.IsSorted(progress) || progress[0] != 0 || progress[len(progress)-1] != 1 || len(progress) < 5 {
 		t.Errorf("progress seen: %v; want it to rise from 0 to 1, at least three times in between", progress)
 	}
-	if ended.Model != "gen-2.5" || ended.Seed != 7 || ended.CreatedAt == "" || ended.StartedAt == "" || ended.CompletedAt == "" || ended.Error != nil {
+	if ended.Model != "gen-2.5" || ended.Seed != 7 || ended.CreatedAt == "" || ended.StartedAt == "" ||
+		ended.CompletedAt == "" || ended.Error != nil {
 		t.Errorf("the ended job is %+v", ended)
 	}
 
@@ -105,7 +108,8 @@ func checkContent(t *testing.T, client *servertest.Client, id string, whole serv
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if got := whole.Header.Get("Content-Disposition"); !strings.HasPrefix(got, "inline;") || !strings.Contains(got, ".mp4") {
+	if got := whole.Header.Get("Content-Disposition"); !strings.HasPrefix(got, "inline;") ||
+		!strings.Contains(got, ".mp4") {
 		t.Errorf("Content-Disposition is %q", got)
 	}
 	for _, c := range []struct {
@@ -115,7 +119,8 @@ func checkContent(t *testing.T, client *servertest.Client, id string, whole serv
 		contentRange          string
 	}{
 		{"GET", "Range", "bytes=0-99", 206, whole.Body[:100], fmt.Sprintf("bytes 0-99/%d", size)},
-		{"GET", "Range", fmt.Sprintf("bytes=%d-", size-10), 206, whole.Body[size-10:], fmt.Sprintf("bytes %d-%d/%d", size-10, size-1, size)},
+		{"GET", "Range", fmt.Sprintf("bytes=%d-", size-10), 206, whole.Body[size-10:],
+			fmt.Sprintf("bytes %d-%d/%d", size-10, size-1, size)},
 		{"GET", "Range", "bytes=-5", 206, whole.Body[size-5:], fmt.Sprintf("bytes %d-%d/%d", size-5, size-1, size)},
 		{"GET", "Range", fmt.Sprintf("bytes=%d-", size), 416, nil, fmt.Sprintf("bytes */%d", size)},
 		{"GET", "If-None-Match", tag, 304, nil, ""},
@@ -126,7 +131,8 @@ func checkContent(t *testing.T, client *servertest.Client, id string, whole serv
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Status != c.status || c.status != 416 && !bytes.Equal(got.Body, c.body) || got.Header.Get("Content-Range") != c.contentRange {
+		if got.Status != c.status || c.status != 416 && !bytes.Equal(got.Body, c.body) ||
+			got.Header.Get("Content-Range") != c.contentRange {
 			t.Errorf("%s %s: %s: status %d, %d bytes, Content-Range %q; want %d, %d, %q", c.method, c.header, c.value,
 				got.Status, len(got.Body), got.Header.Get("Content-Range"), c.status, len(c.body), c.contentRange)
 		}
@@ -153,7 +159,8 @@ func checkVideo(t *testing.T, content []byte, want video) {
 		t.Fatalf("%d streams, want %d", len(r.Streams), streams)
 	}
 	picture := r.Streams[0]
-	if picture.CodecName != "h264" || picture.PixFmt != "yuv420p" || picture.Width != want.width || picture.Height != want.height ||
+	if picture.CodecName != "h264" || picture.PixFmt != "yuv420p" || picture.Width != want.width ||
+		picture.Height != want.height ||
 		picture.FrameRate != fmt.Sprintf("%d/1", want.fps) {
 		t.Errorf("got %+v, want h264, yuv420p, %dx%d, %d frames per second", picture, want.width, want.height, want.fps)
 	}
@@ -183,7 +190,8 @@ func checkVideo(t *testing.T, content []byte, want video) {
 func TestSoundStaysInSync(t *testing.T) {
 	ctx := bounded(t)
 	client := start(t, t.TempDir()).Client()
-	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "flash.mp4", fixtures.flash), servertest.Text("prompt", "brighter")})
+	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "flash.mp4", fixtures.flash),
+		servertest.Text("prompt", "brighter")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +208,8 @@ func TestSoundStaysInSync(t *testing.T) {
 		light, _ := lightness([][]byte{frame})
 		return light > dark+64
 	})
-	samples := tool(t, "ffmpeg", "-v", "error", "-i", save(t, result.Body), "-vn", "-ac", "1", "-ar", fmt.Sprint(rate), "-f", "s16le", "-")
+	samples := tool(t, "ffmpeg", "-v", "error", "-i", save(t, result.Body), "-vn", "-ac", "1", "-ar", fmt.Sprint(rate),
+		"-f", "s16le", "-")
 	loud := 0
 	for ; loud < len(samples)/2; loud++ {
 		if sample := int16(uint16(samples[2*loud]) | uint16(samples[2*loud+1])<<8); sample > 1000 || sample < -1000 {
@@ -209,7 +218,8 @@ func TestSoundStaysInSync(t *testing.T) {
 	}
 	pictureAt, soundAt := float64(white)/fps, float64(loud)/rate
 	if math.Abs(pictureAt-flashAt) > 1.0/fps || math.Abs(soundAt-pictureAt) > 1.0/fps {
-		t.Errorf("the picture turns white at %.3f s and the sound begins at %.3f s, want both within a frame of %.3f s", pictureAt, soundAt, flashAt)
+		t.Errorf("the picture turns white at %.3f s and the sound begins at %.3f s, want both within a frame of %.3f s",
+			pictureAt, soundAt, flashAt)
 	}
 }
 
@@ -298,7 +308,8 @@ func checkPicture(t *testing.T, result servertest.Answer, width, height int) {
 	if mime := result.Header.Get("Content-Type"); mime != "image/png" {
 		t.Errorf("Content-Type is %q", mime)
 	}
-	if r := probe(t, result.Body); len(r.Streams) != 1 || r.Streams[0].CodecName != "png" || r.Streams[0].Width != width || r.Streams[0].Height != height {
+	if r := probe(t, result.Body); len(r.Streams) != 1 || r.Streams[0].CodecName != "png" || r.Streams[0].Width != width ||
+		r.Streams[0].Height != height {
 		t.Errorf("got %+v, want a PNG of %dx%d", r.Streams, width, height)
 	}
 }

@@ -25,7 +25,8 @@ func TestEngineProgram(t *testing.T) {
 	}
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+url, "CUTROOM_CATALOG="+catalog).Client()
 	job, err := client.Submit(ctx, "gen-2.5", servertest.Form{
-		servertest.File("data", "clip.mp4", fixtures.tiny), servertest.Text("prompt", "a quiet winter evening"), servertest.Text("seed", "7")})
+		servertest.File("data", "clip.mp4", fixtures.tiny), servertest.Text("prompt", "a quiet winter evening"),
+		servertest.Text("seed", "7")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,8 @@ func TestEngineProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := probe(t, content.Body)
-	if len(facts.Streams) != 2 || facts.Streams[0].CodecName != "h264" || facts.Streams[0].Width != 128 || facts.Streams[0].Height != 72 {
+	if len(facts.Streams) != 2 || facts.Streams[0].CodecName != "h264" || facts.Streams[0].Width != 128 ||
+		facts.Streams[0].Height != 72 {
 		t.Errorf("the result is %+v", facts)
 	}
 }

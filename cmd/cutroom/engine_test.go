@@ -19,7 +19,8 @@ import (
 // newPreview makes the preview engine.
 func newPreview(t *testing.T) engine.Engine {
 	t.Helper()
-	tools, err := ffmpeg.Find(t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000})
+	tools, err := ffmpeg.Find(t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096,
+		ImagePixels: 50_000_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func TestEngineServer(t *testing.T) {
 	defer server.Close()
 	ctx := bounded(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+server.URL).Client()
-	job, err := client.Submit(ctx, "gen-2.5", servertest.Form{servertest.File("data", "clip.mp4", fixtures.tiny), servertest.Text("prompt", "winter")})
+	job, err := client.Submit(ctx, "gen-2.5", servertest.Form{servertest.File("data", "clip.mp4", fixtures.tiny),
+		servertest.Text("prompt", "winter")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,8 @@ func TestEngineServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if facts := probe(t, content.Body); len(facts.Streams) != 2 || facts.Streams[0].Width != 1280 || facts.Streams[0].Height != 720 {
+	if facts := probe(t, content.Body); len(facts.Streams) != 2 || facts.Streams[0].Width != 1280 ||
+		facts.Streams[0].Height != 720 {
 		t.Errorf("the result is %+v", facts)
 	}
 	form := servertest.Form{servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "winter")}

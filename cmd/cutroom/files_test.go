@@ -24,7 +24,8 @@ type storedFile struct {
 // call calls the API and reads an answer of JSON.
 func call(t *testing.T, client *servertest.Client, method, path string, body []byte, contentType string, into any) {
 	t.Helper()
-	answer, err := client.Call(bounded(t), method, path, bytes.NewReader(body), int64(len(body)), "Content-Type", contentType)
+	answer, err := client.Call(bounded(t), method, path, bytes.NewReader(body), int64(len(body)), "Content-Type",
+		contentType)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,8 @@ func TestFilesOutliveACrash(t *testing.T) {
 		t.Fatalf("the first page is %+v", first)
 	}
 	var announced storedFile
-	announcement := fmt.Sprintf(`{"filename":"film.mp4","mime_type":"video/mp4","size_bytes":%d,"md5":"%x"}`, len(fixtures.tiny), md5.Sum(fixtures.tiny))
+	announcement := fmt.Sprintf(`{"filename":"film.mp4","mime_type":"video/mp4","size_bytes":%d,"md5":"%x"}`,
+		len(fixtures.tiny), md5.Sum(fixtures.tiny))
 	call(t, client, http.MethodPost, "/v1/files", []byte(announcement), "application/json", &announced)
 	server.Kill()
 	stray := filepath.Join(data, "blobs", "files", "file_of_a_broken_upload")
@@ -108,7 +110,8 @@ func TestAnotherSecret(t *testing.T) {
 	}
 	call(t, server.Client(), http.MethodGet, "/v1/files?limit=1", nil, "", &first)
 	server.Kill()
-	answer, err := start(t, data, "CUTROOM_SECRET=another secret of this length").Client().Get(bounded(t), "/v1/files?cursor="+first.NextCursor)
+	answer, err := start(t, data, "CUTROOM_SECRET=another secret of this length").Client().Get(bounded(t),
+		"/v1/files?cursor="+first.NextCursor)
 	if err != nil || answer.Status != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s, %v", answer.Status, answer.Body, err)
 	}
@@ -122,7 +125,8 @@ func TestAJobOwnsItsFiles(t *testing.T) {
 	file := store(t, client, fixtures.tiny)
 	var ids []string
 	for range 2 {
-		job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.Text("data", file.ID), servertest.Text("prompt", "film noir")})
+		job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.Text("data", file.ID),
+			servertest.Text("prompt", "film noir")})
 		if err != nil {
 			t.Fatal(err)
 		}

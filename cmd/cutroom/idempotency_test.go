@@ -69,7 +69,8 @@ func TestKeysOutliveACrash(t *testing.T) {
 			made[id] = true
 		}
 	}
-	t.Logf("%d jobs and %d files; of %d answers that were lost %d stood for something", len(jobs), len(files), lost, remembered)
+	t.Logf("%d jobs and %d files; of %d answers that were lost %d stood for something", len(jobs), len(files), lost,
+		remembered)
 	for path, want := range map[string]int{"jobs": len(jobs), "files": len(files)} {
 		if got := listed(t, client, path); got != want {
 			t.Errorf("%d %s for %d keys", got, path, want)
@@ -100,10 +101,12 @@ func (k *keyed) send(t *testing.T, client *servertest.Client, key string) {
 func create(ctx context.Context, client *servertest.Client, key string) (id string, replayed bool, err error) {
 	path, form := "/v1/files", servertest.Form{servertest.File("file", "note.txt", []byte(key))}
 	if key[0] == 'j' {
-		path, form = "/v1/jobs/gen-image-2", servertest.Form{servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", key)}
+		path, form = "/v1/jobs/gen-image-2", servertest.Form{servertest.File("data", "picture.png", fixtures.picture),
+			servertest.Text("prompt", key)}
 	}
 	body, length, contentType := form.Encode()
-	answer, err := client.Call(ctx, http.MethodPost, path, body, length, "Content-Type", contentType, "Idempotency-Key", key)
+	answer, err := client.Call(ctx, http.MethodPost, path, body, length, "Content-Type", contentType, "Idempotency-Key",
+		key)
 	if err != nil {
 		return "", false, err
 	}
@@ -128,7 +131,8 @@ func listed(t *testing.T, client *servertest.Client, of string) (count int) {
 		page := map[string]json.RawMessage{}
 		var entries []any
 		var next *string
-		if json.Unmarshal(answer.Body, &page) != nil || json.Unmarshal(page[of], &entries) != nil || json.Unmarshal(page["next_cursor"], &next) != nil {
+		if json.Unmarshal(answer.Body, &page) != nil || json.Unmarshal(page[of], &entries) != nil ||
+			json.Unmarshal(page["next_cursor"], &next) != nil {
 			t.Fatalf("the page is %s", answer.Body)
 		}
 		count += len(entries)

@@ -105,15 +105,19 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	}
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
-		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{}, BodyMemory: int64(c.InferenceMemory),
-		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
-		Tracer:   parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow), Origins: c.Origins, Trailers: true, Ready: parts.ready,
+		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
+		BodyMemory: int64(c.InferenceMemory),
+		Embedded:   demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
+		Tracer:     parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow),
+		Origins:  c.Origins,
+		Trailers: true, Ready: parts.ready,
 		Now: time.Now, Date: parts.now, Random: mathrand.Float64, Logger: parts.logger,
 	})
 	metrics.Watch(i.gateway.Health)
 	i.http = httpserver.New(httpserver.Config{
 		Longest: longestBody,
-		Logger:  parts.logger, Tracer: parts.tracer, Observer: metrics.Surface("inference"), OnPanic: gateway.PanicHandler(c.Origins), Handler: parts.callers.named(i.gateway),
+		Logger:  parts.logger, Tracer: parts.tracer, Observer: metrics.Surface("inference"),
+		OnPanic: gateway.PanicHandler(c.Origins), Handler: parts.callers.named(i.gateway),
 	})
 	return i, nil
 }

@@ -20,7 +20,8 @@ import (
 
 // gatewayOf returns a client of a server's gateway, which sends the key as the
 // gateway takes it.
-func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, method, path, body string) (servertest.Answer, error) {
+func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, method, path,
+	body string) (servertest.Answer, error) {
 	client := &servertest.Client{URL: server.InferenceURL()}
 	return func(ctx context.Context, method, path, body string) (servertest.Answer, error) {
 		if body == "" {
@@ -85,7 +86,8 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 		t.Errorf("after the kill %d calls and %d tokens are shown, want %d and %d", requests, tokens, calls, billed)
 	}
 	// A stop loses nothing either, though nobody has looked.
-	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions", helloChat); err != nil || answer.Status != 200 {
+	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
+		helloChat); err != nil || answer.Status != 200 {
 		t.Fatalf("%v, %d", err, answer.Status)
 	}
 	stop(t, server)
@@ -120,7 +122,10 @@ func TestCatalogIsReadAgain(t *testing.T) {
 		t.Fatalf("the models are %q", got)
 	}
 	write(upstreamRow("added", "http://127.0.0.1:1", ""))
-	eventually(t, "the added model is listed", func() bool { return slices.Equal(models(), []string{"cutroom-echo", "added"}) })
+	eventually(t, "the added model is listed", func() bool {
+		return slices.Equal(models(),
+			[]string{"cutroom-echo", "added"})
+	})
 	mint(t, server.Client(), "added") // tokens know it too
 	write(upstreamRow("added", "nowhere", ""))
 	eventually(t, "the log names what is wrong", func() bool {
@@ -142,11 +147,13 @@ func TestStopWaitsForStreams(t *testing.T) {
 		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"first"}}]}`+"\n\n")
 		_ = http.NewResponseController(w).Flush()
 		<-goOn
-		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"last"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"last"},"finish_reason":"stop"}]}`+
+			"\n\ndata: [DONE]\n\n")
 	}))
 	defer upstream.Close()
 	data := t.TempDir()
-	server := start(t, data, "CUTROOM_CATALOG="+save(t, append(defaultCatalog(t), upstreamRow("slow", upstream.URL, "")...)))
+	server := start(t, data, "CUTROOM_CATALOG="+save(t,
+		append(defaultCatalog(t), upstreamRow("slow", upstream.URL, "")...)))
 	request, err := http.NewRequestWithContext(bounded(t), http.MethodPost, server.InferenceURL()+"/v1/chat/completions",
 		strings.NewReader(`{"model":"slow","stream":true,"messages":[{"role":"user","content":"Hello!"}]}`))
 	if err != nil {
@@ -188,7 +195,8 @@ func TestStopWaitsForStreams(t *testing.T) {
 // is told to come back while its first is under way.
 func TestInferenceMemory(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_INFERENCE_MEMORY=128MiB")
-	body := []byte(`{"model": "cutroom-echo", "messages": [{"role": "user", "content": "` + strings.Repeat("x", 31<<20) + `"}]}`)
+	body := []byte(`{"model": "cutroom-echo", "messages": [{"role": "user", "content": "` + strings.Repeat("x", 31<<20) +
+		`"}]}`)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(server.InferenceURL(), "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -201,13 +209,15 @@ func TestInferenceMemory(t *testing.T) {
 	}
 	answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions", string(body))
 	if err != nil || answer.Status != 429 || answer.Header.Get("Retry-After") == "" {
-		t.Errorf("%v, %d with Retry-After %q, want 429: %.300s", err, answer.Status, answer.Header.Get("Retry-After"), answer.Body)
+		t.Errorf("%v, %d with Retry-After %q, want 429: %.300s", err, answer.Status, answer.Header.Get("Retry-After"),
+			answer.Body)
 	}
 }
 
 func TestMetricsOfTheGateway(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_METRICS_KEY=operator")
-	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions", helloChat); err != nil || answer.Status != 200 {
+	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
+		helloChat); err != nil || answer.Status != 200 {
 		t.Fatalf("%v, %d", err, answer.Status)
 	}
 	client := &servertest.Client{URL: server.InferenceURL()}
@@ -275,12 +285,14 @@ func TestPromptsAreNotLogged(t *testing.T) {
 		`{"model": "swordfish", "messages": [{"role": "user", "content": "swordfish"}]}`,
 		`{"swordfish": `,
 	} {
-		if _, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions", body); err != nil {
+		if _, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
+			body); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stop(t, server)
-	if log := server.Log(); strings.Contains(log, "swordfish") || strings.Contains(log, "language model") || strings.Contains(log, servertest.Key) ||
+	if log := server.Log(); strings.Contains(log, "swordfish") || strings.Contains(log, "language model") ||
+		strings.Contains(log, servertest.Key) ||
 		!strings.Contains(log, "account=dev") {
 		t.Errorf("the log is\n%s", log)
 	}

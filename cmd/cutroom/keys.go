@@ -72,7 +72,8 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 			return out.Print(view)
 		}
 		fmt.Fprintln(out.Out, secret)
-		fmt.Fprintf(out.Err, "%s for account %s. Only its hash is kept: this is the one time that the key is shown.\n", key.ID, key.Account)
+		fmt.Fprintf(out.Err, "%s for account %s. Only its hash is kept: this is the one time that the key is shown.\n",
+			key.ID, key.Account)
 		return nil
 	})
 }
@@ -105,7 +106,8 @@ func (c *keysList) Run(ctx context.Context, out *command.Session) error {
 			if view.Admin {
 				role = "admin"
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", view.ID, view.Account, view.Tier, role, view.State, view.CreatedAt, view.Label)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", view.ID, view.Account, view.Tier, role, view.State,
+				view.CreatedAt, view.Label)
 		}
 		return table.Flush()
 	})
@@ -129,7 +131,8 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 		if out.JSON {
 			return out.Print(viewOf(key))
 		}
-		fmt.Fprintf(out.Out, "%s of account %s is revoked; it stops working within %s.\n", key.ID, key.Account, credential.CacheAge)
+		fmt.Fprintf(out.Out, "%s of account %s is revoked; it stops working within %s.\n", key.ID, key.Account,
+			credential.CacheAge)
 		return nil
 	})
 }

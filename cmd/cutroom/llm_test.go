@@ -69,7 +69,8 @@ func startLanguageModel(t *testing.T, root, gguf string) languageModel {
 	free.Close()
 	command := exec.Command("make", "--no-print-directory", "run-llm", "GGUF="+gguf)
 	command.Dir = root
-	command.Env = append(os.Environ(), "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DATA="+t.TempDir(),
+	command.Env = append(os.Environ(), "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0",
+		"CUTROOM_DATA="+t.TempDir(),
 		"CUTROOM_DEV_KEY="+servertest.Key, "LLM_CONTEXT=512", fmt.Sprint("LLM_PORT=", port))
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	printed, err := os.Create(filepath.Join(t.TempDir(), "printed"))
@@ -152,15 +153,18 @@ func (m languageModel) chat(t *testing.T) {
 	}
 	var own openai.ChatCompletion
 	m.direct(t, "/v1/chat/completions", `{"model":"local","messages":[{"role":"user","content":"Grüße!"}],"max_tokens":20,"temperature":0,"seed":1}`, &own)
-	if answer.Choices[0].Message.Content != own.Choices[0].Message.Content || answer.Choices[0].FinishReason != own.Choices[0].FinishReason ||
-		answer.Usage.PromptTokens != own.Usage.PromptTokens || answer.Usage.CompletionTokens != own.Usage.CompletionTokens || own.Usage.CompletionTokens == 0 {
+	if answer.Choices[0].Message.Content != own.Choices[0].Message.Content ||
+		answer.Choices[0].FinishReason != own.Choices[0].FinishReason ||
+		answer.Usage.PromptTokens != own.Usage.PromptTokens || answer.Usage.CompletionTokens != own.Usage.CompletionTokens ||
+		own.Usage.CompletionTokens == 0 {
 		t.Errorf("the gateway says %+v, the server %+v", answer, own)
 	}
 }
 
 func (m languageModel) completions(t *testing.T) {
 	answer, err := m.client.Completions.New(m.ctx, openai.CompletionNewParams{
-		Model: "local", Prompt: openai.CompletionNewParamsPromptUnion{OfString: param.NewOpt("Once")}, MaxTokens: param.NewOpt[int64](12),
+		Model: "local", Prompt: openai.CompletionNewParamsPromptUnion{OfString: param.NewOpt("Once")},
+		MaxTokens:   param.NewOpt[int64](12),
 		Temperature: param.NewOpt(0.0),
 	})
 	if err != nil {
@@ -168,7 +172,8 @@ func (m languageModel) completions(t *testing.T) {
 	}
 	var own openai.Completion
 	m.direct(t, "/v1/completions", `{"model":"local","prompt":"Once","max_tokens":12,"temperature":0}`, &own)
-	if answer.Choices[0].Text != own.Choices[0].Text || answer.Usage.TotalTokens != own.Usage.TotalTokens || own.Usage.TotalTokens == 0 {
+	if answer.Choices[0].Text != own.Choices[0].Text || answer.Usage.TotalTokens != own.Usage.TotalTokens ||
+		own.Usage.TotalTokens == 0 {
 		t.Errorf("the gateway says %+v, the server %+v", answer, own)
 	}
 }
@@ -189,7 +194,8 @@ func (m languageModel) streaming(t *testing.T) {
 	if stream.Err() != nil || len(streamed.Choices) == 0 || streamed.Usage.CompletionTokens == 0 {
 		t.Fatalf("%+v, %v", streamed, stream.Err())
 	}
-	if got, want := streamed.Choices[0], whole.Choices[0]; got.Message.Content != want.Message.Content || got.FinishReason != want.FinishReason {
+	if got, want := streamed.Choices[0], whole.Choices[0]; got.Message.Content != want.Message.Content ||
+		got.FinishReason != want.FinishReason {
 		t.Errorf("streamed %+v, want %+v", got, want)
 	}
 }
@@ -206,7 +212,8 @@ func (m languageModel) stop(t *testing.T) {
 	params := m.params()
 	params.Stop.OfStringArray = []string{string(text[2:3])}
 	stopped, err := m.client.Chat.Completions.New(m.ctx, params)
-	if err != nil || stopped.Choices[0].FinishReason != "stop" || strings.ContainsRune(stopped.Choices[0].Message.Content, text[2]) {
+	if err != nil || stopped.Choices[0].FinishReason != "stop" ||
+		strings.ContainsRune(stopped.Choices[0].Message.Content, text[2]) {
 		t.Errorf("stopped at %q of %q: %+v, %v", text[2], string(text), stopped, err)
 	}
 }

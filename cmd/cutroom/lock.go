@@ -34,7 +34,8 @@ func lockFolder(path string) (*folderLock, error) {
 		n, _ := file.Read(holder)
 		l.release()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("the folder %s is in use by another server (process %s)", path, cmp.Or(string(holder[:n]), "unknown"))
+			return nil, fmt.Errorf("the folder %s is in use by another server (process %s)", path,
+				cmp.Or(string(holder[:n]), "unknown"))
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}

@@ -47,8 +47,10 @@ func makeMedia(ctx context.Context, folder string) (media, error) {
 		name string
 		args string
 	}{
-		{&made.tiny, "tiny.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=0.3 -f lavfi -i sine=duration=0.3 " + h264},
-		{&made.tall, "tall.mp4", "-f lavfi -i testsrc2=size=54x96:rate=20:duration=0.3 -f lavfi -i sine=duration=0.3 " + h264},
+		{&made.tiny, "tiny.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=0.3 -f lavfi -i sine=duration=0.3 " +
+			h264},
+		{&made.tall, "tall.mp4", "-f lavfi -i testsrc2=size=54x96:rate=20:duration=0.3 -f lavfi -i sine=duration=0.3 " +
+			h264},
 		{&made.long, "long.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=4 -f lavfi -i sine=duration=4 " + h264},
 		{&made.flash, "flash.mp4", "-f lavfi -i color=black:size=96x54:rate=30:duration=1,format=yuv420p " +
 			"-f lavfi -i color=white:size=96x54:rate=30:duration=1,format=yuv420p " +

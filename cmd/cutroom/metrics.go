@@ -9,7 +9,8 @@ import (
 )
 
 // stateOf returns a function that reads the state of the records for /metrics.
-func stateOf(kept *records.Records, sessions records.Sessions, now func() time.Time) func(context.Context) (prometheus.State, error) {
+func stateOf(kept *records.Records, sessions records.Sessions,
+	now func() time.Time) func(context.Context) (prometheus.State, error) {
 	return func(ctx context.Context) (prometheus.State, error) {
 		var state prometheus.State
 		jobs, err := kept.Jobs.Open(ctx)

@@ -95,7 +95,8 @@ func upstreamRow(id, url, more string) string {
 func mint(t *testing.T, client *servertest.Client, model string) string {
 	t.Helper()
 	body := fmt.Sprintf(`{"expiresIn": 3600, "allowedModels": [%q]}`, model)
-	answer, err := client.Call(bounded(t), http.MethodPost, "/v1/client/tokens", strings.NewReader(body), int64(len(body)), "Content-Type", "application/json")
+	answer, err := client.Call(bounded(t), http.MethodPost, "/v1/client/tokens", strings.NewReader(body), int64(len(body)),
+		"Content-Type", "application/json")
 	var token struct{ APIKey string }
 	if err != nil || answer.Status != 200 || json.Unmarshal(answer.Body, &token) != nil {
 		t.Fatalf("mint: %v, %s", err, answer.Body)
@@ -122,7 +123,8 @@ func (w gatewayWorld) run(t *testing.T, command *exec.Cmd) {
 
 func TestOpenAIForPython(t *testing.T) {
 	world := newGatewayWorld(t)
-	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"), filepath.Join("testdata", "openai", "client.py")))
+	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"),
+		filepath.Join("testdata", "openai", "client.py")))
 }
 
 // nodeProgram returns the Node that the tests' packages for it run on.
@@ -179,7 +181,8 @@ func (c goClient) client(key string, options ...option.RequestOption) openai.Cli
 const goModel = "cutroom-echo"
 
 func (c goClient) params(model string) openai.ChatCompletionNewParams {
-	return openai.ChatCompletionNewParams{Model: model, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Grüße 🤚🏾, you!")}}
+	return openai.ChatCompletionNewParams{Model: model,
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Grüße 🤚🏾, you!")}}
 }
 
 // ask returns the answer to a chat.
@@ -208,7 +211,8 @@ func (c goClient) streamed(params openai.ChatCompletionNewParams) (openai.ChatCo
 }
 
 // refused checks the error of a call.
-func (c goClient) refused(key, model string, change func(*openai.ChatCompletionNewParams), status int, code, field string) {
+func (c goClient) refused(key, model string, change func(*openai.ChatCompletionNewParams), status int, code,
+	field string) {
 	c.Helper()
 	params := c.params(model)
 	if change != nil {
@@ -221,7 +225,8 @@ func (c goClient) refused(key, model string, change func(*openai.ChatCompletionN
 		c.Fatalf("%s, %s: %v, want a refusal", key, model, err)
 	}
 	if refusal.StatusCode != status || refusal.Code != code || refusal.Param != field {
-		c.Errorf("%s, %s: status %d, %s, want %d, code %q, param %q", key, model, refusal.StatusCode, refusal.RawJSON(), status, code, field)
+		c.Errorf("%s, %s: status %d, %s, want %d, code %q, param %q", key, model, refusal.StatusCode, refusal.RawJSON(),
+			status, code, field)
 	}
 }
 
@@ -255,7 +260,8 @@ func (c goClient) models() {
 func (c goClient) chat() {
 	answer := c.ask(c.params(goModel))
 	choice := answer.Choices[0]
-	if !strings.Contains(choice.Message.Content, "no language model") || choice.FinishReason != "stop" || answer.Model != goModel ||
+	if !strings.Contains(choice.Message.Content, "no language model") || choice.FinishReason != "stop" ||
+		answer.Model != goModel ||
 		answer.Usage.TotalTokens != answer.Usage.PromptTokens+answer.Usage.CompletionTokens || answer.Usage.TotalTokens < 10 {
 		c.Errorf("%+v", answer)
 	}
@@ -271,7 +277,8 @@ func (c goClient) streaming() {
 	params := c.params(goModel)
 	params.StreamOptions.IncludeUsage = param.NewOpt(true)
 	whole, err := c.streamed(params)
-	if err != nil || whole.Choices[0].Message.Content != answer.Choices[0].Message.Content || whole.Usage.TotalTokens != answer.Usage.TotalTokens {
+	if err != nil || whole.Choices[0].Message.Content != answer.Choices[0].Message.Content ||
+		whole.Usage.TotalTokens != answer.Usage.TotalTokens {
 		c.Errorf("streamed %+v, %v", whole.ChatCompletion, err)
 	}
 }
@@ -280,7 +287,8 @@ func (c goClient) tools() {
 	params := c.params(goModel)
 	params.Tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
 		Name: "get_weather", Parameters: shared.FunctionParameters{
-			"type": "object", "properties": map[string]any{"days": map[string]any{"type": "integer", "minimum": 2}}, "required": []string{"days"},
+			"type": "object", "properties": map[string]any{"days": map[string]any{"type": "integer", "minimum": 2}},
+			"required": []string{"days"},
 		},
 	})}
 	whole, err := c.streamed(params)
@@ -302,9 +310,11 @@ func (c goClient) structuredOutput() {
 		c.Errorf("json_object gave %s", text)
 	}
 	params.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
-		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "plan", Strict: param.NewOpt(true), Schema: map[string]any{
-			"type": "object", "properties": map[string]any{"title": map[string]any{"const": "plan"}}, "required": []string{"title"},
-		}},
+		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "plan", Strict: param.NewOpt(true),
+			Schema: map[string]any{
+				"type": "object", "properties": map[string]any{"title": map[string]any{"const": "plan"}},
+				"required": []string{"title"},
+			}},
 	}}
 	if text := c.ask(params).Choices[0].Message.Content; text != `{"title":"plan"}` {
 		c.Errorf("json_schema gave %s", text)
@@ -340,7 +350,8 @@ func (c goClient) completions() {
 func (c goClient) errors() {
 	c.refused("WRONG_KEY", goModel, nil, 401, "invalid_api_key", "")
 	c.refused("PERMANENT_KEY", "nowhere", nil, 404, "model_not_found", "model")
-	c.refused("PERMANENT_KEY", goModel, func(p *openai.ChatCompletionNewParams) { p.Temperature = param.NewOpt(3.0) }, 400, "decimal_above_max_value", "temperature")
+	c.refused("PERMANENT_KEY", goModel, func(p *openai.ChatCompletionNewParams) { p.Temperature = param.NewOpt(3.0) }, 400,
+		"decimal_above_max_value", "temperature")
 	c.refused("PERMANENT_KEY", "unreachable", nil, 502, "upstream_error", "")
 	c.refused("OTHER_MODELS_TOKEN", goModel, nil, 403, "model_not_allowed", "model")
 	tight := c.client("TIGHT_KEY")

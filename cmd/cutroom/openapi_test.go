@@ -48,7 +48,8 @@ func TestOpenAPIIsValid(t *testing.T) {
 	if err != nil || answer.Status != 200 {
 		t.Fatalf("status %d, %v", answer.Status, err)
 	}
-	out, err := exec.CommandContext(bounded(t), pythonProgram(t, "openapi-spec-validator"), "--schema", "3.1", save(t, answer.Body)).CombinedOutput()
+	out, err := exec.CommandContext(bounded(t), pythonProgram(t, "openapi-spec-validator"), "--schema", "3.1",
+		save(t, answer.Body)).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -77,11 +78,13 @@ func fuzz(t *testing.T, server *servertest.Server, selection ...string) {
 	}
 	ctx := bounded(t)
 	command := exec.CommandContext(ctx, pythonProgram(t, "schemathesis"), append([]string{
-		"--no-color", "--config-file", filepath.Join(settings, "schemathesis.toml"), "run", server.URL() + "/openapi.json", "--url", server.URL(),
+		"--no-color", "--config-file", filepath.Join(settings, "schemathesis.toml"), "run", server.URL() + "/openapi.json",
+		"--url", server.URL(),
 	}, selection...)...)
 	// What it remembers of a run would change the next one.
 	command.Dir = t.TempDir()
-	command.Env = append(os.Environ(), "CUTROOM_API_KEY="+servertest.Key, "PYTHONPATH="+settings, "PYTHONDONTWRITEBYTECODE=1",
+	command.Env = append(os.Environ(), "CUTROOM_API_KEY="+servertest.Key, "PYTHONPATH="+settings,
+		"PYTHONDONTWRITEBYTECODE=1",
 		"VIDEO_SAMPLES="+save(t, fixtures.tiny)+string(os.PathListSeparator)+save(t, fixtures.tall),
 		"IMAGE_SAMPLES="+save(t, fixtures.picture), "MODEL_NAMES=gen-2.5,gen-latest")
 	out, err := command.CombinedOutput()

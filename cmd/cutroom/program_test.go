@@ -65,7 +65,8 @@ func bounded(t *testing.T) context.Context {
 // submit submits an edit of the clip, and returns the job's id.
 func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip []byte) string {
 	t.Helper()
-	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
+	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "clip.mp4", clip),
+		servertest.Text("prompt", "film noir")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,8 @@ func endWith(t *testing.T, server *servertest.Server) {
 // tail returns the last lines of a log, without those of the many reads.
 func tail(log string) string {
 	const shown = 60
-	lines := slices.DeleteFunc(strings.SplitAfter(log, "\n"), func(line string) bool { return strings.Contains(line, "method=GET") })
+	lines := slices.DeleteFunc(strings.SplitAfter(log, "\n"),
+		func(line string) bool { return strings.Contains(line, "method=GET") })
 	return strings.Join(lines[max(0, len(lines)-shown):], "")
 }
 

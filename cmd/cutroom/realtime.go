@@ -52,7 +52,8 @@ func newSessions(parts sessionParts) (*sessions, error) {
 		return nil, err
 	}
 	counted := parts.records.Sessions(clock)
-	instance := session.NewInstance(session.Config{Store: counted, Uptime: clock.Now, NewID: rand.Text, Logger: parts.logger})
+	instance := session.NewInstance(session.Config{Store: counted, Uptime: clock.Now, NewID: rand.Text,
+		Logger: parts.logger})
 	server := realtime.New(realtime.Config{
 		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.records.Keys, Sessions: instance,
 		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: frame.New(time.Now, mathrand.Uint32),

@@ -96,7 +96,8 @@ func TestRealtimePage(t *testing.T) {
 	if applied := page.text("prompt-state"); applied != "Applied: "+grayLook {
 		t.Errorf("the page says %q of the prompt", applied)
 	}
-	page.do(fmt.Sprintf(`[...document.querySelectorAll("#examples button")].find(chip => chip.textContent === %q).click()`, colorfulLook))
+	page.do(fmt.Sprintf(`[...document.querySelectorAll("#examples button")].find(chip => chip.textContent === %q).click()`,
+		colorfulLook))
 	page.await("an example shows in the picture", isColorful)
 	page.ask("a watercolor painting")
 	page.await("the prompt is applied", `document.getElementById("prompt-state").textContent === "Applied: a watercolor painting"`)
@@ -105,7 +106,8 @@ func TestRealtimePage(t *testing.T) {
 	for _, screen := range []struct {
 		name, scheme  string
 		width, height int
-	}{{"desktop", "light", 1280, 860}, {"dark", "dark", 1280, 860}, {"phone", "light", 390, 844}, {"phone-dark", "dark", 390, 844}} {
+	}{{"desktop", "light", 1280, 860}, {"dark", "dark", 1280, 860}, {"phone", "light", 390, 844},
+		{"phone-dark", "dark", 390, 844}} {
 		page.resize(screen.width, screen.height, screen.scheme)
 		if beyond := eval[int](page, `document.documentElement.scrollWidth - innerWidth`); beyond > 0 {
 			t.Errorf("%s: the page is %d pixels wider than the screen", screen.name, beyond)
@@ -125,7 +127,10 @@ func TestRealtimePage(t *testing.T) {
 
 	page.click("#connect")
 	page.await("the session is closed", disconnected)
-	eventually(t, "the session is freed", func() bool { return sessionsOf(t, server) == `{"limit":5,"active":0,"remaining":5}` })
+	eventually(t, "the session is freed", func() bool {
+		return sessionsOf(t,
+			server) == `{"limit":5,"active":0,"remaining":5}`
+	})
 	if text := page.text("notice"); text != "" {
 		t.Errorf("a session that the user ends is complained of: %q", text)
 	}
@@ -153,10 +158,12 @@ func TestRealtimePageImage(t *testing.T) {
 	page.await("its colours are carried over", `means("edited")[0] > means("edited")[2] + 40`)
 	page.screenshot("image.png")
 	page.ask(grayLook)
-	page.await("the prompt is applied", fmt.Sprintf(`document.getElementById("prompt-state").textContent === %q`, "Applied: "+grayLook))
+	page.await("the prompt is applied", fmt.Sprintf(`document.getElementById("prompt-state").textContent === %q`,
+		"Applied: "+grayLook))
 	page.click("#connect")
 	page.await("the session is closed", disconnected)
-	for id, want := range map[string]string{"image-state": "In use once you are connected.", "prompt-state": "Applied once you are connected."} {
+	for id, want := range map[string]string{"image-state": "In use once you are connected.",
+		"prompt-state": "Applied once you are connected."} {
 		if text := page.text(id); text != want {
 			t.Errorf("without a session %s says %q, want %q", id, text, want)
 		}
@@ -171,7 +178,8 @@ func TestRealtimePageImage(t *testing.T) {
 // What the service refuses is said in words that tell what to do.
 func TestRealtimePageRefusals(t *testing.T) {
 	data, tiers := t.TempDir(), filepath.Join(t.TempDir(), "tiers.yaml")
-	if err := os.WriteFile(tiers, []byte("dev: {realtime_sessions: 1}\ndefault: {realtime_sessions: 1}\n"), 0o600); err != nil {
+	if err := os.WriteFile(tiers, []byte("dev: {realtime_sessions: 1}\ndefault: {realtime_sessions: 1}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := start(t, data, "CUTROOM_TIERS="+tiers)
@@ -192,7 +200,8 @@ func TestRealtimePageRefusals(t *testing.T) {
 	}
 
 	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, servertest.Key))
-	conn, _, err := websocket.Dial(bounded(t), "ws"+strings.TrimPrefix(server.URL(), "http")+"/v1/stream?model=gen-2.5&api_key="+servertest.Key, nil)
+	conn, _, err := websocket.Dial(bounded(t), "ws"+strings.TrimPrefix(server.URL(), "http")+
+		"/v1/stream?model=gen-2.5&api_key="+servertest.Key, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +212,10 @@ func TestRealtimePageRefusals(t *testing.T) {
 	page.click("#connect")
 	complaint("as many sessions open as it may have")
 	conn.CloseNow()
-	eventually(t, "the other session is freed", func() bool { return strings.Contains(sessionsOf(t, server), `"active":0`) })
+	eventually(t, "the other session is freed", func() bool {
+		return strings.Contains(sessionsOf(t, server),
+			`"active":0`)
+	})
 	page.click("#connect")
 	page.await("the session is live", live)
 
@@ -242,7 +254,8 @@ func TestRealtimePagePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy := answer.Header.Get("Content-Security-Policy")
-	for _, directive := range []string{"default-src 'none'", "connect-src 'self'", "frame-ancestors 'self'", "form-action 'none'", "base-uri 'none'"} {
+	for _, directive := range []string{"default-src 'none'", "connect-src 'self'", "frame-ancestors 'self'",
+		"form-action 'none'", "base-uri 'none'"} {
 		if !strings.Contains(policy, directive) {
 			t.Errorf("the policy %q lacks %s", policy, directive)
 		}

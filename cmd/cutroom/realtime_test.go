@@ -31,7 +31,8 @@ func TestRealtimeSession(t *testing.T) {
 	if got := quota(); got != `{"limit":5,"active":0,"remaining":5}` {
 		t.Errorf("before: %s", got)
 	}
-	token := post(t, client, "/v1/client/tokens", "application/json", []byte(`{"allowedModels":["gen-latest"]}`))["apiKey"].(string)
+	token := post(t, client, "/v1/client/tokens", "application/json",
+		[]byte(`{"allowedModels":["gen-latest"]}`))["apiKey"].(string)
 	body, _, contentType := servertest.Form{servertest.File("file", "picture.png", fixtures.picture)}.Encode()
 	var form bytes.Buffer
 	if _, err := form.ReadFrom(body); err != nil {
@@ -39,7 +40,8 @@ func TestRealtimeSession(t *testing.T) {
 	}
 	file := post(t, client, "/v1/files", contentType, form.Bytes())["id"].(string)
 
-	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(server.URL(), "http")+"/v1/stream?model=gen-2.5&api_key="+token, nil)
+	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(server.URL(), "http")+"/v1/stream?model=gen-2.5&api_key="+
+		token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,8 @@ func TestRealtimeSession(t *testing.T) {
 	if err := conn.Write(ctx, websocket.MessageBinary, frame.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	if edited, err := jpeg.DecodeConfig(bytes.NewReader(expect(t, ctx, conn, ""))); err != nil || edited.Width != 640 || edited.Height != 360 {
+	if edited, err := jpeg.DecodeConfig(bytes.NewReader(expect(t, ctx, conn, ""))); err != nil || edited.Width != 640 ||
+		edited.Height != 360 {
 		t.Errorf("the edited frame: %+v, %v", edited, err)
 	}
 
@@ -88,7 +91,8 @@ func TestRealtimeSession(t *testing.T) {
 // post sends a body and returns the JSON object that comes back.
 func post(t *testing.T, client *servertest.Client, path, contentType string, body []byte) map[string]any {
 	t.Helper()
-	answer, err := client.Call(bounded(t), "POST", path, bytes.NewReader(body), int64(len(body)), "Content-Type", contentType)
+	answer, err := client.Call(bounded(t), "POST", path, bytes.NewReader(body), int64(len(body)), "Content-Type",
+		contentType)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,8 @@ func (r *repair) database(ctx context.Context) error {
 	var refused *refusal
 	switch {
 	case err == nil:
-		return r.tell(finding{Check: "database", State: fine, Detail: database.Name() + " is in order, and knows what it should"})
+		return r.tell(finding{Check: "database", State: fine,
+			Detail: database.Name() + " is in order, and knows what it should"})
 	case errors.Is(err, integrity.ErrDamaged):
 		return r.salvage(ctx, database)
 	case errors.Is(err, integrity.ErrLostMain):
@@ -95,7 +96,8 @@ func (r *repair) database(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return r.tell(finding{"database", warning, "a new database is made; the log of the lost one is kept as " + kept + "-wal", ""})
+		return r.tell(finding{"database", warning, "a new database is made; the log of the lost one is kept as " + kept +
+			"-wal", ""})
 	case errors.As(err, &refused):
 		return r.tell(finding{"database", warning, refused.why + ": it counts from now on", ""})
 	}
@@ -140,7 +142,8 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		return err
 	}
 	if missing > 0 {
-		if err := r.tell(finding{"missing", warning, fmt.Sprintf("%d files and results that the database knows are not there", missing),
+		if err := r.tell(finding{"missing", warning, fmt.Sprintf("%d files and results that the database knows are not there",
+			missing),
 			"Put back the blobs folder from a backup; what is not found again is answered with 404."}); err != nil {
 			return err
 		}
@@ -171,7 +174,8 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		return r.tell(finding{Check: "unknown", State: fine, Detail: "there are no files that the database does not know"})
 	}
 	return r.tell(finding{"unknown", warning,
-		fmt.Sprintf("%d files that the database does not know are kept aside, and deleted CUTROOM_UNKNOWN_DAYS days later", len(left)),
+		fmt.Sprintf("%d files that the database does not know are kept aside, and deleted CUTROOM_UNKNOWN_DAYS days later",
+			len(left)),
 		"cutroom doctor --repair --adopt ACCOUNT makes them files of an account, and --drop deletes them now."})
 }
 
@@ -194,7 +198,8 @@ func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 // settle adopts, drops or lists one unknown file.
 func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key string) error {
 	meant := len(r.Only) == 0 || slices.Contains(r.Only, set.Name)
-	detail := fmt.Sprintf("%s, %s, set aside on %s", set.Name, humanize.IBytes(uint64(set.Size)), set.Day.Format(time.DateOnly))
+	detail := fmt.Sprintf("%s, %s, set aside on %s", set.Name, humanize.IBytes(uint64(set.Size)),
+		set.Day.Format(time.DateOnly))
 	switch {
 	case meant && r.Drop:
 		if err := s.blobs.DropAside(ctx, set); err != nil {
@@ -206,7 +211,8 @@ func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key 
 		if err != nil {
 			return fmt.Errorf("adopt %s: %w", set.Name, err)
 		}
-		return r.tell(finding{Check: "unknown", State: fine, Detail: fmt.Sprintf("%s: now the file %s of the account %s", detail, f.ID, f.Account)})
+		return r.tell(finding{Check: "unknown", State: fine,
+			Detail: fmt.Sprintf("%s: now the file %s of the account %s", detail, f.ID, f.Account)})
 	}
 	return r.tell(finding{"unknown", warning, detail, ""})
 }

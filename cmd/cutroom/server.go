@@ -100,7 +100,8 @@ func (s *server) recover(ctx context.Context) error {
 		return err
 	}
 	if unknown > 0 {
-		s.logger.Warn("files that no record knows were set aside; cutroom doctor --repair lists them", "blobs", unknown, "kept_for", s.keepUnknown)
+		s.logger.Warn("files that no record knows were set aside; cutroom doctor --repair lists them", "blobs", unknown,
+			"kept_for", s.keepUnknown)
 	}
 	if err := s.sweeper.Sweep(ctx); err != nil {
 		return err

@@ -27,7 +27,8 @@ func TestTheUnitOfSystemd(t *testing.T) {
 	unit := packaged(t, "cutroom.service")
 	for _, line := range []string{
 		"ExecStart=/usr/local/bin/cutroom dev", "Restart=always", "KillMode=mixed", "OOMPolicy=continue", "DynamicUser=yes",
-		"StateDirectory=cutroom", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet=", "LimitNOFILE=65536",
+		"StateDirectory=cutroom", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet=",
+		"LimitNOFILE=65536",
 		"EnvironmentFile=-/etc/cutroom/environment", "RestrictNamespaces=user mnt pid net ipc uts cgroup",
 	} {
 		if !slices.Contains(strings.Split(unit, "\n"), line) {
@@ -52,7 +53,8 @@ func TestTheUnitOfSystemd(t *testing.T) {
 	}
 	// Exposure is from 0 to 100, the lower the better.
 	for _, arguments := range [][]string{{"verify", path}, {"security", "--offline=yes", "--threshold=30", path}} {
-		if said, err := exec.CommandContext(bounded(t), analyze, arguments...).CombinedOutput(); err != nil || strings.Contains(string(said), path+":") {
+		if said, err := exec.CommandContext(bounded(t), analyze, arguments...).CombinedOutput(); err != nil ||
+			strings.Contains(string(said), path+":") {
 			t.Errorf("systemd-analyze %s: %v\n%s", arguments[0], err, said)
 		}
 	}
@@ -62,8 +64,10 @@ func TestTheUnitOfSystemd(t *testing.T) {
 func TestTheFileOfLaunchd(t *testing.T) {
 	values := properties(t, packaged(t, "com.cutroom.server.plist"))
 	for key, want := range map[string]string{
-		"Label": "com.cutroom.server", "ProgramArguments": "/usr/local/bin/cutroom dev", "UserName": "_cutroom", "KeepAlive": "true",
-		"RunAtLoad": "true", "ExitTimeOut": "60", "Umask": "63", "CUTROOM_DATA": "/usr/local/var/cutroom", "NumberOfFiles": "65536",
+		"Label": "com.cutroom.server", "ProgramArguments": "/usr/local/bin/cutroom dev", "UserName": "_cutroom",
+		"KeepAlive": "true",
+		"RunAtLoad": "true", "ExitTimeOut": "60", "Umask": "63", "CUTROOM_DATA": "/usr/local/var/cutroom",
+		"NumberOfFiles": "65536",
 	} {
 		if values[key] != want {
 			t.Errorf("%s is %q, want %q", key, values[key], want)

@@ -40,10 +40,13 @@ func TestWrongSettings(t *testing.T) {
 		{"an empty address", "CUTROOM_ADDR=", []string{"empty"}},
 		{"a port beyond the last", "CUTROOM_ADDR=127.0.0.1:70000", []string{"70000"}},
 		{"a trusted proxy by its name", "CUTROOM_TRUSTED_PROXIES=proxy.internal", []string{"proxy.internal", "10.1.0.0/16"}},
-		{"a port that is used", "CUTROOM_ADDR=" + taken.Addr().String(), []string{taken.Addr().String() + " is in use", "another address"}},
+		{"a port that is used", "CUTROOM_ADDR=" + taken.Addr().String(),
+			[]string{taken.Addr().String() + " is in use", "another address"}},
 		{"an empty inference address", "CUTROOM_INFERENCE_ADDR=", []string{"empty"}},
-		{"an inference port that is used", "CUTROOM_INFERENCE_ADDR=" + taken.Addr().String(), []string{taken.Addr().String() + " is in use", "another address"}},
-		{"a public URL that is none", "CUTROOM_PUBLIC_INFERENCE_URL=llm.example.com", []string{"llm.example.com", "https://"}},
+		{"an inference port that is used", "CUTROOM_INFERENCE_ADDR=" + taken.Addr().String(),
+			[]string{taken.Addr().String() + " is in use", "another address"}},
+		{"a public URL that is none", "CUTROOM_PUBLIC_INFERENCE_URL=llm.example.com",
+			[]string{"llm.example.com", "https://"}},
 		{"no data folder", "CUTROOM_DATA=", []string{"empty"}},
 		{"unknown records", "CUTROOM_RECORDS=paper", []string{"paper", "sqlite"}},
 		{"a file as data folder", "CUTROOM_DATA=" + write("file", ""), []string{"file"}},
@@ -57,28 +60,38 @@ func TestWrongSettings(t *testing.T) {
 		{"less than nothing as upload limit", "CUTROOM_MAX_UPLOAD=-1", []string{"-1"}},
 		{"an upload limit beyond all disks", "CUTROOM_MAX_UPLOAD=6000GiB", []string{"6000GiB"}},
 		{"a catalog that is not there", "CUTROOM_CATALOG=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
-		{"a catalog with a typing error", "CUTROOM_CATALOG=" + write("typo.yaml", strings.Replace(catalog, "fps: 25", "fsp: 25", 1)), []string{"typo.yaml", "fsp"}},
-		{"a catalog with a wrong size", "CUTROOM_CATALOG=" + write("size.yaml", strings.Replace(catalog, "1088x624", "1088x625", 1)), []string{"size.yaml", "line", "1088x625"}},
-		{"a catalog with an upstream that is no URL", "CUTROOM_CATALOG=" + write("upstream.yaml", strings.Replace(catalog, `url: "embedded:"`, `url: "here"`, 1)), []string{"upstream.yaml", "line", "cutroom-echo", "http"}},
-		{"a catalog with a name twice", "CUTROOM_CATALOG=" + write("twice.yaml", strings.Replace(catalog, "$family-2.1", "$family-2.5", 1)), []string{"twice.yaml", "line", "gen-2.5"}},
+		{"a catalog with a typing error", "CUTROOM_CATALOG=" +
+			write("typo.yaml", strings.Replace(catalog, "fps: 25", "fsp: 25", 1)), []string{"typo.yaml", "fsp"}},
+		{"a catalog with a wrong size", "CUTROOM_CATALOG=" +
+			write("size.yaml", strings.Replace(catalog, "1088x624", "1088x625", 1)), []string{"size.yaml", "line", "1088x625"}},
+		{"a catalog with an upstream that is no URL", "CUTROOM_CATALOG=" +
+			write("upstream.yaml", strings.Replace(catalog, `url: "embedded:"`, `url: "here"`, 1)),
+			[]string{"upstream.yaml", "line", "cutroom-echo", "http"}},
+		{"a catalog with a name twice", "CUTROOM_CATALOG=" +
+			write("twice.yaml", strings.Replace(catalog, "$family-2.1", "$family-2.5", 1)),
+			[]string{"twice.yaml", "line", "gen-2.5"}},
 		{"tiers that are not there", "CUTROOM_TIERS=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
-		{"tiers without the default", "CUTROOM_TIERS=" + write("tiers.yaml", "gold: {pending_jobs: 1}\n"), []string{"tiers.yaml", "default"}},
+		{"tiers without the default", "CUTROOM_TIERS=" + write("tiers.yaml", "gold: {pending_jobs: 1}\n"),
+			[]string{"tiers.yaml", "default"}},
 		{"too little memory for a request", "CUTROOM_INFERENCE_MEMORY=127MiB", []string{"128 MiB"}},
 		{"words as workers", "CUTROOM_WORKERS=many", []string{"many"}},
 		{"less than no workers", "CUTROOM_WORKERS=-1", []string{"-1"}},
 		{"an army of workers", "CUTROOM_WORKERS=257", []string{"257"}},
-		{"an origin with a path", "CUTROOM_CORS_ORIGINS=https://a.example,https://b.example/app", []string{"https://b.example/app"}},
+		{"an origin with a path", "CUTROOM_CORS_ORIGINS=https://a.example,https://b.example/app",
+			[]string{"https://b.example/app"}},
 		{"an enhancer without a model", "CUTROOM_ENHANCE_URL=http://localhost:8081", []string{"CUTROOM_ENHANCE_MODEL"}},
 		{"an enhancer's key without an enhancer", "CUTROOM_ENHANCE_KEY=secret", []string{"CUTROOM_ENHANCE_URL"}},
 		{"a level of the log that there is not", "CUTROOM_LOG_LEVEL=loud", []string{"loud"}},
 		{"an engine that there is not", "CUTROOM_ENGINE=magic", []string{"magic", "preview"}},
-		{"an engine server by a protocol that it has not", "CUTROOM_ENGINE=https://127.0.0.1:8090", []string{"https://127.0.0.1:8090", "preview"}},
+		{"an engine server by a protocol that it has not", "CUTROOM_ENGINE=https://127.0.0.1:8090",
+			[]string{"https://127.0.0.1:8090", "preview"}},
 		{"an OpenAI interface at no URL", "CUTROOM_ENGINE=openai:here", []string{"here", "http"}},
 		{"an OpenAI interface for images at no URL", "CUTROOM_ENGINE=openai:http://127.0.0.1:1,", []string{`""`, "http"}},
 		{"an engine's key without such an engine", "CUTROOM_ENGINE_KEY=secret", []string{"CUTROOM_ENGINE"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + filepath.Join(t.TempDir(), "data"), c.setting}
+			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0",
+				"CUTROOM_DATA=" + filepath.Join(t.TempDir(), "data"), c.setting}
 			refused(t, settings, append(c.says, strings.SplitN(c.setting, "=", 2)[0])...)
 		})
 	}
@@ -91,9 +104,11 @@ func TestFlags(t *testing.T) {
 		t.Fatalf("%+v, %v", help, err)
 	}
 	for flag, setting := range map[string]string{
-		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--records": "CUTROOM_RECORDS", "--family": "CUTROOM_FAMILY", "--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
+		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--records": "CUTROOM_RECORDS", "--family": "CUTROOM_FAMILY",
+		"--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
 		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
-		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--engine-key": "CUTROOM_ENGINE_KEY", "--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
+		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--engine-key": "CUTROOM_ENGINE_KEY",
+		"--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
 		"--public-inference-url": "CUTROOM_PUBLIC_INFERENCE_URL", "--inference-memory": "CUTROOM_INFERENCE_MEMORY",
 		"--log-level": "CUTROOM_LOG_LEVEL",
 	} {
@@ -106,7 +121,8 @@ func TestFlags(t *testing.T) {
 			t.Errorf("other machines reach a server that was not told so: there is no %s in\n%s", address, help.Stdout)
 		}
 	}
-	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + t.TempDir(), "CUTROOM_WORKERS=1"}, "dev", "--workers=-1")
+	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + t.TempDir(), "CUTROOM_WORKERS=1"}, "dev",
+		"--workers=-1")
 	if err != nil || ended.ExitCode != 2 || !strings.Contains(ended.Stderr, "-1") {
 		t.Errorf("a wrong flag beside a right variable: %+v, %v", ended, err)
 	}
@@ -129,7 +145,8 @@ func TestWhoReachesTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := start(t, t.TempDir(), c.settings...)
-			if open := strings.Contains(server.Printed(), "other machines reach it"); open != c.open || open == strings.Contains(server.Printed(), "this machine alone") {
+			if open := strings.Contains(server.Printed(), "other machines reach it"); open != c.open ||
+				open == strings.Contains(server.Printed(), "this machine alone") {
 				t.Errorf("it says\n%s", server.Printed())
 			}
 			if warned := strings.Contains(server.Log(), "CUTROOM_DEV_KEY can be guessed"); warned != c.warn {
@@ -147,7 +164,8 @@ func TestTheConsoleBehindAProxy(t *testing.T) {
 	if err != nil || !strings.Contains(string(answer.Body), `"inference_url":"https://llm.example.com/one"`) {
 		t.Errorf("the console is told %s, %v", answer.Body, err)
 	}
-	if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "connect-src 'self' https://llm.example.com;") {
+	if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy,
+		"connect-src 'self' https://llm.example.com;") {
 		t.Errorf("the page may call what %q says", policy)
 	}
 }
@@ -161,7 +179,8 @@ func refused(t *testing.T, settings []string, says ...string) {
 		t.Fatal(err)
 	}
 	if ended.ExitCode < 1 || ended.ExitCode > 2 || ended.Stdout != "" || strings.Count(ended.Stderr, "\n") != 1 {
-		t.Errorf("exit code %d, stdout %q, stderr %q; want 1 or 2, nothing, one line", ended.ExitCode, ended.Stdout, ended.Stderr)
+		t.Errorf("exit code %d, stdout %q, stderr %q; want 1 or 2, nothing, one line", ended.ExitCode, ended.Stdout,
+			ended.Stderr)
 	}
 	for _, word := range says {
 		if !strings.Contains(ended.Stderr, word) {
@@ -181,7 +200,8 @@ func defaultCatalog(t *testing.T) []byte {
 
 // TestFFmpegIsMissing: the start says what is missing and how to get it.
 func TestFFmpegIsMissing(t *testing.T) {
-	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + t.TempDir(), "PATH=" + t.TempDir()}, "PATH", "install")
+	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + t.TempDir(), "PATH=" + t.TempDir()}, "PATH",
+		"install")
 }
 
 // TestOneServerPerFolder: a second server on the folder of a running one is
@@ -205,7 +225,8 @@ func TestAnotherFamily(t *testing.T) {
 	ctx := bounded(t)
 	client := start(t, t.TempDir(), "CUTROOM_FAMILY=acme").Client()
 	form := func() servertest.Form {
-		return servertest.Form{servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "golden hour")}
+		return servertest.Form{servertest.File("data", "picture.png", fixtures.picture),
+			servertest.Text("prompt", "golden hour")}
 	}
 	job, err := client.Submit(ctx, "acme-image-latest", form())
 	if err != nil {
@@ -239,12 +260,14 @@ func TestOneMoreModel(t *testing.T) {
 	if !found {
 		t.Fatal("the catalog has no inference side after its media side")
 	}
-	if err := os.WriteFile(catalog, slices.Concat(media, []byte(entry), []byte("\ninference:\n"), inference), 0o600); err != nil {
+	if err := os.WriteFile(catalog, slices.Concat(media, []byte(entry), []byte("\ninference:\n"), inference),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	client := start(t, t.TempDir(), "CUTROOM_CATALOG="+catalog).Client()
 	job, err := client.Submit(ctx, "gen-poster-latest", servertest.Form{
-		servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "pop art"), servertest.Text("resolution", "480p")})
+		servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "pop art"),
+		servertest.Text("resolution", "480p")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +294,8 @@ func TestUploadLimit(t *testing.T) {
 	if err := submit(0); err != nil {
 		t.Errorf("a file below the limit: %v", err)
 	}
-	if err := submit(64<<10 + 1); !isRefusal(err, 422) || !strings.Contains(err.Error(), "65536") || !strings.Contains(err.Error(), `"data"`) {
+	if err := submit(64<<10 + 1); !isRefusal(err, 422) || !strings.Contains(err.Error(), "65536") ||
+		!strings.Contains(err.Error(), `"data"`) {
 		t.Errorf("a file above the limit: %v, want 422 on the part with the limit in the message", err)
 	}
 	if err := submit(8 << 20); !isRefusal(err, 413) {
@@ -319,7 +343,8 @@ func TestTheWelcomeWorks(t *testing.T) {
 	if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("%+v, %v", job, err)
 	}
-	if chat := paste(lines[3], ""); !strings.Contains(chat, `"chat.completion"`) || !strings.Contains(chat, "no language model") {
+	if chat := paste(lines[3], ""); !strings.Contains(chat, `"chat.completion"`) ||
+		!strings.Contains(chat, "no language model") {
 		t.Errorf("the chat gave %s", chat)
 	}
 	edited := filepath.Join(t.TempDir(), "edited.mp4")

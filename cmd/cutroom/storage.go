@@ -39,7 +39,8 @@ func openStorage(ctx context.Context, f dataFlag, options records.Options, logge
 		return s, err
 	}
 	if !whole {
-		logger.Warn("the database is too large to be checked at a start; cutroom doctor checks all of it", "checked_for", checkTimeAtStart)
+		logger.Warn("the database is too large to be checked at a start; cutroom doctor checks all of it", "checked_for",
+			checkTimeAtStart)
 	}
 	return openBoth(ctx, f, options)
 }
@@ -252,7 +253,8 @@ func (s *server) watchStorage(ctx context.Context) {
 	case err != nil:
 		s.logger.Error("look for missing files", "error", err)
 	case missing > 0:
-		s.logger.Error("files or results that the database knows are not there; put back the blobs folder from a backup", "blobs", missing)
+		s.logger.Error("files or results that the database knows are not there; put back the blobs folder from a backup",
+			"blobs", missing)
 	}
 	ticker := time.NewTicker(asideEvery)
 	defer ticker.Stop()

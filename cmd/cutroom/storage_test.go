@@ -158,7 +158,8 @@ func (v *vault) refused(reason string) {
 // doctor runs doctor with the arguments, and wants it to end well.
 func (v *vault) doctor(arguments ...string) string {
 	v.t.Helper()
-	ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data}, append([]string{"doctor", "--repair"}, arguments...)...)
+	ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data},
+		append([]string{"doctor", "--repair"}, arguments...)...)
 	if err != nil || ended.ExitCode != 0 {
 		v.t.Fatalf("doctor --repair %v: %+v, %v", arguments, ended, err)
 	}
@@ -234,7 +235,8 @@ func TestLostDatabases(t *testing.T) {
 // file of an account, or goes.
 func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	v := newVault(t, nil)
-	for name, content := range map[string][]byte{"files/file_one": fixtures.tiny, "files/file_two": []byte("two"), "jobs/job_x/data": []byte("three")} {
+	for name, content := range map[string][]byte{"files/file_one": fixtures.tiny, "files/file_two": []byte("two"),
+		"jobs/job_x/data": []byte("three")} {
 		path := filepath.Join(v.data, "blobs", name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
 			t.Fatal(err)
@@ -249,8 +251,10 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 		t.Errorf("a repair beside a server: %+v, %v", ended, err)
 	}
 	stop(t, server)
-	for _, wrong := range [][]string{{"--adopt", "nobody"}, {"--adopt", "dev", "--drop"}, {"--adopt", "dev", "--only", "files/none"}} {
-		ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + v.data}, append([]string{"doctor", "--repair"}, wrong...)...)
+	for _, wrong := range [][]string{{"--adopt", "nobody"}, {"--adopt", "dev", "--drop"},
+		{"--adopt", "dev", "--only", "files/none"}} {
+		ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + v.data},
+			append([]string{"doctor", "--repair"}, wrong...)...)
 		if err != nil || ended.ExitCode == 0 {
 			t.Errorf("%v: %+v, %v", wrong, ended, err)
 		}
@@ -261,7 +265,8 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	told := v.doctor("--adopt", "dev", "--only", "files/file_one")
 	_, rest, _ := strings.Cut(told, "now the file ")
 	id, _, _ := strings.Cut(rest, " ")
-	if told := v.doctor("--drop", "--only", "jobs/job_x/data"); !strings.Contains(told, "deleted") || !strings.Contains(told, "files/file_two") {
+	if told := v.doctor("--drop", "--only", "jobs/job_x/data"); !strings.Contains(told, "deleted") ||
+		!strings.Contains(told, "files/file_two") {
 		t.Errorf("told\n%s", told)
 	}
 	server = start(t, v.data)
@@ -288,7 +293,8 @@ func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-	if err := errors.Join(os.WriteFile(elsewhere, nil, 0o600), os.Symlink(elsewhere, filepath.Join(v.data, "link"))); err != nil {
+	if err := errors.Join(os.WriteFile(elsewhere, nil, 0o600),
+		os.Symlink(elsewhere, filepath.Join(v.data, "link"))); err != nil {
 		t.Fatal(err)
 	}
 	v.lose("", "-wal", "-shm")

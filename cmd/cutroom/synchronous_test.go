@@ -36,14 +36,16 @@ func TestSynchronousCalls(t *testing.T) {
 		return client.Call(ctx, http.MethodPost, "/v1/generate/"+model, body, length, "Content-Type", contentType)
 	}
 
-	edited, err := call(ctx, "gen-image-latest", servertest.File("data", "a.png", fixtures.picture), servertest.Text("prompt", "golden hour"))
+	edited, err := call(ctx, "gen-image-latest", servertest.File("data", "a.png", fixtures.picture),
+		servertest.Text("prompt", "golden hour"))
 	if err != nil || edited.Status != http.StatusOK || edited.Header.Get("Content-Type") != "image/png" {
 		t.Fatalf("%d %.200s, %v", edited.Status, edited.Body, err)
 	}
 	if _, err := png.Decode(bytes.NewReader(edited.Body)); err != nil {
 		t.Error(err)
 	}
-	broken, err := call(ctx, "gen-image-2", servertest.File("data", "a.png", fixtures.picture[:len(fixtures.picture)/2]), servertest.Text("prompt", "golden hour"))
+	broken, err := call(ctx, "gen-image-2", servertest.File("data", "a.png", fixtures.picture[:len(fixtures.picture)/2]),
+		servertest.Text("prompt", "golden hour"))
 	if err != nil || broken.Status != http.StatusUnprocessableEntity {
 		t.Errorf("half a picture: %d %.200s, %v", broken.Status, broken.Body, err)
 	}
@@ -53,7 +55,8 @@ func TestSynchronousCalls(t *testing.T) {
 	defer cancel()
 	left := make(chan error, 1)
 	go func() {
-		_, err := call(hangUp, "gen-clip", servertest.File("data", "clip.mp4", fixtures.long), servertest.Text("prompt", "watercolor"))
+		_, err := call(hangUp, "gen-clip", servertest.File("data", "clip.mp4", fixtures.long),
+			servertest.Text("prompt", "watercolor"))
 		left <- err
 	}()
 	log := func(words ...string) func() bool {
@@ -80,7 +83,8 @@ func TestSynchronousCalls(t *testing.T) {
 	// A stop does not wait for callers whose work nobody does any more.
 	stopped := make(chan servertest.Answer, 1)
 	go func() {
-		answer, err := call(ctx, "gen-clip", servertest.File("data", "clip.mp4", fixtures.long), servertest.Text("prompt", "film noir"))
+		answer, err := call(ctx, "gen-clip", servertest.File("data", "clip.mp4", fixtures.long),
+			servertest.Text("prompt", "film noir"))
 		if err != nil {
 			t.Error(err)
 		}
@@ -107,7 +111,8 @@ func TestPromptsAreExpandedByAModel(t *testing.T) {
 		fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":%q},"finish_reason":"stop"}]}`, expanded)
 	}))
 	defer writer.Close()
-	client := start(t, t.TempDir(), "CUTROOM_ENHANCE_URL="+writer.URL, "CUTROOM_ENHANCE_MODEL=writer", "CUTROOM_ENHANCE_KEY=secret").Client()
+	client := start(t, t.TempDir(), "CUTROOM_ENHANCE_URL="+writer.URL, "CUTROOM_ENHANCE_MODEL=writer",
+		"CUTROOM_ENHANCE_KEY=secret").Client()
 	job, err := client.Submit(ctx, "gen-image-2", servertest.Form{
 		servertest.File("data", "a.png", fixtures.picture), servertest.Text("prompt", "watercolor"),
 	})

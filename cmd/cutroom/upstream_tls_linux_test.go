@@ -53,7 +53,8 @@ func TestUpstreamsByTLS(t *testing.T) {
 		certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
 		rows += upstreamRow(name, upstream.URL, `, secret: "env:UPSTREAM_KEY"`)
 		if http2 {
-			rows += upstreamRow("stranger", strings.Replace(upstream.URL, "127.0.0.1", "localhost", 1), `, secret: "env:UPSTREAM_KEY"`)
+			rows += upstreamRow("stranger", strings.Replace(upstream.URL, "127.0.0.1", "localhost", 1),
+				`, secret: "env:UPSTREAM_KEY"`)
 		}
 	}
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+save(t, append(defaultCatalog(t), rows...)),
@@ -88,7 +89,8 @@ func TestUpstreamsByTLS(t *testing.T) {
 			t.Errorf("%s: the upstream was not told that the caller has left", name)
 		}
 	}
-	answer, err := call(bounded(t), http.MethodPost, "/v1/chat/completions", `{"model":"stranger","messages":[{"role":"user","content":"x"}]}`)
+	answer, err := call(bounded(t), http.MethodPost, "/v1/chat/completions",
+		`{"model":"stranger","messages":[{"role":"user","content":"x"}]}`)
 	if err != nil || answer.Status != 502 || !strings.Contains(string(answer.Body), `"upstream_error"`) {
 		t.Errorf("a stranger: %v, %d %s", err, answer.Status, answer.Body)
 	}

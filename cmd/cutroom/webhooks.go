@@ -20,14 +20,16 @@ type webhooks struct {
 	loop    *webhook.Loop
 }
 
-func newWebhooks(c *devCommand, kept *records.Records, secret []byte, now func() time.Time, logger *slog.Logger) (webhooks, error) {
+func newWebhooks(c *devCommand, kept *records.Records, secret []byte, now func() time.Time,
+	logger *slog.Logger) (webhooks, error) {
 	targets, err := setting.WebhookTargets(c.WebhookAllow)
 	if err != nil {
 		return webhooks{}, err
 	}
 	w := webhooks{targets: targets, secrets: webhook.NewSecrets(secret), log: kept.Webhooks}
 	w.loop = &webhook.Loop{Queue: w.log, Now: now, Logger: logger, Deliverer: &webhook.Deliverer{
-		Jobs: kept.Jobs, Store: w.log, Secrets: w.secrets, Body: api.WebhookBody, Now: now, Random: rand.Float64, Logger: logger,
+		Jobs: kept.Jobs, Store: w.log, Secrets: w.secrets, Body: api.WebhookBody, Now: now, Random: rand.Float64,
+		Logger: logger,
 		Sender: webhookhttp.New(webhookhttp.Config{Targets: targets, Now: now}),
 	}}
 	return w, nil

@@ -100,7 +100,8 @@ func TestAWebhookSurvivesTheServer(t *testing.T) {
 		}
 		return len(log.Deliveries) > 0
 	})
-	if d := log.Deliveries[0]; len(log.Deliveries) != 1 || d.ID != second.Headers["webhook-id"] || d.Attempt != 1 || d.Status == nil || *d.Status != 204 || d.Error != nil || d.NextAttemptAt != nil {
+	if d := log.Deliveries[0]; len(log.Deliveries) != 1 || d.ID != second.Headers["webhook-id"] || d.Attempt != 1 ||
+		d.Status == nil || *d.Status != 204 || d.Error != nil || d.NextAttemptAt != nil {
 		t.Errorf("the log is %+v", log)
 	}
 	if count.Load() != 2 {

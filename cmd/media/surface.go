@@ -27,7 +27,8 @@ import (
 func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	bucket, queues := p.Bucket(), p.Queues()
 	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
-	p.AcceptJobs(stepfn.NewMachine(p.AWS, p.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(p.AWS, queues), job.NewCursorsFrom(secret.Value))
+	p.AcceptJobs(stepfn.NewMachine(p.AWS, p.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(p.AWS, queues),
+		job.NewCursorsFrom(secret.Value))
 	signer := s3blob.NewSigner(bucket, time.Now)
 	p.Config.Blobs, p.Config.Signer = bucket, signer
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
@@ -45,12 +46,14 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	if name := p.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
 		waker = lambdainvoke.NewFunction(p.AWS, name, time.Now)
 	}
-	p.Config.Warm = awsapp.Wake(dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), waker, time.Now, p.Config.Logger)
+	p.Config.Warm = awsapp.Wake(dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), waker, time.Now,
+		p.Config.Logger)
 	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.Keys = &credential.KeyService{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.WebhookTargets, p.Config.WebhookSecrets = p.WebhookTargets(), webhook.NewSecretsFrom(secret.Value)
 	p.Config.WebhookLog = dynamo.NewWebhooks(p.Records, p.Required("CUTROOM_JOBS_TABLE"))
 	p.Config.Sessions = dynamo.NewSessions(p.Records, p.Required("CUTROOM_SESSIONS_TABLE"))
 	p.Config.QuotaReads = dynamo.NewWindows(p.Records, p.Required("CUTROOM_USAGE_TABLE"), time.Now, rand.Text)
-	return p.Surface(api.Jobs, api.Content, api.Events, api.Generate, api.Files, api.FileContent, api.Tokens, api.Keys, api.Models, api.Realtime, api.Webhooks, api.OpenAPI, api.Root, api.Health)
+	return p.Surface(api.Jobs, api.Content, api.Events, api.Generate, api.Files, api.FileContent, api.Tokens, api.Keys,
+		api.Models, api.Realtime, api.Webhooks, api.OpenAPI, api.Root, api.Health)
 }

@@ -33,7 +33,8 @@ func TestInstancesInAWS(t *testing.T) {
 		"CUTROOM_FILES_TABLE="+tables["files"], "CUTROOM_USAGE_TABLE="+tables["usage"]),
 		dynamo.NewSessions(records, tables["sessions"])}
 	files := file.NewService(file.Config{
-		Store: dynamo.NewFiles(records, tables["files"]), Blobs: blobs, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
+		Store: dynamo.NewFiles(records, tables["files"]), Blobs: blobs, IDs: file.NewIDs(time.Now, rand.Reader),
+		Now: time.Now,
 	})
 	name, err := files.NewBlob()
 	if err != nil {
@@ -59,7 +60,8 @@ func TestInstancesInAWS(t *testing.T) {
 	first.leave()
 	f.becomes(1)
 	third := f.open(two)
-	if err := second.Write(ctx, websocket.MessageText, []byte(`{"type":"set_image","image_ref":"`+stored.ID+`"}`)); err != nil {
+	if err := second.Write(ctx, websocket.MessageText,
+		[]byte(`{"type":"set_image","image_ref":"`+stored.ID+`"}`)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the image is acknowledged", func() bool {
@@ -85,7 +87,8 @@ func TestInstancesInAWS(t *testing.T) {
 	}
 	calls.HoldToRole(t, "RealtimeTaskRole")
 	today := usage.DayOf(time.Now())
-	totals, err := dynamo.NewUsage(records, tables["usage"]).Totals(ctx, account, usage.DayOf(time.Now().Add(-time.Hour)), today)
+	totals, err := dynamo.NewUsage(records, tables["usage"]).Totals(ctx, account, usage.DayOf(time.Now().Add(-time.Hour)),
+		today)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,8 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	if err != nil {
 		return err
 	}
-	sessions := session.NewInstance(session.Config{Store: kept.sessions, Uptime: clock.Now, NewID: rand.Text, Logger: logger})
+	sessions := session.NewInstance(session.Config{Store: kept.sessions, Uptime: clock.Now, NewID: rand.Text,
+		Logger: logger})
 	writer := usage.NewWriter(usage.WriterConfig{Store: kept.usage, NewID: rand.Text, Logger: logger})
 	server := realtime.New(realtime.Config{
 		Catalog: catalog, Authenticator: credential.NewAuthenticator(kept.keys, tiers, time.Now), Keys: kept.keys,

@@ -119,7 +119,8 @@ func TestTroubleOfAnEngineServer(t *testing.T) {
 	}{{job.Completed, 2}, {job.Completed, 2}, {job.Failed, 1}, {job.Completed, 1}} {
 		j := w.await(t, id(i), "ended", func(j job.Job) bool { return j.Status.Terminal() })
 		if j.Status != want.status || j.Runs != want.runs {
-			t.Errorf("%s: %s after %d runs, want %s after %d: %+v", prompts[i], j.Status, j.Runs, want.status, want.runs, j.Failure)
+			t.Errorf("%s: %s after %d runs, want %s after %d: %+v", prompts[i], j.Status, j.Runs, want.status, want.runs,
+				j.Failure)
 		}
 		if j.Failure != nil && *j.Failure != (job.Failure{Code: job.InvalidInput, Message: "The video has no picture."}) {
 			t.Errorf("it failed with %+v", j.Failure)
@@ -224,7 +225,8 @@ func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
 	}
 	w.start(t, t.TempDir(), "CUTROOM_ENGINE="+url)
 	for _, id := range []string{first, second} {
-		if j := w.await(t, id, "completed", func(j job.Job) bool { return j.Status.Terminal() }); j.Status != job.Completed || j.Runs != 1 {
+		if j := w.await(t, id, "completed", func(j job.Job) bool { return j.Status.Terminal() }); j.Status != job.Completed ||
+			j.Runs != 1 {
 			t.Errorf("%s is %s after %d runs: %+v", id, j.Status, j.Runs, j.Failure)
 		}
 	}

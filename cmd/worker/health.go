@@ -46,7 +46,8 @@ type health struct {
 }
 
 // newHealth listens and serves.
-func newHealth(address string, engine func(context.Context) error, metrics http.Handler, logger *slog.Logger) (*health, error) {
+func newHealth(address string, engine func(context.Context) error, metrics http.Handler,
+	logger *slog.Logger) (*health, error) {
 	if address == "" {
 		address = defaultAddress
 	}

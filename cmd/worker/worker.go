@@ -79,7 +79,8 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer os.RemoveAll(scratch)
 	metrics := prometheus.New()
-	health, err := newHealth(env.Optional("CUTROOM_ADDR"), engine.HealthOf(edits), metrics.Handler(env.Optional("CUTROOM_METRICS_KEY"), nil), logger)
+	health, err := newHealth(env.Optional("CUTROOM_ADDR"), engine.HealthOf(edits),
+		metrics.Handler(env.Optional("CUTROOM_METRICS_KEY"), nil), logger)
 	if err != nil {
 		return err
 	}
@@ -110,8 +111,10 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	w := worker.New(worker.Config{
 		Queue: queue, Runs: runs, Blobs: s3blob.New(clients, bucket), Engine: edits, Prober: tools, Catalog: catalog,
 		Enhancer: enhancer, Folder: scratch, Slots: lanes, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
-		EngineHealth: engine.HealthOf(edits), Prefetch: engine.CapabilitiesOf(edits).Prefetch, Guard: guard, GuardEvery: guardEvery,
-		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: traces.Tracer(), Logger: logger,
+		EngineHealth: engine.HealthOf(edits), Prefetch: engine.CapabilitiesOf(edits).Prefetch, Guard: guard,
+		GuardEvery: guardEvery,
+		Observer:   worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: traces.Tracer(),
+		Logger: logger,
 	})
 	scraped.Watch(w.Loads)
 	var beside sync.WaitGroup

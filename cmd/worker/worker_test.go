@@ -72,8 +72,10 @@ func (w *world) submit(t *testing.T, id, prompt string) {
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	if err := w.jobs.Accept(t.Context(), job.Job{
-		ID: id, Account: "acme", Key: "key", Model: "gen-2.1", Lane: job.VideoLane, Seed: 1, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
-		Request: job.Request{Prompt: prompt, Options: map[string]any{"resolution": "720p"}, Inputs: map[string]job.Input{"data": input}},
+		ID: id, Account: "acme", Key: "key", Model: "gen-2.1", Lane: job.VideoLane, Seed: 1, Status: job.Pending,
+		CreatedAt: now, Deadline: now.Add(job.MaxAge),
+		Request: job.Request{Prompt: prompt, Options: map[string]any{"resolution": "720p"},
+			Inputs: map[string]job.Input{"data": input}},
 	}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +185,8 @@ func TestAWorkerThatEndsHandsItsJobBack(t *testing.T) {
 	}
 	defer content.Close()
 	sum := sha256.New()
-	if size, err := io.Copy(sum, content); err != nil || size != j.Result.Size || hex.EncodeToString(sum.Sum(nil)) != j.Result.SHA256 {
+	if size, err := io.Copy(sum, content); err != nil || size != j.Result.Size ||
+		hex.EncodeToString(sum.Sum(nil)) != j.Result.SHA256 {
 		t.Errorf("the result has %d bytes, %v; the record says %+v", size, err, j.Result)
 	}
 }
@@ -191,7 +194,8 @@ func TestAWorkerThatEndsHandsItsJobBack(t *testing.T) {
 // What is missing or wrong stops the start, with one line that names it.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a", "CUTROOM_ADDR=127.0.0.1:0"}
+	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a",
+		"CUTROOM_ADDR=127.0.0.1:0"}
 	for _, c := range []struct {
 		settings []string
 		says     string

@@ -111,7 +111,8 @@ func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) e
 
 // brokenOff returns the error of a stream that failed after it had begun.
 func brokenOff(response *http.Response, message, kind string, code *string) error {
-	refusal := &Error{Status: http.StatusBadGateway, Message: message, Type: kind, RequestID: response.Header.Get("x-request-id")}
+	refusal := &Error{Status: http.StatusBadGateway, Message: message, Type: kind,
+		RequestID: response.Header.Get("x-request-id")}
 	if code != nil {
 		refusal.Code = *code
 	}

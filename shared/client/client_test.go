@@ -146,7 +146,8 @@ func TestRefusals(t *testing.T) {
 		},
 		"the gateway's": {
 			status(404, `{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`),
-			client.Error{Status: 404, Message: "no such model", Type: "invalid_request_error", Code: "model_not_found"}, "no such model",
+			client.Error{Status: 404, Message: "no such model", Type: "invalid_request_error", Code: "model_not_found"},
+			"no such model",
 		},
 		"a proxy's": {status(405, `<html>`), client.Error{Status: 405}, "status 405"},
 		"too long a wait": {
@@ -181,7 +182,8 @@ const job = `{"job_id":"job_1","status":"pending"}`
 func TestRepetitions(t *testing.T) {
 	create := func(c *client.Client) error {
 		data := text(t, "clip.mp4", "some bytes")
-		_, err := c.CreateJob(bounded(t), client.Edit{Model: "gen-2.5", Data: &data, Fields: map[string]string{"prompt": "noir"}}, nil)
+		_, err := c.CreateJob(bounded(t), client.Edit{Model: "gen-2.5", Data: &data,
+			Fields: map[string]string{"prompt": "noir"}}, nil)
 		return err
 	}
 	read := func(c *client.Client) error { _, err := c.Job(bounded(t), "job_1"); return err }
@@ -192,14 +194,17 @@ func TestRepetitions(t *testing.T) {
 		asked   int
 		works   bool
 	}{
-		"a read over a broken connection":     {read, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
-		"a read of a server that is busy":     {read, []http.HandlerFunc{status(503, ""), status(502, ""), status(200, job)}, 3, true},
-		"a read that is one of too many":      {read, []http.HandlerFunc{status(429, "", "Retry-After", "0"), status(200, job)}, 2, true},
-		"a read that never works":             {read, []http.HandlerFunc{status(503, "")}, 4, false},
-		"a job over a broken connection":      {create, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
-		"a job whose answer breaks off":       {create, []http.HandlerFunc{breakOff, status(200, job)}, 2, true},
-		"a job for a server that stops":       {create, []http.HandlerFunc{status(503, ""), status(200, job)}, 2, true},
-		"a job whose earlier try goes on":     {create, []http.HandlerFunc{hangUp, status(409, "", "Retry-After", "1"), status(200, job)}, 3, true},
+		"a read over a broken connection": {read, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
+		"a read of a server that is busy": {read, []http.HandlerFunc{status(503, ""), status(502, ""), status(200, job)},
+			3, true},
+		"a read that is one of too many": {read, []http.HandlerFunc{status(429, "", "Retry-After", "0"),
+			status(200, job)}, 2, true},
+		"a read that never works":        {read, []http.HandlerFunc{status(503, "")}, 4, false},
+		"a job over a broken connection": {create, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
+		"a job whose answer breaks off":  {create, []http.HandlerFunc{breakOff, status(200, job)}, 2, true},
+		"a job for a server that stops":  {create, []http.HandlerFunc{status(503, ""), status(200, job)}, 2, true},
+		"a job whose earlier try goes on": {create, []http.HandlerFunc{hangUp, status(409, "", "Retry-After", "1"),
+			status(200, job)}, 3, true},
 		"a job whose key was used":            {create, []http.HandlerFunc{status(409, "")}, 1, false},
 		"a job that is refused":               {create, []http.HandlerFunc{status(422, "")}, 1, false},
 		"a job for a server with a bug":       {create, []http.HandlerFunc{status(500, "")}, 1, false},
@@ -222,7 +227,8 @@ func TestRepetitions(t *testing.T) {
 					t.Errorf("a repetition differs: %+v and %+v", first, again)
 				}
 			}
-			if first.method == http.MethodPost && strings.HasPrefix(first.path, "/v1/jobs") && first.header.Get("Idempotency-Key") == "" {
+			if first.method == http.MethodPost && strings.HasPrefix(first.path, "/v1/jobs") &&
+				first.header.Get("Idempotency-Key") == "" {
 				t.Error("a creation carries no Idempotency-Key")
 			}
 		})
@@ -248,7 +254,8 @@ func TestForm(t *testing.T) {
 	data, reference := text(t, "clip.mp4", strings.Repeat("v", 100_000)), client.Source{Reference: "file_abc"}
 	var last, all int64
 	created, err := c.CreateJob(bounded(t), client.Edit{
-		Model: "gen-2.5", Data: &data, Reference: &reference, Fields: map[string]string{"prompt": "noir, \"grain\"", "seed": "7"},
+		Model: "gen-2.5", Data: &data, Reference: &reference,
+		Fields: map[string]string{"prompt": "noir, \"grain\"", "seed": "7"},
 	}, func(done, total int64) { last, all = done, total })
 	if err != nil || created.ID != "job_1" || created.Status != client.Pending {
 		t.Fatalf("%+v, %v", created, err)
@@ -285,21 +292,26 @@ func TestLargeInputs(t *testing.T) {
 	var c *client.Client
 	var s *service
 	announced := func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"id":"file_big","upload":{"method":"PUT","url":"http://%s/upload","headers":{"x-signed":"yes"}}}`, r.Host)
+		fmt.Fprintf(w, `{"id":"file_big","upload":{"method":"PUT","url":"http://%s/upload","headers":{"x-signed":"yes"}}}`,
+			r.Host)
 	}
-	c, s = serve(t, status(413, `{"detail":"too large"}`), announced, status(200, ""), status(200, `{"id":"file_big"}`), status(200, job))
+	c, s = serve(t, status(413, `{"detail":"too large"}`), announced, status(200, ""), status(200, `{"id":"file_big"}`),
+		status(200, job))
 	data := text(t, "clip.mp4", "some bytes")
 	if _, err := c.CreateJob(bounded(t), client.Edit{Model: "gen-2.5", Data: &data}, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"POST /v1/jobs/gen-2.5", "POST /v1/files", "PUT /upload", "GET /v1/files/file_big", "POST /v1/jobs/gen-2.5"}
+	want := []string{"POST /v1/jobs/gen-2.5", "POST /v1/files", "PUT /upload", "GET /v1/files/file_big",
+		"POST /v1/jobs/gen-2.5"}
 	if got := s.requests(); !slices.Equal(got, want) {
 		t.Fatalf("the requests were %v, want %v", got, want)
 	}
-	if said := s.all()[1].body; !strings.Contains(said, `"md5":"`+fmt.Sprintf("%x", md5.Sum([]byte("some bytes")))) || !strings.Contains(said, `"size_bytes":10`) {
+	if said := s.all()[1].body; !strings.Contains(said, `"md5":"`+fmt.Sprintf("%x", md5.Sum([]byte("some bytes")))) ||
+		!strings.Contains(said, `"size_bytes":10`) {
 		t.Errorf("the announcement is %s", said)
 	}
-	if put := s.all()[2]; put.body != "some bytes" || put.header.Get("x-signed") != "yes" || put.header.Get("x-api-key") != "" {
+	if put := s.all()[2]; put.body != "some bytes" || put.header.Get("x-signed") != "yes" ||
+		put.header.Get("x-api-key") != "" {
 		t.Errorf("the upload is %+v", put)
 	}
 	if last := s.all()[4].body; !strings.Contains(last, "file_big") || strings.Contains(last, "some bytes") {
@@ -323,7 +335,8 @@ func TestPages(t *testing.T) {
 	if !slices.Equal(ids, []string{"job_3", "job_2", "job_1"}) {
 		t.Errorf("got %v", ids)
 	}
-	want := []string{"GET /v1/jobs?limit=5&model=gen-2.5&status=failed", "GET /v1/jobs?cursor=c%2F1&limit=3&model=gen-2.5&status=failed",
+	want := []string{"GET /v1/jobs?limit=5&model=gen-2.5&status=failed",
+		"GET /v1/jobs?cursor=c%2F1&limit=3&model=gen-2.5&status=failed",
 		"GET /v1/jobs?cursor=c%2F2&limit=3&model=gen-2.5&status=failed"}
 	if got := s.requests(); !slices.Equal(got, want) {
 		t.Errorf("the requests were %v, want %v", got, want)
@@ -339,7 +352,8 @@ func TestChatStream(t *testing.T) {
 		fails        string
 	}{
 		"whole": {
-			": wait\n\n" + fmt.Sprintf(piece, "Hel") + fmt.Sprintf(piece, "lo") + "data: {\"choices\":[],\"usage\":{\"total_tokens\":5}}\n\ndata: [DONE]\n\n",
+			": wait\n\n" + fmt.Sprintf(piece, "Hel") + fmt.Sprintf(piece, "lo") +
+				"data: {\"choices\":[],\"usage\":{\"total_tokens\":5}}\n\ndata: [DONE]\n\n",
 			"Hello", 5, "",
 		},
 		"broken off": {fmt.Sprintf(piece, "Hel"), "Hel", 0, "no connection"},
@@ -351,7 +365,8 @@ func TestChatStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c2, s := serve(t, status(200, c.stream, "Content-Type", "text/event-stream"))
 			var said strings.Builder
-			usage, err := c2.Stream(bounded(t), client.Chat{Model: "m"}, func(text string) error { said.WriteString(text); return nil })
+			usage, err := c2.Stream(bounded(t), client.Chat{Model: "m"},
+				func(text string) error { said.WriteString(text); return nil })
 			if said.String() != c.said || usage.TotalTokens != c.tokens {
 				t.Errorf("it said %q with %d tokens", &said, usage.TotalTokens)
 			}

@@ -72,7 +72,8 @@ func (c *Client) CopyFile(ctx context.Context, id string, to io.Writer, progress
 }
 
 // copyContent writes the content of a job or a file from an offset on.
-func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer, offset int64, progress Progress) error {
+func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer, offset int64,
+	progress Progress) error {
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
@@ -128,7 +129,8 @@ func (d *download) rest(ctx context.Context) error {
 	if response.StatusCode == http.StatusOK {
 		skip = d.offset
 	} else if start, ok := rangeStart(response.Header.Get("Content-Range")); !ok || start != d.offset {
-		return fmt.Errorf("the server sent the range %q instead of one from %d on", response.Header.Get("Content-Range"), d.offset)
+		return fmt.Errorf("the server sent the range %q instead of one from %d on", response.Header.Get("Content-Range"),
+			d.offset)
 	}
 	total := response.ContentLength
 	if total >= 0 && response.StatusCode == http.StatusPartialContent {
@@ -174,7 +176,8 @@ func (d *download) complete(ctx context.Context) error {
 	}
 	defer response.Body.Close()
 	if response.ContentLength != d.offset {
-		return fmt.Errorf("the part that is kept has %d bytes and the whole %d; delete the part and try again", d.offset, response.ContentLength)
+		return fmt.Errorf("the part that is kept has %d bytes and the whole %d; delete the part and try again", d.offset,
+			response.ContentLength)
 	}
 	d.progress(d.offset, d.offset)
 	return nil

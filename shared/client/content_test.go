@@ -42,8 +42,10 @@ func TestDownload(t *testing.T) {
 		"at once":              {[]http.HandlerFunc{whole}, nil, []string{""}},
 		"over a break":         {[]http.HandlerFunc{cut, whole}, nil, []string{"", "bytes=70000-"}},
 		"after an earlier try": {[]http.HandlerFunc{whole}, result[:100], []string{"bytes=100-"}},
-		"all there already":    {[]http.HandlerFunc{whole, whole}, result, []string{fmt.Sprintf("bytes=%d-", len(result)), ""}},
-		"without ranges":       {[]http.HandlerFunc{cut, status(200, string(result), "Content-Length", fmt.Sprint(len(result)))}, nil, []string{"", "bytes=70000-"}},
+		"all there already": {[]http.HandlerFunc{whole, whole}, result,
+			[]string{fmt.Sprintf("bytes=%d-", len(result)), ""}},
+		"without ranges": {[]http.HandlerFunc{cut,
+			status(200, string(result), "Content-Length", fmt.Sprint(len(result)))}, nil, []string{"", "bytes=70000-"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c2, s := serve(t, c.answers...)
@@ -81,7 +83,8 @@ func TestDownload(t *testing.T) {
 // A job is called what the server calls it, and stays in the result's folder.
 func TestPartsAreBesideTheirResults(t *testing.T) {
 	for id, want := range map[string]string{
-		"job_1": "results/a.mp4.job_1.part", "/../../b": "results/a.mp4.%2F..%2F..%2Fb.part", `\..\b`: "results/a.mp4.%5C..%5Cb.part",
+		"job_1": "results/a.mp4.job_1.part", "/../../b": "results/a.mp4.%2F..%2F..%2Fb.part",
+		`\..\b`: "results/a.mp4.%5C..%5Cb.part",
 	} {
 		if got := client.Partial("results/a.mp4", id); got != want {
 			t.Errorf("a part of %q is kept in %q, want %q", id, got, want)
@@ -137,7 +140,8 @@ func told(states *[]string) func(client.Job) {
 }
 
 func event(status string, progress float64) string {
-	return fmt.Sprintf("event: job\nid: 1\ndata: {\"job_id\":\"job_1\",\"status\":%q,\"progress\":%.1f}\n\n", status, progress)
+	return fmt.Sprintf("event: job\nid: 1\ndata: {\"job_id\":\"job_1\",\"status\":%q,\"progress\":%.1f}\n\n", status,
+		progress)
 }
 
 // events sends events, and leaves.
@@ -165,7 +169,8 @@ func TestAwaitJob(t *testing.T) {
 			[]string{"processing 0.5", "failed 0.5"}, []string{"GET /v1/jobs/job_1/events", "GET /v1/jobs/job_1/events"},
 		},
 		"without events": {
-			[]http.HandlerFunc{status(404, ""), status(200, `{"job_id":"job_1","status":"processing","progress":0.2}`), hangUp, status(200, done)},
+			[]http.HandlerFunc{status(404, ""), status(200, `{"job_id":"job_1","status":"processing","progress":0.2}`), hangUp,
+				status(200, done)},
 			[]string{"processing 0.2", "completed 1.0"},
 			[]string{"GET /v1/jobs/job_1/events", "GET /v1/jobs/job_1", "GET /v1/jobs/job_1", "GET /v1/jobs/job_1"},
 		},

@@ -45,7 +45,8 @@ func newExampleClient() (c *client.Client, closeAll func()) {
 	})
 	server := httptest.NewServer(mux)
 	c, err := client.New(client.Config{
-		URL: server.URL, InferenceURL: server.URL, Key: "ck_example", UserAgent: "example/1", NewID: rand.Text, Backoff: time.Second,
+		URL: server.URL, InferenceURL: server.URL, Key: "ck_example", UserAgent: "example/1", NewID: rand.Text,
+		Backoff: time.Second,
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -145,7 +146,8 @@ func ExampleClient_Stream() {
 func ExampleClient_CreateToken() {
 	c, closeAll := newExampleClient()
 	defer closeAll()
-	token, err := c.CreateToken(context.Background(), client.TokenRequest{ExpiresIn: 60, AllowedModels: []string{"gen-2.5"}})
+	token, err := c.CreateToken(context.Background(),
+		client.TokenRequest{ExpiresIn: 60, AllowedModels: []string{"gen-2.5"}})
 	fmt.Println(token.APIKey, token.ExpiresAt.Format(time.RFC3339), err)
 	// Output: ek_1 2026-01-31T12:00:00Z <nil>
 }

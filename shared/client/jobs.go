@@ -212,7 +212,8 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 const maxPage = 1000
 
 // list returns the items of a paged list, at most limit of them.
-func (c *Client) list(ctx context.Context, path, items string, query url.Values, limit int) iter.Seq2[json.RawMessage, error] {
+func (c *Client) list(ctx context.Context, path, items string, query url.Values,
+	limit int) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		for left := limit; left > 0; {
 			query.Set("limit", strconv.Itoa(min(left, maxPage)))

@@ -17,8 +17,10 @@ var update = flag.Bool("update", false, "write the golden help texts anew")
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
-		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs get", "jobs watch", "jobs cancel", "jobs download", "jobs deliveries",
-		"files", "files ls", "files put", "files get", "files rm", "chat", "models", "quota", "usage", "token", "webhook-secret",
+		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs get", "jobs watch", "jobs cancel", "jobs download",
+		"jobs deliveries",
+		"files", "files ls", "files put", "files get", "files rm", "chat", "models", "quota", "usage", "token",
+		"webhook-secret",
 		"login", "logout", "profiles", "completion",
 	} {
 		name := "cutroom"
@@ -65,7 +67,8 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s is given %q", name, script)
 		}
 	}
-	bash := exec.CommandContext(bounded(t), "bash", "-c", `eval "$1" && complete -p cutroom`, "bash", s.works("completion", "bash"))
+	bash := exec.CommandContext(bounded(t), "bash", "-c", `eval "$1" && complete -p cutroom`, "bash",
+		s.works("completion", "bash"))
 	if out, err := bash.CombinedOutput(); err != nil || !strings.Contains(string(out), program) {
 		t.Errorf("bash: %v, %s", err, out)
 	}

@@ -59,7 +59,8 @@ func TestCommands(t *testing.T) {
 // images edits an image to each of the places that a result can go to.
 func images(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
-	if path := s.works("image", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref", "look.png"); path != "look.gen-image-2.png" {
+	if path := s.works("image", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref",
+		"look.png"); path != "look.gen-image-2.png" {
 		t.Errorf("the result is said to be at %q", path)
 	}
 	first := s.read("look.gen-image-2.png")
@@ -67,17 +68,21 @@ func images(t *testing.T, s shell) {
 		t.Error(err)
 	}
 	// What is there is not replaced unasked.
-	if got := s.run("image", "look.png", "-p", "winter"); got.code != 1 || !strings.Contains(got.stderr, "--force") || strings.Count(got.stderr, "\n") != 1 {
+	if got := s.run("image", "look.png", "-p", "winter"); got.code != 1 || !strings.Contains(got.stderr, "--force") ||
+		strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("a result that is there: %+v", got)
 	}
-	documents := s.documents("edit", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref", "look.png", "-o", "again.png")
-	if len(documents) != 1 || documents[0]["model"] != "gen-image-2" || documents[0]["seed"] != 7.0 || documents[0]["output"] != "again.png" {
+	documents := s.documents("edit", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref",
+		"look.png", "-o", "again.png")
+	if len(documents) != 1 || documents[0]["model"] != "gen-image-2" || documents[0]["seed"] != 7.0 ||
+		documents[0]["output"] != "again.png" {
 		t.Errorf("printed %v", documents)
 	}
 	if !bytes.Equal(s.read("again.png"), first) {
 		t.Error("the same request with the same seed gave another result")
 	}
-	if out := s.works("jobs", "download", documents[0]["job_id"].(string), "-o", "-"); out != strings.TrimSuffix(string(first), "\n") {
+	if out := s.works("jobs", "download", documents[0]["job_id"].(string), "-o",
+		"-"); out != strings.TrimSuffix(string(first), "\n") {
 		t.Errorf("stdout has %d bytes, and the file %d", len(out), len(first))
 	}
 	if left, _ := filepath.Glob(filepath.Join(s.folder, "*.part")); left != nil {
@@ -87,7 +92,8 @@ func images(t *testing.T, s shell) {
 
 func videos(t *testing.T, s shell) {
 	s.save("clips/day.mp4", clip(t, "0.4"))
-	if path := s.works("edit", "clips/day.mp4", "-m", "gen-2.1", "-p", "film noir", "--no-enhance"); path != "clips/day.gen-2.1.mp4" {
+	if path := s.works("edit", "clips/day.mp4", "-m", "gen-2.1", "-p", "film noir",
+		"--no-enhance"); path != "clips/day.gen-2.1.mp4" {
 		t.Errorf("the result is said to be at %q", path)
 	}
 	if video := s.read("clips/day.gen-2.1.mp4"); !bytes.Contains(video[:16], []byte("ftyp")) {
@@ -106,7 +112,8 @@ func batch(t *testing.T, s shell) {
 	s.save("in/a.jpg", picture(t))
 	s.save("in/bad.png", []byte("no picture"))
 	s.save("in/notes.txt", []byte("not media"))
-	if got := s.run("edit", "in", "-p", "anime", "--resolution", "480p"); got.code != 2 || !strings.Contains(got.stderr, "-o") {
+	if got := s.run("edit", "in", "-p", "anime", "--resolution", "480p"); got.code != 2 ||
+		!strings.Contains(got.stderr, "-o") {
 		t.Errorf("a folder without -o: %+v", got)
 	}
 	if got := s.run("edit", "in", "-p", "anime", "--resolution", "480p", "-o", "in"); got.code != 2 {
@@ -129,7 +136,8 @@ func batch(t *testing.T, s shell) {
 	if again.code != 1 || strings.Count(again.stdout, "skipped") != 2 {
 		t.Errorf("the same again: %+v", again)
 	}
-	if documents := s.documents("edit", "in/a.png", "in/a.jpg", "-p", "anime", "--resolution", "480p", "-o", "out"); len(documents) != 2 || documents[0]["status"] != "skipped" {
+	if documents := s.documents("edit", "in/a.png", "in/a.jpg", "-p", "anime", "--resolution", "480p", "-o",
+		"out"); len(documents) != 2 || documents[0]["status"] != "skipped" {
 		t.Errorf("printed %v", documents)
 	}
 }
@@ -139,7 +147,8 @@ func jobs(t *testing.T, s shell) {
 	s.save("long.mp4", clip(t, "60"))
 	// The long one is cancelled while it is edited or waits.
 	long := s.works("edit", "long.mp4", "-m", "gen-vton-3.5", "--detach")
-	if cancelled := s.documents("jobs", "cancel", long)[0]; cancelled["status"] != "failed" || cancelled["error"].(map[string]any)["code"] != "cancelled" {
+	if cancelled := s.documents("jobs", "cancel", long)[0]; cancelled["status"] != "failed" ||
+		cancelled["error"].(map[string]any)["code"] != "cancelled" {
 		t.Errorf("the cancelled job is %v", cancelled)
 	}
 	if got := s.run("jobs", "watch", long); got.code != 6 || !strings.Contains(got.stderr, "cancelled") {
@@ -166,7 +175,8 @@ func jobs(t *testing.T, s shell) {
 	if cancelled := s.run("jobs", "cancel", id); cancelled.code != 1 {
 		t.Errorf("cancelling what is done: %+v", cancelled)
 	}
-	if list := s.documents("jobs", "--status", "failed", "-m", "gen-vton-3.5"); len(list) != 1 || list[0]["job_id"] != long {
+	if list := s.documents("jobs", "--status", "failed", "-m", "gen-vton-3.5"); len(list) != 1 ||
+		list[0]["job_id"] != long {
 		t.Errorf("the failed jobs are %v", list)
 	}
 	if tries := s.works("jobs", "deliveries", id); !strings.HasPrefix(tries, "TRY") || strings.Contains(tries, "\n") {
@@ -183,11 +193,13 @@ func files(t *testing.T, s shell) {
 	if len(ids) != 2 {
 		t.Fatalf("two files gave %q", ids)
 	}
-	if file := s.documents("files", "get", ids[0])[0]; file["filename"] != "look.png" || file["size_bytes"] != float64(len(picture(t))) {
+	if file := s.documents("files", "get", ids[0])[0]; file["filename"] != "look.png" ||
+		file["size_bytes"] != float64(len(picture(t))) {
 		t.Errorf("the reference is %v", file)
 	}
 	// An input may be a stored file; the result is named after it.
-	if path := s.works("edit", ids[0], "-m", "gen-image-2", "-p", "winter", "--resolution", "480p", "-o", "stored.png"); path != "stored.png" {
+	if path := s.works("edit", ids[0], "-m", "gen-image-2", "-p", "winter", "--resolution", "480p", "-o",
+		"stored.png"); path != "stored.png" {
 		t.Errorf("the result is said to be at %q", path)
 	}
 	if table := s.works("files"); !strings.Contains(table, ids[0]) || !strings.Contains(table, "image/png") {
@@ -201,7 +213,8 @@ func files(t *testing.T, s shell) {
 	if at[ids[1]] == 0 || at[ids[0]] <= at[ids[1]] {
 		t.Errorf("the files are at %v", at)
 	}
-	if path := s.works("files", "get", ids[0], "-o", "back.png"); path != "back.png" || !bytes.Equal(s.read("back.png"), picture(t)) {
+	if path := s.works("files", "get", ids[0], "-o", "back.png"); path != "back.png" ||
+		!bytes.Equal(s.read("back.png"), picture(t)) {
 		t.Errorf("the bytes are said to be at %q, and are not those that were sent", path)
 	}
 	if out := s.works("files", "get", ids[0], "-o", "-"); out+"\n" != string(picture(t)) && out != string(picture(t)) {
@@ -244,13 +257,15 @@ func chat(t *testing.T, s shell) {
 	if said := s.works("chat", "hello", "there"); !strings.Contains(said, "“hello there”") {
 		t.Errorf("it said %q", said)
 	}
-	if piped := s.feed("from a pipe\n", "chat", "-m", "cutroom-echo"); piped.code != 0 || !strings.Contains(piped.stdout, "“from a pipe”") {
+	if piped := s.feed("from a pipe\n", "chat", "-m", "cutroom-echo"); piped.code != 0 ||
+		!strings.Contains(piped.stdout, "“from a pipe”") {
 		t.Errorf("%+v", piped)
 	}
 	if answer := s.documents("chat", "hello")[0]; answer["object"] != "chat.completion" {
 		t.Errorf("the answer is %v", answer)
 	}
-	if got := s.run("chat", "hello", "-m", "nobody", "--json"); got.code != 4 || !strings.Contains(got.stderr, `"code":"model_not_found"`) {
+	if got := s.run("chat", "hello", "-m", "nobody", "--json"); got.code != 4 ||
+		!strings.Contains(got.stderr, `"code":"model_not_found"`) {
 		t.Errorf("an unknown model: %+v", got)
 	}
 	if used := s.documents("usage"); len(used) != 1 || used[0]["model"] != "cutroom-echo" {
@@ -307,7 +322,8 @@ func login(t *testing.T, s shell) {
 		t.Errorf("the profiles are %s", got)
 	}
 	// The key is for the profile's server alone.
-	if got := user.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 || !strings.Contains(got.stderr, "no key is known") {
+	if got := user.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 ||
+		!strings.Contains(got.stderr, "no key is known") {
 		t.Errorf("another server: %+v", got)
 	}
 	user.works("logout")
@@ -317,22 +333,26 @@ func login(t *testing.T, s shell) {
 }
 
 func doctor(t *testing.T, s shell) {
-	s = s.with("AWS_EC2_METADATA_DISABLED=true", "AWS_REGION=", "AWS_DEFAULT_REGION=", "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
+	s = s.with("AWS_EC2_METADATA_DISABLED=true", "AWS_REGION=", "AWS_DEFAULT_REGION=", "CUTROOM_ADDR=127.0.0.1:0",
+		"CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
 	states := map[any]any{}
 	for _, found := range s.documents("doctor") {
 		states[found["check"]] = found["state"]
 	}
 	for check, want := range map[string]string{
-		"ffmpeg": "ok", "data": "ok", "address": "ok", "network": "ok", "engine": "ok", "upstream": "ok", "aws": "warn", "server": "ok", "key": "ok",
+		"ffmpeg": "ok", "data": "ok", "address": "ok", "network": "ok", "engine": "ok", "upstream": "ok", "aws": "warn",
+		"server": "ok", "key": "ok",
 	} {
 		if states[check] != want {
 			t.Errorf("%s is %v, want %s", check, states[check], want)
 		}
 	}
-	if got := s.with("CUTROOM_ADDR=:0", "CUTROOM_DEV_KEY=ck_password").run("doctor"); !strings.Contains(got.stdout, "warn  network") {
+	if got := s.with("CUTROOM_ADDR=:0", "CUTROOM_DEV_KEY=ck_password").run("doctor"); !strings.Contains(got.stdout,
+		"warn  network") {
 		t.Errorf("a weak key on an open server: %+v", got)
 	}
-	s = s.with("PATH="+t.TempDir(), "CUTROOM_ENGINE=http://127.0.0.1:1", "CUTROOM_ADDR="+strings.TrimPrefix(s.setting("CUTROOM_INFERENCE_URL"), "http://"), "CUTROOM_API_KEY=ck_not_this_one")
+	s = s.with("PATH="+t.TempDir(), "CUTROOM_ENGINE=http://127.0.0.1:1",
+		"CUTROOM_ADDR="+strings.TrimPrefix(s.setting("CUTROOM_INFERENCE_URL"), "http://"), "CUTROOM_API_KEY=ck_not_this_one")
 	got := s.run("doctor")
 	if got.code != 1 || !strings.Contains(got.stderr, "3 of") {
 		t.Errorf("%+v", got)

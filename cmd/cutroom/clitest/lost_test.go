@@ -84,7 +84,8 @@ func TestLostAnswers(t *testing.T) {
 		var page map[string]json.RawMessage
 		var entries []any
 		answer, err := server.Client().Get(bounded(t), "/v1/"+of)
-		if err != nil || json.Unmarshal(answer.Body, &page) != nil || json.Unmarshal(page[of], &entries) != nil || len(entries) != 1 {
+		if err != nil || json.Unmarshal(answer.Body, &page) != nil || json.Unmarshal(page[of], &entries) != nil ||
+			len(entries) != 1 {
 			t.Errorf("the %s are %s, %v", of, answer.Body, err)
 		}
 	}

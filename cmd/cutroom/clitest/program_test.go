@@ -241,7 +241,8 @@ func picture(t *testing.T) []byte {
 func clip(t *testing.T, seconds string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "clip.mp4")
-	out, err := exec.CommandContext(bounded(t), "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=64x36:rate=10:duration="+seconds,
+	out, err := exec.CommandContext(bounded(t), "ffmpeg", "-v", "error", "-f", "lavfi", "-i",
+		"testsrc=size=64x36:rate=10:duration="+seconds,
 		"-pix_fmt", "yuv420p", path).CombinedOutput()
 	if err != nil {
 		t.Fatalf("ffmpeg: %v\n%s", err, out)

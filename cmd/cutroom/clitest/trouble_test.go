@@ -38,13 +38,14 @@ func answer(code int, body string, headers ...string) http.HandlerFunc {
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{
-		"GET /v1/realtime/quota":     answer(429, `{"detail":"Too many requests."}`, "Retry-After", "120"),
-		"POST /v1/client/tokens":     answer(403, `{"detail":"A client token cannot create another."}`),
-		"GET /v1/files":              answer(401, `{"detail":"The API key is not valid."}`),
-		"GET /v1/files/{id}":         answer(404, `{"detail":"File not found."}`),
-		"GET /v1/jobs/{id}":          answer(200, `{"job_id":"job_1","status":"failed","error":{"code":"timeout","message":"It took too long."}}`),
-		"GET /v1/jobs/{id}/events":   answer(404, ""),
-		"GET /v1/usage":              answer(500, `{"error":{"message":"oh","type":"api_error","code":null}}`, "x-request-id", "req-7"),
+		"GET /v1/realtime/quota":   answer(429, `{"detail":"Too many requests."}`, "Retry-After", "120"),
+		"POST /v1/client/tokens":   answer(403, `{"detail":"A client token cannot create another."}`),
+		"GET /v1/files":            answer(401, `{"detail":"The API key is not valid."}`),
+		"GET /v1/files/{id}":       answer(404, `{"detail":"File not found."}`),
+		"GET /v1/jobs/{id}":        answer(200, `{"job_id":"job_1","status":"failed","error":{"code":"timeout","message":"It took too long."}}`),
+		"GET /v1/jobs/{id}/events": answer(404, ""),
+		"GET /v1/usage": answer(500, `{"error":{"message":"oh","type":"api_error","code":null}}`, "x-request-id",
+			"req-7"),
 		"POST /v1/models/resolve":    answer(200, `{"model_id":"gen-2.5"}`),
 		"POST /v1/jobs/gen-2.5":      answer(422, `{"detail":[{"loc":["body","seed"],"msg":"Input should be less","type":"less_than_equal","input":"9","ctx":{}}]}`),
 		"GET /openapi.json":          answer(200, "<html>another program</html>"),
@@ -101,7 +102,8 @@ func TestExitCodes(t *testing.T) {
 					ExitCode int    `json:"exit_code"`
 				} `json:"error"`
 			}
-			if err := json.Unmarshal([]byte(got.stderr), &shown); err != nil || shown.Error.ExitCode != c.code || got.code != c.code || shown.Error.Message == "" {
+			if err := json.Unmarshal([]byte(got.stderr), &shown); err != nil || shown.Error.ExitCode != c.code ||
+				got.code != c.code || shown.Error.Message == "" {
 				t.Errorf("with --json: %+v, %v", got, err)
 			}
 		})
@@ -127,7 +129,8 @@ func TestInterrupt(t *testing.T) {
 	})
 	s.save("clip.mp4", []byte("bytes"))
 	s.save("photo.heic", []byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"))
-	for name, args := range map[string][]string{"edit": {"edit", "clip.mp4", "-p", "noir"}, "watch": {"jobs", "watch", "job_1"}} {
+	for name, args := range map[string][]string{"edit": {"edit", "clip.mp4", "-p", "noir"},
+		"watch": {"jobs", "watch", "job_1"}} {
 		opened := s.open(args...)
 		opened.waitFor("25%", 1)
 		opened.press("\x03")
@@ -240,7 +243,8 @@ func TestKeyOfThisMachine(t *testing.T) {
 	if quota := s.documents("quota"); quota[0]["limit"] != float64(len("ck_kept_by_dev")) {
 		t.Errorf("the server saw a key of %v characters", quota[0]["limit"])
 	}
-	if got := s.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 || !strings.Contains(got.stderr, "no key is known") {
+	if got := s.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 ||
+		!strings.Contains(got.stderr, "no key is known") {
 		t.Errorf("%+v", got)
 	}
 }

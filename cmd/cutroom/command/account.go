@@ -19,7 +19,8 @@ func (Quota) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		list := s.newList("ACTIVE", "REMAINING", "LIMIT")
-		if err := list.add(quota, fmt.Sprint(quota.Active), fmt.Sprint(quota.Remaining), fmt.Sprint(quota.Limit)); err != nil {
+		if err := list.add(quota, fmt.Sprint(quota.Active), fmt.Sprint(quota.Remaining),
+			fmt.Sprint(quota.Limit)); err != nil {
 			return err
 		}
 		return list.end()
@@ -41,7 +42,8 @@ func (c *Usage) Run(ctx context.Context, s *Session) error {
 		}
 		list := s.newList("DAY", "MODEL", "REQUESTS", "PROMPT TOKENS", "COMPLETION TOKENS", "SESSION SECONDS")
 		for _, u := range used {
-			if err := list.add(u, u.Day, u.Model, fmt.Sprint(u.Requests), fmt.Sprint(u.PromptTokens), fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.SessionSeconds)); err != nil {
+			if err := list.add(u, u.Day, u.Model, fmt.Sprint(u.Requests), fmt.Sprint(u.PromptTokens),
+				fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.SessionSeconds)); err != nil {
 				return err
 			}
 		}
@@ -59,7 +61,8 @@ type Token struct {
 // Run makes the token.
 func (c *Token) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		token, err := service.CreateToken(ctx, client.TokenRequest{ExpiresIn: c.Expires, AllowedModels: c.Model, AllowedOrigins: c.Origin})
+		token, err := service.CreateToken(ctx, client.TokenRequest{ExpiresIn: c.Expires, AllowedModels: c.Model,
+			AllowedOrigins: c.Origin})
 		if err != nil {
 			return err
 		}
@@ -109,7 +112,8 @@ func (Models) Run(ctx context.Context, s *Session) error {
 				ID: m.ID, Service: "inference", Capabilities: m.Capabilities,
 				ContextLength: m.ContextLength, MaxOutputLength: m.MaxOutputLength,
 			}
-			what := fmt.Sprintf("%s; up to %d of %d tokens", strings.Join(m.Capabilities, ", "), m.MaxOutputLength, m.ContextLength)
+			what := fmt.Sprintf("%s; up to %d of %d tokens", strings.Join(m.Capabilities, ", "), m.MaxOutputLength,
+				m.ContextLength)
 			if err := list.add(view, m.ID, view.Service, "-", what); err != nil {
 				return err
 			}

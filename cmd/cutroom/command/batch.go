@@ -117,7 +117,8 @@ func (e *editor) outputs(ctx context.Context, edit client.Edit, inputs []string)
 }
 
 // item does one edit of a batch.
-func (e *editor) item(ctx context.Context, edit client.Edit, input string, to target, tracker *tracker) (result, error) {
+func (e *editor) item(ctx context.Context, edit client.Edit, input string, to target,
+	tracker *tracker) (result, error) {
 	done := result{Input: input, Model: to.model, Status: client.Failed}
 	if e.free(to.path) != nil {
 		done.Status, done.Output = skipped, to.path
@@ -138,7 +139,8 @@ func (e *editor) summary(results []result) error {
 	}
 	list := e.session.newList("INPUT", "STATUS", "JOB", "RESULT")
 	for _, done := range results {
-		if err := list.add(done, done.Input, done.Status, first(done.JobID, "-"), first(done.Error, done.Output)); err != nil {
+		if err := list.add(done, done.Input, done.Status, first(done.JobID, "-"),
+			first(done.Error, done.Output)); err != nil {
 			return err
 		}
 	}

@@ -80,7 +80,8 @@ func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, 
 
 // answer prints an answer as it arrives and returns it with its tokens. If the
 // stream breaks, it returns the part that arrived.
-func (s *Session) answer(ctx context.Context, service *client.Client, chat client.Chat) (string, client.ChatUsage, error) {
+func (s *Session) answer(ctx context.Context, service *client.Client,
+	chat client.Chat) (string, client.ChatUsage, error) {
 	var said strings.Builder
 	clean := func(text string) string { return text }
 	if s.isTerminal(s.Out) {

@@ -28,7 +28,8 @@ func (c *FilesList) Run(ctx context.Context, s *Session) error {
 			if err != nil {
 				return err
 			}
-			if err := list.add(file.Raw, file.ID, file.Filename, file.MIMEType, size(file.SizeBytes), local(file.ExpiresAt)); err != nil {
+			if err := list.add(file.Raw, file.ID, file.Filename, file.MIMEType, size(file.SizeBytes),
+				local(file.ExpiresAt)); err != nil {
 				return err
 			}
 		}

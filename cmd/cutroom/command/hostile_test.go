@@ -87,7 +87,8 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 			"GET /v1/jobs/{id}/content": "what the server wants there",
 		})
 	}
-	for _, model := range []string{"../../escaped", "/../../escaped", "x/../../../escaped", "gen-2.5\x1b[2J", `..\\..\\escaped`, ""} {
+	for _, model := range []string{"../../escaped", "/../../escaped", "x/../../../escaped", "gen-2.5\x1b[2J",
+		`..\\..\\escaped`, ""} {
 		escaped := strings.ReplaceAll(model, "\x1b", `\u001b`)
 		if seen, err := run(t, naming(escaped), "edit", clip, "-p", "x"); err == nil {
 			t.Errorf("the model %q is taken: %q", model, seen)
@@ -96,7 +97,8 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 			t.Errorf("the model %q is taken of a text: %q", model, seen)
 		}
 	}
-	if seen, err := run(t, naming("gen-2.5"), "t2v", "x", "-o", results); err != nil || seen[strings.LastIndexByte(seen, '/')+1:] != "gen-2.5.mp4\n" {
+	if seen, err := run(t, naming("gen-2.5"), "t2v", "x", "-o", results); err != nil ||
+		seen[strings.LastIndexByte(seen, '/')+1:] != "gen-2.5.mp4\n" {
 		t.Errorf("%q, %v", seen, err)
 	}
 	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
@@ -113,12 +115,15 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 // What a server says does not act on the terminal that it is shown on.
 func TestServersDoNotActOnTerminals(t *testing.T) {
 	const evil = `\u001b]0;owned\u0007\u009b2J\r`
-	job := `{"job_id":"job_1` + evil + `","status":"completed` + evil + `","model":"gen-2.5` + evil + `","error":{"code":"x` + evil + `","message":"x` + evil + `"}}`
+	job := `{"job_id":"job_1` + evil + `","status":"completed` + evil + `","model":"gen-2.5` + evil +
+		`","error":{"code":"x` + evil + `","message":"x` + evil + `"}}`
 	url := serve(t, map[string]string{
-		"POST /v1/models/resolve": `{"model_id":"gen-2.5"}`, "POST /v1/jobs/{model}": job, "GET /v1/jobs/{id}": job, "DELETE /v1/jobs/{id}": job,
-		"GET /v1/jobs":            `{"jobs":[` + job + `],"next_cursor":null}`,
-		"POST /v1/files":          `{"id":"file_` + evil + `"}`,
-		"GET /v1/files":           `{"files":[{"id":"file_` + evil + `","filename":"` + evil + `","mime_type":"` + evil + `"}],"next_cursor":null}`,
+		"POST /v1/models/resolve": `{"model_id":"gen-2.5"}`, "POST /v1/jobs/{model}": job, "GET /v1/jobs/{id}": job,
+		"DELETE /v1/jobs/{id}": job,
+		"GET /v1/jobs":         `{"jobs":[` + job + `],"next_cursor":null}`,
+		"POST /v1/files":       `{"id":"file_` + evil + `"}`,
+		"GET /v1/files": `{"files":[{"id":"file_` + evil + `","filename":"` + evil + `","mime_type":"` + evil +
+			`"}],"next_cursor":null}`,
 		"GET /v1/files/{id}":      `{"id":"file_` + evil + `","filename":"` + evil + `","mime_type":"` + evil + `"}`,
 		"POST /v1/client/tokens":  `{"apiKey":"ek_` + evil + `","expiresAt":"2026-01-01T00:00:00Z"}`,
 		"GET /v1/webhooks/secret": `{"secret":"` + evil + `"}`,
@@ -129,7 +134,8 @@ func TestServersDoNotActOnTerminals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, arguments := range [][]string{
-		{"edit", clip, "-p", "x", "--detach"}, {"jobs"}, {"jobs", "get", "job_1"}, {"jobs", "cancel", "job_1"}, {"files"}, {"files", "put", clip},
+		{"edit", clip, "-p", "x", "--detach"}, {"jobs"}, {"jobs", "get", "job_1"}, {"jobs", "cancel", "job_1"}, {"files"},
+		{"files", "put", clip},
 		{"files", "get", "file_1"}, {"token"}, {"webhook-secret"}, {"usage"},
 	} {
 		seen, _ := run(t, url, arguments...)

@@ -48,7 +48,8 @@ func cells(job client.Job) []string {
 		why = job.Error.Code
 	}
 	return []string{
-		job.ID, job.Status, job.Model, local(job.CreatedAt), fmt.Sprintf("%.0f %%", job.Progress*100), fmt.Sprint(job.Seed), why,
+		job.ID, job.Status, job.Model, local(job.CreatedAt), fmt.Sprintf("%.0f %%", job.Progress*100), fmt.Sprint(job.Seed),
+		why,
 	}
 }
 

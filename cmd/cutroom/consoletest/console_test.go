@@ -43,7 +43,8 @@ type outcome struct{ Flow, Failure string }
 func TestConsole(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2", "CUTROOM_LOG_LEVEL=warn")
+	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2",
+		"CUTROOM_LOG_LEVEL=warn")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,8 @@ func TestConsole(t *testing.T) {
 		t.Fatal("chromium is missing: run scripts/install-test-tools.sh")
 	}
 	for _, flow := range play(ctx, t, map[string]string{
-		"URL": server.URL(), "INFERENCE_URL": server.InferenceURL(), "KEY": servertest.Key, "CHROMIUM": chromium, "SHOTS": t.ArtifactDir(),
+		"URL": server.URL(), "INFERENCE_URL": server.InferenceURL(), "KEY": servertest.Key, "CHROMIUM": chromium,
+		"SHOTS": t.ArtifactDir(),
 		"MEDIA": absolute(t, "../../../testdata"), "PACKAGES": absolute(t, "../../../.tools/console"),
 	}) {
 		t.Run(flow.Flow, func(t *testing.T) {
@@ -124,7 +126,9 @@ func catalog(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, change := range []struct{ pattern, replacement string }{
-		{`(720p|480p): \d+x\d+`, "${1}: 320x180"}, {`duration: 5s`, "duration: 1s"}, {`720p: 320x180}(\s+fps: 20\s+description: Edit a video with an optional prompt and reference image\.\n)`, "720p: 4096x2304}${1}"},
+		{`(720p|480p): \d+x\d+`, "${1}: 320x180"}, {`duration: 5s`, "duration: 1s"},
+		{`720p: 320x180}(\s+fps: 20\s+description: Edit a video with an optional prompt and reference image\.\n)`,
+			"720p: 4096x2304}${1}"},
 	} {
 		pattern := regexp.MustCompile(change.pattern)
 		if !pattern.Match(source) {

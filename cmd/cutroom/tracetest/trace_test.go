@@ -49,7 +49,8 @@ func start(t *testing.T, settings ...string) (context.Context, *servertest.Serve
 }
 
 // send makes a request within the trace and returns the answer, whose body is read.
-func send(ctx context.Context, t *testing.T, method, url string, body io.Reader, header ...string) (*http.Response, string) {
+func send(ctx context.Context, t *testing.T, method, url string, body io.Reader,
+	header ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
@@ -125,16 +126,20 @@ func TestATraceLeadsFromTheCallToTheEngine(t *testing.T) {
 	for name, parent := range map[string]string{
 		"POST /v1/jobs/{id}": caller,
 		"job.queue":          spans["POST /v1/jobs/{id}"].SpanID, "job.run": spans["POST /v1/jobs/{id}"].SpanID,
-		"fetch": spans["job.run"].SpanID, "probe": spans["job.run"].SpanID, "engine": spans["job.run"].SpanID, "store": spans["job.run"].SpanID,
+		"fetch": spans["job.run"].SpanID, "probe": spans["job.run"].SpanID, "engine": spans["job.run"].SpanID,
+		"store": spans["job.run"].SpanID,
 	} {
-		if span := spans[name]; span.Parent != parent || span.End.Before(span.Start) || span.Failed || span.Service != "cutroom" {
+		if span := spans[name]; span.Parent != parent || span.End.Before(span.Start) || span.Failed ||
+			span.Service != "cutroom" {
 			t.Errorf("%s: %+v, want the parent %s", name, span, parent)
 		}
 	}
-	if at := spans["job.run"].Attributes; at["cutroom.model"] != "gen-image-2" || at["cutroom.outcome"] != "completed" || !strings.HasPrefix(at["cutroom.job"], "job_") {
+	if at := spans["job.run"].Attributes; at["cutroom.model"] != "gen-image-2" || at["cutroom.outcome"] != "completed" ||
+		!strings.HasPrefix(at["cutroom.job"], "job_") {
 		t.Errorf("the run is described by %v", at)
 	}
-	if at := spans["POST /v1/jobs/{id}"].Attributes; at["http.response.status_code"] != "200" || at["cutroom.request_id"] != "request-1" || at["cutroom.account"] != "dev" {
+	if at := spans["POST /v1/jobs/{id}"].Attributes; at["http.response.status_code"] != "200" ||
+		at["cutroom.request_id"] != "request-1" || at["cutroom.account"] != "dev" {
 		t.Errorf("the request is described by %v", at)
 	}
 	if got, want := <-asked, "00-"+traceID+"-"+spans["engine"].SpanID+"-01"; got != want {
@@ -161,7 +166,8 @@ func TestAStreamIsOneSpan(t *testing.T) {
 		t.Fatalf("%s: %v", models, err)
 	}
 	answer, text := send(ctx, t, "POST", server.InferenceURL()+"/v1/chat/completions",
-		strings.NewReader(fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":%q}]}`, list.Data[0].ID, secretPrompt)),
+		strings.NewReader(fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":%q}]}`, list.Data[0].ID,
+			secretPrompt)),
 		"Traceparent", "00-"+traceID+"-"+caller+"-01")
 	if answer.StatusCode != 200 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
 		t.Fatalf("%d %s", answer.StatusCode, text)
@@ -184,7 +190,8 @@ func TestAStreamIsOneSpan(t *testing.T) {
 		call.Attributes["cutroom.outcome"] != "succeeded" {
 		t.Errorf("%+v", call)
 	}
-	if received := collector.Received(); bytes.Contains(received, []byte(secretPrompt)) || bytes.Contains(received, []byte(servertest.Key)) {
+	if received := collector.Received(); bytes.Contains(received, []byte(secretPrompt)) ||
+		bytes.Contains(received, []byte(servertest.Key)) {
 		t.Error("the traces hold the prompt or the key")
 	}
 }
@@ -211,7 +218,8 @@ func TestACollectorThatIsGone(t *testing.T) {
 // An endpoint that is wrong stops the start with a line that says so.
 func TestAnEndpointThatIsNone(t *testing.T) {
 	t.Parallel()
-	server, err := servertest.Program(program).Start(t.Context(), t.TempDir(), "OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318")
+	server, err := servertest.Program(program).Start(t.Context(), t.TempDir(),
+		"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318")
 	if err == nil {
 		server.Kill()
 		t.Fatal("it has started")

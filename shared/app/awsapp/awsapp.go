@@ -58,7 +58,8 @@ func NewFunction() (*Parts, error) {
 // traces requests, if it is not nil; calls to AWS are traced by config. Handler
 // reports wrong settings.
 func New(config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
-	p := &Parts{Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config), Tracer: tracer}
+	p := &Parts{Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config),
+		Tracer: tracer}
 	p.Keys = dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"))
 	usage := p.Required("CUTROOM_USAGE_TABLE")
 	p.Config = api.Config{
@@ -89,12 +90,14 @@ func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service 
 
 // ReadFiles lets the program read files, but not store any.
 func (p *Parts) ReadFiles() {
-	p.Config.Files = file.NewService(file.Config{Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Now: time.Now})
+	p.Config.Files = file.NewService(file.Config{Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")),
+		Now: time.Now})
 }
 
 // ReadJobs lets the program read jobs, but not accept any.
 func (p *Parts) ReadJobs() {
-	p.Config.Jobs = job.NewService(job.Config{Store: dynamo.NewJobs(p.Runs(), nil, nil, time.Now), Now: time.Now, Random: rand.Reader})
+	p.Config.Jobs = job.NewService(job.Config{Store: dynamo.NewJobs(p.Runs(), nil, nil, time.Now), Now: time.Now,
+		Random: rand.Reader})
 }
 
 // defaultWorkers is how many jobs of a lane run at once when all workers are up, if
@@ -149,6 +152,7 @@ func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
 		return httpserver.Config{}, err
 	}
 	return httpserver.Config{
-		Handler: api.New(p.Config, groups...), Logger: p.Config.Logger, Tracer: p.Tracer, OnPanic: api.InternalError(p.Config.Origins),
+		Handler: api.New(p.Config, groups...), Logger: p.Config.Logger, Tracer: p.Tracer,
+		OnPanic: api.InternalError(p.Config.Origins),
 	}, nil
 }

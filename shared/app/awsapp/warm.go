@@ -26,7 +26,8 @@ const wakeEvery = 10 * time.Second
 // Wake returns a function for Warm of api.Config where workers scale to zero: if they
 // are not running, it wakes them and reports false, so that the caller retries
 // later. With a nil waker somebody else starts them.
-func Wake(workers Workers, waker Waker, now func() time.Time, logger *slog.Logger) func(context.Context, job.Lane) (bool, error) {
+func Wake(workers Workers, waker Waker, now func() time.Time,
+	logger *slog.Logger) func(context.Context, job.Lane) (bool, error) {
 	w := &wake{waker: waker, now: now}
 	return func(ctx context.Context, lane job.Lane) (bool, error) {
 		warm, err := workers.Warm(ctx, lane)

@@ -30,8 +30,9 @@ func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error)
 		return nil, err
 	}
 	return &Records{
-		Whole: db, Jobs: db.Jobs(), Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(), IdempotencyKeys: db.IdempotencyKeys(),
-		Usage: db.Usage(), Webhooks: db.Webhooks(), Sessions: func(machine Machine) Sessions { return db.Sessions(machine) },
+		Whole: db, Jobs: db.Jobs(), Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(),
+		IdempotencyKeys: db.IdempotencyKeys(),
+		Usage:           db.Usage(), Webhooks: db.Webhooks(), Sessions: func(machine Machine) Sessions { return db.Sessions(machine) },
 	}, nil
 }
 

@@ -19,7 +19,8 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%q is %d, %v; want %d", text, size, err, want)
 		}
 	}
-	for _, text := range []string{"", "0", "-1", "+1", "1_000", "1.5GiB", "1 MiB", "MiB", "1MB", "1mib", "5121GiB", "99999999999999999999", "0x10"} {
+	for _, text := range []string{"", "0", "-1", "+1", "1_000", "1.5GiB", "1 MiB", "MiB", "1MB", "1mib", "5121GiB",
+		"99999999999999999999", "0x10"} {
 		var size setting.Size
 		if err := size.UnmarshalText([]byte(text)); err == nil || size != 0 {
 			t.Errorf("%q is %d", text, size)
@@ -50,21 +51,28 @@ func TestEnvironment(t *testing.T) {
 		{"A=yes", func(e *setting.Environment) any { return e.Flag("A") }, "false", `A: "yes" is neither true nor false`},
 		{"A=3", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "3", ""},
 		{"", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "5", ""},
-		{"A=10", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "10", `A: "10" is no whole number from 1 to 9`},
+		{"A=10", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "10",
+			`A: "10" is no whole number from 1 to 9`},
 		{"A=2GiB", func(e *setting.Environment) any { return e.Size("A") }, fmt.Sprint(2 << 30), ""},
 		{"", func(e *setting.Environment) any { return e.Size("A") }, "0", ""},
-		{"A=big", func(e *setting.Environment) any { return e.Size("A") }, "0", `A: "big" is no size such as 1048576, 512MiB or 2GiB`},
+		{"A=big", func(e *setting.Environment) any { return e.Size("A") }, "0",
+			`A: "big" is no size such as 1048576, 512MiB or 2GiB`},
 		{"", func(e *setting.Environment) any { return e.Origins() }, "[]", ""},
 		{"CUTROOM_CORS_ORIGINS=*", func(e *setting.Environment) any { return e.Origins() }, "[*]", ""},
-		{"CUTROOM_CORS_ORIGINS=https://B.example.com,http://a:81", func(e *setting.Environment) any { return e.Origins() }, "[https://b.example.com http://a:81]", ""},
-		{"CUTROOM_CORS_ORIGINS=b", func(e *setting.Environment) any { return e.Origins() }, "[]", `CUTROOM_CORS_ORIGINS: "b" is neither * nor an origin such as https://app.example.com`},
+		{"CUTROOM_CORS_ORIGINS=https://B.example.com,http://a:81", func(e *setting.Environment) any { return e.Origins() },
+			"[https://b.example.com http://a:81]", ""},
+		{"CUTROOM_CORS_ORIGINS=b", func(e *setting.Environment) any { return e.Origins() }, "[]",
+			`CUTROOM_CORS_ORIGINS: "b" is neither * nor an origin such as https://app.example.com`},
 		{"", func(e *setting.Environment) any { return e.Catalog().Models()[0].ID }, "gen-restyle-2", ""},
 		{"CUTROOM_FAMILY=acme", func(e *setting.Environment) any { return e.Catalog().Models()[0].ID }, "acme-restyle-2", ""},
 		{"CUTROOM_FAMILY=a/b", func(e *setting.Environment) any { return e.Catalog() == nil }, "true", "CUTROOM_FAMILY: "},
-		{"CUTROOM_CATALOG=" + folder + "/none", func(e *setting.Environment) any { return e.Catalog() == nil }, "true", "CUTROOM_CATALOG: "},
-		{"CUTROOM_CATALOG=" + broken, func(e *setting.Environment) any { return e.Catalog() == nil }, "true", "CUTROOM_CATALOG: " + broken},
+		{"CUTROOM_CATALOG=" + folder + "/none", func(e *setting.Environment) any { return e.Catalog() == nil }, "true",
+			"CUTROOM_CATALOG: "},
+		{"CUTROOM_CATALOG=" + broken, func(e *setting.Environment) any { return e.Catalog() == nil }, "true",
+			"CUTROOM_CATALOG: " + broken},
 		{"", func(e *setting.Environment) any { return e.Tiers()["default"].Name }, "default", ""},
-		{"CUTROOM_TIERS=" + broken, func(e *setting.Environment) any { return len(e.Tiers()) }, "0", "CUTROOM_TIERS: " + broken},
+		{"CUTROOM_TIERS=" + broken, func(e *setting.Environment) any { return len(e.Tiers()) }, "0",
+			"CUTROOM_TIERS: " + broken},
 	} {
 		variables := map[string]string{}
 		if name, value, found := strings.Cut(c.variables, "="); found {

@@ -21,7 +21,8 @@ import (
 // spans go to X-Ray by its API, so that no collector has to run, or to be pulled,
 // beside the container; otherwise otlp.FromEnvironment decides. The service is the
 // program's name. The caller closes the traces. New fails if the settings are wrong.
-func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string, logger *slog.Logger) (otlp.Traces, error) {
+func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
+	logger *slog.Logger) (otlp.Traces, error) {
 	asked, err := xray.Asked(getenv)
 	if err != nil {
 		return otlp.Traces{}, err
@@ -74,7 +75,8 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 func spanOf(span sdk.ReadOnlySpan) xray.Span {
 	converted := xray.Span{
 		Name: span.Name(), Context: span.SpanContext(), Parent: span.Parent(), Kind: span.SpanKind(),
-		Start: span.StartTime(), End: span.EndTime(), Attributes: span.Attributes(), Failed: span.Status().Code == codes.Error,
+		Start: span.StartTime(), End: span.EndTime(), Attributes: span.Attributes(),
+		Failed: span.Status().Code == codes.Error,
 	}
 	for _, event := range span.Events() {
 		converted.Events = append(converted.Events, xray.Event{Name: event.Name, Time: event.Time})

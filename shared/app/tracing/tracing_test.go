@@ -21,7 +21,8 @@ func TestAContainerSendsSegments(t *testing.T) {
 	var documents []map[string]any
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ TraceSegmentDocuments []string }
-		if text, err := io.ReadAll(r.Body); r.URL.Path != "/TraceSegments" || err != nil || json.Unmarshal(text, &body) != nil {
+		if text, err := io.ReadAll(r.Body); r.URL.Path != "/TraceSegments" || err != nil ||
+			json.Unmarshal(text, &body) != nil {
 			t.Errorf("%s %s: %v", r.URL, text, err)
 		}
 		for _, text := range body.TraceSegmentDocuments {
@@ -34,14 +35,16 @@ func TestAContainerSendsSegments(t *testing.T) {
 		_, _ = w.Write([]byte(`{}`))
 	}))
 	defer server.Close()
-	clients := aws.Config{Region: "eu-north-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), BaseEndpoint: &server.URL}
+	clients := aws.Config{Region: "eu-north-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+		BaseEndpoint: &server.URL}
 	traces, err := tracing.New(t.Context(), func(name string) string {
 		return map[string]string{"CUTROOM_TRACING": "xray"}[name]
 	}, clients, "cutroom-worker", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, run := traces.Tracer().Start(trace.WithParent(t.Context(), "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01"), "job.run")
+	ctx, run := traces.Tracer().Start(trace.WithParent(t.Context(),
+		"00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01"), "job.run")
 	_, stage := traces.Tracer().Start(ctx, "engine")
 	stage.End()
 	run.End()
@@ -51,7 +54,8 @@ func TestAContainerSendsSegments(t *testing.T) {
 	}
 	inner, outer := documents[0], documents[1]
 	if outer["name"] != "cutroom-worker" || outer["type"] != nil || outer["parent_id"] != "53995c3f42cd8ad8" ||
-		outer["trace_id"] != "1-5759e988-bd862e3fe1be46a994272793" || outer["annotations"].(map[string]any)["operation"] != "job.run" {
+		outer["trace_id"] != "1-5759e988-bd862e3fe1be46a994272793" ||
+		outer["annotations"].(map[string]any)["operation"] != "job.run" {
 		t.Errorf("the run is %v", outer)
 	}
 	if inner["name"] != "engine" || inner["type"] != "subsegment" || inner["parent_id"] != outer["id"] {
@@ -60,12 +64,14 @@ func TestAContainerSendsSegments(t *testing.T) {
 }
 
 func TestWithoutSettingsNothingIsTraced(t *testing.T) {
-	traces, err := tracing.New(t.Context(), func(string) string { return "" }, aws.Config{}, "cutroom-worker", slog.New(slog.DiscardHandler))
+	traces, err := tracing.New(t.Context(), func(string) string { return "" }, aws.Config{}, "cutroom-worker",
+		slog.New(slog.DiscardHandler))
 	if err != nil || traces.Tracer() != nil {
 		t.Errorf("%v, %v", traces.Tracer(), err)
 	}
 	traces.Close()
-	if _, err := tracing.New(t.Context(), func(string) string { return "yes" }, aws.Config{}, "cutroom-worker", nil); err == nil {
+	if _, err := tracing.New(t.Context(), func(string) string { return "yes" }, aws.Config{}, "cutroom-worker",
+		nil); err == nil {
 		t.Error("a wrong setting is taken")
 	}
 }

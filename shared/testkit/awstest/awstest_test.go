@@ -27,7 +27,8 @@ func TestCloudHasWhatTheServiceNeeds(t *testing.T) {
 		if len(got.Table.GlobalSecondaryIndexes) != len(want.Indexes) {
 			t.Errorf("%s has %d indexes, want %d", want.Name, len(got.Table.GlobalSecondaryIndexes), len(want.Indexes))
 		}
-		ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(tables[want.Name])})
+		ttl, err := client.DescribeTimeToLive(t.Context(),
+			&dynamodb.DescribeTimeToLiveInput{TableName: aws.String(tables[want.Name])})
 		if err != nil {
 			t.Fatal(err)
 		}

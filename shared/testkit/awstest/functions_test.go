@@ -48,7 +48,8 @@ func TestAFunctionIsGivenEachEventOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, event := range []string{`{"n": 1}`, `{"n": 2}`} {
-		answer, err := client.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("greedy"), Payload: []byte(event)})
+		answer, err := client.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("greedy"),
+			Payload: []byte(event)})
 		if err != nil || answer.FunctionError != nil || string(answer.Payload) != event {
 			t.Fatalf("%s: %v %s", event, err, answer.Payload)
 		}

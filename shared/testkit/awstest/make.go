@@ -78,7 +78,8 @@ func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 	for _, index := range table.Indexes {
 		projection := &dynamotypes.Projection{ProjectionType: dynamotypes.ProjectionTypeAll}
 		if len(index.Includes) > 0 {
-			projection = &dynamotypes.Projection{ProjectionType: dynamotypes.ProjectionTypeInclude, NonKeyAttributes: index.Includes}
+			projection = &dynamotypes.Projection{ProjectionType: dynamotypes.ProjectionTypeInclude,
+				NonKeyAttributes: index.Includes}
 		}
 		attributes[index.PartitionKey], attributes[index.SortKey] = true, true
 		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, dynamotypes.GlobalSecondaryIndex{
@@ -123,7 +124,8 @@ func viewOf(table dynamo.Table) (dynamotypes.StreamViewType, bool) {
 func keys(partition, sort string) []dynamotypes.KeySchemaElement {
 	schema := []dynamotypes.KeySchemaElement{{AttributeName: aws.String(partition), KeyType: dynamotypes.KeyTypeHash}}
 	if sort != "" {
-		schema = append(schema, dynamotypes.KeySchemaElement{AttributeName: aws.String(sort), KeyType: dynamotypes.KeyTypeRange})
+		schema = append(schema, dynamotypes.KeySchemaElement{AttributeName: aws.String(sort),
+			KeyType: dynamotypes.KeyTypeRange})
 	}
 	return schema
 }
@@ -158,7 +160,8 @@ func (c *Cloud) MakeQueue(t T, maxReceives int) Queue {
 	var q Queue
 	q.DeadLetterURL, q.DeadLetterARN = c.makeQueue(t, nil)
 	q.URL, q.ARN = c.makeQueue(t, map[string]string{
-		string(sqstypes.QueueAttributeNameRedrivePolicy): fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, q.DeadLetterARN, maxReceives),
+		string(sqstypes.QueueAttributeNameRedrivePolicy): fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`,
+			q.DeadLetterARN, maxReceives),
 	})
 	return q
 }

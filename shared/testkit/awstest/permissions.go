@@ -113,7 +113,8 @@ func blobActions(r *http.Request, status int) []string {
 	_, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	_, uploading := r.URL.Query()["uploadId"]
 	action := map[string]string{
-		http.MethodGet: "GetObject", http.MethodHead: "GetObject", http.MethodPut: "PutObject", http.MethodPost: "PutObject", http.MethodDelete: "DeleteObject",
+		http.MethodGet: "GetObject", http.MethodHead: "GetObject", http.MethodPut: "PutObject", http.MethodPost: "PutObject",
+		http.MethodDelete: "DeleteObject",
 	}[r.Method]
 	if r.Method == http.MethodDelete && uploading {
 		action = "AbortMultipartUpload"
@@ -147,7 +148,8 @@ func recordActions(operation string, body []byte) []string {
 	var needed []string
 	for _, item := range call.TransactItems {
 		for part, of := range item {
-			action := map[string]string{"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}[part]
+			action := map[string]string{"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem",
+				"ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}[part]
 			needed = append(needed, on(action, of.TableName))
 		}
 	}

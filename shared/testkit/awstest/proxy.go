@@ -63,7 +63,8 @@ func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 	t.Helper()
 	p := &Proxy{
 		target: c.URL, transport: &http.Transport{}, over: make(chan struct{}),
-		random: rand.New(rand.NewPCG(seed, seed)), faults: faults, calls: map[string]int{}, met: map[string]int{}, needed: map[string]bool{},
+		random: rand.New(rand.NewPCG(seed, seed)), faults: faults, calls: map[string]int{}, met: map[string]int{},
+		needed: map[string]bool{},
 	}
 	server := httptest.NewServer(http.HandlerFunc(p.serve))
 	p.URL = server.URL

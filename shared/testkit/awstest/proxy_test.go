@@ -19,7 +19,8 @@ func TestProxyCountsCalls(t *testing.T) {
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	client := sqs.NewFromConfig(proxy.Config())
 	for range 2 {
-		if _, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &queue.URL, MessageBody: aws.String("a")}); err != nil {
+		if _, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &queue.URL,
+			MessageBody: aws.String("a")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +70,8 @@ func TestProxyMakesTrouble(t *testing.T) {
 			if code != c.code {
 				t.Errorf("the error is %v, want %s", err, c.code)
 			}
-			received, err := sqs.NewFromConfig(cloud.Config()).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue.URL})
+			received, err := sqs.NewFromConfig(cloud.Config()).ReceiveMessage(t.Context(),
+				&sqs.ReceiveMessageInput{QueueUrl: &queue.URL})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -72,7 +72,8 @@ func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	if sent.IsBase64Encoded {
 		content = base64.NewDecoder(base64.StdEncoding, content)
 	}
-	return &Answer{Status: sent.StatusCode, Header: headerOf(sent.Headers, sent.MultiValueHeaders), Body: io.NopCloser(content)}, nil
+	return &Answer{Status: sent.StatusCode, Header: headerOf(sent.Headers, sent.MultiValueHeaders),
+		Body: io.NopCloser(content)}, nil
 }
 
 // begin sends an event to the function and waits for the beginning of its answer.
@@ -94,7 +95,8 @@ func readBuffered(body io.ReadCloser) ([]byte, error) {
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, maxBuffered+1))
 	if err == nil && len(text) > maxBuffered {
-		err = &FunctionError{"Function.ResponseSizeTooLarge", "Response payload size exceeded maximum allowed payload size (6291556 bytes)."}
+		err = &FunctionError{"Function.ResponseSizeTooLarge",
+			"Response payload size exceeded maximum allowed payload size (6291556 bytes)."}
 	}
 	return text, err
 }

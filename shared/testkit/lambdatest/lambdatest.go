@@ -18,7 +18,8 @@ type Program string
 // the folder, as for a deploy but for this machine. Each is named after the last
 // element of its package.
 func Build(ctx context.Context, folder string, packages ...string) error {
-	arguments := []string{"build", "-o", folder + string(filepath.Separator), "-tags", "lambda.norpc", "-trimpath", "-ldflags", "-s -w"}
+	arguments := []string{"build", "-o", folder + string(filepath.Separator), "-tags", "lambda.norpc", "-trimpath",
+		"-ldflags", "-s -w"}
 	build := exec.CommandContext(ctx, "go", append(arguments, packages...)...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -139,8 +139,10 @@ func (api *runtimeAPI) failed(w http.ResponseWriter, r *http.Request) {
 }
 
 // invoke sends an event to the process and waits for the beginning of its answer.
-func (api *runtimeAPI) invoke(ctx context.Context, event []byte, timeout time.Duration, ended <-chan struct{}) (*invocation, reply, error) {
-	i := &invocation{event: event, deadline: time.Now().Add(timeout), answered: make(chan reply, 1), read: make(chan struct{})}
+func (api *runtimeAPI) invoke(ctx context.Context, event []byte, timeout time.Duration,
+	ended <-chan struct{}) (*invocation, reply, error) {
+	i := &invocation{event: event, deadline: time.Now().Add(timeout), answered: make(chan reply, 1),
+		read: make(chan struct{})}
 	select {
 	case api.events <- i:
 	case <-ended:

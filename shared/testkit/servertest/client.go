@@ -57,7 +57,8 @@ func (r *Refusal) Detail() string {
 // whatever its status. The headers are pairs of name and value.
 //
 // Errors: those of the transport.
-func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, length int64, headers ...string) (Answer, error) {
+func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, length int64,
+	headers ...string) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
 	if err != nil {
 		return Answer{}, err

@@ -48,20 +48,30 @@ func FramingAttacks(path string) []FramingAttack {
 	addFields(add)
 	addChunks(add)
 	all = append(all,
-		FramingAttack{"HTTP/1.0 in chunks", "POST " + path + " HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks, true},
-		FramingAttack{"HTTP/1.0 with both", "POST " + path + " HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks, true},
+		FramingAttack{"HTTP/1.0 in chunks", "POST " + path +
+			" HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks, true},
+		FramingAttack{"HTTP/1.0 with both", "POST " + path +
+			" HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks, true},
 		FramingAttack{"GET with both", "GET " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, true},
-		FramingAttack{"lines that end with LF, with both", "POST " + path + " HTTP/1.1\nHost: a\nContent-Length: 3\nTransfer-Encoding: chunked\n\n0\n\n" + hidden, true},
-		FramingAttack{"both after a sound request", "DELETE /healthz HTTP/1.1\r\nHost: a\r\n\r\nPOST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, true},
-		FramingAttack{"both after a sound body", "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}POST " + path + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n" + hidden, true},
-		FramingAttack{"both after sound chunks", "POST " + path + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nPOST " + path + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n" + hidden, true},
-		FramingAttack{"a version that is none", "POST " + path + " HTTP/1.01\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " + hidden, true},
-		FramingAttack{"HTTP/2 by the line", "POST " + path + " HTTP/2.0\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " + hidden, true},
+		FramingAttack{"lines that end with LF, with both",
+			"POST " + path + " HTTP/1.1\nHost: a\nContent-Length: 3\nTransfer-Encoding: chunked\n\n0\n\n" + hidden, true},
+		FramingAttack{"both after a sound request", "DELETE /healthz HTTP/1.1\r\nHost: a\r\n\r\nPOST " + path +
+			" HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, true},
+		FramingAttack{"both after a sound body", "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}POST " +
+			path + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n" + hidden, true},
+		FramingAttack{"both after sound chunks", "POST " + path +
+			" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nPOST " + path +
+			" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n" + hidden, true},
+		FramingAttack{"a version that is none", "POST " + path + " HTTP/1.01\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " +
+			hidden, true},
+		FramingAttack{"HTTP/2 by the line", "POST " + path + " HTTP/2.0\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " + hidden,
+			true},
 		FramingAttack{"a request line with a bare CR", "POST " + path + " HTTP/1.1\rX: y\r\nHost: a\r\n\r\n" + hidden, true},
 		FramingAttack{"no version", "POST " + path + "\r\nHost: a\r\n\r\n" + hidden, true},
 		FramingAttack{"two spaces in the line", "POST  " + path + " HTTP/1.1\r\nHost: a\r\n\r\n" + hidden, true},
 		FramingAttack{"no host", "POST " + path + " HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}" + hidden, true},
-		FramingAttack{"two hosts", "POST " + path + " HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 2\r\n\r\n{}" + hidden, true},
+		FramingAttack{"two hosts", "POST " + path + " HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 2\r\n\r\n{}" + hidden,
+			true},
 	)
 	return all
 }
@@ -76,10 +86,14 @@ func addLengths(add adding) {
 	add(false, "zeros before the length", "Content-Length: 000"+whole+"\r\n", hidden+after)
 	add(false, "spaces around the length", "Content-Length: \t "+whole+" \t\r\n", hidden+after)
 	for name, length := range map[string]string{
-		"a list of lengths": whole + ", " + whole, "a list of two lengths": whole + ",2", "a signed length": "+" + whole, "a negative length": "-1",
-		"a hexadecimal length": "0x20", "a length with a point": whole + ".0", "a length with an exponent": "1e1", "an empty length": "",
-		"a length beyond all": "99999999999999999999", "a length that overflows": "18446744073709551617", "words as the length": "two",
-		"a length with a space": "1 2", "a length with an underscore": "1_0", "a length of other digits": "٣", "a quoted length": `"2"`,
+		"a list of lengths": whole + ", " + whole, "a list of two lengths": whole + ",2", "a signed length": "+" + whole,
+		"a negative length":    "-1",
+		"a hexadecimal length": "0x20", "a length with a point": whole + ".0", "a length with an exponent": "1e1",
+		"an empty length":     "",
+		"a length beyond all": "99999999999999999999", "a length that overflows": "18446744073709551617",
+		"words as the length":   "two",
+		"a length with a space": "1 2", "a length with an underscore": "1_0", "a length of other digits": "٣",
+		"a quoted length":     `"2"`,
 		"a length with a NUL": "2\x00", "a length with a bare CR": "2\r0", "a length with a form feed": "\f2",
 	} {
 		add(true, name, "Content-Length: "+length+"\r\n", hidden)
@@ -87,22 +101,28 @@ func addLengths(add adding) {
 	add(true, "two lengths", "Content-Length: 0\r\nContent-Length: "+whole+"\r\n", hidden)
 	add(true, "two lengths, the other way round", "Content-Length: "+whole+"\r\nContent-Length: 0\r\n", hidden)
 	add(true, "two lengths in other cases", "content-length: 0\r\nCONTENT-LENGTH: "+whole+"\r\n", hidden)
-	add(true, "one length with zeros and one without", "Content-Length: 02\r\nContent-Length: 2\r\nContent-Length: 3\r\n", "{}"+hidden)
+	add(true, "one length with zeros and one without", "Content-Length: 02\r\nContent-Length: 2\r\nContent-Length: 3\r\n",
+		"{}"+hidden)
 }
 
 func addCodings(add adding) {
 	add(false, "sound chunks", "Transfer-Encoding: chunked\r\n", inChunks+after)
 	add(false, "chunks in capitals", "TRANSFER-ENCODING: CHUNKED\r\n", inChunks+after)
 	for name, coding := range map[string]string{
-		"an unknown coding": "gzip", "gzip and chunks": "gzip, chunked", "chunks and gzip": "chunked, gzip", "chunks twice in a list": "chunked, chunked",
-		"identity": "identity", "identity and chunks": "identity, chunked", "an empty coding": "", "chunks with a parameter": "chunked;a=b",
-		"chunks with a vertical tab": "\vchunked", "chunks with a form feed": "chunked\f", "quoted chunks": `"chunked"`, "chunks with a NUL": "chunked\x00",
-		"a comma before chunks": ",chunked", "a word like chunks": "xchunked", "chunks with a bare CR": "chun\rked", "a space within chunks": "chunk ed",
+		"an unknown coding": "gzip", "gzip and chunks": "gzip, chunked", "chunks and gzip": "chunked, gzip",
+		"chunks twice in a list": "chunked, chunked",
+		"identity":               "identity", "identity and chunks": "identity, chunked", "an empty coding": "",
+		"chunks with a parameter":    "chunked;a=b",
+		"chunks with a vertical tab": "\vchunked", "chunks with a form feed": "chunked\f", "quoted chunks": `"chunked"`,
+		"chunks with a NUL":     "chunked\x00",
+		"a comma before chunks": ",chunked", "a word like chunks": "xchunked", "chunks with a bare CR": "chun\rked",
+		"a space within chunks": "chunk ed",
 	} {
 		add(true, name, "Transfer-Encoding: "+coding+"\r\n", inChunks)
 	}
 	add(true, "chunks in two fields", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", inChunks)
-	add(true, "chunks and identity in two fields", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", inChunks)
+	add(true, "chunks and identity in two fields", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+		inChunks)
 }
 
 func addBoth(add adding) {
@@ -242,7 +262,8 @@ func (a FramingAttack) Try(ctx context.Context, address string, piece int) error
 func answers(from *bufio.Reader) (statuses []int, err error) {
 	for {
 		response, err := http.ReadResponse(from, nil)
-		if len(statuses) > 0 && errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if len(statuses) > 0 && errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) ||
+			errors.Is(err, io.ErrUnexpectedEOF) {
 			return statuses, nil
 		}
 		if err != nil {
