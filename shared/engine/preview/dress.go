@@ -11,7 +11,7 @@ import (
 )
 
 // dress puts cloth on the subject: a pattern with the garment's colours and
-// texture takes the place of the clothes' own colours and keeps their folds.
+// texture replaces the clothes' own colours and keeps their folds.
 func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	pixels, size, err := e.sample(ctx, look.Look{})
 	if err != nil {
@@ -46,7 +46,7 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 
 	plain, rest := e.split(link)
 	lit, found := e.split(rest)
-	// Blurring joins what noise and folds tore apart.
+	// Blurring closes the gaps that noise and folds leave.
 	mask := e.filter(fmt.Sprintf("%s,%s,format=gray,median=radius=%d,avgblur=sizeX=%d,%s", e.shrink(2), colors,
 		e.pixels(0.007), e.pixels(0.0015), e.full()), found)
 	mask = e.filter("blend=all_mode=multiply", mask, e.filter("format=gbrp", area))
@@ -55,7 +55,7 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	return e.filter("maskedmerge", plain, dressed, mask), nil
 }
 
-// drawGray draws a function of the place.
+// drawGray draws a function of the position.
 func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 	picture := image.NewGray(image.Rect(0, 0, size.Width, size.Height))
 	for y := range size.Height {
@@ -67,11 +67,11 @@ func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 	return picture
 }
 
-// garmentSide is the longer side at which a reference image is looked at for its
-// garment, in pixels.
+// garmentSide is the longer side at which a garment is searched for in a
+// reference image, in pixels.
 const garmentSide = 384
 
-// cloth draws what the subject is to wear, as large as the result.
+// cloth draws what the subject is to wear, in the size of the result.
 func (e *edit) cloth(ctx context.Context) (image.Image, error) {
 	var reference *garment.Reference
 	if e.spec.Reference != nil {

@@ -18,7 +18,7 @@ import (
 // Between its filters pictures are planar RGB of the result's size.
 type graph struct {
 	folder string
-	// prefix begins the names of this graph's files in the folder.
+	// prefix is the prefix of the names of this graph's files in the folder.
 	prefix string
 	size   catalog.Size
 	// fps is the frame rate; 0 for a single picture.
@@ -30,20 +30,20 @@ type graph struct {
 	labels int
 }
 
-// label names a new link.
+// label returns a name for a new link.
 func (g *graph) label() string {
 	g.labels++
 	return fmt.Sprintf("[v%d]", g.labels)
 }
 
-// filter sends links through filters and returns the name of what comes out.
+// filter passes links through filters and returns the name of the output link.
 func (g *graph) filter(filters string, links ...string) string {
 	out := g.label()
 	g.chains = append(g.chains, strings.Join(links, "")+filters+out)
 	return out
 }
 
-// split returns a link a second end.
+// split returns two links with the picture of one.
 func (g *graph) split(link string) (string, string) {
 	a, b := g.label(), g.label()
 	g.chains = append(g.chains, link+"split"+a+b)
@@ -73,7 +73,7 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(file, 1<<16)
-	// It is read once and then gone: speed counts, size does not.
+	// The file is read once and then deleted: speed counts, size does not.
 	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
 	if err := encoder.Encode(out, picture); err != nil {
 		return "", fmt.Errorf("preview: %w", err)
@@ -104,6 +104,6 @@ func (g *graph) table(lut *look.LUT) (string, error) {
 		return fmt.Sprintf("lut3d=file=%s:interp=nearest", name), nil
 	}
 	// With 16 bits the filter is several times as fast as with 8, which more
-	// than pays for the conversions.
+	// than makes up for the conversions.
 	return fmt.Sprintf("format=gbrp16,lut3d=file=%s:interp=tetrahedral,format=gbrp", name), nil
 }

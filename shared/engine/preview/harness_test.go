@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// sample is the clip that comes with the program; its edits are what most tests
-// look at, small and short.
+// sample is the clip that comes with the program; most tests examine its edits,
+// small and short.
 var sample = filepath.Join("..", "..", "..", "testdata", "clip.mp4")
 
 // tools finds ffmpeg once for all tests.
@@ -32,8 +32,8 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// inputs and originals keep what has been found out of files, which do not change:
-// most tests edit the sample.
+// inputs and originals cache what is known of files, which do not change: most
+// tests edit the sample.
 var (
 	inputs    sync.Map // the path to *engine.Input
 	originals sync.Map // the arguments of ffmpeg to []picture
@@ -85,7 +85,7 @@ func small(t testing.TB, prompt string) engine.Spec {
 	}
 }
 
-// run edits and returns the path of the result.
+// run runs the edit and returns the path of the result.
 func run(t testing.TB, spec engine.Spec) string {
 	t.Helper()
 	path, err := attempt(t, t.Context(), spec, func(engine.Progress) {})

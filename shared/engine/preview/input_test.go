@@ -90,7 +90,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestUpright checks that pictures which ask to be turned are, and that nothing
+// TestUpright checks that pictures that ask to be rotated are, and that nothing
 // is cut off or padded: each quarter keeps its colour.
 func TestUpright(t *testing.T) {
 	quarters := func(t *testing.T, p picture, want [4]string) {
@@ -211,8 +211,8 @@ func TestAlpha(t *testing.T) {
 	}
 }
 
-// TestDynamicRange edits one scene from a clip of high dynamic range and from an
-// ordinary one: on a screen both are to look about alike.
+// TestDynamicRange edits one scene from a clip of high dynamic range and from
+// an ordinary one: on a screen both must look about the same.
 func TestDynamicRange(t *testing.T) {
 	edit := func(clip mediatest.Video) picture {
 		data := input(t, clip.Make(t), false)
@@ -276,9 +276,9 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestLengths edits clips whose picture and sound begin or end apart: the result
-// plays as long as the longer of them, and what is missing is a still or
-// silence.
+// TestLengths edits clips whose picture and sound begin or end at different
+// times: the result plays as long as the longer of them, and what is missing
+// becomes a still or silence.
 func TestLengths(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -6,14 +6,14 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// edited is what a look made of the sample.
+// edited is the sample before and after a look.
 type edited struct {
 	before, after traits
 	// first and second are frames of the result, old the input's first.
 	old, first, second picture
 }
 
-// properties say, by look, what makes it what it is.
+// properties are the characteristics of each look, by its name.
 var properties = map[string]map[string]func(e edited) bool{
 	"watercolor": {
 		"paper shows at the borders": func(e edited) bool { return e.after.borders > 225 && e.before.borders < 110 },

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// apply renders the operations of a look with filters. Those are chosen for
-// speed: ones written in C that work in slices.
+// apply renders the operations of a look with filters. They are chosen for
+// speed: filters written in C that process slices in parallel.
 func (g *graph) apply(link string, l look.Look) (string, error) {
 	for _, op := range l.Ops {
 		var err error
@@ -141,7 +141,7 @@ func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
 	return g.filter("displace=edge=smear", link, maps[0], maps[1]), nil
 }
 
-// move makes the frames of a drawn picture that moves.
+// move returns the frames of a drawn picture that moves.
 func (g *graph) move(drawn string, motion look.Motion) string {
 	switch {
 	case g.fps == 0 && motion.Hold > 0:
@@ -172,24 +172,24 @@ func (g *graph) shortest(motion look.Motion) string {
 	return "0"
 }
 
-// jump says in the language of filters where a layer's part begins that stays for
-// a number of frames (see look.JumpAcross).
+// jump returns the filter expression for where the part of a layer begins that
+// stays for a number of frames (see look.JumpAcross).
 func jump(step float64, held, margin int) string {
 	return fmt.Sprintf("floor(mod(floor(n/%d)*%f,1)*%d)", held, step, margin)
 }
 
-// length turns units into pixels.
+// length converts units to pixels.
 func (g *graph) length(units float64) float64 {
 	return units * float64(min(g.size.Width, g.size.Height))
 }
 
-// pixels turns units into whole pixels, at least 1.
+// pixels converts units to whole pixels, at least 1.
 func (g *graph) pixels(units float64) int {
 	return look.Pixels(units, g.size.Width, g.size.Height)
 }
 
-// blurFactor is by how much a picture may shrink before it is blurred over a
-// number of pixels: the blur hides the loss.
+// blurFactor returns by how much a picture may be scaled down before it is
+// blurred over a number of pixels: the blur hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 12:

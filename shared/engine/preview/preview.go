@@ -1,25 +1,25 @@
 // Package preview edits media on the CPU with FFmpeg, so that the service is
-// whole on a machine without a GPU.
+// complete on a machine without a GPU.
 //
 // It is a preview, not a model. It does not know what a picture shows: it
-// changes colours, edges and textures. What a prompt says is looked up in a
-// lexicon of looks (package look), and words that are not in it choose colours
-// and textures by themselves. A reference image gives its colours; try-on
+// changes colours, edges and textures. A prompt is looked up in a lexicon of
+// looks (package look), and words that are not in it choose colours and
+// textures by themselves. A reference image contributes its colours; try-on
 // recolours the region where a person's clothes usually are, by colours found
 // there; a video from text is a painted landscape or abstraction chosen by
 // words. A GPU engine, behind the same interface, understands the prompt, adds
-// and replaces things, keeps people who they are, and follows motion.
+// and replaces things, keeps people recognizable, and follows motion.
 //
-// The edit is real and repeatable: every request changes the picture visibly,
-// and the same request with the same seed gives the same bytes from the same
+// The edit is real and reproducible: every request changes the picture visibly,
+// and the same request with the same seed produces the same bytes with the same
 // build of FFmpeg on the same kind of processor. Each edit is one pass of
-// FFmpeg; where colours must be known first, a few small frames are decoded
-// before it.
+// FFmpeg; if colours must be known first, a few small frames are decoded before
+// it.
 //
-// Of the other options, self_anchor says where the colours are measured that a
-// reference image's are fitted to: in the first frame (true, and where there is
-// no such option), or in key frames of the whole clip. enhance_prompt changes
-// nothing: there is no language model here to enhance with.
+// The option self_anchor chooses where the colours are measured that a
+// reference image's are fitted to: in the first frame (if it is true or
+// absent), or in key frames of the whole clip. enhance_prompt has no effect
+// here: this package has no language model.
 package preview
 
 import (
@@ -46,10 +46,10 @@ type Engine struct{ runner Runner }
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New makes a preview engine.
+// New returns a preview engine.
 func New(runner Runner) *Engine { return &Engine{runner} }
 
-// Run edits as [engine.Engine] says. Stages are "analyze" and "edit".
+// Run edits as [engine.Engine] specifies. The stages are "analyze" and "edit".
 func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	edit := &edit{Engine: e, spec: spec, progress: progress}
 	edit.graph = graph{folder: spec.Folder, size: spec.Size, fps: spec.FPS}
@@ -72,7 +72,7 @@ type edit struct {
 	graph
 	spec     engine.Spec
 	progress func(engine.Progress)
-	// reported is the progress told last; it never falls.
+	// reported is the last reported progress; it never falls.
 	reported float64
 }
 
@@ -84,8 +84,8 @@ func (e *edit) report(stage string, fraction float64) {
 	e.progress(engine.Progress{Fraction: e.reported, Stage: stage})
 }
 
-// length is the number of the result's frames: as long as the input, and at
-// least one.
+// length returns the number of the result's frames: as long as the input, and
+// at least one.
 func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
@@ -118,7 +118,7 @@ func (e *edit) video(ctx context.Context) error {
 	return e.encode(ctx, link, audio)
 }
 
-// style returns the picture the look of the request, and the colours of its
+// style applies the look of the request to a picture, and the colours of the
 // reference image.
 func (e *edit) style(ctx context.Context, link string) (string, error) {
 	asked := e.look()
@@ -137,8 +137,8 @@ func (e *edit) style(ctx context.Context, link string) (string, error) {
 	return e.filter(table, link), nil
 }
 
-// encode writes the result: H.264 and AAC in an MP4 whose index stands in
-// front. Audio is the link of the sound, empty for none.
+// encode writes the result: H.264 and AAC in an MP4 with its index in front.
+// audio is the link of the sound, empty for none.
 func (e *edit) encode(ctx context.Context, link, audio string) error {
 	seconds := float64(e.length()) / float64(e.fps)
 	link = e.filter("scale=out_color_matrix=bt709:out_range=tv,format=yuv420p", link)
@@ -156,7 +156,8 @@ func (e *edit) encode(ctx context.Context, link, audio string) error {
 		"-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "20", "-threads", threads,
 		"-g", fmt.Sprint(2*e.spec.FPS),
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
-		// Nothing of the machine or the input's tags goes into the file.
+		// Nothing about the machine and none of the input's tags go into the
+		// file.
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact",
 		"-map_metadata", "-1", "-map_chapters", "-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)

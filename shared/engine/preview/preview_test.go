@@ -22,8 +22,8 @@ var (
 	garment   = filepath.Join("..", "..", "..", "testdata", "garment.png")
 )
 
-// TestKinds edits by every kind of model, and looks at the result as a player
-// does.
+// TestKinds edits by every kind of model, and examines the result as a player
+// would.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		kind      catalog.Kind
@@ -148,7 +148,7 @@ func TestRepeatable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			first, second := run(t, c.spec), run(t, c.spec)
 			if !same(t, first, second) {
-				t.Error("the same request gave other bytes")
+				t.Error("the same request produced other bytes")
 			}
 			c.spec.Seed++
 			if d := difference(frames(t, first, c.spec.Size), frames(t, run(t, c.spec), c.spec.Size)); d < c.least {
@@ -176,8 +176,8 @@ func same(t *testing.T, a, b string) bool {
 	return bytes.Equal(first, second)
 }
 
-// TestPrompts checks that any two prompts give visibly different pictures, and
-// that each differs from the input.
+// TestPrompts checks that any two prompts produce visibly different pictures,
+// and that each differs from the input.
 func TestPrompts(t *testing.T) {
 	prompts := []string{
 		"", "watercolor", "a watercolor of a castle", "film noir", "golden hour", "make it blue", "make it brighter",
@@ -186,7 +186,7 @@ func TestPrompts(t *testing.T) {
 	all(t, prompts, 8, func(prompt string) engine.Spec { return small(t, prompt) })
 }
 
-// TestScenes checks that any two texts, and any two seeds, give different
+// TestScenes checks that any two texts, and any two seeds, produce different
 // videos.
 func TestScenes(t *testing.T) {
 	texts := []string{
@@ -214,8 +214,8 @@ func TestGarmentsAndWords(t *testing.T) {
 	})
 }
 
-// TestReferences checks that a reference image's colours arrive: any two of
-// them give visibly different pictures.
+// TestReferences checks that a reference image's colours are used: any two of
+// them produce visibly different pictures.
 func TestReferences(t *testing.T) {
 	references := map[string]string{
 		"none":   "",
@@ -260,8 +260,8 @@ func TestReferences(t *testing.T) {
 	})
 }
 
-// all runs an edit for every name and compares each with each, and with the
-// input where there is one.
+// all runs an edit for every name and compares each with every other, and with
+// the input if there is one.
 func all(t *testing.T, names []string, least float64, of func(name string) engine.Spec) {
 	t.Helper()
 	results := map[string][]picture{}

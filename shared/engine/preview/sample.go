@@ -14,13 +14,14 @@ const (
 	// sampleSide is the longer side of the small frames that are measured, in
 	// pixels.
 	sampleSide = 160
-	// sampleFrames is how many key frames of a clip are measured at most.
+	// sampleFrames is the maximum number of key frames of a clip that are
+	// measured.
 	sampleFrames = 12
 )
 
 // sample decodes the input's first frame, or key frames of the whole clip, at a
-// small size, after the operations of a look. It gives the frames one after the
-// other: three bytes a pixel.
+// small size, after the operations of a look. It returns the frames one after
+// the other: three bytes a pixel.
 func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Size, error) {
 	small := *e
 	side := max(e.size.Width, e.size.Height)
@@ -47,7 +48,7 @@ func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Siz
 	return pixels, small.size, err
 }
 
-// anchored reports whether the first frame stands for the whole clip.
+// anchored reports whether the first frame represents the whole clip.
 func (e *edit) anchored() bool {
 	anchor, given := e.spec.Options["self_anchor"].(bool)
 	return anchor || !given
@@ -76,8 +77,8 @@ func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error)
 	return small.decode(ctx, small.filter(small.convert(image)+",format=rgba", link), 1)
 }
 
-// transfer makes the table that gives the colours of the reference image to
-// what the look makes of the input.
+// transfer returns the table that applies the colours of the reference image to
+// the input after the look.
 func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error) {
 	before, _, err := e.sample(ctx, after)
 	if err != nil {
@@ -91,7 +92,8 @@ func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error)
 	return look.Transfer(look.Measure(before), look.Measure(onWhite(pixels))), nil
 }
 
-// onWhite drops the alpha of pixels and with it what is mostly transparent.
+// onWhite removes the alpha of pixels, and the pixels that are mostly
+// transparent.
 func onWhite(pixels []byte) []byte {
 	var opaque []byte
 	for i := 0; i+3 < len(pixels); i += 4 {

@@ -7,14 +7,14 @@ import (
 	"cutroom/shared/engine"
 )
 
-// source readies the input's picture for the operations: upright, of the
-// result's size and frame rate, opaque, in the colours of sRGB. FFmpeg itself
-// turns pictures that ask for a rotation.
+// source prepares the input's picture for the operations: upright, at the
+// result's size and frame rate, opaque, in sRGB colours. FFmpeg itself rotates
+// pictures that ask for it.
 func (e *edit) source(link string, input engine.Input) string {
 	var filters []string
 	if e.fps > 0 {
-		// The first picture counts from the start and the last one to the end,
-		// also where the sound is longer.
+		// The first picture is extended to the start and the last one to the
+		// end, even if the sound is longer.
 		filters = append(
 			filters, fmt.Sprintf("fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d", e.fps, e.length()),
 		)
@@ -39,7 +39,7 @@ func (e *edit) convert(input engine.Input) string {
 			}
 			return value
 		}
-		// Tone mapping works on light itself, after scaling: that is cheaper.
+		// Tone mapping works on linear light, after scaling, which is cheaper.
 		// White is at 203 cd/m2 (ITU-R BT.2408).
 		return fmt.Sprintf("setparams=color_trc=%s:color_primaries=%s:colorspace=%s,zscale=%s:f=bicubic:t=linear:npl=203,"+
 			"format=gbrpf32le,zscale=p=bt709,tonemap=mobius:desat=0,zscale=t=bt709:r=pc",
@@ -47,13 +47,13 @@ func (e *edit) convert(input engine.Input) string {
 	}
 	matrix := "auto"
 	if (info.Matrix == "" || info.Matrix == "unknown") && max(info.Width, info.Height) >= 1280 {
-		// What players assume of high definition that does not say.
+		// What players assume for high definition without a declared matrix.
 		matrix = "bt709"
 	}
 	return fmt.Sprintf("scale=%s:flags=bicubic:in_color_matrix=%s", size, matrix)
 }
 
-// opaque lays a picture with alpha on white.
+// opaque puts a picture with alpha on white.
 func (e *edit) opaque(link string) string {
 	ground := e.filter(fmt.Sprintf("color=c=white:s=%s:r=%d,format=gbrp", e.size, max(e.fps, 1)))
 	return e.filter("overlay=format=gbrp:shortest=1,format=gbrp", ground, link)

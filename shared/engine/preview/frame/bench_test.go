@@ -36,7 +36,7 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// BenchmarkSetPrompt readies every look, as each change of a prompt does.
+// BenchmarkSetPrompt prepares every look, as each change of a prompt does.
 func BenchmarkSetPrompt(b *testing.B) {
 	in := frameOf(b, frame.Box, 1)
 	for _, prompt := range append(append(look.Names(), ""), combined...) {
@@ -52,8 +52,8 @@ func BenchmarkSetPrompt(b *testing.B) {
 	}
 }
 
-// used is the processor time of this process: what else runs on the machine does
-// not count.
+// used returns the processor time of this process, which excludes whatever else
+// runs on the machine.
 func used(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage

@@ -9,8 +9,9 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// dress readies what puts cloth on the subject, as package preview does for
-// finished videos. The clothes' colours are learned from the first frame.
+// dress returns the step that puts cloth on the subject, as package preview
+// does for finished videos. The clothes' colours are learned from the first
+// frame.
 func (p *program) dress(asked request, seed uint32) func(w *workspace) step {
 	var reference *garment.Reference
 	if asked.image != nil {
@@ -35,7 +36,7 @@ func (p *program) wear(cloth raster, body []uint8, colors, shade *table) step {
 	return func(w *workspace, _ time.Duration) {
 		small := w.shrunk(p.part(2))
 		colors.apply(*small)
-		// Smoothing joins what noise and folds tore apart.
+		// Smoothing closes the gaps that noise and folds leave.
 		mask := small.planes[0]
 		w.plane = grown(w.plane, len(mask))
 		median(w.plane, mask, small.size.Width, small.size.Height, p.pixels(0.007))
@@ -45,7 +46,7 @@ func (p *program) wear(cloth raster, body []uint8, colors, shade *table) step {
 		w.scaler(small.size, p.size).scale(full, w.plane, small.size.Width)
 		folds := w.other.planes[0]
 		w.picture.gray(folds)
-		// A table of grays needs one look for each luma only.
+		// A table of greys needs only one lookup for each luma.
 		var levels [256]uint8
 		ramp := newRaster(catalog.Size{Width: 256, Height: 1})
 		for level := range 256 {
@@ -69,7 +70,7 @@ func (p *program) wear(cloth raster, body []uint8, colors, shade *table) step {
 	}
 }
 
-// opaque returns pixels of three bytes a fourth.
+// opaque adds a fourth byte to pixels of three bytes.
 func opaque(pixels []byte) []byte {
 	four := make([]byte, 0, len(pixels)/3*4)
 	for i := 0; i+2 < len(pixels); i += 3 {

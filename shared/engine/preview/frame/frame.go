@@ -1,10 +1,10 @@
 // Package frame edits live pictures on the CPU, one JPEG at a time: the preview
 // engine of realtime sessions.
 //
-// It draws from the same looks as package preview does for finished videos, in
-// Go and at 640x360, fast enough for live pictures on one core. What package
-// preview says of itself holds here too: it changes colours, edges and textures,
-// and does not know what a picture shows.
+// It draws the same looks as package preview does for finished videos, in Go
+// and at 640x360, fast enough for live pictures on one core. Like package
+// preview, it changes colours, edges and textures, and does not know what a
+// picture shows.
 package frame
 
 import (
@@ -26,13 +26,13 @@ import (
 var Box = catalog.Size{Width: 640, Height: 360}
 
 const (
-	// maxPixels is how large a frame may be, in pixels.
+	// maxPixels is the maximum number of pixels of a frame.
 	maxPixels = 1920 * 1088
-	// quality is that of the JPEGs that are sent, of 100.
+	// quality is the quality of the JPEGs that are sent, of 100.
 	quality = 82
 )
 
-// Engine makes editors. It is safe for concurrent use.
+// Engine creates editors. It is safe for concurrent use.
 type Engine struct {
 	now  func() time.Time
 	seed func() uint32
@@ -40,13 +40,13 @@ type Engine struct {
 
 var _ engine.LiveEngine = (*Engine)(nil)
 
-// New makes an engine. The clock moves what drifts over a picture; seed draws the
-// seed of a session.
+// New returns an engine. The clock moves whatever drifts over a picture; seed
+// returns the seed of a session.
 func New(now func() time.Time, seed func() uint32) *Engine {
 	return &Engine{now: now, seed: seed}
 }
 
-// Open makes the editor of one session.
+// Open returns the editor of one session.
 func (e *Engine) Open(_ context.Context, m *catalog.Model) (engine.LiveEditor, error) {
 	return newEditor(e, m.Kind, e.seed()), nil
 }
@@ -60,24 +60,24 @@ type editor struct {
 	began  time.Time
 
 	mu sync.Mutex
-	// asked is what was set last, made what the frames are edited by: the same
-	// once it is compiled.
+	// asked is what was set last, made is the plan that frames are edited by,
+	// which matches it once it is compiled.
 	asked request
 	made  *plan
 }
 
-// request is what a session asks for. It is compared by identity of the image.
+// request is what a session asks for. Images are compared by identity.
 type request struct {
 	prompt string
 	image  *reference
 }
 
-// plan is a request that is ready for frames of one size.
+// plan is a request that is prepared for frames of one size.
 type plan struct {
 	request request
 	program *program
-	// finish is what the first frame decides, such as which colours are to be
-	// changed into the reference's; nil until then, and where there is nothing.
+	// finish is the step that depends on the first frame, such as changing
+	// colours to the reference's; nil until then, and if there is none.
 	finish step
 	settle func(w *workspace) step
 }
@@ -86,20 +86,20 @@ func newEditor(e *Engine, kind catalog.Kind, seed uint32) *editor {
 	return &editor{engine: e, kind: kind, seed: seed, work: newWorkspace()}
 }
 
-// SetPrompt sets the prompt. It takes a moment: the look is made ready here, so
+// SetPrompt sets the prompt. It takes a moment: the look is prepared here, so
 // that the frames go on meanwhile.
 func (e *editor) SetPrompt(prompt string) {
 	e.ask(func(r *request) { r.prompt = prompt })
 }
 
-// SetImage sets the reference image; nil takes it away.
+// SetImage sets the reference image; nil removes it.
 func (e *editor) SetImage(sent *engine.ReferenceImage) {
 	image := newReference(sent)
 	e.ask(func(r *request) { r.image = image })
 }
 
-// ask changes the request and makes its plan for frames of the size that the
-// session has. Another ask may have come first, and is then left alone.
+// ask changes the request and prepares its plan for frames of the session's
+// size. If another ask has prepared one already, that is kept.
 func (e *editor) ask(change func(*request)) {
 	e.mu.Lock()
 	before := e.asked
@@ -117,17 +117,17 @@ func (e *editor) ask(change func(*request)) {
 	}
 }
 
-// current returns the plan for frames of a size. What is asked for meanwhile does
-// not hold it up once there is one of the size: ask makes the next. While there
-// is none, ask leaves it to this.
+// current returns the plan for frames of a size. If there is one of the size,
+// requests made meanwhile do not delay it: ask prepares the next. If there is
+// none, current prepares it.
 func (e *editor) current(size catalog.Size) *plan {
 	for {
 		made, asked := e.state()
 		if made != nil && made.program.size == size {
 			return made
 		}
-		// The lock is not held: a panic in here is one session's trouble, and a
-		// lock that is let go twice would be the process's.
+		// The lock is not held: a panic in here affects one session, but
+		// unlocking a lock twice would end the process.
 		next := e.plan(asked, size)
 		e.mu.Lock()
 		if e.asked == asked {
@@ -137,14 +137,14 @@ func (e *editor) current(size catalog.Size) *plan {
 	}
 }
 
-// state returns the plan that is ready, nil for none, and what is asked for.
+// state returns the prepared plan, nil for none, and the request.
 func (e *editor) state() (made *plan, asked request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.made, e.asked
 }
 
-// plan readies a request.
+// plan prepares a request.
 func (e *editor) plan(asked request, size catalog.Size) *plan {
 	p := &plan{request: asked}
 	switch {
@@ -165,7 +165,7 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 
 // Edit returns the edited frame.
 //
-// Errors: fault.Invalid when the frame cannot be decoded or is too large; the
+// Errors: fault.Invalid if the frame cannot be decoded or is too large; the
 // context's.
 func (e *editor) Edit(ctx context.Context, frame []byte) ([]byte, error) {
 	header, err := jpeg.DecodeConfig(bytes.NewReader(frame))
@@ -192,8 +192,8 @@ func (e *editor) Edit(ctx context.Context, frame []byte) ([]byte, error) {
 	return e.work.encode()
 }
 
-// run edits the picture in the workspace. Only the session's one edit at a time
-// calls it.
+// run edits the picture in the workspace. It is called by one edit of the
+// session at a time.
 func (p *plan) run(w *workspace, at time.Duration) {
 	p.program.run(w, at)
 	if p.settle != nil {
@@ -207,7 +207,7 @@ func (p *plan) run(w *workspace, at time.Duration) {
 // Close releases what the editor holds.
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
-// load sets the picture from a decoded one, at a size.
+// load sets the picture from a decoded one, scaled to a size.
 func (w *workspace) load(from image.Image, size catalog.Size) {
 	w.picture.sized(size)
 	planes, ok := from.(*image.YCbCr)
@@ -256,7 +256,7 @@ func chromaSize(p *image.YCbCr) catalog.Size {
 	return catalog.Size{Width: (size.X + across - 1) / across, Height: (size.Y + down - 1) / down}
 }
 
-// loadAny sets the picture from one of any kind, such as a gray one.
+// loadAny sets the picture from one of any kind, such as a grey one.
 func (w *workspace) loadAny(from image.Image, size catalog.Size) {
 	bounds := from.Bounds()
 	whole := newRaster(catalog.Size{Width: bounds.Dx(), Height: bounds.Dy()})
@@ -264,7 +264,7 @@ func (w *workspace) loadAny(from image.Image, size catalog.Size) {
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
 		for x := bounds.Min.X; x < bounds.Max.X; x++ {
 			r, g, b, a := from.At(x, y).RGBA()
-			// Over white, as finished edits are.
+			// On white, like finished edits.
 			ground := 0xffff - a
 			whole.planes[0][at], whole.planes[1][at], whole.planes[2][at] = uint8((r+ground)>>8), uint8((g+ground)>>8), uint8((b+ground)>>8)
 			at++

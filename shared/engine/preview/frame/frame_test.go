@@ -72,7 +72,7 @@ func decoded(t testing.TB, encoded []byte) image.Image {
 	return picture
 }
 
-// editor opens a session of the kind; its clock stands at the start.
+// editor opens a session of the kind, whose clock stands still.
 func editor(t testing.TB, kind catalog.Kind) engine.LiveEditor {
 	t.Helper()
 	e, err := frame.New(
@@ -173,8 +173,8 @@ func flat(from image.Image) []uint8 {
 }
 
 // alike fails unless the live picture is close to the finished one: pixel by
-// pixel, where the live one is a JPEG, and more so in squares of eight pixels,
-// where grain and the encoding even out.
+// pixel, as far as a JPEG can be, and more so in squares of eight pixels, in
+// which grain and compression average out.
 func alike(t testing.TB, what string, live, done image.Image) {
 	t.Helper()
 	fine, coarse := difference(t, live, done, 1), difference(t, live, done, 8)
@@ -260,14 +260,14 @@ func TestWhatIsSetHoldsFromTheNextFrameOn(t *testing.T) {
 }
 
 // A session's first prompt often comes while its first frame is edited.
-func TestWhatIsSetDuringTheFirstFrameHoldsToo(t *testing.T) {
+func TestAPromptSetDuringTheFirstFrameApplies(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	fresh := editor(t, catalog.Edit)
 	fresh.SetPrompt("film noir")
 	want := edit(t, fresh, in)
 	for range 10 {
-		// The clock is read when the first frame's look is about to be made,
-		// which takes far longer than to set a prompt.
+		// The clock is read just before the first frame's look is prepared,
+		// which takes far longer than setting a prompt.
 		making := make(chan struct{})
 		begun := sync.OnceFunc(func() { close(making) })
 		clock := func() time.Time {
@@ -355,8 +355,8 @@ func TestBadFramesAreRefused(t *testing.T) {
 	edit(t, e, in)
 }
 
-// A prompt is readied while frames are edited.
-func TestPromptsComeWhileFramesDo(t *testing.T) {
+// A prompt is prepared while frames are edited.
+func TestPromptsChangeDuringFrames(t *testing.T) {
 	in := frameOf(t, catalog.Size{Width: 160, Height: 90}, 1)
 	e, image := editor(t, catalog.Edit), still(t, in, "image/jpeg")
 	var asking sync.WaitGroup

@@ -77,7 +77,7 @@ func newSheet(drawn image.Image) sheet {
 	return s
 }
 
-// place says where in a moving sheet the picture's corner is.
+// place returns where in a moving sheet the picture's corner is.
 func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int) {
 	seconds := at.Seconds()
 	if motion.Hold > 0 {

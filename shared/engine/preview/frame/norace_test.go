@@ -2,5 +2,6 @@
 
 package frame_test
 
-// compareEach tells which of the looks are compared with the finished ones: all.
+// compareEach is the interval of the looks that are compared with the finished
+// ones: all.
 const compareEach = 1

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// program is a look that is ready for frames of one size: its tables made and
-// its textures drawn. It is not changed any more and may serve many.
+// program is a look that is prepared for frames of one size: its tables are
+// computed and its textures drawn. It is immutable and may be shared.
 type program struct {
 	size  catalog.Size
 	steps []step
@@ -20,12 +20,12 @@ type program struct {
 type step func(w *workspace, at time.Duration)
 
 // workspace is the memory of an editor: the picture, and what operations need
-// beside it. Nothing is made for a frame that the one before had.
+// besides. What one frame has allocated the next one reuses.
 type workspace struct {
 	picture raster
-	// other is a second picture of the size.
+	// other is a second picture of the same size.
 	other raster
-	// small is a picture of a part of the size.
+	// small is a picture of a fraction of the size.
 	small     raster
 	colors    chroma
 	blur      blurrer
@@ -53,7 +53,7 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 	return s
 }
 
-// compile readies a look for a size.
+// compile prepares a look for a size.
 func compile(l look.Look, size catalog.Size) *program {
 	p := &program{size: size}
 	for _, op := range l.Ops {
@@ -62,9 +62,9 @@ func compile(l look.Look, size catalog.Size) *program {
 	return p
 }
 
-// step renders one operation. The renderings follow those of package preview,
-// so that the live picture is like the finished video; they are cheaper where
-// that is hard to see.
+// step returns the rendering of one operation. The renderings follow those of
+// package preview, so that the live picture looks like the finished video; they
+// are cheaper where that is hard to see.
 func (p *program) step(op look.Op, seed uint32) step {
 	switch op := op.(type) {
 	case look.Smooth:

@@ -2,7 +2,7 @@
 
 package frame_test
 
-// compareEach tells which of the looks are compared with the finished ones: every
-// sixth, as the race detector has nothing to find in one session's drawing and
-// makes it several times as slow.
+// compareEach is the interval of the looks that are compared with the finished
+// ones: every sixth, as the race detector has nothing to find in one session's
+// drawing and makes it several times slower.
 const compareEach = 6

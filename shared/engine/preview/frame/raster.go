@@ -20,8 +20,7 @@ func newRaster(size catalog.Size) raster {
 	return r
 }
 
-// sized returns a raster of the size, with the memory of this one where it is
-// enough.
+// sized resizes the raster, and reuses its memory if that is enough.
 func (r *raster) sized(size catalog.Size) {
 	r.size = size
 	for i := range r.planes {
@@ -29,7 +28,7 @@ func (r *raster) sized(size catalog.Size) {
 	}
 }
 
-// grown returns a slice of the length, whose values are anything.
+// grown returns a slice of the length, with arbitrary values.
 func grown[T any](have []T, length int) []T {
 	if cap(have) < length {
 		return make([]T, length)

@@ -17,7 +17,8 @@ type reference struct {
 	pixels []byte
 }
 
-// newReference lays an image on white, as finished edits do; nil of nil.
+// newReference puts an image on white, like finished edits; it returns nil for
+// nil.
 func newReference(sent *engine.ReferenceImage) *reference {
 	if sent == nil {
 		return nil
@@ -32,7 +33,7 @@ func newReference(sent *engine.ReferenceImage) *reference {
 	return r
 }
 
-// within returns the size with the longer side at most as long.
+// within returns the size scaled so that its longer side is at most side.
 func within(size catalog.Size, side int) catalog.Size {
 	longer := max(size.Width, size.Height)
 	if longer <= side {
@@ -50,8 +51,9 @@ func interleaved(r raster) []byte {
 	return pixels
 }
 
-// transfer returns the picture in the workspace, and those that follow, the colours
-// of the image: the first one stands for all, so that the colours keep still.
+// transfer returns a step that gives pictures the colours of the image: the
+// picture in the workspace represents all that follow, so that the colours are
+// stable.
 func (r *reference) transfer(w *workspace) step {
 	small := w.shrunk(within(w.picture.size, sampleSide))
 	t := newTable(look.Transfer(look.Measure(interleaved(*small)), look.Measure(r.pixels)))

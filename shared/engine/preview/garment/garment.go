@@ -84,7 +84,7 @@ func Find(pixels []byte, size catalog.Size) Clothes {
 	}
 	likely := func(r, g, b float64) float64 {
 		in, out := inside.density(r, g, b), outside.density(r, g, b)
-		// What was seen nowhere is as likely as not.
+		// Colours that occur nowhere are as likely as not.
 		const unseen = 0.004
 		p := (in + unseen) / (in + out + 2*unseen)
 		t := max(0, min(1, (p-0.55)/0.2))
@@ -104,8 +104,8 @@ func Find(pixels []byte, size catalog.Size) Clothes {
 		luma += v * (0.2126*r + 0.7152*g + 0.0722*b)
 	}
 	found.luma = luma / (covered + 1e-9)
-	// Clothes that look like everything else cannot be told by colour: then
-	// the place alone decides.
+	// Clothes that look like everything else cannot be identified by colour:
+	// then only the position decides.
 	if covered < 0.05*float64(len(pixels)/3) {
 		found.Table = look.LUTOf(func(_, _, _ float64) (float64, float64, float64) { return 0.85, 0.85, 0.85 })
 		found.luma = 0.5
@@ -113,7 +113,7 @@ func Find(pixels []byte, size catalog.Size) Clothes {
 	return found
 }
 
-// Shade makes the table of the clothes' light and dark, gray around one half.
+// Shade returns the table of the clothes' light and dark, grey around one half.
 func (c Clothes) Shade() *look.LUT {
 	return look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
 		v := 0.5 + 0.85*(0.2126*r+0.7152*g+0.0722*b-c.luma)
@@ -147,8 +147,8 @@ func Cloth(reference *Reference, prompt string, seed uint32, size catalog.Size) 
 	return garment
 }
 
-// Body says how likely clothes are at a place, both 0 to 1: a column in the
-// middle that leaves out the height of a head.
+// Body returns how likely clothes are at a position, both 0 to 1: a column in
+// the middle, below the height of a head.
 func Body(x, y float64) float64 {
 	across := math.Abs(x-0.5) / 0.27
 	down := math.Abs(y-0.66) / 0.42

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/engine/preview/garment"
 )
 
-// plain is a reference of one colour; a hole in its middle shows another where
-// there is room for one.
+// plain returns a reference of one colour; a hole in its middle shows another
+// if there is room for one.
 func plain(size catalog.Size, fill, middle color.NRGBA) *garment.Reference {
 	pixels := make([]byte, 0, 4*size.Width*size.Height)
 	for range size.Width * size.Height {

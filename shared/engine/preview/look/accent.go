@@ -2,7 +2,7 @@ package look
 
 import "cutroom/shared/engine/preview/look/noise"
 
-// Variation is the small change that a seed makes to every look: a step in
+// Variation returns the small change that a seed makes to every look: a step in
 // colour and light, in a direction of its own.
 func Variation(seed uint32) *LUT {
 	source := noise.NewSource(uint64(seed), 100)
@@ -24,8 +24,8 @@ func enhance() []Op {
 	}
 }
 
-// Reference is the look of a request that brings a reference image and no
-// words: it is painted anew, and the engine gives it the image's colours.
+// Reference returns the look of a request with a reference image and no words:
+// it is painted anew, and the engine applies the image's colours.
 func Reference(seed uint32) Look {
 	touch := brush{bristle: 0.0035, length: 0.03, swirl: 1.1}
 	return Look{Seed: seed, Ops: []Op{

@@ -17,7 +17,7 @@ type brush struct {
 
 // lay draws the strokes: noise that is smeared along the lines (line integral
 // convolution, Cabral and Leedom, 1993), of mean 0 and standard deviation 1. It
-// gives the direction of every point's stroke too.
+// returns the direction of the stroke at every point too.
 func (b brush) lay(s *Sheet) (strokes *Sheet, directions [][2]float32) {
 	flow := s.field(5)
 	strokes = s.coarse(b.bristle)

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// weave is a pattern of cloth: at a place in units it gives which of the
+// weave is a pattern of cloth: at a position in units it returns which of the
 // cloth's two colours is there, 0 to 1, and how the surface is lit, around 0.
 type weave func(x, y float64, uneven *noise.Field) (second, relief float64)
 

@@ -10,7 +10,7 @@ import (
 // chroma can be changed apart.
 type Adjust func(oklab.Color) oklab.Color
 
-// light lifts lightness by the amount; white and black give way softly.
+// light lifts lightness by the amount; black and white are changed less.
 func light(amount float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		l := clamp(c.L)
@@ -101,8 +101,8 @@ func splitTone(shadowHue, shadowChroma, lightHue, lightChroma float64) Adjust {
 	}
 }
 
-// attract pulls every hue towards the nearer of two hues in degrees, by a share
-// of 0 to 1, and multiplies chroma.
+// attract moves every hue towards the nearer of two hues in degrees, by a
+// fraction of 0 to 1, and multiplies chroma.
 func attract(first, second, share, chroma float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		hue := math.Atan2(c.B, c.A) * 180 / math.Pi
@@ -114,7 +114,7 @@ func attract(first, second, share, chroma float64) Adjust {
 	}
 }
 
-// turn returns the way from one hue to another, -180 to 180 degrees.
+// turn returns the difference from one hue to another, -180 to 180 degrees.
 func turn(from, to float64) float64 { return math.Mod(math.Mod(to-from+180, 360)+360, 360) - 180 }
 
 // shift moves the hues around one hue (within about width degrees) by degrees,
@@ -197,7 +197,7 @@ func levels(n int, softness float64) Adjust {
 	}
 }
 
-// clamp brings a value into 0 to 1, and what is no number to 0.
+// clamp limits a value to 0 to 1, and returns 0 for NaN.
 func clamp(v float64) float64 {
 	if !(v > 0) {
 		return 0

@@ -19,7 +19,7 @@ type Layer struct {
 	Motion Motion
 }
 
-// Mode says how a texture meets the picture. All values are 0 to 1.
+// Mode is how a texture is combined with the picture. All values are 0 to 1.
 type Mode int
 
 const (
@@ -34,7 +34,7 @@ const (
 // Motion moves a texture. The zero Motion keeps it still.
 type Motion struct {
 	// Hold is for how many seconds the texture stays in a place before it jumps
-	// to another; 0 is for ever.
+	// to another; 0 means for ever.
 	Hold float64
 	// Right and Down are speeds in units per second. What leaves the picture
 	// on one side comes back on the other.
@@ -58,17 +58,17 @@ type Sheet struct {
 // picture, in units.
 const JumpMargin = 0.25
 
-// JumpAcross and JumpDown say where in its sheet the picture's part of a jumping
-// layer begins: when the place has changed n times, at the fractional parts of
-// n x JumpAcross and n x JumpDown, as shares of the margin. They never fall into
-// a rhythm.
+// JumpAcross and JumpDown determine where in its sheet the picture's part of a
+// jumping layer begins: after n jumps, at the fractional parts of n x
+// JumpAcross and n x JumpDown, as fractions of the margin. The sequence never
+// repeats.
 const (
 	JumpAcross = 0.618034
 	JumpDown   = 0.754878
 )
 
-// Pixels turns a length in units into a whole number of pixels, at least 1, of
-// a picture with the size.
+// Pixels converts a length in units to a whole number of pixels, at least 1, of
+// a picture of the size.
 func Pixels(length float64, width, height int) int {
 	return max(1, int(math.Round(length*float64(min(width, height)))))
 }

@@ -22,7 +22,7 @@ func bytesOf(picture image.Image) []byte {
 	return nil
 }
 
-// made is the operations of every look by name, made once for all tests.
+// made returns the operations of every look by name, made once for all tests.
 var made = sync.OnceValue(func() map[string][]Op {
 	all := map[string][]Op{}
 	for _, e := range lexicon() {
@@ -193,9 +193,9 @@ func TestCloth(t *testing.T) {
 	}
 }
 
-// A fault of a texture is its caller's, who can contain it, though rows are drawn
-// by several goroutines.
-func TestAFaultOfATextureIsItsCallers(t *testing.T) {
+// A panic of a texture reaches its caller, who can contain it, though rows are
+// drawn by several goroutines.
+func TestAPanicOfATextureReachesItsCaller(t *testing.T) {
 	draw := func() (err error) {
 		defer contain.Error(&err)
 		Layer{Texture: func(s *Sheet) { s.fill(func(_, _ float64) float64 { panic("a fault") }) }}.Draw(16, 16, 1)

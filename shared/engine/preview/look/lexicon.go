@@ -7,8 +7,8 @@ type entry struct {
 	phrases []string
 	// generic words ask for it where no other look is named.
 	generic []string
-	// medium says that it is what the picture is made of; moods, such as a
-	// weather, are applied before it.
+	// medium is true if the look is what the picture is made of; moods, such as
+	// a weather, are applied before it.
 	medium bool
 	ops    func() []Op
 }
@@ -23,7 +23,7 @@ func screen(t Texture, r, g, b float64) Layer {
 	return Layer{Texture: t, Mode: Screen, Tint: [3]float64{r, g, b}}
 }
 
-// jumping returns the layer another place several times a second.
+// jumping moves the layer to another place several times a second.
 func (l Layer) jumping(perSecond float64) Layer {
 	l.Motion = Motion{Hold: 1 / perSecond}
 	return l
@@ -35,7 +35,7 @@ func (l Layer) drifting(right, down float64) Layer {
 	return l
 }
 
-// inverse turns a texture of light into one of shade.
+// inverse converts a texture of light to one of shade.
 func inverse(t Texture) Texture {
 	return func(s *Sheet) {
 		t(s)

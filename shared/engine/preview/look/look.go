@@ -1,13 +1,13 @@
-// Package look says what an edit looks like, as data. [Parse] turns a prompt
-// into a [Look]: a list of simple operations such as "smooth what lies between
-// edges", "change colours by this table" or "lay this paper over it". It knows
-// no program and no file; an engine gives every operation its rendering, so
-// that the same look drives every engine.
+// Package look describes edits as data. [Parse] converts a prompt to a [Look]:
+// a list of simple operations such as "smooth what lies between edges", "change
+// colours by this table" or "lay this paper over it". It depends on no program
+// and no file; each engine renders the operations in its own way, so that the
+// same look drives every engine.
 //
-// All is a function of the prompt and the seed. Nothing here is random between
-// runs.
+// Everything is a function of the prompt and the seed; there is no other
+// randomness.
 //
-// Lengths are in units: shares of the picture's shorter side, so that a look
+// Lengths are in units: fractions of the picture's shorter side, so that a look
 // is the same at every size. Colours between operations are sRGB as stored.
 package look
 

@@ -9,7 +9,7 @@ import (
 
 const (
 	// maxMoods and maxModifiers bound how many entries of the lexicon one
-	// prompt can stack; beyond them it would cost time and add only mud.
+	// prompt can combine; more would take time and only muddy the picture.
 	maxMoods     = 2
 	maxModifiers = 3
 )
@@ -19,16 +19,17 @@ type request struct {
 	moods     []entry
 	medium    *entry
 	modifiers []modifier
-	// subject is the other words, in order, without those that say nothing.
+	// subject is the other words, in order, without fillers.
 	subject []string
-	// empty says that there was no word at all.
+	// empty is true if there was no word at all.
 	empty bool
 }
 
-// Parse turns a prompt into a look. Words of the lexicon choose one medium and
+// Parse converts a prompt to a look. Words of the lexicon choose one medium and
 // up to two moods; words such as "brighter" or "blue" modify; all other words
-// together give a grade of their own, so that different texts look different.
-// An empty prompt gives a tasteful enhancement. The seed gives variation.
+// together determine a grade of their own, so that different texts look
+// different. An empty prompt means a tasteful enhancement. The seed varies the
+// look.
 func Parse(prompt string, seed uint32) Look {
 	asked := read(prompt)
 	switch {
@@ -49,7 +50,7 @@ func Named(prompt string, seed uint32) Look {
 	return asked.look(seed)
 }
 
-// look puts together what is asked for.
+// look returns the look of the request.
 func (asked request) look(seed uint32) Look {
 	look := Look{Seed: seed}
 	start := Variation(seed)
@@ -171,7 +172,7 @@ func read(prompt string) request {
 	return asked
 }
 
-// add takes a look, unless there is one of its kind already or there are enough.
+// add adds a look, unless there is one of its kind already or there are enough.
 func (asked *request) add(e *entry) {
 	switch {
 	case e.medium:
@@ -183,7 +184,7 @@ func (asked *request) add(e *entry) {
 	}
 }
 
-// fuse makes one table of grades that follow each other.
+// fuse merges grades that follow each other into one table.
 func fuse(ops []Op) []Op {
 	var fused []Op
 	for _, op := range ops {
@@ -198,7 +199,7 @@ func fuse(ops []Op) []Op {
 	return fused
 }
 
-// numberOf makes a number of words that changes with every letter (FNV-1a).
+// numberOf hashes words to a number that changes with every letter (FNV-1a).
 func numberOf(tokens []string) uint64 {
 	hash := uint64(14695981039346656037)
 	for _, b := range []byte(strings.Join(tokens, " ")) {

@@ -50,7 +50,8 @@ func TestParseFindsLooks(t *testing.T) {
 	}
 }
 
-// TestParseIsOneLook checks that what says the same gives the same operations.
+// TestParseIsOneLook checks that prompts with the same meaning lead to the same
+// operations.
 func TestParseIsOneLook(t *testing.T) {
 	for _, same := range [][]string{
 		{"watercolor", "Watercolour!", "make it a watercolor", "turn this video into watercolors"},

@@ -6,14 +6,14 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// Statistics says which colours a picture has: the mean of Oklab's L, A and B
-// and how they vary together.
+// Statistics describes a picture's colours: the mean of Oklab's L, A and B and
+// how they vary together.
 type Statistics struct {
 	Mean       [3]float64
 	Covariance [3][3]float64
 }
 
-// Measure takes the statistics of pixels: three bytes each, red, green, blue.
+// Measure returns the statistics of pixels: three bytes each, red, green, blue.
 func Measure(pixels []byte) Statistics {
 	var s Statistics
 	count := float64(len(pixels) / 3)
@@ -39,12 +39,12 @@ func Measure(pixels []byte) Statistics {
 	return s
 }
 
-// Transfer makes the change of colours that gives a picture of the first
-// statistics the colours of the second: the linear map between two bell curves
-// that moves colours least (Pitié and Kokaram, "The linear Monge-Kantorovitch
-// linear colour mapping for example-based colour transfer", 2007). How far
-// contrast may change is bounded, so that a reference of one flat colour does
-// not wipe the picture out.
+// Transfer returns the change of colours that maps a picture of the first
+// statistics to the colours of the second: the linear map between two normal
+// distributions that moves colours least (Pitié and Kokaram, "The linear
+// Monge-Kantorovitch linear colour mapping for example-based colour transfer",
+// 2007). The change of contrast is limited, so that a reference of one flat
+// colour does not wipe the picture out.
 func Transfer(from, to Statistics) *LUT {
 	// A picture without any variation has no directions to map between.
 	a, b := from.Covariance, to.Covariance
@@ -70,7 +70,7 @@ func Transfer(from, to Statistics) *LUT {
 		}
 		// Half of the picture's own light and dark stays: it carries the scene.
 		l := 0.5*out[0] + 0.5*(c.L+0.5*(to.Mean[0]-from.Mean[0]))
-		// Black and white stay free of colour casts that no light would give.
+		// Black and white stay free of colour casts that no light would cause.
 		k := smoothstep(-0.02, 0.16, l) * smoothstep(1.04, 0.90, l)
 		k = 0.35 + 0.65*k
 		return oklab.Color{L: l, A: out[1] * k, B: out[2] * k}

@@ -30,8 +30,8 @@ func singular(token string) string {
 	return token
 }
 
-// fillers say nothing of what a picture should look like. They are as words
-// gives them.
+// fillers say nothing about what a picture should look like. They are in the
+// form that words returns.
 var fillers = set(`a an and are as at be been by can could do for from get give has have i in into is it its
 	just like look looking looked make making me my of on onto or our please put should so some style styled
 	that the their them then there these thi this those to turn turned use using very wa was want we were with
@@ -50,7 +50,7 @@ func set(list string) map[string]bool {
 	return members
 }
 
-// startsWith reports whether the tokens of a phrase stand at the head of others.
+// startsWith reports whether tokens begin with those of a phrase.
 func startsWith(tokens, phrase []string) bool {
 	return len(phrase) > 0 && len(phrase) <= len(tokens) && slices.Equal(tokens[:len(phrase)], phrase)
 }

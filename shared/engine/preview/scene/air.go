@@ -15,7 +15,7 @@ type air struct {
 	glow, haze, cloud, shade rgb
 	// ink is the colour of near things that stand against the light.
 	ink rgb
-	// night says that there are stars, overcast that the sun is behind clouds.
+	// night is true if there are stars, overcast if the sun is behind clouds.
 	night, overcast bool
 }
 
@@ -113,8 +113,8 @@ type profile struct {
 	step float64
 }
 
-// newProfile draws an outline over x from -margin to width+margin; top gives its
-// height's y.
+// newProfile draws an outline over x from -margin to width+margin; top returns
+// the y of its height.
 func newProfile(width float64, top func(x float64) float64) profile {
 	const points = 1024
 	p := profile{make([]float64, points+1), (width + 2*profileMargin) / points}

@@ -7,9 +7,9 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// Choose returns the scene that a text asks for. Places and times of day are
-// told by words; the rest of the text and the seed vary the scene, so that two
-// texts, or two seeds, never give the same one.
+// Choose returns the scene that a text asks for. Words choose the place and the
+// time of day; the rest of the text and the seed vary the scene, so that two
+// texts, or two seeds, never produce the same one.
 func Choose(prompt string, seed uint32) Scene {
 	words := strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
 	source := noise.NewSource(uint64(seed), 0)

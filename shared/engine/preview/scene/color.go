@@ -41,7 +41,7 @@ func smooth(low, high, v float64) float64 {
 	return t * t * (3 - 2*t)
 }
 
-// clamp brings a value into 0 to 1, and what is no number to 0.
+// clamp limits a value to 0 to 1, and returns 0 for NaN.
 func clamp(v float64) float64 {
 	if !(v > 0) {
 		return 0

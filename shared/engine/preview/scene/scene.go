@@ -2,8 +2,8 @@
 // computed from a seed, point by point, in the manner of a fragment shader. It
 // stands in for a model that imagines a video from a text.
 //
-// A scene is a pure function of its seed, the place in the picture and the
-// time, so the same request gives the same frames.
+// A scene is a pure function of its seed, the position in the picture and the
+// time, so the same request produces the same frames.
 package scene
 
 import (
@@ -20,7 +20,7 @@ import (
 type Scene struct {
 	// Name is what the scene shows, such as "bay".
 	Name string
-	// at readies the scene for a time in seconds and an aspect (width by
+	// at prepares the scene for a time in seconds and an aspect (width by
 	// height).
 	at func(seconds, aspect float64) shader
 }

@@ -1,6 +1,6 @@
-// Package noise makes numbers that look random and are not: every value is a
-// function of a seed and a place, with nothing remembered in between. The same
-// seed returns the same picture on every run.
+// Package noise produces numbers that look random but are not: every value is a
+// function of a seed and a position, with no state in between. The same seed
+// produces the same picture on every run.
 package noise
 
 import "math"
@@ -18,8 +18,8 @@ func Mix(x uint64) uint64 {
 // sequence of seed 0.
 type Source struct{ state uint64 }
 
-// NewSource starts a sequence. The parts of the seed are told apart by order:
-// a picture's seed and a number for what the sequence is for.
+// NewSource starts a sequence. The order of the parts of the seed matters: a
+// picture's seed and a number for what the sequence is for.
 func NewSource(seed ...uint64) *Source {
 	s := &Source{}
 	for _, part := range seed {

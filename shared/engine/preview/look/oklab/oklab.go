@@ -12,14 +12,14 @@ type Color struct{ L, A, B float64 }
 // FromSRGB converts from sRGB as it is stored: each channel 0 to 1.
 func FromSRGB(r, g, b float64) Color { return FromLinear(decode(r), decode(g), decode(b)) }
 
-// SRGB converts to sRGB. Colours that a screen cannot show give channels below
+// SRGB converts to sRGB. Colours that a screen cannot show have channels below
 // 0 or above 1.
 func (c Color) SRGB() (r, g, b float64) {
 	r, g, b = c.Linear()
 	return encode(r), encode(g), encode(b)
 }
 
-// FromLinear converts from light itself, in the primaries of sRGB.
+// FromLinear converts from linear light, in the primaries of sRGB.
 func FromLinear(r, g, b float64) Color {
 	l := math.Cbrt(0.4122214708*r + 0.5363325363*g + 0.0514459929*b)
 	m := math.Cbrt(0.2119034982*r + 0.6806995451*g + 0.1073969566*b)
@@ -31,7 +31,7 @@ func FromLinear(r, g, b float64) Color {
 	}
 }
 
-// Linear converts to light itself, in the primaries of sRGB.
+// Linear converts to linear light, in the primaries of sRGB.
 func (c Color) Linear() (r, g, b float64) {
 	l := c.L + 0.3963377774*c.A + 0.2158037573*c.B
 	m := c.L - 0.1055613458*c.A - 0.0638541728*c.B
