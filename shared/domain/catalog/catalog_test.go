@@ -114,10 +114,12 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 		{"no models", head + fields, "no models"},
 		{"no YAML", "limits: [", "1"},
 	} {
-		_, err := catalog.Parse([]byte(c.source), "gen")
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q in it", c.name, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			_, err := catalog.Parse([]byte(c.source), "gen")
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+		})
 	}
 }
 

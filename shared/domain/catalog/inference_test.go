@@ -150,18 +150,19 @@ func TestInvalidRowNamesTheLine(t *testing.T) {
 		{"a concurrency below 0", ":8000", ":8000\n        concurrency: -1", "line 14:"},
 		{"two upstreams of one name", "      - url", "      - url: http://127.0.0.1:8000/api\n      - url", `line 14: inference model "org/big-model:8b": two upstreams`},
 	} {
-		source := media + strings.Replace(row, c.old, c.new, 1)
-		if source == media+row {
-			t.Fatalf("%s: nothing is replaced", c.name)
-		}
-		_, err := catalog.Parse([]byte(source), "gen")
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q in it", c.name, err, c.want)
-			continue
-		}
-		if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: the key is in the error: %v", c.name, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			source := media + strings.Replace(row, c.old, c.new, 1)
+			if source == media+row {
+				t.Fatalf("%s: nothing is replaced", c.name)
+			}
+			_, err := catalog.Parse([]byte(source), "gen")
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q in it", err, c.want)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the key is in the error: %v", err)
+			}
+		})
 	}
 	if _, err := catalog.Parse([]byte(media+row+row), "gen"); err == nil || !strings.Contains(err.Error(), "line 14:") {
 		t.Errorf("a slug twice: %v", err)
@@ -184,13 +185,15 @@ func TestFieldsAndBounds(t *testing.T) {
 		{"both", local + away, "", false, false},
 		{"another machine, with all", away, "    fields: ['*']\n", true, true},
 	} {
-		m := parseRow(t, strings.Replace(row, "    upstreams:\n"+local, c.keys+"    upstreams:\n"+c.upstreams, 1))
-		if m.AnyField != c.any || m.Takes("guided_json") != c.guided {
-			t.Errorf("%s: any field: %v, guided_json: %v", c.name, m.AnyField, m.Takes("guided_json"))
-		}
-		if m.MaxChoices != catalog.DefaultMaxChoices || m.MaxPrompts != catalog.DefaultMaxPrompts {
-			t.Errorf("%s: %d choices and %d prompts", c.name, m.MaxChoices, m.MaxPrompts)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			m := parseRow(t, strings.Replace(row, "    upstreams:\n"+local, c.keys+"    upstreams:\n"+c.upstreams, 1))
+			if m.AnyField != c.any || m.Takes("guided_json") != c.guided {
+				t.Errorf("any field: %v, guided_json: %v", m.AnyField, m.Takes("guided_json"))
+			}
+			if m.MaxChoices != catalog.DefaultMaxChoices || m.MaxPrompts != catalog.DefaultMaxPrompts {
+				t.Errorf("%d choices and %d prompts", m.MaxChoices, m.MaxPrompts)
+			}
+		})
 	}
 	m := parseRow(t, strings.Replace(row, "    upstreams:", "    max_choices: 1\n    max_prompts: 65536\n    upstreams:", 1))
 	if m.MaxChoices != 1 || m.MaxPrompts != 65536 {

@@ -72,20 +72,22 @@ func TestOrderOfChecks(t *testing.T) {
 		{"a model without the route", "POST", "/v1/completions", studio, `{"model":"talker","prompt":""}`, nil, 404, ""},
 		{"over the rate", "POST", "/v1/chat/completions", studio, model, nil, 429, fmt.Sprintf(errorFormat, "The account makes more than 5 requests per minute.", "rate_limit_error", nothing, `"rate_limit_exceeded"`)},
 	} {
-		a := w.do(w.request(t.Context(), c.method, c.path, c.key, strings.NewReader(c.body), c.fields...))
-		if a.status != c.status || c.want != "" && a.body != c.want || a.header.Get("X-Request-Id") == "" || a.header.Get("X-Tokens-Used") != "" {
-			t.Errorf("%s: got %d %v %s, want %d %s", c.name, a.status, a.header, a.body, c.status, c.want)
-		}
-		if c.status == 404 && c.path != "/v1/chat" && !strings.Contains(c.path, "/./") && !strings.Contains(a.body, `"code":"model_not_found"`) {
-			t.Errorf("%s: %s", c.name, a.body)
-		}
-		challenge := map[string]string{"no key": `Bearer realm="cutroom"`, "an unknown key": `Bearer realm="cutroom", error="invalid_token"`}[c.name]
-		if got := a.header.Get("WWW-Authenticate"); got != challenge {
-			t.Errorf("%s: WWW-Authenticate is %q, want %q", c.name, got, challenge)
-		}
-		if allow := a.header.Get("Allow"); (allow == "POST") != (c.status == 405) {
-			t.Errorf("%s: Allow is %q", c.name, allow)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			a := w.do(w.request(t.Context(), c.method, c.path, c.key, strings.NewReader(c.body), c.fields...))
+			if a.status != c.status || c.want != "" && a.body != c.want || a.header.Get("X-Request-Id") == "" || a.header.Get("X-Tokens-Used") != "" {
+				t.Errorf("got %d %v %s, want %d %s", a.status, a.header, a.body, c.status, c.want)
+			}
+			if c.status == 404 && c.path != "/v1/chat" && !strings.Contains(c.path, "/./") && !strings.Contains(a.body, `"code":"model_not_found"`) {
+				t.Errorf("%s", a.body)
+			}
+			challenge := map[string]string{"no key": `Bearer realm="cutroom"`, "an unknown key": `Bearer realm="cutroom", error="invalid_token"`}[c.name]
+			if got := a.header.Get("WWW-Authenticate"); got != challenge {
+				t.Errorf("WWW-Authenticate is %q, want %q", got, challenge)
+			}
+			if allow := a.header.Get("Allow"); (allow == "POST") != (c.status == 405) {
+				t.Errorf("Allow is %q", allow)
+			}
+		})
 	}
 	w.recorded(0)
 }
@@ -143,12 +145,14 @@ func TestTokenRate(t *testing.T) {
 func TestBodiesThatAreTooLarge(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}})
 	for name, length := range map[string]int64{"declared": 100 << 20, "chunked": -1} {
-		request := w.request(t.Context(), "POST", "/v1/chat/completions", studio, io.LimitReader(zeros{}, 100<<20))
-		request.ContentLength = length
-		a := w.do(request)
-		if a.status != 413 || !strings.Contains(a.body, `"code":"request_too_large"`) {
-			t.Errorf("%s: %d %s: %v", name, a.status, a.body, a.err)
-		}
+		t.Run(name, func(t *testing.T) {
+			request := w.request(t.Context(), "POST", "/v1/chat/completions", studio, io.LimitReader(zeros{}, 100<<20))
+			request.ContentLength = length
+			a := w.do(request)
+			if a.status != 413 || !strings.Contains(a.body, `"code":"request_too_large"`) {
+				t.Errorf("%d %s: %v", a.status, a.body, a.err)
+			}
+		})
 	}
 	largest := strings.Replace(plain, "one two", strings.Repeat("x", gateway.MaxBody-len(plain)+len("one two")), 1)
 	if a := w.chat(largest); a.status != 200 {
@@ -175,18 +179,20 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 		"stalled":  {"Content-Length: 100\r\n\r\n{", false, "HTTP/1.1 408 "},
 		"no chunk": {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", true, "HTTP/1.1 400 "},
 	} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		must(t, err)
-		fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: bearer %s\r\n%s", studio, c.sent)
-		if c.end {
-			conn.(*net.TCPConn).CloseWrite()
-		}
-		conn.SetReadDeadline(time.Now().Add(patience))
-		line, err := bufio.NewReader(conn).ReadString('\n')
-		if err != nil || !strings.HasPrefix(line, c.want) {
-			t.Errorf("%s: got %q: %v, want %s", name, line, err, c.want)
-		}
-		conn.Close()
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+			must(t, err)
+			fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: bearer %s\r\n%s", studio, c.sent)
+			if c.end {
+				conn.(*net.TCPConn).CloseWrite()
+			}
+			conn.SetReadDeadline(time.Now().Add(patience))
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			if err != nil || !strings.HasPrefix(line, c.want) {
+				t.Errorf("got %q: %v, want %s", line, err, c.want)
+			}
+			conn.Close()
+		})
 	}
 }
 

@@ -22,19 +22,21 @@ type ruling struct {
 func rule(t *testing.T, route gateway.Route, cases []ruling) {
 	t.Helper()
 	for _, c := range cases {
-		r, problem := gateway.Parse(route, []byte(c.body), caller(t))
-		switch {
-		case c.param == "ok" && problem != nil:
-			t.Errorf("%s: %s: refused: %s (%s)", c.name, c.body, problem.Message, problem.Param)
-		case c.param == "ok":
-			if got := string(r.Body(r.Model.ID).Bytes()); got != c.body {
-				t.Errorf("%s: forwarded %s, want %s", c.name, got, c.body)
+		t.Run(c.name, func(t *testing.T) {
+			r, problem := gateway.Parse(route, []byte(c.body), caller(t))
+			switch {
+			case c.param == "ok" && problem != nil:
+				t.Errorf("%s: refused: %s (%s)", c.body, problem.Message, problem.Param)
+			case c.param == "ok":
+				if got := string(r.Body(r.Model.ID).Bytes()); got != c.body {
+					t.Errorf("forwarded %s, want %s", got, c.body)
+				}
+			case problem == nil:
+				t.Errorf("%s was accepted, want %s on %s", c.body, c.code, c.param)
+			case problem.Status != 400 || problem.Type != gateway.InvalidRequest || problem.Param != c.param || problem.Code != c.code || problem.Message == "":
+				t.Errorf("%s: %d %s %s on %q (%s), want 400 %s on %q", c.body, problem.Status, problem.Type, problem.Code, problem.Param, problem.Message, c.code, c.param)
 			}
-		case problem == nil:
-			t.Errorf("%s: %s was accepted, want %s on %s", c.name, c.body, c.code, c.param)
-		case problem.Status != 400 || problem.Type != gateway.InvalidRequest || problem.Param != c.param || problem.Code != c.code || problem.Message == "":
-			t.Errorf("%s: %s: %d %s %s on %q (%s), want 400 %s on %q", c.name, c.body, problem.Status, problem.Type, problem.Code, problem.Param, problem.Message, c.code, c.param)
-		}
+		})
 	}
 }
 
@@ -280,13 +282,14 @@ func TestModelAndScopeComeFirst(t *testing.T) {
 		{"a bad model before bad content", catalog.Chat, `{"model":7,"temperature":"x"}`, 400, gateway.InvalidType},
 		{"an endless name", catalog.Chat, `{"model":"` + strings.Repeat("x", 1<<20) + `"}`, 404, gateway.ModelNotFound},
 	} {
-		_, problem := gateway.Parse(c.route, []byte(c.body), who)
-		if problem == nil || problem.Status != c.status || problem.Code != c.code {
-			t.Errorf("%s: got %+v, want %d %s", c.name, problem, c.status, c.code)
-			continue
-		}
-		if len(problem.Message) > 500 {
-			t.Errorf("%s: a message of %d bytes", c.name, len(problem.Message))
-		}
+		t.Run(c.name, func(t *testing.T) {
+			_, problem := gateway.Parse(c.route, []byte(c.body), who)
+			if problem == nil || problem.Status != c.status || problem.Code != c.code {
+				t.Fatalf("got %+v, want %d %s", problem, c.status, c.code)
+			}
+			if len(problem.Message) > 500 {
+				t.Errorf("a message of %d bytes", len(problem.Message))
+			}
+		})
 	}
 }
