@@ -176,10 +176,10 @@ func FuzzRefusal(f *testing.F) {
 		failure := refused(reply{status: status, retryAfter: after, date: date, body: bufferedBody{bytes.NewReader(body)}}, "secret")
 		apiErr := failure.apiErr
 		if !json.Valid(apiErr.JSON()) || apiErr.Status < 400 || apiErr.Status > 504 || apiErr.RetryAfter < 0 || apiErr.RetryAfter > maxRetryAfter {
-			t.Fatalf("told %+v", apiErr)
+			t.Fatalf("got %+v", apiErr)
 		}
 		if strings.Contains(apiErr.Message, "secret") || len(apiErr.Message) > 2*maxMessage {
-			t.Fatalf("told %.100q", apiErr.Message)
+			t.Fatalf("got %.100q", apiErr.Message)
 		}
 	})
 }

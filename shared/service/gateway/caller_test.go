@@ -249,7 +249,7 @@ func TestCallersThatLeave(t *testing.T) {
 			select {
 			case <-left:
 			case <-time.After(patience):
-				t.Fatal("the upstream was not told")
+				t.Fatal("the call to the upstream did not end")
 			}
 			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)

@@ -124,53 +124,53 @@ func (p *pool) take(tried []*upstream, account string) (lease, *Error) {
 	now := p.now()
 	var room, spare [8]member
 	for {
-		able, resting := room[:0], spare[:0]
+		available, backingOff := room[:0], spare[:0]
 		why, wait := none, time.Duration(0)
 		for _, m := range p.members {
 			if slices.Contains(tried, m.upstream) {
 				continue
 			}
-			obstacle, takes, rests := m.upstream.check(now, account)
+			obstacle, clearIn, backsOff := m.upstream.check(now, account)
 			switch {
-			case obstacle == none && rests:
-				resting = append(resting, m)
+			case obstacle == none && backsOff:
+				backingOff = append(backingOff, m)
 				continue
 			case obstacle == none:
-				able = append(able, m)
+				available = append(available, m)
 				continue
 			}
 			if why == none || obstacle < why {
 				why = obstacle
 			}
-			if wait == 0 || takes < wait {
-				wait = takes
+			if wait == 0 || clearIn < wait {
+				wait = clearIn
 			}
 		}
-		if len(able) == 0 {
-			able = resting
+		if len(available) == 0 {
+			available = backingOff
 		}
-		if len(able) == 0 {
+		if len(available) == 0 {
 			return lease{}, p.unavailable(why, wait)
 		}
 		// Another call may have taken its place since the check.
-		if l, ok := p.choose(able).upstream.take(now, account); ok {
+		if l, ok := p.choose(available).upstream.take(now, account); ok {
 			return l, nil
 		}
 	}
 }
 
 // choose draws a member by weight.
-func (p *pool) choose(able []member) member {
+func (p *pool) choose(available []member) member {
 	sum := 0
-	for _, m := range able {
+	for _, m := range available {
 		sum += m.weight
 	}
 	chosen, at := 0, int(p.random()*float64(sum))
-	for chosen < len(able)-1 && at >= able[chosen].weight {
-		at -= able[chosen].weight
+	for chosen < len(available)-1 && at >= available[chosen].weight {
+		at -= available[chosen].weight
 		chosen++
 	}
-	return able[chosen]
+	return available[chosen]
 }
 
 // unavailable is the answer when no upstream can be called now.

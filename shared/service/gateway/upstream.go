@@ -58,14 +58,14 @@ func (u *upstream) setLimit(limit int) {
 	u.limit = limit
 }
 
-// check returns whether a call of the account may begin now, and if not, why
-// and for how long; resting reports whether the upstream has asked to be called
+// check returns why a call of the account may not begin now, if so, and after
+// how long it may; backsOff reports whether the upstream has asked to be called
 // later.
-func (u *upstream) check(now time.Time, account string) (why obstacle, takes time.Duration, resting bool) {
+func (u *upstream) check(now time.Time, account string) (why obstacle, clearIn time.Duration, backsOff bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	why, takes = u.obstacle(now, account)
-	return why, takes, now.Before(u.retryAt)
+	why, clearIn = u.obstacle(now, account)
+	return why, clearIn, now.Before(u.retryAt)
 }
 
 func (u *upstream) obstacle(now time.Time, account string) (obstacle, time.Duration) {
@@ -95,15 +95,15 @@ func (l lease) release(f *failure, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.inFlight--
-	whose := l.account
+	account := l.account
 	if f.upstreamFault {
-		whose = anyAccount
+		account = anyAccount
 	}
 	switch {
 	case f.outcome == Abandoned:
 		u.breaker.abandon(l.probe)
 	case f.outcome == Failed, f.outcome == TimedOut, f.unavailable:
-		u.breaker.fail(l.probe, whose, now)
+		u.breaker.fail(l.probe, account, now)
 	default:
 		u.breaker.succeed(l.probe)
 	}

@@ -237,11 +237,11 @@ func TestUpstreamsThatBackOff(t *testing.T) {
 		}
 	}
 	if n := len(first.seen()); n != 1 {
-		t.Errorf("the first one was called %d times while it rests", n)
+		t.Errorf("the first one was called %d times while it backs off", n)
 	}
 	second.now(always(429, `{}`, "Retry-After: 40"))
 	if a := w.chat(plain); a.status != 429 || a.header.Get("Retry-After") != "30" {
-		t.Errorf("both rest: %d after %q %s", a.status, a.header.Get("Retry-After"), a.body)
+		t.Errorf("both back off: %d after %q %s", a.status, a.header.Get("Retry-After"), a.body)
 	}
 	first.now(always(500, `{}`))
 	second.now(always(429, `{}`, "Retry-After: 1"))

@@ -176,8 +176,8 @@ func TestTextBeyondWhatTheModelCanGenerate(t *testing.T) {
 		t.Errorf("got %d with %s tokens, want %s", a.status, a.header.Get("X-Tokens-Used"), tokens(most))
 	}
 	// One that says what it used, and goes on.
-	told := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, `{"prompt_tokens":9000,"completion_tokens":5}`, 1)
-	u.now(events(told, chunk(flood), last, done))
+	early := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, `{"prompt_tokens":9000,"completion_tokens":5}`, 1)
+	u.now(events(early, chunk(flood), last, done))
 	w.chat(asking)
 	records := w.recorded(2)
 	if records[0].Counts != most {
