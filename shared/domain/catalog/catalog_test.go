@@ -35,7 +35,8 @@ func TestDefaultCatalogHasEveryModel(t *testing.T) {
 				t.Errorf("%s: not in the catalog", name)
 				continue
 			}
-			if m.ID != names[0] || m.Kind != row.kind || m.Realtime != row.realtime || m.Sizes["720p"].String() != row.size || m.FPS != row.fps {
+			if m.ID != names[0] || m.Kind != row.kind || m.Realtime != row.realtime || m.Sizes["720p"].String() != row.size ||
+				m.FPS != row.fps {
 				t.Errorf("%s: got %s %s realtime=%v %s %d fps", name, m.ID, m.Kind, m.Realtime, m.Sizes["720p"], m.FPS)
 			}
 		}
@@ -142,7 +143,9 @@ func TestModelsThatAreUsedWhereNoneIsNamed(t *testing.T) {
 }
 
 func TestFieldsThatSuffice(t *testing.T) {
-	form := &catalog.Form{Fields: []catalog.Field{{Name: "data", Required: true}, {Name: "prompt"}, {Name: "mask", Also: "mask.0"}}}
+	form := &catalog.Form{Fields: []catalog.Field{
+		{Name: "data", Required: true}, {Name: "prompt"}, {Name: "mask", Also: "mask.0"},
+	}}
 	for fields, want := range map[string]bool{
 		"data": true, "data prompt": true, "data mask.0": true, "prompt": false, "data colour": false, "": false,
 	} {

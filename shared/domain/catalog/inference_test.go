@@ -63,8 +63,10 @@ const row = `  - id: org/big-model:8b
 
 func TestRowDefaults(t *testing.T) {
 	m := parseRow(t, row)
-	if m.ID != "org/big-model:8b" || m.MaxTokensField != "max_tokens" || m.Effort != catalog.EffortTopLevel || !m.TemplateKwargs || !m.StreamOptions ||
-		m.DefaultMaxTokens != 0 || m.Placeholder || m.Serves(catalog.Completions) || !m.Serves(catalog.Chat) || m.Timeouts != (catalog.Timeouts{}) {
+	if m.ID != "org/big-model:8b" || m.MaxTokensField != "max_tokens" || m.Effort != catalog.EffortTopLevel ||
+		!m.TemplateKwargs || !m.StreamOptions ||
+		m.DefaultMaxTokens != 0 || m.Placeholder || m.Serves(catalog.Completions) || !m.Serves(catalog.Chat) ||
+		m.Timeouts != (catalog.Timeouts{}) {
 		t.Errorf("got %+v", m)
 	}
 	want := catalog.Upstream{Name: "127.0.0.1:8000", URL: "http://127.0.0.1:8000/v1", Model: "org/big-model:8b", Weight: 1}
@@ -90,7 +92,8 @@ func TestFullRow(t *testing.T) {
       - {name: west, url: "https://west.example", secret: "secretsmanager:arn:aws:secretsmanager:eu-west-1:1:secret:x#key"}
       - {url: "embedded:"}
 `)
-	if m.ID != "gen-chat" || m.DefaultMaxTokens != 256 || m.MaxTokensField != "max_completion_tokens" || m.Effort != catalog.EffortTemplate || m.StreamOptions ||
+	if m.ID != "gen-chat" || m.DefaultMaxTokens != 256 || m.MaxTokensField != "max_completion_tokens" ||
+		m.Effort != catalog.EffortTemplate || m.StreamOptions ||
 		m.Price != (catalog.Price{Input: 0.15, Output: 0.6}) ||
 		m.Timeouts != (catalog.Timeouts{Connect: 2 * time.Second, FirstByte: 5 * time.Minute, Idle: 90 * time.Second}) {
 		t.Errorf("got %+v", m)
@@ -195,7 +198,8 @@ func TestFieldsAndBounds(t *testing.T) {
 			}
 		})
 	}
-	m := parseRow(t, strings.Replace(row, "    upstreams:", "    max_choices: 1\n    max_prompts: 65536\n    upstreams:", 1))
+	m := parseRow(t, strings.Replace(row, "    upstreams:",
+		"    max_choices: 1\n    max_prompts: 65536\n    upstreams:", 1))
 	if m.MaxChoices != 1 || m.MaxPrompts != 65536 {
 		t.Errorf("%d choices and %d prompts", m.MaxChoices, m.MaxPrompts)
 	}

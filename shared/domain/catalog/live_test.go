@@ -51,7 +51,8 @@ func TestLiveFollowsItsFile(t *testing.T) {
 	} {
 		step.do()
 		changed, err := live.Reload(&file)
-		if changed != step.changed || (err == nil) != (step.err == "") || err != nil && !strings.Contains(err.Error(), step.err) {
+		if changed != step.changed || (err == nil) != (step.err == "") ||
+			err != nil && !strings.Contains(err.Error(), step.err) {
 			t.Errorf("%s: got %v, %v; want %v, %q", step.name, changed, err, step.changed, step.err)
 		}
 		if _, ok := live.Catalog().Inference(step.knows); !ok || !live.Knows(step.knows) {

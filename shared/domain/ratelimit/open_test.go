@@ -9,7 +9,8 @@ import (
 func TestOpen(t *testing.T) {
 	var open ratelimit.Open
 	enter := func(key string) (func(), bool) {
-		return open.Enter(ratelimit.Bound{Name: "all", Most: 4}, ratelimit.Bound{Name: "account", Most: 3}, ratelimit.Bound{Name: key, Most: 2})
+		return open.Enter(ratelimit.Bound{Name: "all", Most: 4}, ratelimit.Bound{Name: "account", Most: 3},
+			ratelimit.Bound{Name: key, Most: 2})
 	}
 	var leaves []func()
 	for i, want := range []struct {

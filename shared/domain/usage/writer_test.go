@@ -86,7 +86,8 @@ func newWriter(t *testing.T, s usage.Store) (w *usage.Writer, stop func()) {
 }
 
 func record(account, key, model string) usage.Record {
-	return usage.Record{Account: account, Key: key, Model: model, Day: day, Counts: usage.Counts{Requests: 1, CompletionTokens: 10}}
+	return usage.Record{Account: account, Key: key, Model: model, Day: day,
+		Counts: usage.Counts{Requests: 1, CompletionTokens: 10}}
 }
 
 func add(t *testing.T, w *usage.Writer, records ...usage.Record) {

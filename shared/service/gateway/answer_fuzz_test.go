@@ -37,7 +37,8 @@ func fuzzed(t *testing.T, route Route, stream string) (*completion, *httptest.Re
 		gateway: &Gateway{bodies: newBudget(0, 0), config: Config{
 			Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Date: time.Now, Logger: slog.New(slog.DiscardHandler),
 		}},
-		w: recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request, pool: &pool{model: row, slug: quote("small")},
+		w: recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request,
+		pool:  &pool{model: row, slug: quote("small")},
 		tally: tally{generated: estimate{tokenizer: letters{}}, maxTokens: 150},
 	}
 	c.stream = newStreamWriter(c.w, time.Hour, true)
@@ -89,7 +90,8 @@ func FuzzAnswer(f *testing.F) {
 			if err := json.Unmarshal(text, &got); err != nil || !utf8.Valid(text) || got.Model != "small" {
 				t.Fatalf("%q became %q: %v", body, text, err)
 			}
-			if n := recorder.Header().Get("X-Tokens-Used"); n != strconv.FormatInt(got.Usage.Total, 10) && !(n == "" && got.Usage.Total == 0) {
+			if n := recorder.Header().Get("X-Tokens-Used"); n != strconv.FormatInt(got.Usage.Total, 10) &&
+				!(n == "" && got.Usage.Total == 0) {
 				t.Fatalf("%q became %q with %s tokens", body, text, n)
 			}
 		}
@@ -103,7 +105,8 @@ func FuzzRelay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		c, recorder := fuzzed(t, catalog.Chat, `,"stream":true,"stream_options":{"include_usage":true}`)
-		if c.relay(reply{status: 200, length: -1, framed: true, contentType: "text/event-stream", body: bufferedBody{bytes.NewReader(body)}}, "secret") != nil {
+		if c.relay(reply{status: 200, length: -1, framed: true, contentType: "text/event-stream",
+			body: bufferedBody{bytes.NewReader(body)}}, "secret") != nil {
 			return
 		}
 		text, ended := strings.CutSuffix(recorder.Body.String(), "data: [DONE]\n\n")
@@ -173,9 +176,11 @@ func FuzzRefusal(f *testing.F) {
 	f.Add(400, "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2005 15:04:05 GMT", []byte(`{"detail":"secret"}`))
 	f.Add(503, "1e99", "x", []byte(`{"error":`))
 	f.Fuzz(func(t *testing.T, status int, after, date string, body []byte) {
-		failure := refused(reply{status: status, retryAfter: after, date: date, body: bufferedBody{bytes.NewReader(body)}}, "secret")
+		r := reply{status: status, retryAfter: after, date: date, body: bufferedBody{bytes.NewReader(body)}}
+		failure := refused(r, "secret")
 		apiErr := failure.apiErr
-		if !json.Valid(apiErr.JSON()) || apiErr.Status < 400 || apiErr.Status > 504 || apiErr.RetryAfter < 0 || apiErr.RetryAfter > maxRetryAfter {
+		if !json.Valid(apiErr.JSON()) || apiErr.Status < 400 || apiErr.Status > 504 || apiErr.RetryAfter < 0 ||
+			apiErr.RetryAfter > maxRetryAfter {
 			t.Fatalf("got %+v", apiErr)
 		}
 		if strings.Contains(apiErr.Message, "secret") || len(apiErr.Message) > 2*maxMessage {

@@ -57,7 +57,8 @@ func TestAnswers(t *testing.T) {
 			if r := w.recorded(1)[0]; r.Counts != c.counts {
 				t.Errorf("recorded %+v, want %+v", r.Counts, c.counts)
 			}
-			if o := w.completed(1)[0]; o.Model != "small" || o.Route != "chat" || o.Status != 200 || o.Code != "" || o.Counts != c.counts || o.Duration <= 0 {
+			if o := w.completed(1)[0]; o.Model != "small" || o.Route != "chat" || o.Status != 200 || o.Code != "" ||
+				o.Counts != c.counts || o.Duration <= 0 {
 				t.Errorf("observed %+v", o)
 			}
 		})
@@ -77,7 +78,8 @@ func TestTextCompletions(t *testing.T) {
 	}
 	u.now(always(200, `{"choices":[{"text":"a b"}]}`))
 	a = w.complete(`{"model":"small","prompt":[1,2,3]}`)
-	if !strings.Contains(a.body, `"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`) || !strings.Contains(a.body, `"object":"text_completion"`) {
+	if !strings.Contains(a.body, `"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`) ||
+		!strings.Contains(a.body, `"object":"text_completion"`) {
 		t.Errorf("got %s", a.body)
 	}
 	u.now(events(`{"id":"t","object":"text_completion","created":7,"model":"weights","choices":[{"index":0,"text":"one two","finish_reason":"stop"}]}`, done))
@@ -93,7 +95,8 @@ func TestTextCompletions(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,"code":"upstream_error"}}`
 	refusal := func(message, param, code string) string {
-		return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":%s,"code":%s}}`, message, param, code)
+		return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":%s,"code":%s}}`,
+			message, param, code)
 	}
 	t.Setenv("UPSTREAM_KEY", "sk-very-secret")
 	const rows = `
@@ -170,7 +173,8 @@ func TestLogContainsNoText(t *testing.T) {
 	}
 	for line := range strings.Lines(text) {
 		var entry map[string]any
-		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry["request_id"] == "" || entry["account"] != "studio" {
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry["request_id"] == "" ||
+			entry["account"] != "studio" {
 			t.Errorf("a line of the log says too little: %s", line)
 		}
 	}
@@ -183,12 +187,14 @@ func TestEstimatesOfMegabytes(t *testing.T) {
 	answer := strings.Replace(whole, "hello there", strings.Repeat("answers ", words), 1)
 	answer = answer[:strings.Index(answer, `,"usage"`)] + "}"
 	u := newUpstream(t, always(200, answer))
-	w := newWorld(t, setup{rows: strings.NewReplacer("1048576", "4194304", "1000,", "2000000,").Replace(longRow), upstreams: []*upstream{u}})
+	w := newWorld(t, setup{rows: strings.NewReplacer("1048576", "4194304", "1000,", "2000000,").Replace(longRow),
+		upstreams: []*upstream{u}})
 	w.chat(prompt)
 	u.now(events(chunk(strings.Repeat("answers ", words/8)), last, done))
 	w.chat(streamed)
 	about := func(got, want int64) bool { return got > want-want/100 && got < want+want/100 }
-	if r := w.recorded(2); !about(r[0].PromptTokens, words) || !about(r[0].CompletionTokens, words) || r[0].Estimated != 1 || !about(r[1].CompletionTokens, words/8) {
+	if r := w.recorded(2); !about(r[0].PromptTokens, words) || !about(r[0].CompletionTokens, words) ||
+		r[0].Estimated != 1 || !about(r[1].CompletionTokens, words/8) {
 		t.Errorf("recorded %+v, want about %d and %d words", r, words, words/8)
 	}
 	if n := w.counted.Load(); n > 1<<20 {

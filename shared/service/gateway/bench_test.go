@@ -16,7 +16,8 @@ import (
 // server that answers at once.
 func BenchmarkChat(b *testing.B) {
 	body := strings.Replace(plain, "one two", strings.Repeat("How are you today? ", 100), 1)
-	benchmark(b, body, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(whole), whole))
+	benchmark(b, body, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		len(whole), whole))
 }
 
 // BenchmarkStream is a stream of 50 chunks that have all arrived.
@@ -55,7 +56,8 @@ func benchmark(b *testing.B, body, answer string) {
 			}()
 		}
 	}()
-	w := newWorld(b, setup{upstreams: []*upstream{{url: "http://" + listener.Addr().String() + "/v1"}}, tier: credential.Tier{}})
+	w := newWorld(b, setup{upstreams: []*upstream{{url: "http://" + listener.Addr().String() + "/v1"}},
+		tier: credential.Tier{}})
 	request := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", studio, len(body), body)
 	b.ReportAllocs()
 	b.SetParallelism(16)

@@ -60,7 +60,8 @@ func heap() int {
 // all memory is returned.
 func TestBodiesThatNeverEnd(t *testing.T) {
 	const bodies = 30
-	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: 200 * time.Millisecond})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))},
+		bodyWait: 200 * time.Millisecond})
 	filler := []byte(strings.Repeat("x", 1<<20))
 	before := heap()
 	held := make([]*unending, bodies)
@@ -111,7 +112,8 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 func TestBodyWaitsForMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: patience})
 	filler := []byte(strings.Repeat("x", 1<<20))
-	held := []*unending{w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31)}
+	held := []*unending{w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31),
+		w.hold(studio, filler, 31), w.hold(studio, filler, 31)}
 	w.eventually("a body that waits", func() bool { return w.gateway.BodiesWaiting() > 0 })
 	long := strings.Replace(plain, "one two", strings.Repeat("y", 8<<20), 1)
 	got := make(chan answer, 1)
@@ -142,7 +144,8 @@ func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), patience)
 	defer end()
 	long := strings.Replace(plain, "one two", strings.Repeat("y", 30<<20), 1)
-	if a := w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, io.NopCloser(strings.NewReader(long)))); a.status != 200 {
+	if a := w.do(w.request(ctx, "POST", "/v1/chat/completions", studio,
+		io.NopCloser(strings.NewReader(long)))); a.status != 200 {
 		t.Errorf("got %d %s: %v", a.status, a.body, a.err)
 	}
 }

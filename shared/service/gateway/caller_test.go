@@ -28,7 +28,8 @@ func (w *world) issue(scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	key, err := w.keys.FindKey(w.t.Context(), credential.HashOf(studio))
 	must(w.t, err)
-	issued, token, err := credential.NewToken(rand.Reader, key, credential.TokenRequest{Scope: scope, Lifetime: time.Minute}, w.now())
+	issued, token, err := credential.NewToken(rand.Reader, key,
+		credential.TokenRequest{Scope: scope, Lifetime: time.Minute}, w.now())
 	must(w.t, err)
 	must(w.t, w.keys.CreateToken(w.t.Context(), token))
 	return issued
@@ -74,13 +75,16 @@ func TestOrderOfChecks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := w.do(w.request(t.Context(), c.method, c.path, c.key, strings.NewReader(c.body), c.fields...))
-			if a.status != c.status || c.want != "" && a.body != c.want || a.header.Get("X-Request-Id") == "" || a.header.Get("X-Tokens-Used") != "" {
+			if a.status != c.status || c.want != "" && a.body != c.want || a.header.Get("X-Request-Id") == "" ||
+				a.header.Get("X-Tokens-Used") != "" {
 				t.Errorf("got %d %v %s, want %d %s", a.status, a.header, a.body, c.status, c.want)
 			}
-			if c.status == 404 && c.path != "/v1/chat" && !strings.Contains(c.path, "/./") && !strings.Contains(a.body, `"code":"model_not_found"`) {
+			if c.status == 404 && c.path != "/v1/chat" && !strings.Contains(c.path, "/./") &&
+				!strings.Contains(a.body, `"code":"model_not_found"`) {
 				t.Errorf("%s", a.body)
 			}
-			challenge := map[string]string{"no key": `Bearer realm="cutroom"`, "an unknown key": `Bearer realm="cutroom", error="invalid_token"`}[c.name]
+			challenge := map[string]string{"no key": `Bearer realm="cutroom"`,
+				"an unknown key": `Bearer realm="cutroom", error="invalid_token"`}[c.name]
 			if got := a.header.Get("WWW-Authenticate"); got != challenge {
 				t.Errorf("WWW-Authenticate is %q, want %q", got, challenge)
 			}
@@ -93,13 +97,16 @@ func TestOrderOfChecks(t *testing.T) {
 }
 
 func TestRequestRate(t *testing.T) {
-	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 2}})
+	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))},
+		tier: credential.Tier{InferenceRequestsPerMinute: 2}})
 	for _, left := range []string{"1", "0"} {
 		a := w.chat(plain)
-		if a.status != 200 || a.header.Get("X-Ratelimit-Limit-Requests") != "2" || a.header.Get("X-Ratelimit-Remaining-Requests") != left {
+		if a.status != 200 || a.header.Get("X-Ratelimit-Limit-Requests") != "2" ||
+			a.header.Get("X-Ratelimit-Remaining-Requests") != left {
 			t.Errorf("got %d %v", a.status, a.header)
 		}
-		if reset, err := time.ParseDuration(a.header.Get("X-Ratelimit-Reset-Requests")); err != nil || reset <= 0 || reset > time.Minute {
+		if reset, err := time.ParseDuration(a.header.Get("X-Ratelimit-Reset-Requests")); err != nil || reset <= 0 ||
+			reset > time.Minute {
 			t.Errorf("it is reset in %v: %v", reset, err)
 		}
 	}
@@ -211,7 +218,8 @@ func TestCallersThatLeave(t *testing.T) {
 		{"after a chunk", streamed, eventStream(chunk("one two three")), counted(3)},
 		{"just before the end", streamed, eventStream(chunk("one two three"), last), counted(3)},
 		{"with the usage said on every chunk", streamed,
-			eventStream(strings.Replace(chunk("one two three"), `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), reported},
+			eventStream(strings.Replace(chunk("one two three"), `"choices"`,
+				`"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), reported},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -295,7 +303,8 @@ func TestCallersAreToldOfAStop(t *testing.T) {
 			got := make(chan answer, 1)
 			begun := make(chan bool, 1)
 			go func() {
-				response, err := client.Do(w.request(t.Context(), "POST", "/v1/chat/completions", studio, strings.NewReader(c.request)))
+				response, err := client.Do(w.request(t.Context(), "POST", "/v1/chat/completions", studio,
+					strings.NewReader(c.request)))
 				if err != nil {
 					got <- answer{err: err}
 					return
@@ -310,7 +319,8 @@ func TestCallersAreToldOfAStop(t *testing.T) {
 				<-begun
 			}
 			w.stop()
-			if a := <-got; a.err != nil || a.status != c.status || a.body != c.want || (a.header.Get("Retry-After") == "1") != (c.status == 503) {
+			if a := <-got; a.err != nil || a.status != c.status || a.body != c.want ||
+				(a.header.Get("Retry-After") == "1") != (c.status == 503) {
 				t.Errorf("got %d %v %s: %v", a.status, a.header, a.body, a.err)
 			}
 			if r := w.recorded(c.records); c.records > 0 && r[0].Counts != counted(2) {
@@ -400,7 +410,8 @@ func TestBrowsers(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{"https://a.example"}})
 	a := w.do(w.request(t.Context(), "OPTIONS", "/v1/chat/completions", "", nil, "Origin: https://a.example",
 		"Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization, x-stainless-os"))
-	if a.status != 204 || a.header.Get("Access-Control-Allow-Headers") != "authorization, x-stainless-os" || a.header.Get("Access-Control-Allow-Methods") != "POST" {
+	if a.status != 204 || a.header.Get("Access-Control-Allow-Headers") != "authorization, x-stainless-os" ||
+		a.header.Get("Access-Control-Allow-Methods") != "POST" {
 		t.Errorf("a preflight: %d %v", a.status, a.header)
 	}
 	for origin, want := range map[string]string{"https://a.example": "https://a.example", "https://b.example": ""} {
@@ -418,14 +429,16 @@ func TestHealth(t *testing.T) {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 	broken = errors.New("the disk is gone")
-	if a := w.get("/healthz", ""); a.status != 503 || strings.Contains(a.body, "disk") || !strings.Contains(w.log.String(), "the disk is gone") {
+	if a := w.get("/healthz", ""); a.status != 503 || strings.Contains(a.body, "disk") ||
+		!strings.Contains(w.log.String(), "the disk is gone") {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
 
 // No trailer is announced if answers carry none.
 func TestStreamsWithoutTrailers(t *testing.T) {
-	w := newWorld(t, setup{noTrailer: true, upstreams: []*upstream{newUpstream(t, events(chunk("one"), last, used, done))}})
+	w := newWorld(t, setup{noTrailer: true, upstreams: []*upstream{newUpstream(t,
+		events(chunk("one"), last, used, done))}})
 	if a := w.chat(streamed); a.status != 200 || len(a.trailer) != 0 || a.header.Get("Trailer") != "" {
 		t.Errorf("got %d %v %v", a.status, a.header, a.trailer)
 	}

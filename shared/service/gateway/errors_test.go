@@ -57,7 +57,8 @@ func TestFaultsBecomeErrors(t *testing.T) {
 	}
 	// Only faults are shown.
 	got := gateway.ErrorOf(errors.New("open /secret/path"))
-	if got.Status != 500 || got.Type != gateway.API || got.Code != "internal_error" || got.Message != "Something went wrong inside the gateway." {
+	if got.Status != 500 || got.Type != gateway.API || got.Code != "internal_error" ||
+		got.Message != "Something went wrong inside the gateway." {
 		t.Errorf("got %+v", got)
 	}
 }

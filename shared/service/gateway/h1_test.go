@@ -50,7 +50,8 @@ func keeping(t *testing.T, answers ...string) (u *upstream, connections *atomic.
 }
 
 func inLength(body string) string {
-	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
 }
 
 func inChunks(body, trailer string) string {

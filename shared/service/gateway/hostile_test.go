@@ -167,7 +167,8 @@ func TestHostileUpstreams(t *testing.T) {
 							Total int `json:"total_tokens"`
 						}
 					}
-					if err := json.Unmarshal([]byte(a.body), &body); err != nil || body.Model != "small" || body.Usage == nil || body.Usage.Total > 1<<21 {
+					if err := json.Unmarshal([]byte(a.body), &body); err != nil || body.Model != "small" || body.Usage == nil ||
+						body.Usage.Total > 1<<21 {
 						t.Errorf("got %.300s: %v", a.body, err)
 					}
 				default:
@@ -209,7 +210,8 @@ func checkError(t *testing.T, status int, body []byte) {
 			Param, Code   *string
 		}
 	}
-	if err := json.Unmarshal(body, &refusal); err != nil || status < 400 || status > 504 || refusal.Error == nil || refusal.Error.Message == "" || refusal.Error.Type == "" {
+	if err := json.Unmarshal(body, &refusal); err != nil || status < 400 || status > 504 || refusal.Error == nil ||
+		refusal.Error.Message == "" || refusal.Error.Type == "" {
 		t.Errorf("status %d with %.300s: %v", status, body, err)
 	}
 }

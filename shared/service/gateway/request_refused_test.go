@@ -33,8 +33,10 @@ func rule(t *testing.T, route gateway.Route, cases []ruling) {
 				}
 			case problem == nil:
 				t.Errorf("%s was accepted, want %s on %s", c.body, c.code, c.param)
-			case problem.Status != 400 || problem.Type != gateway.InvalidRequest || problem.Param != c.param || problem.Code != c.code || problem.Message == "":
-				t.Errorf("%s: %d %s %s on %q (%s), want 400 %s on %q", c.body, problem.Status, problem.Type, problem.Code, problem.Param, problem.Message, c.code, c.param)
+			case problem.Status != 400 || problem.Type != gateway.InvalidRequest || problem.Param != c.param ||
+				problem.Code != c.code || problem.Message == "":
+				t.Errorf("%s: %d %s %s on %q (%s), want 400 %s on %q", c.body, problem.Status, problem.Type, problem.Code,
+					problem.Param, problem.Message, c.code, c.param)
 			}
 		})
 	}
@@ -255,7 +257,8 @@ func TestMembersAreBounded(t *testing.T) {
 	if problem == nil || problem.Code != gateway.InvalidJSON {
 		t.Fatalf("got %v, want a refusal", problem)
 	}
-	if _, problem := gateway.Parse(catalog.Chat, []byte(message(`"role":"user","content":"`+strings.Repeat(":", 1<<19)+`"`)), caller(t)); problem != nil {
+	colons := message(`"role":"user","content":"` + strings.Repeat(":", 1<<19) + `"`)
+	if _, problem := gateway.Parse(catalog.Chat, []byte(colons), caller(t)); problem != nil {
 		t.Fatalf("colons in a text are refused: %v", problem)
 	}
 }

@@ -204,7 +204,8 @@ func TestForwardedUnchanged(t *testing.T) {
 		t.Errorf("forwarded %s under the upstream's name", got)
 	}
 	// Fields of the other route mean nothing.
-	body = completion("plain", `"messages":5`, `"reasoning_effort":1`, `"response_format":7`, `"tools":""`, `"chat_template_kwargs":[]`)
+	body = completion("plain", `"messages":5`, `"reasoning_effort":1`, `"response_format":7`, `"tools":""`,
+		`"chat_template_kwargs":[]`)
 	if got, _ := forwarded(t, catalog.Completions, body, caller(t)); got != body {
 		t.Errorf("forwarded %s, want %s", got, body)
 	}
@@ -358,7 +359,8 @@ func TestPromptsLongerThanTheContext(t *testing.T) {
 		{"tools that a template may drop", catalog.Chat, chat("away", `"tools":[{"x":`+text(4*longest)+`}]`), true},
 	} {
 		_, problem := gateway.Parse(c.route, []byte(c.body), who)
-		if c.fits && problem != nil || !c.fits && (problem == nil || problem.Status != 400 || problem.Code != gateway.ContextExceeded) {
+		if c.fits && problem != nil ||
+			!c.fits && (problem == nil || problem.Status != 400 || problem.Code != gateway.ContextExceeded) {
 			t.Errorf("%s: got %+v", c.name, problem)
 		}
 	}

@@ -79,7 +79,8 @@ func TestStreams(t *testing.T) {
 		{"[DONE] twice", events(append(usual, done)...), streamed, seenUsual, reported},
 		{"more after [DONE]", events(append(usual, chunk("more"))...), streamed, seenUsual, reported},
 		{"the end of the connection ends it", func(c *call) {
-			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+eventStream(chunk("hel"), chunk("lo"), last))
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+
+				eventStream(chunk("hel"), chunk("lo"), last))
 		}, streamed, seenUsual, counted(1)},
 		{"no usage", events(chunk("one"), chunk(" two"), last, done), streamed, eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), done), counted(2)},
 		{"no usage for who asked", events(chunk("one"), chunk(" two"), last, done), asking,
@@ -88,11 +89,14 @@ func TestStreams(t *testing.T) {
 		{"the usage is early, and told at the end", events(used, chunk("hel"), chunk("lo"), last, done), asking,
 			strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
 		{"the usage stops too early", events(strings.Replace(used, `"completion_tokens":5`, `"completion_tokens":1`, 1), chunk("a b"), chunk(" c d"), last, done), streamed,
-			eventStream(asSmall(chunk("a b")), asSmall(chunk(" c d")), asSmall(last), done), usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 4, Estimated: 1}},
+			eventStream(asSmall(chunk("a b")), asSmall(chunk(" c d")), asSmall(last), done),
+			usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 4, Estimated: 1}},
 		{"a usage that is none", events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":"x"},"choices"`, 1), done), streamed,
-			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":null,"choices"`, 1)), done), counted(1)},
+			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":null,"choices"`, 1)), done),
+			counted(1)},
 		{"the usage is on the last chunk", events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done), asking,
-			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), done), reported},
+			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`,
+				`"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), done), reported},
 		{"a chunk without a model", events(`{"choices":[]}`, last, used, done), streamed, eventStream(`{"model":"small","choices":[]}`, asSmall(last), done), reported},
 		{"reasoning and calls of tools count", events(
 			`{"model":"weights","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,

@@ -88,7 +88,8 @@ func TestNoRetryAfterTheFirstByte(t *testing.T) {
 	first := newUpstream(t, func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); c.reset() })
 	second := newUpstream(t, events(chunk("two"), done))
 	w := newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
-	if a := w.chat(streamed); !strings.Contains(a.body, `"one"`) || strings.Contains(a.body, `"two"`) || len(second.seen()) != 0 {
+	if a := w.chat(streamed); !strings.Contains(a.body, `"one"`) || strings.Contains(a.body, `"two"`) ||
+		len(second.seen()) != 0 {
 		t.Errorf("got %s", a.body)
 	}
 
@@ -98,7 +99,8 @@ func TestNoRetryAfterTheFirstByte(t *testing.T) {
 	response := w.open(t.Context(), streamed)
 	release <- true
 	body, err := io.ReadAll(response.Body)
-	if err != nil || !strings.HasPrefix(string(body), ": keep-alive\n") || !strings.Contains(string(body), "upstream_error") || len(second.seen()) != 0 {
+	if err != nil || !strings.HasPrefix(string(body), ": keep-alive\n") ||
+		!strings.Contains(string(body), "upstream_error") || len(second.seen()) != 0 {
 		t.Errorf("after a keep-alive: %s, %v", body, err)
 	}
 }
@@ -129,7 +131,8 @@ func TestWeights(t *testing.T) {
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, weight: 1}, {name: second, url: URL1, weight: 3}]}
 `
 	draw := 0
-	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, always(200, whole)), newUpstream(t, always(200, whole))},
+	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, always(200, whole)),
+		newUpstream(t, always(200, whole))},
 		random: func() float64 { draw++; return float64(draw-1) / 8 }})
 	for range 8 {
 		w.chat(plain)
@@ -164,7 +167,8 @@ func TestConcurrency(t *testing.T) {
 		}
 	}
 	a := w.chat(plain)
-	if a.status != 429 || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, `"type":"rate_limit_error"`) || !strings.Contains(a.body, `"code":"rate_limit_exceeded"`) {
+	if a.status != 429 || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, `"type":"rate_limit_error"`) ||
+		!strings.Contains(a.body, `"code":"rate_limit_exceeded"`) {
 		t.Errorf("got %d %v %s", a.status, a.header, a.body)
 	}
 	close(release)
@@ -205,7 +209,8 @@ func TestUpstreamTooManyCalls(t *testing.T) {
 		w := newWorld(t, setup{upstreams: []*upstream{u}})
 		for _, body := range []string{plain, streamed} {
 			a := w.chat(body)
-			want := fmt.Sprintf(errorFormat, "The model server takes no more calls now: Limit of 5 images a minute.", "rate_limit_error", "null", `"rate_limit_exceeded"`)
+			want := fmt.Sprintf(errorFormat, "The model server takes no more calls now: Limit of 5 images a minute.",
+				"rate_limit_error", "null", `"rate_limit_exceeded"`)
 			if a.status != 429 || a.header.Get("Retry-After") != c.want || a.body != want {
 				t.Errorf("%s: got %d after %q: %s", c.field, a.status, a.header.Get("Retry-After"), a.body)
 			}
@@ -333,7 +338,8 @@ func TestBreaker(t *testing.T) {
 			calls++
 		}
 		if a.status != status || len(u.seen()) != calls {
-			t.Errorf("got %d %s after %d calls of the upstream, want %d after %d", a.status, a.body, len(u.seen()), status, calls)
+			t.Errorf("got %d %s after %d calls of the upstream, want %d after %d",
+				a.status, a.body, len(u.seen()), status, calls)
 		}
 	}
 	open := func(want bool) {
@@ -508,7 +514,8 @@ func TestUpstreamRequest(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*upstream{u}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, model: org/weights, secret: "file:` + key + `"}]}
 `})
-	w.chat(`{"model":"small", "seed":1.50,"messages":[{"role":"user","content":"\u00e9"}],"max_tokens":5000}`, "X-Request-Id: r1", "Cookie: c", "X-Api-Key: k", "OpenAI-Organization: o")
+	w.chat(`{"model":"small", "seed":1.50,"messages":[{"role":"user","content":"\u00e9"}],"max_tokens":5000}`,
+		"X-Request-Id: r1", "Cookie: c", "X-Api-Key: k", "OpenAI-Organization: o")
 	got := u.seen()[0]
 	if want := `{"model":"org/weights", "seed":1.50,"messages":[{"role":"user","content":"\u00e9"}],"max_tokens":1000}`; got.body != want {
 		t.Errorf("the body is %s, want %s", got.body, want)
@@ -521,7 +528,8 @@ func TestUpstreamRequest(t *testing.T) {
 		t.Errorf("got %s %s %v", got.method, got.path, got.header)
 	}
 	w.chat(streamed)
-	if got := u.seen()[1]; got.header.Get("Accept") != "text/event-stream" || !strings.Contains(got.body, `"stream_options":{"include_usage":true}`) {
+	if got := u.seen()[1]; got.header.Get("Accept") != "text/event-stream" ||
+		!strings.Contains(got.body, `"stream_options":{"include_usage":true}`) {
 		t.Errorf("a stream: %v %s", got.header, got.body)
 	}
 }

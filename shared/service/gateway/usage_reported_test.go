@@ -14,7 +14,8 @@ import (
 // is impossible is neither billed nor shown: the gateway counts instead.
 func TestReportedUsage(t *testing.T) {
 	believed := func(cached, reasoning int64) usage.Counts {
-		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached, ReasoningTokens: reasoning}
+		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached,
+			ReasoningTokens: reasoning}
 	}
 	for _, c := range []struct {
 		name, reported string
@@ -61,7 +62,8 @@ func TestReportedUsage(t *testing.T) {
 			if r := w.recorded(1)[0]; r.Counts != c.counts {
 				t.Errorf("recorded %+v, want %+v", r.Counts, c.counts)
 			}
-			if logged := strings.Contains(w.log.String(), "an impossible usage"); logged != c.logged || logged && !strings.Contains(w.log.String(), `"upstream":"first"`) {
+			if logged := strings.Contains(w.log.String(), "an impossible usage"); logged != c.logged ||
+				logged && !strings.Contains(w.log.String(), `"upstream":"first"`) {
 				t.Errorf("it was logged: %v, want %v: %s", logged, c.logged, w.log)
 			}
 
@@ -75,7 +77,8 @@ func TestReportedUsage(t *testing.T) {
 				for _, line := range strings.Split(a.body, "\n\n") {
 					data, _ := strings.CutPrefix(line, "data: ")
 					var chunk struct{ Usage *json.RawMessage }
-					if json.Unmarshal([]byte(data), &chunk) == nil && chunk.Usage != nil && string(*chunk.Usage) != "null" && string(*chunk.Usage) != "[1]" {
+					if json.Unmarshal([]byte(data), &chunk) == nil && chunk.Usage != nil && string(*chunk.Usage) != "null" &&
+						string(*chunk.Usage) != "[1]" {
 						shown++
 						w.shows(data, c.counts)
 					}
@@ -137,7 +140,8 @@ func TestUsageOfSeveralCompletions(t *testing.T) {
 // An upstream that lies shuts an account out for a few minutes at most, and no
 // other account at all.
 func TestFalseUsageIsBounded(t *testing.T) {
-	u := newUpstream(t, always(200, strings.Replace(whole, `"completion_tokens":5`, `"completion_tokens":1000000000000000`, 1)))
+	u := newUpstream(t, always(200, strings.Replace(whole, `"completion_tokens":5`,
+		`"completion_tokens":1000000000000000`, 1)))
 	w := newWorld(t, setup{upstreams: []*upstream{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
 	for range 3 {
 		if a := w.chat(plain); a.status != 200 { // 8 tokens by the gateway's own count
@@ -176,7 +180,8 @@ func TestTextBeyondWhatTheModelCanGenerate(t *testing.T) {
 		t.Errorf("got %d with %s tokens, want %s", a.status, a.header.Get("X-Tokens-Used"), tokens(most))
 	}
 	// One that says what it used, and goes on.
-	early := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, `{"prompt_tokens":9000,"completion_tokens":5}`, 1)
+	early := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`,
+		`{"prompt_tokens":9000,"completion_tokens":5}`, 1)
 	u.now(events(early, chunk(flood), last, done))
 	w.chat(asking)
 	records := w.recorded(2)

@@ -123,13 +123,15 @@ func newWorld(t testing.TB, s setup) *world {
 		Catalog:       w.catalog.Load,
 		Authenticator: credential.NewAuthenticator(db.Keys(), credential.Tiers{credential.DefaultTier: s.tier}, w.now),
 		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{&w.counted}, Secrets: s.secrets,
-		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer, Ready: s.ready,
+		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer,
+		Ready:    s.ready,
 		BodyWait: s.bodyWait,
 		Now:      w.now, Random: s.random, Logger: logger,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	w.server = httpserver.New(httpserver.Config{Handler: w.gateway, Logger: logger, OnPanic: gateway.PanicHandler(s.origins), Stall: s.stall})
+	w.server = httpserver.New(httpserver.Config{Handler: w.gateway, Logger: logger,
+		OnPanic: gateway.PanicHandler(s.origins), Stall: s.stall})
 	served := make(chan error, 1)
 	go func() { served <- w.server.Serve(narrow{listener, s.socketBuffer}) }()
 	t.Cleanup(func() {
@@ -220,7 +222,8 @@ func (w *world) get(path, key string, fields ...string) answer {
 // chat posts a chat completion.
 func (w *world) chat(body string, fields ...string) answer {
 	w.t.Helper()
-	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(body), fields...))
+	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(body),
+		fields...))
 }
 
 func (w *world) complete(body string) answer {
@@ -335,7 +338,8 @@ func (u *upstream) now(answer func(c *call)) {
 
 // json answers with a status and a body of JSON.
 func (c *call) json(status int, body string, fields ...string) {
-	fmt.Fprintf(c, "HTTP/1.1 %d x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n", status, len(body))
+	fmt.Fprintf(c, "HTTP/1.1 %d x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n",
+		status, len(body))
 	for _, field := range fields {
 		fmt.Fprintf(c, "%s\r\n", field)
 	}

@@ -160,7 +160,8 @@ func TestSameRequestSameAnswer(t *testing.T) {
 	if two := chat(t, server, `,"seed":2`).content(t, 0); one == two {
 		t.Error("another seed changes nothing")
 	}
-	if several := chat(t, server, `,"seed":0,"n":2`); several.content(t, 0) == several.content(t, 1) || several.content(t, 1) != one {
+	if several := chat(t, server, `,"seed":0,"n":2`); several.content(t, 0) == several.content(t, 1) ||
+		several.content(t, 1) != one {
 		t.Errorf("the choices of seed 0 are %+v", several.Choices)
 	}
 }
@@ -182,11 +183,13 @@ func TestBoundsOfAnAnswer(t *testing.T) {
 	}
 	for _, more := range []string{`,"max_tokens":4`, `,"max_completion_tokens":4`, `,"max_completion_tokens":4,"max_tokens":9`, `,"max_tokens":4,"stop":"language"`} {
 		a := chat(t, server, more)
-		if got := a.content(t, 0); !strings.HasPrefix(whole, got) || got == "" || a.Choices[0].FinishReason != "length" || a.Usage.CompletionTokens != 4 {
+		if got := a.content(t, 0); !strings.HasPrefix(whole, got) || got == "" || a.Choices[0].FinishReason != "length" ||
+			a.Usage.CompletionTokens != 4 {
 			t.Errorf("%s: %q, %s, %+v", more, got, a.Choices[0].FinishReason, a.Usage)
 		}
 	}
-	if a := chat(t, server, `,"max_tokens":200,"ignore_eos":true`); a.Usage.CompletionTokens != 200 || a.Choices[0].FinishReason != "length" {
+	if a := chat(t, server, `,"max_tokens":200,"ignore_eos":true`); a.Usage.CompletionTokens != 200 ||
+		a.Choices[0].FinishReason != "length" {
 		t.Errorf("ignore_eos gives %s, %+v", a.Choices[0].FinishReason, a.Usage)
 	}
 }
@@ -258,7 +261,8 @@ func TestToolsAreCalled(t *testing.T) {
 			continue
 		}
 		if len(calls) != 1 || calls[0].ID == "" || calls[0].Type != "function" || a.Choices[0].FinishReason != "tool_calls" ||
-			calls[0].Function.Name != test.function || calls[0].Function.Arguments != test.arguments || a.Choices[0].Message.Content != nil {
+			calls[0].Function.Name != test.function || calls[0].Function.Arguments != test.arguments ||
+			a.Choices[0].Message.Content != nil {
 			t.Errorf("%s: %+v", test.choice, a)
 		}
 	}
@@ -291,7 +295,8 @@ func TestToolCallStreams(t *testing.T) {
 func TestStructuredOutput(t *testing.T) {
 	server := newServer(t)
 	var object map[string]any
-	if text := chat(t, server, `,"response_format":{"type":"json_object"}`).content(t, 0); json.Unmarshal([]byte(text), &object) != nil {
+	text := chat(t, server, `,"response_format":{"type":"json_object"}`).content(t, 0)
+	if json.Unmarshal([]byte(text), &object) != nil {
 		t.Errorf("json_object gives %s", text)
 	} else if object["last_message"] != "Grüße 🤚🏾, you!" {
 		t.Errorf("json_object gives %v", object)
@@ -300,7 +305,8 @@ func TestStructuredOutput(t *testing.T) {
 	if text := a.content(t, 0); text != `{"n":5}` {
 		t.Errorf("json_schema gives %s", text)
 	}
-	if text := chat(t, server, `,"response_format":{"type":"text"}`).content(t, 0); !strings.Contains(text, "no language model") {
+	text = chat(t, server, `,"response_format":{"type":"text"}`).content(t, 0)
+	if !strings.Contains(text, "no language model") {
 		t.Errorf("text gives %s", text)
 	}
 }
@@ -311,11 +317,13 @@ func TestTokenIDsRoundTrip(t *testing.T) {
 	server := newServer(t)
 	first := complete(t, server, `"prompt":"Once upon 🤚🏾","return_token_ids":true,"max_tokens":30`)
 	choice := first.Choices[0]
-	if len(choice.TokenIDs) != 30 || first.Usage.CompletionTokens != 30 || choice.FinishReason != "length" || len(choice.PromptTokenIDs) != first.Usage.PromptTokens {
+	if len(choice.TokenIDs) != 30 || first.Usage.CompletionTokens != 30 || choice.FinishReason != "length" ||
+		len(choice.PromptTokenIDs) != first.Usage.PromptTokens {
 		t.Fatalf("%+v", first)
 	}
 	ids := string(must(json.Marshal(choice.TokenIDs)))
-	if a := complete(t, server, `"echo":true,"max_tokens":1,"prompt":`+ids); !strings.HasPrefix(a.Choices[0].Text, choice.Text) || a.Usage.PromptTokens != 30 {
+	echoed := complete(t, server, `"echo":true,"max_tokens":1,"prompt":`+ids)
+	if a := echoed; !strings.HasPrefix(a.Choices[0].Text, choice.Text) || a.Usage.PromptTokens != 30 {
 		t.Errorf("the ids of %q are taken for %q", choice.Text, a.Choices[0].Text)
 	}
 	byText := complete(t, server, `"prompt":"Once upon 🤚🏾"`)
@@ -338,7 +346,8 @@ func TestFormsOfAPrompt(t *testing.T) {
 			continue
 		}
 		for i, choice := range a.Choices {
-			if choice.Index != i || !strings.HasPrefix(choice.Text, want[i/2]+" ") || !strings.Contains(choice.Text, "no language model") {
+			if choice.Index != i || !strings.HasPrefix(choice.Text, want[i/2]+" ") ||
+				!strings.Contains(choice.Text, "no language model") {
 				t.Errorf("%s: choice %d is %+v", prompt, i, choice)
 			}
 		}
@@ -349,7 +358,8 @@ func TestFormsOfAPrompt(t *testing.T) {
 		texts[chunk.Choices[0].Index] += chunk.Choices[0].Text
 	}
 	whole := complete(t, server, `"prompt":["a","b"]`)
-	if texts[0] != whole.Choices[0].Text || texts[1] != whole.Choices[1].Text || *chunks[len(chunks)-1].Usage != *whole.Usage {
+	if texts[0] != whole.Choices[0].Text || texts[1] != whole.Choices[1].Text ||
+		*chunks[len(chunks)-1].Usage != *whole.Usage {
 		t.Errorf("streamed %q and %+v, want %+v", texts, chunks[len(chunks)-1], whole)
 	}
 }
@@ -374,7 +384,8 @@ func TestRefusals(t *testing.T) {
 		{"/v1/completions", `{"model":"m","prompt":["a","b","c"],"n":100}`, "prompt", ""},
 	} {
 		a := post(t, server, test.path, test.body, 400)
-		if a.Error == nil || a.Error.Type != "invalid_request_error" || a.Error.Param != test.param || a.Error.Code != test.code || a.Error.Message == "" {
+		if a.Error == nil || a.Error.Type != "invalid_request_error" || a.Error.Param != test.param ||
+			a.Error.Code != test.code || a.Error.Message == "" {
 			t.Errorf("%.100s: %+v", test.body, a.Error)
 		}
 	}
@@ -387,7 +398,8 @@ func TestModelsAreListed(t *testing.T) {
 	}
 	defer response.Body.Close()
 	var list struct{ Data []struct{ ID string } }
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list.Data) != 1 || list.Data[0].ID != demomodel.Model {
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list.Data) != 1 ||
+		list.Data[0].ID != demomodel.Model {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
