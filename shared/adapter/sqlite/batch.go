@@ -7,31 +7,31 @@ import (
 	"sync"
 )
 
-// batches gathers what concurrent calls write into transactions that they
-// share: whoever comes while one transaction runs goes into the next, so that
-// the cost of a commit is divided among as many as wait for it.
+// batches groups the writes of concurrent calls into shared transactions: calls
+// that arrive while one transaction runs go into the next, so that all of them
+// share the cost of its commit.
 type batches[T any] struct {
 	mu sync.Mutex
-	// next takes items; nil while nobody waits.
+	// next is the batch that accepts items, nil if there is none.
 	next *batch[T]
 }
 
-// errNotWritten is the error of a batch whose writing panicked.
+// errNotWritten is the error of a batch whose write panicked.
 var errNotWritten = errors.New("sqlite: the batch was not written")
 
-// batch is what goes into one transaction.
+// batch is the content of one transaction.
 type batch[T any] struct {
 	items []T
-	// done is closed once err says how the transaction ended.
+	// done is closed once err holds the result of the transaction.
 	done chan struct{}
 	err  error
 }
 
-// write writes the item with a transaction of db and returns once that has
-// ended; do gets all items of the transaction. The call that begins a batch
-// does the writing for those that join it, so its context does not end the
-// transaction.
-func (b *batches[T]) write(ctx context.Context, db *DB, what string, item T, do func(ctx context.Context, tx *sql.Tx, items []T) error) error {
+// write writes the item in a transaction of db and returns once that has ended; do
+// gets all items of the transaction. The call that starts a batch writes it for
+// those that join, so its context does not end the transaction.
+func (b *batches[T]) write(ctx context.Context, db *DB, what string, item T,
+	do func(ctx context.Context, tx *sql.Tx, items []T) error) error {
 	b.mu.Lock()
 	mine, joined := b.next, b.next != nil
 	if !joined {
@@ -58,7 +58,7 @@ func (b *batches[T]) write(ctx context.Context, db *DB, what string, item T, do 
 	return mine.err
 }
 
-// close lets the next item begin another batch.
+// close makes the next item start another batch.
 func (b *batches[T]) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,8 +10,8 @@ type bell struct {
 
 func newBell() *bell { return &bell{next: make(chan struct{})} }
 
-// wait gives a channel that is closed when the bell next rings. A waiter takes
-// it before it looks for work, so that no ring falls in between.
+// wait returns a channel that is closed when the bell next rings. A waiter must get
+// it before checking for work, so that no ring is missed.
 func (b *bell) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// start begins a run of a job in hand.
+// start starts a run of a leased job.
 func start(t *testing.T, db *sqlite.DB, id, nonce string) job.Job {
 	t.Helper()
 	j, err := db.Jobs().Start(t.Context(), id, nonce, time.Now())
@@ -22,7 +22,7 @@ func start(t *testing.T, db *sqlite.DB, id, nonce string) job.Job {
 	return j
 }
 
-// crash is what the next start of the server finds after a crash.
+// crash simulates what the next start of the server finds after a crash.
 func crash(t *testing.T, db *sqlite.DB) {
 	t.Helper()
 	if err := db.Queue().RecoverLeases(t.Context()); err != nil {
@@ -39,7 +39,7 @@ func runs(t *testing.T, db *sqlite.DB, id string) int {
 	return j.Runs
 }
 
-// tryReceive receives a video job; nil when none is to be had at once.
+// tryReceive receives a video job, or returns nil if none is available now.
 func tryReceive(t *testing.T, db *sqlite.DB) worker.Delivery {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -51,8 +51,8 @@ func tryReceive(t *testing.T, db *sqlite.DB) worker.Delivery {
 	return d
 }
 
-// A crash of the server costs the jobs in its hands no run, and their runs are
-// void.
+// A crash of the server does not count against the runs of its leased jobs, but
+// makes their current runs invalid.
 func TestACrashCostsNoRun(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")
@@ -88,8 +88,8 @@ func TestACrashCostsNoRun(t *testing.T) {
 	receiveNone(t, db)
 }
 
-// A job that crashes the server each time comes to its end, and costs the jobs
-// that were in hand with it none of their runs.
+// A job that crashes the server every time ends, without costing the jobs that were
+// leased with it any of their runs.
 func TestAJobThatCrashesTheServerEnds(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_bad", "job_1", "job_2")
@@ -139,8 +139,8 @@ func TestAJobThatCrashesTheServerEnds(t *testing.T) {
 	}
 }
 
-// Jobs that were in hand at a crash are handed out one at a time, whatever their
-// lane; others are not held up by them.
+// Jobs that were leased at a crash are handed out one at a time, whatever their
+// lane; they do not hold up others.
 func TestSuspectedJobsAreHandedOutAlone(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")

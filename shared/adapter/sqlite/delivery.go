@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// delivery is a leased message. The receipt tells its lease from a later one of
-// the same message, which is another worker's to extend and to return.
+// delivery is a leased message. The receipt distinguishes its lease from a later
+// one of the same message, which only the other worker may extend or return.
 type delivery struct {
 	db *DB
 	message
@@ -20,14 +20,14 @@ type delivery struct {
 
 var _ worker.Delivery = (*delivery)(nil)
 
-// JobID names the job.
+// JobID returns the id of the job.
 func (d *delivery) JobID() string { return d.message.jobID }
 
-// Extend makes the lease last for the time from now, also when it ran out and
-// nobody took the job since.
+// Extend makes the lease last for the duration from now, even if it ran out, as
+// long as nobody has received the job since.
 //
-// Errors: fault.Conflict when the delivery is settled or another worker has
-// received the job: the worker then stops.
+// Errors: fault.Conflict if the delivery is settled or another worker has received
+// the job: the worker must stop.
 func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 	return d.db.writeAnyway(ctx, "extend a lease", func(ctx context.Context, tx *sql.Tx) error {
 		held, err := d.held(ctx, tx)
@@ -41,23 +41,23 @@ func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 	})
 }
 
-// Complete reports the result of the run and settles.
+// Complete reports the result of the run and settles the delivery.
 //
-// Errors: as Jobs' Complete. The message goes with the end of the job, whoever
-// brought that about.
+// Errors: as Jobs' Complete. The message is deleted when the job ends, whoever ends
+// it.
 func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result) error {
 	return d.db.Jobs().Complete(ctx, d.message.jobID, nonce, result, d.db.now())
 }
 
-// Fail reports a failure and settles.
+// Fail reports a failure and settles the delivery.
 //
 // Errors: as Jobs' Fail.
 func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) error {
 	return d.db.Jobs().Fail(ctx, d.message.jobID, nonce, failure, d.db.now())
 }
 
-// Nack puts the job back on the queue for another worker, after the delay. A job that
-// another worker has received since is left to that one.
+// Nack returns the job to the queue for another worker, after the delay. It does
+// nothing if another worker has received the job since.
 func (d *delivery) Nack(ctx context.Context, delay time.Duration) error {
 	err := d.db.writeAnyway(ctx, "return a message", func(ctx context.Context, tx *sql.Tx) error {
 		held, err := d.held(ctx, tx)
@@ -75,7 +75,7 @@ func (d *delivery) Nack(ctx context.Context, delay time.Duration) error {
 	return err
 }
 
-// Drop settles a delivery whose job needs nothing more, from whoever holds it.
+// Drop settles a delivery whose job needs nothing more, whoever holds its lease.
 func (d *delivery) Drop(ctx context.Context) error {
 	return d.db.writeAnyway(ctx, "drop a message", func(ctx context.Context, tx *sql.Tx) error {
 		return d.db.deleteMessage(ctx, tx, d.message.id)

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// storeError gives an error of the database as one of the domain, told apart by
-// what a caller can do about it. Faults pass as they are.
+// storeError converts an error of the database to one of the domain, by what a
+// caller can do about it. Faults are returned unchanged.
 func storeError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -33,9 +33,9 @@ func storeError(what string, err error) error {
 	return fmt.Errorf("sqlite: %s: %w", what, err)
 }
 
-// isFull reports whether a write found no room. SQLite says "full" for ENOSPC
-// alone; a quota, and the growth of its shared-memory file, come as errors of
-// writing.
+// isFull reports whether a write failed for lack of space. SQLite says "full" only
+// for ENOSPC; a quota, and the growth of its shared-memory file, cause write
+// errors.
 func isFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return true

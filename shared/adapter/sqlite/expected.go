@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// expectedBlobs are those of files that requests may see, and the results of jobs
-// that ended after the second time.
+// expectedBlobs are the blobs of files that requests may see, and the results of
+// jobs that ended after the second time.
 const expectedBlobs = `select blob from file where ` + current + `
 	union all select json_extract(result, '$.blob') from job where status = 'completed' and completed_at > ?2`
 
-// Expected gives the names of the blobs that must be there by the records, as far
-// as requests can see them at now, and results of jobs that ended after the time.
+// Expected returns the names of the blobs that must exist according to the records:
+// those of files that requests may see at now, and results of jobs that ended after
+// endedAfter.
 func (db *DB) Expected(ctx context.Context, now, endedAfter time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		rows, err := db.reader.QueryContext(ctx, expectedBlobs, millis(now), millis(endedAfter))

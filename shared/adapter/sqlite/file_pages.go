@@ -9,12 +9,13 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// walk is how many entries of an account's index one List passes over at most:
-// it bounds a read among files that have expired and were not swept yet.
+// walk is the most entries of an account's index that one List scans. It bounds a
+// read among expired files that are not swept yet.
 const walk = 2000
 
 const (
-	// The inner query walks the index alone; only files of the page are read.
+	// The inner query reads only the index; the outer one reads only the files of
+	// the page.
 	filePage = "select " + fileColumns + ` from
 		(select rowid as number, id as place, expires_at as until from file indexed by file_stored
 			where account = ?2 and state = 'stored' and id < ?3 order by id desc limit ?5)
@@ -28,16 +29,17 @@ const (
 	firstPlace = "file_~"
 )
 
-// List gives an account's files, newest first, at most limit, beginning after
-// the file with the id; an empty id begins with the newest. It may give fewer,
-// and none, while more follow: next is the id to go on from, and empty when
+// List returns at most limit of an account's files, newest first, starting after
+// the file with the id; an empty id starts with the newest. It may return fewer,
+// even none, while more follow: next is the id to continue from, and empty if
 // nothing follows.
-func (s *Files) List(ctx context.Context, account, after string, limit int, now time.Time) (files []file.File, next string, err error) {
+func (s *Files) List(ctx context.Context, account, after string, limit int,
+	now time.Time) (files []file.File, next string, err error) {
 	if after == "" {
 		after = firstPlace
 	}
-	// Both reads see one state of the records, so that what is walked is what
-	// was listed.
+	// Both reads see the same snapshot, so that the entries scanned are those
+	// listed.
 	tx, err := s.db.reader.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, "", storeError("list files", err)
@@ -58,7 +60,7 @@ func (s *Files) List(ctx context.Context, account, after string, limit int, now 
 	return files, next, storeError("list files", err)
 }
 
-// filesOf reads the answer of a query of fileColumns.
+// filesOf reads the rows of a query of fileColumns.
 func filesOf(rows *sql.Rows, err error) ([]file.File, error) {
 	if err != nil {
 		return nil, err

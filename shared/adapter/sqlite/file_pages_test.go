@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// day is when the files of these tests are made.
+// day is when the files of these tests are created.
 var day = time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC)
 
-// newFile makes the record of a file of one byte. Ids sort by their number.
+// newFile returns the record of a file of one byte. Ids sort by their number.
 func newFile(number int, expiresAt time.Time) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
@@ -22,8 +22,8 @@ func newFile(number int, expiresAt time.Time) file.File {
 	}
 }
 
-// fillExpired makes files with the numbers from first to last that expire an
-// hour after they were made.
+// fillExpired creates files with the numbers from first to last that expire an hour
+// after their creation.
 func fillExpired(t *testing.T, db *DB, first, last int) {
 	t.Helper()
 	if _, err := db.writer.ExecContext(t.Context(), `with recursive number (n) as
@@ -78,7 +78,8 @@ func TestSweepEndsAllFilesHoweverFewItGives(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	fillExpired(t, db, 1, 2*endBatch+1)
 	stored := func() (bytes int64) {
-		if err := db.reader.QueryRowContext(t.Context(), "select bytes from storage where account = 'acme'").Scan(&bytes); err != nil {
+		if err := db.reader.QueryRowContext(t.Context(),
+			"select bytes from storage where account = 'acme'").Scan(&bytes); err != nil {
 			t.Fatal(err)
 		}
 		return bytes
@@ -105,7 +106,8 @@ func TestUploadEndsAsManyFilesAsItNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left int
-	if err := db.reader.QueryRowContext(t.Context(), "select count(*) from file where state = 'stored'").Scan(&left); err != nil {
+	if err := db.reader.QueryRowContext(t.Context(),
+		"select count(*) from file where state = 'stored'").Scan(&left); err != nil {
 		t.Fatal(err)
 	}
 	if left != endBatch+1 {

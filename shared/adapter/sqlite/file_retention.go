@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// endBatch is how many files one statement marks as ended: few enough to keep
-// other writers waiting for no longer than a slow disk does.
+// endBatch is how many files one statement marks as ended, few enough not to keep
+// other writers waiting for longer than a slow disk does.
 const endBatch = 500
 
 const (
@@ -17,7 +17,7 @@ const (
 		select rowid from file indexed by file_by_end
 		where account = ?3 and state <> 'ended' and ends_at <= ?1 order by ends_at limit ?2)`
 
-	// Account by account, so that one index serves this and endOfAccount.
+	// Ordered by account, so that one index serves this statement and endOfAccount.
 	endOfAll = `update file set state = 'ended' where rowid in (
 		select file.rowid from storage cross join file indexed by file_by_end
 		on file.account = storage.account and state <> 'ended' and ends_at <= ?1 limit ?2)`
@@ -25,8 +25,8 @@ const (
 	endedFiles = "select " + fileColumns + " from file indexed by file_ended where state = 'ended' order by id limit ?"
 )
 
-// endFiles marks files as ended whose time is over, at most endBatch, and gives
-// how many.
+// endFiles marks at most endBatch files whose time is over as ended, and returns
+// their number.
 func endFiles(ctx context.Context, tx *sql.Tx, which string, now time.Time, account ...any) (int64, error) {
 	changed, err := tx.ExecContext(ctx, which, append([]any{millis(now), endBatch}, account...)...)
 	if err != nil {
@@ -35,11 +35,11 @@ func endFiles(ctx context.Context, tx *sql.Tx, which string, now time.Time, acco
 	return changed.RowsAffected()
 }
 
-// Ended gives files that have expired, and promises that were not kept in time,
-// of all accounts, at most limit. From then on they are nobody's: a promise
-// among them cannot be kept any more, and their bytes may be deleted. All of
-// them are marked, however few are given, so that what requests read is rid of
-// them before their bytes are.
+// Ended returns at most limit files of all accounts that have expired or were
+// pending past their time. From then on they do not exist: a pending file among
+// them can no longer be finalized, and their bytes may be deleted. All such files
+// are marked, however few are returned, so that requests stop seeing them before
+// their bytes are deleted.
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
 	for ended := int64(endBatch); ended == endBatch; {
 		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *sql.Tx) (err error) {
@@ -54,7 +54,7 @@ func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.Fil
 	return files, storeError("find ended files", err)
 }
 
-// Forget removes the record of a file.
+// Forget deletes the record of a file.
 func (s *Files) Forget(ctx context.Context, id string) error {
 	return s.db.writeAnyway(ctx, "forget a file", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "delete from file where id = ?", id)

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// fill takes up what room there is, and gives the file that has it.
+// fill uses up the free space, and returns the file that holds it.
 func fill(t *testing.T, disk string) string {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(disk, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -34,8 +34,8 @@ func fill(t *testing.T, disk string) string {
 }
 
 // TestFullDiskFailsTheWriteAndNothingElse fills the disk under an open database,
-// again and again: what does not fit is refused whole, what was there stays, and
-// the same open database goes on once there is room.
+// repeatedly: a write that does not fit is refused as a whole, what was stored
+// stays, and the open database works again once there is space.
 func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
 	disk := disktest.Small(t, "size=3m")
 	db := openAt(t, filepath.Join(disk, "cutroom.db"))
@@ -59,7 +59,7 @@ func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
 			j.Request.Prompt = strings.Repeat("p", 100_000)
 			err := jobs.Accept(t.Context(), j, 0)
 			if err == nil {
-				accepted = append(accepted, j) // in room that earlier writes left
+				accepted = append(accepted, j) // in space that earlier writes freed
 				continue
 			}
 			if !fault.Is(err, fault.StorageFull) {
@@ -84,7 +84,7 @@ func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
 		if err := jobs.Progress(t.Context(), kept.ID, "n1", float64(round+1)/4); err != nil {
 			t.Fatalf("progress once there is room: %v", err)
 		}
-		// What was accepted ends, so that the next round has the same room.
+		// End what was accepted, so that the next round has the same space.
 		for _, j := range accepted {
 			if err := jobs.Fail(t.Context(), j.ID, "", job.TimeoutFailure(), time.Now()); err != nil {
 				t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// TestFullDatabase lets the file reach a size that it may not pass, which SQLite
-// reports as it does a full disk, on every system and without privileges.
+// TestFullDatabase lets the file reach a size limit, which SQLite reports like a
+// full disk, on every system and without privileges.
 func TestFullDatabase(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	limit := func(pages string) {

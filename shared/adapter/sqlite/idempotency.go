@@ -8,24 +8,25 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// IdempotencyKeys is an idempotency.Store.
+// IdempotencyKeys implements idempotency.Store.
 type IdempotencyKeys struct{ db *DB }
 
 var _ idempotency.Store = (*IdempotencyKeys)(nil)
 
-// IdempotencyKeys gives the claims of idempotency keys.
+// IdempotencyKeys returns the store of idempotency keys.
 func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
 
 const (
-	// Each claim takes away some that are old, so that nothing else has to: more
-	// than one, so that their number falls.
+	// Each claim deletes some old ones, so that no sweep is needed: more than one,
+	// so that their number falls.
 	forgetOldClaims = `delete from idempotency where (account, key) in
 		(select account, key from idempotency where claimed_at <= ? order by claimed_at limit 10)`
 	replaceClaim = `delete from idempotency where account = ? and key = ?
 		and (claimed_at <= ? or resource = ? and settled = 0)`
 	insertClaim = `insert into idempotency (account, key, fingerprint, resource, claimed_at) values (?, ?, ?, ?, ?)
 		on conflict (account, key) do nothing`
-	claimOfKey  = "select fingerprint, resource, settled, answer, claimed_at from idempotency where account = ? and key = ?"
+	claimOfKey = "select fingerprint, resource, settled, answer, claimed_at from idempotency " +
+		"where account = ? and key = ?"
 	settleClaim = `update idempotency set settled = 1, answer = ?
 		where account = ? and key = ? and resource = ? and settled = 0`
 	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
@@ -33,11 +34,12 @@ const (
 	abandonClaims = "update idempotency set claimed_at = min(claimed_at, ?) where settled = 0"
 )
 
-// Claim records the claim where its key has no record, or one that may be
-// replaced, and gives the record of the key.
+// Claim records the claim if its key has no record, or one that may be replaced,
+// and returns the key's record.
 //
 // Errors: fault.StorageFull.
-func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string, now time.Time) (idempotency.Record, error) {
+func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
+	now time.Time) (idempotency.Record, error) {
 	var record idempotency.Record
 	err := k.db.write(ctx, "claim an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
 		old := millis(now.Add(-idempotency.Age))
@@ -59,7 +61,7 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 	return record, err
 }
 
-// Settle says that the claim's resource was made.
+// Settle records that the claim's resource was created.
 //
 // Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answer []byte) error {
@@ -69,7 +71,7 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 	})
 }
 
-// Withdraw takes an unsettled claim back.
+// Withdraw removes an unsettled claim.
 //
 // Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
@@ -79,15 +81,16 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 	})
 }
 
-// Known tells whether the key has a record of less than idempotency.Age.
+// Known reports whether the key has a record younger than idempotency.Age.
 func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
 	var known bool
 	err := k.db.reader.QueryRowContext(ctx, knownClaim, account, key, millis(now.Add(-idempotency.Age))).Scan(&known)
 	return known, storeError("look for an idempotency key", err)
 }
 
-// Abandon says that every unsettled claim is of a request that is gone, as a
-// process knows at its start that has the database to itself.
+// Abandon marks every unsettled claim as abandoned. Call it at the start of a
+// process that has the database to itself, when the requests of all claims are
+// gone.
 //
 // Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {

@@ -13,14 +13,15 @@ func TestIdempotencyKeys(t *testing.T) {
 	idempotencytest.Run(t, func(t *testing.T) idempotency.Store { return open(t).IdempotencyKeys() })
 }
 
-// What a process left that died is looked after at once, whatever its clock said;
-// what is settled stays.
+// Claims of a process that crashed are resolved at once, whatever its clock said;
+// settled ones stay.
 func TestAbandonedClaims(t *testing.T) {
 	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
 	keys := open(t).IdempotencyKeys()
 	claim := func(key string, at time.Time) idempotency.Record {
 		t.Helper()
-		record, err := keys.Claim(ctx, idempotency.Claim{Account: "acme", Key: key, Fingerprint: "f", Resource: "of " + key}, "", at)
+		record, err := keys.Claim(ctx, idempotency.Claim{Account: "acme", Key: key, Fingerprint: "f", Resource: "of " + key},
+			"", at)
 		conformance.OK(t, err)
 		return record
 	}

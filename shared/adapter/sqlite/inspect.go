@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// Inspect looks at a database that is not open, and changes nothing: whether it
-// is there, its mark, and, for at most the time given, whether it is in order.
+// Inspect examines a database that is not open, without changing it: whether it
+// exists, its mark, and, for at most the time within, whether it is intact.
 //
 // Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; others of the file system.
 func Inspect(ctx context.Context, path string, within time.Duration) (integrity.Inspection, error) {
@@ -43,17 +43,17 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 		err = checkReferences(bounded, pool)
 	}
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return found, nil // the rest was not looked at
+		return found, nil // the rest was not checked
 	}
 	found.Whole = err == nil
 	return found, damage("check the database", err)
 }
 
-// Present looks whether the files of a database are there, and opens none.
+// Present checks whether the files of a database exist, without opening them.
 //
 // Errors: integrity.ErrNone, ErrLostMain.
 func Present(path string) error {
-	// The log first: it comes into being after the database has its first page.
+	// The log first: it is created after the database's first page.
 	log, err := sizeOf(path + "-wal")
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func Present(path string) error {
 	return nil
 }
 
-// sizeOf gives the size of a file, 0 where there is none.
+// sizeOf returns the size of a file, 0 if it does not exist.
 func sizeOf(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func sizeOf(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// markOf gives the mark, zero where the schema has none yet.
+// markOf returns the mark, zero if the schema has none yet.
 func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) {
 	var known bool
 	err = pool.QueryRowContext(ctx, "select exists (select 1 from sqlite_schema where name = 'mark')").Scan(&known)
@@ -92,7 +92,7 @@ func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) 
 	return mark, err
 }
 
-// checkPages looks whether the database's pages are in order.
+// checkPages checks whether the database's pages are intact.
 func checkPages(ctx context.Context, pool *sql.DB) error {
 	var found string
 	if err := pool.QueryRowContext(ctx, "pragma quick_check(1)").Scan(&found); err != nil {
@@ -104,7 +104,7 @@ func checkPages(ctx context.Context, pool *sql.DB) error {
 	return nil
 }
 
-// checkReferences looks whether each row that another refers to is there.
+// checkReferences checks whether each row that another refers to exists.
 func checkReferences(ctx context.Context, pool *sql.DB) error {
 	rows, err := pool.QueryContext(ctx, "pragma foreign_key_check")
 	if err != nil {
@@ -124,7 +124,7 @@ func checkReferences(ctx context.Context, pool *sql.DB) error {
 	return rows.Err()
 }
 
-// damage marks the errors that SQLite has for files that are not in order.
+// damage marks SQLite's errors for damaged files.
 func damage(what string, err error) error {
 	if err == nil || errors.Is(err, integrity.ErrDamaged) {
 		return err

@@ -13,14 +13,15 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// keyed makes a database with many keys, and gives a copy of its files as they are
-// while it is open: the database and its write-ahead log.
+// keyed creates a database with many keys, and returns a copy of its files as they
+// are while it is open: the database and its write-ahead log.
 func keyed(t *testing.T) (path string, mark integrity.Mark) {
 	t.Helper()
 	original := filepath.Join(t.TempDir(), "cutroom.db")
 	db := openAt(t, original)
 	for i := range 200 {
-		key := credential.Key{ID: fmt.Sprint("key_", i), Account: "acme", Tier: "dev", Label: fmt.Sprintf("%0200d", i), CreatedAt: time.Now()}
+		key := credential.Key{ID: fmt.Sprint("key_", i), Account: "acme", Tier: "dev", Label: fmt.Sprintf("%0200d", i),
+			CreatedAt: time.Now()}
 		key.Hash[0], key.Hash[1] = byte(i), 1
 		if err := db.Keys().CreateKey(t.Context(), key); err != nil {
 			t.Fatal(err)
@@ -78,7 +79,7 @@ func TestInspect(t *testing.T) {
 		"cut off": {func(path string) error {
 			db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
 			if err == nil {
-				err = db.Close() // all of it in one file
+				err = db.Close() // everything is in one file
 			}
 			if err != nil {
 				return err
@@ -97,7 +98,7 @@ func TestInspect(t *testing.T) {
 		})
 	}
 
-	// The log holds what was written last: without it the mark is an earlier one.
+	// The log holds the latest writes: without it the mark is an earlier one.
 	path, mark = keyed(t)
 	if err := os.Remove(path + "-wal"); err != nil {
 		t.Fatal(err)
@@ -113,7 +114,8 @@ func TestSalvage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	db := openAt(t, path)
 	for i := range 300 {
-		key := credential.Key{ID: fmt.Sprintf("key_%03d", i), Account: "acme", Tier: "dev", Label: fmt.Sprintf("%0300d", i), CreatedAt: time.Now()}
+		key := credential.Key{ID: fmt.Sprintf("key_%03d", i), Account: "acme", Tier: "dev", Label: fmt.Sprintf("%0300d", i),
+			CreatedAt: time.Now()}
 		key.Hash[0], key.Hash[1] = byte(i), byte(i>>8)
 		if err := db.Keys().CreateKey(ctx, key); err != nil {
 			t.Fatal(err)
@@ -129,7 +131,7 @@ func TestSalvage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The last pages are of the keys, which were written last.
+	// The last pages hold the keys, which were written last.
 	if err := os.Truncate(path, info.Size()-40<<10); err != nil {
 		t.Fatal(err)
 	}

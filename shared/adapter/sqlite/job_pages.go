@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// The inner query walks the index alone, at most walk entries of it.
+	// The inner query reads only the index, at most walk entries of it.
 	jobPage = "select " + recordColumns + `, '{}' from
 		(select id as place from job indexed by job_by_account
 			where account = ?2 and id < ?3 order by id desc limit ?5)
@@ -26,16 +26,17 @@ const (
 	highestJob = "job_~"
 )
 
-// List gives an account's jobs that match the filter as they are at now, without
-// their requests, the highest id first, at most limit, beginning below the id
-// after. It may give fewer, and none, while more follow: next is the id to go on
-// from, and empty when nothing follows.
-func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int, now time.Time) (jobs []job.Job, next string, err error) {
+// List returns at most limit of an account's jobs that match the filter, as they
+// are at now and without their requests, highest id first, starting below the id
+// after. It may return fewer, even none, while more follow: next is the id to
+// continue from, and empty if nothing follows.
+func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
+	now time.Time) (jobs []job.Job, next string, err error) {
 	if after == "" {
 		after = highestJob
 	}
-	// Both reads see one state of the records, so that what is walked is what
-	// was listed.
+	// Both reads see the same snapshot, so that the entries scanned are those
+	// listed.
 	tx, err := s.db.reader.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, "", storeError("list jobs", err)

@@ -12,17 +12,17 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// recordColumns are those of a job without its request.
+// recordColumns are the columns of a job without its request.
 const recordColumns = `job.id, account, key, model, lane, seed, status, progress, runs, nonce,
 	created_at, deadline, started_at, completed_at, result, failure, webhook, trace`
 
-// selectJob begins every query that gives whole jobs.
+// selectJob begins every query that returns whole jobs.
 const (
 	selectJob = "select " + recordColumns + ", job_request.body from job join job_request on job_request.job = job.id "
 	jobByID   = selectJob + "where job.id = ?"
 )
 
-// find gives the job with the id.
+// find returns the job with the id.
 //
 // Errors: fault.NotFound.
 func find(ctx context.Context, q querier, id string) (job.Job, error) {
@@ -61,13 +61,13 @@ func scanJob(r row) (job.Job, error) {
 	return j, nil
 }
 
-// encode gives a value as JSON text.
+// encode returns a value as JSON text.
 func encode(value any) (string, error) {
 	text, err := json.Marshal(value)
 	return string(text), err
 }
 
-// encodeOptional gives a value as JSON text, and nil as null.
+// encodeOptional returns a value as JSON text, and nil as null.
 func encodeOptional[T any](value *T) (sql.NullString, error) {
 	if value == nil {
 		return sql.NullString{}, nil
@@ -76,7 +76,7 @@ func encodeOptional[T any](value *T) (sql.NullString, error) {
 	return sql.NullString{String: text, Valid: true}, err
 }
 
-// decodeOptional reads what encodeOptional wrote.
+// decodeOptional decodes what encodeOptional encoded.
 func decodeOptional[T any](stored sql.NullString) (*T, error) {
 	if !stored.Valid {
 		return nil, nil

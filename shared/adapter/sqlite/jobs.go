@@ -10,11 +10,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Jobs is a job.Store, job.Runs and job.Retention.
+// Jobs implements job.Store, job.Runs and job.Retention.
 //
-// A job has a message in the queue exactly as long as it has not ended: the
-// transaction that accepts it sends the message, the one that ends it, whoever
-// asks for that, deletes it.
+// A job has a message in the queue exactly until it ends: the transaction that
+// accepts it sends the message, and the one that ends it, on whatever behalf,
+// deletes it.
 type Jobs struct{ db *DB }
 
 var (
@@ -33,15 +33,15 @@ const (
 			where lane = ?1 and status = 'completed' order by completed_at desc limit ?3))`
 )
 
-// recentRuns is how many runs the mean run time of a backlog is taken over:
-// enough to even out clips of different lengths, few enough to follow a change
-// of the engine within minutes.
+// recentRuns is how many runs the mean run time of a backlog is computed from:
+// enough to even out clips of different lengths, few enough to follow a change of
+// the engine within minutes.
 const recentRuns = 20
 
 // Accept records a pending job and sends its message, in one transaction.
 //
-// Errors: fault.Limited when the account has limit or more jobs that have not
-// ended (0 means no limit); fault.StorageFull.
+// Errors: fault.Limited if the account has limit or more jobs that have not ended
+// (0 means no limit); fault.StorageFull.
 func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 	request, err := encode(j.Request)
 	if err != nil {
@@ -67,7 +67,8 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 		if _, err := tx.ExecContext(ctx, `insert into job
 			(id, account, key, model, lane, seed, status, created_at, deadline, webhook, trace, message)
 			values (?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)`,
-			j.ID, j.Account, j.Key, j.Model, j.Lane, j.Seed, millis(j.CreatedAt), millis(j.Deadline), j.Webhook, j.Trace, message); err != nil {
+			j.ID, j.Account, j.Key, j.Model, j.Lane, j.Seed, millis(j.CreatedAt), millis(j.Deadline), j.Webhook, j.Trace,
+			message); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "insert into job_request (job, body) values (?, ?)", j.ID, request)
@@ -79,7 +80,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 	return err
 }
 
-// Get gives the job.
+// Get returns the job.
 //
 // Errors: fault.NotFound.
 func (s *Jobs) Get(ctx context.Context, id string) (job.Job, error) {
@@ -87,8 +88,8 @@ func (s *Jobs) Get(ctx context.Context, id string) (job.Job, error) {
 	return j, storeError("get a job", err)
 }
 
-// Expire ends a job that is past its deadline as failed with the timeout
-// failure, completed at its deadline, and gives it as it then is.
+// Expire fails a job that is past its deadline with the timeout failure, completed
+// at its deadline, and returns the job as it then is.
 //
 // Errors: fault.NotFound.
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
@@ -103,15 +104,16 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	return j, err
 }
 
-// Backlog tells what stands before a new job on the lane. The run time is the
-// mean of the recentRuns jobs of the lane that were completed last: failures
-// can be short or wait out the deadline, and tell nothing of the work.
+// Backlog returns what is ahead of a new job on the lane. The run time is the mean
+// of the lane's recentRuns last completed jobs: failures may be short or last until
+// the deadline, and say nothing about the work.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	var (
 		backlog job.Backlog
 		mean    sql.NullFloat64
 	)
-	err := s.db.reader.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns).Scan(&backlog.Jobs, &backlog.AccountJobs, &mean)
+	err := s.db.reader.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns).
+		Scan(&backlog.Jobs, &backlog.AccountJobs, &mean)
 	backlog.RunTime = time.Duration(mean.Float64 * float64(time.Millisecond))
 	return backlog, storeError("read the backlog", err)
 }
@@ -122,8 +124,7 @@ func known(ctx context.Context, q querier, id string) (known bool, err error) {
 	return known, err
 }
 
-// end writes the end of a job, which j says, deletes its message, and makes its
-// webhook due.
+// end records the end of job j, deletes its message, and schedules its webhook.
 func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 	result, err := encodeOptional(j.Result)
 	if err != nil {
@@ -143,12 +144,13 @@ func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 	if err := queueWebhook(ctx, tx, j); err != nil {
 		return err
 	}
-	// By its id, as a queue may be that of suspected jobs.
+	// Deleted by its id, because its queue may be that of suspected jobs.
 	return db.deleteMessage(ctx, tx, message)
 }
 
-// errNotOwn is the answer to a run that is not, or no longer, the job's own.
+// errNotOwn is the error for a run that is not, or no longer, the job's current
+// one.
 var errNotOwn = fault.New(fault.Conflict, "The run is no longer the job's own.")
 
-// errEnded is the answer to a write that comes after the job's end.
+// errEnded is the error for a write after the job's end.
 var errEnded = fault.New(fault.Conflict, "The job has ended.")

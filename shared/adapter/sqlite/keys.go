@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Keys is a credential.Store.
+// Keys implements credential.Store.
 type Keys struct{ db *DB }
 
 var _ credential.Store = (*Keys)(nil)
@@ -20,9 +20,9 @@ const (
 	keyByHash  = "select " + keyColumns + " from api_key where hash = ?"
 )
 
-// CreateKey keeps a new key.
+// CreateKey stores a new key.
 //
-// Errors: fault.Conflict when a key with its hash, or its id, exists.
+// Errors: fault.Conflict if a key with its hash, or its id, exists.
 func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 	return k.db.write(ctx, "create a key", func(ctx context.Context, tx *sql.Tx) error {
 		var revokedAt sql.NullInt64
@@ -42,7 +42,7 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 	})
 }
 
-// FindKey gives the key with the hash, revoked or not.
+// FindKey returns the key with the hash, revoked or not.
 //
 // Errors: fault.NotFound.
 func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
@@ -50,8 +50,8 @@ func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Ke
 	return key, storeError("find a key", err)
 }
 
-// ListKeys gives the keys of an account, or of all when it is empty, oldest
-// first.
+// ListKeys returns the keys of an account, or of all accounts if it is empty,
+// oldest first.
 func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
 	rows, err := k.db.reader.QueryContext(ctx, "select "+keyColumns+` from api_key
 		where ?1 = '' or account = ?1 order by created_at, id`, account)
@@ -70,10 +70,10 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 	return keys, storeError("list keys", rows.Err())
 }
 
-// RevokeKey marks the key with the id as revoked at the time and gives it, for the
-// key whose id is by, or for the operator when that is empty.
+// RevokeKey marks the key with the id as revoked at the time and returns it, on
+// behalf of the key whose id is by, or of the operator if by is empty.
 //
-// Errors: fault.NotFound; fault.Unauthorized when by is revoked or unknown.
+// Errors: fault.NotFound; fault.Unauthorized if by is revoked or unknown.
 func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
 	var key credential.Key
 	err := k.db.writeAnyway(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) (err error) {
@@ -88,18 +88,19 @@ func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (cred
 			}
 		}
 		key, err = scanKey(tx.QueryRowContext(ctx, `update api_key
-			set revoked_at = coalesce(revoked_at, ?1) where id = ?2 and (?3 = '' or account = ?3) returning `+keyColumns, millis(at), id, account))
+			set revoked_at = coalesce(revoked_at, ?1) where id = ?2 and (?3 = '' or account = ?3)
+			returning `+keyColumns, millis(at), id, account))
 		return err
 	})
 	return key, err
 }
 
-// row is one row of an answer, alone or among others.
+// row is a single row of a result, alone or among others.
 type row interface{ Scan(into ...any) error }
 
 // scanKey reads a row of keyColumns.
 //
-// Errors: fault.NotFound when there is no row.
+// Errors: fault.NotFound if there is no row.
 func scanKey(r row) (credential.Key, error) {
 	var (
 		key       credential.Key

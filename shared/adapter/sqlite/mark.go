@@ -11,24 +11,24 @@ import (
 
 const (
 	readMark = "select database, writes from mark"
-	// The changes of a connection tell a transaction that changed nothing, which
-	// then costs no write.
+	// The connection's number of changes shows whether a transaction changed
+	// anything; if not, it needs no write.
 	countChanges = "select total_changes()"
 	advanceMark  = "update mark set writes = writes + 1 where total_changes() <> ? returning writes"
 )
 
-// Mark gives the mark of the database as it is now.
+// Mark returns the mark of the database as it is now.
 func (db *DB) Mark(ctx context.Context) (integrity.Mark, error) {
 	var mark integrity.Mark
 	err := db.reader.QueryRowContext(ctx, readMark).Scan(&mark.Database, &mark.Writes)
 	return mark, storeError("read the mark", err)
 }
 
-// marking counts the durable transactions. Its statements are prepared, as every
-// write runs them.
+// marking counts the durable transactions. Its statements are prepared, because
+// every write runs them.
 type marking struct {
 	changes, advance *sql.Stmt
-	// committed is told of each count once its transaction is on the disk.
+	// committed is called with each count once its transaction is on disk.
 	committed func(writes int64)
 }
 
@@ -58,15 +58,15 @@ func (m *marking) transact(ctx context.Context, conn *sql.Conn, do func(ctx cont
 		}
 		return err
 	})
-	// Told while the connection is held, so that counts come in their order.
+	// Called while the connection is held, so that counts arrive in order.
 	if err == nil && writes > 0 && m.committed != nil {
 		m.committed(writes)
 	}
 	return err
 }
 
-// Probe writes to the database as acknowledged writes do, and returns an error
-// where that fails, or the database's file is no more the one that is open.
+// Probe writes to the database as acknowledged writes do. It returns an error if
+// that fails, or if the file at the path is no longer the one that is open.
 func (db *DB) Probe(ctx context.Context) error {
 	now, err := os.Stat(db.path)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Each durable write is counted, and told, before its call returns; a transaction
-// that changes nothing is none.
+// Each durable write is counted, and reported before its call returns; a
+// transaction that changes nothing is not counted.
 func TestMarkCountsWrites(t *testing.T) {
 	ctx := t.Context()
 	var told int64

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// message is one of the queue; its body is the id of a job. The table is that of
-// goqite, which this program used until it needed a clock of its own: goqite asks
-// the machine for the time, and a clock that is set back hid every message.
+// message is a message of the queue; its body is the id of a job. The table is that
+// of goqite, which this program used until it needed its own clock: goqite asks the
+// machine for the time, and a clock that was set back hid every message.
 type message struct {
 	id    string
 	jobID string
@@ -20,7 +20,7 @@ type message struct {
 
 const (
 	insertMessage = "insert into goqite (created, queue, body, timeout) values (?1, ?2, ?3, ?1) returning id"
-	// The oldest goes first, whatever came back since.
+	// The oldest message goes first, even if others were returned since.
 	receiveMessage = `update goqite set timeout = ?3, received = received + 1 where id = (
 			select id from goqite where queue = ?1 and timeout <= ?2 order by priority desc, created limit 1)
 		returning id, body, received`
@@ -28,23 +28,24 @@ const (
 	deleteMessage = "delete from goqite where id = ?"
 )
 
-// messageTime is how the table keeps times; as texts they sort.
+// messageTime is the table's time format; as text, times sort.
 const messageTime = "2006-01-02T15:04:05.000Z"
 
-// moment gives a time, from now, as the table keeps it.
+// moment returns a time, relative to now, in the table's format.
 func (db *DB) moment(after time.Duration) string {
 	return db.now().Add(after).UTC().Format(messageTime)
 }
 
-// sendMessage puts a job into a queue and gives the message's id.
+// sendMessage puts a job into a queue and returns the message's id.
 func (db *DB) sendMessage(ctx context.Context, tx *sql.Tx, queue, jobID string) (id string, err error) {
 	err = tx.QueryRowContext(ctx, insertMessage, db.moment(0), queue, []byte(jobID)).Scan(&id)
 	return id, err
 }
 
 // receiveMessage takes the oldest visible message of a queue and hides it for the
-// time; ok is false when there is none.
-func (db *DB) receiveMessage(ctx context.Context, tx *sql.Tx, queue string, lease time.Duration) (m message, ok bool, err error) {
+// duration of the lease; ok is false if there is none.
+func (db *DB) receiveMessage(ctx context.Context, tx *sql.Tx, queue string,
+	lease time.Duration) (m message, ok bool, err error) {
 	var body []byte
 	err = tx.QueryRowContext(ctx, receiveMessage, queue, db.moment(0), db.moment(lease)).Scan(&m.id, &body, &m.receipt)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -54,27 +55,28 @@ func (db *DB) receiveMessage(ctx context.Context, tx *sql.Tx, queue string, leas
 	return m, err == nil, err
 }
 
-// hideMessage hides a message for the time from now.
+// hideMessage hides a message for the duration from now.
 func (db *DB) hideMessage(ctx context.Context, tx *sql.Tx, id string, lease time.Duration) error {
 	_, err := tx.ExecContext(ctx, hideMessage, db.moment(lease), id)
 	return err
 }
 
-// deleteMessage removes a message.
+// deleteMessage deletes a message.
 func (db *DB) deleteMessage(ctx context.Context, tx *sql.Tx, id string) error {
 	_, err := tx.ExecContext(ctx, deleteMessage, id)
 	return err
 }
 
-// ShiftTimes moves what waits, and what must end, along with a clock that is set:
-// jobs keep the time that they have left, leases what is left of them, and
-// deliveries of webhooks their wait.
+// ShiftTimes moves deadlines and waits when the clock is set: jobs keep the time
+// they have left, leases their remainder, and webhook deliveries their wait.
 func (db *DB) ShiftTimes(ctx context.Context, by time.Duration) error {
 	return db.writeAnyway(ctx, "move times", func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "update job set deadline = deadline + ? where completed_at is null", by.Milliseconds()); err != nil {
+		if _, err := tx.ExecContext(ctx, "update job set deadline = deadline + ? where completed_at is null",
+			by.Milliseconds()); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "update webhook set due = due + ? where due is not null", by.Milliseconds()); err != nil {
+		if _, err := tx.ExecContext(ctx, "update webhook set due = due + ? where due is not null",
+			by.Milliseconds()); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `update goqite set

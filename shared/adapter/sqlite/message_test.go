@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Where the clock is set and the times with it, what waits goes on waiting, no
-// lease ends early, and jobs keep the time that they have left.
+// If the clock is set and the times are shifted with it, waits continue, no lease
+// ends early, and jobs keep the time they have left.
 func TestTimesMoveWithTheClock(t *testing.T) {
 	ctx := t.Context()
 	for _, step := range []time.Duration{-90 * time.Second, 5 * 24 * time.Hour} {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// migrations are numbered from 1 without gaps. One that has been released is
-// never edited: a change of the schema is a new file.
+// migrations are numbered from 1 without gaps. A released one is never edited: a
+// change of the schema is a new file.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema to the newest version, each step in a transaction
-// of its own. The version is the file's user_version, which the transaction
-// covers, so that two processes that open a new file do each step once.
+// migrate brings the schema to the newest version, each step in its own
+// transaction. The version is the file's user_version, which the transaction
+// covers, so that two processes that open a new file run each step once.
 func (db *DB) migrate(ctx context.Context) error {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -26,9 +26,9 @@ func (db *DB) migrate(ctx context.Context) error {
 	return db.migrateTo(ctx, steps, len(steps))
 }
 
-// migratePatiently migrates once others that open the file at the same moment let
-// it: where two make a new file theirs, SQLite fails one of them at once, as each
-// would wait for the other.
+// migratePatiently retries migrate while other processes open the file at the same
+// moment: if two of them initialize a new file, SQLite fails one at once, because
+// each would wait for the other.
 func (db *DB) migratePatiently(ctx context.Context) error {
 	const pause = 5 * time.Millisecond
 	for begun := time.Now(); ; {
@@ -46,14 +46,15 @@ func (db *DB) migratePatiently(ctx context.Context) error {
 
 // migrateTo applies the steps up to the version.
 func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error {
-	// Asked first without a write, so that opening an up-to-date file waits
-	// for no other process.
+	// Check without writing first, so that opening an up-to-date file waits for no
+	// other process.
 	current, err := versionOf(ctx, db.writer)
 	if err != nil {
 		return storeError("read the schema's version", err)
 	}
 	if current > len(steps) {
-		return fmt.Errorf("sqlite: the database is of version %d, which is newer than version %d of this program", current, len(steps))
+		return fmt.Errorf("sqlite: the database is of version %d, which is newer than version %d of this program", current,
+			len(steps))
 	}
 	for current < version {
 		err := db.writeSchema(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -78,7 +79,7 @@ func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error 
 	return nil
 }
 
-// writeSchema is write for the schema, which what counts writes is part of.
+// writeSchema is write for the schema, which includes the table that counts writes.
 func (db *DB) writeSchema(ctx context.Context, do func(ctx context.Context, tx *sql.Tx) error) error {
 	conn, err := db.writer.Conn(ctx)
 	if err != nil {
@@ -88,7 +89,7 @@ func (db *DB) writeSchema(ctx context.Context, do func(ctx context.Context, tx *
 	return storeError("migrate", transact(context.WithoutCancel(ctx), conn, do))
 }
 
-// versionOf reads the version of the schema, 0 for a new file.
+// versionOf returns the version of the schema, 0 for a new file.
 func versionOf(ctx context.Context, q querier) (version int, err error) {
 	err = q.QueryRowContext(ctx, "pragma user_version").Scan(&version)
 	return version, err

@@ -12,10 +12,12 @@ import (
 	"time"
 )
 
-// schemaOf gives the schema of a file, line by line, and checks that it is whole.
+// schemaOf returns the schema of a file, line by line, and checks that the file is
+// intact.
 func schemaOf(t *testing.T, db *DB) []string {
 	t.Helper()
-	rows, err := db.reader.QueryContext(t.Context(), "select type, name, coalesce(sql, '') from sqlite_schema order by type, name")
+	rows, err := db.reader.QueryContext(t.Context(),
+		"select type, name, coalesce(sql, '') from sqlite_schema order by type, name")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +94,7 @@ func openEmpty(t *testing.T, path string) *DB {
 func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	before := schemaOf(t, db)
-	// The schema is there already, so that every step fails half-way or at once.
+	// The schema exists already, so that every step fails halfway or at once.
 	if _, err := db.writer.ExecContext(t.Context(), "pragma user_version = 0; drop table job_request"); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,8 @@ func TestNewFileIsOpenedByManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestSettings checks on the connections themselves what durability rests on.
+// TestSettings checks the settings that durability rests on, on the connections
+// themselves.
 func TestSettings(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a name?with=%20 #signs.db"))
 	for _, c := range []struct {
@@ -160,9 +163,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestQueriesUseTheirIndexes checks that what runs for every request or second
-// reads no more than it needs, whatever the number of jobs that have ended, of
-// files and of tokens.
+// TestQueriesUseTheirIndexes checks that the queries of every request or second
+// read no more than they need, however many ended jobs, files and tokens there are.
 func TestQueriesUseTheirIndexes(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	for query, indexes := range map[string][]string{
@@ -180,7 +182,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		lastWalkedJob: {"COVERING INDEX job_by_account (account=? AND id<?)"},
 		fileByID:      {"(id=?)"},
 		fileByMD5:     {"file_stored_by_md5 (account=? AND md5=?)"},
-		promiseByID:   {"(id=?)"},
+		pendingByID:   {"(id=?)"},
 		deleteFile:    {"(id=?)"},
 		endOfAll:      {"file_by_end (account=? AND ends_at<?)"},
 		endOfAccount:  {"file_by_end (account=? AND ends_at<?)"},
@@ -199,7 +201,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	}
 }
 
-// planOf gives SQLite's plan of a query.
+// planOf returns SQLite's plan of a query.
 func planOf(t *testing.T, pool *sql.DB, query string) string {
 	t.Helper()
 	rows, err := pool.QueryContext(t.Context(), "explain query plan "+query, nil, nil, nil, nil, nil, nil, nil)
@@ -219,7 +221,8 @@ func planOf(t *testing.T, pool *sql.DB, query string) string {
 	return plan.String()
 }
 
-// The development key of an older data folder becomes an admin's; no other does.
+// The development key of an older data folder becomes an admin key; no other key
+// does.
 func TestTheDevelopmentKeyBecomesAnAdmins(t *testing.T) {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -231,7 +234,8 @@ func TestTheDevelopmentKeyBecomesAnAdmins(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = old.writer.ExecContext(t.Context(), `insert into api_key (hash, id, account, tier, label, created_at) values
-		(x'01', 'dev', 'dev', 'dev', 'development key', 1), (x'02', 'mine', 'dev', 'default', 'mine', 2), (x'03', 'theirs', 'acme', 'dev', 'development key', 3)`)
+		(x'01', 'dev', 'dev', 'dev', 'development key', 1),
+		(x'02', 'mine', 'dev', 'default', 'mine', 2), (x'03', 'theirs', 'acme', 'dev', 'development key', 3)`)
 	if err := errors.Join(err, old.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// childTask names, in the environment of a process that is this test's child,
-// what it is to do with the file that childFile names.
+// childTask names, in the environment of a child process of this test, its task;
+// childFile names the file to work on.
 const childTask, childFile = "SQLITE_TEST_TASK", "SQLITE_TEST_FILE"
 
 // TestMain lets the test program be its own child.
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// startChild starts a child and gives its output, line by line.
+// startChild starts a child and returns its output, line by line.
 func startChild(t *testing.T, task, path string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	program, err := os.Executable()
@@ -59,7 +59,7 @@ func startChild(t *testing.T, task, path string) (*exec.Cmd, *bufio.Scanner) {
 	return child, bufio.NewScanner(out)
 }
 
-// runChild does what a child is for. It says each thing once it is acknowledged.
+// runChild runs the child's task. It prints each thing once it is acknowledged.
 func runChild(task, path string) error {
 	ctx := context.Background()
 	db, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
@@ -122,11 +122,11 @@ func work(ctx context.Context, db *sqlite.DB) error {
 	return <-errs
 }
 
-// TestWhatWasAcknowledgedSurvivesAKill kills a process that works, many times
-// over on one file, and looks at what it finds.
+// TestWhatWasAcknowledgedSurvivesAKill kills a working process repeatedly on one
+// file, and checks what is left.
 func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
-	said := map[string]string{} // by job id, the last thing that was acknowledged
+	said := map[string]string{} // the last acknowledgement, by job id
 	for round := range 6 {
 		child, out := startChild(t, "work", path)
 		for line := range 20 + 37*round {
@@ -154,8 +154,8 @@ func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
 	}
 }
 
-// note keeps the last thing said of a job. Senders and workers speak at once,
-// so that "accepted" can come late.
+// note keeps the last acknowledgement of a job. Senders and workers print
+// concurrently, so that "accepted" can come late.
 func note(said map[string]string, line string) {
 	what, id, ok := strings.Cut(line, " ")
 	order := map[string]int{"accepted": 1, "started": 2, "completed": 3}
@@ -168,7 +168,7 @@ func note(said map[string]string, line string) {
 // with the records.
 func checkSurvivors(t *testing.T, db *sqlite.DB, said map[string]string) {
 	t.Helper()
-	open, inHand := map[string]bool{}, map[string]bool{}
+	open, leasedJobs := map[string]bool{}, map[string]bool{}
 	for id, what := range said {
 		j, err := db.Jobs().Get(t.Context(), id)
 		if err != nil {
@@ -182,7 +182,7 @@ func checkSurvivors(t *testing.T, db *sqlite.DB, said map[string]string) {
 		if !j.Status.Terminal() {
 			open[id] = true
 		}
-		inHand[id] = j.Status == job.Processing
+		leasedJobs[id] = j.Status == job.Processing
 	}
 	if err := db.Queue().RecoverLeases(t.Context()); err != nil {
 		t.Fatal(err)
@@ -199,10 +199,11 @@ func checkSurvivors(t *testing.T, db *sqlite.DB, said map[string]string) {
 		}
 		received[d.JobID()] = true
 		delete(open, d.JobID())
-		if !inHand[d.JobID()] {
+		if !leasedJobs[d.JobID()] {
 			continue
 		}
-		// Suspected of the crash: the next of its kind waits until it has ended.
+		// It is suspected of the crash: the next one of its kind waits until it has
+		// ended.
 		if _, err := db.Jobs().Start(t.Context(), d.JobID(), "n1", time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func checkSurvivors(t *testing.T, db *sqlite.DB, said map[string]string) {
 
 const sharedLimit = 40
 
-// acceptToLimit accepts jobs until it is refused, and says which.
+// acceptToLimit accepts jobs until one is refused, and prints them.
 func acceptToLimit(ctx context.Context, db *sqlite.DB) error {
 	for {
 		j := newJob("job_"+rand.Text(), "acme")
@@ -261,7 +262,7 @@ func TestLimitIsExactAcrossProcesses(t *testing.T) {
 
 const keysMade = 10
 
-// makeKeys makes keys and says their secrets.
+// makeKeys creates keys and prints their secrets.
 func makeKeys(ctx context.Context, db *sqlite.DB) error {
 	for range keysMade {
 		secret, err := credential.NewSecret(rand.Reader)
@@ -280,7 +281,7 @@ func makeKeys(ctx context.Context, db *sqlite.DB) error {
 	return nil
 }
 
-// TestKeysOfAnotherProcessWorkAtOnce makes keys in one process while another
+// TestKeysOfAnotherProcessWorkAtOnce creates keys in one process while another
 // serves jobs, as the command line does beside the server.
 func TestKeysOfAnotherProcessWorkAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
@@ -288,7 +289,7 @@ func TestKeysOfAnotherProcessWorkAtOnce(t *testing.T) {
 	stop := make(chan struct{})
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		// A busy server, but one that leaves another's writes a gap.
+		// The server is busy, but leaves gaps for other writers.
 		pace := time.NewTicker(5 * time.Millisecond)
 		defer pace.Stop()
 		for i := 0; ; i++ {

@@ -11,35 +11,36 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// pollInterval is how often a waiting Receive looks by itself for what no bell
-// announces: a lease or a delay that ran out, a job that another process sent.
+// pollInterval is how often a waiting Receive checks for what rings no bell: a
+// lease or a delay that ran out, or a job that another process sent.
 const pollInterval = time.Second
 
-// Queue is a worker.Queue on a table, with one queue for each lane and account. Its
-// times are those of the database's clock.
+// Queue implements worker.Queue on a table, with one queue for each lane and
+// account. Its times are those of the database's clock.
 //
-// Receive serves, among the accounts of the lane with a visible message, the
-// one with the fewest leased messages, and among equals the one that was served
-// longest ago. So a worker that becomes free goes to whoever has least, and an
-// account with one job waits for at most one receive per other account. Within
-// an account the oldest job goes first.
+// Among the lane's accounts with a visible message, Receive serves the one with the
+// fewest leased messages, and among equals the one served longest ago. So a free
+// worker goes to the account that has least, and an account with one job waits for
+// at most one receive per other account. Within an account the oldest job goes
+// first.
 //
-// Jobs that were in hand when the server crashed are handed out one at a time, over
-// all lanes and accounts: should one of them be what crashes it, it takes none of
-// the others along the next time.
+// Jobs that were leased when the server crashed are handed out one at a time, over
+// all lanes and accounts: if one of them causes the crashes, it does not affect the
+// others the next time.
 type Queue struct{ db *DB }
 
 var _ worker.Queue = (*Queue)(nil)
 
-// queueName names the queue of an account on a lane. Neither holds a slash.
+// queueName returns the name of the queue of an account on a lane. Neither contains
+// a slash.
 func queueName(lane job.Lane, account string) string { return string(lane) + "/" + account }
 
-// suspected ends the names of queues of jobs that were in hand at a crash.
+// suspected ends the names of the queues of jobs that were leased at a crash.
 const suspected = "/suspected"
 
-// Receive waits for a job of the lane and leases it for the time.
+// Receive waits for a job of the lane and leases it for the duration.
 //
-// Errors: the context's when it ends first.
+// Errors: the context's if it ends first.
 func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	if lease <= 0 {
 		return nil, fmt.Errorf("sqlite: receive: a lease of %v", lease)
@@ -71,7 +72,8 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 }
 
 const (
-	// nextQueue chooses whom to serve, as Queue says, of a lane and at a time.
+	// nextQueue selects the queue to serve, as Queue describes, by the lane and the
+	// time.
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
 		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ?2
@@ -85,9 +87,9 @@ const (
 		limit 1`
 )
 
-// tryReceive leases a job of the lane, nil when none waits.
+// tryReceive leases a job of the lane, or returns nil if none is waiting.
 func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Duration) (*delivery, error) {
-	// Looked for by a read first, so that waiting workers leave the writer alone.
+	// Look with a read first, so that idle workers leave the writer alone.
 	var name string
 	err := q.db.reader.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0)).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -98,7 +100,8 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 	}
 	var received *delivery
 	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *sql.Tx) error {
-		// Chosen anew: what the read found may have been taken meanwhile.
+		// Select again: another receiver may have taken the job that the read
+		// found.
 		if err := tx.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0)).Scan(&name); err != nil {
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
@@ -125,25 +128,25 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 }
 
 const (
-	// inHand are the jobs that are leased.
-	inHand = "(select cast(body as text) from lease join goqite on goqite.id = lease.message)"
+	// leasedJobs are the jobs that are leased.
+	leasedJobs = "(select cast(body as text) from lease join goqite on goqite.id = lease.message)"
 
-	// forgiveRuns counts a crash for the jobs with a run under way, and takes the
+	// forgiveRuns counts a crash for the jobs with a run in progress, and takes the
 	// run back while crashes are free.
 	forgiveRuns = `update job set nonce = '', crashes = crashes + 1,
 			runs = case when crashes < ? then max(runs - 1, 0) else runs end
-		where id in ` + inHand + ` and completed_at is null and nonce <> ''`
+		where id in ` + leasedJobs + ` and completed_at is null and nonce <> ''`
 
-	// suspect sets jobs apart that were in hand at a crash.
+	// suspect moves jobs that were leased at a crash to a queue of their own.
 	suspect = "update goqite set queue = queue || '" + suspected + `'
 		where id in (select message from lease) and queue not like '%` + suspected + `'
-			and cast(body as text) in (select id from job where id in ` + inHand + " and crashes > 0)"
+			and cast(body as text) in (select id from job where id in ` + leasedJobs + " and crashes > 0)"
 )
 
-// RecoverLeases makes every message visible at once. It is for the start of the
-// one process that receives: whoever holds a lease then is dead. The runs that
-// died with it are forgiven, as job.FreeCrashes says; a server that was stopped has
-// handed its jobs back before and leaves none.
+// RecoverLeases makes every message visible at once. Call it at the start of the
+// only process that receives: whoever holds a lease then is dead. Runs that died
+// with it are forgiven, as job.FreeCrashes describes. A server that was stopped
+// properly has returned its jobs and leaves none.
 func (q *Queue) RecoverLeases(ctx context.Context) error {
 	err := q.db.writeAnyway(ctx, "recover leases", func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, forgiveRuns, job.FreeCrashes); err != nil {

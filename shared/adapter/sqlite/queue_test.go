@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// newJob makes a video job that can be accepted now.
+// newJob returns a video job that can be accepted now.
 func newJob(id, account string) job.Job {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	return job.Job{
@@ -32,7 +32,7 @@ func accept(t *testing.T, db *sqlite.DB, ids ...string) {
 	}
 }
 
-// receive receives a video job, which must be the given one.
+// receive receives a video job, and checks that it is the given one.
 func receive(t *testing.T, db *sqlite.DB, id string, lease time.Duration) worker.Delivery {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -47,7 +47,7 @@ func receive(t *testing.T, db *sqlite.DB, id string, lease time.Duration) worker
 	return d
 }
 
-// receiveNone checks that no video job is to be had at once.
+// receiveNone checks that no video job is available now.
 func receiveNone(t *testing.T, db *sqlite.DB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -94,8 +94,8 @@ func TestRecoveryWakesWhoWaits(t *testing.T) {
 	}
 }
 
-// TestLeaseThatWasLost checks that a worker which held a job before cannot touch
-// the lease of the one that holds it now.
+// TestLeaseThatWasLost checks that a worker that held a job before cannot touch the
+// lease of the worker that holds it now.
 func TestLeaseThatWasLost(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1")
@@ -130,7 +130,7 @@ func TestLeaseThatRanOutCanBeExtendedWhileNobodyTookTheJob(t *testing.T) {
 	receiveNone(t, db)
 }
 
-// TestEndOfAJobTakesItsMessage checks the ends that no delivery brings about.
+// TestEndOfAJobTakesItsMessage checks the ends that are not caused by a delivery.
 func TestEndOfAJobTakesItsMessage(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error{
 		"expired": func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error {
@@ -186,8 +186,8 @@ func TestLeaseIsATime(t *testing.T) {
 	}
 }
 
-// TestRunTimeFollowsTheLatestRuns checks over which jobs a backlog's run time is
-// taken: the last 20 that were completed, however the others ended.
+// TestRunTimeFollowsTheLatestRuns checks which jobs a backlog's run time is
+// computed from: the last 20 completed ones, however others ended.
 func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	db := open(t)
 	jobs := db.Jobs()

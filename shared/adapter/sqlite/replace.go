@@ -9,11 +9,11 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// endings are those of the files that a database consists of, the main one first.
+// endings are the suffixes of the files that form a database, the main one first.
 var endings = []string{"", "-wal", "-shm"}
 
-// SetAside renames the files of a database that nobody has open, and returns the
-// new name of the main one, which may be missing.
+// SetAside renames the files of a database that is not open, and returns the new
+// name of the main one, which may be missing.
 func SetAside(path string, at time.Time) (kept string, err error) {
 	kept = path + ".damaged-" + at.UTC().Format("20060102T150405Z")
 	for _, ending := range endings {
@@ -24,9 +24,9 @@ func SetAside(path string, at time.Time) (kept string, err error) {
 	return kept, nil
 }
 
-// Replace puts a new database in the place of a damaged one, with what Salvage
-// could read of it. It returns the name under which the damaged one is kept, and
-// how much of each table was saved.
+// Replace replaces a damaged database by a new one with what Salvage could read of
+// it. It returns the name under which the damaged one is kept, and how much of each
+// table was saved.
 func Replace(ctx context.Context, path string, at time.Time) (kept string, tables []integrity.Salvaged, err error) {
 	fresh := path + ".repair"
 	for _, ending := range endings {

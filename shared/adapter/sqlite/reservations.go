@@ -12,11 +12,11 @@ import (
 
 const (
 	endReservations = "delete from reservation where account = ? and until <= ?"
-	countPromises   = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
+	countPending    = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 
-// Reserve makes a reservation hold more. It is not waited for until it is on the
-// disk, as no reservation outlives the process.
+// Reserve enlarges a reservation. The write need not reach the disk first, because
+// no reservation outlives the process.
 //
 // Errors: fault.Limited; fault.StorageFull.
 func (s *Files) Reserve(
@@ -32,7 +32,7 @@ func (s *Files) Reserve(
 		case limit == 0:
 			r.Bytes = max(held, most)
 		case least <= held:
-			r.Bytes = held // it is renewed, which no account is too full for
+			r.Bytes = held // a renewal, which succeeds even in a full account
 		default:
 			if room, err = s.makeRoom(ctx, tx, r.Account, least-held, limit, now); err != nil {
 				return err
@@ -58,7 +58,7 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	})
 }
 
-// release ends a reservation and gives how much it held.
+// release ends a reservation and returns how much it held.
 func release(ctx context.Context, tx *sql.Tx, r file.Reservation) (held int64, err error) {
 	if r.ID == "" {
 		return 0, nil
@@ -78,11 +78,11 @@ func (s *Files) ReleaseAll(ctx context.Context) error {
 	})
 }
 
-// makeRoom gives how many bytes the account may still store, with what has ended
-// out of the way if need be. A limit of 0 is none; for that, and where nothing is
-// needed, it gives nothing.
+// makeRoom returns how many bytes the account may still store, after ending what is
+// over if necessary. A limit of 0 means none; then, and if nothing is needed, it
+// returns 0.
 //
-// Errors: fault.Limited when those are fewer than need.
+// Errors: fault.Limited if they are fewer than need.
 func (s *Files) makeRoom(
 	ctx context.Context, tx *sql.Tx, account string, need, limit int64, now time.Time,
 ) (room int64, err error) {
@@ -98,7 +98,7 @@ func (s *Files) makeRoom(
 		if used+need <= limit {
 			return limit - used, nil
 		}
-		ended, err := s.endOf(ctx, tx, account, now)
+		ended, err := s.endBatchOf(ctx, tx, account, now)
 		if err != nil {
 			return 0, err
 		}
@@ -109,9 +109,10 @@ func (s *Files) makeRoom(
 	}
 }
 
-// endOf ends what is over of an account, a batch of it, and gives how much.
-func (s *Files) endOf(ctx context.Context, tx *sql.Tx, account string, now time.Time) (int64, error) {
-	// Files only by a clock that can be trusted, as that is for good.
+// endBatchOf ends a batch of an account's files and reservations whose time is over, and
+// returns their number.
+func (s *Files) endBatchOf(ctx context.Context, tx *sql.Tx, account string, now time.Time) (int64, error) {
+	// Files only if the clock can be trusted, because ending them is final.
 	if s.db.settled == nil || s.db.settled() {
 		ended, err := endFiles(ctx, tx, endOfAccount, now, account)
 		if err != nil || ended > 0 {
@@ -125,17 +126,17 @@ func (s *Files) endOf(ctx context.Context, tx *sql.Tx, account string, now time.
 	return changed.RowsAffected()
 }
 
-// mayPromise refuses a promise beyond those that its account may have. Those whose
-// time is over do not count.
+// checkPendingLimit refuses a pending file beyond the account's limit. Those past their
+// time do not count.
 //
 // Errors: file.ErrTooManyPending.
-func mayPromise(ctx context.Context, tx *sql.Tx, f file.File) error {
+func checkPendingLimit(ctx context.Context, tx *sql.Tx, f file.File) error {
 	if !f.Pending || f.Upload.Most == 0 {
 		return nil
 	}
 	for {
-		var promised int
-		if err := tx.QueryRowContext(ctx, countPromises, f.Account).Scan(&promised); err != nil || promised < f.Upload.Most {
+		var pending int
+		if err := tx.QueryRowContext(ctx, countPending, f.Account).Scan(&pending); err != nil || pending < f.Upload.Most {
 			return err
 		}
 		ended, err := endFiles(ctx, tx, endOfAccount, f.CreatedAt, f.Account)
@@ -148,31 +149,32 @@ func mayPromise(ctx context.Context, tx *sql.Tx, f file.File) error {
 	}
 }
 
-// Abandon ends a promise; the next sweep takes what has come of its bytes.
+// Abandon ends a pending file; the next sweep deletes the bytes that have arrived.
 //
-// Errors: fault.NotFound when there is none, or it was kept.
+// Errors: fault.NotFound if there is none, or it is final.
 func (s *Files) Abandon(ctx context.Context, id string) error {
-	return s.changePromise(ctx, "break a promise", "update file set state = 'ended' where id = ? and state = 'promised'", id)
+	return s.changePending(ctx, "abandon a pending file", "update file set state = 'ended' where id = ? and state = 'promised'",
+		id)
 }
 
-// Extend puts off the end of a promise.
+// Extend extends a pending file.
 //
 // Errors: fault.NotFound.
 func (s *Files) Extend(ctx context.Context, id string, until time.Time) error {
-	return s.changePromise(ctx, "extend a promise",
+	return s.changePending(ctx, "extend a pending file",
 		"update file set upload_until = max(upload_until, ?2) where id = ?1 and state = 'promised'", id, millis(until))
 }
 
-func (s *Files) changePromise(ctx context.Context, what, statement string, values ...any) error {
+func (s *Files) changePending(ctx context.Context, what, statement string, values ...any) error {
 	return s.db.write(ctx, what, func(ctx context.Context, tx *sql.Tx) error {
 		changed, err := tx.ExecContext(ctx, statement, values...)
 		return oneOf(changed, err)
 	})
 }
 
-// oneOf gives the error of a statement that was to change a file.
+// oneOf returns the error of a statement that should change one file.
 //
-// Errors: fault.NotFound when it changed none.
+// Errors: fault.NotFound if it changed none.
 func oneOf(changed sql.Result, err error) error {
 	if err != nil {
 		return err

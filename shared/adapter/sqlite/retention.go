@@ -13,8 +13,8 @@ const (
 	endedJobs   = selectJob + "where job.id > ? and completed_at < ? order by job.id limit ?"
 )
 
-// Overdue gives ids of jobs that have not ended and whose deadline is not ahead
-// of now, at most limit, the longest overdue first.
+// Overdue returns at most limit ids of jobs that have not ended and whose deadline
+// is not after now, longest overdue first.
 func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string, error) {
 	rows, err := s.db.reader.QueryContext(ctx, overdueJobs, millis(now), limit)
 	if err != nil {
@@ -32,8 +32,8 @@ func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string,
 	return ids, storeError("find overdue jobs", rows.Err())
 }
 
-// Ended gives jobs that ended before the time and after the id, in the order of
-// their ids, at most limit.
+// Ended returns at most limit jobs that ended before the time, ordered by id,
+// starting after the id.
 func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit int) ([]job.Job, error) {
 	rows, err := s.db.reader.QueryContext(ctx, endedJobs, after, millis(before), limit)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit 
 	return jobs, storeError("find ended jobs", rows.Err())
 }
 
-// Forget deletes the record of a job that has ended; any other is left alone.
+// Forget deletes the record of a job if it has ended.
 func (s *Jobs) Forget(ctx context.Context, id string) error {
 	return s.db.writeAnyway(ctx, "forget a job", func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "delete from job where id = ? and completed_at is not null", id)

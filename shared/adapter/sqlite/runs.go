@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Start begins a run under the nonce.
+// Start starts a run under the nonce.
 //
-// Errors: fault.NotFound; fault.Conflict when the job has ended,
-// job.ErrOverdue, job.ErrNoRunsLeft; fault.Invalid when the nonce is empty.
+// Errors: fault.NotFound; fault.Conflict if the job has ended, job.ErrOverdue,
+// job.ErrNoRunsLeft; fault.Invalid if the nonce is empty.
 func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
 	if nonce == "" {
 		return job.Job{}, fault.New(fault.Invalid, "A run has a nonce.")
@@ -47,13 +47,13 @@ func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	return j, nil
 }
 
-// Progress records how far the run is, as a fraction that is kept within 0 and
-// 1; a lower figure than the recorded one is not written.
+// Progress records the progress of the run, as a fraction that is clamped to 0 to
+// 1; a lower figure than the recorded one is ignored.
 //
-// Errors: fault.Conflict when the run is no longer the job's own.
+// Errors: fault.Conflict if the run is no longer the job's current one.
 func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64) error {
 	if math.IsNaN(fraction) {
-		fraction = 0 // a part of nothing; SQLite would take it for null
+		fraction = 0 // a fraction of nothing; SQLite would store null
 	}
 	return s.change(ctx, "record progress", id, func(ctx context.Context, tx *sql.Tx) error {
 		return expectRow(tx.ExecContext(ctx, `update job set progress = max(progress, min(?, 1.0))
@@ -61,8 +61,8 @@ func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64)
 	})
 }
 
-// Release takes a run back as if it had not started. A run that is no longer
-// the job's own is left alone, without error.
+// Release takes a run back as if it had not started. It does nothing if the run is
+// no longer the job's current one.
 func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
 	return s.changeAnyway(ctx, "release a run", id, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `update job set runs = runs - 1, nonce = ''
@@ -71,11 +71,10 @@ func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
 	})
 }
 
-// Complete ends the job with its result and full progress. A Complete that
-// finds itself done has succeeded.
+// Complete ends the job with its result and full progress. Repeating it succeeds.
 //
-// Errors: fault.Conflict when the run is no longer the job's own, or the
-// deadline is not ahead of now; nothing changes then.
+// Errors: fault.Conflict if the run is no longer the job's current one, or the
+// deadline is not after now; nothing changes then.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	return s.changeAnyway(ctx, "complete a job", id, func(ctx context.Context, tx *sql.Tx) error {
 		j, err := find(ctx, tx, id)
@@ -98,11 +97,11 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 	})
 }
 
-// Fail ends the job with a failure; an empty nonce ends it whatever the run. A
-// Fail that finds itself done has succeeded.
+// Fail ends the job with a failure; an empty nonce ends it whatever the run.
+// Repeating it succeeds.
 //
-// Errors: fault.NotFound; fault.Conflict when the job has ended, or the run is
-// no longer its own.
+// Errors: fault.NotFound; fault.Conflict if the job has ended, or the run is no
+// longer its current one.
 func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	return s.changeAnyway(ctx, "fail a job", id, func(ctx context.Context, tx *sql.Tx) error {
 		j, err := find(ctx, tx, id)
@@ -116,14 +115,14 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 		case nonce != "" && j.Nonce != nonce:
 			return errNotOwn
 		}
-		// The record keeps the nonce of who ended the job, so that a run that
-		// lost it to the reaper does not take the reaper's end for its own.
+		// The record keeps the nonce of whoever ended the job, so that a run that
+		// lost it to the reaper does not mistake the reaper's end for its own.
 		j.Status, j.Nonce, j.CompletedAt, j.Failure = job.Failed, nonce, now, &failure
 		return s.db.end(ctx, tx, j)
 	})
 }
 
-// expectRow turns an update that changed no row into errNotOwn.
+// expectRow returns errNotOwn if an update changed no row.
 func expectRow(changed sql.Result, err error) error {
 	if err != nil {
 		return err

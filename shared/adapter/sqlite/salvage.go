@@ -14,17 +14,17 @@ import (
 // derived are tables that triggers fill, or that mean nothing in another file.
 const derived = "'storage', 'mark'"
 
-// Salvage copies what can be read of a damaged database into a new one at the
-// path into, which must not exist. It stops before nothing but errors of the new
-// one; what it could not read it tells. Rows that would refer to lost ones are
-// left out. The damaged file is not changed.
+// Salvage copies what can be read of a damaged database into a new one at the path
+// into, which must not exist. Only errors of the new one stop it; it returns how
+// much it could not read. Rows that would refer to lost ones are left out. The
+// damaged file is not changed.
 func Salvage(ctx context.Context, damaged, into string) ([]integrity.Salvaged, error) {
 	made, err := Open(ctx, into, Options{Now: time.Now})
 	if err != nil {
 		return nil, err
 	}
 	defer made.Close()
-	// With a writable schema SQLite reads what a file still has that was cut off.
+	// With a writable schema, SQLite reads what is left of a file that was cut off.
 	old, err := openPool(damaged, url.Values{"mode": {"ro"}, "_query_only": {"on"}, "_pragma": {"writable_schema(1)"}}, 1)
 	if err != nil {
 		return nil, err
@@ -35,11 +35,12 @@ func Salvage(ctx context.Context, damaged, into string) ([]integrity.Salvaged, e
 		return nil, storeError("salvage", err)
 	}
 	defer conn.Close()
-	// Parents may come after their children.
+	// Parents may be copied after their children.
 	if _, err := conn.ExecContext(ctx, "pragma foreign_keys = off"); err != nil {
 		return nil, storeError("salvage", err)
 	}
-	tables, err := texts(ctx, conn, "select name from sqlite_schema where type = 'table' and name not in ("+derived+") and name not like 'sqlite_%' order by name")
+	tables, err := texts(ctx, conn, "select name from sqlite_schema where type = 'table' and name not in ("+derived+
+		") and name not like 'sqlite_%' order by name")
 	if err != nil {
 		return nil, storeError("salvage", err)
 	}
@@ -54,15 +55,15 @@ func Salvage(ctx context.Context, damaged, into string) ([]integrity.Salvaged, e
 	return all, storeError("salvage", errors.Join(dropOrphans(ctx, conn), conn.Close()))
 }
 
-// salvageTable copies the rows of one table: from its beginning, and where that
-// breaks off, from its end as far as that goes.
+// salvageTable copies the rows of one table: from its start, and if that breaks
+// off, from its end as far as possible.
 func salvageTable(ctx context.Context, old *sql.DB, into *sql.Conn, table string) (integrity.Salvaged, error) {
 	kept := integrity.Salvaged{Table: table}
 	columns, err := texts(ctx, into, "select name from pragma_table_xinfo('"+table+"') where hidden = 0")
 	if err != nil {
 		return kept, err
 	}
-	// A column that the damaged file has not got yet keeps its default.
+	// A column that the damaged file does not have yet keeps its default.
 	theirs, err := texts(ctx, old, "select name from pragma_table_xinfo('"+table+"')")
 	if err != nil || len(theirs) == 0 {
 		return kept, nil //nolint:nilerr // nothing of it can be read
@@ -85,7 +86,8 @@ func salvageTable(ctx context.Context, old *sql.DB, into *sql.Conn, table string
 	}
 	list := strings.Join(common, ", ")
 	insert := fmt.Sprintf("insert or ignore into %s (%s) values (?%s)", table, list, strings.Repeat(", ?", len(common)-1))
-	for _, direction := range []string{" order by " + order, " order by " + strings.ReplaceAll(order, ",", " desc,") + " desc"} {
+	descending := strings.ReplaceAll(order, ",", " desc,") + " desc"
+	for _, direction := range []string{" order by " + order, " order by " + descending} {
 		broken, err := copyRows(ctx, old, into, "select "+list+" from "+table+direction, insert, len(common), &kept.Rows)
 		if err != nil {
 			return kept, err
@@ -98,8 +100,9 @@ func salvageTable(ctx context.Context, old *sql.DB, into *sql.Conn, table string
 	return kept, nil
 }
 
-// copyRows copies what a query gives until it breaks off.
-func copyRows(ctx context.Context, old *sql.DB, into *sql.Conn, query, insert string, columns int, copied *int) (broken bool, err error) {
+// copyRows copies the rows of a query until reading fails.
+func copyRows(ctx context.Context, old *sql.DB, into *sql.Conn, query, insert string, columns int,
+	copied *int) (broken bool, err error) {
 	rows, err := old.QueryContext(ctx, query)
 	if err != nil {
 		return true, ctx.Err()
@@ -119,7 +122,7 @@ func copyRows(ctx context.Context, old *sql.DB, into *sql.Conn, query, insert st
 			if rows.Scan(places...) != nil {
 				continue
 			}
-			// A row that the schema does not take is as good as unreadable.
+			// A row that the schema refuses counts as unreadable.
 			done, err := statement.ExecContext(ctx, values...)
 			if err != nil {
 				if isFull(err) || ctx.Err() != nil {
@@ -136,7 +139,7 @@ func copyRows(ctx context.Context, old *sql.DB, into *sql.Conn, query, insert st
 	})
 }
 
-// dropOrphans removes rows whose other half was lost.
+// dropOrphans deletes rows whose counterpart was lost.
 func dropOrphans(ctx context.Context, conn *sql.Conn) error {
 	return transact(ctx, conn, func(ctx context.Context, tx *sql.Tx) error {
 		for _, statement := range []string{
@@ -160,7 +163,7 @@ func dropOrphans(ctx context.Context, conn *sql.Conn) error {
 	})
 }
 
-// texts gives the one column of a query.
+// texts returns the values of a query's only column.
 func texts(ctx context.Context, q interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string) ([]string, error) {

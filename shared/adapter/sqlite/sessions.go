@@ -9,19 +9,19 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// Machine is the clock that leases are timed by: one that all processes on the
-// file share and that nobody sets (see package uptime).
+// Machine is the clock that times leases: all processes on the file share it and
+// nobody sets it (see package boottime).
 type Machine interface {
-	// Now is the time since the machine's start.
+	// Now returns the time since the machine's start.
 	Now() time.Duration
-	// Boot names that start. Leases of another one are over, as their processes
-	// are.
+	// Boot identifies that start. Leases of another one are over, because their
+	// processes are.
 	Boot() string
 }
 
-// Sessions is a session.Store for the processes of one machine. A count of an
-// account's sessions is one read. Nothing of it outlives the machine's start, so
-// that no connect or close waits for the disk.
+// Sessions implements session.Store for the processes of one machine. Counting an
+// account's sessions takes one read. Nothing of it survives a restart of the
+// machine, so that no connect or close waits for the disk.
 type Sessions struct {
 	db      *DB
 	machine Machine
@@ -29,21 +29,21 @@ type Sessions struct {
 
 var _ session.Store = (*Sessions)(nil)
 
-// Sessions gives the records of realtime sessions.
+// Sessions returns the store of realtime sessions.
 func (db *DB) Sessions(machine Machine) *Sessions { return &Sessions{db, machine} }
 
-// deadLeaseAge is for how long it is remembered that an epoch is dead: longer
-// than any call about it can be under way.
+// deadLeaseAge is how long a dead epoch is remembered, longer than any call about
+// it can be in progress.
 const deadLeaseAge = time.Hour
 
-// errDeadEpoch is the answer to whoever serves under a lease that is over.
+// errDeadEpoch is the error for whoever serves under a lease that is over.
 var errDeadEpoch = fault.New(fault.Conflict, "The lease is over.")
 
-// staleLease is the condition that a lease is over, marked so or not.
+// staleLease is the condition that a lease is over, whether marked or not.
 const staleLease = "(dead or boot <> ?1 or renewed_at <= ?2)"
 
-// moment gives the times that the statements need, in milliseconds: now, and
-// when a lease was renewed that has just become stale.
+// moment returns the times that the statements need, in milliseconds: now, and the
+// renewal time of a lease that has just become stale.
 func (s *Sessions) moment() (boot string, now, stale int64) {
 	now = s.machine.Now().Milliseconds()
 	return s.machine.Boot(), now, now - session.TakeAfter.Milliseconds()
@@ -51,7 +51,7 @@ func (s *Sessions) moment() (boot string, now, stale int64) {
 
 // Begin starts a lease under a new epoch.
 //
-// Errors: fault.Conflict when the epoch is dead.
+// Errors: fault.Conflict if the epoch is dead.
 func (s *Sessions) Begin(ctx context.Context, epoch string) error {
 	return s.db.writeVolatile(ctx, "begin a lease", func(ctx context.Context, tx *sql.Tx) error {
 		boot, now, _ := s.moment()
@@ -67,7 +67,7 @@ func (s *Sessions) Begin(ctx context.Context, epoch string) error {
 
 // Renew keeps the lease alive.
 //
-// Errors: fault.Conflict when the epoch is dead or unknown.
+// Errors: fault.Conflict if the epoch is dead or unknown.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 	return s.db.writeVolatile(ctx, "renew a lease", func(ctx context.Context, tx *sql.Tx) error {
 		boot, now, _ := s.moment()
@@ -100,23 +100,25 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 
 var errNoSlot = fault.New(fault.Limited, "Concurrent session limit reached.")
 
-// fullAccount tells whether a slot is refused: its lease lives, it is not taken
-// yet, and the limit is reached by others whose leases live.
+// fullAccount is true if a slot must be refused: its lease is alive, it is not
+// taken yet, and slots of other live leases have reached the limit.
 const fullAccount = `select
 	exists (select 1 from session_lease where epoch = ?4 and not ` + staleLease + `)
 	and not exists (select 1 from session_slot where account = ?3 and id = ?5 and epoch = ?4)
-	and (select count(*) from session_slot join session_lease using (epoch) where account = ?3 and not ` + staleLease + `) >= ?6`
+	and (select count(*) from session_slot join session_lease using (epoch)
+		where account = ?3 and not ` + staleLease + `) >= ?6`
 
-// Take takes a slot. A refusal is one read, so that those who are refused never
-// keep those waiting who leave.
+// Take takes a slot. A refusal is one read, so that refused callers never delay
+// those who leave.
 //
-// Errors: fault.Limited when no slot is free; fault.Conflict when the slot's
-// own epoch is dead or unknown.
+// Errors: fault.Limited if no slot is free; fault.Conflict if the slot's own epoch
+// is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	if limit > 0 {
 		var full bool
 		boot, _, stale := s.moment()
-		if err := s.db.lookup.QueryRowContext(ctx, fullAccount, boot, stale, slot.Account, slot.Epoch, slot.ID, limit).Scan(&full); err != nil {
+		if err := s.db.lookup.QueryRowContext(ctx, fullAccount, boot, stale, slot.Account, slot.Epoch, slot.ID,
+			limit).Scan(&full); err != nil {
 			return storeError("look for a slot", err)
 		}
 		if full {
@@ -173,7 +175,7 @@ func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 const activeSlots = `select count(*) from session_slot join session_lease using (epoch)
 	where account = ?3 and not ` + staleLease
 
-// Active counts the account's open slots.
+// Active returns the number of the account's open slots.
 func (s *Sessions) Active(ctx context.Context, account string) (count int, err error) {
 	boot, _, stale := s.moment()
 	err = s.db.lookup.QueryRowContext(ctx, activeSlots, boot, stale, account).Scan(&count)

@@ -28,8 +28,8 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// A machine that was started again has none of the processes that had leases,
-// whatever its clock says.
+// A machine that restarted has none of the processes that held leases, whatever its
+// clock says.
 func TestLeasesEndWithTheMachine(t *testing.T) {
 	path, ctx := filepath.Join(t.TempDir(), "cutroom.db"), t.Context()
 	before := &machine{boot: "first"}

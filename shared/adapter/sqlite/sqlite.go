@@ -1,15 +1,15 @@
 // Package sqlite keeps the records of one machine in one SQLite file: jobs and
-// their queue, files, keys and client tokens, usage and realtime sessions. What a
-// call has returned nil for is on the disk, but for sessions.
+// their queue, files, keys and client tokens, usage and realtime sessions. Once a
+// call has returned nil its write is on disk, except for sessions.
 //
-// Writes go one after another through one connection, whose transactions begin
-// immediately, so that none fails half-way for a lock that it meets late. Reads
-// have connections of their own and never wait for a writer. Other processes
-// may open the file at the same time; a write then waits its turn up to
-// busyTimeout and fails with fault.Unavailable after it.
+// Writes run one after another on one connection, whose transactions begin
+// immediately, so that none fails halfway for a lock. Reads have connections of
+// their own and never wait for a writer. Other processes may open the file at the
+// same time; a write then waits its turn for up to busyTimeout and fails with
+// fault.Unavailable after it.
 //
-// Every write that meets a full disk fails with fault.StorageFull, changes
-// nothing, and succeeds again once there is room.
+// A write that meets a full disk fails with fault.StorageFull, changes nothing, and
+// succeeds again once there is space.
 package sqlite
 
 import (
@@ -34,61 +34,62 @@ import (
 const (
 	// busyTimeout is how long a write waits for another process's.
 	busyTimeout = 10 * time.Second
-	// readers is how many reads run at once.
+	// readers is how many reads run concurrently.
 	readers = 4
 )
 
-// Options are what a database needs beside its file.
+// Options are what a database needs besides its file.
 type Options struct {
-	// Now is the clock that dates the end of a job which a delivery reports.
+	// Now is the clock for the end of a job that a delivery reports.
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted to say what has expired; nil
-	// says that it always can.
+	// Settled reports whether the clock can be trusted to tell what has expired;
+	// nil means always.
 	Settled func() bool
-	// Reserve is room on the disk for what must be written when there is none left;
-	// nil keeps none.
+	// Reserve holds disk space for what must be written even when the disk is full;
+	// nil holds none.
 	Reserve Reserve
-	// Committed is told how many durable transactions the database has had, after
-	// each of this process and before its call returns; nil where nobody asks.
-	// It must not call the database.
+	// Committed is called with the database's number of durable transactions, after
+	// each one of this process and before its call returns; it may be nil. It must
+	// not call the database.
 	Committed func(writes int64)
 }
 
-// Reserve is room on the disk that is held until it is needed.
+// Reserve is disk space that is held until it is needed.
 type Reserve interface {
-	// Held reports whether the room is there.
+	// Held reports whether the space is held.
 	Held() bool
-	// Release gives it away, and reports whether there was any to give.
+	// Release frees the space, and reports whether any was held.
 	Release() bool
-	// Restore takes it again where there is room, and reports whether it is held.
+	// Restore holds the space again if there is enough, and reports whether it is
+	// held.
 	Restore() bool
 }
 
-// DB is an open database. Its methods give the stores that live in it, which
-// are valid until Close.
+// DB is an open database. Its methods return the stores that live in it, which are
+// valid until Close.
 type DB struct {
 	writer, reader *sql.DB
-	// lookup reads by the queries that requests are made of.
+	// lookup runs the queries that requests consist of.
 	lookup *statements
 	now    func() time.Time
 	// settled and reserve are as in Options.
 	settled func() bool
 	reserve Reserve
 	bell    *bell
-	// watches are those of jobs.
+	// watches wakes the watchers of jobs.
 	watches watches
 	tokens  batches[credential.Token]
 	marking marking
-	// file is the database's at the path when it was opened.
+	// file identifies the database file that was at path when it was opened.
 	path string
 	file os.FileInfo
 }
 
-// Open opens the file, which is made if there is none, and brings its schema up
-// to date. The folder must exist.
+// Open opens the file, creating it if necessary, and brings its schema up to date.
+// The folder must exist.
 //
-// Errors: one that names both versions when the file was written by a newer
-// version of the program; integrity.ErrLostMain; fault.StorageFull.
+// Errors: one that names both versions if the file was written by a newer version
+// of the program; integrity.ErrLostMain; fault.StorageFull.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	db, err := connect(path, options)
 	if err != nil {
@@ -114,12 +115,12 @@ func connect(path string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
-	// SQLite would delete the log of a database that is gone.
+	// SQLite would delete the log of a database whose main file is missing.
 	if err := Present(path); err != nil && !errors.Is(err, integrity.ErrNone) {
 		return nil, err
 	}
-	// The file holds prompts, so it is its owner's alone. The files that
-	// SQLite puts beside it take its mode.
+	// The file holds prompts, so only its owner may read it. The files that SQLite
+	// puts beside it get its mode.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, storeError("open the database", err)
@@ -134,8 +135,8 @@ func connect(path string, options Options) (*DB, error) {
 		"_dqs":          {"0"},
 		"_foreign_keys": {"on"},
 		"_synchronous":  {"full"},
-		// Statements that are undone keep what they need in memory: the folder of
-		// temporary files may be on the disk that is full.
+		// Rollback data stays in memory, because the folder of temporary files may
+		// be on the disk that is full.
 		"_pragma": {"temp_store(memory)"},
 	}
 	settings.Set("_query_only", "on")
@@ -157,7 +158,7 @@ func connect(path string, options Options) (*DB, error) {
 	}, nil
 }
 
-// openPool makes a pool of at most size connections, none of which is opened yet.
+// openPool returns a pool of at most size connections, none of which is open yet.
 func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
 	// The first part of a relative path would be read as the URI's host.
 	path, err := filepath.Abs(path)
@@ -175,27 +176,27 @@ func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// Close lets the reads and writes that run come to their end, refuses new ones
-// and closes the file.
+// Close waits for the running reads and writes, refuses new ones and closes the
+// file.
 func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.writer.Close())
 }
 
-// Jobs gives the records of jobs.
+// Jobs returns the store of jobs.
 func (db *DB) Jobs() *Jobs { return &Jobs{db} }
 
-// Queue gives the queue of jobs.
+// Queue returns the queue of jobs.
 func (db *DB) Queue() *Queue { return &Queue{db} }
 
-// Keys gives the records of permanent keys.
+// Keys returns the store of permanent keys.
 func (db *DB) Keys() *Keys { return &Keys{db} }
 
-// write runs a transaction. The context bounds the wait for the transaction's
-// turn; once begun it runs to its end, so that an answer of the database is
-// never lost between its commit and the caller.
+// write runs a transaction. The context limits the wait for the transaction's turn;
+// once begun it runs to its end, so that its result is never lost between the
+// commit and the caller.
 //
-// While the reserve is given away it fails with fault.StorageFull: what is left
-// is for writeAnyway.
+// While the reserve is released it fails with fault.StorageFull: the rest of the
+// disk is for writeAnyway.
 func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
 	if db.reserve != nil && !db.reserve.Held() && !db.reserve.Restore() {
 		return fault.New(fault.StorageFull, "There is no room left to store the record.")
@@ -203,8 +204,8 @@ func (db *DB) write(ctx context.Context, what string, do func(ctx context.Contex
 	return db.writeNow(ctx, what, do)
 }
 
-// writeAnyway is write for what gives room back, or must not fail for want of it:
-// it takes the reserve of a full disk. The transaction may then run twice.
+// writeAnyway is write for what frees space, or must not fail for lack of it: it
+// releases the reserve of a full disk. The transaction may then run twice.
 func (db *DB) writeAnyway(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
 	err := db.writeNow(ctx, what, do)
 	if fault.Is(err, fault.StorageFull) && db.reserve != nil && db.reserve.Release() {
@@ -213,7 +214,7 @@ func (db *DB) writeAnyway(ctx context.Context, what string, do func(ctx context.
 	return err
 }
 
-// writeNow runs a transaction, counted as durable ones are.
+// writeNow runs a durable transaction, and counts it.
 func (db *DB) writeNow(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
 	conn, err := db.writer.Conn(ctx)
 	if err != nil {
@@ -223,8 +224,8 @@ func (db *DB) writeNow(ctx context.Context, what string, do func(ctx context.Con
 	return storeError(what, db.marking.transact(context.WithoutCancel(ctx), conn, do))
 }
 
-// writeVolatile is write for what means nothing once the machine was started
-// again: it survives the process, but is not waited for until it is on the disk.
+// writeVolatile is write for what means nothing after a restart of the machine: it
+// survives the process, but need not reach the disk first.
 func (db *DB) writeVolatile(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
 	conn, err := db.writer.Conn(ctx)
 	if err != nil {
@@ -237,7 +238,8 @@ func (db *DB) writeVolatile(ctx context.Context, what string, do func(ctx contex
 	}
 	written := transact(ctx, conn, do)
 	if _, err := conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
-		// No other write may use the connection as it is.
+		// Its settings could not be restored: no other write may use the
+		// connection.
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	return storeError(what, written)
@@ -256,16 +258,15 @@ func transact(ctx context.Context, conn *sql.Conn, do func(ctx context.Context, 
 	return tx.Commit()
 }
 
-// querier is what reads of one row have in common, inside a transaction and
-// outside.
+// querier is what reads of one row need, in a transaction or outside.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// millis gives a time as it is stored.
+// millis converts a time to its stored form.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-// timeOf gives a stored time; null is the zero time.
+// timeOf converts a stored time; null is the zero time.
 func timeOf(stored sql.NullInt64) time.Time {
 	if !stored.Valid {
 		return time.Time{}

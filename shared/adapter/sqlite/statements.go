@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// statements runs queries that are known beforehand and asked again and again:
-// each is prepared once for a connection, as parsing one takes longer than
-// finding a row by its key.
+// statements runs queries that are known in advance and repeated often: each is
+// prepared once for a connection, because parsing one takes longer than finding a
+// row by its key.
 type statements struct {
 	pool *sql.DB
 
@@ -18,17 +18,17 @@ type statements struct {
 
 var _ querier = (*statements)(nil)
 
-// QueryRowContext is as sql.DB's.
+// QueryRowContext is like that of sql.DB.
 func (s *statements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	statement, err := s.prepare(ctx, query)
 	if err != nil {
-		// A row holds an error; only the pool can make one.
+		// Only the pool can return a row that holds an error.
 		return s.pool.QueryRowContext(ctx, query, args...)
 	}
 	return statement.QueryRowContext(ctx, args...)
 }
 
-// prepare gives the statement of a query. Closing the pool closes it.
+// prepare returns the statement of a query. Closing the pool closes it.
 func (s *statements) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	statement, ok := s.prepared[query]

@@ -20,8 +20,8 @@ const tokenByHash = `select scope, metadata, client_token.created_at, expires_at
 		api_key.hash, id, account, tier, label, admin, api_key.created_at, revoked_at
 	from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`
 
-// CreateToken keeps a new token. Tokens that are created at the same time share
-// a transaction, as minting is the most frequent write.
+// CreateToken stores a new token. Tokens that are created concurrently share a
+// transaction, because minting is the most frequent write.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	return k.db.tokens.write(ctx, k.db, "create tokens", token, insertTokens)
 }
@@ -46,7 +46,7 @@ func insertTokens(ctx context.Context, tx *sql.Tx, tokens []credential.Token) er
 	return nil
 }
 
-// FindToken gives the token with the hash and its key as it is now.
+// FindToken returns the token with the hash, with its key as it is now.
 //
 // Errors: fault.NotFound.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
@@ -56,7 +56,8 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 		createdAt, expiresAt int64
 		verifier             []byte
 	)
-	key, err := scanKey(prefixed{k.db.lookup.QueryRowContext(ctx, tokenByHash, hash[:]), []any{&scope, &metadata, &createdAt, &expiresAt, &verifier}})
+	key, err := scanKey(prefixed{k.db.lookup.QueryRowContext(ctx, tokenByHash, hash[:]),
+		[]any{&scope, &metadata, &createdAt, &expiresAt, &verifier}})
 	if err != nil {
 		if fault.Is(err, fault.NotFound) {
 			return credential.Token{}, fault.New(fault.NotFound, "Token not found.")
@@ -74,11 +75,11 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 	return token, nil
 }
 
-// deleteBatch is how many tokens one transaction deletes, so that a sweep of
-// very many keeps no other writer waiting.
+// deleteBatch is how many tokens one transaction deletes, so that a large sweep
+// does not delay other writers.
 const deleteBatch = 500
 
-// DeleteTokens removes tokens that expired before the time.
+// DeleteTokens deletes tokens that expired before the time.
 func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
 	for {
 		var deleted int64
@@ -97,8 +98,7 @@ func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
 	}
 }
 
-// prefixed scans the first columns of a row for itself and the rest for its
-// caller.
+// prefixed scans the first columns of a row for itself and the rest for its caller.
 type prefixed struct {
 	row
 	first []any

@@ -12,7 +12,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// newTokens makes a key that the database knows and tokens of it that it does not.
+// newTokens creates a key in the database and returns tokens of it that are not
+// stored yet.
 func newTokens(t *testing.T, db *DB, n int) []credential.Token {
 	t.Helper()
 	key, err := credential.NewKey("ck_development", "acme", "default", "", time.Now())
@@ -24,15 +25,16 @@ func newTokens(t *testing.T, db *DB, n int) []credential.Token {
 	}
 	tokens := make([]credential.Token, n)
 	for i := range tokens {
-		if _, tokens[i], err = credential.NewToken(rand.Reader, key, credential.TokenRequest{Lifetime: time.Minute}, time.Now()); err != nil {
+		if _, tokens[i], err = credential.NewToken(rand.Reader, key, credential.TokenRequest{Lifetime: time.Minute},
+			time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return tokens
 }
 
-// createWhileBusy creates all tokens while another write runs, lets that one
-// end once all wait, and gives the outcomes.
+// createWhileBusy creates all tokens while another write runs, lets that one end
+// once all are waiting, and returns the results.
 func createWhileBusy(t *testing.T, db *DB, ctx context.Context, tokens []credential.Token) []error {
 	t.Helper()
 	busy, err := db.writer.Conn(t.Context())
@@ -73,7 +75,7 @@ func TestTokensThatWaitTogetherShareATransaction(t *testing.T) {
 			t.Errorf("token %d: %v", i, err)
 		}
 	}
-	// Another process sees what was acknowledged, so that it outlives this one.
+	// Another process sees what was acknowledged, so it survives this one.
 	other := openFile(t, path)
 	for i, token := range tokens {
 		if _, err := other.Keys().FindToken(t.Context(), token.Hash); err != nil {

@@ -8,20 +8,20 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Usage is a usage.Store.
+// Usage implements usage.Store.
 type Usage struct{ db *DB }
 
 var _ usage.Store = (*Usage)(nil)
 
-// Usage gives what accounts have used.
+// Usage returns the store of what accounts have used.
 func (db *DB) Usage() *Usage { return &Usage{db} }
 
 const (
-	// recordAge is for how long a record is known, so that it can be added again
-	// without counting twice.
+	// recordAge is how long a record is remembered, so that adding it again does
+	// not count twice.
 	recordAge = 15 * time.Minute
-	// sweptRecords is how many old records one call forgets beyond as many as it
-	// adds, so that their number falls back after a burst.
+	// sweptRecords is how many old records one call deletes beyond as many as it
+	// adds, so that their number falls after a burst.
 	sweptRecords = 100
 )
 
@@ -81,8 +81,8 @@ func addUsage(ctx context.Context, tx *sql.Tx, records []usage.Record, now time.
 	return nil
 }
 
-// Totals gives an account's use of the days, the first and the last included,
-// in the order of day and model.
+// Totals returns an account's usage of the days from first to last, inclusive,
+// ordered by day and model.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
 	rows, err := u.db.reader.QueryContext(ctx, `select day, model, sum(requests), sum(prompt_tokens), sum(cached_tokens),
 			sum(completion_tokens), sum(reasoning_tokens), sum(estimated), sum(session_seconds)

@@ -21,14 +21,15 @@ func TestUsage(t *testing.T) {
 
 const usageDay usage.Day = "2026-02-03"
 
-// oneCall is the record of a call with one token.
+// oneCall returns the record of a call with one token.
 func oneCall(id string) usage.Record {
 	return usage.Record{
-		ID: id, Account: "acme", Key: "key_1", Model: "a", Day: usageDay, Counts: usage.Counts{Requests: 1, CompletionTokens: 1},
+		ID: id, Account: "acme", Key: "key_1", Model: "a", Day: usageDay,
+		Counts: usage.Counts{Requests: 1, CompletionTokens: 1},
 	}
 }
 
-// calls gives how many calls the store has counted.
+// calls returns how many calls the store has counted.
 func calls(t *testing.T, store usage.Store) int64 {
 	t.Helper()
 	totals, err := store.Totals(t.Context(), "acme", usageDay, usageDay)
@@ -44,7 +45,7 @@ func calls(t *testing.T, store usage.Store) int64 {
 	return totals[0].Requests
 }
 
-// The ids of records are kept for ten minutes at least, and not for ever.
+// The ids of records are remembered for at least ten minutes, but not for ever.
 func TestUsageForgetsRecordsInTheEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	now := time.Date(2026, 2, 3, 12, 0, 0, 0, time.UTC)
@@ -92,11 +93,11 @@ func TestUsageForgetsRecordsInTheEnd(t *testing.T) {
 	}
 }
 
-// usageRound is how many calls the child of TestUsageSurvivesAKill counts before
-// it waits for its end.
+// usageRound is how many calls the child of TestUsageSurvivesAKill counts before it
+// is killed.
 const usageRound = 2000
 
-// countCalls counts calls through a writer, says each, and never stops by itself.
+// countCalls counts calls through a writer, prints each, and never stops by itself.
 func countCalls(ctx context.Context, db *sqlite.DB) error {
 	writer := usage.NewWriter(usage.WriterConfig{Store: db.Usage(), NewID: rand.Text, Logger: slog.Default()})
 	go writer.Run(ctx)
@@ -110,7 +111,7 @@ func countCalls(ctx context.Context, db *sqlite.DB) error {
 }
 
 // What was counted before the last write survives a kill, each call once; and
-// the writes come by themselves.
+// writes happen by themselves.
 func TestUsageSurvivesAKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	db := openAt(t, path)
@@ -119,7 +120,7 @@ func TestUsageSurvivesAKill(t *testing.T) {
 		child, out := startChild(t, "count calls", path)
 		before := calls(t, db.Usage())
 		if round%2 == 0 {
-			// Killed while it counts.
+			// Kill it while it counts.
 			for range usageRound / 2 {
 				if !out.Scan() {
 					t.Fatalf("the child ended: %v", out.Err())
@@ -149,7 +150,7 @@ func TestUsageSurvivesAKill(t *testing.T) {
 		}
 		child.Wait()
 		after := calls(t, db.Usage())
-		// The last call may have been counted and not said yet.
+		// The last call may have been counted but not printed yet.
 		if after < seen || after > said+1 {
 			t.Fatalf("round %d: %d calls are counted, %d were before the kill and %d were said", round, after, seen, said)
 		}

@@ -10,18 +10,18 @@ import (
 
 var _ job.Watcher = (*Jobs)(nil)
 
-// watches wake those who wait for a change of a job.
+// watches wakes those who wait for a change of a job.
 type watches struct {
 	mu    sync.Mutex
 	byJob map[string]map[chan struct{}]bool
 }
 
-// Watch gives a channel that gets a value after each change of the job that this
+// Watch returns a channel that gets a value after each change of the job that this
 // process makes, until stop is called.
 func (s *Jobs) Watch(id string) (changed <-chan struct{}, stop func()) {
 	w := &s.db.watches
-	// One value waits for a watcher who is busy: it stands for all that came
-	// meanwhile.
+	// The buffer keeps one value for a busy watcher: it stands for all changes
+	// since.
 	watch := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *watches) changed(id string) {
 	}
 }
 
-// change runs a transaction that changes a job, and tells those who watch it.
+// change runs a transaction that changes a job, and wakes the job's watchers.
 func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.Context, tx *sql.Tx) error) error {
 	err := s.db.write(ctx, what, do)
 	if err == nil {
@@ -64,7 +64,8 @@ func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.
 }
 
 // changeAnyway is change by writeAnyway.
-func (s *Jobs) changeAnyway(ctx context.Context, what, id string, do func(ctx context.Context, tx *sql.Tx) error) error {
+func (s *Jobs) changeAnyway(ctx context.Context, what, id string,
+	do func(ctx context.Context, tx *sql.Tx) error) error {
 	err := s.db.writeAnyway(ctx, what, do)
 	if err == nil {
 		s.db.watches.changed(id)

@@ -11,10 +11,10 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks is a webhook.Store and a webhook.Queue.
+// Webhooks implements webhook.Store and webhook.Queue.
 //
-// A job with a webhook has its row from the transaction that ends it, so that no
-// crash comes between the end and the message about it.
+// The transaction that ends a job with a webhook adds its row, so that no crash
+// comes between the end and the message about it.
 type Webhooks struct{ db *DB }
 
 var (
@@ -22,23 +22,24 @@ var (
 	_ webhook.Queue = (*Webhooks)(nil)
 )
 
-// Webhooks gives the records of webhooks.
+// Webhooks returns the store of webhooks.
 func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
 
-// queueWebhook makes the first attempt due for a job that ends, where anybody is
-// to be told.
+// queueWebhook schedules the first attempt for a job that ends, if it has a
+// webhook.
 func queueWebhook(ctx context.Context, tx *sql.Tx, j job.Job) error {
 	if j.Webhook == "" {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "insert into webhook (job, account, due) values (?, ?, ?)", j.ID, j.Account, millis(j.CompletedAt))
+	_, err := tx.ExecContext(ctx, "insert into webhook (job, account, due) values (?, ?, ?)", j.ID, j.Account,
+		millis(j.CompletedAt))
 	return err
 }
 
 const (
 	attemptsOfJob = "select number, at, duration, status, error, next from webhook_attempt where job = ? order by number"
 
-	// Among the accounts each has its turn: all first ones go before all second ones.
+	// Accounts take turns: all first attempts go before all second ones.
 	dueWebhooks = `select job, account, made + 1, due from (
 			select job, account, due, row_number() over (partition by account order by due, job) as turn,
 				(select count(*) from webhook_attempt where webhook_attempt.job = webhook.job) as made
@@ -46,7 +47,7 @@ const (
 		where turn <= ?2 order by turn, due, job limit ?3`
 )
 
-// Attempts gives the attempts of a job.
+// Attempts returns the attempts of a job.
 func (s *Webhooks) Attempts(ctx context.Context, jobID string) ([]webhook.Attempt, error) {
 	rows, err := s.db.reader.QueryContext(ctx, attemptsOfJob, jobID)
 	if err != nil {
@@ -75,10 +76,10 @@ func scanAttempt(r row) (webhook.Attempt, error) {
 	return a, err
 }
 
-// Record adds an attempt, and makes the next one due.
+// Record adds an attempt, and schedules the next one.
 //
-// Errors: fault.NotFound when the job has no webhook, or is no more;
-// fault.Conflict when the number is not the next; fault.StorageFull.
+// Errors: fault.NotFound if the job has no webhook, or no longer exists;
+// fault.Conflict if the number is not the next; fault.StorageFull.
 func (s *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) error {
 	next := sql.NullInt64{Int64: millis(a.Next), Valid: !a.Next.IsZero()}
 	return s.db.write(ctx, "record an attempt at a webhook", func(ctx context.Context, tx *sql.Tx) error {
@@ -96,7 +97,8 @@ func (s *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 			return errOtherAttempt
 		}
 		if _, err := tx.ExecContext(ctx, `insert into webhook_attempt (job, number, at, duration, status, error, next)
-			values (?, ?, ?, ?, ?, ?, ?)`, j.ID, a.Number, millis(a.At), a.Duration.Milliseconds(), a.Status, a.Error, next); err != nil {
+			values (?, ?, ?, ?, ?, ?, ?)`,
+			j.ID, a.Number, millis(a.At), a.Duration.Milliseconds(), a.Status, a.Error, next); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "update webhook set due = ? where job = ?", next, j.ID)
@@ -104,21 +106,22 @@ func (s *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 	})
 }
 
-// errOtherAttempt is the answer to the record of an attempt that is not the next.
+// errOtherAttempt is the error for recording an attempt that is not the next.
 var errOtherAttempt = fault.New(fault.Conflict, "The attempt is not the next one.")
 
-// recordedBefore tells a repeated record from one of another attempt with the
+// recordedBefore distinguishes a repeated record from another attempt with the same
 // number.
 func recordedBefore(ctx context.Context, tx *sql.Tx, jobID string, a webhook.Attempt) error {
 	var at int64
-	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where job = ? and number = ?", jobID, a.Number).Scan(&at)
+	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where job = ? and number = ?", jobID,
+		a.Number).Scan(&at)
 	if err == nil && at != millis(a.At) {
 		return errOtherAttempt
 	}
 	return err
 }
 
-// Due gives turns that are due.
+// Due returns attempts that are due.
 func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]webhook.ScheduledAttempt, error) {
 	rows, err := s.db.reader.QueryContext(ctx, dueWebhooks, millis(now), ofAccount, limit)
 	if err != nil {

@@ -120,7 +120,7 @@ func (s *suite) keep(f file.File) file.File {
 	return f
 }
 
-// publish makes a promised file known, to expire as the promise says, and gives
+// publish finalizes a pending file, to expire as the file says, and returns
 // it as it then is.
 func (s *suite) publish(promised file.File) file.File {
 	s.Helper()

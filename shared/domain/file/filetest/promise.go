@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// promised checks what Promise gives.
+// promised checks what PendingUpload returns.
 func (s *suite) promised(want file.File) {
 	s.Helper()
 	got, err := s.Store.PendingUpload(s.ctx, want.ID)
