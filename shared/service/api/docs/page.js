@@ -1,10 +1,10 @@
 "use strict";
-// Shows openapi.json, which lies beside this page.
+// Shows openapi.json, which is served beside this page.
 
 const methods = ["get", "post", "put", "delete"];
 let api, base, key = "";
 
-// make gives an element. Properties are attributes, but for on… and text.
+// make returns an element. Properties are attributes, except for on… and text.
 function make(tag, properties, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties || {})) {
@@ -16,20 +16,20 @@ function make(tag, properties, ...children) {
   return element;
 }
 
-// follow gives what a $ref points at.
+// follow returns what a $ref points at.
 function follow(value) {
   while (value && value.$ref) value = value.$ref.slice(2).split("/").reduce((at, name) => at[name], api);
   return value;
 }
 
-// prose gives a text in which `…` is code.
+// prose returns a text in which `…` is shown as code.
 function prose(text) {
   return (text || "").split("`").map((piece, i) => i % 2 ? make("code", {}, piece) : piece);
 }
 
 const paragraphs = text => (text || "").trim().split(/\n\s*\n/).filter(Boolean).map(one => make("p", {}, prose(one)));
 
-// typeOf says what values a schema takes.
+// typeOf describes the type of a schema's values.
 function typeOf(schema) {
   schema = follow(schema) || {};
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -44,7 +44,7 @@ function typeOf(schema) {
   return types.join(" or ");
 }
 
-// limitsOf says what bounds a schema's values.
+// limitsOf describes the limits of a schema's values.
 function limitsOf(schema) {
   const { minimum: least, maximum: most, maxLength, minLength, maxItems, pattern } = follow(schema);
   const said = [];
@@ -67,7 +67,7 @@ function field(name, schema, required, description, inside) {
     make("dd", {}, prose(text), inside));
 }
 
-// fields lists the properties of an object, those of objects inside it too.
+// fields lists the properties of an object, including those of nested objects.
 function fields(schema) {
   schema = follow(schema) || {};
   if (schema.type === "array" || schema.items) return fields(schema.items);
@@ -86,25 +86,25 @@ function exampleOf(schema) {
   return schema.examples && schema.examples[0];
 }
 
-// suggested is what a form's field begins with: its example, but for a URL, which
-// the service would call in earnest.
+// suggested returns the initial value of a form field: its example, except for a
+// URL, which the service would really call.
 function suggested(schema) {
   return (follow(schema) || {}).format === "uri" ? undefined : exampleOf(schema);
 }
 
 const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
 
-// serverOf gives the base URL of a path's service.
+// serverOf returns the base URL of a path's service.
 const serverOf = path => ((api.paths[path] || {}).servers || [{ url: base }])[0].url.replace(/\/$/, "");
 
-// credentialOf gives the header field that an operation's key is sent in, if any.
+// credentialOf returns the header field for an operation's key, if any.
 function credentialOf(operation, key) {
   const [asked] = operation.security || [];
   if (!asked) return [];
   return asked.bearer ? [["authorization", "Bearer " + key]] : [["x-api-key", key]];
 }
 
-// curl writes the line that calls the operation.
+// curl returns the command line that calls the operation.
 function curl(path, method, operation) {
   const shown = path;
   const parameters = (operation.parameters || []).map(follow);
@@ -131,7 +131,7 @@ function curl(path, method, operation) {
   }
   const answer = follow((operation.responses || {})["200"]) || {};
   const types = Object.keys(answer.content || {});
-  // Without -f a refusal would be saved as if it were the result.
+  // Without -f, curl would save an error as if it were the result.
   if (types.some(one => /^(video|image)\//.test(one))) {
     words[0] = words[0].replace("curl ", "curl -f ");
     words.push(types[0].startsWith("video") ? "-o edited.mp4" : "-o edited.png");
@@ -169,8 +169,8 @@ function response(status, answer) {
   return make("details", { class: "response" }, make("summary", {}, head), make("div", { class: "inside" }, inside));
 }
 
-// responses lists the answers of an operation. The refusals that operations share
-// are folded into one line.
+// responses lists the responses of an operation. Refusals that operations share are
+// folded into one line.
 function responses(operation) {
   const all = Object.entries(operation.responses);
   const shared = all.filter(([, answer]) => answer.$ref), own = all.filter(([, answer]) => !answer.$ref);
@@ -179,7 +179,7 @@ function responses(operation) {
     make("div", { class: "inside" }, shared.map(([status, answer]) => response(status, answer)))) : ""];
 }
 
-// bodyFields lists what a request's body carries, by content type.
+// bodyFields lists the fields of a request's body, by content type.
 function bodyFields(operation) {
   const bodies = Object.entries((operation.requestBody || {}).content || {});
   const same = new Set(bodies.map(([, body]) => JSON.stringify(body.schema))).size === 1;
@@ -187,7 +187,7 @@ function bodyFields(operation) {
   return bodies.flatMap(([type, body]) => [make("h4", {}, "Body ", make("small", {}, type)), fields(body.schema)]);
 }
 
-// input gives a form's control for a schema.
+// input returns a form control for a schema.
 function input(name, schema, example, file) {
   schema = follow(schema) || {};
   if (file) return make("input", { name, type: "file" });
@@ -196,7 +196,7 @@ function input(name, schema, example, file) {
   return make("input", { name, type: "text", autocomplete: "off", value: example === undefined ? "" : example });
 }
 
-// tryIt gives a form that sends the operation's request from this page.
+// tryIt returns a form that sends the operation's request from this page.
 function tryIt(currentPath, method, operation) {
   const parameters = (operation.parameters || []).map(follow).filter(one => one.in !== "header");
   const [type, body] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
@@ -232,7 +232,7 @@ function tryIt(currentPath, method, operation) {
   return make("details", { class: "try" }, make("summary", {}, "Try it"), form);
 }
 
-// answerOf sends a form's request and gives what shows the answer.
+// answerOf sends a form's request and returns the elements that show the response.
 async function answerOf(form, path, method, operation, parameters, type) {
   const query = new URLSearchParams(), server = serverOf(path);
   for (const one of parameters) {
@@ -267,7 +267,7 @@ async function answerOf(form, path, method, operation, parameters, type) {
   return shown;
 }
 
-// section shows an operation. Others are the same one under other names.
+// section shows an operation. others are the same operation under other names.
 function section(one, others) {
   const { path, method, operation } = one;
   let chosen = one;
@@ -305,7 +305,8 @@ function section(one, others) {
         tryIt(() => chosen.path, method, operation))));
 }
 
-// operations gives every operation of a tag, those under other names apart.
+// operations returns every operation of a tag, each with its variants under other
+// names.
 function operations(tag) {
   const all = Object.entries(api.paths).flatMap(([path, item]) => methods.filter(method => item[method])
     .map(method => ({ path, method, operation: item[method] }))).filter(one => one.operation.tags.includes(tag));

@@ -1,5 +1,5 @@
 "use strict";
-// The page: pictures from the source to the session and back, and its controls.
+// The page: frames from the source to the session and back, and the controls.
 
 const element = id => document.getElementById(id);
 const models = JSON.parse(element("models").textContent);
@@ -9,12 +9,12 @@ const original = element("original").getContext("2d", { alpha: false, willReadFr
 const edited = element("edited").getContext("2d", { alpha: false });
 
 let session; // the connection, undefined when there is none
-let attempt = 0; // counts connects, so that one that was given up is known
+let attempt = 0; // counts connection attempts, to notice one that was abandoned
 let camera; // the video element of the camera, undefined for the test pattern
 let image; // the stored reference image: its id and name
-let asked = ""; // the prompt that was applied last
+let asked = ""; // the prompt that was last applied
 
-// Within the console, which has a head of its own, and a scheme to choose
+// In the console, which has its own header and colour scheme switch
 
 document.documentElement.classList.toggle("framed", window !== top);
 const schemeKey = "cutroom-scheme";
@@ -65,8 +65,7 @@ let lastDrawn = 0, encoding = false;
 function drawOriginal(now) {
   if (!camera) return drawPattern(original, now / 1000);
   if (camera.readyState < HTMLMediaElement.HAVE_CURRENT_DATA) return;
-  // As much of the middle as has the shape of the canvas, mirrored as people
-  // know themselves.
+  // Crop the middle to the shape of the canvas, and mirror it as a mirror would.
   const scale = Math.max(width / camera.videoWidth, height / camera.videoHeight);
   const wide = camera.videoWidth * scale, high = camera.videoHeight * scale;
   original.setTransform(-1, 0, 0, 1, width, 0);
@@ -76,7 +75,7 @@ function drawOriginal(now) {
 
 function loop(now) {
   requestAnimationFrame(loop);
-  // A display's frames are never quite as far apart as they should be.
+  // A display's frames are never spaced quite evenly.
   if (now - lastDrawn < 1000 / framesPerSecond - 4) return;
   lastDrawn = now;
   drawOriginal(now);
@@ -108,7 +107,7 @@ async function showEdited(blob) {
 
 // Figures
 
-let frames = []; // those of the last second: when each came and how long it took
+let frames = []; // those of the last second: when each arrived and how long it took
 
 function showFigures() {
   const now = performance.now();
@@ -122,8 +121,8 @@ function showTime(seconds) {
   element("time").textContent = seconds === undefined ? "–" : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-// Quota: read every two seconds, and sooner after a change, but never twice
-// within one.
+// Quota: read every two seconds, and sooner after a change, but never twice within
+// one second.
 
 let quotaRead = -Infinity, quotaTimer;
 
@@ -138,13 +137,13 @@ async function readQuota() {
   try {
     if (used && !document.hidden) {
       const { limit, active } = await call("GET", "v1/realtime/quota", used);
-      // A tier without a limit has the greatest number in its place.
+      // A tier without a limit reports the largest number.
       element("quota").textContent = limit < 1e6 ? `${active} of ${limit}` : String(active);
     }
     readQuotaSoon(2000);
   } catch (refusal) {
     element("quota").textContent = "–";
-    // A key that is refused is not tried again until it changes.
+    // A refused key is not tried again until it changes.
     if (refusal.status !== 401 && refusal.status !== 403) readQuotaSoon(5000);
   }
 }
@@ -216,7 +215,7 @@ function hear(message) {
     if (message.success) return note("image-state", image ? `In use: ${image.name}` : "No image.", "good");
     return note("image-state", message.error, "bad");
   case "error":
-    // The close that follows a refusal says the same, in words of this page.
+    // The close that follows a refusal says the same, in this page's words.
     return complain(message.error);
   }
 }

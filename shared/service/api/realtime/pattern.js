@@ -1,6 +1,6 @@
 "use strict";
-// The test pattern: a moving landscape with what edits work on: smooth and busy
-// areas, edges, saturated and skin-like colours, light and dark.
+// The test pattern: a moving landscape with features that edits work on: smooth and
+// detailed areas, edges, saturated and skin-like colours, light and dark.
 
 const ridges = [
   { height: 205, depth: 34, length: 150, speed: 6, color: "#7d93b8" },
@@ -14,7 +14,7 @@ const balloons = [
   { x: 566, y: 66, size: 22, sway: 12, pace: .9, stripes: ["#7b3fa0", "#f4a259"] },
 ];
 
-// drawPattern draws the pattern as it is after so many seconds, at 640x360.
+// drawPattern draws the pattern as it looks after so many seconds, at 640x360.
 function drawPattern(at, seconds) {
   drawSky(at, seconds);
   for (const ridge of ridges) drawRidge(at, ridge, seconds);

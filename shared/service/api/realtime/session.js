@@ -1,7 +1,7 @@
 "use strict";
 // A session of /v1/stream, from a key to its end.
 
-// Refusal is an answer of the service that is not what was asked for.
+// Refusal is a response of the service other than the expected one.
 class Refusal extends Error {
   constructor(status, detail) {
     super(detail);
@@ -9,7 +9,7 @@ class Refusal extends Error {
   }
 }
 
-// call gives the JSON that the service answers.
+// call returns the JSON of the service's response.
 async function call(method, path, key, body) {
   const headers = { "x-api-key": key };
   if (typeof body === "string") headers["content-type"] = "application/json";
@@ -26,15 +26,16 @@ async function call(method, path, key, body) {
   throw new Refusal(answer.status, detail || `The service answered with status ${answer.status}.`);
 }
 
-// mint gives a client token that can do nothing but open a session of the model
-// from this page, within a minute.
+// mint returns a client token that can only open a session of the model, from this
+// page, within a minute.
 async function mint(key, model) {
   if (key.startsWith("ek_")) throw new Refusal(403, "This is a client token. Paste the permanent key (ck_…) that such tokens are made with.");
   const token = await call("POST", "v1/client/tokens", key, JSON.stringify({ expiresIn: 60, allowedModels: [model], allowedOrigins: [location.origin] }));
   return token.apiKey;
 }
 
-// endings say why a session ended, by the code and then the reason of its close.
+// endings explain why a session ended, by the code and then the reason of its
+// close.
 const endings = {
   1000: {
     "Maximum session duration reached.": "The session has reached the duration that its token allows.",
@@ -61,12 +62,12 @@ function explain(code, reason) {
   return known[reason] || known[""] || (reason ? `The session ended: ${reason}` : `The session ended (code ${code}).`);
 }
 
-// inFlight is how many frames may be on their way or waiting: one that is being
-// edited and one that is taken next, so that what comes back is never old.
+// inFlight is how many frames may be sent and not answered: one that is being
+// edited and one that follows, so that what comes back is never old.
 const inFlight = 2;
 
 // Session is a connection. It calls on.started(), on.frame(blob, latency in ms),
-// on.message(object) and, once, on.ended(text): why, or "" when it was closed here.
+// on.message(object) and, once, on.ended(text): why, or "" if it was closed here.
 class Session {
   constructor(model, token, on) {
     this.on = on;
@@ -96,10 +97,10 @@ class Session {
     this.on.frame(blob, sent === undefined ? NaN : now - sent);
   }
 
-  // ready reports whether a frame may be sent. Answers carry no number, and the
-  // server drops a frame that a newer one overtakes: so that a dropped one is not
-  // waited for, the flight is let run out now and then where it does not by
-  // itself, and is taken for lost when nothing comes back any more.
+  // ready reports whether a frame may be sent. Responses carry no number, and the
+  // server drops a frame that a newer one overtakes. So that a dropped frame is not
+  // waited for, sending pauses now and then until nothing is in flight, unless that
+  // happens by itself; when no more responses arrive, the rest counts as lost.
   ready() {
     if (!this.started || this.socket.readyState !== WebSocket.OPEN || this.socket.bufferedAmount > 0) return false;
     const now = performance.now();
@@ -114,7 +115,7 @@ class Session {
     this.socket.send(blob);
   }
 
-  // say sends a message; false when there is no session that could hear it.
+  // say sends a message, and returns false if no session is open to receive it.
   say(message) {
     if (!this.started || this.socket.readyState !== WebSocket.OPEN) return false;
     this.socket.send(JSON.stringify(message));

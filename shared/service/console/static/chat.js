@@ -60,7 +60,7 @@ class Chat {
     this.log.replaceChildren(make("div", { class: "blankslate" }, icon("chat"), make("h2", {}, "Talk to a model"), make("p", {}, "Answers appear as they are written. Enter sends, Shift and Enter begins a new line.")));
   }
 
-  // body is what the next call sends, or what the last one has sent.
+  // body returns what the next call sends, or what the last call sent.
   body() {
     const system = this.system.value.trim();
     return {
@@ -91,7 +91,7 @@ class Chat {
     await this.answer();
   }
 
-  // answer has the model answer the conversation as it stands.
+  // answer asks the model to continue the conversation.
   async answer() {
     const { message, words } = this.add("assistant", "");
     const controller = this.controller = new AbortController(), conversation = this.messages;
@@ -122,7 +122,7 @@ class Chat {
     message.classList.remove("writing");
     this.send.hidden = false;
     this.stop.hidden = true;
-    if (conversation !== this.messages) return; // it was cleared meanwhile
+    if (conversation !== this.messages) return; // it has been cleared meanwhile
     const took = (performance.now() - began) / 1000;
     const stopped = controller.signal.aborted;
     if (written) this.messages.push({ role: "assistant", content: written });
@@ -148,7 +148,7 @@ class Chat {
   }
 }
 
-// write shows a text with its fenced code set apart.
+// write shows a text, with its fenced code set apart.
 function write(place, text) {
   place.replaceChildren(...text.split(/^```/m).map((part, i) => {
     if (i % 2 === 0) return make("span", {}, part.replace(/^\n+|\n+$/g, i ? "" : "$&"));

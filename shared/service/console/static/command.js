@@ -1,16 +1,17 @@
-// The lines for a terminal that do what the page has done.
+// Command lines for a terminal that do what the page did.
 
 import { settings } from "./service.js";
 
-// obeyed are the characters that a terminal acts on when a line is pasted: names of
-// files and answers of models could edit the line with them, unseen.
+// obeyed are the characters that a terminal acts on when a line is pasted. File
+// names and model output could use them to edit the line unnoticed.
 const obeyed = /[\0-\t\v-\x1f\x7f-\x9f]/;
 
-// octal writes a character as its bytes.
+// octal returns a character's bytes as octal escapes.
 const octal = character => Array.from(new TextEncoder().encode(character), byte => "\\" + byte.toString(8).padStart(3, "0")).join("");
 
-// quote makes one word of a text, for a POSIX shell; one that a terminal would act
-// on in dollar-single-quotes (POSIX.1-2024), as bash, zsh and ksh have them.
+// quote quotes a text as one word for a POSIX shell. A text that a terminal would
+// act on is written in dollar-single-quotes (POSIX.1-2024), which bash, zsh and ksh
+// support.
 export const quote = text => {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
   if (!obeyed.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
@@ -19,24 +20,24 @@ export const quote = text => {
 
 const keyHeader = `-H "x-api-key: $CUTROOM_API_KEY"`;
 
-// part is a field of a form as curl takes it. A name in double quotes may have
-// the characters that curl would read as its own.
+// part returns a form field as curl takes it. A name in double quotes may contain
+// the characters that curl would otherwise interpret.
 function part(name, value) {
   if (!(value instanceof File)) return `--form-string ${quote(`${name}=${value}`)}`;
   const path = /[;,"\\]/.test(value.name) ? `"${value.name.replace(/["\\]/g, "\\$&")}"` : value.name;
   return `-F ${quote(`${name}=@${path}`)}`;
 }
 
-// submitCommand submits the form; with the seed, so that it gives the same result.
+// submitCommand submits the form, with the seed, so that the result is the same.
 export function submitCommand(model, fields) {
   const parts = fields.map(([name, value]) => model.urlencoded ? `--data-urlencode ${quote(`${name}=${value}`)}` : part(name, value));
   return [`curl ${settings.base_url}/v1/jobs/${model.id} ${keyHeader}`, ...parts].join(" \\\n  ");
 }
 
-// fetchCommand fetches what a job made.
+// fetchCommand fetches the result of a job.
 export const fetchCommand = (id, name) => `curl -f ${settings.base_url}/v1/jobs/${id}/content ${keyHeader} -L -o ${quote(name)}`;
 
-// chatCommand asks what the chat asked.
+// chatCommand sends the chat's last request.
 export const chatCommand = body => [
   `curl ${settings.inference_url}/v1/chat/completions`,
   `-H "authorization: Bearer $CUTROOM_API_KEY" -H 'content-type: application/json'`,

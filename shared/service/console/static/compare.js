@@ -1,11 +1,11 @@
-// Before and after, one over the other, with a line between that is moved by
-// pointer or keyboard. Two videos play as one.
+// Before and after, one above the other, with a divider that is moved by pointer or
+// keyboard. Two videos play in step.
 
 import { icon, make, signButton } from "./dom.js";
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// view makes the element that shows a picture or a video.
+// view returns the element that shows a picture or a video.
 export function view(kind, url, words) {
   if (kind === "image") return make("img", { src: url, alt: words });
   const video = make("video", { src: url, playsinline: true, preload: "auto", loop: true, "aria-label": words });
@@ -13,8 +13,8 @@ export function view(kind, url, words) {
   return video;
 }
 
-// compare gives the element that compares, and the bar that plays, if there is
-// one. before is undefined where there is nothing to compare with.
+// compare returns the element that compares, and the bar that plays, if any. before
+// is undefined if there is nothing to compare with.
 export function compare(kind, before, after) {
   const box = make("div", { class: "compare" });
   const edited = view(kind, after, "The edited " + kind);
@@ -38,7 +38,7 @@ export function compare(kind, before, after) {
 
 const clock = seconds => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
-// player is the bar that plays a video, and another in step with it.
+// player returns the bar that plays a video, and another one in step with it.
 function player(lead, follower) {
   const play = signButton("play", "Play", () => lead.paused ? start() : lead.pause());
   const sound = signButton("mute", "Sound on", () => {
@@ -47,7 +47,7 @@ function player(lead, follower) {
   });
   const seek = make("input", { type: "range", min: 0, max: 1, step: 0.001, value: 0, "aria-label": "Position" });
   const time = make("span", { class: "time" }, "0:00");
-  const start = () => lead.play().catch(() => {}); // it left the page before it began
+  const start = () => lead.play().catch(() => {}); // the element was removed before playback began
   const show = (control, sign, words) => {
     control.setAttribute("aria-label", words);
     control.title = words;
@@ -57,7 +57,7 @@ function player(lead, follower) {
     show(play, lead.paused ? "play" : "pause", lead.paused ? "Play" : "Pause");
     show(sound, lead.muted ? "mute" : "sound", lead.muted ? "Sound on" : "Sound off");
   };
-  // The other is told where to be when it is off by more than a frame or two.
+  // Correct the other video only if it is off by more than a frame or two.
   const step = () => {
     if (follower && follower.readyState > 0 && Math.abs(follower.currentTime - lead.currentTime) > 0.08 && !follower.seeking) follower.currentTime = Math.min(lead.currentTime, follower.duration || 0);
     if (document.activeElement !== seek || !lead.paused) seek.value = lead.duration ? lead.currentTime / lead.duration : 0;

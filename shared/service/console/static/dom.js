@@ -1,8 +1,7 @@
-// Elements, and the words that all pages share.
+// Elements, and the functions that all pages share.
 
-// make builds an element. Of the properties, "on" holds listeners by event, true
-// stands for an attribute without a value, and what is false, null or undefined
-// is left out.
+// make builds an element. Of the properties, "on" holds listeners by event; true
+// stands for an attribute without a value; false, null and undefined are left out.
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -17,7 +16,7 @@ export function make(tag, properties = {}, ...children) {
 
 const drawing = "http://www.w3.org/2000/svg";
 
-// draw builds an element of SVG.
+// draw builds an SVG element.
 export function draw(tag, properties = {}, ...children) {
   const element = document.createElementNS(drawing, tag);
   for (const [name, value] of Object.entries(properties)) element.setAttribute(name, value);
@@ -53,34 +52,34 @@ const outlines = {
   left: "M9 7l-5 5 5 5M15 7l5 5-5 5",
 };
 
-// icon draws a sign; what it means is said in words beside it, or by a label.
+// icon draws an icon. Text beside it, or a label, must say what it means.
 export function icon(name) {
   return draw("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, draw("path", { d: outlines[name] }));
 }
 
-// button is a button with a sign and words.
+// button returns a button with an icon and a text.
 export function button(sign, words, press, properties = {}) {
   return make("button", { type: "button", on: { click: press }, ...properties }, sign && icon(sign), make("span", {}, words));
 }
 
-// signButton is a button that shows a sign alone.
+// signButton returns a button with only an icon.
 export function signButton(sign, words, press, properties = {}) {
   return make("button", { type: "button", class: "sign", "aria-label": words, title: words, on: { click: press }, ...properties }, icon(sign));
 }
 
-// say tells those who hear the page.
+// say announces a text to screen readers.
 export function say(text) {
   document.getElementById("said").textContent = text;
 }
 
-// toast shows a word in passing.
+// toast shows a text for a moment.
 export function toast(text) {
   const shown = make("p", {}, text);
   document.getElementById("toasts").replaceChildren(shown);
   setTimeout(() => shown.remove(), 4000);
 }
 
-// copy puts a text on the clipboard.
+// copy copies a text to the clipboard.
 export async function copy(text, what) {
   try {
     await navigator.clipboard.writeText(text);
@@ -90,7 +89,7 @@ export async function copy(text, what) {
   }
 }
 
-// confirm asks before something is done for good, and resolves to the answer.
+// confirm asks before something irreversible, and resolves to the answer.
 export function confirm(title, text, yes) {
   return new Promise(resolve => {
     const dialog = make("dialog", { class: "dialog", "aria-labelledby": "dialog-title" },
@@ -108,7 +107,7 @@ export function confirm(title, text, yes) {
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
-// ago says when something was or will be, from now on.
+// ago returns a time relative to now, in words.
 export function ago(time) {
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, length, next] of [["second", 1, 60], ["minute", 60, 60], ["hour", 3600, 24], ["day", 86400, Infinity]]) {
@@ -117,7 +116,7 @@ export function ago(time) {
   }
 }
 
-// bytes says how large something is.
+// bytes returns a size in words.
 export function bytes(count) {
   if (count < 1000) return `${count} bytes`;
   const unit = count < 1e6 ? ["kB", 1e3] : count < 1e9 ? ["MB", 1e6] : ["GB", 1e9];

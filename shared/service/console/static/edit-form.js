@@ -1,4 +1,4 @@
-// The form of an edit: what the chosen model takes beside the media.
+// The form of an edit: what the chosen model takes besides the media.
 
 import { button, icon, make, signButton } from "./dom.js";
 import { urlOf } from "./stored.js";
@@ -6,7 +6,7 @@ import { urlOf } from "./stored.js";
 const examples = ["a watercolor painting", "cyberpunk neon city", "film noir", "anime", "pencil sketch", "golden hour", "pop art", "snowy winter"];
 const greatestSeed = 4294967295;
 
-// Missing is what a form lacks, and the control that it is given by.
+// Missing is what a form lacks, with the control that would provide it.
 export class Missing extends Error {
   constructor(message, control) {
     super(message);
@@ -14,14 +14,14 @@ export class Missing extends Error {
   }
 }
 
-// labels are shown for fields; others are called by their names.
+// labels are shown for fields; others are shown by their names.
 const labels = { enhance_prompt: "Enhance the prompt", self_anchor: "Anchor to the first edited frame", resolution: "Resolution", orientation: "Orientation" };
 
-// isHEIC reports whether a file of the person's is a picture as phones of Apple
-// keep them. Most systems give such files no type.
+// isHEIC reports whether a file is a picture in the format of Apple's phones. Most
+// systems report no type for such files.
 export const isHEIC = file => /^image\/hei[cf]/.test(file.type) || /\.hei[cf]$/i.test(file.name);
 
-// UnreadHEIC says what to do with such a picture, which the service does not read.
+// UnreadHEIC says what to do with such a picture, which the service cannot read.
 export class UnreadHEIC extends Missing {
   constructor(file) {
     super(`“${file.name}” is a HEIC picture, which is not read here. Save it as JPEG or PNG, and add that.`);
@@ -30,8 +30,8 @@ export class UnreadHEIC extends Missing {
 
 const titled = name => labels[name] || name.replaceAll("_", " ").replace(/^./, letter => letter.toUpperCase());
 
-// Form shows the fields of a model but its data. What was filled in stays where
-// the next model has the same field.
+// Form shows a model's fields, except its data. A value stays if the next model has
+// the same field.
 export class Form {
   constructor(submit) {
     this.reference = undefined; // a File, or a stored file's reference
@@ -70,7 +70,7 @@ export class Form {
     this.showReference();
   }
 
-  // offer shows the models that there are to choose from, and fits one.
+  // offer shows the models to choose from, and selects one.
   offer(models, chosen) {
     this.model.replaceChildren(...models.map(model => make("option", { value: model.id }, model.id)));
     this.model.value = chosen.id;
@@ -100,7 +100,7 @@ export class Form {
     }
   }
 
-  // refer takes a reference image: a File, or a stored file's reference.
+  // refer sets the reference image: a File, or a stored file's reference.
   refer(image) {
     this.picker.value = "";
     if (image instanceof File && isHEIC(image)) return this.complain(new UnreadHEIC(image));
@@ -131,9 +131,8 @@ export class Form {
         })));
   }
 
-  // fields gives the form's fields in the model's order.
-  //
-  // It throws Missing for what the service would refuse.
+  // fields returns the form's fields in the model's order. It throws Missing for
+  // what the service would refuse.
   fields(source) {
     this.problem.textContent = "";
     const prompt = this.prompt.value.trim(), model = this.chosen;
@@ -162,7 +161,7 @@ export class Form {
 
   complain(missing) {
     this.problem.textContent = missing.message;
-    // On a phone the form's end is a screen below where a file is chosen.
+    // On a phone, the end of the form is one screen below the file chooser.
     this.problem.scrollIntoView({ block: "nearest" });
     missing.control?.focus();
   }

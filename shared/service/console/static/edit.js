@@ -16,13 +16,13 @@ const modes = [
   { id: "words", title: "Text to video", sign: "words", takes: model => !dataOf(model) },
 ];
 
-// preferred is the model that is chosen first: what edits, where there is one.
+// preferred returns the model to select first: one that edits, if there is one.
 const preferred = models => models.find(model => model.kind === "edit") || models[0];
 
-// waiting is a stored file that another page has sent here.
+// waiting is a stored file that another page has passed to this one.
 let waiting;
 
-// useStored has the page edit a stored file, or take its look as a reference.
+// useStored makes the page edit a stored file, or use it as a reference image.
 export function useStored(file, as) {
   waiting = { file, as };
   location.hash = "edit";
@@ -33,8 +33,8 @@ export const editPage = { id: "edit", title: "Edit", sign: "edit", quiet: true, 
 class Edit {
   constructor(section) {
     this.sources = {}; // by mode: {value: File or reference, url, name, size}
-    this.models = {}; // by mode, the one that was chosen last
-    this.known = new Map(); // what this tab knows of jobs: {mode, model, fields, source}
+    this.models = {}; // by mode, the one chosen last
+    this.known = new Map(); // what this tab knows about jobs: {mode, model, fields, source}
     this.form = new Form(() => this.run());
     this.form.onmodel = id => this.choose(id);
     this.modes = modes.map(mode => ({ ...mode, models: settings.models.filter(mode.takes) })).filter(mode => mode.models.length);
@@ -65,7 +65,7 @@ class Edit {
     else this.takeStored(file);
   }
 
-  // listen takes files that are dropped anywhere on the page, or pasted.
+  // listen accepts files that are dropped anywhere on the page, or pasted.
   listen(section) {
     const carries = event => [...event.dataTransfer?.types || []].includes("Files");
     let depth = 0;
@@ -103,10 +103,11 @@ class Edit {
     this.form.fit(model);
   }
 
-  // take makes a file the one to edit, in the mode that is for its kind.
+  // take makes a file the one to edit, in the mode for its kind.
   take(file) {
     if (isHEIC(file)) return this.form.complain(new UnreadHEIC(file));
-    // Systems that do not know an ending give no type; the service tells by content.
+    // Systems that do not know an extension report no type; the service detects it
+    // from the content.
     const mode = file.type ? this.modes.find(mode => file.type.startsWith(`${mode.id}/`)) : dataOf(this.form.chosen) && this.mode;
     if (!mode) return this.form.complain(new Missing(`“${file.name}” is neither a video nor an image.`));
     this.setSource(mode, { value: file, name: file.name, size: file.size, url: URL.createObjectURL(file) });
@@ -129,7 +130,7 @@ class Edit {
     this.form.prompt.focus();
   }
 
-  // reset shows what there is to edit.
+  // reset shows what can be edited.
   reset() {
     const source = this.sources[this.mode.id];
     this.terminal.replaceChildren();
@@ -157,7 +158,7 @@ class Edit {
     return shown;
   }
 
-  // run submits what the page shows, and follows it to its end.
+  // run submits what the page shows, and follows the job to its end.
   async run(change = () => {}) {
     if (this.working) return;
     const mode = this.mode, model = this.form.chosen, source = this.sources[mode.id];
@@ -183,7 +184,7 @@ class Edit {
     }
   }
 
-  // watch follows a job, then shows what it made.
+  // watch follows a job, then shows its result.
   async watch(work, id) {
     try {
       work.id = id;
@@ -208,7 +209,7 @@ class Edit {
     }
   }
 
-  // begin shows progress, until end, and has one thing run at a time.
+  // begin shows progress until end is called, and lets only one job run at a time.
   begin() {
     const controller = new AbortController();
     const words = make("span", { class: "phase" }), share = make("span", { class: "share" }), bar = make("progress", { max: 1, "aria-label": "Progress" });
@@ -245,7 +246,7 @@ class Edit {
     this.form.problem.textContent = "";
     this.form.run.disabled = true;
     this.working = work;
-    // On a phone the button that was pressed is a screen below.
+    // On a phone, the stage is one screen away from the button.
     this.stage.scrollIntoView({ block: "nearest" });
     return work;
   }
@@ -263,7 +264,7 @@ class Edit {
       make("div", { class: "row" }, button("again", "Try again", again, { class: "primary", id: "again" }), button("", "Back", () => this.reset()))));
   }
 
-  // finish shows a result, beside what it was made from where this tab knows that.
+  // finish shows a result, beside its source if this tab knows it.
   finish(job, blob) {
     if (this.made) URL.revokeObjectURL(this.made);
     const url = this.made = URL.createObjectURL(blob);
@@ -293,7 +294,7 @@ class Edit {
         make("pre", { tabindex: 0, "aria-label": title }, make("code", {}, line))))));
   }
 
-  // look shows a job of the account's list: its result, or how far it is.
+  // look shows a job of the account's list: its result, or its progress.
   async look(job) {
     if (this.working) return this.form.complain(new Missing("Wait until the edit under way has ended, or cancel it."));
     if (job.status === "failed") {
@@ -308,7 +309,7 @@ class Edit {
   }
 }
 
-// seconds says how long a job took, from its creation.
+// seconds returns how long a job took since its creation.
 function seconds(job) {
   const took = (new Date(job.completed_at) - new Date(job.created_at)) / 1000;
   return took < 60 ? `${took.toFixed(1)} s` : `${Math.floor(took / 60)} min ${Math.round(took % 60)} s`;

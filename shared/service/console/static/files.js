@@ -33,7 +33,7 @@ class Files {
     return this.read();
   }
 
-  // read adds the next page to the list, or begins it.
+  // read adds the next page to the list, or starts it.
   async read() {
     const first = this.cursor === null;
     try {
@@ -72,14 +72,14 @@ class Files {
     return card;
   }
 
-  // preview shows what a file looks like, once it is near the screen.
+  // preview shows a preview of a file once it is near the screen.
   preview(file, kind, picture) {
     if (kind !== "image" && kind !== "video") return;
     const watcher = new IntersectionObserver(async ([seen]) => {
       if (!seen.isIntersecting) return;
       watcher.disconnect();
       const url = await urlOf(file);
-      if (!url) return; // the sign of its kind stays
+      if (!url) return; // its icon stays
       picture.replaceChildren(kind === "image" ? make("img", { src: url, alt: "" }) : make("video", { src: url, preload: "metadata", controls: true, playsinline: true, "aria-label": file.filename }));
     }, { rootMargin: "200px" });
     watcher.observe(picture);

@@ -1,15 +1,15 @@
-// Jobs: submitting one, following it to its end, and fetching what it made.
+// Jobs: submitting one, following it to its end, and fetching its result.
 
 import { events, key, media, Refusal, settings } from "./service.js";
 import { send, store } from "./upload.js";
 
-// followed by polls, where the stream of events cannot be had
+// for polling, where the event stream is not available
 const pollEvery = 700, retryAfter = 1500;
 
 export const ended = job => job.status === "completed" || job.status === "failed";
 
-// submit sends a form, given as its fields in order, and gives the new job's id.
-// A file that a form may not carry is stored first and named by its reference.
+// submit sends a form, given as its fields in order, and returns the new job's id.
+// A file that is too large for a form is stored first and sent by its reference.
 export async function submit(model, fields, watch) {
   const url = `${settings.base_url}/v1/jobs/${model.id}`, headers = { "x-api-key": key() };
   if (model.urlencoded) {
@@ -33,8 +33,8 @@ const pause = (time, signal) => new Promise((resolve, reject) => {
   }, { once: true });
 });
 
-// follow gives each state of a job to seen, and resolves to the last one. It
-// outlives a lost connection, of which lost(true) and lost(false) tell.
+// follow calls seen with each state of a job, and resolves to the last one. It
+// survives a lost connection, which it reports by lost(true) and lost(false).
 export async function follow(id, { seen, lost, signal }) {
   const read = async () => (await media("GET", `/v1/jobs/${id}`, { signal })).json();
   let streams = true, gone = false;
@@ -51,7 +51,7 @@ export async function follow(id, { seen, lost, signal }) {
             if (ended(job)) return job;
           }
         } catch (refusal) {
-          // A server of an older version has no such route.
+          // An older server does not have this route.
           if (refusal.status !== 404 && refusal.status !== 405) throw refusal;
           streams = false;
         }
@@ -71,7 +71,7 @@ export async function follow(id, { seen, lost, signal }) {
   }
 }
 
-// cancel stops a job, and gives it as it is then: it may have ended before.
+// cancel cancels a job, and returns it as it then is: it may have ended before.
 export async function cancel(id) {
   try {
     return await (await media("DELETE", `/v1/jobs/${id}`)).json();
@@ -81,13 +81,13 @@ export async function cancel(id) {
   }
 }
 
-// result fetches what a job made.
+// result fetches a job's result.
 export async function result(id, signal) {
   const answer = await media("GET", `/v1/jobs/${id}/content`, { signal });
   return answer.blob();
 }
 
-// list gives the account's latest jobs, undefined where the service keeps no list.
+// list returns the account's latest jobs, undefined if the service keeps no list.
 export async function list(limit) {
   try {
     return (await (await media("GET", `/v1/jobs?limit=${limit}`)).json()).jobs;

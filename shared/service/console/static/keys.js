@@ -1,23 +1,22 @@
-// The page Keys: the permanent keys of the account, for those who sign in with an
-// admin key.
+// The page Keys: the permanent keys of the account, shown for admin keys.
 
 import { ago, button, confirm, copy, make, say, signButton, toast } from "./dom.js";
 import { key as own, media } from "./service.js";
 
 export const keysPage = { id: "keys", title: "Keys", sign: "keys", admin: true, open: section => new Keys(section) };
 
-// mayKeepKeys tells whether the key of this tab is an admin's.
+// mayKeepKeys reports whether the key of this tab is an admin key.
 export async function mayKeepKeys() {
   try {
     await media("GET", "/v1/keys");
     return true;
   } catch {
-    return false; // a key like most, or a service without such keys
+    return false; // an ordinary key, or a service without admin keys
   }
 }
 
-// idOf gives the id of a key, undefined where the browser cannot tell: it hashes on
-// pages that came by HTTPS or from this machine.
+// idOf returns the id of a key, undefined if the browser cannot compute it:
+// browsers hash only on pages from HTTPS or from this machine.
 async function idOf(key) {
   const sum = await crypto.subtle?.digest("SHA-256", new TextEncoder().encode(key));
   return sum && `key_${[...new Uint8Array(sum).slice(0, 6)].map(byte => byte.toString(16).padStart(2, "0")).join("")}`;
@@ -69,7 +68,7 @@ class Keys {
       make("div", { class: "about" },
         make("p", {}, make("strong", {}, name), key.admin && make("span", { class: "badge" }, "Admin"), mine && make("span", { class: "badge" }, "This tab's key")),
         make("p", { class: "note" }, make("code", {}, key.id), ` · tier ${key.tier} · `, make("span", { title: key.revoked_at || key.created_at }, when))),
-      // The key of the call cannot be revoked by it.
+      // A key cannot revoke itself.
       !key.revoked_at && !mine && signButton("bin", `Revoke ${name}`, () => this.revoke(key, name)));
   }
 
@@ -87,7 +86,7 @@ class Keys {
     toast(`${name} is revoked.`);
   }
 
-  // ask makes a key by a dialog, which then shows it this once.
+  // ask creates a key in a dialog, which shows its secret only this once.
   ask() {
     const label = make("input", { id: "key-label", required: true, maxlength: 128, autocomplete: "off", placeholder: "render farm", "aria-describedby": "key-refused" });
     const admin = make("input", { type: "checkbox", class: "switch", id: "key-admin" });
@@ -122,7 +121,7 @@ class Keys {
   }
 }
 
-// secretOf is what a dialog shows of a new key.
+// secretOf returns the content of the dialog for a new key.
 function secretOf(made, close) {
   const shown = make("input", { id: "new-key", readonly: true, value: made.key, "aria-label": "The new key", on: { focus: event => event.target.select() } });
   return [

@@ -1,4 +1,4 @@
-// The console: signing in, the pages, and going from one to another.
+// The console: signing in, the pages, and moving between them.
 
 import { button, draw, icon, make, say, signButton, toast } from "./dom.js";
 import { configure, forget, key, keep, media, Refusal, settings } from "./service.js";
@@ -9,9 +9,9 @@ import { keysPage, mayKeepKeys } from "./keys.js";
 import { realtimePage } from "./realtime.js";
 import { usagePage } from "./usage.js";
 
-// A page has an id, which is its address, a title, a sign, and open(view), which
-// fills it once; what open gives, if anything, has shown() and left() for each
-// visit. Those that say admin are for admin keys.
+// A page has an id, which is its address, a title, an icon, and open(view), which
+// fills it once. What open returns, if anything, has shown() and left(), called for
+// each visit. Pages marked admin require an admin key.
 const allPages = [editPage, filesPage, chatPage, realtimePage, usagePage, keysPage];
 
 const app = document.getElementById("app");
@@ -19,7 +19,7 @@ const app = document.getElementById("app");
 const brand = () => make("a", { class: "brand", href: "#edit" },
   draw("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, draw("rect", { width: 16, height: 16, rx: 4 }), draw("path", { d: "M5 4.5v7l6.5-3.5z" })), "Cutroom");
 
-// check makes a cheap call that tells whether a key is one to sign in with.
+// check makes a cheap call that shows whether a key can sign in.
 async function check(candidate) {
   if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token, which is for apps. Sign in with a permanent key (ck_…).");
   if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is no key of this service: keys begin with ck_.");
@@ -70,7 +70,7 @@ function signOut() {
 
 const schemes = ["", "light", "dark"];
 
-// schemeButton goes from the system's scheme to the light and the dark one.
+// schemeButton cycles through the system's, the light and the dark colour scheme.
 function schemeButton() {
   const root = document.documentElement;
   const words = () => `Scheme: ${root.dataset.theme || "as the system's"}`;

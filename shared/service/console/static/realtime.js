@@ -1,5 +1,5 @@
-// The page Realtime: the service's own page of realtime sessions, framed where it
-// has the console's origin, as it then finds the key of this tab.
+// The page Realtime: the service's own page for realtime sessions, in a frame if it
+// has the console's origin, because it then finds the key of this tab.
 
 import { icon, make } from "./dom.js";
 import { settings } from "./service.js";
@@ -17,7 +17,7 @@ class Realtime {
     if (!this.framed) this.place.append(make("div", { class: "blankslate" }, icon("realtime"), make("h2", {}, "Live pictures"), make("p", {}, "Edit your camera as it runs."), words));
   }
 
-  // A session lasts as long as its page is looked at.
+  // A session lasts only while its page is shown.
   shown() {
     if (this.framed) this.place.replaceChildren(make("iframe", { src: settings.realtime_url, title: "Realtime session", allow: "camera" }));
   }

@@ -8,8 +8,9 @@ const shownAtMost = 12;
 const states = { pending: "Waiting", processing: "Editing", completed: "Done", failed: "Failed" };
 
 export class Recent {
-  // look is called with a job that was chosen. promptOf gives the prompt of a job
-  // by its id, undefined where this tab does not know it: the service does not say it.
+  // look is called with a job that was chosen. promptOf returns the prompt of a job
+  // by its id, undefined if this tab does not know it: the service does not return
+  // prompts.
   constructor(look, promptOf) {
     this.look = look;
     this.promptOf = promptOf;
@@ -19,18 +20,18 @@ export class Recent {
     this.element = make("aside", { class: "recent", "aria-labelledby": "recent-title" }, make("h2", { id: "recent-title" }, "Recent edits"), this.items, this.none);
   }
 
-  // read asks for the list. What this tab has seen stays where there is none.
+  // read fetches the list. If there is none, what this tab has seen stays.
   async read() {
     try {
       const jobs = await list(shownAtMost);
       if (jobs) this.jobs = jobs;
     } catch {
-      // The list is a help; what the page does shows its own failures.
+      // The list is optional; the rest of the page shows its own failures.
     }
     this.show();
   }
 
-  // update takes in how a job is now.
+  // update records the present state of a job.
   update(job) {
     const at = this.jobs.findIndex(one => one.job_id === job.job_id);
     if (at < 0) this.jobs.unshift(job);

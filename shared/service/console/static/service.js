@@ -1,13 +1,13 @@
-// The service: calls of both its interfaces with the key of this tab.
+// The service: calls of both its APIs with the key of this tab.
 
-// The page of realtime sessions keeps its key under the same name.
+// The page of realtime sessions stores its key under the same name.
 const keyName = "cutroom-key";
 
 export const key = () => sessionStorage.getItem(keyName) || "";
 export const keep = value => sessionStorage.setItem(keyName, value);
 export const forget = () => sessionStorage.removeItem(keyName);
 
-// settings are those of config.json, with URLs that are absolute.
+// settings are those of config.json, with absolute URLs.
 export let settings;
 
 export async function configure() {
@@ -18,8 +18,8 @@ export async function configure() {
   }
 }
 
-// Refusal is an answer that is not what was asked for; its message is for people.
-// Status 0 stands for no answer.
+// Refusal is a response other than the expected one; its message is for people.
+// Status 0 means no response.
 export class Refusal extends Error {
   constructor(status, message) {
     super(message);
@@ -29,7 +29,7 @@ export class Refusal extends Error {
 
 export const unreachable = "The service cannot be reached. Check that it runs and that you are connected.";
 
-// explain gives the words for a refusal from its status and its body.
+// explain returns a message for a refusal from its status and body.
 export function explain(status, body) {
   if (status === 401) return "The service does not know this key, or it was revoked.";
   const { detail, error } = body || {};
@@ -42,7 +42,7 @@ export function explain(status, body) {
   return detail || error?.message || { 413: "That is larger than the service takes.", 429: "Too many requests. Wait a moment." }[status] || `The service answered with status ${status}.`;
 }
 
-// request sends a call and gives the answer when it is a success.
+// request sends a call and returns the response if it succeeds.
 async function request(url, options) {
   let answer;
   try {
@@ -65,15 +65,15 @@ export function inference(method, path, { body, signal } = {}) {
   return request(settings.inference_url + path, { method, signal, ...encoded(body, { authorization: `Bearer ${key()}` }) });
 }
 
-// encoded gives what is sent of a body: forms and bytes as they are, and all
-// else as JSON.
+// encoded returns a request body: forms and bytes as they are, anything else as
+// JSON.
 function encoded(body, headers) {
   if (body === undefined || body instanceof Blob || body instanceof FormData || body instanceof URLSearchParams) return { body, headers };
   return { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
 }
 
-// events reads the server-sent events of an answer (the HTML standard, "Server-sent
-// events"): {event, data} each, until the stream ends.
+// events reads the server-sent events of a response (the HTML standard,
+// "Server-sent events"): it yields {event, data} until the stream ends.
 export async function* events(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", event = "", data = [];

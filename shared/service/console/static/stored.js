@@ -1,14 +1,14 @@
-// The bytes of stored files, for those that look at them.
+// The bytes of stored files, for previews.
 
 import { media } from "./service.js";
 
-// largest is what is fetched only to be looked at, in bytes.
+// largest is the size limit of what is fetched for a preview, in bytes.
 const largest = 50e6;
 
-const urls = new Map(); // promises of URLs within the page, by the file's id
+const urls = new Map(); // promises of object URLs, by the file's id
 
-// urlOf gives a URL within the page for a picture or a video; undefined where it is
-// neither, is too large, or cannot be had.
+// urlOf returns an object URL for a picture or a video, undefined if it is neither,
+// is too large, or cannot be fetched.
 export function urlOf(file) {
   if (!/^(image|video)\//.test(file.mime_type) || file.size_bytes > largest) return Promise.resolve(undefined);
   if (!urls.has(file.id)) {
@@ -20,7 +20,7 @@ export function urlOf(file) {
   return urls.get(file.id);
 }
 
-// forgetURL lets go of a file that is gone.
+// forgetURL releases the URL of a deleted file.
 export async function forgetURL(file) {
   const url = await urls.get(file.id);
   urls.delete(file.id);

@@ -1,10 +1,10 @@
-// Uploads: with progress, and by a signed URL where a form would be too large.
+// Uploads: with progress, and by a signed URL if the file is too large for a form.
 
 import { digest } from "./md5.js";
 import { explain, key, media, Refusal, settings } from "./service.js";
 
-// send is a request whose upload is watched: progress(share) is called with 0 to
-// 1. It resolves to the JSON of the answer. fetch cannot tell the progress.
+// send sends a request and reports its upload: it calls progress(share) with 0 to
+// 1, and resolves to the JSON of the response. fetch cannot report progress.
 export function send(method, url, headers, body, { progress, signal }) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -24,7 +24,7 @@ export function send(method, url, headers, body, { progress, signal }) {
   });
 }
 
-// store keeps a file with the service and gives its reference.
+// store uploads a file to the service and returns its reference.
 export async function store(file, watch) {
   if (file.size <= settings.max_upload) {
     const form = new FormData();

@@ -11,7 +11,7 @@ const measures = [
   { id: "seconds", title: "Realtime seconds", of: row => row.session_seconds || 0 },
 ];
 const spans = [7, 30, 90];
-const colors = 6; // that the style sheet has for models
+const colors = 6; // the number of model colors in the style sheet
 
 const dayOf = time => new Date(time).toISOString().slice(0, 10);
 
@@ -74,7 +74,7 @@ class Usage {
     this.showTable();
   }
 
-  // bars draws a bar for each day, of the models one on another.
+  // bars draws a stacked bar of the models for each day.
   bars(models, of) {
     const width = Math.max(300, this.chart.clientWidth - 40), height = 220, foot = 22, side = 46;
     const sums = this.dates.map(day => models.map(model => this.rows.filter(row => row.day === day && row.model === model).reduce((sum, row) => sum + of(row), 0)));
@@ -120,7 +120,8 @@ class Usage {
   }
 }
 
-// ceiling gives the next number of one digit and zeros, or an even half of it.
+// ceiling returns the next larger number of one digit and zeros, or half of such a
+// number.
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 4, 5, 10].map(one => one * power).find(one => one >= value);
