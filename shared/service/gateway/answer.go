@@ -72,9 +72,9 @@ func (c *completion) answer(r reply, secret string) *failure {
 	return nil
 }
 
-// readAnswer appends the body to a buffer. Memory beyond trustedAnswer is acquired as
-// the bytes arrive, of the same budget as that of requests: an upstream that holds
-// many large answers back would hold it for as long.
+// readAnswer appends the body to a buffer. Memory beyond trustedAnswer is acquired
+// as the bytes arrive, from the budget of requests: an upstream that holds back
+// many large answers holds their memory for as long.
 //
 // Errors: an *Error if there is no memory; those of the body.
 func (c *completion) readAnswer(body []byte, r reply, memory *reservation) ([]byte, error) {

@@ -150,8 +150,8 @@ func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 	}
 }
 
-// An upstream that holds large answers back holds a bounded part of the gateway's
-// memory, and another account's call goes on.
+// An upstream that holds back large answers holds a bounded part of the gateway's
+// memory, and the calls of other accounts go on.
 func TestAnswersThatNeverEnd(t *testing.T) {
 	const answers = 40
 	beginning := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n["

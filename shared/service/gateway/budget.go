@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// DefaultBodyMemory is how much memory the bodies of all requests may hold
-	// together, in bytes, unless it is set.
+	// DefaultBodyMemory is how much memory the bodies of all requests and large
+	// answers may hold together, in bytes, unless it is set.
 	DefaultBodyMemory = 256 << 20
 	// DefaultBodyWait is how long a request waits for memory, unless it is set.
 	DefaultBodyWait = 5 * time.Second
@@ -18,8 +18,9 @@ const (
 	freeBody = 16 << 10
 )
 
-// budget is the memory that the bodies of requests may hold together. An
-// account may hold half of it at most, so that one account cannot take it all.
+// budget is the memory that the bodies of requests and large answers may hold
+// together. An account may hold half of it at most, so that one account cannot
+// take it all.
 type budget struct {
 	total, perAccount int64
 	wait              time.Duration
