@@ -15,28 +15,38 @@ import (
 // controlTime bounds the control.
 const controlTime = 30 * time.Second
 
-// control decodes a picture that is known to be good with ffprobe, under the
-// same fence and limits as any other. If memory is true, the system must also
-// reserve all the memory that the program may use.
+// controlSide is the side of the picture of the control, in pixels.
+const controlSide = 16
+
+// control decodes a picture that is known to be good with the program of that
+// path, which is ffmpeg or else ffprobe, under the same fence and limits as any
+// other. If memory is true, the system must also reserve all the memory that the
+// program may use.
 //
 // An error means that this machine cannot decode anything now.
-func (t *Tools) control(ctx context.Context, memory bool) error {
+func (t *Tools) control(ctx context.Context, program string, memory bool) error {
 	var good, out bytes.Buffer
-	if err := png.Encode(&good, image.NewGray(image.Rect(0, 0, 16, 16))); err != nil {
+	if err := png.Encode(&good, image.NewGray(image.Rect(0, 0, controlSide, controlSide))); err != nil {
 		return fmt.Errorf("ffmpeg: control: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTime)
 	defer cancel()
-	err := t.run(ctx, process{
+	input := []string{"-protocol_whitelist", "pipe", "-f", "png_pipe"}
+	p := process{
 		program: t.ffprobe,
-		args: []string{
-			"-hide_banner", "-loglevel", "error", "-max_alloc", strconv.Itoa(t.maxAlloc()),
-			"-protocol_whitelist", "pipe", "-f", "png_pipe",
-			"-show_entries", "frame=width", "-of", "csv=p=0", "pipe:0",
-		},
-		stdin: &good, stdout: &out, processorTime: t.bounds.probeTime, maxFile: 1, reserve: memory,
-	})
-	if err == nil && strings.Trim(out.String(), ",\n") != "16" {
+		args:    []string{"-hide_banner", "-loglevel", "error", "-max_alloc", strconv.Itoa(t.maxAlloc())},
+		stdin:   &good, stdout: &out, processorTime: t.bounds.probeTime, maxFile: 1, reserve: memory,
+	}
+	isGood := func() bool { return strings.Trim(out.String(), ",\n") == strconv.Itoa(controlSide) }
+	if program == t.ffmpeg.Path {
+		p.program, p.args = t.ffmpeg, append(append(t.globalArgs(), input...),
+			"-i", "pipe:0", "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "gray", "pipe:1")
+		isGood = func() bool { return out.Len() == controlSide*controlSide }
+	} else {
+		p.args = append(append(p.args, input...), "-show_entries", "frame=width", "-of", "csv=p=0", "pipe:0")
+	}
+	err := t.run(ctx, p)
+	if err == nil && !isGood() {
 		err = errors.New("ffmpeg: control: a good picture was not decoded")
 	}
 	return err

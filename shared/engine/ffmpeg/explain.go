@@ -79,7 +79,7 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 		}
 		err = t.run(within, process{
 			program:       t.ffmpeg,
-			args:          append(append(t.globalArgs(), options...), "-map", "0:V:0", "-f", "null", "-"),
+			args:          append(append(t.globalArgs(), options...), "-map", "0:V:0", "-map", "0:a:0?", "-f", "null", "-"),
 			inputs:        []string{input.Path},
 			processorTime: t.bounds.runTime,
 			maxFile:       1,
@@ -92,7 +92,7 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 			return t.blame(ctx, f, "The file cannot be decoded.")
 		}
 	}
-	switch err := t.control(ctx, f.lacksMemory()); {
+	switch err := t.control(ctx, f.program, f.lacksMemory()); {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
@@ -129,7 +129,7 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 // it may have. A machine in trouble never costs a person the job.
 func (t *Tools) blame(ctx context.Context, f *failure, message string) error {
 	silent := strings.TrimSpace(f.log) == "" // as for a profile that did not fit in memory
-	switch err := t.control(ctx, silent || f.lacksMemory()); {
+	switch err := t.control(ctx, f.program, silent || f.lacksMemory()); {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:

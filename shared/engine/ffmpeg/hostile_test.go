@@ -291,3 +291,26 @@ func TestClipsOfHours(t *testing.T) {
 		}
 	})
 }
+
+// Sound that nothing decodes is the file's fault, as pictures are.
+func TestSoundOfAnUnknownKind(t *testing.T) {
+	content, err := os.ReadFile(mediatest.Video{}.Make(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "clip.mp4")
+	if err := os.WriteFile(path, bytes.ReplaceAll(bytes.ReplaceAll(content, []byte("mp4a"), []byte("zzzz")), []byte("esds"), []byte("zzzz")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tools := find(t)
+	if info, err := tools.ProbeVideo(t.Context(), path, "video/mp4"); err != nil || !info.Audio {
+		t.Fatalf("the probe gives %+v, %v", info, err)
+	}
+	err = tools.Run(t.Context(), ffmpeg.Command{
+		Folder: t.TempDir(), Inputs: []ffmpeg.Source{{Path: path, MIME: "video/mp4"}},
+		Args: append([]string{"-map", "0:V:0", "-map", "0:a:0"}, append(encode, "result.mp4")...),
+	})
+	if failure := checkCode(t, err, job.InvalidInput); failure.Message != "The file cannot be decoded." {
+		t.Errorf("got %q", failure.Message)
+	}
+}

@@ -48,6 +48,9 @@ type process struct {
 
 // failure is how an unsuccessful program ended.
 type failure struct {
+	// program is the path of the program, or "" if a run that succeeded produced
+	// nothing.
+	program string
 	// log is the end of its messages.
 	log string
 	// signal is what killed it, or 0.
@@ -89,7 +92,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 	}
 	cmd, start, err := t.fenced.Command(ctx, plan)
 	if err != nil {
-		return "", &failure{notRun: true, err: err}
+		return "", &failure{program: p.program.Path, notRun: true, err: err}
 	}
 	log := &tail{limit: keptLog}
 	// Nothing of this program's environment reaches the child. A limit on
@@ -110,9 +113,9 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		return "", ctx.Err()
 	}
 	if !ran {
-		return "", &failure{notRun: true, log: log.String(), err: fmt.Errorf("%s: %w", reason, err)}
+		return "", &failure{program: p.program.Path, notRun: true, log: log.String(), err: fmt.Errorf("%s: %w", reason, err)}
 	}
-	f := &failure{log: log.String(), err: err}
+	f := &failure{program: p.program.Path, log: log.String(), err: err}
 	if err == nil {
 		if !f.says("Error writing trailer") && !f.says("Error closing file") {
 			return f.log, nil
