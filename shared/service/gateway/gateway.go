@@ -64,8 +64,8 @@ type Config struct {
 	// Trailers reports whether the transport carries trailers, in which streams
 	// report their tokens.
 	Trailers bool
-	// BodyMemory is how much memory the bodies of all requests may hold
-	// together, in bytes; an account may hold half of it, and 0 means
+	// BodyMemory is how much memory the bodies of all requests and large answers
+	// may hold together, in bytes; an account may hold half of it, and 0 means
 	// DefaultBodyMemory. BodyWait is how long a request waits for memory before
 	// it is refused with a Retry-After; 0 means DefaultBodyWait.
 	BodyMemory int64
