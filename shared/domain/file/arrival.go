@@ -44,9 +44,9 @@ func (s *Service) Received(ctx context.Context, blob string) error {
 	if !ours || !below || !IsReference(id) {
 		return fmt.Errorf("file: %.200q is not a blob of a pending file", blob)
 	}
-	f, err := s.Store.PendingUpload(ctx, id)
+	f, err := s.config.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return s.Blobs.Delete(ctx, blob)
+		return s.config.Blobs.Delete(ctx, blob)
 	}
 	if err != nil {
 		return fmt.Errorf("file: get the pending file %s: %w", id, err)
@@ -63,7 +63,7 @@ func (s *Service) Received(ctx context.Context, blob string) error {
 //
 // Errors: fault.NotFound.
 func (s *Service) receive(ctx context.Context, account, id string) (File, error) {
-	f, err := s.Store.PendingUpload(ctx, id)
+	f, err := s.config.Store.PendingUpload(ctx, id)
 	if err == nil && (f.Account != account || !f.Pending) {
 		return File{}, unknown()
 	}
@@ -81,19 +81,19 @@ func (s *Service) receive(ctx context.Context, account, id string) (File, error)
 //
 // Errors: fault.NotFound if they are missing, or are not those announced.
 func (s *Service) publish(ctx context.Context, f File) (File, error) {
-	arrived, err := s.Signed.Arrival(ctx, f.Blob)
+	arrived, err := s.config.Signed.Arrival(ctx, f.Blob)
 	if err := s.read(err, unknown()); err != nil {
 		return File{}, err
 	}
 	if arrived != (Arrival{f.Size, f.MD5}) {
 		// The URL does not permit such bytes. However they got there, they must not
 		// remain to be taken for the file.
-		if err := s.Blobs.Delete(ctx, f.Blob); err != nil {
+		if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the wrong bytes of %s: %w", f.ID, err)
 		}
 		return File{}, unknown()
 	}
-	r, err := s.Signed.Open(ctx, f.Blob, 0, media.SniffLen)
+	r, err := s.config.Signed.Open(ctx, f.Blob, 0, media.SniffLen)
 	if err := s.read(err, unknown()); err != nil {
 		return File{}, err
 	}
@@ -108,7 +108,7 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 	}
 	arrivedFile, err := s.Finalize(ctx, f, mime)
 	if fault.Is(err, fault.Limited) {
-		if err := s.Blobs.Delete(ctx, f.Blob); err != nil {
+		if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the bytes of %s, which there is no room for: %w", f.ID, err)
 		}
 		return File{}, err

@@ -31,7 +31,7 @@ func TestAnUploadThatAnotherOvertakes(t *testing.T) {
 			_, err := w.service.Finalize(t.Context(), f, "")
 			return err
 		}, fault.Conflict},
-		"the other found no room": {func(w *world, f file.File) error { return w.service.Store.Abandon(t.Context(), f.ID) },
+		"the other found no room": {func(w *world, f file.File) error { return w.config.Store.Abandon(t.Context(), f.ID) },
 			fault.NotFound},
 		"the bytes came and were deleted": {func(w *world, f file.File) error {
 			if _, err := w.service.Finalize(t.Context(), f, ""); err != nil {
@@ -48,12 +48,13 @@ func TestAnUploadThatAnotherOvertakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.service.Extender = overtaken{w.service.Store.(file.Retention), func() {
+		extender := overtaken{w.config.Store.(file.Retention), func() {
 			if err := c.other(w, f); err != nil {
 				t.Error(err)
 			}
 			c.other = func(*world, file.File) error { return nil }
 		}}
+		w.configure(func(config *file.Config) { config.Extender = extender })
 		if _, err := w.service.PendingUpload(t.Context(), f.ID); !fault.Is(err, c.is) {
 			t.Errorf("%s, as it began: %v, want %v", says, err, c.is)
 		}

@@ -69,10 +69,13 @@ type Config struct {
 }
 
 // Service stores, lists and deletes files for the accounts that they belong to.
-type Service struct{ Config }
+type Service struct{ config Config }
 
 // NewService returns a service.
 func NewService(c Config) *Service { return &Service{c} }
+
+// Cursors returns the codec of the list's cursors.
+func (s *Service) Cursors() Cursors { return s.config.Cursors }
 
 // unknown returns the one error for a file that does not exist, has expired, is
 // pending, or is another account's.
@@ -81,7 +84,7 @@ func unknown() error { return fault.New(fault.NotFound, "File not found.") }
 // NewBlob returns a name for the bytes of an upload. The file's own id is drawn
 // after the bytes have arrived, so that files sort by their creation.
 func (s *Service) NewBlob() (string, error) {
-	id, _, err := s.IDs.New()
+	id, _, err := s.config.IDs.New()
 	return "files/" + id, err
 }
 
@@ -118,7 +121,7 @@ func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most i
 		return File{}, err
 	}
 	f.Blob, f.Pending, f.UploadUntil = signedBlob(f.ID), true, f.SignedUntil()
-	if s.Signed != nil {
+	if s.config.Signed != nil {
 		// This service does not see the bytes arrive, so it must allow for the time
 		// that they may take.
 		f.UploadUntil = f.UploadUntil.Add(arrivalTime(f.Size))
@@ -131,7 +134,7 @@ func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most i
 }
 
 func (s *Service) create(ctx context.Context, f File, limit int64) error {
-	err := s.Store.Create(ctx, f, limit)
+	err := s.config.Store.Create(ctx, f, limit)
 	switch {
 	case errors.Is(err, ErrTooManyPending):
 		many := fault.New(fault.Limited,
@@ -158,7 +161,7 @@ func (s *Service) name(f *File) error {
 	if f.ID != "" {
 		return nil
 	}
-	id, created, err := s.IDs.New()
+	id, created, err := s.config.IDs.New()
 	if err != nil {
 		return err
 	}
@@ -175,12 +178,23 @@ func (f File) expiry(from time.Time) time.Time {
 	return from.Add(f.Lifetime)
 }
 
+// Announced returns a file that is pending, or was pending until Finalize, whether
+// or not it may still be uploaded.
+//
+// Errors: fault.NotFound if there is none.
+func (s *Service) Announced(ctx context.Context, id string) (File, error) {
+	return s.config.Store.PendingUpload(ctx, id)
+}
+
+// URLExpired reports whether the signed URL of a pending file has expired.
+func (s *Service) URLExpired(f File) bool { return !s.config.Now().Before(f.SignedUntil()) }
+
 // PendingUpload returns a pending file that may be uploaded now.
 //
 // Errors: fault.Conflict if its bytes have arrived; fault.NotFound if there is
 // none, or its time is over.
 func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
-	f, err := s.Store.PendingUpload(ctx, id)
+	f, err := s.config.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return File{}, unknown()
 	}
@@ -198,9 +212,9 @@ func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 // Errors: as PendingUpload.
 func (s *Service) takesBytes(f File) error {
 	switch {
-	case !f.Pending && !f.Expired(s.Now()):
+	case !f.Pending && !f.Expired(s.config.Now()):
 		return fault.New(fault.Conflict, "The file's bytes are there already.")
-	case !f.Pending, !s.Now().Before(f.UploadUntil):
+	case !f.Pending, !s.config.Now().Before(f.UploadUntil):
 		return unknown()
 	}
 	return nil
@@ -212,13 +226,13 @@ func (s *Service) takesBytes(f File) error {
 // Errors: fault.Conflict if another request has uploaded them meanwhile;
 // fault.NotFound if the file is no longer pending.
 func (s *Service) Extend(ctx context.Context, f File) error {
-	if s.Extender == nil {
+	if s.config.Extender == nil {
 		return nil
 	}
-	until := s.Now().UTC().Truncate(time.Millisecond).Add(holdTime)
-	err := s.Extender.Extend(ctx, f.ID, until)
+	until := s.config.Now().UTC().Truncate(time.Millisecond).Add(holdTime)
+	err := s.config.Extender.Extend(ctx, f.ID, until)
 	if fault.Is(err, fault.NotFound) {
-		if f, err = s.Store.PendingUpload(ctx, f.ID); err == nil {
+		if f, err = s.config.Store.PendingUpload(ctx, f.ID); err == nil {
 			err = s.takesBytes(f)
 		}
 	}
@@ -240,15 +254,15 @@ func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, erro
 		f.MIME = mime
 	}
 	f.Pending = false
-	f.ExpiresAt = f.expiry(s.Now().UTC().Truncate(time.Millisecond))
-	err := s.Store.Finalize(ctx, f, s.Now())
+	f.ExpiresAt = f.expiry(s.config.Now().UTC().Truncate(time.Millisecond))
+	err := s.config.Store.Finalize(ctx, f, s.config.Now())
 	if fault.Is(err, fault.Limited) {
-		if err = s.Store.Abandon(ctx, f.ID); err == nil {
+		if err = s.config.Store.Abandon(ctx, f.ID); err == nil {
 			return File{}, StorageFull(f.Upload.Limit)
 		}
 		if fault.Is(err, fault.NotFound) {
 			// Another request may have uploaded the same bytes, and found room.
-			err = s.Store.Finalize(ctx, f, s.Now())
+			err = s.config.Store.Finalize(ctx, f, s.config.Now())
 		}
 	}
 	if err != nil {
@@ -264,8 +278,8 @@ func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 	if !IsReference(id) {
 		return File{}, unknown()
 	}
-	f, err := s.Store.Get(ctx, account, id, s.Now())
-	if fault.Is(err, fault.NotFound) && s.Signed != nil {
+	f, err := s.config.Store.Get(ctx, account, id, s.config.Now())
+	if fault.Is(err, fault.NotFound) && s.config.Signed != nil {
 		// Its bytes may have arrived a moment ago.
 		return s.receive(ctx, account, id)
 	}
@@ -276,7 +290,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 //
 // Errors: fault.NotFound.
 func (s *Service) FindMD5(ctx context.Context, account, md5 string) (File, error) {
-	f, err := s.Store.FindMD5(ctx, account, md5, s.Now())
+	f, err := s.config.Store.FindMD5(ctx, account, md5, s.config.Now())
 	return f, s.read(err, fault.New(fault.NotFound, "No file with this MD5."))
 }
 
@@ -298,15 +312,15 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	after := ""
 	if cursor != "" {
 		var err error
-		if after, err = s.Cursors.Read(ctx, account, cursor); err != nil {
+		if after, err = s.config.Cursors.Read(ctx, account, cursor); err != nil {
 			return nil, "", err
 		}
 	}
-	now := s.Now()
+	now := s.config.Now()
 	var page []File
 	// One file more than asked for tells whether another page follows.
 	for len(page) <= limit {
-		files, next, err := s.Store.List(ctx, account, after, limit+1-len(page), now)
+		files, next, err := s.config.Store.List(ctx, account, after, limit+1-len(page), now)
 		if err != nil {
 			return nil, "", fmt.Errorf("file: list: %w", err)
 		}
@@ -320,7 +334,7 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 		return page, "", nil
 	}
 	page = page[:limit]
-	next, err := s.Cursors.Make(ctx, account, page[limit-1].ID)
+	next, err := s.config.Cursors.Make(ctx, account, page[limit-1].ID)
 	return page, next, err
 }
 
@@ -333,9 +347,9 @@ func (s *Service) Delete(ctx context.Context, account, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Blobs.Delete(ctx, f.Blob); err != nil {
+	if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
 		return fmt.Errorf("file: delete the bytes of %s: %w", id, err)
 	}
-	_, err = s.Store.Delete(ctx, account, id, s.Now())
+	_, err = s.config.Store.Delete(ctx, account, id, s.config.Now())
 	return s.read(err, unknown())
 }

@@ -39,6 +39,7 @@ func (d *disk) Children(context.Context, string) iter.Seq2[blob.Entry, error] {
 
 // world is a service on a real database, with a clock that the test sets.
 type world struct {
+	config  file.Config
 	service *file.Service
 	sweeper *file.Sweeper
 	disk    *disk
@@ -54,12 +55,19 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	w.service = file.NewService(file.Config{
+	w.config = file.Config{
 		Store: db.Files(), Blobs: w.disk, IDs: file.NewIDs(clock, rand.Reader), Cursors: file.NewCursors([]byte("secret")),
 		Now: clock,
-	})
+	}
+	w.service = file.NewService(w.config)
 	w.sweeper = &file.Sweeper{Store: db.Files(), Blobs: w.disk, Now: clock, Logger: slog.New(slog.DiscardHandler)}
 	return w
+}
+
+// configure replaces the service by one with the changed configuration.
+func (w *world) configure(change func(*file.Config)) {
+	change(&w.config)
+	w.service = file.NewService(w.config)
 }
 
 func (w *world) create(t *testing.T) file.File {

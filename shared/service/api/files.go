@@ -50,7 +50,7 @@ type pageBody struct {
 // listFiles is GET /v1/files.
 func (s *service) listFiles(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
-	limit, after, found, err := readPage(r, account, s.Files.Cursors)
+	limit, after, found, err := readPage(r, account, s.Files.Cursors())
 	if err != nil {
 		return err
 	}

@@ -82,14 +82,14 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	earlier, err := s.once(w, r, c, creation{
 		asked: askedOf("announce", f), resource: f.ID,
 		made: func(ctx context.Context, id string) ([]byte, bool, error) {
-			promise, err := s.Files.Store.PendingUpload(ctx, id)
+			pending, err := s.Files.Announced(ctx, id)
 			if fault.Is(err, fault.NotFound) {
 				return nil, false, nil
 			}
 			if err != nil {
 				return nil, false, err
 			}
-			answer, err := json.Marshal(promise)
+			answer, err := json.Marshal(pending)
 			return answer, err == nil, err
 		},
 		create: func(ctx context.Context) ([]byte, error) {
@@ -105,7 +105,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	if err := json.Unmarshal(earlier.Answer, &f); err != nil {
 		return file.File{}, fmt.Errorf("decode the response to an earlier announcement: %w", err)
 	}
-	if !s.Files.Now().Before(f.SignedUntil()) {
+	if s.Files.URLExpired(f) {
 		return file.File{}, fault.New(fault.Conflict,
 			"The time for the bytes of %s is over. Announce the file under another Idempotency-Key.", f.ID)
 	}
