@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// authCallers call at once, each over a connection of its own that it keeps.
+	// authCallers call at the same time, each over a connection that it keeps.
 	authCallers = 64
 	// authTime is how long each kind of call is made; authWarmUp is how long
 	// before that calls are made and not counted.
 	authTime, authWarmUp = 4 * time.Second, time.Second
-	// authBar is how many a second there shall be of each.
+	// authBar is the bar for each kind, in calls per second.
 	authBar = 5000
 )
 
 // auth mints client tokens, and then calls with each of them once, so that no
-// authentication is answered by a cache. The client runs beside the server on
-// the same processors. The floor is what the same client gets of /healthz, which
-// does nothing.
+// authentication is answered by a cache. The client runs beside the server on the
+// same processors. The floor is the rate of the same client at /healthz, which does
+// nothing.
 func (b *bench) auth(ctx context.Context) error {
 	server, stop, err := b.serve(ctx, "auth")
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *bench) auth(ctx context.Context) error {
 		token := tokens[used%len(tokens)]
 		used++
 		mu.Unlock()
-		// Only who is authenticated learns that there is no such job.
+		// Only an authenticated caller learns that there is no such job.
 		_, err := send(ctx, client, http.MethodGet, server.URL()+"/v1/jobs/job_unknown", token, "", http.StatusNotFound)
 		return err
 	})
@@ -98,8 +98,7 @@ func (b *bench) auth(ctx context.Context) error {
 	return nil
 }
 
-// perSecond has authCallers make a call again and again, and returns how many
-// ended in a second.
+// perSecond has authCallers repeat a call and returns how many ended per second.
 func perSecond(ctx context.Context, call func(context.Context) error) (float64, error) {
 	callers, ctx := errgroup.WithContext(ctx)
 	counted := make([]int, authCallers)

@@ -24,9 +24,9 @@ const (
 	burstReadEvery = 20 * time.Millisecond
 )
 
-// burst submits many jobs at once and reads their states all the while; then it
-// has the engine alone do the same edits, as many at once as the server does, and
-// reads states of the idle server.
+// burst submits many jobs at once and reads their states meanwhile. Then the engine
+// alone does the same edits, as many at once as the server, and states are read
+// from the idle server.
 func (b *bench) burst(ctx context.Context) error {
 	path := filepath.Join(b.folder, "short.mp4")
 	cut := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-y", "-i", b.clip, "-t", "0.25", "-c:v", "libx264", "-c:a",
@@ -49,7 +49,7 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 	defer e.close()
-	// One edit before, so that admission knows how long one takes.
+	// One edit first, so that admission knows how long an edit takes.
 	if err := editByService(ctx, client, servertest.File("data", "short.mp4", clip), e.prompt); err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	return accepted, refused, slowest, err
 }
 
-// readStates reads states of the jobs for as long as what it is given takes, and
-// gives the time of every read.
+// readStates reads states of the jobs while meanwhile runs, and returns the time of
+// every read.
 func readStates(ctx context.Context, client *servertest.Client, ids []string,
 	meanwhile func(context.Context) error) ([]time.Duration, error) {
 	var mu sync.Mutex

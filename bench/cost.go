@@ -7,8 +7,8 @@ import (
 	"cutroom/bench/cost"
 )
 
-// cost counts what the service asks of AWS and prices it. The floor is what the
-// transitions of the executions alone cost.
+// cost counts the service's calls to AWS and prices them. The floor is the price of
+// the executions' transitions alone.
 func (b *bench) cost(ctx context.Context) error {
 	counts, err := cost.Measure(ctx, b.folder)
 	if err != nil {

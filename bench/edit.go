@@ -18,8 +18,8 @@ import (
 // benchModel is the model whose edits are measured.
 const benchModel = "gen-2.5"
 
-// edit is one edit of a clip, to be done without the service: by the engine, or
-// by the very ffmpeg command lines that the engine runs.
+// edit is one edit of a clip without the service: by the engine, or by the ffmpeg
+// command lines that the engine runs.
 type edit struct {
 	prompt  string
 	spec    engine.Spec
@@ -68,8 +68,8 @@ func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 
 func (e *edit) close() { os.RemoveAll(e.folder) }
 
-// record runs the engine with a program in ffmpeg's place that notes how it is
-// called and then becomes ffmpeg.
+// record runs the engine with a program in place of ffmpeg that records its
+// arguments and then executes ffmpeg.
 func (e *edit) record(ctx context.Context, limits catalog.Limits) error {
 	notes, err := os.MkdirTemp(e.folder, "notes-")
 	if err != nil {
@@ -79,7 +79,7 @@ func (e *edit) record(ctx context.Context, limits catalog.Limits) error {
 	if err != nil {
 		return err
 	}
-	// The process id keeps two calls apart, the time keeps them in order.
+	// The process id distinguishes calls, and the time orders them.
 	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\0' \"$PWD\" \"$@\" >'%s/'\"$(date +%%s%%N)-$$\"\nexec '%s' \"$@\"\n",
 		notes, real)
 	instead, err := os.MkdirTemp(e.folder, "bin-")
@@ -96,7 +96,7 @@ func (e *edit) record(ctx context.Context, limits catalog.Limits) error {
 	if err != nil {
 		return err
 	}
-	// What Find asked of the program is no part of an edit.
+	// The calls that Find made are not part of an edit.
 	if err := empty(notes); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (e *edit) bare(ctx context.Context) error {
 	return nil
 }
 
-// empty removes what is in a folder.
+// empty removes the content of a folder.
 func empty(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

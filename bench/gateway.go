@@ -27,8 +27,8 @@ const (
 	gatewayTurns   = 3
 	// openStreams are held at once.
 	openStreams = 2000
-	// The bars: times what nginx adds, the part of nginx's throughput, and bytes
-	// for each open stream.
+	// The bars: a multiple of what nginx adds, a fraction of nginx's throughput,
+	// and bytes for each open stream.
 	gatewayLatencyBar    = 1.5
 	gatewayThroughputBar = 0.5
 	openStreamBar        = 60 << 10
@@ -42,8 +42,7 @@ inference:
 
 // gateway measures what the gateway adds to the calls of a model server that
 // answers at once, beside what nginx adds to the same calls. The client and the
-// model server run beside them on the same processors, and are as plain as can
-// be (see wire.go).
+// model server run on the same machine and are as simple as possible (see wire.go).
 func (b *bench) gateway(ctx context.Context) error {
 	upstream, err := newModelServer()
 	if err != nil {
@@ -65,9 +64,8 @@ func (b *bench) gateway(ctx context.Context) error {
 }
 
 // gatewayLatencies has the client and the model server on one processor and the
-// proxies on another. Left to the system, nginx is now and then on that of the
-// client, where a call takes it a quarter of the time, and the ratio would tell
-// which of the two it was.
+// proxies on another. Otherwise nginx sometimes runs on the client's processor,
+// where a call takes it a quarter of the time, and the ratio would depend on that.
 func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (err error) {
 	if runtime.NumCPU() < 2 {
 		return errors.New("two processors are needed")
@@ -224,7 +222,7 @@ func processorTime(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name, in parentheses, may hold anything.
+	// The name, in parentheses, may contain anything.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	var sum time.Duration
 	for _, field := range fields[11:13] {

@@ -54,8 +54,8 @@ func (b *bench) list(ctx context.Context) error {
 	return b.listByHTTP(ctx, data)
 }
 
-// fillFiles makes the two accounts. Nine in ten files of either expire a day
-// later. The rows are written past the store, which syncs each one.
+// fillFiles makes the two accounts. Nine in ten files of either expire a day later.
+// The rows are written directly, because the store would sync each one.
 func fillFiles(ctx context.Context, path string, now time.Time) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -146,7 +146,7 @@ func (b *bench) listByHTTP(ctx context.Context, data string) error {
 			return err
 		}
 	}
-	// The cursors of deep pages are come by as a client comes by them.
+	// The cursors of deep pages are found by following pages, as a client does.
 	var cursors []string
 	for cursor := ""; len(cursors) < manyFiles/2/1000; cursors = append(cursors, cursor) {
 		if cursor, err = readPage(ctx, many, cursor, 1000); err != nil {

@@ -49,8 +49,8 @@ func (b *bench) looks(ctx context.Context, picture []byte) error {
 	return nil
 }
 
-// editFor edits frames by a look for a while and returns how many of the middling
-// one there would be in a second.
+// editFor edits frames with a look for a while and returns the frames per second of
+// the median frame.
 func editFor(ctx context.Context, engine *frame.Engine, name string, picture []byte) (float64, error) {
 	editor, err := engine.Open(ctx, &catalog.Model{Kind: catalog.Edit})
 	if err != nil {
@@ -58,7 +58,7 @@ func editFor(ctx context.Context, engine *frame.Engine, name string, picture []b
 	}
 	defer editor.Close()
 	editor.SetPrompt(name)
-	// The first frame waits for the look to be made.
+	// The first frame waits for the look to be prepared.
 	if _, err := editor.Edit(ctx, picture); err != nil {
 		return 0, err
 	}

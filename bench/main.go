@@ -1,13 +1,13 @@
-// Command bench measures what the service costs, each figure beside a floor that
-// is measured in the same run: what the machine takes for the same work without
-// the service. It prints one table with the project's bars and says of each
-// whether it was met; it asserts nothing.
+// Command bench measures the cost of the service, each figure beside a floor
+// measured in the same run: the same work on this machine without the service. It
+// prints one table with the project's bars and whether each is met; it does not
+// fail if one is not.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, worker, image, burst, list, auth, gateway, realtime, start,
-// cost. It needs Linux, for a process's memory is read from /proc, the programs
-// ffmpeg, curl, tee, md5sum and nginx, for cost the tools of the tests, and 3 GiB
-// of room for temporary files.
+// sections: upload, overhead, worker, image, burst, list, auth, gateway, realtime,
+// start, cost. It needs Linux, because a process's memory is read from /proc, the
+// programs ffmpeg, curl, tee, md5sum and nginx, for cost the tools of the tests,
+// and 3 GiB of room for temporary files.
 package main
 
 import (
@@ -21,10 +21,10 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// bench is what every section measures with.
+// bench is what the sections share.
 type bench struct {
 	program servertest.Program
-	// folder is for temporary files, clip the path of the sample clip.
+	// folder is for temporary files; clip is the path of the sample clip.
 	folder, clip string
 	table        *table
 }
@@ -35,7 +35,7 @@ type section struct {
 	run  func(*bench, context.Context) error
 }
 
-// sections are all there are, in their order.
+// sections are all sections in their order.
 var sections = []section{
 	{"upload", (*bench).upload},
 	{"overhead", (*bench).overhead},
@@ -50,7 +50,8 @@ var sections = []section{
 	{"cost", (*bench).cost},
 }
 
-// serve starts a server on a folder of its own; stop ends it and removes that.
+// serve starts a server on a folder of its own; stop kills it and removes the
+// folder.
 func (b *bench) serve(ctx context.Context, name string,
 	settings ...string) (server *servertest.Server, stop func(), err error) {
 	data := filepath.Join(b.folder, name)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// nginxConfig is a reverse proxy and nothing more.
+// nginxConfig is a plain reverse proxy.
 const nginxConfig = `
 daemon off;
 worker_processes 1;
@@ -57,7 +57,7 @@ type nginxProxy struct {
 func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		// It is where administrators' programs are.
+		// It may be installed in a folder for administrators.
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
 			return nil, errors.New("the floor is nginx, which is not installed")
 		}
@@ -103,7 +103,7 @@ func (p *nginxProxy) stop() {
 	_ = p.cmd.Wait()
 }
 
-// onlyChild gives the process that a process has started.
+// onlyChild returns the one child of a process.
 func onlyChild(pid int) (int, error) {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
 	if err != nil {

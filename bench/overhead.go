@@ -11,14 +11,14 @@ import (
 
 const (
 	overheadRounds = 5
-	// The bar of a job's overhead: a part of the floor, and a time.
+	// The bar of a job's overhead: a fraction of the floor, and a time.
 	overheadPart = 0.05
 	overheadTime = 150 * time.Millisecond
 )
 
 // overhead edits the sample clip through the API, by the engine alone, and by the
-// engine's own ffmpeg command lines alone, in turns. What the API takes more than
-// the engine is the overhead; the bar measures it by the bare command lines.
+// engine's own ffmpeg command lines alone, in turns. The difference between the API
+// and the engine is the overhead; the bar compares it with the command lines alone.
 func (b *bench) overhead(ctx context.Context) error {
 	e, err := newEdit(ctx, b.folder, b.clip, "a watercolor painting")
 	if err != nil {
@@ -54,7 +54,7 @@ func (b *bench) overhead(ctx context.Context) error {
 			}
 			*step.into = append(*step.into, time.Since(begun))
 		}
-		// By rounds, as the machine may have other work in one and not in another.
+		// By rounds, because the machine may be busier in one than in another.
 		last := len(bare) - 1
 		over = append(over, service[last]-engine[last])
 	}
@@ -80,7 +80,7 @@ func (b *bench) overhead(ctx context.Context) error {
 	return nil
 }
 
-// editByService takes a clip from the submission to its downloaded result.
+// editByService edits a clip, from its submission to the downloaded result.
 func editByService(ctx context.Context, client *servertest.Client, clip servertest.Part, prompt string) error {
 	job, err := client.Submit(ctx, benchModel, servertest.Form{clip, servertest.Text("prompt", prompt),
 		servertest.Text("seed", "1")})

@@ -26,8 +26,8 @@ func useProcessors() error {
 	return runOn(&all)
 }
 
-// runOn sets the processors of every thread of this process. A thread has those of
-// the thread that makes it; the second time is for one that was made meanwhile.
+// runOn sets the processors of every thread of this process. A thread inherits
+// those of its creator; the second pass is for threads that were created meanwhile.
 func runOn(processors *unix.CPUSet) error {
 	for range 2 {
 		threads, err := os.ReadDir("/proc/self/task")

@@ -25,22 +25,23 @@ import (
 const (
 	// realtimeFrames are edited one after the other in one session.
 	realtimeFrames = 400
-	// realtimePrompt is a look of middling cost.
+	// realtimePrompt is a look of medium cost.
 	realtimePrompt = "a watercolor painting"
 	// Sessions are added until one that sends realtimeRate frames a second waits
 	// longer than realtimeWait for one frame in a hundred.
 	realtimeRate = 10
 	realtimeWait = 200 * time.Millisecond
 	realtimeTime = 4 * time.Second
-	// realtimeIdle sessions are open at once and do nothing.
+	// realtimeIdle sessions are open at once and idle.
 	realtimeIdle = 500
-	// frameBar is how much longer a frame may take through the server.
+	// frameBar is how much longer a frame may take through the server than by the
+	// engine.
 	frameBar = 1.5
 )
 
-// realtime measures sessions: what a frame takes, how many sessions a machine
-// serves, what one costs that does nothing, how fast they come and go, and what
-// the engine does alone. The clients run beside the server on the same processors.
+// realtime measures sessions: the latency of a frame, how many sessions a machine
+// serves, the memory of an idle one, how fast sessions open and close, and the
+// engine alone. The clients run beside the server on the same processors.
 func (b *bench) realtime(ctx context.Context) error {
 	tiers := filepath.Join(b.folder, "tiers.yaml")
 	if err := os.WriteFile(tiers, []byte("default: {}\ndev: {}\n"), 0o600); err != nil {
@@ -58,7 +59,7 @@ func (b *bench) realtime(ctx context.Context) error {
 	}
 	url := "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?model=gen-2.5&api_key=" + servertest.Key
 	for _, measure := range []func() error{
-		// First, as the server's memory is never smaller than later on.
+		// First, because the server's memory only grows later.
 		func() error { return b.idleSessions(ctx, url, server.PID()) },
 		func() error { return b.frameLatency(ctx, url, picture) },
 		func() error { return b.sessionsAtOnce(ctx, url, picture) },
@@ -93,7 +94,7 @@ func openLive(ctx context.Context, url string) (*live, error) {
 	return &live{conn}, nil
 }
 
-// prompt has the session follow the prompt of the benchmark.
+// prompt sets the benchmark's prompt.
 func (l *live) prompt(ctx context.Context) error {
 	if err := l.Write(ctx, websocket.MessageText, []byte(`{"type":"prompt","prompt":"`+realtimePrompt+`"}`)); err != nil {
 		return err
@@ -173,7 +174,7 @@ func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) er
 	return nil
 }
 
-// sessionsAtOnce doubles the number of sessions until their frames wait too long.
+// sessionsAtOnce doubles the number of sessions until their frames are too late.
 func (b *bench) sessionsAtOnce(ctx context.Context, url string, picture []byte) error {
 	best, wait := 0, time.Duration(0)
 	var middle, last time.Duration
@@ -229,7 +230,7 @@ func paced(ctx context.Context, url string, picture []byte, sessions int) ([]tim
 	return all, group.Wait()
 }
 
-// idleSessions opens many sessions that do nothing.
+// idleSessions opens many idle sessions.
 func (b *bench) idleSessions(ctx context.Context, url string, pid int) error {
 	before, err := memory(pid, "VmRSS")
 	if err != nil {
@@ -260,8 +261,8 @@ func (b *bench) idleSessions(ctx context.Context, url string, pid int) error {
 	return nil
 }
 
-// connectRate opens and closes sessions. The floor is the WebSocket library with
-// no service behind it.
+// connectRate opens and closes sessions. The floor is the WebSocket library without
+// the service.
 func (b *bench) connectRate(ctx context.Context, url string) error {
 	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, nil)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// table is what a run has measured.
+// table holds the figures of a run.
 type table struct{ rows []row }
 
 // row is one figure.
@@ -17,13 +17,13 @@ type row struct {
 	verdict                           verdict
 }
 
-// verdict says how a figure compares with its bar.
+// verdict says whether a figure meets its bar.
 type verdict string
 
 const (
 	met    verdict = "met"
 	missed verdict = "MISSED"
-	// noBar is the verdict of a figure that is reported and not judged.
+	// noBar is the verdict of a figure without a bar.
 	noBar verdict = "-"
 )
 
@@ -57,7 +57,7 @@ func ratio(measured, floor time.Duration) string {
 	return fmt.Sprintf("%.2f x", measured.Seconds()/floor.Seconds())
 }
 
-// short writes a duration with three significant digits or so.
+// short formats a duration with about three significant digits.
 func short(d time.Duration) string {
 	switch size := d.Abs(); {
 	case size >= 10*time.Second:

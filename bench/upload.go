@@ -23,7 +23,8 @@ import (
 const (
 	uploadSize  = 1 << 30
 	uploadPairs = 3
-	// The bars of an upload: times the floor, and bytes above idle.
+	// The bars of an upload: a multiple of the floor, and bytes above the idle
+	// server.
 	uploadBar       = 1.3
 	uploadMemoryBar = 32 << 20
 )
@@ -106,12 +107,12 @@ func (b *bench) makeLargeClip(path string) error {
 	defer file.Close()
 	box := binary.BigEndian.AppendUint32(nil, uint32(uploadSize-len(clip)))
 	box = append(box, "free"...)
-	// Random bytes, so that no file system can make less of them.
+	// Random bytes, so that no file system can compress them.
 	noise := io.LimitReader(rand.NewChaCha8([32]byte{}), int64(uploadSize-len(clip)-len(box)))
 	if _, err := io.Copy(file, io.MultiReader(bytes.NewReader(clip), bytes.NewReader(box), noise)); err != nil {
 		return err
 	}
-	// Synced, so that writing it back does not slow down what is measured.
+	// Synced, so that write-back does not slow down what is measured.
 	return file.Sync()
 }
 
@@ -128,8 +129,8 @@ func (b *bench) teeAndSum(ctx context.Context, source string) (time.Duration, er
 }
 
 // post uploads the file as a job and returns the time to the answer, and the most
-// memory that the server held until then, in bytes. It returns when the job has
-// ended, so that the engine does not slow down what is measured next.
+// memory that the server held until then, in bytes. It returns after the job has
+// ended, so that the engine does not slow down the next measurement.
 func (b *bench) post(ctx context.Context, server *servertest.Server,
 	source string) (took time.Duration, peak int64, err error) {
 	if err := forgetPeak(server.PID()); err != nil {

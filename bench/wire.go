@@ -16,10 +16,11 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The client and the model server of the gateway's benchmarks speak just as much
-// HTTP as they need, so that what is measured is what stands between them.
+// The client and the model server of the gateway's benchmarks implement only as
+// much HTTP as they need, so that the proxy between them dominates what is
+// measured.
 
-// chatRequest is a chat of about 2 KiB, but for the end of its members.
+// chatRequest is a chat of about 2 KiB without its last members.
 var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` +
 	strings.Repeat("Be brief and kind. ", 50) +
 	`"},{"role":"user","content":"` + strings.Repeat("How are you today? ", 50) + `"}],"max_tokens":100`
@@ -125,8 +126,8 @@ func (w *wire) head() (length int, err error) {
 	}
 }
 
-// chunk reads a chunk of the transport's and returns its length; after the last,
-// which is empty, it reads the trailer.
+// chunk reads a chunk of the transfer coding and returns its length; after the
+// last, which is empty, it reads the trailer.
 func (w *wire) chunk() (int, error) {
 	line, err := w.reader.ReadSlice('\n')
 	if err != nil {
@@ -148,8 +149,8 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls has callers call again and again for a time, and returns how many calls
-// there were and how long they took together.
+// wireCalls has callers repeat a call for a time, and returns the number of calls
+// and the time that they took.
 func wireCalls(ctx context.Context, address string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)
@@ -211,7 +212,7 @@ func newModelServer() (*modelServer, error) {
 
 func (m *modelServer) address() string { return m.listener.Addr().String() }
 
-// close ends the listening; the connections end with their clients.
+// close closes the listener; connections end with their clients.
 func (m *modelServer) close() { m.listener.Close() }
 
 // hold makes streams wait after their first chunk until release is called.

@@ -33,15 +33,14 @@ const (
 	workerEdit = time.Second
 	// The bar of what the worker adds to the time of its engine.
 	workerPart = 0.02
-	// slowStore is how long a store far away takes to begin to give or to take a
-	// blob.
+	// slowStore is the latency of a distant blob store.
 	slowStore = 150 * time.Millisecond
 )
 
-// worker has an engine server work through a queue, and compares the time from the
-// first edit's begin to the last one's end with that of the same edits asked for
-// one after the other, without queue, records and blobs. The engine server only
-// waits, so that all that is measured is how long it has nothing to do.
+// worker has an engine server work off a queue, and compares the time from the
+// start of the first edit to the end of the last with that of the same edits
+// requested one after the other, without queue, records and blobs. The engine
+// server only waits, so that its idle time is what is measured.
 func (b *bench) worker(ctx context.Context) error {
 	pipeline := &pipeline{}
 	server := httptest.NewServer(pipeline)
@@ -82,8 +81,8 @@ func (b *bench) worker(ctx context.Context) error {
 	return nil
 }
 
-// pipeline is an engine server that waits for as long as an edit takes, and tells
-// of its progress.
+// pipeline is an engine server that waits for as long as an edit takes and reports
+// progress.
 type pipeline struct {
 	mu          sync.Mutex
 	begun, done time.Time
@@ -120,7 +119,8 @@ func (p *pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = lines.Encode(engineserver.Line{Result: &engineserver.Result{Bytes: int64(len(video))}})
 }
 
-// took is from the first edit's begin to the last one's end since the last call.
+// took returns the time from the start of the first edit to the end of the last
+// since the previous call.
 func (p *pipeline) took() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *pipeline) bare(ctx context.Context, b *bench, edits engine.Engine) (tim
 	return p.took(), nil
 }
 
-// distant is a blob store that takes a while.
+// distant is a blob store with latency.
 type distant struct{ blob.Store }
 
 func (d distant) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
@@ -220,7 +220,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 	return p.took(), nil
 }
 
-// submitClips has jobs accepted that edit the sample clip.
+// submitClips submits jobs that edit the sample clip.
 func (b *bench) submitClips(ctx context.Context, service *job.Service, jobs job.Store,
 	blobs blob.Store) (ids []string, err error) {
 	for range workerRuns {

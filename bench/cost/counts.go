@@ -1,7 +1,7 @@
-// Package cost says what the service costs in AWS. It runs the functions and the
-// worker against a local AWS, counts what they ask of it on the wire, and prices
-// that by the public list prices; what stands still is counted in the template of
-// the deploy. docs/cost.md is made of it.
+// Package cost computes what the service costs in AWS. It runs the functions and
+// the worker against a local AWS, counts their calls on the wire, and prices them
+// by the public list prices. What a deploy costs without calls is counted in its
+// template. docs/cost.md is generated from it.
 package cost
 
 import (
@@ -15,9 +15,9 @@ import (
 // which docs/cost.md can be made again without counting.
 type Counts struct {
 	Scenarios []Scenario `json:"scenarios"`
-	// WorkerHour is what a worker takes in an hour, busy or not.
+	// WorkerHour is what a worker uses in an hour, busy or not.
 	WorkerHour Quantities `json:"worker_hour"`
-	// WorkMinute is what each minute takes in which an engine is at work.
+	// WorkMinute is what each minute of an engine's work uses.
 	WorkMinute Quantities `json:"work_minute"`
 	// Idle is what the default stack takes in a month in which nobody calls,
 	// Realtime what the option realtime=true adds to it.
@@ -27,7 +27,7 @@ type Counts struct {
 	Alarms int `json:"alarms"`
 }
 
-// Scenario is something that a client does.
+// Scenario is one use of the service by a client.
 type Scenario struct {
 	// Name is one word, Title what the docs call it.
 	Name  string `json:"name"`
@@ -56,9 +56,9 @@ type Invocation struct {
 //go:embed counts.json
 var kept []byte
 
-// Kept returns the counts that are kept.
+// Kept returns the counts in counts.json.
 //
-// Errors: the file is none of counts.
+// Errors: the file does not contain counts.
 func Kept() (Counts, error) {
 	var c Counts
 	decoder := json.NewDecoder(strings.NewReader(string(kept)))
@@ -69,7 +69,7 @@ func Kept() (Counts, error) {
 	return c, nil
 }
 
-// JSON returns the counts as they are kept.
+// JSON returns the counts in the form of counts.json.
 func (c Counts) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(c, "", "  ")
 	return append(text, '\n'), err

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// volumes are for how many of each thing the page tells the cost.
+// volumes are the numbers of each thing for which the page gives the cost.
 var volumes = []struct {
 	scenario string
 	count    float64
@@ -88,7 +88,7 @@ A function's time is the median under the Lambda Runtime API on a machine with t
 	}
 }
 
-// remark tells what is peculiar to a thing.
+// remark returns what is special about a scenario.
 func (p *page) remark(s Scenario) {
 	for _, line := range map[string][]string{
 		"job": {"The clip comes with the request. A prompt beyond 1 KB is one write unit more for each KB in its record, and two as it is written in a transaction. What the worker takes while it works is below. Executions that begin start `wake` by an event of AWS, which is free."},
@@ -187,7 +187,7 @@ First tier of volume, on demand, looked up in %s. The pages are below <https://a
 	}
 }
 
-// items writes rows of what is taken, the dearest first.
+// items writes rows of the quantities, the most expensive first.
 func (p *page) items(q Quantities, times float64) {
 	for _, item := range sorted(q) {
 		p.line("| %s | %s | %s |", item, amount(q[item]), money(dollars(item, times*q[item])))
@@ -213,7 +213,7 @@ func callList(calls map[string]float64) string {
 	return strings.Join(list, ", ")
 }
 
-// amount writes a quantity without digits that tell nothing.
+// amount formats a quantity without insignificant digits.
 func amount(n float64) string {
 	if n >= 1000 {
 		return grouped(n)

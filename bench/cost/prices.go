@@ -2,7 +2,7 @@ package cost
 
 import "fmt"
 
-// Item is something that AWS takes money for.
+// Item is something that AWS charges for.
 type Item string
 
 // The items.
@@ -96,7 +96,7 @@ func priceOf(item Item) Price {
 	return Price{Item: item}
 }
 
-// Quantities are how much of each item something takes.
+// Quantities are how much of each item something uses.
 type Quantities map[Item]float64
 
 // add adds n times other.
@@ -133,7 +133,7 @@ func dollars(item Item, n float64) float64 {
 	return n * p.Dollars / p.Per
 }
 
-// money writes dollars with as many digits as tell something.
+// money formats dollars with the digits that matter.
 func money(dollars float64) string {
 	switch {
 	case dollars == 0:

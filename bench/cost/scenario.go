@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// tally adds up what a scenario takes, run after run.
+// tally adds up what the runs of a scenario use.
 type tally struct {
 	w    *world
 	name string
@@ -53,7 +53,7 @@ func (t *tally) function(ctx context.Context, name string, api bool) (*part, err
 	return p, nil
 }
 
-// begin forgets what came before: the first calls, which make connections.
+// begin discards the first calls, which open connections.
 func (t *tally) begin() {
 	for _, tap := range t.taps {
 		tap.reset()
@@ -158,7 +158,7 @@ func (t *tally) scenario(title string) (Scenario, error) {
 	return s, nil
 }
 
-// tidy rounds to what tells something, so that the kept file is readable.
+// tidy rounds to significant digits, so that the file is readable.
 func (s *Scenario) tidy() {
 	for call, n := range s.Calls {
 		s.Calls[call] = significant(n)

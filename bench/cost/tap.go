@@ -18,9 +18,9 @@ import (
 // maxCall bounds the body of a call, in bytes.
 const maxCall = 64 << 20
 
-// tap stands between programs and the local AWS, and counts what their calls
-// take. What DynamoDB would bill follows from the sizes of the records that a
-// call reads or changes: the tap looks at these before and after.
+// tap is a proxy between programs and the local AWS that counts what their calls
+// use. What DynamoDB would bill follows from the sizes of the records that a call
+// reads or changes: the tap looks at these before and after.
 type tap struct {
 	url, target string
 	transport   *http.Transport
@@ -47,7 +47,7 @@ func (w *world) newTap() *tap {
 	return t
 }
 
-// reset counts anew.
+// reset resets the counts.
 func (t *tap) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -28,7 +28,7 @@ const lanes = 2
 // Lambda Developer Guide, "Amazon SQS event source mappings").
 const pollsOfQueue = 5 * 3 * 60 * hours
 
-// template is a template of CloudFormation, as far as it is of use here.
+// template is the part of a CloudFormation template that matters here.
 type template struct{ Resources map[string]resource }
 
 type resource struct {
@@ -149,7 +149,8 @@ var priced = map[string]bool{
 	"AWS::ElasticLoadBalancingV2::LoadBalancer": true,
 }
 
-// counts returns what stands still, and what a worker takes by the clock.
+// counts returns what a deploy uses without calls, and what a worker uses by the
+// hour.
 func (d deploy) counts() Counts {
 	c := Counts{Idle: d.standard.month(), Realtime: Quantities{}, WorkerHour: d.standard.hour("cutroom-dev-worker")}
 	for item, n := range d.realtime.month() {
@@ -179,7 +180,7 @@ func (d deploy) counts() Counts {
 // Month returns what a deploy takes in a month in which nobody calls, by its
 // template.
 //
-// Errors: it is none.
+// Errors: it is not a template.
 func Month(text []byte) (Quantities, error) {
 	t, err := readTemplate(text)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// trial stands for the test that a local AWS belongs to.
+// trial takes the place of the test that a local AWS belongs to.
 type trial struct {
 	folder string
 

@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// A stepped is a server whose machine has a clock that the test sets.
+// stepped is a server on a machine whose clock the test sets.
 type stepped struct {
 	*testing.T
 	server *server

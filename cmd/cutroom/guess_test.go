@@ -8,8 +8,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Who tries keys is held up more and more, by address; whose key works is not, from
-// the same address, and of what is tried nothing is told but that it is wrong.
+// Callers who try keys are slowed more and more, by address. A caller with a
+// working key at the same address is not, and an answer reveals only that a key is
+// wrong.
 func TestGuessesAreSlowed(t *testing.T) {
 	ctx, data := bounded(t), t.TempDir()
 	server := start(t, data, "CUTROOM_TRUSTED_PROXIES=127.0.0.1")

@@ -43,7 +43,7 @@ func dribble(t *testing.T, server *servertest.Server, key string, bytes int) net
 	return conn
 }
 
-// answered returns what an upload is answered.
+// answered returns the answer to an upload.
 func answered(t *testing.T, conn net.Conn) (status int, body string) {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// secureServer is a model server by TLS. It tells the protocol that it was called
-// by, and the key; a stream goes on until its caller leaves, which left tells.
+// secureServer is a model server with TLS. It reports the protocol and the key of a
+// call. A stream goes on until its caller leaves, which left receives.
 func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan bool) {
 	left = make(chan bool, 1)
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

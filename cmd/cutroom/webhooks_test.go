@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// told is a message as its receiver has it.
+// told is a message as its receiver gets it.
 type told struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`

@@ -10,8 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
+	"go.opentelemetry.io/otel/trace"
 
 	"cutroom/shared/adapter/cloudwatch"
 	"cutroom/shared/adapter/dynamo"
@@ -23,6 +25,7 @@ import (
 	"cutroom/shared/app/engines"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/app/tracing"
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/enhance"
@@ -47,40 +50,75 @@ const (
 	shareEvery = time.Minute
 )
 
+// settings are the worker's settings.
+type settings struct {
+	*setting.Environment
+	table, bucket, engine string
+	queues                map[job.Lane]string
+	slots                 int
+	catalog               *catalog.Catalog
+}
+
+// readSettings reads the settings.
+//
+// Errors: the first that is missing or wrong.
+func readSettings(env *setting.Environment) (settings, error) {
+	s := settings{
+		Environment: env, table: env.Required("CUTROOM_JOBS_TABLE"), bucket: env.Required("CUTROOM_BUCKET"),
+		queues: map[job.Lane]string{
+			job.VideoLane: env.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: env.Required("CUTROOM_IMAGE_QUEUE"),
+		},
+		engine: env.Optional("CUTROOM_ENGINE"),
+	}
+	s.slots = env.Number("CUTROOM_WORKERS", 1, 256, engines.Parse(s.engine).Slots())
+	s.catalog = env.Catalog()
+	return s, env.Err()
+}
+
+// lanes returns how many jobs of each lane the worker edits at once.
+func (s settings) lanes() map[job.Lane]int {
+	return map[job.Lane]int{job.VideoLane: s.slots, job.ImageLane: s.slots}
+}
+
+// editing is what a worker edits with.
+type editing struct {
+	tools    *ffmpeg.Tools
+	engine   engine.Engine
+	enhancer worker.Enhancer
+}
+
+// newEditing finds the tools and makes the engine.
+func newEditing(ctx context.Context, s settings, logger *slog.Logger) (e editing, err error) {
+	if e.tools, err = ffmpeg.Find(ctx, s.catalog.Limits); err != nil {
+		return e, err
+	}
+	e.tools.Fence().Tell(logger)
+	e.engine, err = engines.New(engines.Config{Setting: s.engine, Key: s.Optional("CUTROOM_ENGINE_KEY"), Tools: e.tools})
+	if err != nil {
+		return e, err
+	}
+	e.enhancer, err = newEnhancer(s.Environment)
+	return e, err
+}
+
 // run works until the context ends, and then drains.
 func run(ctx context.Context, logger *slog.Logger) error {
-	env := setting.NewEnvironment(os.Getenv)
-	table, bucket := env.Required("CUTROOM_JOBS_TABLE"), env.Required("CUTROOM_BUCKET")
-	queues := map[job.Lane]string{
-		job.VideoLane: env.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: env.Required("CUTROOM_IMAGE_QUEUE"),
-	}
-	engineName := env.Optional("CUTROOM_ENGINE")
-	slots := env.Number("CUTROOM_WORKERS", 1, 256, engines.Parse(engineName).Slots())
-	catalog := env.Catalog()
-	if err := env.Err(); err != nil {
-		return err
-	}
-	tools, err := ffmpeg.Find(ctx, catalog.Limits)
+	s, err := readSettings(setting.NewEnvironment(os.Getenv))
 	if err != nil {
 		return err
 	}
-	tools.Fence().Tell(logger)
-	edits, err := engines.New(engines.Config{Setting: engineName, Key: env.Optional("CUTROOM_ENGINE_KEY"), Tools: tools})
+	edits, err := newEditing(ctx, s, logger)
 	if err != nil {
 		return err
 	}
-	enhancer, err := newEnhancer(env)
-	if err != nil {
-		return err
-	}
-	scratch, err := newScratch(env.Optional("CUTROOM_SCRATCH"))
+	scratch, err := newScratch(s.Optional("CUTROOM_SCRATCH"))
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
 	metrics := prometheus.New()
-	health, err := newHealth(env.Optional("CUTROOM_ADDR"), engine.HealthOf(edits),
-		metrics.Handler(env.Optional("CUTROOM_METRICS_KEY"), nil), logger)
+	health, err := newHealth(s.Optional("CUTROOM_ADDR"), engine.HealthOf(edits.engine),
+		metrics.Handler(s.Optional("CUTROOM_METRICS_KEY"), nil), logger)
 	if err != nil {
 		return err
 	}
@@ -94,37 +132,51 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		return err
 	}
 	defer traces.Close()
-	clients = awsclient.Trace(clients, traces.Tracer())
+	return work(ctx, s, edits, parts{
+		scratch: scratch, metrics: metrics, health: health, clients: awsclient.Trace(clients, traces.Tracer()),
+		tracer: traces.Tracer(), logger: logger,
+	})
+}
 
-	client := dynamo.NewClient(clients)
-	runs := dynamo.NewRuns(client, table)
+// parts are what a worker works with besides its engine.
+type parts struct {
+	scratch string
+	metrics *prometheus.Metrics
+	health  *health
+	clients aws.Config
+	tracer  trace.Tracer
+	logger  *slog.Logger
+}
+
+// work takes jobs until the context ends, and then drains.
+func work(ctx context.Context, s settings, edits editing, p parts) error {
+	client := dynamo.NewClient(p.clients)
+	runs := dynamo.NewRuns(client, s.table)
 	queue := sqsqueue.New(sqsqueue.Config{
-		AWS: clients, URLs: queues, Jobs: runs, Tasks: stepfn.NewTasks(clients), Now: time.Now, Logger: logger,
+		AWS: p.clients, URLs: s.queues, Jobs: runs, Tasks: stepfn.NewTasks(p.clients), Now: time.Now, Logger: p.logger,
 	})
 	defer queue.Close()
-	guard, err := newGuard(os.Getenv("ECS_AGENT_URI"), engineName)
+	guard, err := newGuard(os.Getenv("ECS_AGENT_URI"), s.engine)
 	if err != nil {
 		return err
 	}
-	scraped, logged := metrics.Worker(), cloudwatch.New(os.Stdout, time.Now, logger).Worker()
-	lanes := map[job.Lane]int{job.VideoLane: slots, job.ImageLane: slots}
+	scraped, logged := p.metrics.Worker(), cloudwatch.New(os.Stdout, time.Now, p.logger).Worker()
 	w := worker.New(worker.Config{
-		Queue: queue, Runs: runs, Blobs: s3blob.New(clients, bucket), Engine: edits, Prober: tools, Catalog: catalog,
-		Enhancer: enhancer, Folder: scratch, Slots: lanes, Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
-		EngineHealth: engine.HealthOf(edits), Prefetch: engine.CapabilitiesOf(edits).Prefetch, Guard: guard,
-		GuardEvery: guardEvery,
-		Observer:   worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: traces.Tracer(),
-		Logger: logger,
+		Queue: queue, Runs: runs, Blobs: s3blob.New(p.clients, s.bucket), Engine: edits.engine, Prober: edits.tools,
+		Catalog: s.catalog, Enhancer: edits.enhancer, Folder: p.scratch, Slots: s.lanes(),
+		Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery, Guard: guard, GuardEvery: guardEvery,
+		EngineHealth: engine.HealthOf(edits.engine), Prefetch: engine.CapabilitiesOf(edits.engine).Prefetch,
+		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: p.tracer, Logger: p.logger,
 	})
 	scraped.Watch(w.Loads)
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	beside.Go(func() { beat(ctx, dynamo.NewWorkers(client, table, time.Now), lanes, logger) })
-	beside.Go(func() { health.watch(ctx, w.Stuck) })
+	beside.Go(func() { beat(ctx, dynamo.NewWorkers(client, s.table, time.Now), s.lanes(), p.logger) })
+	beside.Go(func() { p.health.watch(ctx, w.Stuck) })
 	beside.Go(func() { logged.Watch(ctx, shareEvery, w.Loads) })
-	logger.Info("the worker takes jobs", "slots", slots)
+	p.logger.Info("the worker takes jobs", "slots", s.slots)
 	w.Run(ctx)
-	logger.Info("the worker has handed back its jobs")
+	p.logger.Info("the worker has handed back its jobs")
 	return nil
 }
 

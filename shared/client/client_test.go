@@ -235,7 +235,7 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// Where nobody is, that is said at once.
+// If there is no server, the error comes at once.
 func TestNobodyThere(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()

@@ -106,7 +106,7 @@ func videos(t *testing.T, s shell) {
 	s.works("jobs", "cancel", strings.TrimSpace(made.stdout))
 }
 
-// batch edits a folder in which one file is none of the kind.
+// batch edits a folder in which one file is not a video.
 func batch(t *testing.T, s shell) {
 	s.save("in/a.png", picture(t))
 	s.save("in/a.jpg", picture(t))

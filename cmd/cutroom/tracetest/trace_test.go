@@ -196,7 +196,8 @@ func TestAStreamIsOneSpan(t *testing.T) {
 	}
 }
 
-// A collector that takes nothing keeps nobody waiting, and the server from no stop.
+// A collector that accepts nothing delays no caller and does not keep the server
+// from stopping.
 func TestACollectorThatIsGone(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing

@@ -28,7 +28,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// What is wrong is told by one line that names the variable.
+// A wrong setting is reported by one line that names the variable.
 func TestEnvironment(t *testing.T) {
 	folder := t.TempDir()
 	broken := filepath.Join(folder, "broken.yaml")
