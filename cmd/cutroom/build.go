@@ -177,9 +177,10 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 		Store: s.records.Files, Blobs: s.blobs, IDs: file.NewIDs(now, rand.Reader), Cursors: file.NewCursors(p.secret),
 		Now: now, Extender: s.records.Files,
 	})
+	resultAge, recordAge := p.jobs.Ages()
 	s.sweeper = &job.Sweeper{
 		Store: s.records.Jobs, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger,
-		ResultAge: p.jobs.ResultAge, RecordAge: p.jobs.RecordAge,
+		ResultAge: resultAge, RecordAge: recordAge,
 	}
 	s.files = &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger}
 	s.tokens = &credential.TokenSweeper{Store: s.records.Keys, Now: now, Settled: settled, Logger: s.logger}

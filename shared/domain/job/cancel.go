@@ -18,14 +18,14 @@ type Orchestrator interface {
 //
 // Errors: fault.NotFound; fault.Conflict when the job has ended otherwise.
 func (s *Service) Cancel(ctx context.Context, id string, reason Failure) error {
-	if err := s.Store.Fail(ctx, id, "", reason, s.Now()); err != nil {
+	if err := s.config.Store.Fail(ctx, id, "", reason, s.config.Now()); err != nil {
 		return fmt.Errorf("job: cancel %s: %w", id, err)
 	}
-	if s.Orchestrator == nil {
+	if s.config.Orchestrator == nil {
 		return nil
 	}
-	if err := s.Orchestrator.Stop(ctx, id); err != nil {
-		s.Logger.WarnContext(ctx, "stop the orchestration of a cancelled job", "job", id, "error", err)
+	if err := s.config.Orchestrator.Stop(ctx, id); err != nil {
+		s.config.Logger.WarnContext(ctx, "stop the orchestration of a cancelled job", "job", id, "error", err)
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Codec {
 	return cursor.NewFrom("jobs", secret)
 }
 
+// Cursors returns the codec of List's cursors.
+func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
+
 // maxWalks bounds how often List queries the store for one page. Each query may
 // pass over many jobs that are not listed; a page that is still short after
 // that is returned as it is.
@@ -49,15 +52,15 @@ func (s *Service) List(
 	after := ""
 	if cursor != "" {
 		var err error
-		if after, err = s.Cursors.Read(ctx, account, cursor); err != nil {
+		if after, err = s.config.Cursors.Read(ctx, account, cursor); err != nil {
 			return nil, "", err
 		}
 	}
-	now := s.Now()
+	now := s.config.Now()
 	var page []Job
 	// One more than requested shows whether another page follows.
 	for range maxWalks {
-		jobs, next, err := s.Store.List(ctx, account, filter, after, limit+1-len(page), now)
+		jobs, next, err := s.config.Store.List(ctx, account, filter, after, limit+1-len(page), now)
 		if err != nil {
 			return nil, "", fmt.Errorf("job: list: %w", err)
 		}
@@ -73,11 +76,11 @@ func (s *Service) List(
 	if after == "" {
 		return page, "", nil
 	}
-	next, err := s.Cursors.Make(ctx, account, after)
+	next, err := s.config.Cursors.Make(ctx, account, after)
 	return page, next, err
 }
 
 // forgotten reports whether a job's record is past its age.
 func (s *Service) forgotten(j Job, now time.Time) bool {
-	return j.Status.Terminal() && now.Sub(j.CompletedAt) >= s.RecordAge
+	return j.Status.Terminal() && now.Sub(j.CompletedAt) >= s.config.RecordAge
 }

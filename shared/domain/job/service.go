@@ -54,7 +54,7 @@ const (
 
 // Service accepts jobs and shows them to the accounts that they belong to.
 type Service struct {
-	Config
+	config Config
 	// admitting is locked from the read of the backlog to the acceptance, so
 	// that admission is exact within a process.
 	admitting sync.Mutex
@@ -71,14 +71,19 @@ func NewService(c Config) *Service {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{Config: c}
+	return &Service{config: c}
+}
+
+// Ages returns how long results and records are kept after their job has ended.
+func (s *Service) Ages() (result, record time.Duration) {
+	return s.config.ResultAge, s.config.RecordAge
 }
 
 // NewID returns a new job's id: "job_" and a ULID, which sorts by time and has
 // 80 random bits. It is drawn before the upload begins, as the inputs' blobs
 // are named after it.
 func (s *Service) NewID() (string, error) {
-	id, err := ulid.New(ulid.Timestamp(s.Now()), s.Random)
+	id, err := ulid.New(ulid.Timestamp(s.config.Now()), s.config.Random)
 	if err != nil {
 		return "", fmt.Errorf("job: draw an id: %w", err)
 	}
@@ -88,7 +93,7 @@ func (s *Service) NewID() (string, error) {
 // NewSeed returns a random seed for a job that came without one.
 func (s *Service) NewSeed() (uint32, error) {
 	var bytes [4]byte
-	if _, err := io.ReadFull(s.Random, bytes[:]); err != nil {
+	if _, err := io.ReadFull(s.config.Random, bytes[:]); err != nil {
 		return 0, fmt.Errorf("job: draw a seed: %w", err)
 	}
 	return uint32(bytes[0])<<24 | uint32(bytes[1])<<16 | uint32(bytes[2])<<8 | uint32(bytes[3]), nil
@@ -108,9 +113,9 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 		return Job{}, err
 	}
 	j.Status = Pending
-	j.CreatedAt = s.Now().UTC().Truncate(time.Millisecond)
+	j.CreatedAt = s.config.Now().UTC().Truncate(time.Millisecond)
 	j.Deadline = j.CreatedAt.Add(MaxAge)
-	if err := s.Store.Accept(ctx, j, limit); err != nil {
+	if err := s.config.Store.Accept(ctx, j, limit); err != nil {
 		var refusal *fault.Error
 		if errors.As(err, &refusal) && refusal.Code == fault.Limited && refusal.RetryAfter == 0 {
 			refusal.RetryAfter = retryAfter()
@@ -123,12 +128,12 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 // Resume reports whether a job was accepted although its Submit may have been
 // interrupted. A job that was recorded but not yet queued is queued.
 func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
-	j, err := s.Store.Get(ctx, id)
+	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
 	if err == nil && j.Status == Pending {
-		err = s.Store.Accept(ctx, j, 0)
+		err = s.config.Store.Accept(ctx, j, 0)
 	}
 	if err != nil {
 		return false, fmt.Errorf("job: resume %s: %w", id, err)
@@ -141,7 +146,7 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 //
 // Errors: fault.Limited when the account's limit or the queue is full.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int) error {
-	backlog, err := s.Store.Backlog(ctx, lane, account)
+	backlog, err := s.config.Store.Backlog(ctx, lane, account)
 	if err != nil {
 		return fmt.Errorf("job: read the backlog: %w", err)
 	}
@@ -150,7 +155,7 @@ func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, 
 		full.RetryAfter = retryAfter()
 		return full
 	}
-	return backlog.Admit(s.Workers[lane])
+	return backlog.Admit(s.config.Workers[lane])
 }
 
 // retryAfter returns when to try again at an account's limit. It varies, so
@@ -163,19 +168,19 @@ func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 // its record is past its age.
 func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	unknown := fault.New(fault.NotFound, "Job not found.")
-	j, err := s.Store.Get(ctx, id)
+	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return Job{}, unknown
 	}
 	if err != nil {
 		return Job{}, fmt.Errorf("job: get %s: %w", id, err)
 	}
-	now := s.Now()
+	now := s.config.Now()
 	if j.Account != account || s.forgotten(j, now) {
 		return Job{}, unknown
 	}
 	if !j.Status.Terminal() && !now.Before(j.Deadline) {
-		expired, err := s.Store.Expire(ctx, id, now)
+		expired, err := s.config.Store.Expire(ctx, id, now)
 		if fault.Is(err, fault.StorageFull) {
 			// The job is over, whether or not that can be written now.
 			return j.At(now), nil
@@ -201,7 +206,7 @@ func (s *Service) CheckResult(j Job) error {
 		notReady := fault.New(fault.Conflict, "The job is %s; its result is not ready.", j.Status)
 		notReady.RetryAfter = 2 * time.Second
 		return notReady
-	case s.Now().Sub(j.CompletedAt) >= s.ResultAge:
+	case s.config.Now().Sub(j.CompletedAt) >= s.config.ResultAge:
 		return fault.New(fault.NotFound, "The job's result has expired.")
 	}
 	return nil

@@ -37,9 +37,10 @@ func TestSweeper(t *testing.T) {
 	}
 	jobs := db.Jobs()
 	service := job.NewService(job.Config{Store: jobs, Now: clock, Random: rand.Reader})
+	resultAge, recordAge := service.Ages()
 	sweeper := &job.Sweeper{
 		Store: jobs, Blobs: blobs, Now: clock, Logger: slog.New(slog.DiscardHandler),
-		ResultAge: service.ResultAge, RecordAge: service.RecordAge,
+		ResultAge: resultAge, RecordAge: recordAge,
 	}
 	names := map[string]string{}
 	put := func(name string) {

@@ -83,8 +83,8 @@ func (s *Service) looks(
 ) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		var changed <-chan struct{}
-		if s.Watcher != nil {
-			watched, stop := s.Watcher.Watch(id)
+		if s.config.Watcher != nil {
+			watched, stop := s.config.Watcher.Watch(id)
 			defer stop()
 			changed = watched
 			pause = func(last Status) time.Duration {

@@ -37,7 +37,7 @@ type Config struct {
 // Instance is one process that serves sessions. Run keeps its lease; sessions
 // can be opened while it has one.
 type Instance struct {
-	Config
+	config Config
 
 	mu sync.Mutex
 	// lease is the current one, nil if there is none.
@@ -66,7 +66,7 @@ type debt struct {
 }
 
 // NewInstance returns an instance, which has no lease yet.
-func NewInstance(c Config) *Instance { return &Instance{Config: c} }
+func NewInstance(c Config) *Instance { return &Instance{config: c} }
 
 // Run keeps a lease until the context ends, and then ends the lease, which
 // frees the slots that are left. A lost lease is followed by another under a
@@ -80,7 +80,7 @@ func (i *Instance) Run(ctx context.Context) {
 		i.hold(ctx, l)
 		i.lose(l)
 		i.call(context.WithoutCancel(ctx), "end a lease", storeTime, func(ctx context.Context) error {
-			return i.Store.End(ctx, l.epoch)
+			return i.config.Store.End(ctx, l.epoch)
 		})
 	}
 }
@@ -88,14 +88,14 @@ func (i *Instance) Run(ctx context.Context) {
 // begin begins a lease, however many attempts that takes; nil when the context
 // has ended.
 func (i *Instance) begin(ctx context.Context) *lease {
-	epoch := i.NewID()
+	epoch := i.config.NewID()
 	for {
-		began := i.Uptime()
-		err := i.call(ctx, "begin a lease", storeTime, func(ctx context.Context) error { return i.Store.Begin(ctx, epoch) })
+		began := i.config.Uptime()
+		err := i.call(ctx, "begin a lease", storeTime, func(ctx context.Context) error { return i.config.Store.Begin(ctx, epoch) })
 		if fault.Is(err, fault.Conflict) {
-			epoch = i.NewID()
+			epoch = i.config.NewID()
 		}
-		if err == nil && i.Uptime()-began < FenceAfter {
+		if err == nil && i.config.Uptime()-began < FenceAfter {
 			l := &lease{epoch: epoch, renewed: began, lost: make(chan struct{})}
 			i.mu.Lock()
 			defer i.mu.Unlock()
@@ -116,10 +116,10 @@ func (i *Instance) hold(ctx context.Context, l *lease) {
 	defer ticker.Stop()
 	next := l.renewed + RenewEvery
 	for i.alive(l) {
-		now := i.Uptime()
+		now := i.config.Uptime()
 		if now >= next {
 			err := i.call(ctx, "renew a lease", l.renewed+FenceAfter-now, func(ctx context.Context) error {
-				return i.Store.Renew(ctx, l.epoch)
+				return i.config.Store.Renew(ctx, l.epoch)
 			})
 			switch {
 			case err == nil:
@@ -130,7 +130,7 @@ func (i *Instance) hold(ctx context.Context, l *lease) {
 			case fault.Is(err, fault.Conflict):
 				return
 			default:
-				next = i.Uptime() + retryEvery
+				next = i.config.Uptime() + retryEvery
 			}
 		}
 		i.settle(ctx)
@@ -148,7 +148,7 @@ func (i *Instance) call(ctx context.Context, what string, within time.Duration, 
 	defer cancel()
 	err := do(ctx)
 	if err != nil && ctx.Err() != context.Canceled {
-		i.Logger.Warn("the store of sessions failed", "call", what, "error", err)
+		i.config.Logger.Warn("the store of sessions failed", "call", what, "error", err)
 	}
 	return err
 }
@@ -156,7 +156,7 @@ func (i *Instance) call(ctx context.Context, what string, within time.Duration, 
 // alive reports whether sessions may be served under the lease, and marks it as
 // lost if not.
 func (i *Instance) alive(l *lease) bool {
-	now := i.Uptime()
+	now := i.config.Uptime()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !l.over && now-l.renewed < FenceAfter {
@@ -212,17 +212,17 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 	if l == nil {
 		return nil, errNoLease()
 	}
-	slot := Slot{ID: "session_" + i.NewID(), Account: account, Epoch: l.epoch}
+	slot := Slot{ID: "session_" + i.config.NewID(), Account: account, Epoch: l.epoch}
 	take, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	switch err := i.Store.Take(take, slot, limit); {
+	switch err := i.config.Store.Take(take, slot, limit); {
 	case fault.Is(err, fault.Limited):
 		return nil, err
 	case fault.Is(err, fault.Conflict):
 		i.lose(l)
 		return nil, errNoLease()
 	case err != nil:
-		i.owe(debt{slot: slot, until: i.Uptime() + settleTime})
+		i.owe(debt{slot: slot, until: i.config.Uptime() + settleTime})
 		return nil, err
 	}
 	if !i.alive(l) {
@@ -253,14 +253,14 @@ func (i *Instance) owe(d debt) {
 
 // settle frees the owed slots that are due.
 func (i *Instance) settle(ctx context.Context) {
-	now := i.Uptime()
+	now := i.config.Uptime()
 	i.mu.Lock()
 	all := i.owed
 	i.owed = nil
 	i.mu.Unlock()
 	for _, d := range all {
 		if d.due <= now {
-			err := i.call(ctx, "free a slot", storeTime, func(ctx context.Context) error { return i.Store.Free(ctx, d.slot) })
+			err := i.call(ctx, "free a slot", storeTime, func(ctx context.Context) error { return i.config.Store.Free(ctx, d.slot) })
 			if err == nil && d.until <= now {
 				continue
 			}
@@ -299,7 +299,7 @@ func (s *Session) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		i := s.instance
 		err := i.call(context.WithoutCancel(ctx), "free a slot", storeTime, func(ctx context.Context) error {
-			return i.Store.Free(ctx, s.slot)
+			return i.config.Store.Free(ctx, s.slot)
 		})
 		if err != nil {
 			i.owe(debt{slot: s.slot})

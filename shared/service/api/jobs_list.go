@@ -17,7 +17,7 @@ type jobPageBody struct {
 // first, paged as files are.
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
-	limit, after, found, err := readPage(r, account, s.Jobs.Cursors)
+	limit, after, found, err := readPage(r, account, s.Jobs.Cursors())
 	if err != nil {
 		return err
 	}
