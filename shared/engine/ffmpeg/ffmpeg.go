@@ -40,7 +40,8 @@ var required = map[string][]string{
 
 // installation is how to install such a build. Homebrew's formula ffmpeg lacks
 // zscale, and ffmpeg-full is not put into PATH by itself.
-const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or "brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
+const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or ` +
+	`"brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
 
 // Tools are the two programs, found and checked. Its methods are safe for
 // concurrent use.

@@ -17,14 +17,17 @@ import (
 func (e *Engine) finishVideo(ctx context.Context, spec engine.Spec, raw string, progress func(engine.Progress)) error {
 	frames := frameCount(spec)
 	seconds := float64(frames) / float64(spec.FPS)
-	graph := fmt.Sprintf("[0:V:0]fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d,scale=%d:%d:flags=bicubic:out_color_matrix=bt709:out_range=tv,setsar=1,format=yuv420p[v]",
+	graph := fmt.Sprintf(
+		"[0:V:0]fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d,"+
+			"scale=%d:%d:flags=bicubic:out_color_matrix=bt709:out_range=tv,setsar=1,format=yuv420p[v]",
 		spec.FPS, frames, spec.Size.Width, spec.Size.Height)
 	inputs := []ffmpeg.Source{{Path: raw, MIME: "video/mp4"}}
 	args := []string{"-map", "[v]"}
 	if spec.Data != nil && spec.Data.Info.Audio {
 		inputs = append(inputs, ffmpeg.Source{Path: spec.Data.Path, MIME: spec.Data.MIME})
 		graph += fmt.Sprintf(
-			";[1:a:0]aresample=async=1:first_pts=0,aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f[a]",
+			";[1:a:0]aresample=async=1:first_pts=0,"+
+				"aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f[a]",
 			seconds,
 		)
 		args = append(args, "-map", "[a]", "-c:a", "aac", "-b:a", "160k")

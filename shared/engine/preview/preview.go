@@ -148,7 +148,9 @@ func (e *edit) encode(ctx context.Context, link, audio string) error {
 		// picture; it ends with the picture.
 		sound := "[sound]"
 		e.chains = append(e.chains, fmt.Sprintf(
-			"%saresample=async=1:first_pts=0,aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f%s", audio, seconds, sound))
+			"%saresample=async=1:first_pts=0,"+
+				"aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f%s",
+			audio, seconds, sound))
 		args = append(args, "-map", sound, "-c:a", "aac", "-b:a", "160k")
 	}
 	args = append([]string{"-filter_complex_threads", threads, "-filter_complex", e.String()}, args...)

@@ -130,7 +130,10 @@ func handled(version int) *landlock.RulesetAttr {
 	for _, since := range []struct {
 		version int
 		right   uint64
-	}{{2, landlock.AccessFSRefer}, {3, landlock.AccessFSTruncate}, {5, landlock.AccessFSIoctlDev}, {9, landlock.AccessFSResolveUnix}} {
+	}{
+		{2, landlock.AccessFSRefer}, {3, landlock.AccessFSTruncate},
+		{5, landlock.AccessFSIoctlDev}, {9, landlock.AccessFSResolveUnix},
+	} {
 		if version >= since.version {
 			all.HandledAccessFS |= since.right
 		}

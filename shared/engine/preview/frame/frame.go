@@ -266,7 +266,9 @@ func (w *workspace) loadAny(from image.Image, size catalog.Size) {
 			r, g, b, a := from.At(x, y).RGBA()
 			// On white, like finished edits.
 			ground := 0xffff - a
-			whole.planes[0][at], whole.planes[1][at], whole.planes[2][at] = uint8((r+ground)>>8), uint8((g+ground)>>8), uint8((b+ground)>>8)
+			whole.planes[0][at] = uint8((r + ground) >> 8)
+			whole.planes[1][at] = uint8((g + ground) >> 8)
+			whole.planes[2][at] = uint8((b + ground) >> 8)
 			at++
 		}
 	}

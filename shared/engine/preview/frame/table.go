@@ -10,7 +10,7 @@ type table struct {
 	points []uint64
 	// step is how far a point is from its neighbours in red, green and blue.
 	step [channelMask + 1]int32
-	// at gives, for each level, the index of the point below it, and fraction
+	// at is, for each level, the index of the point below it, and fraction
 	// how far the level is on the way to the next point, of 1<<fractionBits, with
 	// room for a channel below.
 	at, fraction [256]int32
@@ -76,7 +76,8 @@ func (t *table) apply(r raster) {
 		greatest, least := max(rf, gf, bf), min(rf, gf, bf)
 		high, middle, low := greatest>>channelBits, (rf+gf+bf-greatest-least)>>channelBits, least>>channelBits
 		first, second := t.step[greatest&channelMask], all-t.step[least&channelMask]
-		red[i], green[i], blue[i] = levels(t.points[base]*uint64(1<<fractionBits-high) + t.points[base+first]*uint64(high-middle) +
+		red[i], green[i], blue[i] = levels(t.points[base]*uint64(1<<fractionBits-high) +
+			t.points[base+first]*uint64(high-middle) +
 			t.points[base+second]*uint64(middle-low) + t.points[base+all]*uint64(low) + half)
 	}
 }

@@ -356,7 +356,8 @@ func nightVision() []Op {
 	return []Op{
 		Clarity{0.03, 0.8},
 		grade(mono, light(0.04), contrast(1.2, 0.5), gradientMap(1,
-			colorStop{0, hex(0x010a03)}, colorStop{0.4, hex(0x0d5a1e)}, colorStop{0.72, hex(0x3fd65a)}, colorStop{1, hex(0xe4ffdc)})),
+			colorStop{0, hex(0x010a03)}, colorStop{0.4, hex(0x0d5a1e)},
+			colorStop{0.72, hex(0x3fd65a)}, colorStop{1, hex(0xe4ffdc)})),
 		Bloom{0.04, 0.62, 0.9},
 		add(grain(0.11, 0.0035)).jumping(15),
 		multiply(scanlines(0.18, 1.0/150)),
@@ -368,7 +369,8 @@ func matrix() []Op {
 	return []Op{
 		Clarity{0.03, 0.6},
 		grade(light(-0.09), contrast(1.35, 0.45), gradientMap(0.82,
-			colorStop{0, hex(0x010603)}, colorStop{0.4, hex(0x0c3b1c)}, colorStop{0.7, hex(0x3f9e52)}, colorStop{1, hex(0xd6f7cf)})),
+			colorStop{0, hex(0x010603)}, colorStop{0.4, hex(0x0c3b1c)},
+			colorStop{0.7, hex(0x3f9e52)}, colorStop{1, hex(0xd6f7cf)})),
 		screen(code(1), 0.35, 1, 0.5).drifting(0, 0.42),
 		Bloom{0.025, 0.55, 0.9},
 		multiply(scanlines(0.2, 1.0/150)),
@@ -381,7 +383,8 @@ func xray() []Op {
 		Smooth{0.008, 0.06},
 		Clarity{0.05, 0.8},
 		grade(mono, invert, contrast(1.3, 0.45), gradientMap(1,
-			colorStop{0, hex(0x01040d)}, colorStop{0.4, hex(0x12395f)}, colorStop{0.75, hex(0x7fc4e0)}, colorStop{1, hex(0xf4feff)})),
+			colorStop{0, hex(0x01040d)}, colorStop{0.4, hex(0x12395f)},
+			colorStop{0.75, hex(0x7fc4e0)}, colorStop{1, hex(0xf4feff)})),
 		Bloom{0.04, 0.6, 0.9},
 		multiply(vignette(0.6, 0.4)),
 	}
