@@ -54,7 +54,7 @@ func TestTheBytesOfExpiredFilesAreDeleted(t *testing.T) {
 	w.pass(file.SignedTime)
 	sweep(append(inputs, "files/last")...)
 	if a := w.put(promised.Upload.URL, strings.NewReader("promised")); a.status != 403 {
-		t.Errorf("a promise that was not kept: %d", a.status)
+		t.Errorf("a pending file past its time: %d", a.status)
 	}
 	w.stored(w.get("/v1/files/"+lasting.ID, studio))
 

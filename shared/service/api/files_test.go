@@ -110,7 +110,7 @@ func TestFileReference(t *testing.T) {
 			`],"next_cursor":null}`),
 	} {
 		if got != want {
-			t.Errorf("%s gives %s, want %s", name, got, want)
+			t.Errorf("%s returns %s, want %s", name, got, want)
 		}
 	}
 
@@ -226,7 +226,7 @@ func TestFilesByMD5(t *testing.T) {
 	}
 	for _, spelling := range []string{hash, strings.ToUpper(hash), strings.ToUpper(hash[:9]) + hash[9:]} {
 		if got := w.stored(w.get("/v1/files/by-md5/"+spelling, studio)); got.ID != brief.ID {
-			t.Errorf("%s gives %s, want the newest", spelling, got.ID)
+			t.Errorf("%s returns %s, want the newest", spelling, got.ID)
 		}
 	}
 	w.pass(2 * time.Minute)

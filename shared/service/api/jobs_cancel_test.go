@@ -66,7 +66,7 @@ func TestAReceivedJobIsCancelled(t *testing.T) {
 	}
 	w.wantCancelled(w.cancel(id, studio))
 	if _, err := w.records.Start(t.Context(), id, "nonce", w.now()); !fault.Is(err, fault.Conflict) {
-		t.Errorf("its start gives %v, want a conflict", err)
+		t.Errorf("its start returns %v, want a conflict", err)
 	}
 	if err := delivery.Extend(t.Context(), time.Minute); !fault.Is(err, fault.Conflict) {
 		t.Errorf("its message is still there: %v", err)

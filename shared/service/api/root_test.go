@@ -62,7 +62,7 @@ func TestAllowListsTheAnsweredMethods(t *testing.T) {
 		}
 		preflight := w.request("OPTIONS", path, "", nil, "Origin: https://a.example", "Access-Control-Request-Method: GET")
 		if got := preflight.header.Get("Access-Control-Allow-Methods"); preflight.status != 204 || got != allow {
-			t.Errorf("%s: a preflight is told %d %q, want %q", path, preflight.status, got, allow)
+			t.Errorf("%s: a preflight gets %d %q, want %q", path, preflight.status, got, allow)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (y *tenancy) answered(what string, a answer, status int) {
 	}
 	for _, secret := range []string{"the bytes", "the studio's bytes", "studio", y.md5} {
 		if strings.Contains(a.body, secret) && !strings.Contains(what, secret) {
-			y.t.Errorf("%s: it tells %q: %s", what, secret, a.body)
+			y.t.Errorf("%s: it reveals %q: %s", what, secret, a.body)
 		}
 	}
 }

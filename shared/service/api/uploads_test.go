@@ -117,7 +117,7 @@ func TestAnUploadByASignedURL(t *testing.T) {
 		t.Errorf("the list is %v", ids)
 	}
 	if found := w.stored(w.get("/v1/files/by-md5/"+signed.MD5, studio)); found.ID != signed.ID {
-		t.Errorf("by-md5 gives %s", found.ID)
+		t.Errorf("by-md5 returns %s", found.ID)
 	}
 	w.accepted(w.post("gen-2.5", studio, text("data", signed.ID)))
 	if a := w.get("/v1/files/"+signed.ID, rival); a.status != 404 {

@@ -38,7 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Create", createTests), conformance.About("Limit", limitTests),
 		conformance.About("Reserve", reserveTests),
 		conformance.About("Get", getTests), conformance.About("List", listTests), conformance.About("FindMD5", md5Tests),
-		conformance.About("Delete", deleteTests), conformance.About("Promise", promiseTests),
+		conformance.About("Delete", deleteTests), conformance.About("PendingUpload", pendingTests),
 		conformance.About("Pages", pageTests), conformance.About("Races", raceTests),
 		conformance.About("Retention", retentionTests),
 	)
@@ -86,8 +86,8 @@ func (s *suite) new(account string) file.File {
 // md5Of returns a made-up MD5 for each number.
 func md5Of(number int64) string { return fmt.Sprintf("%032x", number) }
 
-// newPromise makes the record of a file that is promised, for 10 minutes.
-func (s *suite) newPromise(account string) file.File {
+// newPending returns the record of a file that is pending for 10 minutes.
+func (s *suite) newPending(account string) file.File {
 	f := s.new(account)
 	f.Pending, f.UploadUntil = true, s.at(600)
 	return f
@@ -107,10 +107,10 @@ func (s *suite) createUntil(account string, seconds float64) file.File {
 	return s.keep(f)
 }
 
-// promise promises a file of the account.
-func (s *suite) promise(account string) file.File {
+// createPending creates a pending file of the account.
+func (s *suite) createPending(account string) file.File {
 	s.Helper()
-	return s.keep(s.newPromise(account))
+	return s.keep(s.newPending(account))
 }
 
 // keep creates a file without a limit.
@@ -120,13 +120,13 @@ func (s *suite) keep(f file.File) file.File {
 	return f
 }
 
-// publish finalizes a pending file, to expire as the file says, and returns
+// finalize finalizes a pending file, to expire as the file says, and returns
 // it as it then is.
-func (s *suite) publish(promised file.File) file.File {
+func (s *suite) finalize(pending file.File) file.File {
 	s.Helper()
-	promised.Pending = false
-	conformance.OK(s, s.Store.Finalize(s.ctx, promised, s.now))
-	return promised
+	pending.Pending = false
+	conformance.OK(s, s.Store.Finalize(s.ctx, pending, s.now))
+	return pending
 }
 
 // known checks that the account sees the file as it is at the time.

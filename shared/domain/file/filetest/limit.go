@@ -54,16 +54,16 @@ var limitTests = []test{
 		conformance.OK(s, s.Store.Create(s.ctx, s.sized("zoo", 100), 100))
 	}},
 	{"pending files count from their creation on, and once", func(s *suite) {
-		f := s.newPromise("acme")
+		f := s.newPending("acme")
 		f.Size = 60
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		s.stores("acme", 60, 100)
-		f = s.publish(f)
+		f = s.finalize(f)
 		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.stores("acme", 60, 100)
 	}},
 	{"a pending file that does not fit is refused", func(s *suite) {
-		f := s.newPromise("acme")
+		f := s.newPending("acme")
 		f.Size = 101
 		conformance.Fails(s, s.Store.Create(s.ctx, f, 100), fault.Limited)
 		_, err := s.Store.PendingUpload(s.ctx, f.ID)
@@ -93,7 +93,7 @@ var limitTests = []test{
 		conformance.Fails(s, s.Store.Create(s.ctx, s.sized("acme", 1), 100), fault.Limited)
 	}},
 	{"nor does a pending file past its time", func(s *suite) {
-		f := s.newPromise("acme")
+		f := s.newPending("acme")
 		f.Size = 100
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		late := s.sized("acme", 1)

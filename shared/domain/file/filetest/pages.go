@@ -96,8 +96,8 @@ type world struct {
 	files map[string]file.File
 }
 
-// change does one thing at random: a file comes, goes, is promised, is
-// published, or time passes.
+// change does one thing at random: a file comes, goes, becomes pending, is
+// finalized, or time passes.
 func (w *world) change() {
 	w.Helper()
 	switch w.random.IntN(6) {
@@ -110,10 +110,10 @@ func (w *world) change() {
 		f.ExpiresAt, f.Lifetime = time.Time{}, 0
 		w.files[f.ID] = w.keep(f)
 	case 3:
-		f := w.newPromise(w.account)
+		f := w.newPending(w.account)
 		w.keep(f)
 		if w.random.IntN(2) == 0 {
-			w.files[f.ID] = w.publish(f)
+			w.files[f.ID] = w.finalize(f)
 		}
 	case 4:
 		ids := slices.Sorted(maps.Keys(w.files))
@@ -197,12 +197,12 @@ var raceTests = []test{
 		}), fault.NotFound)
 		s.same("deletes that succeeded", len(won), 1)
 	}},
-	{"of many that publish one file all succeed and one counts", func(s *suite) {
-		f := s.promise("acme")
+	{"of many that finalize one file all succeed and one counts", func(s *suite) {
+		f := s.createPending("acme")
 		for _, err := range conformance.Race(racers, func(racer int) error {
-			published := f
-			published.Pending, published.ExpiresAt = false, s.at(float64(100+racer))
-			return s.Store.Finalize(s.ctx, published, s.now)
+			finalized := f
+			finalized.Pending, finalized.ExpiresAt = false, s.at(float64(100+racer))
+			return s.Store.Finalize(s.ctx, finalized, s.now)
 		}) {
 			conformance.OK(s, err)
 		}

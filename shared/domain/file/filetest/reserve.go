@@ -30,7 +30,7 @@ func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation
 
 // big returns the record of a pending file of so many bytes that counts 10.
 func (s *suite) big(account string, size, limit int64) file.File {
-	f := s.newPromise(account)
+	f := s.newPending(account)
 	f.Size, f.Upload = size, file.PendingUpload{Bytes: 10, Limit: limit}
 	return f
 }
@@ -163,8 +163,8 @@ var reserveTests = []test{
 		f := s.big("acme", 60, 100)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		s.stores("acme", 10, 100)
-		s.promised(f)
-		f = s.publish(f)
+		s.pending(f)
+		f = s.finalize(f)
 		s.known(f, s.now)
 		s.stores("acme", 60, 100)
 		_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
@@ -186,13 +186,13 @@ var reserveTests = []test{
 		other := s.sized("acme", 50)
 		other.ExpiresAt = s.at(10)
 		conformance.OK(s, s.Store.Create(s.ctx, other, 100))
-		published := f
-		published.Pending = false
-		conformance.Fails(s, s.Store.Finalize(s.ctx, published, s.now), fault.Limited)
+		finalized := f
+		finalized.Pending = false
+		conformance.Fails(s, s.Store.Finalize(s.ctx, finalized, s.now), fault.Limited)
 		s.unknown(f, s.now)
 		s.stores("acme", 60, 100)
-		conformance.OK(s, s.Store.Finalize(s.ctx, published, s.at(10)))
-		s.known(published, s.at(10))
+		conformance.OK(s, s.Store.Finalize(s.ctx, finalized, s.at(10)))
+		s.known(finalized, s.at(10))
 	}},
 	{"an abandoned file counts nothing and cannot be finalized", func(s *suite) {
 		f := s.big("acme", 60, 100)
@@ -201,12 +201,12 @@ var reserveTests = []test{
 		s.stores("acme", 0, 100)
 		conformance.Fails(s, s.Store.Abandon(s.ctx, f.ID), fault.NotFound)
 		conformance.Fails(s, s.Store.Finalize(s.ctx, f, s.now), fault.NotFound)
-		kept := s.publish(s.promise("acme"))
+		kept := s.finalize(s.createPending("acme"))
 		conformance.Fails(s, s.Store.Abandon(s.ctx, kept.ID), fault.NotFound)
 		s.known(kept, s.now)
 	}},
 	{"the pending files of an account are limited, independent of other accounts", func(s *suite) {
-		promise := func(account string) (file.File, error) {
+		createPending := func(account string) (file.File, error) {
 			f := s.big(account, 60, 0)
 			f.Upload.Most = 2
 			err := s.Store.Create(s.ctx, f, 0)
@@ -215,25 +215,25 @@ var reserveTests = []test{
 		}
 		many := func(account string) {
 			s.Helper()
-			if _, err := promise(account); !fault.Is(err, fault.Limited) || !errors.Is(err, file.ErrTooManyPending) {
+			if _, err := createPending(account); !fault.Is(err, fault.Limited) || !errors.Is(err, file.ErrTooManyPending) {
 				s.Fatalf("got %v, want that there are too many", err)
 			}
 		}
-		var promised []file.File
+		var pending []file.File
 		for range 2 {
-			f, err := promise("acme")
+			f, err := createPending("acme")
 			conformance.OK(s, err)
-			promised = append(promised, f)
+			pending = append(pending, f)
 		}
 		many("acme")
-		_, err := promise("zoo")
+		_, err := createPending("zoo")
 		conformance.OK(s, err)
-		s.publish(promised[0])
-		_, err = promise("acme")
+		s.finalize(pending[0])
+		_, err = createPending("acme")
 		conformance.OK(s, err)
 		many("acme")
-		conformance.OK(s, s.Store.Abandon(s.ctx, promised[1].ID))
-		_, err = promise("acme")
+		conformance.OK(s, s.Store.Abandon(s.ctx, pending[1].ID))
+		_, err = createPending("acme")
 		conformance.OK(s, err)
 		many("acme")
 		late := s.big("acme", 60, 0)

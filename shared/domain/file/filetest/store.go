@@ -31,7 +31,7 @@ var createTests = []test{
 		s.listed("acme", s.now, second, first)
 	}},
 	{"a pending file is unknown", func(s *suite) {
-		f := s.promise("acme")
+		f := s.createPending("acme")
 		s.unknown(f, s.now)
 		s.listed("acme", s.now)
 	}},
@@ -101,9 +101,9 @@ var listTests = []test{
 		s.listed("acme", s.at(100))
 	}},
 	{"pending files are omitted, and take their place by id once they are finalized", func(s *suite) {
-		first, second, third := s.create("acme"), s.promise("acme"), s.create("acme")
+		first, second, third := s.create("acme"), s.createPending("acme"), s.create("acme")
 		s.listed("acme", s.now, third, first)
-		second = s.publish(second)
+		second = s.finalize(second)
 		s.listed("acme", s.now, third, second, first)
 	}},
 	{"few files among many that have expired are all listed", func(s *suite) {
@@ -152,12 +152,12 @@ var md5Tests = []test{
 		conformance.Fails(s, err, fault.NotFound)
 	}},
 	{"a finalized file is found and does not hide an older one while it is pending", func(s *suite) {
-		first, second := s.new("acme"), s.newPromise("acme")
+		first, second := s.new("acme"), s.newPending("acme")
 		second.MD5 = first.MD5
 		s.keep(first)
 		s.keep(second)
 		s.findsMD5("acme", first.MD5, s.now, first.ID)
-		s.publish(second)
+		s.finalize(second)
 		s.findsMD5("acme", first.MD5, s.now, second.ID)
 	}},
 	{"another account's bytes are not found", func(s *suite) {
@@ -197,13 +197,13 @@ var deleteTests = []test{
 		s.known(f, s.now)
 	}},
 	{"a pending file cannot be deleted", func(s *suite) {
-		f := s.promise("acme")
+		f := s.createPending("acme")
 		_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
 		conformance.Fails(s, err, fault.NotFound)
-		s.known(s.publish(f), s.now)
+		s.known(s.finalize(f), s.now)
 	}},
 	{"a finalized file can be deleted, and is no longer returned by PendingUpload", func(s *suite) {
-		f := s.publish(s.promise("acme"))
+		f := s.finalize(s.createPending("acme"))
 		got, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
 		conformance.OK(s, err)
 		s.same("deleted file", got, f)

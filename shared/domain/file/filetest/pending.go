@@ -8,28 +8,28 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// promised checks what PendingUpload returns.
-func (s *suite) promised(want file.File) {
+// pending checks what PendingUpload returns.
+func (s *suite) pending(want file.File) {
 	s.Helper()
 	got, err := s.Store.PendingUpload(s.ctx, want.ID)
 	conformance.OK(s, err)
-	s.same("promise", got, want)
+	s.same("pending file", got, want)
 }
 
-var promiseTests = []test{
+var pendingTests = []test{
 	{"a pending file is returned as it is", func(s *suite) {
-		f := s.promise("acme")
-		s.promise("acme")
-		s.promised(f)
+		f := s.createPending("acme")
+		s.createPending("acme")
+		s.pending(f)
 	}},
 	{"a pending file is returned even past its time, until a sweep takes it", func(s *suite) {
-		f := s.newPromise("acme")
+		f := s.newPending("acme")
 		f.UploadUntil = s.at(-1)
 		s.keep(f)
-		s.promised(f)
+		s.pending(f)
 	}},
 	{"a finalized file is known under the same id, with its MIME type and expiry", func(s *suite) {
-		f := s.promise("acme")
+		f := s.createPending("acme")
 		f.Pending, f.MIME, f.ExpiresAt = false, "video/webm", s.at(4000)
 		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.known(f, s.now)
@@ -37,13 +37,13 @@ var promiseTests = []test{
 		s.unknown(f, s.at(4000))
 	}},
 	{"a finalized file may be persistent", func(s *suite) {
-		f := s.newPromise("acme")
+		f := s.newPending("acme")
 		f.ExpiresAt, f.Lifetime = time.Time{}, 0
-		f = s.publish(s.keep(f))
+		f = s.finalize(s.keep(f))
 		s.known(f, s.now.AddDate(1000, 0, 0))
 	}},
 	{"finalizing changes only the MIME type and the expiry", func(s *suite) {
-		want := s.promise("acme")
+		want := s.createPending("acme")
 		sent := want
 		sent.Pending, sent.Filename, sent.Size, sent.Blob, sent.Account = false, "other", 99, "files/other", "zoo"
 		conformance.OK(s, s.Store.Finalize(s.ctx, sent, s.now))
@@ -53,10 +53,10 @@ var promiseTests = []test{
 		s.listed("zoo", s.now)
 	}},
 	{"a finalized file is still returned by PendingUpload, as it then is", func(s *suite) {
-		s.promised(s.publish(s.promise("acme")))
+		s.pending(s.finalize(s.createPending("acme")))
 	}},
 	{"a file that is finalized again stays as it is", func(s *suite) {
-		f := s.publish(s.promise("acme"))
+		f := s.finalize(s.createPending("acme"))
 		again := f
 		again.MIME, again.ExpiresAt = "image/png", s.at(9)
 		conformance.OK(s, s.Store.Finalize(s.ctx, again, s.now))
@@ -72,7 +72,7 @@ var promiseTests = []test{
 		s.known(f, s.now)
 	}},
 	{"an unknown file cannot be finalized", func(s *suite) {
-		f := s.newPromise("acme")
+		f := s.newPending("acme")
 		_, err := s.Store.PendingUpload(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 		f.Pending = false
@@ -84,7 +84,7 @@ var promiseTests = []test{
 var retentionTests = []test{
 	{"expired files and pending files past their time are returned, of all accounts", func(s *suite) {
 		expired, other := s.createUntil("acme", 10), s.createUntil("zoo", 20)
-		broken := s.promise("acme")
+		broken := s.createPending("acme")
 		s.create("acme")
 		s.ended(s.at(9))
 		s.ended(s.at(10), expired)
@@ -98,12 +98,12 @@ var retentionTests = []test{
 		s.ended(s.now.AddDate(1000, 0, 0))
 	}},
 	{"a finalized file ends at its expiry", func(s *suite) {
-		f := s.publish(s.promise("acme"))
+		f := s.finalize(s.createPending("acme"))
 		s.ended(s.at(3599))
 		s.ended(s.at(3600), f)
 	}},
 	{"a pending file that was returned as ended can no longer be finalized", func(s *suite) {
-		f := s.promise("acme")
+		f := s.createPending("acme")
 		s.ended(f.UploadUntil, f)
 		conformance.Fails(s, s.Store.Finalize(s.ctx, f, s.now), fault.NotFound)
 		_, err := s.Store.PendingUpload(s.ctx, f.ID)
@@ -129,9 +129,9 @@ var retentionTests = []test{
 		}
 	}},
 	{"a blob is known as long as a record has it", func(s *suite) {
-		stored, expired, promised := s.create("acme"), s.createUntil("acme", 10), s.promise("acme")
+		stored, expired, pending := s.create("acme"), s.createUntil("acme", 10), s.createPending("acme")
 		s.ended(s.at(10), expired)
-		for _, f := range []file.File{stored, expired, promised} {
+		for _, f := range []file.File{stored, expired, pending} {
 			s.knownBlob(f.Blob, true)
 			conformance.OK(s, s.Retention.Forget(s.ctx, f.ID))
 			s.knownBlob(f.Blob, false)
@@ -152,15 +152,15 @@ var retentionTests = []test{
 		s.stores("zoo", 0, 100)
 	}},
 	{"a pending file that was extended ends then, and no sooner", func(s *suite) {
-		f := s.promise("acme")
+		f := s.createPending("acme")
 		conformance.OK(s, s.Retention.Extend(s.ctx, f.ID, s.at(700)))
 		conformance.OK(s, s.Retention.Extend(s.ctx, f.ID, s.at(650)))
 		f.UploadUntil = s.at(700)
-		s.promised(f)
+		s.pending(f)
 		s.ended(s.at(699))
 		s.ended(s.at(700), f)
 		conformance.Fails(s, s.Retention.Extend(s.ctx, f.ID, s.at(800)), fault.NotFound)
-		kept := s.publish(s.promise("acme"))
+		kept := s.finalize(s.createPending("acme"))
 		conformance.Fails(s, s.Retention.Extend(s.ctx, kept.ID, s.at(800)), fault.NotFound)
 	}},
 	{"ended and forgotten files give their storage back, once", func(s *suite) {
