@@ -218,7 +218,7 @@ func (p *tab) press(key string, code int) {
 	}
 }
 
-// resize gives the page a size, in CSS pixels, and a color scheme, "light" or
+// resize sets the page's size, in CSS pixels, and a color scheme, "light" or
 // "dark".
 func (p *tab) resize(width, height int, scheme string) {
 	p.t.Helper()

@@ -27,7 +27,8 @@ func room(t *testing.T, disk string) int64 {
 	return int64(state.Bavail) * state.Bsize
 }
 
-// fill takes all room but the rest, until the file that it gives is removed.
+// fill uses up the disk except for rest bytes, until the file that it returns is
+// removed.
 func fill(t *testing.T, disk string, rest int64) string {
 	t.Helper()
 	filler := filepath.Join(disk, "filler")

@@ -109,7 +109,7 @@ func (s shell) feed(stdin string, args ...string) ended {
 	return ended{stdout.String(), stderr.String(), command.ProcessState.ExitCode()}
 }
 
-// works is run for a command that succeeds; it gives stdout without its last end
+// works is run for a command that succeeds; it returns stdout without its last end
 // of line.
 func (s shell) works(args ...string) string {
 	s.t.Helper()
@@ -120,7 +120,7 @@ func (s shell) works(args ...string) string {
 	return strings.TrimSuffix(got.stdout, "\n")
 }
 
-// documents is works with --json; it gives the documents of stdout.
+// documents is works with --json; it returns the documents of stdout.
 func (s shell) documents(args ...string) []map[string]any {
 	s.t.Helper()
 	var documents []map[string]any
