@@ -28,13 +28,7 @@ const (
 // alone does the same edits, as many at once as the server, and states are read
 // from the idle server.
 func (b *bench) burst(ctx context.Context) error {
-	path := filepath.Join(b.folder, "short.mp4")
-	cut := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-y", "-i", b.clip, "-t", "0.25", "-c:v", "libx264", "-c:a",
-		"aac", path)
-	if out, err := cut.CombinedOutput(); err != nil {
-		return fmt.Errorf("cut the sample clip: %w\n%s", err, out)
-	}
-	clip, err := os.ReadFile(path)
+	path, clip, err := b.shortClip(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,20 +48,21 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 
+	var f burstFigures
 	begun := time.Now()
 	accepted, refused, slowest, err := submitAtOnce(ctx, client, clip, e.prompt)
 	if err != nil {
 		return err
 	}
-	var lost int
-	during, err := readStates(ctx, client, accepted, func(ctx context.Context) error {
+	f.accepted, f.refused, f.slowest = len(accepted), refused, slowest
+	f.during, err = readStates(ctx, client, accepted, func(ctx context.Context) error {
 		for _, id := range accepted {
 			job, err := client.Await(ctx, id, nil)
 			if err != nil {
 				return err
 			}
 			if job.Status != "completed" {
-				lost++
+				f.lost++
 			}
 		}
 		return nil
@@ -75,8 +70,8 @@ func (b *bench) burst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	took := time.Since(begun)
-	idle, err := readStates(ctx, client, accepted, func(ctx context.Context) error {
+	f.took = time.Since(begun)
+	f.idle, err = readStates(ctx, client, accepted, func(ctx context.Context) error {
 		select {
 		case <-time.After(2 * time.Second):
 		case <-ctx.Done():
@@ -87,30 +82,63 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 
-	begun = time.Now()
-	alone, running := errgroup.WithContext(ctx)
-	alone.SetLimit(max(1, runtime.NumCPU()/2))
-	for range accepted {
-		alone.Go(func() error { return e.engine(running) })
-	}
-	if err := alone.Wait(); err != nil {
+	if f.floor, err = engineAlone(ctx, e, len(accepted)); err != nil {
 		return err
 	}
-	floor := time.Since(begun)
+	b.reportBurst(f)
+	return nil
+}
 
+// burstFigures are what a burst measured.
+type burstFigures struct {
+	accepted, refused, lost int
+	// slowest is the time of the last answer, took that until all jobs were completed,
+	// and floor that of the engine alone.
+	slowest, took, floor time.Duration
+	// during and idle are the times of reading a state.
+	during, idle []time.Duration
+}
+
+// shortClip cuts a quarter of a second from the sample clip.
+func (b *bench) shortClip(ctx context.Context) (path string, clip []byte, err error) {
+	path = filepath.Join(b.folder, "short.mp4")
+	cut := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-y", "-i", b.clip, "-t", "0.25",
+		"-c:v", "libx264", "-c:a", "aac", path)
+	if out, err := cut.CombinedOutput(); err != nil {
+		return "", nil, fmt.Errorf("cut the sample clip: %w\n%s", err, out)
+	}
+	clip, err = os.ReadFile(path)
+	return path, clip, err
+}
+
+// engineAlone does an edit n times, as many at once as the server, and returns how
+// long that took.
+func engineAlone(ctx context.Context, e *edit, n int) (time.Duration, error) {
+	begun := time.Now()
+	alone, running := errgroup.WithContext(ctx)
+	alone.SetLimit(max(1, runtime.NumCPU()/2))
+	for range n {
+		alone.Go(func() error { return e.engine(running) })
+	}
+	err := alone.Wait()
+	return time.Since(begun), err
+}
+
+// reportBurst adds the rows of a burst to the table.
+func (b *bench) reportBurst(f burstFigures) {
 	b.table.add(row{
 		what:     fmt.Sprintf("%d jobs at once", burstJobs),
-		measured: fmt.Sprintf("%d accepted, %d refused, %d lost", len(accepted), refused, lost),
-		floor:    "-", ratio: "-", bar: "none lost", verdict: verdictOf(lost == 0 && len(accepted)+refused == burstJobs),
+		measured: fmt.Sprintf("%d accepted, %d refused, %d lost", f.accepted, f.refused, f.lost),
+		floor:    "-", ratio: "-", bar: "none lost", verdict: verdictOf(f.lost == 0 && f.accepted+f.refused == burstJobs),
 	})
 	b.table.add(row{
-		what: "  the last one's answer", measured: short(slowest), floor: "-", ratio: "-", bar: "-", verdict: noBar,
+		what: "  the last one's answer", measured: short(f.slowest), floor: "-", ratio: "-", bar: "-", verdict: noBar,
 	})
 	b.table.add(row{
 		what:     "  until all are completed",
-		measured: fmt.Sprintf("%s, %.2f jobs/s", short(took), float64(len(accepted))/took.Seconds()),
-		floor:    short(floor) + " engine alone",
-		ratio:    ratio(took, floor), bar: "-", verdict: noBar,
+		measured: fmt.Sprintf("%s, %.2f jobs/s", short(f.took), float64(f.accepted)/f.took.Seconds()),
+		floor:    short(f.floor) + " engine alone",
+		ratio:    ratio(f.took, f.floor), bar: "-", verdict: noBar,
 	})
 	for _, q := range []struct {
 		name string
@@ -118,12 +146,11 @@ func (b *bench) burst(ctx context.Context) error {
 	}{{"p50", 0.5}, {"p99", 0.99}} {
 		b.table.add(row{
 			what:     "  reading a state meanwhile, " + q.name,
-			measured: short(quantile(during, q.part)),
-			floor:    short(quantile(idle, q.part)) + " idle",
-			ratio:    ratio(quantile(during, q.part), quantile(idle, q.part)), bar: "-", verdict: noBar,
+			measured: short(quantile(f.during, q.part)),
+			floor:    short(quantile(f.idle, q.part)) + " idle",
+			ratio:    ratio(quantile(f.during, q.part), quantile(f.idle, q.part)), bar: "-", verdict: noBar,
 		})
 	}
-	return nil
 }
 
 // submitAtOnce submits the jobs and returns the ids of the accepted ones, how many
