@@ -78,29 +78,37 @@ func (e *trapped) spring(in string) {
 	}
 }
 
-// echo expands a prompt by repeating it.
-type echo struct{}
+// echo expands a prompt by repeating it, once the test has read that the prompt
+// was acknowledged.
+type echo struct{ acknowledged chan struct{} }
 
-func (echo) Enhance(_ context.Context, prompt string, _ int) (string, error) {
-	return prompt + prompt, nil
+func (e echo) Enhance(ctx context.Context, prompt string, _ int) (string, error) {
+	select {
+	case <-e.acknowledged:
+		return prompt + prompt, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 // A panic in an engine ends its session and nothing else: what the session held
 // is free for the next one.
 func TestAPanicEndsItsSession(t *testing.T) {
+	acknowledged := make(chan struct{})
 	for in, provoke := range map[string]func(c *client){
 		"edit":     func(c *client) { c.show(plain(32, 16, red)) },
 		"prompt x": func(c *client) { c.say(`{"type":"prompt","prompt":"x"}`) },
 		"prompt xx": func(c *client) {
 			c.say(`{"type":"prompt","prompt":"x"}`)
 			c.ack("prompt_ack", "")
+			acknowledged <- struct{}{}
 		},
 		"image": func(c *client) {
 			c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(square(t, 8, red)) + `"}`)
 		},
 	} {
 		t.Run(in, func(t *testing.T) {
-			w := newWorld(t, setup{engine: trap{in: in}, enhancer: echo{}})
+			w := newWorld(t, setup{engine: trap{in: in}, enhancer: echo{acknowledged}})
 			other := w.open("gen-2.5", rival)
 			for range 2 * runtime.GOMAXPROCS(0) { // more often than edits run at once
 				c := w.open("gen-2.5", studio)
