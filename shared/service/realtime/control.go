@@ -29,6 +29,7 @@ func (c *connection) control() {
 }
 
 func (c *connection) obey(message clientMessage) {
+	defer message.release()
 	switch message.Type {
 	case "prompt":
 		ack := promptAck{Type: "prompt_ack", Prompt: message.Prompt}

@@ -34,6 +34,9 @@ type clientMessage struct {
 	EnhancePrompt json.RawMessage `json:"enhance_prompt"`
 	ImageRef      json.RawMessage `json:"image_ref"`
 	ImageData     json.RawMessage `json:"image_data"`
+
+	// release gives back the memory that the message was counted for.
+	release func()
 }
 
 // The messages of the server

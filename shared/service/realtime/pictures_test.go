@@ -190,3 +190,36 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	first.ack("set_image_ack", "")
 	second.ack("set_image_ack", "")
 }
+
+// The long messages of an account share a memory of its own: who sends one more is
+// told to try again, and no other account notices.
+func TestLongMessagesShareAMemory(t *testing.T) {
+	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
+	w := newWorld(t, setup{pictures: slow})
+	// A member that means nothing makes the message one of the longest.
+	set := func(c *client, picture []byte) {
+		image := base64.StdEncoding.EncodeToString(picture)
+		c.say(`{"type":"set_image","image_data":"` + image + `","padding":"` + strings.Repeat("x", 13_900_000) + `"}`)
+	}
+	var holding []*client
+	for range 3 {
+		c := w.open("gen-2.5", studio)
+		set(c, slow.slow)
+		c.painted(colorOf("")) // the message before the frame has arrived
+		holding = append(holding, c)
+	}
+	fourth, other := w.open("gen-2.5", studio), w.open("gen-2.5", rival)
+	set(fourth, square(t, 16, red))
+	if m := fourth.next(); m.Type != "error" || m.Error != "The server is busy. Try again." {
+		t.Errorf("got %+v, want to be told to try again", m)
+	}
+	fourth.painted(colorOf(""))
+	set(other, square(t, 16, red))
+	other.ack("set_image_ack", "")
+	close(slow.release)
+	for _, c := range holding {
+		c.ack("set_image_ack", "")
+	}
+	set(fourth, square(t, 16, red))
+	fourth.ack("set_image_ack", "")
+}

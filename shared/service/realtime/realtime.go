@@ -151,6 +151,8 @@ type Server struct {
 	// decodes limits how many reference images are decoded at once. Each
 	// session decodes one at a time, and sessions take turns.
 	decodes *semaphore.Weighted
+	// texts limits the memory of long text messages.
+	texts texts
 	// turns keeps each account to one decode at a time.
 	turns turns
 	meter *meter

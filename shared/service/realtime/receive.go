@@ -30,8 +30,11 @@ func newPings() *rate.Limiter { return rate.NewLimiter(5, 50) }
 // frame.
 func (c *connection) receive() {
 	for {
-		kind, content, err := c.next()
+		kind, content, release, err := c.next()
 		switch {
+		case errors.Is(err, errTexts):
+			c.say(errorMessage{"error", "The server is busy. Try again."})
+			continue
 		case errors.Is(err, websocket.ErrMessageTooBig):
 			c.end(endedBySize)
 			return
@@ -42,6 +45,7 @@ func (c *connection) receive() {
 			c.frames.put(content)
 			continue
 		case !c.pace.messages.Allow():
+			release()
 			c.end(endedByFlood)
 			return
 		}
@@ -49,32 +53,46 @@ func (c *connection) receive() {
 		// What is no UTF-8 is no JSON (RFC 8259, section 8.1), and would go out again in an
 		// acknowledgement, which ends the connection at its client.
 		if !utf8.Valid(content) || json.Unmarshal(content, &message) != nil {
+			release()
 			c.say(errorMessage{"error", "A text message is a JSON object with a type, and this one is not."})
 			continue
 		}
+		message.release = release
 		select {
 		case c.controls <- message:
 		case <-c.life.Done():
+			release()
 		}
 	}
 }
 
-// next reads a message.
+// next reads a message. The caller calls release once it has handled a text.
 //
-// Errors: websocket.ErrMessageTooBig; those of the connection.
-func (c *connection) next() (websocket.MessageType, []byte, error) {
+// Errors: websocket.ErrMessageTooBig; errTexts, after a message that was read and
+// dropped; those of the connection.
+func (c *connection) next() (kind websocket.MessageType, content []byte, release func(), err error) {
 	kind, reader, err := c.socket.Reader(c.wire)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	c.heard()
 	if kind == websocket.MessageText {
-		content, err := io.ReadAll(reader) // within the socket's limit
-		return kind, content, err
+		text := &textReader{texts: &c.server.texts, account: c.admission.who.Account(), source: reader}
+		content, err := io.ReadAll(text) // within the socket's limit
+		if err != nil {
+			text.release()
+			content = nil
+		}
+		if errors.Is(err, errTexts) {
+			if _, broken := io.Copy(io.Discard, reader); broken != nil {
+				err = broken
+			}
+		}
+		return kind, content, text.release, err
 	}
-	content, err := io.ReadAll(io.LimitReader(reader, maxFrame+1))
+	content, err = io.ReadAll(io.LimitReader(reader, maxFrame+1))
 	if err == nil && len(content) > maxFrame {
 		err = websocket.ErrMessageTooBig
 	}
-	return kind, content, err
+	return kind, content, nil, err
 }

@@ -1,0 +1,85 @@
+package realtime
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+const (
+	// smallText is how long a text message may be without being counted, in bytes:
+	// only one with an image is longer.
+	smallText = 64 << 10
+	// textMemory is how many bytes the longer ones of all sessions may have together
+	// from their arrival until they are handled, and accountTextMemory those of one
+	// account: three of the longest. Each byte costs a few more while it is decoded.
+	textMemory        = 128 << 20
+	accountTextMemory = 3 * maxText
+)
+
+// errTexts says that there is no memory for a text message.
+var errTexts = errors.New("there is no memory for the message")
+
+// texts counts what the text messages hold that are being read or handled. The zero
+// value is ready to use.
+type texts struct {
+	mu       sync.Mutex
+	held     int64
+	accounts map[string]int64
+}
+
+// take counts the bytes for an account, and reports whether there was room.
+func (t *texts) take(account string, bytes int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held+bytes > textMemory || t.accounts[account]+bytes > accountTextMemory {
+		return false
+	}
+	if t.accounts == nil {
+		t.accounts = map[string]int64{}
+	}
+	t.held += bytes
+	t.accounts[account] += bytes
+	return true
+}
+
+func (t *texts) release(account string, bytes int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held -= bytes
+	if t.accounts[account] -= bytes; t.accounts[account] == 0 {
+		delete(t.accounts, account)
+	}
+}
+
+// textReader reads a text message, and counts it as it arrives.
+type textReader struct {
+	texts   *texts
+	account string
+	source  io.Reader
+	read    int64
+	counted int64
+}
+
+// Read reads as the source does.
+//
+// Errors: those of the source; errTexts.
+func (r *textReader) Read(p []byte) (int, error) {
+	n, err := r.source.Read(p)
+	if r.read += int64(n); r.read > smallText {
+		more := r.read - r.counted
+		if !r.texts.take(r.account, more) {
+			return n, errTexts
+		}
+		r.counted += more
+	}
+	return n, err
+}
+
+// release gives back what was counted. It may be called again.
+func (r *textReader) release() {
+	if r.counted > 0 {
+		r.texts.release(r.account, r.counted)
+		r.counted = 0
+	}
+}
