@@ -118,7 +118,7 @@ func (s *server) openData(ctx context.Context, c *devCommand, machine machineClo
 	if err := s.openFolder(ctx, c, machine, p); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	s.checker = s.storage.health(s.logger)
+	s.checker = s.storage.health(p.scratch, s.logger)
 	var err error
 	if s.devKey, err = ensureDevKey(ctx, c, s.records.Keys, s.clock.Now()); err != nil {
 		return err

@@ -194,12 +194,18 @@ func TestStartOnAFullDisk(t *testing.T) {
 	stop(t, server)
 }
 
-// TestHealthNoticesABlobFolderThatIsGone: it says so, with no path, and is well
-// again when the folder is.
-func TestHealthNoticesABlobFolderThatIsGone(t *testing.T) {
+// A folder that is gone shows in the health, without its path, and so does that it
+// is back.
+func TestHealthNoticesAFolderThatIsGone(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, data)
-	folder, away := filepath.Join(data, "blobs"), filepath.Join(data, "away")
+	for name, reason := range map[string]string{"blobs": "Files cannot be written.", "scratch": "Jobs cannot be worked on."} {
+		t.Run(name, func(t *testing.T) { missedAndBack(t, server, filepath.Join(data, name), reason) })
+	}
+}
+
+func missedAndBack(t *testing.T, server *servertest.Server, folder, reason string) {
+	away := folder + ".away"
 	if err := os.Rename(folder, away); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +213,7 @@ func TestHealthNoticesABlobFolderThatIsGone(t *testing.T) {
 		client := servertest.Client{URL: url}
 		eventually(t, "the folder is missed", func() bool {
 			answer, err := client.Get(bounded(t), "/healthz")
-			return err == nil && answer.Status == 503 && strings.Contains(string(answer.Body), "Files cannot be written.")
+			return err == nil && answer.Status == 503 && strings.Contains(string(answer.Body), reason)
 		})
 	}
 	if err := os.Rename(away, folder); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -290,10 +291,21 @@ func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	return s.blobs.DropAsideBefore(ctx, s.clock.Now().Add(-s.keepUnknown))
 }
 
-// health returns a checker that records and blobs can be written.
-func (s storage) health(logger *slog.Logger) *health.Checker {
+// health returns a checker that records, blobs and the folder in which engines work
+// can be written.
+func (s storage) health(scratch string, logger *slog.Logger) *health.Checker {
 	return health.New(logger,
 		health.Probe{What: "the database", Reason: "The database cannot be written.", Look: s.records.Probe},
 		health.Probe{What: "the blobs", Reason: "Files cannot be written.", Look: s.blobs.Probe},
+		health.Probe{What: "the scratch folder", Reason: "Jobs cannot be worked on.", Look: func(context.Context) error { return probeFolder(scratch) }},
 	)
+}
+
+// probeFolder returns an error if no file can be made in the folder.
+func probeFolder(folder string) error {
+	made, err := os.CreateTemp(folder, ".probe-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(made.Close(), os.Remove(made.Name()))
 }

@@ -21,10 +21,15 @@ const lastForm = "cutroom-clock %020d %020d %s\n"
 
 // readLast gives what was kept; kept is false where that is nothing.
 func readLast(path string) (l last, kept bool, err error) {
-	content, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	// To open a pipe would wait for whoever writes to it.
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return last{}, false, nil
 	}
+	if err != nil {
+		return last{}, false, err
+	}
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return last{}, false, err
 	}
