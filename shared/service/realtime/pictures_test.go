@@ -195,11 +195,11 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 // told to try again, and no other account notices.
 func TestLongMessagesShareAMemory(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
-	w := newWorld(t, setup{pictures: slow})
-	// A member that means nothing makes the message one of the longest.
+	w := newWorld(t, setup{pictures: slow, textMemory: 350_000})
+	// A member that means nothing makes the message long.
 	set := func(c *client, picture []byte) {
 		image := base64.StdEncoding.EncodeToString(picture)
-		c.say(`{"type":"set_image","image_data":"` + image + `","padding":"` + strings.Repeat("x", 13_900_000) + `"}`)
+		c.say(`{"type":"set_image","image_data":"` + image + `","padding":"` + strings.Repeat("x", 100_000) + `"}`)
 	}
 	var holding []*client
 	for range 3 {

@@ -88,6 +88,10 @@ type Config struct {
 	// Edits is how many frames are edited at once; 0 means the number of
 	// processors.
 	Edits int
+	// TextMemory is how many bytes the text messages over 64 KiB of one account may
+	// have together until they are handled; 0 means three of the longest. All
+	// accounts' may have three times as many.
+	TextMemory int64
 	// Times are the time limits of a connection; those that are 0 are taken
 	// from DefaultTimes.
 	Times  Times
@@ -152,7 +156,7 @@ type Server struct {
 	// session decodes one at a time, and sessions take turns.
 	decodes *semaphore.Weighted
 	// texts limits the memory of long text messages.
-	texts texts
+	texts *texts
 	// turns keeps each account to one decode at a time.
 	turns turns
 	meter *meter
@@ -178,7 +182,7 @@ func New(c Config) *Server {
 	}
 	return &Server{
 		config: c, edits: semaphore.NewWeighted(int64(c.Edits)), changes: semaphore.NewWeighted(int64(max(c.Edits/2, 1))),
-		decodes: semaphore.NewWeighted(imagesAtOnce), meter: newMeter(c), open: map[*connection]struct{}{},
+		decodes: semaphore.NewWeighted(imagesAtOnce), texts: newTexts(c.TextMemory), meter: newMeter(c), open: map[*connection]struct{}{},
 	}
 }
 

@@ -77,7 +77,7 @@ func (c *connection) next() (kind websocket.MessageType, content []byte, release
 	}
 	c.heard()
 	if kind == websocket.MessageText {
-		text := &textReader{texts: &c.server.texts, account: c.admission.who.Account(), source: reader}
+		text := &textReader{texts: c.server.texts, account: c.admission.who.Account(), source: reader}
 		content, err := io.ReadAll(text) // within the socket's limit
 		if err != nil {
 			text.release()

@@ -1,42 +1,47 @@
 package realtime
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"sync"
 )
 
-const (
-	// smallText is how long a text message may be without being counted, in bytes:
-	// only one with an image is longer.
-	smallText = 64 << 10
-	// textMemory is how many bytes the longer ones of all sessions may have together
-	// from their arrival until they are handled, and accountTextMemory those of one
-	// account: three of the longest. Each byte costs a few more while it is decoded.
-	textMemory        = 128 << 20
-	accountTextMemory = 3 * maxText
-)
+// smallText is how long a text message may be without being counted, in bytes: only
+// one with an image is longer.
+const smallText = 64 << 10
+
+// defaultTextMemory is how many bytes the longer ones of an account may have together
+// from their arrival until they are handled: three of the longest. Each byte costs a
+// few more while it is decoded.
+const defaultTextMemory = 3 * maxText
+
+// accountsOfTexts is how many accounts may hold all that they may at once.
+const accountsOfTexts = 3
 
 // errTexts says that there is no memory for a text message.
 var errTexts = errors.New("there is no memory for the message")
 
-// texts counts what the text messages hold that are being read or handled. The zero
-// value is ready to use.
+// texts counts what the text messages hold that are being read or handled.
 type texts struct {
+	perAccount int64
+
 	mu       sync.Mutex
 	held     int64
 	accounts map[string]int64
+}
+
+// newTexts allows so many bytes for each account; 0 means the default.
+func newTexts(perAccount int64) *texts {
+	return &texts{perAccount: cmp.Or(perAccount, defaultTextMemory), accounts: map[string]int64{}}
 }
 
 // take counts the bytes for an account, and reports whether there was room.
 func (t *texts) take(account string, bytes int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held+bytes > textMemory || t.accounts[account]+bytes > accountTextMemory {
+	if t.held+bytes > accountsOfTexts*t.perAccount || t.accounts[account]+bytes > t.perAccount {
 		return false
-	}
-	if t.accounts == nil {
-		t.accounts = map[string]int64{}
 	}
 	t.held += bytes
 	t.accounts[account] += bytes

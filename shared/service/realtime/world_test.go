@@ -44,6 +44,8 @@ const (
 type setup struct {
 	// pictures decodes reference images; ffmpeg does by default.
 	pictures realtime.Pictures
+	// textMemory is for the long text messages of an account.
+	textMemory int64
 	// limit is how many sessions an account may have, 0 for any number.
 	limit int
 	// perKey is how many of them a key may have, 0 for any number.
@@ -129,7 +131,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
 			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
 		}),
-		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: s.pictures, Enhancer: s.enhancer,
+		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: s.pictures, TextMemory: s.textMemory, Enhancer: s.enhancer,
 		Origins: origins, Times: s.times, Now: time.Now, Logger: logger,
 	})
 	mux := http.NewServeMux()

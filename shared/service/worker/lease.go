@@ -35,9 +35,11 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 		ctx: ctx, end: end, stopped: make(chan struct{}),
 	}
 	w.inflight.add(l, w.config.Now())
+	// The lease's own logger learns of the run meanwhile.
+	logger := l.logger
 	go func() {
 		defer close(l.stopped)
-		if !contain.Run(l.logger, "lease", func() { l.keep(w.config.Lease) }) {
+		if !contain.Run(logger, "lease", func() { l.keep(w.config.Lease, logger) }) {
 			l.end(lost(errors.New("the lease is no longer extended")))
 		}
 	}()
@@ -46,7 +48,7 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 
 // keep extends the lease, each time by its whole length, until it is stopped or
 // lost.
-func (l *lease) keep(length time.Duration) {
+func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 	ticker := time.NewTicker(length / 3)
 	defer ticker.Stop()
 	until := time.Now().Add(length)
@@ -70,7 +72,7 @@ func (l *lease) keep(length time.Duration) {
 			l.end(lost(errors.Join(errors.New("the lease ran out"), err)))
 			return
 		default:
-			l.logger.Warn("extend the lease", "error", err)
+			logger.Warn("extend the lease", "error", err)
 		}
 	}
 }
