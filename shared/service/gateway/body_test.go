@@ -55,6 +55,13 @@ func heap() int {
 	return int(m.HeapInuse >> 20)
 }
 
+// resident returns how much memory the heap has from the system, in MiB.
+func resident() int {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int((m.HeapSys - m.HeapReleased) >> 20)
+}
+
 // Thirty unfinished bodies of 31 MB, nearly a gigabyte, hold a fraction of
 // that; most are refused with a Retry-After. Other callers notice nothing, and
 // all memory is returned.
@@ -102,6 +109,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 		h.conn.Close()
 	}
 	answered.Wait()
+	w.eventually("the system has its memory back", func() bool { return resident()-before < 64 })
 	w.eventually("enough memory given back", func() bool { return heap()-before < 20 })
 	if a := w.chat(long); a.status != 200 {
 		t.Errorf("afterwards: %d %s", a.status, a.body)

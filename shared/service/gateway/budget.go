@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -16,6 +17,9 @@ const (
 	// freeBody is how much every body may hold uncounted, in bytes: its
 	// connection holds as much.
 	freeBody = 16 << 10
+	// returnedPeak is from when on the memory of bodies goes back to the system
+	// as soon as none is held, in bytes: by itself it stays for minutes.
+	returnedPeak = 64 << 20
 )
 
 // budget is the memory that the bodies of requests and large answers may hold
@@ -28,6 +32,8 @@ type budget struct {
 	mu       sync.Mutex
 	held     int64
 	accounts map[string]int64
+	// peak is the most that was held since nothing was.
+	peak int64
 	// waiting is how many requests wait for memory. freed is closed when memory
 	// was released while any waited.
 	waiting int
@@ -70,6 +76,7 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *Error {
 		own := b.accounts[r.account]
 		if own+bytes <= b.perAccount && b.held+bytes <= b.total {
 			b.accounts[r.account], b.held = own+bytes, b.held+bytes
+			b.peak = max(b.peak, b.held)
 			r.held += bytes
 			b.mu.Unlock()
 			return nil
@@ -113,7 +120,12 @@ func (r *reservation) release(bytes int64) {
 	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held -= bytes
+	if b.held -= bytes; b.held == 0 {
+		if b.peak > returnedPeak {
+			go debug.FreeOSMemory()
+		}
+		b.peak = 0
+	}
 	if b.accounts[r.account] -= bytes; b.accounts[r.account] == 0 {
 		delete(b.accounts, r.account)
 	}

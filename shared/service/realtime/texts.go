@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"runtime/debug"
 	"sync"
 )
 
@@ -19,6 +20,10 @@ const defaultTextMemory = 3 * maxText
 // accountsOfTexts is how many accounts may hold all that they may at once.
 const accountsOfTexts = 3
 
+// returnedPeak is from when on the memory of texts goes back to the system as soon as
+// none is held, in bytes: by itself it stays for minutes.
+const returnedPeak = 32 << 20
+
 // errTexts says that there is no memory for a text message.
 var errTexts = errors.New("there is no memory for the message")
 
@@ -26,8 +31,10 @@ var errTexts = errors.New("there is no memory for the message")
 type texts struct {
 	perAccount int64
 
-	mu       sync.Mutex
-	held     int64
+	mu   sync.Mutex
+	held int64
+	// peak is the most that was held since nothing was.
+	peak     int64
 	accounts map[string]int64
 }
 
@@ -44,6 +51,7 @@ func (t *texts) take(account string, bytes int64) bool {
 		return false
 	}
 	t.held += bytes
+	t.peak = max(t.peak, t.held)
 	t.accounts[account] += bytes
 	return true
 }
@@ -51,7 +59,12 @@ func (t *texts) take(account string, bytes int64) bool {
 func (t *texts) release(account string, bytes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held -= bytes
+	if t.held -= bytes; t.held == 0 {
+		if t.peak > returnedPeak {
+			go debug.FreeOSMemory()
+		}
+		t.peak = 0
+	}
 	if t.accounts[account] -= bytes; t.accounts[account] == 0 {
 		delete(t.accounts, account)
 	}
