@@ -98,7 +98,7 @@ func (l *listening) Write(p []byte) (int, error) {
 	return l.log.Write(p)
 }
 
-// String gives what was written.
+// String returns what was written.
 func (l *listening) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +196,7 @@ func (c *container) testStop(t *testing.T, w *world) {
 	}
 }
 
-// requestOf gives the request that an event of API Gateway stands for.
+// requestOf returns the request that an event of API Gateway stands for.
 func requestOf(t *testing.T, base string, text []byte) *http.Request {
 	t.Helper()
 	var event events.APIGatewayProxyRequest

@@ -91,7 +91,7 @@ func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 	differ(t, "X-Request-Id", "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", answer.Header.Get("X-Request-Id"))
 }
 
-// read gives an event, and what is wanted of its answer.
+// read returns an event, and what is wanted of its answer.
 func read(t *testing.T, path string) (event []byte, w want) {
 	t.Helper()
 	event, err := os.ReadFile(path + ".json")

@@ -190,7 +190,7 @@ func (w *world) fill(t *testing.T) {
 	must(w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// endpoint gives the setting by which a program calls AWS within what its role in
+// endpoint returns the setting by which a program calls AWS within what its role in
 // the deploy allows, and meets the faults of the world.
 func (w *world) endpoint(t *testing.T, role string) string {
 	t.Helper()

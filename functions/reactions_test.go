@@ -94,7 +94,7 @@ func (w *world) happened(t *testing.T) {
 	w.told(t)
 }
 
-// metered gives what was metered of the account: of two days, as tests run over
+// metered returns what was metered of the account: of two days, as tests run over
 // midnight too.
 func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	t.Helper()

@@ -38,7 +38,7 @@ func (w *world) store(t *testing.T, name string, content []byte) {
 	}
 }
 
-// stored gives a blob, nil when there is none.
+// stored returns a blob, nil when there is none.
 func (w *world) stored(t *testing.T, name string) []byte {
 	t.Helper()
 	r, err := w.bucket.Open(t.Context(), name, 0, -1)

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// errorShape gives the body of an error, in JSON, as an API has them.
+// errorShape returns the body of an error, in JSON, as an API has them.
 type errorShape func(e gatewayError) string
 
 // gatewayError is an answer that API Gateway gives by itself.

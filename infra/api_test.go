@@ -10,7 +10,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// pathsOf gives the paths of an API with their methods, which are ids of
+// pathsOf returns the paths of an API with their methods, which are ids of
 // resources.
 func (m template) methods(t *testing.T) map[string]resource {
 	t.Helper()

@@ -84,7 +84,7 @@ func (s *stack) bucketName() *string {
 	return jsii.String(s.prefix() + "-" + *s.Account() + "-" + *s.Region())
 }
 
-// bucketARN gives the ARN of the bucket, or of the objects under a path such as
+// bucketARN returns the ARN of the bucket, or of the objects under a path such as
 // "/jobs/*".
 func (s *stack) bucketARN(path string) *string {
 	return jsii.String("arn:" + *s.Partition() + ":s3:::" + *s.bucketName() + path)

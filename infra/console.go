@@ -99,7 +99,7 @@ func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHe
 	})
 }
 
-// originOf gives the origin of an API, whose URL has a path where it has no name
+// originOf returns the origin of an API, whose URL has a path where it has no name
 // of its own.
 func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 	if d.set() {
@@ -182,7 +182,7 @@ func (s *stack) catalog() (*catalog.Catalog, error) {
 	return catalog.Parse(source, s.Family)
 }
 
-// join gives a text of parts that are known only once it is deployed.
+// join returns a text of parts that are known only once it is deployed.
 func join(first string, parts ...*string) *string {
 	all := append([]*string{jsii.String(first)}, parts...)
 	return awscdk.Fn_Join(jsii.String(""), &all)

@@ -90,7 +90,7 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	return task
 }
 
-// imageOf gives the image of a container, which is built where it is deployed
+// imageOf returns the image of a container, which is built where it is deployed
 // from: describing the stack needs no Docker.
 func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if found := ecrImage.FindStringSubmatch(c.image); found != nil {

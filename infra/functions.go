@@ -82,7 +82,7 @@ func (s *stack) functionsOf() []function {
 	return functions
 }
 
-// environment gives the variables that functions and containers are made of.
+// environment returns the variables that functions and containers are made of.
 // Those that the options leave out are absent.
 func (s *stack) environment() map[string]*string {
 	values := map[string]*string{
@@ -128,7 +128,7 @@ func (s *stack) queueURL(lane string) *string {
 	return s.lanes[lane].queue.QueueUrl()
 }
 
-// variables gives those of the environment that are named, and what every
+// variables returns those of the environment that are named, and what every
 // program of the service is given. The settings' files lie in folder.
 func (s *stack) variables(folder string, names []string) *map[string]*string {
 	all := s.environment()
@@ -141,7 +141,7 @@ func (s *stack) variables(folder string, names []string) *map[string]*string {
 	return &variables
 }
 
-// common gives what every program of the service is given.
+// common returns what every program of the service is given.
 func (s *stack) common(folder string) map[string]*string {
 	variables := map[string]*string{
 		"CUTROOM_STAGE":  jsii.String(s.Stage),

@@ -114,7 +114,7 @@ func TestRolesMayDoNoMoreThanBefore(t *testing.T) {
 	}
 }
 
-// permissions gives a line for each action that a role may do with a resource.
+// permissions returns a line for each action that a role may do with a resource.
 func (m template) permissions(t *testing.T) []string {
 	t.Helper()
 	var lines []string
@@ -138,7 +138,7 @@ func (m template) permissions(t *testing.T) []string {
 	return lines
 }
 
-// list gives a value that JSON writes alone where there is one.
+// list returns a value that JSON writes alone where there is one.
 func list(value any) []any {
 	if values, ok := value.([]any); ok {
 		return values
@@ -155,7 +155,7 @@ func withoutHash(id string) string {
 	return id
 }
 
-// nameOf gives what a resource of a policy is in words.
+// nameOf returns what a resource of a policy is in words.
 func (m template) nameOf(value any) string {
 	switch value := value.(type) {
 	case string:

@@ -2,7 +2,7 @@ package main
 
 import "github.com/aws/jsii-runtime-go"
 
-// weightsARN gives the ARN of the bucket with the weights, or of the objects under
+// weightsARN returns the ARN of the bucket with the weights, or of the objects under
 // a path in it.
 func (s *gpuStack) weightsARN(path string) *string {
 	if bucket := s.GPU.Weights.Bucket; bucket != "" {

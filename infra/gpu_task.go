@@ -130,7 +130,7 @@ func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
 	})
 }
 
-// engineImage gives the image of the engine server, which is built where it is
+// engineImage returns the image of the engine server, which is built where it is
 // deployed from, with the model map of the options.
 func (s *gpuStack) engineImage() awsecs.ContainerImage {
 	if s.GPU.EngineImage != "" {

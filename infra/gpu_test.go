@@ -44,7 +44,7 @@ func synthesizeGPU(t *testing.T, context map[string]any) template {
 	return once(t, fmt.Sprint("GPUs ", context), func() awscdk.Stack { return describeGPU(t, context).Stack })
 }
 
-// only gives the one resource of a type.
+// only returns the one resource of a type.
 func (m template) only(t *testing.T, kind string) map[string]any {
 	t.Helper()
 	found := m.of(t, kind)

@@ -103,10 +103,10 @@ func (n network) set() bool { return n.VPC != "" }
 // prefix is before the names of all that the stage has.
 func (o options) prefix() string { return "cutroom-" + o.Stage }
 
-// name gives the name of something of the stage.
+// name returns the name of something of the stage.
 func (o options) name(what string) string { return o.prefix() + "-" + what }
 
-// contextOf gives the context that the deployer set.
+// contextOf returns the context that the deployer set.
 func contextOf(app awscdk.App) map[string]any {
 	values, _ := app.Node().GetAllContext(nil).(map[string]any)
 	return values

@@ -186,7 +186,7 @@ func (s *stack) workJobs() []permission {
 	)
 }
 
-// arn gives the ARN of something of this account and region.
+// arn returns the ARN of something of this account and region.
 func (s *stack) arn(service, resource string) *string {
 	return jsii.String(strings.Join([]string{"arn", *s.Partition(), service, *s.Region(), *s.Account(), resource}, ":"))
 }

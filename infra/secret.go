@@ -20,7 +20,7 @@ func (s *stack) newSecret() awssecretsmanager.Secret {
 	return secret
 }
 
-// secretName gives what the secret is found by: its ARN, or where references are
+// secretName returns what the secret is found by: its ARN, or where references are
 // not resolved its name.
 func (s *stack) secretName() *string {
 	if s.Endpoint != "" {

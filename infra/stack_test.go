@@ -32,7 +32,7 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// fakeFunctions gives a folder with a file in place of each function, which is
+// fakeFunctions returns a folder with a file in place of each function, which is
 // all that a template says of it.
 func fakeFunctions(t *testing.T) string {
 	t.Helper()
@@ -86,7 +86,7 @@ type template struct {
 // takes about a second of a processor, and tests of different things look at the same.
 var templates = map[string]template{}
 
-// synthesize gives the template of the stack under some context. Tests share it, so
+// synthesize returns the template of the stack under some context. Tests share it, so
 // that they do not change it, and do not run in parallel.
 func synthesize(t *testing.T, context map[string]any) template {
 	t.Helper()
@@ -97,7 +97,7 @@ func synthesize(t *testing.T, context map[string]any) template {
 	return once(t, fmt.Sprintf("service %+v", o), func() awscdk.Stack { return describe(t, context).Stack })
 }
 
-// once gives the template of a key, of a stack that is described when it is first
+// once returns the template of a key, of a stack that is described when it is first
 // asked for.
 func once(t *testing.T, key string, describe func() awscdk.Stack) template {
 	t.Helper()
@@ -121,7 +121,7 @@ func parse(t *testing.T, stack awscdk.Stack) template {
 	return template{made, parsed.Resources}
 }
 
-// of gives the resources of a type, of which there is one at least.
+// of returns the resources of a type, of which there is one at least.
 func (m template) of(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}
@@ -136,7 +136,7 @@ func (m template) of(t *testing.T, kind string) map[string]resource {
 	return found
 }
 
-// at gives a value within properties, nil where there is none.
+// at returns a value within properties, nil where there is none.
 func at(value any, keys ...string) any {
 	for _, key := range keys {
 		object, ok := value.(map[string]any)

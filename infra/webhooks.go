@@ -72,7 +72,7 @@ func (s *stack) webhookQueueURL() *string {
 	return s.webhooks.queue.QueueUrl()
 }
 
-// webhookAllow gives the setting of the same name, nil where there is none.
+// webhookAllow returns the setting of the same name, nil where there is none.
 func (s *stack) webhookAllow() *string {
 	if len(s.WebhookAllow) == 0 {
 		return nil

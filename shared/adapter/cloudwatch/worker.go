@@ -13,7 +13,7 @@ type Worker struct{ metrics *Metrics }
 
 var _ worker.Observer = (*Worker)(nil)
 
-// Worker gives what shows a worker.
+// Worker returns what shows a worker.
 func (m *Metrics) Worker() *Worker { return &Worker{m} }
 
 // laneDimension is the dimension of a worker's metrics.

@@ -17,17 +17,17 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// moment gives a time as it is stored: in milliseconds, so that it is read back
+// moment returns a time as it is stored: in milliseconds, so that it is read back
 // as it was given.
 func moment(t time.Time) types.AttributeValue { return number(t.UnixMilli()) }
 
-// seconds gives a time as a TTL attribute has it.
+// seconds returns a time as a TTL attribute has it.
 func seconds(t time.Time) types.AttributeValue { return number(wholeSeconds(t)) }
 
 // wholeSeconds rounds up: nothing goes before its time.
 func wholeSeconds(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
-// optionalSeconds gives a time as a TTL attribute has it, 0 for the zero time.
+// optionalSeconds returns a time as a TTL attribute has it, 0 for the zero time.
 func optionalSeconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -35,7 +35,7 @@ func optionalSeconds(t time.Time) int64 {
 	return wholeSeconds(t)
 }
 
-// optionalMillis gives a time in milliseconds, 0 for the zero time.
+// optionalMillis returns a time in milliseconds, 0 for the zero time.
 func optionalMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -59,7 +59,7 @@ type reader struct {
 	err  error
 }
 
-// text gives an attribute, "" where there is none.
+// text returns an attribute, "" where there is none.
 func (r *reader) text(name string) string {
 	switch value := r.item[name].(type) {
 	case nil:
@@ -71,7 +71,7 @@ func (r *reader) text(name string) string {
 	return ""
 }
 
-// number gives an attribute, 0 where there is none.
+// number returns an attribute, 0 where there is none.
 func (r *reader) number(name string) int64 {
 	switch value := r.item[name].(type) {
 	case nil:
@@ -85,7 +85,7 @@ func (r *reader) number(name string) int64 {
 	return 0
 }
 
-// moment gives a time, the zero time where there is none.
+// moment returns a time, the zero time where there is none.
 func (r *reader) moment(name string) time.Time {
 	if r.item[name] == nil {
 		return time.Time{}
@@ -101,7 +101,7 @@ func (r *reader) fail(name string) {
 
 func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
 
-// numberOf gives a number that is no part of a record that is read as a whole, 0
+// numberOf returns a number that is no part of a record that is read as a whole, 0
 // for none.
 func numberOf(value types.AttributeValue) int64 {
 	n, _ := value.(*types.AttributeValueMemberN)

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// storeError gives an error of a call as one of the domain, told apart by what a
+// storeError returns an error of a call as one of the domain, told apart by what a
 // caller can do about it. Faults pass as they are.
 func storeError(what string, err error) error {
 	if err == nil {

@@ -66,7 +66,7 @@ type fileItem struct {
 	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
 }
 
-// fields gives what all items of a file hold.
+// fields returns what all items of a file hold.
 func fields(f file.File) fileItem {
 	return fileItem{
 		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5, Blob: f.Blob,
@@ -76,7 +76,7 @@ func fields(f file.File) fileItem {
 	}
 }
 
-// ownItem gives the item of a file that is stored.
+// ownItem returns the item of a file that is stored.
 func ownItem(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID, i.TTL = f.Account, f.ID, optionalSeconds(f.ExpiresAt)
@@ -87,7 +87,7 @@ func ownItem(f file.File) fileItem {
 // in time may still bring the bytes.
 const promiseGrace = time.Hour
 
-// promiseOf gives the item of a file that is promised, or was.
+// promiseOf returns the item of a file that is promised, or was.
 func promiseOf(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID, i.TTL = promisePrefix+f.ID, promiseItem, optionalSeconds(f.ExpiresAt)
@@ -97,7 +97,7 @@ func promiseOf(f file.File) fileItem {
 	return i
 }
 
-// entryOf gives the entry that counts a file.
+// entryOf returns the entry that counts a file.
 func entryOf(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID = f.Account, entryID(f)
@@ -119,7 +119,7 @@ func entryID(f file.File) string {
 
 func endText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// file gives what the item says.
+// file returns what the item says.
 func (i fileItem) file() file.File {
 	return file.File{
 		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Size: i.Size, MD5: i.MD5, Blob: i.Blob,
@@ -138,7 +138,7 @@ func readFile(i item) (file.File, error) {
 	return read.file(), nil
 }
 
-// RemovedFile gives the file of an item that the table's stream says was
+// RemovedFile returns the file of an item that the table's stream says was
 // removed: one that expired, was deleted or was promised and not kept. Its bytes
 // are to be deleted, and then what it counted is to be freed (see Free); that
 // this was done before is no harm. It gives false for items that say nothing of a

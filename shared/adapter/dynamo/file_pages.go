@@ -21,7 +21,7 @@ const (
 	firstMatches = 5
 )
 
-// List gives an account's files, newest first, at most limit, beginning after
+// List returns an account's files, newest first, at most limit, beginning after
 // the file with the id; an empty id begins with the newest. It may give fewer,
 // and none, while more follow: next is the id to go on from, and empty when
 // nothing follows. It is one consistent read, and more where files have expired.
@@ -54,7 +54,7 @@ func (s *Files) List(ctx context.Context, account, after string, limit int, now 
 	}
 }
 
-// FindMD5 gives an account's newest file with the MD5 in lower-case hex. It is
+// FindMD5 returns an account's newest file with the MD5 in lower-case hex. It is
 // one consistent read of entries, which come and go with their files, and more
 // where files have expired.
 //

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// PendingUpload gives a file that is promised, or was until Finalize made it a file, by
+// PendingUpload returns a file that is promised, or was until Finalize made it a file, by
 // one consistent read.
 //
 // Errors: fault.NotFound; fault.Unavailable.

@@ -150,7 +150,7 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	return fmt.Errorf("dynamo: release storage: the reservation %s does not stay as it is", r.ID)
 }
 
-// held gives what a reservation holds, 0 when there is none.
+// held returns what a reservation holds, 0 when there is none.
 func (s *Files) held(ctx context.Context, r file.Reservation) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

@@ -122,7 +122,7 @@ func isFull(err error) bool {
 	return r.failed[last]
 }
 
-// last gives what was there of the item of the last write.
+// last returns what was there of the item of the last write.
 func (r *refusal) last() item { return r.items[len(r.items)-1] }
 
 // entry is what counts a file, a promise or a reservation.
@@ -139,7 +139,7 @@ type entry struct {
 	bytes, end types.AttributeValue
 }
 
-// entryFor gives the entry of a file.
+// entryFor returns the entry of a file.
 func entryFor(f file.File) entry {
 	e := entry{id: entryID(f), counts: f.Counts()}
 	if f.Pending {

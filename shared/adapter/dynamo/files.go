@@ -30,7 +30,7 @@ type Files struct {
 
 var _ file.Store = (*Files)(nil)
 
-// NewFiles gives the files in the table.
+// NewFiles returns the files in the table.
 func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{client, table} }
 
 // Create records a file whose bytes are stored, or promised, by one transaction.
@@ -81,7 +81,7 @@ func (s *Files) remove(partition, id string) types.TransactWriteItem {
 
 func fileKey(partition, id string) item { return item{"account": text(partition), "id": text(id)} }
 
-// Get gives an account's file, by one consistent read.
+// Get returns an account's file, by one consistent read.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {

@@ -48,7 +48,7 @@ func (s *shelf) create(f file.File, limit int64) file.File {
 	return f
 }
 
-// items gives all items of the table.
+// items returns all items of the table.
 func (s *shelf) items() []map[string]types.AttributeValue {
 	s.t.Helper()
 	got, err := s.client.Scan(s.t.Context(), &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
@@ -71,7 +71,7 @@ func (s *shelf) remove(partition, id string) map[string]events.DynamoDBAttribute
 	return image(s.t, gone.Attributes)
 }
 
-// image gives an item as an event of the stream has it.
+// image returns an item as an event of the stream has it.
 func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
 	t.Helper()
 	told := map[string]events.DynamoDBAttributeValue{}

@@ -22,7 +22,7 @@ type IdempotencyKeys struct {
 
 var _ idempotency.Store = (*IdempotencyKeys)(nil)
 
-// NewIdempotencyKeys gives the claims of idempotency keys in the table of usage.
+// NewIdempotencyKeys returns the claims of idempotency keys in the table of usage.
 func NewIdempotencyKeys(client *dynamodb.Client, table string) *IdempotencyKeys {
 	return &IdempotencyKeys{client, table}
 }

@@ -66,7 +66,7 @@ func jobKey(id, part string) item {
 	return item{"id": text(id), "part": text(part)}
 }
 
-// jobItems gives the items of a job that is to be accepted.
+// jobItems returns the items of a job that is to be accepted.
 func jobItems(j job.Job) (record, request item, err error) {
 	body, err := json.Marshal(j.Request)
 	if err != nil {
@@ -153,13 +153,13 @@ func fraction(f float64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatFloat(f, 'f', -1, 64)}
 }
 
-// encoded gives a value as JSON text.
+// encoded returns a value as JSON text.
 func encoded(value any) (types.AttributeValue, error) {
 	body, err := json.Marshal(value)
 	return text(string(body)), err
 }
 
-// named gives the placeholders of attributes in expressions, "#status" for
+// named returns the placeholders of attributes in expressions, "#status" for
 // "status": many of their names are words that DynamoDB keeps for itself.
 func named(attributes ...string) map[string]string {
 	names := map[string]string{}

@@ -18,7 +18,7 @@ import (
 // a list that looks for one state would otherwise read every record.
 const jobsByAccount = "jobs-by-account"
 
-// List gives an account's jobs that match the filter as they are at now, without
+// List returns an account's jobs that match the filter as they are at now, without
 // their requests, the highest id first, at most limit, beginning below the id
 // after. It may give fewer, and none, while more follow: next is the id to go on
 // from, and empty when nothing follows. It is one read of the index, which a

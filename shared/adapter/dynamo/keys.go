@@ -34,7 +34,7 @@ var (
 	_ credential.TokenStore = (*Keys)(nil)
 )
 
-// NewKeys gives the keys and client tokens in the table.
+// NewKeys returns the keys and client tokens in the table.
 func NewKeys(client *dynamodb.Client, table string) *Keys { return &Keys{client, table} }
 
 // keysByAccount is the index of keys, which tokens are not in.
@@ -65,7 +65,7 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 	return storeError("create a key", err)
 }
 
-// FindKey gives the key with the hash, revoked or not, by one consistent read.
+// FindKey returns the key with the hash, revoked or not, by one consistent read.
 //
 // Errors: fault.NotFound.
 func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
@@ -78,7 +78,7 @@ func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Ke
 
 func noKey() error { return fault.New(fault.NotFound, "Key not found.") }
 
-// key gives the key with the id.
+// key returns the key with the id.
 func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 	found, err := k.get(ctx, id)
 	if err != nil {
@@ -103,7 +103,7 @@ func (k *Keys) get(ctx context.Context, id string) (item, error) {
 	return got.Item, nil
 }
 
-// ListKeys gives the keys of an account, or of all when it is empty, oldest
+// ListKeys returns the keys of an account, or of all when it is empty, oldest
 // first. It reads an index, which follows the keys within a second or so.
 func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
 	var keys []credential.Key

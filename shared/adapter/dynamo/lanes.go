@@ -43,7 +43,7 @@ func (r *Runs) RecordRunTime(ctx context.Context, lane job.Lane, id string, took
 	return storeError("record a run time", err)
 }
 
-// meanRunTime gives the mean of the recorded run times, 0 when there is none.
+// meanRunTime returns the mean of the recorded run times, 0 when there is none.
 func (r *Runs) meanRunTime(ctx context.Context, lane job.Lane) (time.Duration, error) {
 	found, err := r.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &r.table, Key: laneKey(lane, runTimesPart)})
 	if err != nil {

@@ -24,7 +24,7 @@ type openJob struct {
 	id   string
 }
 
-// String gives the element as it is stored.
+// String returns the element as it is stored.
 func (o openJob) String() string { return string(o.lane) + "/" + o.id }
 
 func readOpenJob(stored string) openJob {
@@ -42,7 +42,7 @@ const (
 
 func openKey(account string) item { return jobKey("account#"+account, "open") }
 
-// openJobs gives an account's jobs that have not ended, and takes those out of
+// openJobs returns an account's jobs that have not ended, and takes those out of
 // the set that have. Freed is how many these were.
 func (s *Jobs) openJobs(ctx context.Context, account string) (open []openJob, freed int, err error) {
 	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{

@@ -28,7 +28,7 @@ type Rates struct {
 	newID  func() string
 }
 
-// NewRates gives the rates that are counted in the table, which is that of usage.
+// NewRates returns the rates that are counted in the table, which is that of usage.
 // newID gives text that nobody draws twice; it tells a write that is repeated
 // after a lost answer from another's.
 func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Rates {

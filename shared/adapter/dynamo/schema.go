@@ -32,7 +32,7 @@ type Index struct {
 	Includes []string
 }
 
-// TableName gives what a table of the schema is called in a deploy, by the
+// TableName returns what a table of the schema is called in a deploy, by the
 // deploy's stage: the command line finds it by this, without asking AWS.
 func TableName(stage, name string) string { return "cutroom-" + stage + "-" + name }
 

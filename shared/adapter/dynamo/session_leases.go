@@ -185,7 +185,7 @@ func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]leas
 	return found, nil
 }
 
-// storeTime gives the time that an answer of DynamoDB says, in seconds since
+// storeTime returns the time that an answer of DynamoDB says, in seconds since
 // 1970. It is the same for all instances, which their own clocks are not.
 func storeTime(metadata smithy.Metadata) (int64, error) {
 	now, ok := middleware.GetServerTime(metadata)

@@ -29,7 +29,7 @@ type Sessions struct {
 
 var _ session.Store = (*Sessions)(nil)
 
-// NewSessions gives the leases and slots in the table.
+// NewSessions returns the leases and slots in the table.
 func NewSessions(client *dynamodb.Client, table string) *Sessions { return &Sessions{client, table} }
 
 const (
@@ -156,7 +156,7 @@ func readAccount(i item) slots {
 	return found
 }
 
-// epochs gives the epochs of the slots, each once.
+// epochs returns the epochs of the slots, each once.
 func (s slots) epochs() []string {
 	var epochs []string
 	seen := map[string]bool{}
@@ -169,7 +169,7 @@ func (s slots) epochs() []string {
 	return epochs
 }
 
-// of gives the sessions of an epoch.
+// of returns the sessions of an epoch.
 func (s slots) of(epoch string) []string {
 	var ids []string
 	for id, owner := range s {

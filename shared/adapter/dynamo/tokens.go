@@ -58,7 +58,7 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	return storeError("create a token", err)
 }
 
-// FindToken gives the token with the hash and its key as it is now: two
+// FindToken returns the token with the hash and its key as it is now: two
 // consistent reads, the second of what the first names. To have them in one, each
 // token would have to be marked when its key is revoked, which needs a list of a
 // key's tokens in step with them: three writes in a transaction for each token

@@ -102,10 +102,10 @@ type refusal struct {
 // Error describes the refusal for the log.
 func (r *refusal) Error() string { return r.err.Error() }
 
-// Unwrap gives the error of the call.
+// Unwrap returns the error of the call.
 func (r *refusal) Unwrap() error { return r.err }
 
-// asRefusal gives the error of a cancelled transaction as a refusal when at
+// asRefusal returns the error of a cancelled transaction as a refusal when at
 // least one condition did not hold.
 func asRefusal(err error) error {
 	var cancelled *types.TransactionCanceledException
@@ -123,7 +123,7 @@ func asRefusal(err error) error {
 	return r
 }
 
-// refused gives the refusal in an error, nil when there is none.
+// refused returns the refusal in an error, nil when there is none.
 func refused(err error) *refusal {
 	var r *refusal
 	errors.As(err, &r)

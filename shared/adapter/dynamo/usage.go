@@ -43,7 +43,7 @@ type Usage struct {
 
 var _ usage.Store = (*Usage)(nil)
 
-// NewUsage gives the usage in the table.
+// NewUsage returns the usage in the table.
 func NewUsage(client *dynamodb.Client, table string) *Usage { return &Usage{client, table} }
 
 // usageItem is an item of the use of a model on a day.
@@ -83,7 +83,7 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	return storeError("add usage", adding.Wait())
 }
 
-// token gives the token of a record's transaction. Tokens hold for all tables of
+// token returns the token of a record's transaction. Tokens hold for all tables of
 // an account, and have at most 36 characters.
 func (u *Usage) token(record usage.Record) string {
 	hash := sha256.Sum256([]byte(u.table + "\x00" + record.ID))
@@ -119,7 +119,7 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	}}, len(additions) > 0
 }
 
-// Totals gives an account's use of the days, the first and the last included, in
+// Totals returns an account's use of the days, the first and the last included, in
 // the order of day and model: one consistent read for each megabyte, which is
 // some thousands of models and days.
 //

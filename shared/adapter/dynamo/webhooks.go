@@ -42,7 +42,7 @@ type attemptItem struct {
 	Next     int64  `json:"next,omitempty"`
 }
 
-// Attempts gives the attempts of a job: one consistent read.
+// Attempts returns the attempts of a job: one consistent read.
 //
 // Errors: fault.Unavailable.
 func (w *Webhooks) Attempts(ctx context.Context, jobID string) ([]webhook.Attempt, error) {
@@ -122,7 +122,7 @@ func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 	return fault.New(fault.Conflict, "The attempt is not the next one.")
 }
 
-// EndedWithWebhook gives the first turn of a job that has a webhook and has ended,
+// EndedWithWebhook returns the first attempt of a job that has a webhook and has ended,
 // from what the table's stream says an item has become. It gives false for any
 // other item.
 func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {

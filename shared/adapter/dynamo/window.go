@@ -27,7 +27,7 @@ type Windows struct {
 	newID  func() string
 }
 
-// NewWindows gives the windows that are counted in the table, which is that of
+// NewWindows returns the windows that are counted in the table, which is that of
 // usage. newID gives text that nobody draws twice; it tells a write that is
 // repeated after a lost answer from another's.
 func NewWindows(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Windows {

@@ -72,7 +72,7 @@ func TestAStartIsThatOfTheSDK(t *testing.T) {
 	}
 }
 
-// decoded gives a request without the escapes that change nothing.
+// decoded returns a request without the escapes that change nothing.
 func decoded(request string) string { return strings.ReplaceAll(request, "%3A", ":") }
 
 func TestAStartIsTriedAgain(t *testing.T) {

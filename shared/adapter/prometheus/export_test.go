@@ -8,7 +8,7 @@ import (
 
 var descName = regexp.MustCompile(`fqName: "([^"]+)"`)
 
-// Names gives the names of all metrics, of which a reading leaves out those that
+// Names returns the names of all metrics, of which a reading leaves out those that
 // nothing was observed of.
 func (m *Metrics) Names() []string {
 	described := make(chan *prometheus.Desc)

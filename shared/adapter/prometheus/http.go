@@ -37,7 +37,7 @@ func (s surfaces) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.requests, s.duration, s.received, s.sent}
 }
 
-// Surface gives what counts the requests of an HTTP surface, such as "media".
+// Surface returns what counts the requests of an HTTP surface, such as "media".
 func (m *Metrics) Surface(name string) httpserver.Observer {
 	return surface{newSeries(func(a answered) answeredSeries {
 		return answeredSeries{

@@ -12,12 +12,12 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// reading gives the text of the metrics.
+// reading returns the text of the metrics.
 func reading(m *prometheus.Metrics) string {
 	return read(m, "operator", "Authorization", "Bearer operator").Body.String()
 }
 
-// read gives the answer of /metrics, where the key is set, to a caller on this
+// read returns the answer of /metrics, where the key is set, to a caller on this
 // machine.
 func read(m *prometheus.Metrics, key string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)

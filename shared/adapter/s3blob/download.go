@@ -14,7 +14,7 @@ import (
 // then goes on.
 const downloadTime = 5 * time.Minute
 
-// SignDownload gives a URL that reads a blob without a key, and answers with this
+// SignDownload returns a URL that reads a blob without a key, and answers with this
 // Content-Type and Content-Disposition. It says nothing of whether the blob is
 // there. The role that signs needs s3:GetObject itself.
 func (g *Signer) SignDownload(ctx context.Context, name, contentType, disposition string) (string, error) {

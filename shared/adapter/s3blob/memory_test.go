@@ -44,7 +44,7 @@ func (s *sink) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// heldMemory gives how many bytes are in use.
+// heldMemory returns how many bytes are in use.
 func heldMemory() int64 {
 	var stats runtime.MemStats
 	runtime.GC()

@@ -142,7 +142,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return callError("delete", err)
 }
 
-// callError gives an error of a request as one of the domain.
+// callError returns an error of a request as one of the domain.
 func callError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -158,7 +158,7 @@ func callError(what string, err error) error {
 	return fmt.Errorf("s3: %s: %w", what, err)
 }
 
-// status gives the HTTP status of a refusal, 0 of any other error.
+// status returns the HTTP status of a refusal, 0 of any other error.
 func status(err error) int {
 	var refused *awshttp.ResponseError
 	if errors.As(err, &refused) {

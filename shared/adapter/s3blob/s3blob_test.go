@@ -37,7 +37,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// broken gives the multipart uploads that have neither ended nor been given up.
+// broken returns the multipart uploads that have neither ended nor been given up.
 func broken(t *testing.T, config aws.Config, bucket string) []string {
 	t.Helper()
 	client := awss3.NewFromConfig(config, func(o *awss3.Options) { o.UsePathStyle = true })
@@ -69,7 +69,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(request)
 }
 
-// calls gives what was asked for, as the docs write it, and counts anew.
+// calls returns what was asked for, as the docs write it, and counts anew.
 func (r *requests) calls() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ func operation(r *http.Request) string {
 	}[r.Method]
 }
 
-// counted gives a store and what it asks for.
+// counted returns a store and what it asks for.
 func counted(t *testing.T, cloud *awstest.Cloud) (*s3blob.Store, *requests, string) {
 	t.Helper()
 	r := &requests{RoundTripper: http.DefaultTransport, made: map[string]int{}}

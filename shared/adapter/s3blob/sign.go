@@ -29,7 +29,7 @@ type Signer struct {
 // files' times.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// Sign gives the request that may carry f's bytes, if it begins before f.SignedUntil. S3 itself
+// Sign returns the request that may carry f's bytes, if it begins before f.SignedUntil. S3 itself
 // holds the request to the size and the MD5 that were announced, and takes bytes
 // once: when they are there, it answers 412.
 //

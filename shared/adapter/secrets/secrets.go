@@ -37,7 +37,7 @@ func newClient(config aws.Config) *secretsmanager.Client {
 	})
 }
 
-// Value gives the secret's text. A failure is not kept: the next call tries again.
+// Value returns the secret's text. A failure is not kept: the next call tries again.
 func (s *Secret) Value(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

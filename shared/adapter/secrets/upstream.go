@@ -14,12 +14,12 @@ import (
 // kind begins the references to secrets that are kept here.
 const kind = "secretsmanager:"
 
-// Others gives the keys that are kept elsewhere.
+// Others returns the keys that are kept elsewhere.
 type Others interface {
 	Secret(ctx context.Context, reference string) (string, error)
 }
 
-// Upstreams gives the keys of upstreams (see model.Upstream): a
+// Upstreams returns the keys of upstreams (see catalog.Upstream): a
 // "secretsmanager:ARN#FIELD" is a field of the JSON in a secret, or all of its
 // text where no field is named. What is kept elsewhere is asked for there.
 type Upstreams struct {
@@ -32,7 +32,7 @@ func NewUpstreams(config aws.Config, others Others) *Upstreams {
 	return &Upstreams{newClient(config), others}
 }
 
-// Secret gives what a reference stands for. It reads it anew each time, as a key
+// Secret returns what a reference stands for. It reads it anew each time, as a key
 // may be exchanged.
 func (u *Upstreams) Secret(ctx context.Context, reference string) (string, error) {
 	name, here := strings.CutPrefix(reference, kind)

@@ -164,7 +164,7 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// token gives the task token of the next video job, which comes back after a
+// token returns the task token of the next video job, which comes back after a
 // second.
 func (h home) token(t *testing.T, config aws.Config) string {
 	t.Helper()

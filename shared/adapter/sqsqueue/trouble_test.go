@@ -127,7 +127,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	}
 }
 
-// ended gives a job once it has ended.
+// ended returns a job once it has ended.
 func ended(t *testing.T, ctx context.Context, runs *dynamo.Runs, id string) job.Job {
 	t.Helper()
 	for {

@@ -44,7 +44,7 @@ type output struct {
 // object is a part of a definition.
 type object = map[string]any
 
-// Definition gives the state machine of jobs in the Amazon States Language, for
+// Definition returns the state machine of jobs in the Amazon States Language, for
 // the table that holds the records (see shared/adapter/dynamo). The table may be a
 // placeholder that is filled in later.
 //
