@@ -21,7 +21,7 @@ import (
 )
 
 // names are all functions.
-var names = []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "outcome", "arrived", "expiry", "webhooks", "wake"}
+var names = []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "reaper", "arrived", "expiry", "webhooks", "wake"}
 
 // built is the folder of the built functions, and of the container programs.
 var built string

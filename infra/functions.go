@@ -70,7 +70,7 @@ func (s *stack) functionsOf() []function {
 		{name: "models", memory: 256, timeout: bufferedTimeout, environment: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_MAX_UPLOAD"}},
 		api(function{name: "quota", memory: 256, timeout: bufferedTimeout, may: s.readSessions()}, "CUTROOM_SESSIONS_TABLE"),
 		api(function{name: "inference", memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}),
-		{name: "outcome", memory: 256, timeout: internalTimeout, may: s.endJobs(), environment: []string{"CUTROOM_JOBS_TABLE"}},
+		{name: "reaper", memory: 256, timeout: internalTimeout, may: s.endJobs(), environment: []string{"CUTROOM_JOBS_TABLE"}},
 		{name: "arrived", memory: 256, timeout: internalTimeout, may: s.publishUploads(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
 		{name: "webhooks", memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0,
 			environment: []string{"CUTROOM_JOBS_TABLE", "CUTROOM_WEBHOOK_QUEUE", "CUTROOM_WEBHOOK_ALLOW", "CUTROOM_SECRET_ARN"}},
@@ -237,7 +237,7 @@ func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 
 // functionNames are the functions that a deploy needs built.
 func functionNames() []string {
-	return []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "outcome", "arrived", "expiry", "webhooks", "wake"}
+	return []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "reaper", "arrived", "expiry", "webhooks", "wake"}
 }
 
 // built checks that the functions are there, as CDK's own error would not say

@@ -24,7 +24,7 @@ func (s *stack) newLanes() map[string]lane {
 			Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
 			EnforceSSL:      jsii.Bool(true),
 			RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
-			// outcome has a minute, six times of which Lambda asks for.
+			// The reaper has a minute, six times of which Lambda asks for.
 			VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
 		})
 		queue := awssqs.NewQueue(s.Stack, jsii.String(title(name)+"Queue"), &awssqs.QueueProps{

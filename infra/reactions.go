@@ -9,17 +9,17 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newReactions starts the internal functions by what happens: outcome by jobs
+// newReactions starts the internal functions by what happens: reaper by jobs
 // that ended without their worker, wake by new ones, expiry by files that went.
 // (arrived is started by the bucket.)
 func (s *stack) newReactions() {
-	outcome := s.functions["outcome"]
+	reaper := s.functions["reaper"]
 	for _, name := range []string{"video", "image"} {
-		outcome.AddEventSource(awslambdaeventsources.NewSqsEventSource(s.lanes[name].dead, &awslambdaeventsources.SqsEventSourceProps{
+		reaper.AddEventSource(awslambdaeventsources.NewSqsEventSource(s.lanes[name].dead, &awslambdaeventsources.SqsEventSourceProps{
 			BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true),
 		}))
 	}
-	s.onExecutions("ExecutionsEnded", "executions-ended", "Executions that ended without recording how their job did", outcome, "FAILED", "TIMED_OUT", "ABORTED")
+	s.onExecutions("ExecutionsEnded", "executions-ended", "Executions that ended without recording how their job did", reaper, "FAILED", "TIMED_OUT", "ABORTED")
 	if wake, ok := s.functions["wake"]; ok {
 		s.onExecutions("ExecutionsBegun", "executions-begun", "Work for workers that may be asleep", wake, "RUNNING")
 	}

@@ -229,7 +229,7 @@ func testAborted(t *testing.T, d *deployed) {
 	}
 	event := fmt.Sprintf(`{"source":"aws.states","detail-type":"Step Functions Execution Status Change","detail":{"executionArn":%q,"stateMachineArn":%q,"name":%q,"status":"ABORTED","input":%q}}`,
 		*execution.ExecutionArn, d.outputs["StateMachineArn"], job.ID, aws.ToString(execution.Input))
-	d.invoke(t, "outcome", event)
+	d.invoke(t, "reaper", event)
 	job = ended(t, client, job.ID)
 	if job.Status != "failed" || job.Error == nil || job.Error.Code != "cancelled" {
 		t.Errorf("the job ended as %+v %+v", job, job.Error)

@@ -39,39 +39,39 @@ type Reaper struct {
 //
 // After a refused write it leaves a processing job alone: a run that has just
 // started has it, and either ends it or lets the deadline do so.
-func (o *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error {
-	j, err := o.Store.Get(ctx, id)
+func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error {
+	j, err := r.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return nil // its client never received the id
 	}
 	if err != nil {
 		return fmt.Errorf("job: end %s: %w", id, err)
 	}
-	now := o.Now()
+	now := r.Now()
 	switch {
 	case j.Status.Terminal():
 		return nil
 	case !now.Before(j.Deadline):
-		_, err = o.Store.Expire(ctx, id, now)
+		_, err = r.Store.Expire(ctx, id, now)
 		return known(err)
 	case stop == Refused && j.Status == Processing:
 		return nil
 	case stop == Aborted:
-		return o.fail(ctx, id, CancelledFailure())
+		return r.fail(ctx, id, CancelledFailure())
 	case stop == Overran:
-		return o.fail(ctx, id, TimeoutFailure())
+		return r.fail(ctx, id, TimeoutFailure())
 	}
-	return o.fail(ctx, id, Failure{EngineError, "The job could not be handed to a worker."})
+	return r.fail(ctx, id, Failure{EngineError, "The job could not be handed to a worker."})
 }
 
 // GivenUp ends a job whose message the queue has given up on: it was received
 // again and again, and never settled.
-func (o *Reaper) GivenUp(ctx context.Context, id string) error {
-	return o.fail(ctx, id, WorkerLostFailure())
+func (r *Reaper) GivenUp(ctx context.Context, id string) error {
+	return r.fail(ctx, id, WorkerLostFailure())
 }
 
-func (o *Reaper) fail(ctx context.Context, id string, failure Failure) error {
-	return known(o.Store.Fail(ctx, id, "", failure, o.Now()))
+func (r *Reaper) fail(ctx context.Context, id string, failure Failure) error {
+	return known(r.Store.Fail(ctx, id, "", failure, r.Now()))
 }
 
 // known drops the errors that mean that there is no such job, or that it has

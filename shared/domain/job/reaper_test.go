@@ -11,21 +11,21 @@ import (
 
 // Whatever stops the orchestration of a job, the job ends as
 // docs/contract/jobs.md specifies, and one that has ended stays as it is.
-func TestOutcome(t *testing.T) {
+func TestReaper(t *testing.T) {
 	const (
 		pending    = "pending"
 		processing = "processing"
 		completed  = "completed"
 	)
-	stopped := func(stop job.StopReason) func(o *job.Reaper) error {
-		return func(o *job.Reaper) error { return o.Stopped(t.Context(), "job_1", stop) }
+	stopped := func(stop job.StopReason) func(r *job.Reaper) error {
+		return func(r *job.Reaper) error { return r.Stopped(t.Context(), "job_1", stop) }
 	}
-	givenUp := func(o *job.Reaper) error { return o.GivenUp(t.Context(), "job_1") }
+	givenUp := func(r *job.Reaper) error { return r.GivenUp(t.Context(), "job_1") }
 	for _, c := range []struct {
 		name  string
 		state string
 		after time.Duration
-		tell  func(o *job.Reaper) error
+		tell  func(r *job.Reaper) error
 		want  job.Status
 		code  job.Code
 	}{
@@ -67,9 +67,9 @@ func TestOutcome(t *testing.T) {
 			defer db.Close()
 			jobs := db.Jobs()
 			accept(t, jobs, c.state, created)
-			outcome := &job.Reaper{Store: jobs, Now: func() time.Time { return created.Add(c.after) }}
+			reaper := &job.Reaper{Store: jobs, Now: func() time.Time { return created.Add(c.after) }}
 			for range 2 { // events come at least once
-				if err := c.tell(outcome); err != nil {
+				if err := c.tell(reaper); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -91,9 +91,9 @@ func TestOutcome(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		outcome := &job.Reaper{Store: db.Jobs(), Now: time.Now}
-		for _, tell := range []func(o *job.Reaper) error{givenUp, stopped(job.Broken)} {
-			if err := tell(outcome); err != nil {
+		reaper := &job.Reaper{Store: db.Jobs(), Now: time.Now}
+		for _, tell := range []func(r *job.Reaper) error{givenUp, stopped(job.Broken)} {
+			if err := tell(reaper); err != nil {
 				t.Error(err)
 			}
 		}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/job"
+)
+
+// event holds messages of a dead-letter queue, or else the event of an execution.
+type event struct {
+	Records []events.SQSMessage
+	Detail  json.RawMessage
+}
+
+// reaper ends the jobs that events name.
+type reaper struct {
+	jobs   *job.Reaper
+	logger *slog.Logger
+}
+
+// handle handles one event. The answer lists the messages that failed; SQS keeps
+// those.
+func (r *reaper) handle(ctx context.Context, e event) (answer events.SQSEventResponse, err error) {
+	if len(e.Records) == 0 {
+		return answer, r.stopped(ctx, e.Detail)
+	}
+	for _, record := range e.Records {
+		if err := r.givenUp(ctx, record.Body); err != nil {
+			// It stays in the queue, where a person finds it.
+			r.logger.ErrorContext(ctx, "end a job that was given up on", "message", record.MessageId, "error", err)
+			answer.BatchItemFailures = append(answer.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
+		}
+	}
+	return answer, nil
+}
+
+func (r *reaper) stopped(ctx context.Context, detail json.RawMessage) error {
+	id, stop, err := stepfn.ReadStop(detail)
+	if err != nil {
+		return err
+	}
+	r.logger.WarnContext(ctx, "an execution stopped", "job", id, "stop", stop)
+	return r.jobs.Stopped(ctx, id, stop)
+}
+
+func (r *reaper) givenUp(ctx context.Context, body string) error {
+	message, err := sqsqueue.ReadMessage(body)
+	if err != nil {
+		return err
+	}
+	r.logger.WarnContext(ctx, "a queue has given up on a job", "job", message.Job)
+	return r.jobs.GivenUp(ctx, message.Job)
+}
