@@ -1,0 +1,156 @@
+#!/bin/sh
+# base-images.sh [IMAGE…]: sees to it that Docker has the images that ours begin with;
+# without a word all of scripts/base-images.txt, which has their digests. It pulls
+# them where their registry answers, and else makes what stands in for them in tests,
+# from Debian's packages and this machine's Go. What is there already stays.
+#
+# base-images.sh --reference IMAGE   prints what a build names the image by: with its
+#                                    digest where the list has one, unless the image
+#                                    was made here
+# base-images.sh --pin               writes the digests that the registries give into
+#                                    the list
+set -eu
+cd "$(dirname "$0")/.."
+list=scripts/base-images.txt
+made=cutroom.base=made-here
+
+# images prints the list's images but those of another processor, one on a line;
+# digest the digest of one.
+images() {
+	other=-arm64
+	case $(uname -m) in aarch64 | arm64) other=-x86_64 ;; esac
+	awk -v other="$other" '!/^#/ && NF && index($1, other) == 0 { print $1 }' "$list"
+}
+digest() { awk -v image="$1" '$1 == image { print $2 }' "$list"; }
+
+# registry prints the host that an image is pulled from.
+registry() {
+	case $1 in
+	*.*/*) echo "${1%%/*}" ;;
+	*) echo registry-1.docker.io ;;
+	esac
+}
+
+# reachable reports within seconds whether a registry answers. One that wants a login
+# does. A mirror that the engine was set to need not be reached from here.
+reachable() {
+	[ -n "$(docker info --format '{{range .RegistryConfig.Mirrors}}{{.}}{{end}}' 2>/dev/null)" ] && return
+	curl --silent --output /dev/null --connect-timeout 4 --max-time 8 "https://$(registry "$1")/v2/"
+}
+
+# reference prints what to call an image in a build.
+reference() {
+	if [ "$(docker image inspect --format '{{index .Config.Labels "cutroom.base"}}' "$1" 2>/dev/null)" = made-here ] || [ -z "$(digest "$1")" ]; then
+		echo "$1"
+	else
+		echo "$1@$(digest "$1")"
+	fi
+}
+
+# debian makes an image of a minimal Debian with the certificates that this machine
+# trusts, such as those of a proxy in front of the packages.
+debian() {
+	command -v debootstrap >/dev/null 2>&1 ||
+		scripts/install-package.sh debootstrap apt-get=debootstrap dnf=debootstrap pacman=debootstrap apk=debootstrap
+	root=$(mktemp -d)
+	trap 'rm -rf "$root"' EXIT
+	debootstrap --variant=minbase --include=ca-certificates bookworm "$root/debian" >"$root/log" 2>&1 || { tail -n 20 "$root/log" >&2; exit 1; }
+	for certificate in /usr/local/share/ca-certificates/*.crt; do
+		[ ! -e "$certificate" ] || cp "$certificate" "$root/debian/usr/local/share/ca-certificates/"
+	done
+	chroot "$root/debian" update-ca-certificates >>"$root/log" 2>&1
+	cat >"$root/debian/etc/apt/sources.list" <<-'SOURCES'
+		deb http://deb.debian.org/debian bookworm main
+		deb http://deb.debian.org/debian bookworm-updates main
+		deb http://deb.debian.org/debian-security bookworm-security main
+	SOURCES
+	# As in the image of that name: no packages that were fetched, no lists, no pages.
+	# The licences stay.
+	rm -rf "$root"/debian/var/cache/apt/* "$root"/debian/var/lib/apt/lists/* "$root"/debian/var/log/* \
+		"$root"/debian/usr/share/man "$root"/debian/usr/share/locale "$root"/debian/usr/share/info
+	find "$root/debian/usr/share/doc" -type f ! -name copyright -delete
+	tar -C "$root/debian" -c . | docker import --change "LABEL $made" --change 'CMD ["bash"]' - "$1" >"$root/log"
+	rm -rf "$root"
+	trap - EXIT
+}
+
+# built ARGUMENTS…: builds an image and says why where it fails. Each of Docker's two
+# builders has a lot to say in any case.
+built() {
+	log=$(mktemp)
+	docker build --quiet "$@" >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; return 1; }
+	rm -f "$log"
+}
+
+# make_image makes one here, for this machine's processor.
+make_image() {
+	case $1 in
+	debian:bookworm-slim) debian "$1" ;;
+	golang:*)
+		provide debian:bookworm-slim
+		# GOTOOLCHAIN: what go.mod asks for is here, or the build says that it is not.
+		goroot=$(go env GOROOT)
+		built --tag "$1" --file - "$goroot" <<-LINES
+			FROM debian:bookworm-slim
+			LABEL $made
+			RUN apt-get update && apt-get install -y --no-install-recommends git gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+			COPY . /usr/local/go
+			ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin GOPATH=/go GOTOOLCHAIN=local
+			WORKDIR /go
+		LINES
+		;;
+	public.ecr.aws/lambda/provided:*)
+		provide debian:bookworm-slim
+		# SAM brings what stands in for Lambda's runtime.
+		built --tag "$1" - <<-LINES
+			FROM debian:bookworm-slim
+			LABEL $made
+			RUN mkdir -p /var/task /var/runtime
+			WORKDIR /var/task
+		LINES
+		;;
+	*)
+		echo "$1 cannot be pulled here, and cannot be made." >&2
+		return 1
+		;;
+	esac
+}
+
+# provide sees to it that an image is there.
+provide() {
+	if docker image inspect "$1" >/dev/null 2>&1; then
+		return
+	fi
+	if reachable "$1"; then
+		digest=$(digest "$1")
+		echo "Pulling $1." >&2
+		docker pull --quiet "$1${digest:+@$digest}" >/dev/null
+		[ -z "$digest" ] || docker tag "$1@$digest" "$1"
+		return
+	fi
+	echo "No registry answers for $1: making it from this machine." >&2
+	make_image "$1"
+}
+
+case ${1:-} in
+--reference) reference "$2" ;;
+--pin)
+	for image in $(images); do
+		docker pull --quiet "$image" >/dev/null
+		pinned=$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$image" | sed -n 's/.*@//p' | head -n 1)
+		[ -n "$pinned" ] || { echo "$image has no digest." >&2; exit 1; }
+		sed -i.old "s|^$image\( .*\)\{0,1\}\$|$image $pinned|" "$list"
+		rm -f "$list.old"
+	done
+	;;
+"")
+	for image in $(images); do
+		provide "$image"
+	done
+	;;
+*)
+	for image in "$@"; do
+		provide "$image"
+	done
+	;;
+esac
