@@ -16,8 +16,8 @@ import (
 
 func main() { lambdahttp.Main(content) }
 
-func content() (http.Handler, lambdahttp.Form, error) {
-	form, err := lambdahttp.ResponseMode(os.Getenv)
+func content() (http.Handler, lambdahttp.Mode, error) {
+	mode, err := lambdahttp.ResponseMode(os.Getenv)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -32,7 +32,7 @@ func content() (http.Handler, lambdahttp.Form, error) {
 	if f.Flag("CUTROOM_CONTENT_REDIRECT") {
 		f.Config.Downloads = s3blob.NewSigner(bucket, time.Now)
 	}
-	f.Config.EventsOnce = form == lambdahttp.Buffered
+	f.Config.EventsOnce = mode == lambdahttp.Buffered
 	handler, err := f.Handler(api.Content, api.Events, api.FileContent)
-	return handler, form, err
+	return handler, mode, err
 }

@@ -20,8 +20,8 @@ import (
 
 func main() { lambdahttp.Main(images) }
 
-func images() (http.Handler, lambdahttp.Form, error) {
-	form, err := lambdahttp.ResponseMode(os.Getenv)
+func images() (http.Handler, lambdahttp.Mode, error) {
+	mode, err := lambdahttp.ResponseMode(os.Getenv)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -41,5 +41,5 @@ func images() (http.Handler, lambdahttp.Form, error) {
 	workers := dynamo.NewWorkers(f.Records, f.Required("CUTROOM_JOBS_TABLE"), time.Now)
 	f.Config.Warm = awsapp.Wake(workers, waker, time.Now, f.Config.Logger)
 	handler, err := f.Handler(api.Generate)
-	return handler, form, err
+	return handler, mode, err
 }

@@ -33,8 +33,8 @@ func main() {
 	lambdahttp.Main(inference)
 }
 
-func inference() (http.Handler, lambdahttp.Form, error) {
-	form, err := lambdahttp.ResponseMode(os.Getenv)
+func inference() (http.Handler, lambdahttp.Mode, error) {
+	mode, err := lambdahttp.ResponseMode(os.Getenv)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -58,5 +58,7 @@ func inference() (http.Handler, lambdahttp.Form, error) {
 	if err := env.Err(); err != nil {
 		return nil, 0, err
 	}
-	return httpserver.Handler(httpserver.Config{Handler: gateway.New(c), Logger: logger, Tracer: tracer, OnPanic: gateway.PanicHandler(c.Origins)}), form, nil
+	return httpserver.Handler(httpserver.Config{
+		Handler: gateway.New(c), Logger: logger, Tracer: tracer, OnPanic: gateway.PanicHandler(c.Origins),
+	}), mode, nil
 }

@@ -20,7 +20,7 @@ import (
 
 func main() { lambdahttp.Main(jobs) }
 
-func jobs() (http.Handler, lambdahttp.Form, error) {
+func jobs() (http.Handler, lambdahttp.Mode, error) {
 	f, err := awsapp.NewFunction()
 	if err != nil {
 		return nil, 0, err

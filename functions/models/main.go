@@ -15,7 +15,7 @@ import (
 
 func main() { lambdahttp.Main(models) }
 
-func models() (http.Handler, lambdahttp.Form, error) {
+func models() (http.Handler, lambdahttp.Mode, error) {
 	env := setting.NewEnvironment(os.Getenv)
 	config := api.Config{
 		Catalog: env.Catalog(), Origins: env.Origins(), MaxUpload: env.Size("CUTROOM_MAX_UPLOAD"),

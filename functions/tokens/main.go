@@ -15,7 +15,7 @@ import (
 
 func main() { lambdahttp.Main(tokens) }
 
-func tokens() (http.Handler, lambdahttp.Form, error) {
+func tokens() (http.Handler, lambdahttp.Mode, error) {
 	f, err := awsapp.NewFunction()
 	if err != nil {
 		return nil, 0, err

@@ -23,7 +23,7 @@ import (
 // program's name. The caller closes the traces. New fails if the settings are wrong.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
-	asked, err := xray.Asked(getenv)
+	asked, err := xray.Enabled(getenv)
 	if err != nil {
 		return otlp.Traces{}, err
 	}

@@ -1,5 +1,5 @@
-// Package awsclient holds how all clients of AWS try, and give up on, a call
-// that is answered within moments. docs/aws-calls.md lists the calls.
+// Package awsclient holds the retry policy and the timeouts that every AWS client with
+// short calls shares. docs/aws-calls.md lists the calls.
 package awsclient
 
 import (
@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// Attempts is how often a call is tried that was throttled, failed inside
-	// AWS or got no answer.
+	// Attempts is how often a call is tried that is throttled, fails inside AWS or gets
+	// no answer.
 	Attempts = 4
 	// AttemptTime bounds the wait for the answer of one attempt.
 	AttemptTime = 3 * time.Second
-	// CallTime bounds an operation with all its calls and their attempts; a
-	// caller's context may end it earlier.
+	// CallTime bounds an operation with all its calls and their attempts; a caller's
+	// context may end it earlier.
 	CallTime = 15 * time.Second
 
-	// firstBackoff is how long the wait before the second attempt is at most. It
-	// doubles with each, up to longestBackoff.
+	// firstBackoff is the longest wait before the second attempt. The wait doubles with
+	// each attempt, up to longestBackoff.
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer makes the retryer of one client. Besides the attempts of a call it
-// bounds those of the client together: its budget of tokens is used up by
-// attempts that fail, so that trouble in AWS is not met with four times the load.
+// Retryer returns the retryer of one client. It bounds the attempts of each call, and
+// those of the whole client by a budget of tokens that failed attempts use up, so that
+// trouble in AWS is not met with four times the load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
@@ -41,8 +41,8 @@ func backoff(attempt int, _ error) (time.Duration, error) {
 	return rand.N(min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)), nil
 }
 
-// HTTPClient makes the transport of one client. The wait is what a call is
-// expected to take by itself, such as a long poll, on top of AttemptTime.
+// HTTPClient returns the transport of one client. The wait is how long a call is expected
+// to take by itself, such as a long poll; AttemptTime is added to it.
 func HTTPClient(wait time.Duration) aws.HTTPClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.ResponseHeaderTimeout = wait + AttemptTime

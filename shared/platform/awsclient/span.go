@@ -14,9 +14,9 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Trace gives a configuration whose clients make a span of every call, all its
-// attempts included; without a tracer, which is nil, the same as before. Calls that
-// belong to no trace make none.
+// Trace returns a configuration whose clients make one span for each call, with all its
+// attempts. With a nil tracer it returns the configuration unchanged. Calls outside a
+// trace make no span.
 func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	if tracer == nil {
 		return config
@@ -28,14 +28,14 @@ func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	return config
 }
 
-// spans makes the span of a call (OpenTelemetry, "Semantic conventions for AWS
-// SDK"), by names of the SDK alone: what a call holds is the service's users'.
+// spans makes the span of a call (OpenTelemetry, "Semantic conventions for AWS SDK"). It
+// uses only names that the SDK defines, because a call's parameters hold users' data.
 type spans struct{ tracer api.Tracer }
 
 // ID names the middleware.
 func (spans) ID() string { return "CutroomSpan" }
 
-// HandleInitialize makes a call.
+// HandleInitialize wraps a call in a span.
 func (s spans) HandleInitialize(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -51,8 +51,8 @@ func (s spans) HandleInitialize(
 	return out, metadata, err
 }
 
-// reasonOf gives the code of AWS's error, which is of a list; what went wrong on
-// the way to AWS has none.
+// reasonOf returns the code of an AWS error, which comes from a fixed list, or
+// "no_answer" for an error on the way to AWS.
 func reasonOf(err error) string {
 	var told smithy.APIError
 	if errors.As(err, &told) {

@@ -1,9 +1,8 @@
-// Package awsconfig gives functions what their AWS clients are configured with.
-//
-// Lambda puts the region and the credentials of the role into the environment, and
-// that is all that is read here. The SDK's own loader looks for profiles, metadata
-// services and single sign-on as well, which a function never has: it doubles the
-// time that a function takes to start, and the size of its program by a quarter.
+// Package awsconfig configures the AWS clients of functions. Lambda puts the region and
+// the role's credentials into the environment, and nothing else is read here. The SDK's
+// own loader also looks for profiles, metadata services and single sign-on, which a
+// function never has: it doubles the start time of a function, and adds a quarter to the
+// size of its program.
 package awsconfig
 
 import (
@@ -37,7 +36,7 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	}
 	config := aws.Config{
 		Region: region,
-		// A function's credentials hold for as long as its process lives.
+		// The credentials of a function are valid for the life of its process.
 		Credentials:   aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return credentials, nil }),
 		ConfigSources: []any{endpoints{getenv}},
 	}
@@ -47,11 +46,11 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	return config, nil
 }
 
-// Traced is FromEnvironment for a function that is traced where the environment
-// asks for it (see xray.FunctionFromEnvironment): the clients then make spans of
-// their calls. The tracer is nil where it does not.
+// Traced is FromEnvironment with clients that make spans of their calls, if the
+// environment asks for tracing (see xray.FunctionFromEnvironment). Otherwise the tracer
+// is nil.
 //
-// Errors: as FromEnvironment; those of the environment's tracing.
+// Errors: those of FromEnvironment and of the environment's tracing.
 func Traced(getenv func(string) string) (aws.Config, trace.Tracer, error) {
 	config, err := FromEnvironment(getenv)
 	if err != nil {
@@ -64,10 +63,10 @@ func Traced(getenv func(string) string) (aws.Config, trace.Tracer, error) {
 	return awsclient.Trace(config, tracer), tracer, nil
 }
 
-// endpoints tells the SDK's clients the endpoints of single services.
+// endpoints looks up the endpoints of single services for the SDK's clients.
 type endpoints struct{ getenv func(string) string }
 
-// GetServiceBaseEndpoint gives the endpoint of a service, such as "DynamoDB" or
+// GetServiceBaseEndpoint returns the endpoint of a service, such as "DynamoDB" or
 // "Secrets Manager". The SDK calls it.
 func (e endpoints) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
 	url := e.getenv("AWS_ENDPOINT_URL_" + strings.ToUpper(strings.ReplaceAll(service, " ", "_")))

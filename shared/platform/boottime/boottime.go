@@ -1,9 +1,8 @@
-// Package boottime is a clock that nobody sets: the time since this machine was
-// started. All processes of the machine read the same, it goes on while a
-// process is stopped and while the machine sleeps, and it never jumps. It starts
-// over when the machine does, which [Clock.Boot] tells.
-//
-// The clock of a virtual machine stands still while its host has it paused.
+// Package boottime is a clock that nobody can set: the time since this machine started.
+// All processes of the machine read the same value. It continues while a process is
+// stopped and while the machine sleeps, and it never jumps. It starts again at zero when
+// the machine does; [Clock.Boot] tells one start from another. The clock of a virtual
+// machine stands still while its host has it paused.
 package boottime
 
 import (
@@ -13,28 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clock is the clock of this machine since one start of it.
+// Clock counts from one start of this machine.
 type Clock struct{ boot string }
 
-// Open finds the clock.
-//
-// Errors: the system does not have one.
+// Open finds the clock. It fails if the system does not have one.
 func Open() (*Clock, error) {
 	boot, err := bootID()
 	if err != nil {
-		return nil, fmt.Errorf("uptime: tell this start of the machine from others: %w", err)
+		return nil, fmt.Errorf("boottime: identify this start of the machine: %w", err)
 	}
 	var now unix.Timespec
 	if err := unix.ClockGettime(clockID, &now); err != nil {
-		return nil, fmt.Errorf("uptime: read the clock: %w", err)
+		return nil, fmt.Errorf("boottime: read the clock: %w", err)
 	}
 	return &Clock{boot}, nil
 }
 
-// Boot names the start of the machine that Now counts from.
+// Boot identifies the start of the machine that Now counts from.
 func (c *Clock) Boot() string { return c.boot }
 
-// Now is the time since the machine was started.
+// Now returns the time since the machine started.
 func (c *Clock) Now() time.Duration {
 	var now unix.Timespec
 	// It cannot fail, as Open has read the same clock.

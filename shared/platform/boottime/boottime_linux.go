@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockID counts the time of sleep too, other than CLOCK_MONOTONIC, which Go's
-// own monotonic times are of (clock_gettime(2)).
+// clockID includes the time that the machine sleeps, unlike CLOCK_MONOTONIC, which Go's
+// monotonic times use (clock_gettime(2)).
 const clockID = unix.CLOCK_BOOTTIME
 
 func bootID() (string, error) {

@@ -1,11 +1,11 @@
-// Package clock tells the time of day by what has passed, and follows the machine's
-// clock with care: that one is set by people and by networks, for a moment or for
-// good, and what a service has written at a wrong time stays wrong.
+// Package clock keeps the time of day by elapsed time, and follows the machine's clock
+// with care. People and networks set that clock, briefly or for good, and what a service
+// writes at a wrong time stays wrong.
 //
-// A clock goes on from where it was. A step of the machine's clock is told at once
-// and followed only once it has lasted for Hold; one of more than Absurd is never
-// followed. Until Quiet after a step a clock is not settled: nothing should be
-// deleted by it.
+// A clock continues from where it was. A step of the machine's clock is logged at once,
+// but followed only once it has lasted for Hold. A step of more than Absurd is never
+// followed. For Quiet after a step a clock is not settled: nothing should be deleted by
+// it.
 package clock
 
 import (
@@ -18,55 +18,55 @@ import (
 )
 
 const (
-	// Hold is how long a step of the machine's clock must last to be followed.
+	// Hold is how long a step of the machine's clock must last before it is followed.
 	Hold = 10 * time.Minute
-	// Quiet is how long after a step nothing should be deleted.
+	// Quiet is how long nothing should be deleted after a step.
 	Quiet = 10 * time.Minute
-	// Absurd is how large a step may be that is believed.
+	// Absurd is the largest step that is believed.
 	Absurd = 366 * 24 * time.Hour
-	// drift is what is no step: it is followed as it comes.
+	// drift is the largest difference that is not a step. It is followed at once.
 	drift = time.Second
-	// longAway is how long a machine may have been off so that its clock is
-	// believed at once.
+	// longAway is how long a machine may have been off for its clock to be believed at
+	// once.
 	longAway = 24 * time.Hour
-	// lookEvery is how often steps are looked for, keepEvery how often the time is
-	// kept for the next start.
+	// lookEvery is how often the clock looks for steps, keepEvery how often it saves the
+	// time for the next start.
 	lookEvery, keepEvery = time.Second, time.Minute
 )
 
-// Config is what a clock is made of.
+// Config holds what a clock depends on.
 type Config struct {
 	// Wall is the machine's clock.
 	Wall func() time.Time
-	// Elapsed is the time since the start of the machine that Boot names, which
-	// nobody sets and which goes on while the machine sleeps.
+	// Elapsed is the time since the start of the machine that Boot identifies. Nobody can
+	// set it, and it continues while the machine sleeps.
 	Elapsed func() time.Duration
 	Boot    string
-	// Path is the file in which the time is kept for the next start.
+	// Path is the file in which the time is saved for the next start.
 	Path   string
 	Logger *slog.Logger
 }
 
-// Clock is a clock. Its times carry no monotonic reading: their differences are
-// those of the clock.
+// Clock is a clock. Its times have no monotonic reading, so their differences are those
+// of this clock.
 type Clock struct {
 	Config
 	file *os.File
 
 	mu sync.Mutex
-	// base is the time when elapsed was start.
+	// base is the time at the moment when elapsed was start.
 	base  time.Time
 	start time.Duration
-	// step is by how much the machine's clock is ahead, 0 where it is right;
-	// stepped is when that was last noticed, or followed.
+	// step is how far the machine's clock is ahead, 0 if it is right; stepped is when a
+	// step was last noticed or followed.
 	step    time.Duration
 	stepped time.Duration
 	quiet   bool
-	// complained is when an absurd step was last told.
+	// complained is when an absurd step was last logged.
 	complained time.Duration
 }
 
-// Open makes a clock that goes on from where the one before it was.
+// Open returns a clock that continues from where the previous one stopped.
 //
 // Errors: the machine's clock is far from when it was last looked at, or before
 // anything could be; the file cannot be read.
@@ -82,12 +82,12 @@ func Open(c Config) (*Clock, error) {
 		return nil, fmt.Errorf("the machine's clock says %s, which cannot be: set it", wall.UTC().Format(time.RFC3339))
 	}
 	if kept {
-		if err := k.goOn(last, wall); err != nil {
+		if err := k.resume(last, wall); err != nil {
 			return nil, err
 		}
 	}
 	if k.file, err = os.OpenFile(c.Path, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
-		// A full disk, for one: the next start knows less.
+		// A full disk, for one: the next start knows less, and that is all.
 		c.Logger.Warn("the time is not kept for the next start", "error", err)
 		k.file = nil
 	}
@@ -95,11 +95,11 @@ func Open(c Config) (*Clock, error) {
 	return k, nil
 }
 
-// earliest is before this program was written.
+// earliest is a time before this program was written.
 var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// goOn takes up the time that was kept.
-func (k *Clock) goOn(last last, wall time.Time) error {
+// resume continues from the saved time.
+func (k *Clock) resume(last last, wall time.Time) error {
 	expected := last.time
 	if last.boot == k.Boot {
 		expected = expected.Add(max(k.start-last.elapsed, 0))
@@ -107,7 +107,7 @@ func (k *Clock) goOn(last last, wall time.Time) error {
 	ahead := wall.Sub(expected)
 	switch {
 	case last.boot == k.Boot && ahead.Abs() > drift, ahead < -drift:
-		// The machine has not been off, or its clock has gone back: a step.
+		// The machine was not off, or its clock went back: this is a step.
 		k.base = expected
 		k.notice(ahead, k.start)
 	case ahead > Absurd:
@@ -120,15 +120,15 @@ func (k *Clock) goOn(last last, wall time.Time) error {
 	return nil
 }
 
-// Now gives the time.
+// Now returns the time.
 func (k *Clock) Now() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.at(k.Elapsed())
 }
 
-// read reads both clocks at one moment: where the process was held up between the
-// two, it reads again.
+// read reads both clocks at one moment: if the process was held up between the two reads,
+// it reads again.
 func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 	const tries, apart = 10, 100 * time.Millisecond
 	for range tries {
@@ -143,8 +143,8 @@ func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 
 func (k *Clock) at(elapsed time.Duration) time.Time { return k.base.Add(elapsed - k.start) }
 
-// Settled reports whether the clock can be trusted to say what is old: the
-// machine's clock was not set lately.
+// Settled reports whether the clock can be trusted to say what is old: the machine's
+// clock was not set recently.
 func (k *Clock) Settled() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -155,10 +155,10 @@ func (k *Clock) Settled() bool {
 	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
 }
 
-// Run looks for steps until the context ends, and then keeps the time. Where one
-// is followed, follow is called with it: before the clock moves on a step forward,
-// and after it moved on one back, so that what follow moves along never looks
-// older than it is. A step is followed once follow returns nil.
+// Run looks for steps until the context ends, and then saves the time. To follow a step
+// it calls follow: before the clock moves forward, and after it moved back, so that
+// records that follow moves along never look older than they are. The clock follows a
+// step only once follow returns nil.
 func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
 	look, keep := time.NewTicker(lookEvery), time.NewTicker(keepEvery)
 	defer look.Stop()
@@ -200,7 +200,7 @@ func (k *Clock) Look(ctx context.Context, follow func(ctx context.Context, by ti
 	return nil
 }
 
-// compare looks for a step, and gives it once it is to be followed.
+// compare looks for a step, and returns it once it is to be followed.
 func (k *Clock) compare() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -226,7 +226,7 @@ func (k *Clock) compare() time.Duration {
 	return 0
 }
 
-// notice takes note of a step and tells it.
+// notice records a step and logs it.
 func (k *Clock) notice(ahead, elapsed time.Duration) {
 	k.step, k.stepped, k.quiet = ahead, elapsed, true
 	direction := "forward"

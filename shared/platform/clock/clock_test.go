@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// machine is one whose clock is set, and which is started again.
+// machine is a machine whose clock is set, and which is started again.
 type machine struct {
 	*testing.T
 	wall    time.Time
@@ -22,7 +22,7 @@ type machine struct {
 	boot    string
 	path    string
 	log     bytes.Buffer
-	// followed is what the server was told to follow.
+	// followed holds the steps that the server was told to follow.
 	followed time.Duration
 }
 
@@ -81,7 +81,7 @@ func TestStepsForAMoment(t *testing.T) {
 			k, right := m.mustOpen(), m.wall
 			m.want(k, "at the start", right, true)
 			m.wall = m.wall.Add(step)
-			// Before anybody has looked.
+			// The clock has not looked yet.
 			m.want(k, "set", right, false)
 			m.pass(k, time.Minute)
 			m.want(k, "a minute later", right.Add(time.Minute), false)
@@ -124,7 +124,7 @@ func TestStepsForGood(t *testing.T) {
 	}
 }
 
-// What moves with the clock does so before it goes forward, and after it went back.
+// follow is called before the clock goes forward, and after it went back.
 func TestFollowing(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		m := newMachine(t)
@@ -156,8 +156,8 @@ func TestStarts(t *testing.T) {
 		away time.Duration
 		step time.Duration
 		boot string
-		// want is what the clock then says, from the right time; refused that it
-		// says nothing.
+		// want is what the clock then says, as an offset from the right time; refused
+		// says that it does not open.
 		want    time.Duration
 		settled bool
 		refused bool

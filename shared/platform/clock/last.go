@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// last is what a clock keeps for the one after it.
+// last is what a clock saves for the next one.
 type last struct {
 	time time.Time
 	// elapsed is the time since the start of the machine that boot names.
@@ -16,12 +16,13 @@ type last struct {
 	boot    string
 }
 
-// lastForm is of one length for a machine, so that writing over it needs no room.
+// lastForm has a fixed length for a machine, so that writing over it needs no free disk
+// space.
 const lastForm = "cutroom-clock %020d %020d %s\n"
 
-// readLast gives what was kept; kept is false where that is nothing.
+// readLast returns what was saved; kept is false if nothing was.
 func readLast(path string) (l last, kept bool, err error) {
-	// To open a pipe would wait for whoever writes to it.
+	// Opening a pipe would wait for a writer.
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return last{}, false, nil
@@ -41,8 +42,8 @@ func readLast(path string) (l last, kept bool, err error) {
 	return l, true, nil
 }
 
-// keep writes the time over what was kept. A failure means that the next start
-// knows less, and stops nobody.
+// keep writes the time over what was saved. If it fails the next start knows less;
+// nothing else depends on it.
 func (k *Clock) keep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,7 +54,7 @@ func (k *Clock) keep() {
 	_, _ = k.file.WriteAt(fmt.Appendf(nil, lastForm, k.at(elapsed).UnixMilli(), int64(elapsed), k.Boot), 0)
 }
 
-// Close keeps the time and lets go of the file.
+// Close saves the time and closes the file.
 func (k *Clock) Close() error {
 	k.keep()
 	k.mu.Lock()

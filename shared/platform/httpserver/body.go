@@ -8,68 +8,66 @@ import (
 	"time"
 )
 
-// patience is how long a client that asked for "100 Continue" and got an answer
-// instead is given to begin sending all the same.
-const patience = time.Second
+// continueGrace is how long a client that asked for "100 Continue", and got an answer
+// instead, may take to begin sending all the same.
+const continueGrace = time.Second
 
-// briefly is how long the small rest of a request is waited for before it is
-// answered all the same.
-const briefly = 100 * time.Millisecond
+// smallRestTime is how long the server waits for the small rest of a request before it
+// answers all the same.
+const smallRestTime = 100 * time.Millisecond
 
-// steadyRate is how fast a large body must come on the whole, in bytes per second:
-// 1 Mbit/s. Config.Longest is for bodies that take less time at this rate.
+// steadyRate is the average speed at which a large body must arrive, in bytes per second:
+// 1 Mbit/s. Config.Longest is for bodies that take less time than that at this rate.
 const steadyRate = 128 << 10
 
-// body is a request's body whose sender must keep up a least speed, and be done
-// within a longest time.
-//
-// The sender has time to spare, pace.Grace at first. Time that passes while its
-// bytes are waited for uses that up, and every byte gives it the time that one
-// takes at the least speed; there is never more to spare than at first. So a
-// sender may stand still for a while, or be slow for as long as it is fast enough
-// on the whole, and one that sends a byte now and then ends soon.
+// body is a request's body whose sender must keep up a minimum speed, and be done within
+// a maximum time. The sender starts with time to spare, pace.Grace. Waiting for its bytes
+// uses that up, and every byte adds the time that one byte takes at the minimum speed;
+// there is never more to spare than at first. So a sender may pause for a while, or be
+// slow as long as it is fast enough on average, but one that sends a byte now and then is
+// soon cut off.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
 	pace       pace
-	// due is when the time to spare is over, end when the longest time is.
+	// due is when the spare time is used up, end when the maximum time is.
 	due, end time.Time
-	// returned is when the last read did: what the handler does meanwhile is not
+	// returned is when the last read returned: what the handler does in between is not
 	// the sender's time.
 	returned time.Time
-	// until bounds all reads, when it is not zero.
+	// until bounds all reads, unless it is zero.
 	until time.Time
-	// length is what the client declared, -1 when it did not.
+	// length is what the client declared, -1 if it did not.
 	length int64
 	read   int64
-	// expecting reports that the client waits for "100 Continue", which the
-	// first read sends.
+	// expecting is set while the client waits for "100 Continue", which the first read
+	// sends.
 	expecting bool
-	// ended reports that there is nothing more to be had: the body was read
-	// whole, which complete tells, or reading it failed.
+	// ended is set once nothing more can be read: the body was read to its end, which
+	// complete says, or reading it failed.
 	ended, complete bool
 }
 
-// pace is how fast bodies must come; see Config.
+// pace is how fast bodies must arrive; see Config.
 type pace struct {
 	slowest int64
 	grace   time.Duration
 	longest time.Duration
 }
 
-// pace gives how fast bodies must come.
+// pace returns how fast bodies must arrive.
 func (c Config) pace() pace { return pace{c.Slowest, min(c.Grace, c.Stall), c.Longest} }
 
-// allowed is how long a body of the length may take, which is -1 where it is not
-// known.
+// allowed returns how long a body of the length may take; -1 is an unknown length.
 func (p pace) allowed(length int64) time.Duration {
 	return max(p.longest, time.Duration(length/steadyRate)*time.Second)
 }
 
-// newBody wraps the body of a request; nil when it has none.
+// newBody wraps the body of a request; it returns nil if there is none.
 func newBody(r *http.Request, controller *http.ResponseController, pace pace) *body {
 	if r.Body == nil || r.Body == http.NoBody {
-		// The server watches the connection for its end, which a limit would be.
+		// The server watches the connection for its end, which a deadline would look
+		// like.
 		controller.SetReadDeadline(time.Time{})
 		return nil
 	}
@@ -79,14 +77,14 @@ func newBody(r *http.Request, controller *http.ResponseController, pace pace) *b
 		due: now.Add(pace.grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
 	}
-	// The server itself reads what a handler leaves unread, so that the limit
-	// stands from the start.
+	// The server itself reads what a handler leaves unread, so the deadline applies from
+	// the start.
 	b.limit()
 	return b
 }
 
-// limit sets until when the next bytes must come. Where the transport knows no
-// time limits the call does nothing.
+// limit sets the deadline for the next bytes. It does nothing where the transport has no
+// deadlines.
 func (b *body) limit() {
 	limit := b.due
 	if b.end.Before(limit) {
@@ -98,8 +96,8 @@ func (b *body) limit() {
 	b.controller.SetReadDeadline(limit)
 }
 
-// Read reads from the body. A peer that stalls, is too slow or takes too long
-// gives an error that is os.ErrDeadlineExceeded.
+// Read reads from the body. If the peer stalls, is too slow or takes too long, the error
+// is os.ErrDeadlineExceeded.
 func (b *body) Read(p []byte) (int, error) {
 	b.expecting = false
 	b.due = b.due.Add(time.Since(b.returned))
@@ -113,14 +111,14 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, io.EOF) {
 		b.complete = true
-		// From here on the server watches the connection for its end; the
-		// limit would end the request while it is being worked on.
+		// From here on the server watches the connection for its end; the deadline would
+		// end the request while it is being worked on.
 		b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// credit gives the sender the time for bytes that have come.
+// credit adds to the sender's time for bytes that have arrived.
 func (b *body) credit(bytes int) {
 	b.due = b.due.Add(time.Duration(int64(bytes) * int64(time.Second) / b.pace.slowest))
 	if most := b.returned.Add(b.pace.grace); b.due.After(most) {
@@ -128,7 +126,7 @@ func (b *body) credit(bytes int) {
 	}
 }
 
-// received gives the number of bytes that were read.
+// received returns the number of bytes that were read.
 func (b *body) received() int64 {
 	if b == nil {
 		return 0
@@ -139,7 +137,7 @@ func (b *body) received() int64 {
 // drain reads and drops the rest, within bounds.
 func (b *body) drain(bytes int64, within time.Duration) {
 	if b.expecting {
-		b.until = time.Now().Add(patience)
+		b.until = time.Now().Add(continueGrace)
 		if n, err := b.Read(make([]byte, 1)); n == 0 || err != nil {
 			return
 		}

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// Caller names where a request comes from: its address, of IPv6 the network of 64
-// bits, which is one customer's. It is "" where the address cannot be told.
-//
-// X-Forwarded-For counts only where the request comes from a trusted proxy: of the
-// addresses there the last one that is no trusted proxy's, as those before it are the
-// caller's own words.
+// Caller returns the address that a request comes from; of an IPv6 address the /64
+// network, which belongs to one customer. It is "" if the address is unknown.
+// X-Forwarded-For counts only if the request comes from a trusted proxy. Then the caller
+// is the last address in it that is not a trusted proxy's: the addresses before that one
+// are only what the caller claims.
 func Caller(r *http.Request, trusted []netip.Prefix) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -32,7 +31,7 @@ func Caller(r *http.Request, trusted []netip.Prefix) string {
 	return network.String()
 }
 
-// beyond returns the address that is beyond the trusted proxies.
+// beyond returns the address behind the trusted proxies.
 func beyond(caller netip.Addr, header http.Header, trusted []netip.Prefix) netip.Addr {
 	isTrusted := func() bool {
 		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(caller) })

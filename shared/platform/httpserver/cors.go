@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Origins are the origins that browsers may call from, such as
-// https://app.example.com; none, or "*", means any.
+// Origins are the origins that browsers may call from, for example
+// https://app.example.com. An empty list, or "*", allows any.
 type Origins []string
 
-// preflightAge is for how many seconds a browser may remember a preflight; none
+// preflightAge is for how many seconds a browser may remember a preflight. No browser
 // remembers one for longer.
 const preflightAge = "7200"
 
@@ -18,10 +18,9 @@ func (o Origins) Allows(origin string) bool {
 	return len(o) == 0 || slices.Contains(o, "*") || slices.Contains(o, origin)
 }
 
-// Allow tells a browser that the page may read the answer, whatever it is, and
-// which fields of its header beside those that it always shows. Keys travel in a
-// header of their own and never in cookies, so that no answer needs
-// Access-Control-Allow-Credentials.
+// Allow tells a browser that the page may read the answer, whatever it is, and which
+// header fields beside those that browsers always show. Keys travel in a header of their
+// own and never in cookies, so no answer needs Access-Control-Allow-Credentials.
 func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	if len(o) == 0 || slices.Contains(o, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")
@@ -36,14 +35,14 @@ func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	header.Set("Access-Control-Expose-Headers", exposed)
 }
 
-// IsPreflight reports whether a browser asks what it may send (the Fetch
-// standard, "CORS-preflight request").
+// IsPreflight reports whether a browser asks what it may send (the Fetch standard,
+// "CORS-preflight request").
 func IsPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// AnswerPreflight answers for a path with these methods, before any other check:
-// a browser sends no key with a preflight.
+// AnswerPreflight answers a preflight for a path with these methods. It comes before any
+// other check, because a browser sends no key with a preflight.
 func AnswerPreflight(w http.ResponseWriter, r *http.Request, methods string) {
 	header := w.Header()
 	header.Del("Access-Control-Expose-Headers")

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// errFraming is a request of which two readers may see the end at different places
-// (RFC 9112, sections 6.1 and 11.2). net/http answers with 400 and closes the
-// connection when a read fails so.
-var errFraming = errors.New("httpserver: it cannot be told where a request ends")
+// errFraming is a request whose end two readers may see in different places (RFC 9112,
+// sections 6.1 and 11.2). net/http answers with 400 and closes the connection when a read
+// fails with it.
+var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
-// maxFieldLine bounds what is kept of a line that comes in several reads, in bytes.
+// maxFieldLine bounds what is kept of a line that arrives in several reads, in bytes.
 // net/http refuses a longer header.
 const maxFieldLine = maxHeaderBytes + 8<<10
 
-// maxKeptLine is how large the memory for such lines may stay between them, in bytes.
+// maxKeptLine bounds the memory that is kept for such lines between them, in bytes.
 const maxKeptLine = 1 << 10
 
 // The parts of a stream of requests.
@@ -29,27 +29,27 @@ const (
 	chunkData
 	chunkEnd
 	trailerLine
-	// lost is a stream that net/http refuses by itself: nothing more is followed.
+	// lost is a stream that net/http itself refuses; it is not followed further.
 	lost
 )
 
-// framing follows the requests on a connection, as far as it takes to tell where
-// each ends, and finds what net/http lets pass though a proxy in front may see
-// another end: Transfer-Encoding together with Content-Length, or in HTTP/1.0, and
-// fields that go on in the next line. It knows no length that is not of digits alone.
+// framing follows the requests on a connection, just far enough to know where each ends.
+// It finds what net/http accepts although a proxy in front may see another end:
+// Transfer-Encoding together with Content-Length, or in HTTP/1.0, and fields that
+// continue on the next line. It accepts only lengths made of digits.
 type framing struct {
 	part part
-	// line is what came of a line in earlier reads.
+	// line is the part of a line that came in earlier reads.
 	line []byte
-	// left is how much of a body, or of a chunk, is to come, in bytes.
+	// left is how much of a body, or of a chunk, is still to come, in bytes.
 	left uint64
 	// What the header says so far.
 	isOld, hasLength, isChunked bool
 	length                      uint64
 }
 
-// follow takes the next bytes of the stream and returns how many of them may be
-// handed on: all, or those before a faulty line.
+// follow takes the next bytes of the stream and returns how many of them may be passed
+// on: all, or those before a faulty line.
 //
 // Errors: errFraming.
 func (f *framing) follow(read []byte) (int, error) {
@@ -86,7 +86,7 @@ func (f *framing) follow(read []byte) (int, error) {
 	return len(read), nil
 }
 
-// keep keeps the beginning of a line.
+// keep stores the beginning of a line.
 func (f *framing) keep(text []byte) {
 	if len(f.line)+len(text) > maxFieldLine {
 		f.part = lost
@@ -95,7 +95,7 @@ func (f *framing) keep(text []byte) {
 	f.line = append(f.line, text...)
 }
 
-// endBody goes on after a body, or after the bytes of a chunk.
+// endBody continues after a body, or after the bytes of a chunk.
 func (f *framing) endBody() {
 	switch {
 	case f.left > 0:
@@ -106,11 +106,11 @@ func (f *framing) endBody() {
 	}
 }
 
-// take takes a line without its end, and reports whether it is faulty.
+// take processes a line without its end, and reports whether it is faulty.
 func (f *framing) take(line []byte) (fault bool) {
 	switch f.part {
 	case startLine:
-		// net/http passes over an empty line between requests.
+		// net/http skips an empty line between requests.
 		if len(line) > 0 {
 			*f = framing{line: f.line, part: fieldLine, isOld: bytes.HasSuffix(line, []byte(" HTTP/1.0"))}
 		}
@@ -135,7 +135,7 @@ func (f *framing) take(line []byte) (fault bool) {
 	return false
 }
 
-// field takes a line of a header, and reports whether it is faulty.
+// field processes a line of a header, and reports whether it is faulty.
 func (f *framing) field(line []byte) (fault bool) {
 	if line[0] == ' ' || line[0] == '\t' {
 		return true // RFC 9112, section 5.2
@@ -158,7 +158,7 @@ func (f *framing) field(line []byte) (fault bool) {
 	return f.isChunked && (f.hasLength || f.isOld)
 }
 
-// isField reports whether a name is that of a field, in whatever case.
+// isField reports whether a name is that of a field, in any case.
 func isField(name []byte, field string) bool {
 	return len(name) == len(field) && strings.EqualFold(string(name), field)
 }
@@ -174,7 +174,7 @@ func (f *framing) endHeader() {
 	}
 }
 
-// beginChunk takes the line before a chunk's bytes (RFC 9112, section 7.1).
+// beginChunk processes the line before a chunk's bytes (RFC 9112, section 7.1).
 func (f *framing) beginChunk(line []byte) {
 	size, _, _ := strings.Cut(string(line), ";")
 	length, ok := number(strings.TrimRight(size, " \t"), 16)
@@ -188,7 +188,7 @@ func (f *framing) beginChunk(line []byte) {
 	}
 }
 
-// number reads digits alone, which strconv reads as more than that.
+// number parses digits only; strconv accepts more than that.
 func number(text string, base uint64) (n uint64, ok bool) {
 	if text == "" || len(text) > 64 {
 		return 0, false

@@ -2,7 +2,7 @@ package httpserver
 
 import "testing"
 
-// Where a stream is faulty does not depend on how its bytes arrive.
+// FuzzFraming checks that the place of a fault does not depend on how the bytes arrive.
 func FuzzFraming(f *testing.F) {
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\n\r\n"), 7)
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 1)
@@ -26,7 +26,7 @@ func FuzzFraming(f *testing.F) {
 			taken += n
 			rest = rest[len(part):]
 		}
-		// A line that came in pieces was handed on in part.
+		// A line that came in pieces was passed on in part.
 		if fault != err || taken > len(stream) {
 			t.Errorf("%v in pieces of %d, %v at once", fault, piece, err)
 		}

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// keyed is a service with a route that asks for a key, and one that does not. It
-// reads bodies before anything else where it is told so.
+// keyed is a service with one route that asks for a key, and one that does not. If reads
+// is set it reads bodies before anything else.
 func keyed(reads bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reads {
@@ -34,8 +34,8 @@ func keyed(reads bool) http.Handler {
 	})
 }
 
-// A request that hides another is refused, or is one request to everybody, however
-// its bytes arrive.
+// A request that hides another is refused, or is one request to every reader, however its
+// bytes arrive.
 func TestNoRequestIsSmuggled(t *testing.T) {
 	attacks := servertest.FramingAttacks("/v1/things")
 	if len(attacks) < 100 {
@@ -86,7 +86,7 @@ func TestLengthAndChunksEndTheConnection(t *testing.T) {
 	}
 }
 
-// What is no request any more is not looked at.
+// After an upgrade the bytes are no longer HTTP, and are not inspected.
 func TestUpgradedConnectionsAreLeftAlone(t *testing.T) {
 	const odd = "GET / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n folded\r\n\r\n"
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +120,7 @@ func TestUpgradedConnectionsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A sound connection is kept, request after request.
+// A connection without faults is kept, request after request.
 func TestSoundConnectionsAreKept(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: keyed(true)})
 	conn, err := net.Dial("tcp", address)
@@ -144,8 +144,8 @@ func TestSoundConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// A body that holds what looks like an answer of net/http's own goes out as it is,
-// wherever the writes to the connection split it.
+// A body that looks like an answer of net/http's own is sent unchanged, wherever the
+// writes to the connection split it.
 func TestABodyThatLooksLikeARefusalIsLeftAlone(t *testing.T) {
 	for _, look := range []string{
 		"HTTP/1.1 417 X\r\n\r\n",
@@ -172,7 +172,7 @@ func TestABodyThatLooksLikeARefusalIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A request that switches protocols may have a body, which nobody reads.
+// A request that switches protocols may have a body that nobody reads.
 func TestAnUpgradeWithABodyIsServed(t *testing.T) {
 	answered := make(chan httpserver.Answer, 1)
 	address, _ := start(t, httpserver.Config{
@@ -210,7 +210,7 @@ func TestAnUpgradeWithABodyIsServed(t *testing.T) {
 	}
 }
 
-// observed is an Observer that hands on what it learns.
+// observed is an Observer that sends what it learns to a channel.
 type observed chan httpserver.Answer
 
 func (o observed) Answered(a httpserver.Answer) { o <- a }

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Handler is the surface with all that this package adds to a request; New
-// serves it. It is for programs that have no listener of their own too: where a
-// connection's time limits cannot be set, they are left out.
+// Handler returns the handler with all that this package adds to a request; New serves
+// it. It also suits programs without a listener of their own: where a connection has no
+// deadlines, they are left out.
 func Handler(c Config) http.Handler {
 	c = c.withDefaults()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(c, w, r) })
 }
 
-// exchange is what is known of one request and its answer beside their bytes.
+// exchange is what is known about one request and its answer, beside their bytes.
 type exchange struct {
 	id      string
 	account string
@@ -24,7 +24,7 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// RequestID gives the id of the request that the context belongs to, or "".
+// RequestID returns the id of the request that the context belongs to, or "".
 func RequestID(ctx context.Context) string {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		return e.id
@@ -32,8 +32,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetAccount names the account that a request is from, for the access log. It
-// is called by the goroutine that handles the request.
+// SetAccount records the account that a request is from, for the access log. The
+// goroutine that handles the request calls it.
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account
@@ -45,7 +45,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	e := &exchange{id: requestID(r.Header, c.NewRequestID)}
 	w.Header().Set(requestIDHeader, e.id)
 	ctx, span := begin(c.Tracer, r)
-	r = withoutDoubled(r.WithContext(context.WithValue(ctx, exchangeKey{}, e)))
+	r = collapseSlashes(r.WithContext(context.WithValue(ctx, exchangeKey{}, e)))
 
 	controller := http.NewResponseController(w)
 	body := newBody(r, controller, c.pace())
@@ -62,11 +62,11 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	end(span, r, e, answer.status)
 	if c.Observer != nil {
 		c.Observer.Answered(Answer{
-			Method: knownMethod(r.Method), Route: r.Pattern, Status: answer.status, Duration: took, Received: body.received(), Sent: answer.sent,
+			Method: knownMethod(r.Method), Route: r.Pattern, Status: answer.status,
+			Duration: took, Received: body.received(), Sent: answer.sent,
 		})
 	}
-	// The route's pattern, never the path or the query: those may hold ids and
-	// keys.
+	// The route's pattern, never the path or the query: those may hold ids and keys.
 	c.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
 		slog.String("request_id", e.id),
 		slog.String("account", e.account),
@@ -79,14 +79,14 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 		slog.Bool("aborted", aborted),
 	)
 	if aborted {
-		// The server closes the connection on this, so that the client sees
-		// that its answer is not whole.
+		// On this panic the server closes the connection, so that the client sees that
+		// its answer is incomplete.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// run calls the handler and answers for it when it panics. It reports whether
-// the answer must be cut off.
+// run calls the handler, and answers in its place if it panics. It reports whether the
+// answer must be cut off.
 func run(c Config, w *response, r *http.Request) (aborted bool) {
 	defer func() {
 		switch p := recover(); {

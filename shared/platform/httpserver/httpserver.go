@@ -1,9 +1,8 @@
-// Package httpserver holds what every HTTP surface of the service shares below
-// its own rules: request ids, the access log, recovery from panics, time limits
-// on peers that stall, answers that reach a client which is still sending, and
-// a stop that lets requests finish.
-//
-// It serves one http.Handler and knows nothing of what that handler does.
+// Package httpserver holds what every HTTP surface of the service shares beneath its own
+// rules: request ids, the access log, recovery from panics, time limits on peers that
+// stall, answers that reach a client which is still sending, and a shutdown that lets
+// requests finish. It serves one http.Handler and knows nothing of what that handler
+// does.
 package httpserver
 
 import (
@@ -22,48 +21,48 @@ import (
 const (
 	// headerTime is how long a client may take to send a request's header.
 	headerTime = 10 * time.Second
-	// idleTime is how long a connection is kept for a next request.
+	// idleTime is how long an idle connection is kept for its next request.
 	idleTime = 2 * time.Minute
 	// maxHeaderBytes bounds a request's header.
 	maxHeaderBytes = 64 << 10
-	// partingTime is how long handlers that are cut off may still answer, and
-	// cutTime how long they may take to return after that.
+	// partingTime is how long handlers that are cut off may still answer, and cutTime how
+	// long they may then take to return.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
 )
 
-// ErrStopping is the cause of a request's context that Shutdown has ended. The
-// client is still there then, and can be told.
-var ErrStopping = errors.New("httpserver: the server stops")
+// ErrStopping is the cause of a request's context that Shutdown has ended. The client is
+// still connected, and can be told.
+var ErrStopping = errors.New("httpserver: the server is stopping")
 
-// Config says what is served and how. Handler and Logger are required; the zero
-// values of the rest take the defaults that stand with them.
+// Config says what is served and how. Handler and Logger are required; the other fields'
+// zero values mean their defaults.
 type Config struct {
 	Handler http.Handler
 	Logger  *slog.Logger
 	// Tracer makes a span of every request; nil makes none.
 	Tracer api.Tracer
-	// Observer learns how requests were answered; nil where nobody wants to know.
+	// Observer learns how requests were answered; nil for none.
 	Observer Observer
-	// OnPanic answers, with a status of 500 and in the surface's error shape, a
-	// request whose handler has panicked. By default the body is empty.
+	// OnPanic answers a request whose handler has panicked, with a status of 500 and in
+	// the surface's error shape. By default the body is empty.
 	OnPanic http.HandlerFunc
-	// NewRequestID makes the id of a request that came without one. By default
-	// it is 26 random letters and digits.
+	// NewRequestID returns the id of a request that came without one. By default it is 26
+	// random letters and digits.
 	NewRequestID func() string
-	// Stall is how long a peer may take over taking the next bytes of an answer
-	// before it is given up: 60 s by default. Whole answers have no limit.
+	// Stall is how long a peer may take over the next bytes of an answer before the
+	// connection is given up: 60 s by default. A whole answer has no limit.
 	Stall time.Duration
-	// Slowest is how fast a request's body must come at least, in bytes per second:
-	// 10 KiB by default. Grace is how long a sender may fall behind that, as one
-	// that stands still does: 30 s by default, and never more than Stall.
+	// Slowest is the minimum speed of a request's body, in bytes per second: 10 KiB by
+	// default. Grace is how long a sender may fall behind it, by pausing for example: 30
+	// s by default, and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
-	// Longest is how long a request's body may take to come: 1 hour by default, and
+	// Longest is how long a request's body may take to arrive: 1 hour by default, and
 	// more for one that takes more at 1 Mbit/s.
 	Longest time.Duration
-	// DrainBytes and DrainTime bound what is read of a request that was
-	// answered before it was sent whole: 1 GiB and 30 s by default.
+	// DrainBytes and DrainTime bound what is read of a request that was answered before
+	// it was sent to its end: 1 GiB and 30 s by default.
 	DrainBytes int64
 	DrainTime  time.Duration
 }
@@ -100,13 +99,13 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	http http.Server
 	cut  context.CancelCauseFunc
-	// newRequestID makes the ids of answers that no handler gives.
+	// newRequestID returns the ids of answers that no handler writes.
 	newRequestID func() string
 	active       active
 	logger       *slog.Logger
 }
 
-// New makes a server; it serves nothing yet.
+// New returns a server that serves nothing yet.
 func New(c Config) *Server {
 	c = c.withDefaults()
 	base, cut := context.WithCancelCause(context.Background())
@@ -123,9 +122,9 @@ func New(c Config) *Server {
 		}),
 		ReadHeaderTimeout: headerTime,
 		// This bounds only what net/http refuses without asking Handler, such as an
-		// unknown expectation, and then reads to its end. Handler lifts it, and
-		// sets a limit for every step instead, as this and a write timeout would be
-		// limits for whole transfers.
+		// unknown expectation, and then reads to its end. Handler lifts it and sets a
+		// deadline for every step instead, because this and a write timeout would bound
+		// whole transfers.
 		ReadTimeout:                  c.Stall,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -138,9 +137,8 @@ func New(c Config) *Server {
 	return s
 }
 
-// Serve accepts connections until Shutdown, and then returns nil. It closes the
-// listener. A request of which it cannot be told where it ends is answered with 400,
-// and its connection closed.
+// Serve accepts connections until Shutdown, and then returns nil. It closes the listener.
+// A request whose end is ambiguous is answered with 400, and its connection closed.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.http.Serve(watchedListener{l, s.newRequestID}); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -148,11 +146,11 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting and waits for the requests under way. When the
-// context ends first they are cut off: their contexts end with ErrStopping as
-// the cause, which leaves handlers a second to tell their clients, and then
-// their connections are closed. Shutdown returns the context's error once the
-// handlers have returned, or after 6 s at most.
+// Shutdown stops accepting connections and waits for the requests in progress. If the
+// context ends first they are cut off: their contexts end with ErrStopping as the cause,
+// handlers have a second to tell their clients, and then their connections are closed.
+// Shutdown returns the context's error once the handlers have returned, or after 6 s at
+// most.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.cut(ErrStopping)
 	err := s.http.Shutdown(ctx)
@@ -162,7 +160,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.cut(ErrStopping)
 	parting, end := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer end()
-	_ = s.http.Shutdown(parting) // whom it cannot wait for is closed next
+	_ = s.http.Shutdown(parting) // the connections that remain are closed next
 	s.http.Close()
 	timer := time.NewTimer(cutTime)
 	defer timer.Stop()
@@ -173,7 +171,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// active counts the handlers that run.
+// active counts the running handlers.
 type active struct {
 	mu      sync.Mutex
 	count   int
@@ -181,7 +179,7 @@ type active struct {
 	none    chan struct{}
 }
 
-// begin reports whether a handler may run; it then calls end.
+// begin reports whether a handler may run. If it may, the caller must call end.
 func (a *active) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -201,8 +199,7 @@ func (a *active) end() {
 	}
 }
 
-// stop lets no handler begin any more and gives a channel that is closed when
-// none runs.
+// stop lets no more handlers begin, and returns a channel that is closed when none runs.
 func (a *active) stop() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

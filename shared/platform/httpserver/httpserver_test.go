@@ -44,8 +44,8 @@ func start(t *testing.T, c httpserver.Config) (address string, server *httpserve
 	return listener.Addr().String(), server
 }
 
-// log is an access log that a test can read. The line of a request is written
-// when its handling is over, which a client may see a little earlier.
+// log is an access log that a test can read. A request's line is written when its
+// handling is over, which is slightly later than when the client sees the answer.
 type log struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
@@ -63,7 +63,7 @@ func (l *log) Write(p []byte) (int, error) {
 
 func (l *log) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 
-// wait gives the log once it has so many lines.
+// wait returns the log once it has so many lines.
 func (l *log) wait(t *testing.T, lines int) string {
 	t.Helper()
 	for range lines {
@@ -211,7 +211,7 @@ func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 	}
 }
 
-// A peer that stops sending, or taking, is given up after the time for a step.
+// A peer that stops sending, or receiving, is given up after the time for a step.
 func TestAStalledPeerIsGivenUp(t *testing.T) {
 	result := make(chan error, 1)
 	address, _ := start(t, httpserver.Config{
@@ -252,7 +252,7 @@ func TestAStalledPeerIsGivenUp(t *testing.T) {
 	}
 }
 
-// The limit on the steps of an upload must not end the work that follows it.
+// The deadline for a step of an upload must not end the work that follows the upload.
 func TestTheTimeForAStepDoesNotBoundTheHandler(t *testing.T) {
 	const stall = 20 * time.Millisecond
 	address, _ := start(t, httpserver.Config{Stall: stall, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -273,8 +273,8 @@ func TestTheTimeForAStepDoesNotBoundTheHandler(t *testing.T) {
 	}
 }
 
-// A program that has no connection of its own to limit, such as a function that
-// is invoked with a request, gets everything else.
+// A program that has no connection of its own, such as a function that is invoked with a
+// request, gets everything but the deadlines.
 func TestHandlerWithoutAConnection(t *testing.T) {
 	log := newLog()
 	handler := httpserver.Handler(httpserver.Config{Handler: refuse, Logger: log.logger()})
@@ -327,7 +327,8 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-// What does not finish is cut off: who notices can still tell its client, whole.
+// A request that does not finish is cut off. A handler that notices can still tell its
+// client, with a complete answer.
 func TestShutdownCutsOffWhatDoesNotFinish(t *testing.T) {
 	entered, returned := make(chan struct{}), make(chan struct{})
 	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// farewellBytes and farewellTime bound what is read of a connection whose
-	// requests are faulty, so that its client gets the answer before the end.
-	farewellBytes = 256 << 10
-	farewellTime  = 250 * time.Millisecond
-	// maxRefusal is how long an answer of net/http's own is at most, in bytes.
+	// lingerBytes and lingerTime bound what is read of a connection with a faulty
+	// request, so that its client gets the answer before the connection closes.
+	lingerBytes = 256 << 10
+	lingerTime  = 250 * time.Millisecond
+	// maxRefusal bounds an answer of net/http's own, in bytes.
 	maxRefusal = 1 << 10
 )
 
-// watchedListener accepts connections whose requests are watched. Those that are no
-// TCP connections stay as they are.
+// watchedListener accepts connections and watches their requests. Connections that are
+// not TCP are not watched.
 type watchedListener struct {
 	net.Listener
 	newRequestID func() string
@@ -35,30 +35,30 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// watchedConn is a connection whose requests are refused where they are faulty. It
-// is read by one goroutine at a time.
+// watchedConn is a connection whose faulty requests are refused. One goroutine at a time
+// reads it.
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
 	framing      framing
 	fault        error
-	// refused reports that net/http has answered without asking any handler, before it
+	// refused is set once net/http has answered without asking a handler, just before it
 	// closes the connection.
 	refused atomic.Bool
-	// answering reports that a handler answers: what is written then is its own, and a
-	// body may hold what looks like an answer of net/http's.
+	// answering is set while a handler answers: what is written then is its own, and a
+	// body may look like an answer of net/http's.
 	answering atomic.Bool
-	// free reports that the connection has been upgraded, and has no requests any more.
-	free atomic.Bool
+	// upgraded is set once the connection is no longer HTTP.
+	upgraded atomic.Bool
 }
 
-// Read reads up to a request that is faulty, at which it fails for good.
+// Read reads up to a faulty request, at which it fails for good.
 func (c *watchedConn) Read(p []byte) (int, error) {
 	if c.fault != nil {
 		return 0, c.fault
 	}
 	n, err := c.TCPConn.Read(p)
-	if n == 0 || c.free.Load() {
+	if n == 0 || c.upgraded.Load() {
 		return n, err
 	}
 	faultless, fault := c.framing.follow(p[:n])
@@ -72,18 +72,16 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	return 0, fault
 }
 
-// refusalHeader is the header of what net/http answers by itself to a request that
-// cannot be read.
+// refusalHeader is the header of net/http's own answer to a request that it cannot read.
 var refusalHeader = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
-// expectationFailed begins what net/http answers by itself to an expectation that it
-// does not know.
+// expectationFailed begins net/http's own answer to an expectation that it does not know.
 var expectationFailed = []byte("HTTP/1.1 417 ")
 
-// Write writes bytes of an answer. One of net/http's own gets an id, as all answers
-// have one.
+// Write writes bytes of an answer. An answer of net/http's own gets a request id here,
+// because all answers have one.
 func (c *watchedConn) Write(p []byte) (int, error) {
-	if len(p) > maxRefusal || c.answering.Load() || c.free.Load() || !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) {
+	if len(p) > maxRefusal || c.answering.Load() || c.upgraded.Load() || !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) {
 		return c.TCPConn.Write(p)
 	}
 	status, rest, _ := bytes.Cut(p, []byte("\r\n"))
@@ -101,39 +99,40 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteTo would pass Read by.
+// WriteTo keeps io.Copy from bypassing Read.
 func (c *watchedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }
 
-// Close closes the connection. Closing one with bytes unread makes the system reset
-// it, which takes from the client the answer that it has not read yet.
+// Close closes the connection. If bytes are unread the system resets the connection, and
+// the client loses the part of the answer that it has not read yet. So Close first sends
+// the end of the answer and drops what arrives.
 func (c *watchedConn) Close() error {
 	if c.refused.Load() {
-		_ = c.CloseWrite() // fails when the client has gone
-		_ = c.SetReadDeadline(time.Now().Add(farewellTime))
-		_, _ = io.CopyN(io.Discard, c.TCPConn, farewellBytes)
+		_ = c.CloseWrite() // fails if the client is gone
+		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+		_, _ = io.CopyN(io.Discard, c.TCPConn, lingerBytes)
 	}
 	return c.TCPConn.Close()
 }
 
 type connKey struct{}
 
-// withConn lets requests know their connection.
+// withConn makes the connection known to its requests.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// beginAnswer notes that a handler answers the request from now on, which ends when
-// the answer is out.
+// beginAnswer records that a handler answers the request from now on, until the answer is
+// sent.
 func beginAnswer(r *http.Request) {
 	if watched, ok := r.Context().Value(connKey{}).(*watchedConn); ok {
 		watched.answering.Store(true)
 	}
 }
 
-// followState learns what becomes of a connection: one whose answer is out waits for its
-// next request, and one that is taken over is no HTTP connection any more.
+// followState is told what becomes of a connection: one whose answer is sent waits for
+// its next request, and one that was taken over is no longer HTTP.
 func followState(conn net.Conn, state http.ConnState) {
 	watched, ok := conn.(*watchedConn)
 	switch {
@@ -141,6 +140,6 @@ func followState(conn net.Conn, state http.ConnState) {
 	case state == http.StateIdle:
 		watched.answering.Store(false)
 	case state == http.StateHijacked:
-		watched.free.Store(true)
+		watched.upgraded.Store(true)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// takeAll reads a request's body, answers 408 where that takes too long, and gives
-// how the reading ended.
+// takeAll reads a request's body, answers 408 if that takes too long, and sends how the
+// reading ended.
 func takeAll() (http.Handler, <-chan error) {
 	results := make(chan error, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,8 +38,8 @@ func drip(conn net.Conn, every time.Duration) {
 	}
 }
 
-// A client that sends a byte now and then, each far within the time for a step,
-// and one that never comes to its end, are given up and told so.
+// A client that sends a byte now and then, each well within the time for a step, and one
+// that never ends its body are both given up, and told so.
 func TestABodyThatIsTooSlowEnds(t *testing.T) {
 	for says, c := range map[string]struct {
 		config httpserver.Config
@@ -49,7 +49,7 @@ func TestABodyThatIsTooSlowEnds(t *testing.T) {
 			httpserver.Config{Grace: 200 * time.Millisecond}, "Content-Length: 100000\r\n\r\n",
 		},
 		"no end": {
-			// What is sent is fast enough for this.
+			// The bytes are sent fast enough for this.
 			httpserver.Config{Slowest: 1, Longest: 200 * time.Millisecond}, "Content-Length: 100000\r\n\r\n",
 		},
 		"no end, in chunks": {
@@ -75,8 +75,8 @@ func TestABodyThatIsTooSlowEnds(t *testing.T) {
 	}
 }
 
-// Who is fast on the whole may stand still in between, and a handler's own time
-// is not the client's.
+// A sender that is fast enough on average may pause, and a handler's own time is not
+// counted against the client.
 func TestABodyThatIsFastEnoughOnTheWhole(t *testing.T) {
 	const grace = 500 * time.Millisecond
 	handler, results := takeAll()
@@ -85,8 +85,8 @@ func TestABodyThatIsFastEnoughOnTheWhole(t *testing.T) {
 		time.Sleep(2 * grace)
 		handler.ServeHTTP(w, r)
 	})
-	// 8 pieces of what the least speed takes grace for come with pauses of a fifth
-	// of that.
+	// 8 pieces arrive with pauses of a fifth of grace. Each piece is as long as what the
+	// minimum speed sends in grace.
 	address, _ := start(t, httpserver.Config{Handler: slow, Slowest: 1000, Grace: grace})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 // version is the first segment of the paths of every surface.
 const version = "/v1/"
 
-// withoutDoubled gives the request as a client with a tidy base URL would have
-// sent it: one that ends with a slash makes //v1/files or /v1//files of a path.
-// It is not redirected, as many clients follow no redirect of a POST. Elsewhere in
-// a path an empty segment stays what it is.
-func withoutDoubled(r *http.Request) *http.Request {
+// collapseSlashes returns the request as a client with a tidy base URL would have sent it:
+// a base URL that ends with a slash turns a path into //v1/files or /v1//files. The
+// request is not redirected, because many clients do not follow the redirect of a POST.
+// Elsewhere in a path an empty segment is kept.
+func collapseSlashes(r *http.Request) *http.Request {
 	path := r.URL.Path
 	if !strings.HasPrefix(path, "//") && !strings.HasPrefix(path, version+"/") {
 		return r

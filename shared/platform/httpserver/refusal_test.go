@@ -28,8 +28,8 @@ var refuse = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, body)
 })
 
-// A request that net/http refuses by itself, for an expectation that nobody knows,
-// holds its connection no longer than any other whose body does not come.
+// If net/http itself refuses a request, for an unknown expectation, the connection is
+// held no longer than any other whose body does not arrive.
 func TestARefusedExpectationEnds(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: 50 * time.Millisecond})
 	conn, err := net.Dial("tcp", address)
@@ -40,7 +40,7 @@ func TestARefusedExpectationEnds(t *testing.T) {
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	// The second request is there before the first is answered.
+	// The second request arrives before the first is answered.
 	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: more\r\n\r\n")
 	answer, err := io.ReadAll(conn)
 	if err != nil || !strings.Contains(string(answer), "HTTP/1.1 417 ") || strings.Count(string(answer), "X-Request-Id: ") != 2 {
@@ -48,7 +48,7 @@ func TestARefusedExpectationEnds(t *testing.T) {
 	}
 }
 
-// A refusal reaches a client that sends all of its request before it reads.
+// A refusal reaches a client that sends its whole request before it reads.
 func TestARefusalReachesAClientThatIsStillSending(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse})
 	for name, c := range map[string]struct {
@@ -100,7 +100,7 @@ func TestARefusalReachesAClientThatIsStillSending(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes were ever allocated, freed or not.
+// allocated returns how many bytes were ever allocated, freed or not.
 func allocated() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
@@ -142,7 +142,7 @@ func TestContinueIsSentWhenTheBodyIsWanted(t *testing.T) {
 	}
 }
 
-// A small body is read before the answer, so that the connection is kept.
+// A small body is read before the answer, so the connection is kept.
 func TestASmallRefusedRequestKeepsTheConnection(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse})
 	conn, err := net.Dial("tcp", address)
@@ -164,8 +164,8 @@ func TestASmallRefusedRequestKeepsTheConnection(t *testing.T) {
 	}
 }
 
-// A small request that its client does not finish is refused all the same,
-// while the time for a step is far from over.
+// A small request that its client does not finish is refused all the same, long before
+// the time for a step is over.
 func TestASmallUnfinishedRequestIsRefused(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: time.Hour, DrainTime: time.Second})
 	for name, drip := range map[string]bool{"silent": false, "dripping": true} {
@@ -227,7 +227,7 @@ func TestDrainingIsBounded(t *testing.T) {
 	}
 }
 
-// Clients that people use, as they come.
+// The clients that people use, with their own defaults.
 func TestARefusalReachesCurlAndPython(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse})
 	file := filepath.Join(t.TempDir(), "upload")

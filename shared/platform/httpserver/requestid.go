@@ -5,12 +5,12 @@ import "net/http"
 const (
 	// requestIDHeader is on every answer (docs/contract/README.md#conventions).
 	requestIDHeader = "X-Request-Id"
-	// maxRequestID is how long an id may be that a client sends.
+	// maxRequestID is the longest id that is taken from a client.
 	maxRequestID = 128
 )
 
-// requestID gives the id that the client sent, when it is 1 to 128 printable
-// ASCII characters, else a new one.
+// requestID returns the id that the client sent if it is 1 to 128 printable ASCII
+// characters, and a new one otherwise.
 func requestID(header http.Header, newID func() string) string {
 	id := header.Get(requestIDHeader)
 	if id == "" || len(id) > maxRequestID {

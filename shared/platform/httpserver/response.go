@@ -12,13 +12,12 @@ const smallRest = 64 << 10
 
 // response is an answer with a time limit on every write.
 //
-// An answer that is given before the request was sent whole must reach the
-// client all the same (docs/contract/errors.md#order-of-checks). Closing a
-// connection with bytes unread makes the system reset it, and a reset takes from
-// the client what it has not read yet. So the answer goes out complete, with
-// "Connection: close", and then the rest of the request is read and dropped before
-// the connection closes. A client that waits for "100 Continue" gets the answer
-// instead.
+// An answer that is given before the whole request was sent must reach the client all the
+// same (docs/contract/errors.md#order-of-checks). Closing a connection with bytes unread
+// makes the system reset it, and a reset discards what the client has not read yet. So
+// the answer goes out complete, with "Connection: close", and then the rest of the
+// request is read and dropped before the connection closes. A client that waits for "100
+// Continue" gets the answer instead.
 //
 // Such an answer needs a Content-Length: one without is complete only when the
 // rest of the request has been dropped.
@@ -29,14 +28,14 @@ type response struct {
 	stall      time.Duration
 	status     int
 	sent       int64
-	// early reports that the request was not read whole before the answer.
+	// early is set if the request was not read to its end before the answer.
 	early bool
 }
 
 // Unwrap is for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// extend gives the peer its time to take the next bytes.
+// extend restarts the peer's time to take the next bytes.
 func (w *response) extend() { w.controller.SetWriteDeadline(time.Now().Add(w.stall)) }
 
 // WriteHeader sends the header.
@@ -44,8 +43,8 @@ func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 		if status == http.StatusSwitchingProtocols {
-			// Whoever takes the connection over gets what is unread too; net/http would
-			// wait for it. Where it fails there is no such connection.
+			// The handler that takes the connection over also takes what is unread;
+			// net/http would wait for it. If this fails there is no such connection.
 			_ = w.controller.EnableFullDuplex()
 		} else {
 			w.beforeAnswer()
@@ -75,29 +74,29 @@ func (w *response) FlushError() error {
 	return w.controller.Flush()
 }
 
-// beforeAnswer decides what becomes of the part of the request that is unread.
+// beforeAnswer decides what becomes of the unread part of the request.
 func (w *response) beforeAnswer() {
 	b := w.body
 	if b == nil || b.ended {
 		return
 	}
 	if rest := b.length - b.read; !b.expecting && rest >= 0 && rest <= smallRest {
-		// Mostly it is there already, and the connection can be kept. A client
-		// that takes its time over it is not waited for.
-		b.until = time.Now().Add(briefly)
-		_, _ = io.CopyN(io.Discard, b, rest+1) // one more, to see the end
+		// Usually it has arrived already, and the connection can be kept. The server does
+		// not wait for a slow client.
+		b.until = time.Now().Add(smallRestTime)
+		_, _ = io.CopyN(io.Discard, b, rest+1) // one more byte, to see the end
 		if b.complete {
 			return
 		}
 	}
 	if w.controller.EnableFullDuplex() != nil {
-		return // no HTTP/1 connection, so nothing of the above applies
+		return // not an HTTP/1 connection: none of the above applies
 	}
 	w.Header().Set("Connection", "close")
 	w.early = true
 }
 
-// finish sends the rest of the answer, and drops that of the request.
+// finish sends the rest of the answer, and drops the rest of the request.
 func (w *response) finish(drainBytes int64, drainTime time.Duration) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// Surface is a server and where it listens.
+// Surface is a server and the listener that it serves.
 type Surface struct {
 	Server   *Server
 	Listener net.Listener
 }
 
 // Run serves surfaces until the context ends or one of them fails. It then calls
-// stopping, which ends what requests would wait for, and lets requests under way
-// finish for at most shutdownTime; those that take longer are cut off, which is
-// logged.
+// stopping, which ends what requests would wait for, and lets requests in progress finish
+// for at most shutdownTime. Slower ones are cut off, which is logged.
 //
 // Errors: the one with which a surface failed.
 func Run(ctx context.Context, shutdownTime time.Duration, stopping func(), surfaces ...Surface) error {

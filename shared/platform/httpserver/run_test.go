@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// surface returns one on the loopback interface, which logs to the buffer.
+// surface returns a surface on the loopback interface, which logs to the buffer.
 func surface(t *testing.T, log *bytes.Buffer, handler http.HandlerFunc) httpserver.Surface {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Observer learns how requests were answered, such as for metrics. It is called
-// by the goroutine that has handled the request.
+// Observer learns how requests were answered, for metrics for example. The goroutine that
+// has handled the request calls it.
 type Observer interface {
 	Answered(Answer)
 }
@@ -22,7 +22,7 @@ type Observer interface {
 // Answer is how a request was answered.
 type Answer struct {
 	Method string
-	// Route is the pattern of the path, "" where nothing is at the path.
+	// Route is the pattern of the path, "" if nothing is at the path.
 	Route    string
 	Status   int
 	Duration time.Duration
@@ -30,13 +30,13 @@ type Answer struct {
 	Received, Sent int64
 }
 
-// watched are the paths that are asked for every few seconds by who watches a
-// program: they would fill the traces.
+// watched are the paths that monitoring asks for every few seconds: they would fill the
+// traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
-// begin makes a request's span beneath that of its client, which the header names
-// (W3C Trace Context) unless the context has one already. Without a tracer the
-// client's trace is carried on as it is. The span is nil where nothing is recorded.
+// begin starts a request's span beneath the client's span, which the header names (W3C
+// Trace Context) unless the context has one already. Without a tracer the client's trace
+// is passed on unchanged. The span is nil if nothing is recorded.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()
 	if parent := r.Header.Get(trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
@@ -48,7 +48,7 @@ func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	return tracer.Start(ctx, knownMethod(r.Method), api.WithSpanKind(api.SpanKindServer))
 }
 
-// end names and describes the span by what the request turned out to be.
+// end names and describes the span once the route and the status are known.
 func end(span api.Span, r *http.Request, e *exchange, status int) {
 	if span == nil {
 		return
@@ -59,7 +59,7 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 			attribute.String("http.request.method", knownMethod(r.Method)), attribute.String("http.route", r.Pattern),
 			attribute.String("cutroom.request_id", e.id), attribute.String("cutroom.account", e.account),
 		)
-		if status > 0 { // else it was cut off before it began
+		if status > 0 { // otherwise it was cut off before it began
 			span.SetAttributes(attribute.Int("http.response.status_code", status))
 		}
 		if status >= http.StatusInternalServerError {
@@ -69,8 +69,8 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 	span.End()
 }
 
-// knownMethod gives a method, or "_OTHER" for one that a client made up
-// (OpenTelemetry, "Semantic conventions for HTTP").
+// knownMethod returns a method, or "_OTHER" for one that is not standard (OpenTelemetry,
+// "Semantic conventions for HTTP").
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

@@ -1,4 +1,4 @@
-// Package lambdaevent starts the Lambda functions that events start, and no
+// Package lambdaevent starts the Lambda functions that are invoked by events, not by
 // callers.
 package lambdaevent
 
@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Main is a function's main: it makes what handles an event, gives an answer to
-// Lambda, and takes events until Lambda ends the process. What goes wrong before
-// that is one line on stderr, which Lambda logs, and the start fails.
+// Main is the main function of such a Lambda function: it makes the handler of an event,
+// gives Lambda the answers, and takes events until Lambda ends the process. If making the
+// handler fails, it writes one line to stderr, which Lambda logs, and the start fails.
 func Main[Event, Answer any](make func() (func(context.Context, Event) (Answer, error), error)) {
 	handle, err := make()
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 )
 
-// errAborted is the error of an invocation whose handler cut its answer off. API
-// Gateway answers it with 502.
+// errAborted is the error of an invocation whose handler aborted its answer. API Gateway
+// answers it with 502.
 var errAborted = errors.New("the handler aborted its answer")
 
-// buffer gives the function that answers with whole answers.
+// buffer returns a function that answers with whole answers.
 func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (answer events.APIGatewayProxyResponse, err error) {
 		r, err := newRequest(ctx, event)
@@ -22,7 +22,7 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 		}
 		w := &bufferedWriter{answer: core.NewProxyResponseWriter(), header: http.Header{}, bodiless: r.Method == http.MethodHead}
 		defer func() {
-			// Nothing has gone out: what was written must not pass for whole.
+			// Nothing was sent yet: an incomplete answer must not look complete.
 			if p := recover(); p == http.ErrAbortHandler {
 				err = errAborted
 			} else if p != nil {
@@ -35,8 +35,8 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// bufferedWriter collects an answer by the rules of a server: the header is fixed
-// by the first status, and HEAD has no body.
+// bufferedWriter collects an answer by a server's rules: the first status fixes the
+// header, and HEAD has no body.
 type bufferedWriter struct {
 	answer   *core.ProxyResponseWriter
 	header   http.Header

@@ -1,6 +1,6 @@
 package lambdahttp
 
-// What the tests call without a process around it.
+// These are called by the tests without a process around them.
 var (
 	Stream    = stream
 	PathBelow = pathBelow

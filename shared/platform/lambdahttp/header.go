@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// sentHeader gives the fields of an answer's header that go out: not those of
-// trailers, and not those of a connection, which is API Gateway's business.
+// sentHeader returns the header fields of an answer that are sent: no trailers, and no
+// fields of the connection, which API Gateway looks after.
 func sentHeader(header http.Header) http.Header {
 	sent := header.Clone()
 	for _, declared := range header["Trailer"] {

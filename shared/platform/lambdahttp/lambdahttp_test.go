@@ -24,12 +24,12 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// The test's own program is the function, too, when Lambda starts it.
+// When Lambda starts this test program, it is the function.
 func TestMain(m *testing.M) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
 		os.Exit(m.Run())
 	}
-	lambdahttp.Main(func() (http.Handler, lambdahttp.Form, error) {
+	lambdahttp.Main(func() (http.Handler, lambdahttp.Mode, error) {
 		form, err := lambdahttp.ResponseMode(os.Getenv)
 		return httpserver.Handler(httpserver.Config{
 			Handler: handler(), Logger: lambdahttp.NewLogger(os.Stderr),
@@ -86,7 +86,7 @@ func handler() http.Handler {
 	mux.HandleFunc("/v1/steps", func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		for _, step := range []string{"one", "two", "three"} {
-			// The next step is taken when the test says so.
+			// The test says when to take the next step.
 			if _, err := http.Get(r.Header.Get("X-Next")); err != nil {
 				panic(err)
 			}
@@ -108,7 +108,7 @@ func handler() http.Handler {
 	return mux
 }
 
-// start runs the function in a form until the test ends.
+// start runs the function in a mode until the test ends.
 func start(t *testing.T, settings ...string) *lambdatest.Function {
 	t.Helper()
 	program, err := os.Executable()
@@ -123,7 +123,7 @@ func start(t *testing.T, settings ...string) *lambdatest.Function {
 	return f
 }
 
-// event gives a request as API Gateway passes it on.
+// event returns a request as API Gateway passes it on.
 func event(method, resource, path string, change func(*events.APIGatewayProxyRequest)) []byte {
 	e := events.APIGatewayProxyRequest{
 		Resource: resource, Path: path, HTTPMethod: method,
@@ -140,7 +140,7 @@ func event(method, resource, path string, change func(*events.APIGatewayProxyReq
 	return text
 }
 
-// request gives an event to the function and reads its answer to the end.
+// request sends an event to the function and reads its answer to the end.
 func request(t *testing.T, f *lambdatest.Function, event []byte) (*lambdatest.Answer, []byte) {
 	t.Helper()
 	answer, err := f.Request(t.Context(), event)
@@ -155,14 +155,14 @@ func request(t *testing.T, f *lambdatest.Function, event []byte) (*lambdatest.An
 	return answer, body
 }
 
-// inBothForms runs a test with a function of each form.
-func inBothForms(t *testing.T, test func(t *testing.T, f *lambdatest.Function)) {
+// inBothModes runs a test with a function of each mode.
+func inBothModes(t *testing.T, test func(t *testing.T, f *lambdatest.Function)) {
 	t.Run("buffered", func(t *testing.T) { test(t, start(t, "CUTROOM_RESPONSE=buffered")) })
 	t.Run("streaming", func(t *testing.T) { test(t, start(t)) })
 }
 
 func TestRequests(t *testing.T) {
-	inBothForms(t, func(t *testing.T, f *lambdatest.Function) {
+	inBothModes(t, func(t *testing.T, f *lambdatest.Function) {
 		for _, c := range []struct {
 			name, method, path string
 			change             func(*events.APIGatewayProxyRequest)
@@ -218,7 +218,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	inBothForms(t, func(t *testing.T, f *lambdatest.Function) {
+	inBothModes(t, func(t *testing.T, f *lambdatest.Function) {
 		for _, c := range []struct {
 			name, method, path string
 			status             int
@@ -257,7 +257,7 @@ func TestAStreamGoesOutAsItIsWritten(t *testing.T) {
 	answer, err := f.Request(t.Context(), event("GET", "/v1/steps", "/v1/steps", func(e *events.APIGatewayProxyRequest) {
 		e.MultiValueHeaders["X-Next"] = []string{steps.URL}
 	}))
-	// The header is here while nothing of the body has been written.
+	// The header arrives before anything of the body is written.
 	if err != nil || answer.Status != 200 || !answer.Streamed {
 		t.Fatalf("%+v, %v", answer, err)
 	}
@@ -286,8 +286,8 @@ func TestAnswersBeyondTheBufferedLimit(t *testing.T) {
 	}
 }
 
-// An answer that breaks off must not pass for whole, and costs the function
-// nothing.
+// An answer that breaks off must not look complete, and does not affect the function's
+// next request.
 func TestAnswersThatBreakOff(t *testing.T) {
 	var failure *lambdatest.FunctionError
 	f := start(t)
@@ -341,7 +341,7 @@ func TestTheLogTellsTheIdsButNoSecret(t *testing.T) {
 func TestAnInvocationEndsItsHandler(t *testing.T) {
 	ended := make(chan error, 1)
 	invoke := lambdahttp.Stream(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, err := w.Write(make([]byte, 10<<20)) // more than anything holds
+		_, err := w.Write(make([]byte, 10<<20)) // more than any buffer holds
 		ended <- errors.Join(err, r.Context().Err())
 	}))
 	answer, err := invoke(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/", RequestContext: events.APIGatewayProxyRequestContext{DomainName: "a"}})
@@ -399,8 +399,8 @@ func TestAWrongSettingStopsTheStart(t *testing.T) {
 	}
 }
 
-// Lambda says whether an invocation is traced; a client's own trace is carried on
-// where it is not.
+// Lambda says whether an invocation is traced; if it is not, the client's own trace is
+// passed on.
 func TestARequestIsBeneathItsTrace(t *testing.T) {
 	const (
 		segment = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled="

@@ -10,10 +10,9 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// NewLogger makes a logger that writes JSON, one object a line, as CloudWatch
-// Logs can search. Lines that belong to a request carry the ids that it has with
-// API Gateway and with Lambda, as a client may have sent an id of its own, and that
-// of its trace.
+// NewLogger returns a logger that writes JSON, one object a line, which CloudWatch Logs
+// can search. A request's lines carry the ids that API Gateway and Lambda gave it,
+// because a client may have sent an id of its own, and the id of its trace.
 func NewLogger(out io.Writer) *slog.Logger {
 	return slog.New(trace.Logger(invocationHandler{slog.NewJSONHandler(out, nil)}))
 }
@@ -24,7 +23,7 @@ func withInvocation(ctx context.Context, gatewayID string) context.Context {
 	return context.WithValue(ctx, invocationKey{}, gatewayID)
 }
 
-// invocationHandler adds the ids of the invocation that a line belongs to.
+// invocationHandler adds the ids of the invocation to its lines.
 type invocationHandler struct{ slog.Handler }
 
 func (h invocationHandler) Handle(ctx context.Context, record slog.Record) error {

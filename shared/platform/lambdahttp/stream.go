@@ -11,14 +11,14 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// streamBuffer is how much of an answer is held until it is sent or flushed, in
-// bytes: as much as the runtime's client sends at once.
+// streamBuffer is how much of an answer is held before it is sent, in bytes: as much as
+// the runtime's client sends at once.
 const streamBuffer = 32 << 10
 
-// errClosed is what a handler's writes give after the invocation has ended.
+// errClosed is what a handler's writes return after the invocation has ended.
 var errClosed = errors.New("the invocation has ended")
 
-// stream gives the function that answers as the handler writes.
+// stream returns a function that sends its answer as the handler writes it.
 func stream(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
 		r, err := newRequest(ctx, event)
@@ -39,8 +39,8 @@ func stream(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 		select {
 		case <-w.started:
 		case <-body.ended:
-			// An answer that was cut off before it began: there is no status to
-			// send, so that the invocation fails and API Gateway answers.
+			// The answer was cut off before it began: without a status to send the
+			// invocation fails, and API Gateway answers.
 			if w.status == 0 {
 				cancel()
 				return nil, w.failure
@@ -50,9 +50,9 @@ func stream(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// streamBody is the body of an answer that is being written. Its Close, which the
-// runtime's client calls once the answer is out or could not be sent, ends the
-// handler and waits for it: no handler outlives its invocation.
+// streamBody is the body of an answer that is being written. Close, which the runtime's
+// client calls once the answer is sent or could not be, ends the handler and waits for
+// it: no handler outlives its invocation.
 type streamBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -68,24 +68,25 @@ func (b *streamBody) Close() error {
 	return nil
 }
 
-// streamWriter is the http.ResponseWriter of a stream. All but started belongs to
-// the handler's goroutine; what is set before started is closed may be read after.
+// streamWriter is the http.ResponseWriter of a stream. All fields but started belong to
+// the handler's goroutine; those that are set before started is closed may be read after
+// it.
 type streamWriter struct {
 	header http.Header
 	// started is closed once status and sent are set, by the first status.
 	started chan struct{}
 	status  int
-	// sent is the header that went out.
+	// sent is the header that was sent.
 	sent     http.Header
 	bodiless bool
 	pipe     *io.PipeWriter
 	buffer   *bufio.Writer
-	// failure says why the answer was cut off; nil for one that is whole.
+	// failure says why the answer was cut off; nil if it is complete.
 	failure error
 }
 
-// run calls the handler and ends the stream: cleanly, or cut off when the handler
-// has panicked, which the client sees as an answer that is not whole.
+// run calls the handler and ends the stream: cleanly, or cut off if the handler panicked,
+// which the client sees as an incomplete answer.
 func (w *streamWriter) run(handler http.Handler, r *http.Request) {
 	defer func() {
 		switch p := recover(); p {
@@ -131,4 +132,4 @@ func (w *streamWriter) FlushError() error {
 }
 
 // Flush is FlushError for handlers that look for an http.Flusher.
-func (w *streamWriter) Flush() { _ = w.FlushError() } // the next write tells
+func (w *streamWriter) Flush() { _ = w.FlushError() } // the next write reports the error

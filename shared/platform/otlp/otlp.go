@@ -1,5 +1,5 @@
-// Package otlp sends traces to a collector by OTLP over HTTP, as the
-// environment variables of OpenTelemetry say.
+// Package otlp sends traces to a collector by OTLP over HTTP, configured by
+// OpenTelemetry's environment variables.
 package otlp
 
 import (
@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// queueSize is how many ended spans wait to be sent at most, some 4 MB; what
-	// comes beyond that, as when the collector is gone, is dropped.
+	// queueSize is how many ended spans may wait to be sent, some 4 MB. Beyond that, when
+	// the collector is gone for example, spans are dropped.
 	queueSize = 2048
-	// batchSize is how many spans are sent at once, and batchEvery how long one
-	// waits for others.
+	// batchSize is how many spans are sent at once, and batchEvery how long a span waits
+	// for others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
-	// sendTime bounds the sending of a batch with all its attempts, and stopTime
-	// that of what is left when the program ends.
+	// sendTime bounds the sending of a batch with all its attempts, and stopTime the
+	// sending of what is left when the program ends.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
-	// maxAttributes bounds what describes a span, maxText each of its texts.
+	// maxAttributes bounds the attributes of a span, maxText each of their texts.
 	maxAttributes, maxText = 32, 256
 )
 
-// The variables that say where traces go to (OpenTelemetry, "OTLP Exporter
+// The variables that say where traces are sent (OpenTelemetry, "OTLP Exporter
 // Configuration"), and the one that turns everything off.
 const (
 	endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -49,11 +49,11 @@ type Traces struct {
 	logger   *slog.Logger
 }
 
-// FromEnvironment makes what the environment asks for: nothing where neither
-// OTEL_EXPORTER_OTLP_ENDPOINT nor OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. The
-// other variables of the exporter, of the sampler and of the resource are read by
-// OpenTelemetry's SDK from the process's own environment. The service is the name
-// of the program, where OTEL_SERVICE_NAME has no other.
+// FromEnvironment returns what the environment asks for: the zero value if neither
+// OTEL_EXPORTER_OTLP_ENDPOINT nor OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. The other
+// variables of the exporter, of the sampler and of the resource are read by
+// OpenTelemetry's SDK from the process's own environment. The service is the name of the
+// program, where OTEL_SERVICE_NAME has no other.
 //
 // The caller closes it, after the last span has ended. That the collector cannot
 // be reached is no error, and keeps nobody waiting.
@@ -67,7 +67,7 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 			continue
 		}
 		if u, err := url.Parse(value); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return Traces{}, fmt.Errorf("%s: it is no URL such as http://127.0.0.1:4318", variable)
+			return Traces{}, fmt.Errorf("%s: it is not a URL, for example http://127.0.0.1:4318", variable)
 		}
 		endpoint = value
 	}
@@ -82,10 +82,10 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 	return traces, nil
 }
 
-// New makes spans and sends them by the exporter, in the background.
+// New returns Traces that send spans by the exporter, in the background.
 func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces {
 	name := attribute.String("service.name", service)
-	// What the environment says stands before the program's own name.
+	// The environment takes precedence over the program's own name.
 	described, err := resource.Merge(resource.NewSchemaless(name), resource.Environment())
 	if err != nil {
 		described = resource.NewSchemaless(name)
@@ -99,7 +99,7 @@ func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces 
 	)}
 }
 
-// Tracer gives what makes spans; nil where nothing is traced.
+// Tracer returns the tracer; nil if nothing is traced.
 func (t Traces) Tracer() api.Tracer {
 	if t.provider == nil {
 		return nil
@@ -119,12 +119,13 @@ func (t Traces) Close() {
 	}
 }
 
-// reportEvery is how often it is logged at most that traces cannot be sent.
+// reportEvery is the shortest time between two log lines that say that traces cannot be
+// sent.
 const reportEvery = time.Minute
 
-// reporter logs what goes wrong with an exporter. OpenTelemetry tells it to a
-// handler of the whole process instead, which writes lines of its own to stderr.
-// The batch processor calls one method at a time.
+// reporter logs the errors of an exporter. OpenTelemetry would pass them to a handler of
+// the whole process, which writes lines of its own to stderr. The batch processor calls
+// one method at a time.
 type reporter struct {
 	sdk.SpanExporter
 	logger *slog.Logger
@@ -132,7 +133,7 @@ type reporter struct {
 	lost   int
 }
 
-// ExportSpans sends a batch. A failure is told in the log and not to the caller.
+// ExportSpans sends a batch. A failure is logged, not returned.
 func (r *reporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	if err == nil {

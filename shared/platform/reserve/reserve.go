@@ -1,5 +1,5 @@
-// Package reserve keeps some room on a disk, in a file, for what must be written
-// when there is none left: to delete takes room too.
+// Package reserve holds some disk space in a file for what must be written when the disk
+// is full: deleting takes space too.
 package reserve
 
 import (
@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve is room that is held by a file.
+// Reserve is disk space that is held by a file.
 type Reserve struct {
 	path string
 	size int64
@@ -19,8 +19,8 @@ type Reserve struct {
 	held bool
 }
 
-// Open takes up the reserve of a file, and makes it where there is room. That
-// there is none is no error: the reserve is then not held.
+// Open takes up the reserve of a file, and fills it if there is space. A lack of space is
+// no error: the reserve is then not held.
 func Open(path string, size int64) *Reserve {
 	r := &Reserve{path: path, size: size}
 	if info, err := os.Stat(path); err == nil && info.Size() == size {
@@ -30,14 +30,14 @@ func Open(path string, size int64) *Reserve {
 	return r
 }
 
-// Held reports whether the room is there.
+// Held reports whether the space is reserved.
 func (r *Reserve) Held() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held
 }
 
-// Release gives the room away, and reports whether there was any to give.
+// Release frees the space, and reports whether there was any to free.
 func (r *Reserve) Release() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,33 +48,33 @@ func (r *Reserve) Release() bool {
 	return os.Truncate(r.path, 0) == nil
 }
 
-// ReleaseIfFull is Release where the disk has next to no room.
+// ReleaseIfFull calls Release if the disk has next to no space left.
 func (r *Reserve) ReleaseIfFull() bool {
 	room, err := r.room()
 	return err == nil && room < r.size/2 && r.Release()
 }
 
-// Restore takes the room again once there is more than that, and reports whether
-// it is held.
+// Restore reserves the space again once there is more than enough, and reports whether it
+// is held.
 func (r *Reserve) Restore() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held {
 		return true
 	}
-	// Not all of what is left: the next write would have to release it.
+	// Not all of what is left: the next write would have to release it again.
 	if room, err := r.room(); err == nil && room < r.size+r.size/2 {
 		return false
 	}
 	r.held = r.fill() == nil
 	if !r.held {
-		// What is there of it only takes room.
+		// A partly filled file only takes up space.
 		_ = os.Truncate(r.path, 0)
 	}
 	return r.held
 }
 
-// room is how much the disk has left, in bytes.
+// room returns how much space the disk has left, in bytes.
 func (r *Reserve) room() (int64, error) {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -88,14 +88,15 @@ func (r *Reserve) room() (int64, error) {
 	return int64(disk.Bavail) * int64(disk.Bsize), nil
 }
 
-// fill makes the file as large as the reserve, of bytes that the disk holds.
+// fill writes the file up to the size of the reserve, with bytes that the disk really
+// stores.
 func (r *Reserve) fill() error {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	const piece = 64 << 10
-	// Not zeros, which some file systems take for holes.
+	// Not zeros, which some file systems store as holes.
 	bytes := make([]byte, piece)
 	for i := range bytes {
 		bytes[i] = byte(i*7 + 1)

@@ -1,4 +1,4 @@
-// Package signals ends a program when it is told to end.
+// Package signals ends a program on SIGINT or SIGTERM.
 package signals
 
 import (
@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// Context returns a context that ends at the first SIGINT or SIGTERM. The second
-// one ends the program at once. The function that it returns too releases the
-// signals.
+// Context returns a context that ends at the first SIGINT or SIGTERM. The second one ends
+// the program at once. The returned function releases the signals as well.
 func Context() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

@@ -1,11 +1,11 @@
-// Package trace carries traces through the service: from a request to the job
-// that it submits, and from that to the worker and the engine that do it. It
-// knows the API of OpenTelemetry and nothing of where traces go; shared/platform/otlp
-// and shared/platform/xray know that. Where none of them is set up a trace that a client
-// began is still carried on, and shows in the logs.
+// Package trace carries traces through the service: from a request to the job that it
+// submits, and from that to the worker and the engine that do it. It knows
+// OpenTelemetry's API, but not where traces are sent; shared/platform/otlp and
+// shared/platform/xray know that. If neither is set up, a trace that a client began is
+// still passed on, and shows in the logs.
 //
-// What a span is named and what it is described by holds no prompt, no key, no
-// name of a file and no address with a query.
+// Names and attributes of spans hold no prompt, no key, no file name and no address with
+// a query.
 package trace
 
 import (
@@ -23,25 +23,25 @@ import (
 // instrumentation scope).
 const Scope = "cutroom"
 
-// The names that a trace has where it passes from one program to another (W3C
-// Trace Context, "Traceparent Header"). No tracestate goes along: it is other
-// systems' and would have to be kept with every job.
+// The names of a trace when it passes from one program to another (W3C Trace Context,
+// "Traceparent Header"). No tracestate is passed on: it belongs to other systems and
+// would have to be kept with every job.
 const (
 	parentField = "traceparent"
 	// Header is the field of an HTTP request's header.
 	Header = "Traceparent"
 )
 
-// Or gives the tracer, or one that records nothing where it is nil.
-func Or(tracer api.Tracer) api.Tracer {
+// OrNoop returns the tracer, or one that records nothing if it is nil.
+func OrNoop(tracer api.Tracer) api.Tracer {
 	if tracer == nil {
 		return noop.Tracer{}
 	}
 	return tracer
 }
 
-// WithParent gives a context whose spans are beneath that of another program, by
-// its traceparent. Anything that is none leaves the context as it is.
+// WithParent returns a context whose spans are beneath another program's span, which the
+// traceparent names. If it is not valid the context is returned unchanged.
 func WithParent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx
@@ -49,8 +49,8 @@ func WithParent(ctx context.Context, traceparent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{parentField: traceparent})
 }
 
-// Parent gives the traceparent of the context's span, by which another program
-// goes on with its trace; "" where there is none.
+// Parent returns the traceparent of the context's span, with which another program
+// continues its trace; "" if there is none.
 func Parent(ctx context.Context) string {
 	if !api.SpanContextFromContext(ctx).IsValid() {
 		return ""
@@ -60,8 +60,7 @@ func Parent(ctx context.Context) string {
 	return carrier[parentField]
 }
 
-// ID gives the id of the context's trace, in hex, for the log; "" where there is
-// none.
+// ID returns the id of the context's trace, in hex, for the log; "" if there is none.
 func ID(ctx context.Context) string {
 	if span := api.SpanContextFromContext(ctx); span.HasTraceID() {
 		return span.TraceID().String()
@@ -69,9 +68,9 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
-// Fail marks a span as failed by the error, which is not kept with it: its text
-// may hold a path or what a client sent. The reason is one of the service's own
-// codes, such as "engine_error". A nil error marks nothing.
+// Fail marks a span as failed by the error. It does not record the error, whose text may
+// hold a path or a client's data. The reason is one of the service's own codes, such as
+// "engine_error". A nil error marks nothing.
 func Fail(span api.Span, reason string, err error) {
 	if err == nil || !span.IsRecording() {
 		return
@@ -80,8 +79,8 @@ func Fail(span api.Span, reason string, err error) {
 	span.SetAttributes(attribute.String("error.type", reason))
 }
 
-// Logger gives a handler of log lines that adds the id of the trace, as trace_id,
-// to the lines that are written with the context of one.
+// Logger returns a log handler that adds the id of the context's trace to each line, as
+// trace_id.
 func Logger(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }

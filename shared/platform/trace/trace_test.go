@@ -20,7 +20,7 @@ func TestATraceIsCarriedOnWhereNothingIsRecorded(t *testing.T) {
 	if got := trace.Parent(ctx); got != parent {
 		t.Errorf("got %q", got)
 	}
-	ctx, span := trace.Or(nil).Start(ctx, "work")
+	ctx, span := trace.OrNoop(nil).Start(ctx, "work")
 	defer span.End()
 	if got := trace.Parent(ctx); got != parent {
 		t.Errorf("beneath a span that is not recorded: %q", got)

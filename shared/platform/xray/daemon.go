@@ -8,11 +8,11 @@ import (
 const (
 	// daemonHeader begins every datagram for the daemon; a document follows.
 	daemonHeader = `{"format":"json","version":1}` + "\n"
-	// maxDatagram is how long one may be, in bytes; a longer one is dropped.
+	// maxDatagram is how long a datagram may be, in bytes; a longer one is dropped.
 	maxDatagram = 64<<10 - 512
 )
 
-// daemon is the X-Ray daemon, for as long as the function's process lives.
+// daemon is the connection to the X-Ray daemon, for the life of the function's process.
 type daemon struct{ connection net.Conn }
 
 func newDaemon(address string) (*daemon, error) {
@@ -23,8 +23,8 @@ func newDaemon(address string) (*daemon, error) {
 	return &daemon{connection}, nil
 }
 
-// send sends a span as a datagram. One that cannot be sent, or is lost, is a span
-// that does not show; nobody waits for it.
+// send sends a span as a datagram. Nobody waits for it: one that cannot be sent, or is
+// lost, does not show in the trace.
 func (d *daemon) send(span Span) {
 	text, err := subsegment(span)
 	if err == nil && len(text) <= maxDatagram {

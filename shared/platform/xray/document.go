@@ -1,8 +1,7 @@
-// Package xray makes documents of AWS X-Ray out of spans of OpenTelemetry, and
-// hands those of a function to the X-Ray daemon that Lambda runs beside it.
-//
-// The format is that of "AWS X-Ray segment documents" in the developer guide of
-// X-Ray; its trace ids are those of W3C Trace Context, written 1-xxxxxxxx-xxx….
+// Package xray turns OpenTelemetry spans into documents of AWS X-Ray, and sends those of
+// a function to the X-Ray daemon that Lambda runs beside it. The format is "AWS X-Ray
+// segment documents" in X-Ray's developer guide. Trace ids are those of W3C Trace
+// Context, written 1-xxxxxxxx-xxx….
 package xray
 
 import (
@@ -15,11 +14,11 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// maxName is how long the name of a document may be, in code points.
+// maxName is the longest name of a document, in code points.
 const maxName = 200
 
-// The attributes that a document has fields of its own for (OpenTelemetry's
-// semantic conventions).
+// The attributes for which a document has fields of its own (OpenTelemetry's semantic
+// conventions).
 const (
 	methodAttribute    = "http.request.method"
 	statusAttribute    = "http.response.status_code"
@@ -27,7 +26,7 @@ const (
 	systemAttribute    = "rpc.system"
 	serviceAttribute   = "rpc.service"
 	operationAttribute = "rpc.method"
-	// AWSSystem is the value of rpc.system of calls of AWS.
+	// AWSSystem is the rpc.system of AWS calls.
 	AWSSystem = "aws-api"
 )
 
@@ -65,9 +64,8 @@ type call struct {
 	Operation string `json:"operation"`
 }
 
-// Segment gives the document of a span in a program of its own: what the program
-// was asked for from elsewhere is a segment named after the program, and all
-// beneath it are subsegments.
+// Segment returns the document of a span in a program of its own: a request from outside
+// is a segment named after the program, and all spans beneath it are subsegments.
 func Segment(span Span, program string) ([]byte, error) {
 	d := documentOf(span)
 	if span.Parent.IsValid() && !span.Parent.IsRemote() {
@@ -79,7 +77,7 @@ func Segment(span Span, program string) ([]byte, error) {
 	return encode(d)
 }
 
-// subsegment gives the document of a span in a function, whose segment is Lambda's.
+// subsegment returns the document of a span in a function, whose segment Lambda makes.
 func subsegment(span Span) ([]byte, error) {
 	d := documentOf(span)
 	d.Type = "subsegment"
@@ -116,7 +114,7 @@ func documentOf(span Span) document {
 	return d
 }
 
-// describe takes the attributes over: what no field stands for is an annotation,
+// describe copies the attributes: those without a field of their own become annotations,
 // by which X-Ray finds traces.
 func (d *document) describe(span Span) {
 	var http exchange
@@ -154,12 +152,12 @@ func traceID(id api.TraceID) string {
 	return "1-" + text[:8] + "-" + text[8:]
 }
 
-// seconds writes a time with all its digits, which a float64 has not.
+// seconds writes a time with all its digits, which a float64 cannot hold.
 func seconds(t time.Time) json.Number {
 	return json.Number(fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000))
 }
 
-// nameOf leaves of a name what a document's may have.
+// nameOf keeps the characters that a document's name may have.
 func nameOf(name string) string {
 	kept := []rune(strings.Map(func(c rune) rune {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune(" _.:/%&#=+-@", c) {
@@ -176,7 +174,7 @@ func nameOf(name string) string {
 	return string(kept)
 }
 
-// annotationKey makes a key of letters, digits and underscores.
+// annotationKey returns a key of letters, digits and underscores.
 func annotationKey(key string) string {
 	return strings.Map(func(c rune) rune {
 		if c < unicode.MaxASCII && (unicode.IsLetter(c) || unicode.IsDigit(c)) {

@@ -7,9 +7,9 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// WithParent gives a context whose spans are beneath the segment that a tracing
-// header of X-Ray names, such as Root=1-…;Parent=…;Sampled=1. Anything that is
-// none leaves the context as it is.
+// WithParent returns a context whose spans are beneath the segment that an X-Ray tracing
+// header names, for example Root=1-…;Parent=…;Sampled=1. If the header is not valid the
+// context is returned unchanged.
 func WithParent(ctx context.Context, header string) context.Context {
 	var config api.SpanContextConfig
 	for part := range strings.SplitSeq(header, ";") {
@@ -35,8 +35,8 @@ func WithParent(ctx context.Context, header string) context.Context {
 	return api.ContextWithRemoteSpanContext(ctx, parent)
 }
 
-// Header gives the tracing header by which AWS goes on with the trace of the
-// context's span; "" where it is not sampled, so that AWS decides nothing anew.
+// Header returns the tracing header with which AWS continues the trace of the context's
+// span; "" if the span is not sampled, so that AWS does not decide again.
 func Header(ctx context.Context) string {
 	span := api.SpanContextFromContext(ctx)
 	if !span.IsValid() || !span.IsSampled() {

@@ -7,17 +7,17 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// Span is what a document is made of: a span that has ended.
+// Span is an ended span, from which a document is made.
 type Span struct {
 	Name string
 	// Context is the span's own, Parent that of the span above it, if any.
 	Context, Parent api.SpanContext
 	Kind            api.SpanKind
 	Start, End      time.Time
-	// Attributes describe it; a later one stands for an earlier one of its key.
+	// Attributes describe the span; a later one replaces an earlier one with its key.
 	Attributes []attribute.KeyValue
 	Events     []Event
-	// Failed reports whether it ended in an error.
+	// Failed is set if the span ended in an error.
 	Failed bool
 }
 

@@ -14,22 +14,21 @@ import (
 )
 
 const (
-	// maxAttributes bounds what describes a span and the events of one, maxText
-	// each text of a description, in code points.
+	// maxAttributes bounds the attributes and the events of a span, maxText each text
+	// among them, in code points.
 	maxAttributes, maxText = 32, 256
 )
 
-// NewFunction makes what traces a function: Lambda says by each invocation
-// whether it is traced, and the spans beneath it are sent as they end, as a
-// function that has answered is frozen with all that it meant to do later. The
-// address of the daemon is what Lambda sets as AWS_XRAY_DAEMON_ADDRESS; random
-// gives the ids of spans.
+// NewFunction returns the tracer of a function. Lambda says for each invocation whether
+// it is traced. Spans beneath it are sent as they end, because a function is frozen once
+// it has answered, with all that it meant to do later. Lambda sets the daemon's address
+// as AWS_XRAY_DAEMON_ADDRESS; random returns the ids of spans.
 //
-// It is OpenTelemetry's API without its SDK, which samples, batches and measures
-// itself: a function needs none of that, and would start a tenth more slowly also
-// where it is not traced.
+// It implements OpenTelemetry's API without its SDK, which samples, batches and measures
+// itself: a function needs none of that, and would start a tenth more slowly even when it
+// is not traced.
 //
-// Errors: the address is none of UDP.
+// Errors: the address is not a UDP address.
 func NewFunction(address string, now func() time.Time, random func() uint64) (api.Tracer, error) {
 	daemon, err := newDaemon(address)
 	if err != nil {
@@ -46,8 +45,8 @@ type tracer struct {
 	random func() uint64
 }
 
-// Start begins a span beneath that of the context. Where that is not sampled, or
-// there is none, nothing is recorded, and the context's goes on.
+// Start begins a span beneath the context's span. If that is not sampled, or there is
+// none, nothing is recorded and the context is returned unchanged.
 func (t *tracer) Start(ctx context.Context, name string, options ...api.SpanStartOption) (context.Context, api.Span) {
 	config := api.NewSpanStartConfig(options...)
 	parent := api.SpanContextFromContext(ctx)
@@ -68,13 +67,13 @@ func (t *tracer) Start(ctx context.Context, name string, options ...api.SpanStar
 	return api.ContextWithSpan(ctx, s), s
 }
 
-// provider gives the one tracer of a function by any name.
+// provider returns the function's one tracer for any name.
 type provider struct {
 	embedded.TracerProvider
 	tracer *tracer
 }
 
-// Tracer gives the tracer.
+// Tracer returns the tracer.
 func (p provider) Tracer(string, ...api.TracerOption) api.Tracer { return p.tracer }
 
 // span is a span that is recorded. It may be used by several goroutines.
@@ -109,7 +108,7 @@ func (s *span) End(options ...api.SpanEndOption) {
 	})
 }
 
-// AddEvent adds a moment, without what describes it.
+// AddEvent records an event without its attributes.
 func (s *span) AddEvent(name string, options ...api.EventOption) {
 	config := api.NewEventConfig(options...)
 	at := config.Timestamp()
@@ -123,7 +122,7 @@ func (s *span) AddEvent(name string, options ...api.EventOption) {
 	})
 }
 
-// SetAttributes describes the span further, as far as there is room.
+// SetAttributes adds attributes, as far as there is room.
 func (s *span) SetAttributes(attributes ...attribute.KeyValue) {
 	s.change(func(recorded *Span) {
 		for _, a := range attributes[:min(len(attributes), maxAttributes-len(recorded.Attributes))] {
@@ -135,14 +134,14 @@ func (s *span) SetAttributes(attributes ...attribute.KeyValue) {
 	})
 }
 
-// SetStatus says whether the span failed.
+// SetStatus records whether the span failed.
 func (s *span) SetStatus(code codes.Code, _ string) {
 	if code != codes.Unset {
 		s.change(func(recorded *Span) { recorded.Failed = code == codes.Error })
 	}
 }
 
-// SetName names the span anew.
+// SetName renames the span.
 func (s *span) SetName(name string) { s.change(func(recorded *Span) { recorded.Name = name }) }
 
 // IsRecording reports whether the span has not ended.
@@ -151,14 +150,14 @@ func (s *span) IsRecording() (recording bool) {
 	return recording
 }
 
-// SpanContext gives the ids of the span.
+// SpanContext returns the ids of the span.
 func (s *span) SpanContext() api.SpanContext { return s.recorded.Context }
 
-// RecordError keeps nothing: the text of an error may hold what a client sent.
+// RecordError keeps nothing: the text of an error may hold a client's data.
 func (s *span) RecordError(error, ...api.EventOption) {}
 
 // AddLink keeps nothing: X-Ray has no place for links.
 func (s *span) AddLink(api.Link) {}
 
-// TracerProvider gives what makes the spans of the function.
+// TracerProvider returns the provider of the function's tracer.
 func (s *span) TracerProvider() api.TracerProvider { return provider{tracer: s.tracer} }

@@ -41,7 +41,7 @@ func newDaemon(t *testing.T) daemon {
 	return daemon{connection}
 }
 
-// document gives the next one.
+// document returns the next document.
 func (d daemon) document(t *testing.T) map[string]any {
 	t.Helper()
 	datagram := make([]byte, 64<<10)
@@ -57,7 +57,7 @@ func (d daemon) document(t *testing.T) map[string]any {
 	return document
 }
 
-// What a function does is sent as subsegments of the segment that Lambda makes.
+// A function's work is sent as subsegments of the segment that Lambda makes.
 func TestAFunctionSendsSubsegments(t *testing.T) {
 	daemon := newDaemon(t)
 	tracer, err := xray.NewFunction(daemon.LocalAddr().String(), time.Now, rand.Uint64)
@@ -144,7 +144,7 @@ func TestCallsOfAWSAreSubsegments(t *testing.T) {
 	}
 }
 
-// Lambda decides what is traced; what it does not trace sends nothing.
+// Lambda decides what is traced; nothing is sent for the rest.
 func TestWhatIsNotSampledIsNotSent(t *testing.T) {
 	daemon := newDaemon(t)
 	tracer, err := xray.NewFunction(daemon.LocalAddr().String(), time.Now, rand.Uint64)
@@ -168,7 +168,7 @@ func TestWhatIsNotSampledIsNotSent(t *testing.T) {
 	}
 }
 
-// What describes a span is bounded, and nothing changes once it has ended.
+// The attributes of a span are bounded, and nothing changes once it has ended.
 func TestASpanIsBoundedAndEndsOnce(t *testing.T) {
 	daemon := newDaemon(t)
 	tracer, err := xray.NewFunction(daemon.LocalAddr().String(), time.Now, rand.Uint64)
@@ -228,7 +228,7 @@ func TestWhatTheEnvironmentAsksFor(t *testing.T) {
 		{"AWS_XRAY_DAEMON_ADDRESS=127.0.0.1:2000", false, ""},
 		{"CUTROOM_TRACING=xray", false, ""},
 		{"CUTROOM_TRACING=xray AWS_XRAY_DAEMON_ADDRESS=127.0.0.1:2000", true, ""},
-		{"CUTROOM_TRACING=on", false, `CUTROOM_TRACING: "on" is not xray, the one value that it can have`},
+		{"CUTROOM_TRACING=on", false, `CUTROOM_TRACING: "on" is not xray, its only valid value`},
 	} {
 		tracer, err := xray.FunctionFromEnvironment(environment(strings.Fields(c.variables)...))
 		if (tracer != nil) != c.traced || err == nil && c.err != "" || err != nil && err.Error() != c.err {

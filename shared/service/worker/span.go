@@ -26,7 +26,7 @@ func submitted(ctx context.Context, j job.Job) context.Context { return trace.Wi
 // beginRun starts the span of a run, and records the wait before the first run
 // as one. The caller ends it with endRun.
 func (w *Worker) beginRun(ctx context.Context, j job.Job, started time.Time) (context.Context, api.Span) {
-	ctx, tracer := submitted(ctx, j), trace.Or(w.config.Tracer)
+	ctx, tracer := submitted(ctx, j), trace.OrNoop(w.config.Tracer)
 	described := api.WithAttributes(
 		attribute.String("cutroom.job", j.ID), attribute.String(
 			"cutroom.account", j.Account,
@@ -50,7 +50,7 @@ func endRun(span api.Span, ended *Run) {
 // beginStage starts the span of a stage; the caller ends it with the stage's
 // error.
 func (w *Worker) beginStage(ctx context.Context, name string) (_ context.Context, end func(error)) {
-	ctx, span := trace.Or(w.config.Tracer).Start(ctx, name)
+	ctx, span := trace.OrNoop(w.config.Tracer).Start(ctx, name)
 	return ctx, func(err error) {
 		if err != nil {
 			trace.Fail(span, string(asFailure(err).Code), err)

@@ -1,5 +1,4 @@
-// Package tracetest is a collector of traces for tests, as programs send them by
-// OTLP over HTTP.
+// Package tracetest is a trace collector for tests, which receives OTLP over HTTP.
 package tracetest
 
 import (
@@ -20,7 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a span that was received. Ids are in hex.
+// Span is a received span. Ids are in hex.
 type Span struct {
 	Service, Name           string
 	TraceID, SpanID, Parent string
@@ -37,7 +36,7 @@ type Collector struct {
 
 	mu    sync.Mutex
 	spans []Span
-	// raw is everything that was received, for what must not be in it.
+	// raw is everything that was received, for tests of what must not be in it.
 	raw  []byte
 	grew chan struct{}
 }
@@ -52,8 +51,8 @@ func Start(t *testing.T) *Collector {
 	return c
 }
 
-// Settings are the variables of a program that sends its traces to the collector,
-// as soon as they are there.
+// Settings returns the environment variables of a program that sends its spans to the
+// collector, each as soon as it ends.
 func (c *Collector) Settings() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_TRACES_SAMPLER=parentbased_always_on"}
 }
@@ -118,8 +117,8 @@ func attributes(values []*common.KeyValue) map[string]string {
 	return all
 }
 
-// Trace waits until the collector has spans of all these names in a trace, and
-// gives the spans of it.
+// Trace waits until the collector has spans with all these names in a trace, and returns
+// the spans of that trace.
 func (c *Collector) Trace(ctx context.Context, t *testing.T, traceID string, names ...string) []Span {
 	t.Helper()
 	for {
@@ -146,7 +145,7 @@ func (c *Collector) Trace(ctx context.Context, t *testing.T, traceID string, nam
 	}
 }
 
-// Received gives all that was received, as it came.
+// Received returns everything that was received, as it came.
 func (c *Collector) Received() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
