@@ -17,6 +17,7 @@ import (
 //
 // To renew it: go list -m -u MODULE…, go get MODULE@VERSION, and the version here.
 var parsing = map[string]string{
+	"code.dny.dev/ssrf":                        "v0.3.0",                             // IANA's blocks, for webhooks
 	"github.com/coder/websocket":               "v1.8.15",                            // frames of realtime clients
 	"github.com/dlclark/regexp2/v2":            "v2.5.1",                             // prompts, for the tokenizer
 	"github.com/gabriel-vasile/mimetype":       "v1.4.16",                            // the beginnings of uploads

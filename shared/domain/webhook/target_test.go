@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"cutroom/shared/domain/fault"
@@ -114,6 +115,65 @@ func TestAllowedAddresses(t *testing.T) {
 	if !allowing.AllowsAddress("example.com", netip.MustParseAddr("::ffff:10.1.2.3")) {
 		t.Error("an address on the list is not allowed in its other form")
 	}
+}
+
+// The blocks of IANA's registries, and what Cutroom adds, are
+// refused from their first to their last address, in either form, whatever list the
+// registries are read from. The addresses around them are public where no other
+// block has them.
+func TestSpecialPurposeBlocksAreRefused(t *testing.T) {
+	blocks := []string{
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",
+		"192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16",
+		"192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+		"::/3", "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20", "4000::/2", "8000::/1",
+	}
+	var prefixes []netip.Prefix
+	for _, block := range blocks {
+		prefixes = append(prefixes, netip.MustParsePrefix(block))
+	}
+	refused := func(ip netip.Addr) bool {
+		return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(ip) })
+	}
+	check := func(t *testing.T, ip netip.Addr) {
+		t.Helper()
+		if !ip.IsValid() {
+			return // beyond the last address of all
+		}
+		want := !refused(ip)
+		forms := []netip.Addr{ip}
+		if ip.Is4() {
+			forms = append(forms, netip.AddrFrom16(ip.As16()))
+		} else {
+			forms = append(forms, ip.WithZone("eth0"))
+		}
+		for _, form := range forms {
+			if got := (webhook.Targets{}).AllowsAddress("example.com", form); got != want {
+				t.Errorf("%s is allowed: %t, want %t", form, got, want)
+			}
+		}
+	}
+	for _, p := range prefixes {
+		t.Run(p.String(), func(t *testing.T) {
+			first, last := p.Addr(), lastOf(p)
+			for _, ip := range []netip.Addr{first, first.Next(), last.Prev(), last, first.Prev(), last.Next()} {
+				check(t, ip)
+			}
+		})
+	}
+	if (webhook.Targets{}).AllowsAddress("example.com", netip.Addr{}) {
+		t.Error("no address is allowed")
+	}
+}
+
+// lastOf returns the last address of a block.
+func lastOf(p netip.Prefix) netip.Addr {
+	bytes := p.Addr().AsSlice()
+	for bit := p.Bits(); bit < len(bytes)*8; bit++ {
+		bytes[bit/8] |= 0x80 >> (bit % 8)
+	}
+	ip, _ := netip.AddrFromSlice(bytes)
+	return ip
 }
 
 func TestParseTargetsRefuses(t *testing.T) {
