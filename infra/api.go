@@ -64,7 +64,12 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 		rest.DeploymentStage().Node().AddDependency(logging.account)
 	}
 	for _, e := range a.endpoints {
-		rest.Root().ResourceForPath(jsii.String(e.path)).AddMethod(jsii.String("ANY"), s.integration(e), nil)
+		method := rest.Root().ResourceForPath(jsii.String(e.path)).AddMethod(jsii.String("ANY"), s.integration(e), nil)
+		if s.Endpoint != "" {
+			// SAM goes by the integrations for what is bytes, and not by the API's own
+			// types. CloudFormation does not know this property.
+			method.Node().DefaultChild().(awsapigateway.CfnMethod).AddPropertyOverride(jsii.String("Integration.ContentType"), "*/*")
+		}
 	}
 	s.addGatewayResponses(rest, a)
 
@@ -97,6 +102,9 @@ func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	if e.streams && s.Streaming {
 		options.ResponseTransferMode = awsapigateway.ResponseTransferMode_STREAM
 		options.Timeout = awscdk.Duration_Seconds(jsii.Number(s.timeoutOf(e.function)))
+	}
+	if s.Endpoint != "" {
+		options.ContentHandling = awsapigateway.ContentHandling_CONVERT_TO_BINARY
 	}
 	return awsapigateway.NewLambdaIntegration(s.functions[e.function], options)
 }

@@ -62,10 +62,10 @@ func (s *stack) functionsOf() []function {
 	}
 	functions := []function{
 		api(function{name: "jobs", memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...), environment: submits}, "CUTROOM_SECRET_ARN", "CUTROOM_WEBHOOK_ALLOW"),
-		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readContent()}, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT"),
+		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readContent()}, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT", "CUTROOM_PUBLIC_S3_URL"),
 		api(function{name: "images", memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.wakeUp()...), environment: submits}, "CUTROOM_WAKE_FUNCTION"),
 		api(function{name: "files", memory: 512, timeout: bufferedTimeout, may: s.keepFiles()},
-			"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD"),
+			"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD", "CUTROOM_PUBLIC_S3_URL"),
 		api(function{name: "tokens", memory: 256, timeout: bufferedTimeout, may: s.keepKeys()}),
 		{name: "models", memory: 256, timeout: bufferedTimeout, environment: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_MAX_UPLOAD"}},
 		api(function{name: "quota", memory: 256, timeout: bufferedTimeout, may: s.readSessions()}, "CUTROOM_SESSIONS_TABLE"),
@@ -76,7 +76,8 @@ func (s *stack) functionsOf() []function {
 			environment: []string{"CUTROOM_JOBS_TABLE", "CUTROOM_WEBHOOK_QUEUE", "CUTROOM_WEBHOOK_ALLOW", "CUTROOM_SECRET_ARN"}},
 		{name: "expiry", memory: 256, timeout: internalTimeout, may: s.deleteFiles(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
 	}
-	if s.hasWorker() {
+	// Where functions run locally each can be tried, whoever takes the jobs.
+	if s.hasWorker() || s.Endpoint != "" {
 		functions = append(functions, function{name: "wake", memory: 256, timeout: internalTimeout, may: s.wakeWorkers(), environment: []string{"CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"}})
 	}
 	return functions
@@ -105,9 +106,14 @@ func (s *stack) environment() map[string]*string {
 		// How many jobs of a lane run at once when all workers are up, by which
 		// submissions are refused that could not be served in time.
 		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.workersMax() * jobsOfWorker))
+		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
+	}
+	if s.hasWorker() || s.Endpoint != "" {
 		values["CUTROOM_CLUSTER"] = jsii.String(s.workerCluster())
 		values["CUTROOM_WORKER_SERVICE"] = jsii.String(s.workerService())
-		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
+	}
+	if s.PublicEndpoint != "" {
+		values["CUTROOM_PUBLIC_S3_URL"] = jsii.String(s.PublicEndpoint)
 	}
 	if allow := s.webhookAllow(); allow != nil {
 		values["CUTROOM_WEBHOOK_ALLOW"] = allow

@@ -31,6 +31,9 @@ type options struct {
 	// Endpoint is the URL of a local AWS that the functions call; empty is AWS
 	// itself.
 	Endpoint string
+	// PublicEndpoint is the URL by which callers reach it, where it is another; empty
+	// is the same.
+	PublicEndpoint string
 	// Catalog and Tiers are files that replace those that are built in; empty
 	// takes these.
 	Catalog, Tiers string
@@ -120,11 +123,13 @@ var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 3653}
 func readOptions(values map[string]any) (options, error) {
 	r := reader{values: values}
 	o := options{
-		Stage:     r.pattern("stage", "dev", `^[a-z][a-z0-9-]{0,15}$`, "a small letter, then up to 15 small letters, digits and dashes"),
-		Arm64:     r.oneOf("arch", "arm64", "arm64", "x86_64") == "arm64",
-		Streaming: r.oneOf("streaming", "on", "on", "off") == "on",
-		Root:      ".",
-		Endpoint:  r.pattern("endpoint", "", `^https?://[^/]+$`, "a URL without a path"),
+		Stage:          r.pattern("stage", "dev", `^[a-z][a-z0-9-]{0,15}$`, "a small letter, then up to 15 small letters, digits and dashes"),
+		Arm64:          r.oneOf("arch", "arm64", "arm64", "x86_64") == "arm64",
+		Streaming:      r.oneOf("streaming", "on", "on", "off") == "on",
+		Root:           ".",
+		Endpoint:       r.pattern("endpoint", "", `^https?://[^/]+$`, "a URL without a path"),
+		PublicEndpoint: r.pattern("publicEndpoint", "", `^https?://[^/]+$`, "a URL without a path"),
+
 		Catalog:   r.file("catalog"),
 		Tiers:     r.file("tiers"),
 		Family:    r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and dashes"),
@@ -203,6 +208,9 @@ func (r *reader) relations(o options) {
 	}
 	if o.Endpoint != "" && (o.Worker != "none" || o.GPU.On || o.Realtime || o.Ingest != "lambda") {
 		r.fail("endpoint", "without containers: worker none, gpu and realtime false, and ingest lambda")
+	}
+	if o.PublicEndpoint != "" && o.Endpoint == "" {
+		r.fail("publicEndpoint", "left out where endpoint is")
 	}
 	if o.GPU.On && o.Worker == "none" {
 		r.fail("worker", "left out where gpu is true, whose workers take the jobs")

@@ -66,6 +66,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		{"subnets without network", map[string]any{"subnets": "subnet-1"}, "vpc must be set where subnets"},
 		{"local AWS with a path", map[string]any{"endpoint": "http://localhost:4566/x", "worker": "none"}, "endpoint must be a URL without a path"},
 		{"local AWS with containers", map[string]any{"endpoint": "http://localhost:4566"}, "endpoint must be without containers"},
+		{"local AWS for callers alone", map[string]any{"publicEndpoint": "http://localhost:4566"}, "publicEndpoint must be left out where endpoint is"},
 		{"secret that is none", map[string]any{"upstreamSecrets": "arn:aws:secretsmanager:a:1:secret:b,key"}, `upstreamSecrets must be the ARNs of secrets, which "key" is not`},
 		{"mail to nobody", map[string]any{"alarmEmail": "me"}, "alarmEmail must be an address"},
 		{"misspelt", map[string]any{"stages": "prod"}, "stages is unknown; there are alarmEmail, apiLogRole"},

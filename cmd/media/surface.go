@@ -6,7 +6,6 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/lambdainvoke"
-	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
@@ -29,7 +28,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
 	p.AcceptJobs(stepfn.NewMachine(p.AWS, p.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(p.AWS, queues),
 		job.NewCursorsFrom(secret.Value))
-	signer := s3blob.NewSigner(bucket, time.Now)
+	signer := p.Signer(bucket)
 	p.Config.Blobs, p.Config.Signer = bucket, signer
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
 	// Functions are called with the whole body; here it arrives as a stream.

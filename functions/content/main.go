@@ -6,9 +6,7 @@ package main
 import (
 	"net/http"
 	"os"
-	"time"
 
-	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
@@ -30,7 +28,7 @@ func content() (http.Handler, lambdahttp.Mode, error) {
 	bucket := f.Bucket()
 	f.Config.Blobs = bucket
 	if f.Flag("CUTROOM_CONTENT_REDIRECT") {
-		f.Config.Downloads = s3blob.NewSigner(bucket, time.Now)
+		f.Config.Downloads = f.Signer(bucket)
 	}
 	f.Config.EventsOnce = mode == lambdahttp.Buffered
 	handler, err := f.Handler(api.Content, api.Events, api.FileContent)

@@ -3,9 +3,7 @@ package main
 
 import (
 	"net/http"
-	"time"
 
-	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/domain/file"
@@ -24,7 +22,7 @@ func files() (http.Handler, lambdahttp.Mode, error) {
 	secret := secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.NewCursorsFrom(secret.Value))
-	f.Config.Signer = s3blob.NewSigner(bucket, time.Now)
+	f.Config.Signer = f.Signer(bucket)
 	handler, err := f.Handler(api.Files)
 	return handler, lambdahttp.Buffered, err
 }

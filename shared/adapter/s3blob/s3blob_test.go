@@ -250,6 +250,31 @@ func TestSignedUpload(t *testing.T) {
 	}
 }
 
+// Programs may reach S3 by an address that callers do not: URLs are for callers.
+func TestSignedForAnotherAddress(t *testing.T) {
+	cloud := awstest.Start(t)
+	bucket := cloud.MakeBucket(t)
+	now := time.Now()
+	f := promise("the bytes of a film", now)
+	hidden := s3blob.New(awstest.ConfigFor("http://s3.internal.test:1"), bucket)
+	signer := s3blob.NewSigner(hidden, func() time.Time { return now }).At(cloud.URL)
+	signed, err := signer.Sign(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The signature is of the host that is in the URL.
+	if !strings.HasPrefix(signed.URL, cloud.URL+"/"+bucket+"/") || !strings.Contains(signed.URL, "%3Bhost%3B") {
+		t.Errorf("the URL is %s", signed.URL)
+	}
+	if status := put(t, signed, "the bytes of a film"); status != http.StatusOK {
+		t.Errorf("the bytes: %d", status)
+	}
+	download, err := signer.SignDownload(t.Context(), f.Blob, "video/mp4", "inline")
+	if err != nil || !strings.HasPrefix(download, cloud.URL+"/"+bucket+"/") {
+		t.Errorf("the download is %s, %v", download, err)
+	}
+}
+
 // What was stored by parts has an entity tag that is no MD5.
 func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
 	cloud := awstest.Start(t)

@@ -29,6 +29,19 @@ type Signer struct {
 // files' times.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
+// At returns a signer whose URLs name S3 by another address than the store calls it
+// by: that by which those who are given the URLs reach it. The signature is of that
+// host. Without an address it is the signer itself.
+func (g *Signer) At(url string) *Signer {
+	if url == "" {
+		return g
+	}
+	client := s3.New(g.store.client.Options(), func(o *s3.Options) {
+		o.BaseEndpoint, o.UsePathStyle = &url, true
+	})
+	return &Signer{&Store{client: client, bucket: g.store.bucket}, g.now}
+}
+
 // Sign returns the request that may carry f's bytes, if it begins before f.SignedUntil. S3 itself
 // holds the request to the size and the MD5 that were announced, and takes bytes
 // once: when they are there, it answers 412.

@@ -79,6 +79,12 @@ func (p *Parts) Runs() *dynamo.Runs {
 // Bucket returns the blobs.
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
+// Signer returns what signs URLs of the blobs. CUTROOM_PUBLIC_S3_URL is the address of
+// S3 in them, where callers reach it by another than the program does.
+func (p *Parts) Signer(bucket *s3blob.Store) *s3blob.Signer {
+	return s3blob.NewSigner(bucket, time.Now).At(p.URL("CUTROOM_PUBLIC_S3_URL"))
+}
+
 // Files returns the stored files, whose bytes are in the bucket. Cursors are only
 // needed to list them.
 func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service {

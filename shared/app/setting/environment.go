@@ -3,6 +3,7 @@ package setting
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,21 @@ func (e *Environment) Required(name string) string {
 
 // Optional returns a variable, or "" if it is not set.
 func (e *Environment) Optional(name string) string { return e.getenv(name) }
+
+// URL returns a variable that is the URL of a server, such as http://127.0.0.1:4566, or
+// "" if it is not set.
+func (e *Environment) URL(name string) string {
+	value := e.getenv(name)
+	if value == "" {
+		return ""
+	}
+	parsed, err := url.Parse(value)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" ||
+		value != parsed.Scheme+"://"+parsed.Host {
+		e.fail(fmt.Errorf("%s: %q is no URL of a server, such as https://s3.example.com", name, value))
+	}
+	return value
+}
 
 // Flag reports whether a variable is "true".
 func (e *Environment) Flag(name string) bool {

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// local is the context of what runs functions on a developer's machine.
+func local(context map[string]any) map[string]any {
+	all := map[string]any{
+		"watch": "off", "worker": "none", "streaming": "off",
+		"endpoint": "http://host.docker.internal:4566", "publicEndpoint": "http://127.0.0.1:4566",
+	}
+	for key, value := range context {
+		all[key] = value
+	}
+	return all
+}
+
+// SAM reads which bodies are bytes from the methods' integrations, and passes over the
+// API's own binary media types: without this every upload of bytes is a 502. An API in
+// AWS has them from the API alone.
+func TestWhatRunsLocallyTakesBytes(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		context           map[string]any
+		handling, content any
+	}{
+		{"local", local(nil), "CONVERT_TO_BINARY", "*/*"},
+		{"buffered in AWS", map[string]any{"watch": "off", "worker": "none", "streaming": "off"}, nil, nil},
+		{"streaming in AWS", map[string]any{"watch": "off", "workerImage": "worker"}, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for id, method := range synthesize(t, c.context).of(t, "AWS::ApiGateway::Method") {
+				integration := method.Properties["Integration"]
+				if at(integration, "ContentHandling") != c.handling || at(integration, "ContentType") != c.content {
+					t.Errorf("%s has %v and %v, want %v and %v", id, at(integration, "ContentHandling"), at(integration, "ContentType"), c.handling, c.content)
+				}
+			}
+		})
+	}
+}
+
+// What runs functions locally resolves no references: all that they are told is spelt
+// out, for whichever stage.
+func TestWhatRunsLocallyHasNoReferences(t *testing.T) {
+	for _, f := range synthesize(t, local(map[string]any{"stage": "mine"})).of(t, "AWS::Lambda::Function") {
+		name, _ := f.Properties["FunctionName"].(string)
+		if !strings.HasPrefix(name, "cutroom-mine-") {
+			t.Errorf("a function is called %v", f.Properties["FunctionName"])
+		}
+		variables, _ := at(f.Properties, "Environment", "Variables").(map[string]any)
+		for variable, value := range variables {
+			if _, plain := value.(string); !plain {
+				t.Errorf("%s is told %s as %v", name, variable, value)
+			}
+		}
+		if variables["AWS_ENDPOINT_URL"] != "http://host.docker.internal:4566" {
+			t.Errorf("%s calls %v", name, variables["AWS_ENDPOINT_URL"])
+		}
+	}
+}
+
+// Functions that sign URLs are told by which address callers reach the bucket.
+func TestSignersAreToldThePublicEndpoint(t *testing.T) {
+	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
+		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
+		var want any
+		if name == "files" || name == "content" {
+			want = "http://127.0.0.1:4566"
+		}
+		if got := at(f.Properties, "Environment", "Variables", "CUTROOM_PUBLIC_S3_URL"); got != want {
+			t.Errorf("%s is told %v, want %v", name, got, want)
+		}
+	}
+}
+
+// Every function can be invoked locally, wake too, though no workers are deployed.
+func TestEveryFunctionRunsLocally(t *testing.T) {
+	found := map[string]map[string]any{}
+	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
+		variables, _ := at(f.Properties, "Environment", "Variables").(map[string]any)
+		found[strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")] = variables
+	}
+	for _, name := range functionNames() {
+		if found[name] == nil {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	if wake := found["wake"]; wake["CUTROOM_CLUSTER"] != "cutroom-dev" || wake["CUTROOM_WORKER_SERVICE"] != "cutroom-dev-worker" {
+		t.Errorf("wake is told %v", wake)
+	}
+	// Nothing wakes what is not there.
+	if images := found["images"]; images["CUTROOM_WAKE_FUNCTION"] != nil {
+		t.Errorf("images wakes %v", images["CUTROOM_WAKE_FUNCTION"])
+	}
+}
