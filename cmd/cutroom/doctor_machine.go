@@ -91,12 +91,12 @@ func checkRecords(ctx context.Context, e examination) []finding {
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused):
-		detail := refused.why
+		detail := refused.why()
 		if refused.cause != nil {
 			detail = refused.cause.Error()
 		}
 		return []finding{{"database", failing, detail,
-			"Put the newest copy back, cutroom.db with its cutroom.db-wal, or run cutroom doctor --repair."}}
+			"Put the newest copy back, " + refused.database.Backup() + ", or run cutroom doctor --repair."}}
 	case err != nil:
 		return []finding{{"database", failing, err.Error(), ""}}
 	case !whole:

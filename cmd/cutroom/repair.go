@@ -96,10 +96,10 @@ func (r *repair) database(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return r.tell(finding{"database", warning, "a new database is made; the log of the lost one is kept as " + kept +
-			"-wal", ""})
+		return r.tell(finding{"database", warning,
+			"a new database is made; what is left of the lost one is kept as " + strings.Join(kept, " and "), ""})
 	case errors.As(err, &refused):
-		return r.tell(finding{"database", warning, refused.why + ": it counts from now on", ""})
+		return r.tell(finding{"database", warning, refused.why() + ": it counts from now on", ""})
 	}
 	return err
 }

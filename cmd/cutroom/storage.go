@@ -90,14 +90,19 @@ func (s storage) close() error {
 // refusal is the error that records and blobs do not belong together. It says what
 // to do.
 type refusal struct {
-	why string
-	// cause is the underlying error; nil if why says everything.
+	database records.Database
+	// flaw says what is wrong with the database; the message begins with its name.
+	flaw string
+	// cause is the underlying error; nil if flaw says everything.
 	cause error
 }
 
+// why names the database and says what is wrong with it.
+func (r *refusal) why() string { return r.database.Name() + " " + r.flaw }
+
 func (r *refusal) Error() string {
-	text := r.why + `. Nothing was changed. Put the newest copy back, cutroom.db with its cutroom.db-wal, ` +
-		`or run "cutroom doctor --repair" to go on with what is there`
+	text := fmt.Sprintf(`%s. Nothing was changed. Put the newest copy back, %s, `+
+		`or run "cutroom doctor --repair" to go on with what is there`, r.why(), r.database.Backup())
 	if r.cause != nil {
 		text += fmt.Sprintf(" (%v)", r.cause)
 	}
@@ -129,18 +134,19 @@ func checkStorage(ctx context.Context, f dataFlag, within time.Duration) (whole 
 	case errors.Is(err, integrity.ErrNone):
 		return true, nil
 	case errors.Is(err, integrity.ErrDamaged):
-		return false, &refusal{database.Name() + " is damaged", err}
+		return false, &refusal{database, "is damaged", err}
 	case err != nil:
 		return false, err
 	case mark == integrity.Mark{}:
 		return found.Whole, nil // the first start with this version of the program
 	case found.Mark.Database == "":
-		return false, &refusal{why: database.Name() + " is older than the files beside it: it is a copy from before the program was last updated"}
+		return false, &refusal{database: database,
+			flaw: "is older than the files beside it: it is a copy from before the program was last updated"}
 	case found.Mark.Database != mark.Database:
-		return false, &refusal{why: database.Name() + " is another database than the one that knows the files beside it"}
+		return false, &refusal{database: database, flaw: "is another database than the one that knows the files beside it"}
 	case found.Mark.Writes < mark.Writes:
-		return false, &refusal{why: fmt.Sprintf("%s is older than the files beside it: it lacks the last %d changes",
-			database.Name(), mark.Writes-found.Mark.Writes)}
+		return false, &refusal{database: database, flaw: fmt.Sprintf(
+			"is older than the files beside it: it lacks the last %d changes", mark.Writes-found.Mark.Writes)}
 	}
 	return found.Whole, nil
 }
@@ -156,13 +162,13 @@ func checkNotLost(ctx context.Context, f dataFlag) error {
 	err = database.Present()
 	switch {
 	case errors.Is(err, integrity.ErrLostMain):
-		return &refusal{fmt.Sprintf("%s is missing or empty, though its log %[1]s-wal is there", database.Name()), err}
+		return &refusal{database, "is missing or empty, though its log is there", err}
 	case !errors.Is(err, integrity.ErrNone):
 		return err
 	}
 	blobs, err := holdsBlobs(ctx, f.blobFolder())
 	if err == nil && blobs {
-		err = &refusal{why: database.Name() + " is missing or empty, though there are files that it should know"}
+		err = &refusal{database: database, flaw: "is missing or empty, though there are files that it should know"}
 	}
 	return err
 }

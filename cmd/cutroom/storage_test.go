@@ -20,12 +20,12 @@ import (
 type vault struct {
 	t    *testing.T
 	data string
-	// content is of the files by their ids.
+	// content holds the files' contents by their ids.
 	content map[string][]byte
 }
 
-// newVault stores files, and returns the folder as a killed server leaves it. What
-// became of the database before the last uploads is given to early.
+// newVault stores files, and leaves the folder as a killed server does. It calls early
+// before the last uploads.
 func newVault(t *testing.T, early func(v *vault)) *vault {
 	t.Helper()
 	v := &vault{t, t.TempDir(), map[string][]byte{}}
@@ -47,7 +47,7 @@ func (v *vault) upload(client *servertest.Client, files int) {
 	}
 }
 
-// path returns the path of the database with an end.
+// path returns the path of the database with a suffix.
 func (v *vault) path(end string) string { return filepath.Join(v.data, "cutroom.db"+end) }
 
 // copyOfDatabase copies the database as it is now, with its log.
@@ -66,7 +66,7 @@ func (v *vault) copyOfDatabase() string {
 	return folder
 }
 
-// putBack puts a copy in the database's place, and takes away what else is there.
+// putBack replaces the database by a copy, and removes its other files.
 func (v *vault) putBack(folder string) {
 	v.t.Helper()
 	v.lose("", "-wal", "-shm")
@@ -84,7 +84,7 @@ func (v *vault) lose(ends ...string) {
 	}
 }
 
-// bytes returns all that is below the blob folder, by what it holds.
+// bytes returns the set of contents below the blob folder.
 func (v *vault) bytes() map[string]bool { return v.bytesBelow("blobs") }
 
 func (v *vault) bytesBelow(folder string) map[string]bool {
@@ -100,7 +100,7 @@ func (v *vault) bytesBelow(folder string) map[string]bool {
 	return all
 }
 
-// wantAllBytes wants the bytes of every acknowledged upload somewhere.
+// wantAllBytes checks that the bytes of every acknowledged upload exist somewhere.
 func (v *vault) wantAllBytes(when string) {
 	v.t.Helper()
 	have := v.bytes()
@@ -111,8 +111,7 @@ func (v *vault) wantAllBytes(when string) {
 	}
 }
 
-// wantAll wants every file to be known, and its bytes to be where a request finds
-// them.
+// wantAll checks that every file is known, and that requests find its bytes.
 func (v *vault) wantAll(client *servertest.Client) {
 	v.t.Helper()
 	have := v.bytesBelow("blobs/files")
@@ -125,7 +124,7 @@ func (v *vault) wantAll(client *servertest.Client) {
 	}
 }
 
-// refused wants the start refused for a reason, and nothing changed by it.
+// refused checks that the start is refused for a reason, and changes nothing.
 func (v *vault) refused(reason string) {
 	v.t.Helper()
 	before := v.bytes()
@@ -138,7 +137,9 @@ func (v *vault) refused(reason string) {
 	if err == nil {
 		v.t.Fatal("the server has started")
 	}
-	for _, words := range []string{reason, "cutroom doctor --repair", "exit code 1"} {
+	for _, words := range []string{
+		reason, "cutroom.db with its cutroom.db-wal", "cutroom doctor --repair", "exit code 1",
+	} {
 		if !strings.Contains(err.Error(), words) {
 			v.t.Errorf("it ended with\n%v\nwhich does not say %q", err, words)
 		}
@@ -146,7 +147,7 @@ func (v *vault) refused(reason string) {
 	if after := v.bytes(); len(after) != len(before) {
 		v.t.Errorf("of %d blobs %d are left", len(before), len(after))
 	}
-	// Neither does the command that makes keys make another database.
+	// The command that makes keys does not make another database either.
 	if reason == "missing or empty" {
 		ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data}, "keys", "create", "--account", "acme")
 		if err != nil || ended.ExitCode == 0 {
@@ -155,7 +156,7 @@ func (v *vault) refused(reason string) {
 	}
 }
 
-// doctor runs doctor with the arguments, and wants it to end well.
+// doctor runs doctor with the arguments, and checks that it succeeds.
 func (v *vault) doctor(arguments ...string) string {
 	v.t.Helper()
 	ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data},
@@ -211,7 +212,7 @@ func TestLostDatabases(t *testing.T) {
 			if told := v.doctor(); !strings.Contains(told, "set aside on") {
 				t.Errorf("the unknown files are not listed:\n%s", told)
 			}
-			// The newest database comes to light: all files are found again.
+			// The newest database is restored: all files are found again.
 			v.putBack(newest)
 			server, err := program.Launch(v.data)
 			if err != nil {
@@ -219,7 +220,7 @@ func TestLostDatabases(t *testing.T) {
 			}
 			if err := server.Ready(bounded(t)); err != nil {
 				server.Kill()
-				v.doctor() // another database than the one that repair made
+				v.doctor() // it differs from the one that repair made
 				server = start(t, v.data)
 			}
 			endWith(t, server)

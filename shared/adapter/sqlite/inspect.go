@@ -63,7 +63,7 @@ func Present(path string) error {
 	case err != nil:
 		return err
 	case size == 0 && log > 0:
-		return integrity.ErrLostMain
+		return fmt.Errorf("%s-wal: %w", path, integrity.ErrLostMain)
 	case size == 0:
 		return integrity.ErrNone
 	}

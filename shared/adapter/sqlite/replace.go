@@ -12,13 +12,16 @@ import (
 // endings are the suffixes of the files that form a database, the main one first.
 var endings = []string{"", "-wal", "-shm"}
 
-// SetAside renames the files of a database that is not open, and returns the new
-// name of the main one, which may be missing.
-func SetAside(path string, at time.Time) (kept string, err error) {
-	kept = path + ".damaged-" + at.UTC().Format("20060102T150405Z")
+// SetAside renames the files of a database that is not open, any of which may be
+// missing. It returns their new names, the main one first.
+func SetAside(path string, at time.Time) (kept []string, err error) {
+	name := path + ".damaged-" + at.UTC().Format("20060102T150405Z")
 	for _, ending := range endings {
-		if err := os.Rename(path+ending, kept+ending); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", err
+		switch err := os.Rename(path+ending, name+ending); {
+		case err == nil:
+			kept = append(kept, name+ending)
+		case !errors.Is(err, os.ErrNotExist):
+			return kept, err
 		}
 	}
 	return kept, nil
@@ -37,8 +40,9 @@ func Replace(ctx context.Context, path string, at time.Time) (kept string, table
 	if tables, err = Salvage(ctx, path, fresh); err != nil {
 		return "", nil, err
 	}
-	if kept, err = SetAside(path, at); err != nil {
+	aside, err := SetAside(path, at)
+	if err != nil {
 		return "", nil, err
 	}
-	return kept, tables, os.Rename(fresh, path)
+	return aside[0], tables, os.Rename(fresh, path)
 }

@@ -47,6 +47,8 @@ func Open(ctx context.Context, kind, folder string, options Options) (*Records, 
 type Database interface {
 	// Name is what messages call it, such as the path of its file.
 	Name() string
+	// Backup names what to restore from a backup, for messages.
+	Backup() string
 	// Present checks, without opening it, that the database exists.
 	//
 	// Errors: integrity.ErrNone, integrity.ErrLostMain; others of the store.
@@ -62,9 +64,9 @@ type Database interface {
 	// Errors: the database was written by a newer version of the program;
 	// integrity.ErrLostMain; fault.StorageFull.
 	Open(ctx context.Context, options Options) (*Records, error)
-	// SetAside renames what is there, so that the next Open makes a new database,
-	// and returns the new name.
-	SetAside(at time.Time) (kept string, err error)
+	// SetAside renames what is left of a lost database, so that the next Open makes a
+	// new one, and returns the new names.
+	SetAside(at time.Time) (kept []string, err error)
 	// Salvage replaces a damaged database by a new one that holds what can still be
 	// read, and keeps the damaged one under the name that it returns.
 	Salvage(ctx context.Context, at time.Time) (kept string, tables []integrity.Salvaged, err error)

@@ -33,6 +33,9 @@ func TestEveryKindFillsInEveryStore(t *testing.T) {
 			if err := database.Present(); !errors.Is(err, integrity.ErrNone) {
 				t.Errorf("before it is made: %v", err)
 			}
+			if database.Name() == "" || database.Backup() == "" {
+				t.Errorf("messages call it %q and its backup %q", database.Name(), database.Backup())
+			}
 			kept, err := records.Open(t.Context(), kind, folder, records.Options{Now: time.Now})
 			if err != nil {
 				t.Fatal(err)
@@ -51,8 +54,8 @@ func TestEveryKindFillsInEveryStore(t *testing.T) {
 			if err != nil || !found.Whole || found.Mark != mark {
 				t.Errorf("it has %+v, %v; want all checked and the mark %+v", found, err, mark)
 			}
-			if _, err := database.SetAside(time.Now()); err != nil {
-				t.Error(err)
+			if kept, err := database.SetAside(time.Now()); err != nil || len(kept) == 0 {
+				t.Errorf("it was set aside as %v, %v", kept, err)
 			}
 			if err := database.Present(); !errors.Is(err, integrity.ErrNone) {
 				t.Errorf("after it was set aside: %v", err)

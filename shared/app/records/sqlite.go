@@ -16,6 +16,11 @@ func findSQLite(folder string) Database { return sqliteFile{filepath.Join(folder
 
 func (f sqliteFile) Name() string { return f.path }
 
+func (f sqliteFile) Backup() string {
+	name := filepath.Base(f.path)
+	return name + " with its " + name + "-wal"
+}
+
 func (f sqliteFile) Present() error { return sqlite.Present(f.path) }
 
 func (f sqliteFile) Inspect(ctx context.Context, within time.Duration) (integrity.Inspection, error) {
@@ -31,12 +36,12 @@ func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error)
 	}
 	return &Records{
 		Whole: db, Jobs: db.Jobs(), Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(),
-		IdempotencyKeys: db.IdempotencyKeys(),
-		Usage:           db.Usage(), Webhooks: db.Webhooks(), Sessions: func(machine Machine) Sessions { return db.Sessions(machine) },
+		IdempotencyKeys: db.IdempotencyKeys(), Usage: db.Usage(), Webhooks: db.Webhooks(),
+		Sessions: func(machine Machine) Sessions { return db.Sessions(machine) },
 	}, nil
 }
 
-func (f sqliteFile) SetAside(at time.Time) (string, error) { return sqlite.SetAside(f.path, at) }
+func (f sqliteFile) SetAside(at time.Time) ([]string, error) { return sqlite.SetAside(f.path, at) }
 
 func (f sqliteFile) Salvage(ctx context.Context, at time.Time) (string, []integrity.Salvaged, error) {
 	return sqlite.Replace(ctx, f.path, at)
