@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestAccountsAreApart: a job is visible to its account alone; to another it is
-// what an unknown job is, to the byte (docs/contract/auth.md#keys).
+// TestAccountsAreApart: a job is visible to its account alone; another account gets
+// exactly the answer for an unknown job, byte for byte (docs/contract/auth.md#keys).
 func TestAccountsAreApart(t *testing.T) {
 	ctx, data := bounded(t), t.TempDir()
 	server := start(t, data)
@@ -147,8 +147,8 @@ func TestKeysWhileServing(t *testing.T) {
 	}
 }
 
-// TestDevelopmentKey: a server that is told no key makes one, keeps it, and says
-// where; one that was revoked is followed by another.
+// TestDevelopmentKey: a server without a configured key makes one, keeps it, and says
+// where. A revoked key is replaced by a new one.
 func TestDevelopmentKey(t *testing.T) {
 	ctx, data := bounded(t), t.TempDir()
 	printed := func() string {
@@ -159,7 +159,7 @@ func TestDevelopmentKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := strings.TrimSpace(string(content))
-		// A log keeps what is printed, and the key for ever with it.
+		// Logs keep what is printed, and a printed key would stay in them.
 		if told := server.Printed(); strings.Contains(told, key) || strings.Contains(server.Log(), key) ||
 			!strings.Contains(told, `-H "x-api-key: $(cat '`+filepath.Join(data, "dev-key")+`')"`) {
 			t.Errorf("it prints\n%s", told)
@@ -188,7 +188,7 @@ func TestDevelopmentKey(t *testing.T) {
 		t.Fatalf("%+v, %v", revoked, err)
 	}
 	if next := printed(); next == first {
-		t.Error("a revoked key is printed again")
+		t.Error("a revoked key is offered again")
 	}
 	refused(t, append(settings, "CUTROOM_DEV_KEY="+first), "CUTROOM_DEV_KEY", "revoked")
 
@@ -199,8 +199,7 @@ func TestDevelopmentKey(t *testing.T) {
 	refused(t, append(settings, "CUTROOM_DEV_KEY="+strings.TrimSpace(made.Stdout)), "CUTROOM_DEV_KEY", "acme")
 }
 
-// A folder that is not there is a mistake in its name, not a place for a new
-// database.
+// A folder that does not exist is a mistyped name, not a place for a new database.
 func TestListingKeysMakesNoFolder(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "mistyped")
 	for _, arguments := range [][]string{{"keys", "list"}, {"keys", "revoke", "key_0123456789ab"}} {
@@ -214,8 +213,8 @@ func TestListingKeysMakesNoFolder(t *testing.T) {
 	}
 }
 
-// Keys of a deploy are managed with the deployer's own access to AWS. What of it is
-// missing is told in one line.
+// Keys of a deploy are managed with the deployer's own access to AWS. What is missing of
+// it is reported in one line.
 func TestKeysOfADeployWithoutAccess(t *testing.T) {
 	nowhere := []string{
 		"HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PROFILE=", "AWS_ACCESS_KEY_ID=",

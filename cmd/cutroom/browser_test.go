@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// browser is a browser on an address, with a profile of its own. It ends with the
-// context, and with it what it has started.
+// browser returns a browser on an address, with a profile of its own. The browser and its
+// children end with the context.
 func browser(ctx context.Context, t *testing.T, address string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -26,8 +26,8 @@ func browser(ctx context.Context, t *testing.T, address string, args ...string) 
 		t.Fatal("chromium is missing: run scripts/install-test-tools.sh")
 	}
 	command := exec.CommandContext(ctx, path, append([]string{
-		// The pages are this test's own, and where it runs there may be no user
-		// whose rights a sandbox could drop.
+		// The pages are this test's own, and a container may lack a user whose rights a
+		// sandbox could drop.
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--user-data-dir=" + t.TempDir(),
@@ -38,7 +38,7 @@ func browser(ctx context.Context, t *testing.T, address string, args ...string) 
 	return command
 }
 
-// report is what the page of testdata/page.html has seen.
+// pageReport is what the page of testdata/page.html has seen.
 type pageReport struct {
 	Failure string
 	Steps   []struct {
@@ -92,7 +92,7 @@ func TestBrowserOnAnotherOrigin(t *testing.T) {
 	want := []struct {
 		name   string
 		status int
-		// field is one of the body, with the value as it is printed; header one
+		// field is a field of the body, with its value as it is printed; header is one
 		// that the page must be able to read.
 		field, value, header string
 	}{
@@ -125,7 +125,7 @@ func TestBrowserOnAnotherOrigin(t *testing.T) {
 	}
 }
 
-// backend is an application's own: it serves the page and mints the tokens.
+// backend is an application's own backend: it serves the page and mints the tokens.
 func backend(server *servertest.Server, reports chan<- pageReport) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -162,8 +162,8 @@ func backend(server *servertest.Server, reports chan<- pageReport) http.Handler 
 	return mux
 }
 
-// The page at /docs shows every operation under its policy, which lets it load
-// nothing but the document.
+// The page at /docs shows every operation under its policy, which lets it load nothing
+// but the document.
 func TestDocsPageShowsEveryOperation(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_FAMILY=acme")
 	answer, err := server.Client().Get(bounded(t), "/openapi.json")
@@ -209,13 +209,13 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 		t.Error("there is no line to copy for acme-2.5")
 	}
 	if !bytes.Contains(drawn, []byte("curl -f "+server.URL()+"/v1/jobs/JOB_ID/content")) {
-		t.Error("the line that saves a result would save a refusal, too")
+		t.Error("the line that saves a result would save an error answer, too")
 	}
 	if !bytes.Contains(drawn, []byte("curl "+server.InferenceURL()+"/v1/chat/completions ")) {
 		t.Error("there is no line to copy for the gateway at its own address")
 	}
 	if bytes.Contains(drawn, []byte("webhook_url=")) {
-		t.Error("a line to copy calls a webhook that is not the reader's")
+		t.Error("a line to copy calls a webhook of somebody else")
 	}
 	for _, slip := range []string{"undefined", "[object"} {
 		if bytes.Contains(drawn, []byte(slip)) {

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestBurst submits fifty jobs at once: each is accepted or refused at once, and
-// every accepted one is completed.
+// TestBurst submits fifty jobs at once: each is accepted or refused at once, and every
+// accepted job completes.
 func TestBurst(t *testing.T) {
 	const burst, limit = 50, 10
 	data := t.TempDir()
@@ -27,8 +27,8 @@ func TestBurst(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		client *servertest.Client
-		// all says that none may be refused; else some must be, as the limit
-		// of the account's tier is below the burst.
+		// all says that none may be refused. Otherwise some must be, because the limit of
+		// the account's tier is below the burst.
 		all bool
 	}{
 		{"without a limit", server.Client(), true},
@@ -41,7 +41,7 @@ func TestBurst(t *testing.T) {
 			accepted, refused := map[string]bool{}, 0
 			for range burst {
 				all.Go(func() {
-					// Images, as they are the quickest work.
+					// Images are the quickest work.
 					job, err := c.client.Submit(ctx, "gen-image-2", servertest.Form{
 						servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "pixel art")})
 					mu.Lock()
@@ -54,7 +54,7 @@ func TestBurst(t *testing.T) {
 						refused++
 						if after, err := strconv.Atoi(refusal.Header.Get("Retry-After")); err != nil || after < 1 ||
 							refusal.Detail() == "" {
-							t.Errorf("a refusal that does not say when to come back: %v, Retry-After %q", refusal,
+							t.Errorf("a refusal that does not say when to retry: %v, Retry-After %q", refusal,
 								refusal.Header.Get("Retry-After"))
 						}
 					default:

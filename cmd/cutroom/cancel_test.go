@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestACancelledEditStops cancels a job while it is edited: the programs of the
-// engine are gone, what follows the job is told, and the worker takes the next.
+// TestACancelledEditStops cancels a job while it is edited: the engine's programs end,
+// the job's event stream reports the end, and the worker takes the next job.
 func TestACancelledEditStops(t *testing.T) {
 	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()

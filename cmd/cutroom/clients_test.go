@@ -21,7 +21,7 @@ type clientWorkshop struct {
 	*testing.T
 	server *servertest.Server
 	folder string
-	// document is where the OpenAPI document lies.
+	// document is the path of the OpenAPI document.
 	document string
 }
 
@@ -85,7 +85,7 @@ func (w *clientWorkshop) node(script string, arguments ...string) string {
 	return w.run(nodeProgram(w.T), append([]string{script}, arguments...)...)
 }
 
-// The generator takes all of the document, and its client does what clients do.
+// The generator accepts the whole document, and its client does what clients do.
 func TestGeneratedPythonClient(t *testing.T) {
 	w := newClientWorkshop(t)
 	w.run(w.tool("clients", "bin", "openapi-python-client"), "generate", "--path", w.document, "--meta", "none",
@@ -129,21 +129,21 @@ func TestGeneratedTypeScriptClients(t *testing.T) {
 	}
 }
 
-// nodeTypes are the types of what the programs use of Node.
+// nodeTypes declares the parts of Node that the programs use.
 const nodeTypes = `
 declare module "node:fs" { export function readFileSync(path: string): Uint8Array<ArrayBuffer>; }
 declare const process: { env: Record<string, string | undefined>; exit(code: number): never };
 declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: number): { toString(): string } } };
 `
 
-// The document has nothing that a common linter takes for an error.
+// A common linter finds no error in the document.
 func TestOpenAPILint(t *testing.T) {
 	w := newClientWorkshop(t)
 	w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", w.document, "--config",
 		w.source("redocly.yaml"), "--max-problems", "50")
 }
 
-// exampleDocument is the document as far as its examples matter.
+// exampleDocument is the part of the document that examples need.
 type exampleDocument struct {
 	Paths map[string]map[string]json.RawMessage
 	// Components are those of the document.
@@ -152,7 +152,7 @@ type exampleDocument struct {
 	}
 }
 
-// Every example is one of its schema, and the service takes those of requests.
+// Every example fits its schema, and the service accepts the examples of requests.
 func TestOpenAPIExamples(t *testing.T) {
 	w := newClientWorkshop(t)
 	text, err := os.ReadFile(w.document)
@@ -170,7 +170,7 @@ func TestOpenAPIExamples(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	compiler.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) {
-		// JSON Schema has the patterns of JavaScript.
+		// JSON Schema uses JavaScript's patterns.
 		compiled, err := regexp.Compile(regexp.MustCompile(`\\u([0-9a-f]{4})`).ReplaceAllString(pattern, `\x{$1}`))
 		return compiled, err
 	})
@@ -224,7 +224,7 @@ func TestOpenAPIExamples(t *testing.T) {
 	}
 }
 
-// What the document says of the gateway is there.
+// The gateway answers where the document says.
 func TestTheGatewayOfTheDocumentAnswers(t *testing.T) {
 	w := newClientWorkshop(t)
 	text, err := os.ReadFile(w.document)

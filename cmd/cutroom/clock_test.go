@@ -23,12 +23,12 @@ import (
 type stepped struct {
 	*testing.T
 	server *server
-	// wall and elapsed are what is added to the machine's clocks.
+	// wall and elapsed are added to the machine's clocks.
 	wall, elapsed atomic.Int64
 	log           lockedBuffer
 }
 
-// lockedBuffer is a log that is read while it is written.
+// lockedBuffer is a log that can be read while it is written.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -108,7 +108,7 @@ func (w *stepped) call(method, path string, body io.Reader, contentType string) 
 	return response.StatusCode, content
 }
 
-// post sends a picture in a form and returns what is answered.
+// post sends a picture in a form and returns the answer.
 func (w *stepped) post(path, field string) map[string]any {
 	w.Helper()
 	var body bytes.Buffer
@@ -142,7 +142,7 @@ func (w *stepped) eventually(what string, holds func() bool) {
 	}
 }
 
-// completes wants a job to end well.
+// completes fails the test unless the job completes.
 func (w *stepped) completes(id any) {
 	w.Helper()
 	w.eventually("the job completes", func() bool {
@@ -155,7 +155,7 @@ func (w *stepped) completes(id any) {
 	})
 }
 
-// sweep does at once what the server does now and then.
+// sweep does at once what the server does periodically.
 func (w *stepped) sweep() {
 	w.Helper()
 	if err := w.server.files.Sweep(w.Context()); err != nil {
@@ -169,8 +169,8 @@ func (w *stepped) sweep() {
 	}
 }
 
-// TestTheMachinesClockIsSet: whatever it is set to, jobs go on, nothing is deleted,
-// and nothing is written that carries the wrong time.
+// TestTheMachinesClockIsSet: whatever the clock is set to, jobs continue, nothing is
+// deleted, and nothing is written with the wrong time.
 func TestTheMachinesClockIsSet(t *testing.T) {
 	w := newStepped(t)
 	kept := w.post("/v1/files", "file")
@@ -181,7 +181,7 @@ func TestTheMachinesClockIsSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.T = t
-			// One is submitted before the step, one after it.
+			// One job is submitted before the step, one after it.
 			before := w.post("/v1/jobs/gen-image-2", "data")
 			w.wall.Store(int64(by))
 			w.completes(before["job_id"])
@@ -206,7 +206,7 @@ func TestTheMachinesClockIsSet(t *testing.T) {
 	}
 }
 
-// TestAStepThatLastsIsFollowed: jobs that wait keep the time that they have left.
+// TestAStepThatLastsIsFollowed: waiting jobs keep the time that they have left.
 func TestAStepThatLastsIsFollowed(t *testing.T) {
 	w := newStepped(t)
 	w.wall.Store(int64(5 * time.Hour))

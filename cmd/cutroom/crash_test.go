@@ -33,9 +33,8 @@ const (
 	load = 6
 )
 
-// TestCrash kills the server by SIGKILL at random points under load, over and
-// over, and then looks at what became of every job whose id was returned, and at
-// what is left in the data folder.
+// TestCrash kills the server by SIGKILL at random points under load, over and over. Then
+// it checks every job whose id was returned, and what is left in the data folder.
 func TestCrash(t *testing.T) {
 	seed := *crashSeed
 	if seed == 0 {
@@ -53,7 +52,7 @@ func TestCrash(t *testing.T) {
 		}
 		t.Cleanup(server.Kill)
 		if kill%8 == 7 {
-			// Some die while they recover from the death before.
+			// Some die while they recover from the previous kill.
 			time.Sleep(time.Duration(c.random.IntN(400)) * time.Millisecond)
 		} else {
 			c.serve(server)
@@ -71,7 +70,7 @@ func TestCrash(t *testing.T) {
 	c.checkBlobsAreKnown(server.Client())
 	c.awaitAll(server.Client())
 	stop(t, server)
-	// The sweep at the start takes what ended jobs no longer need.
+	// The sweep at the start deletes what ended jobs no longer need.
 	server = start(t, c.data, settings...)
 	c.checkResults(server.Client())
 	c.checkFolder()
@@ -90,13 +89,13 @@ func smallPictures(t *testing.T) string {
 	return path
 }
 
-// crash is the state of one TestCrash.
+// crash is the state of TestCrash.
 type crash struct {
 	t      *testing.T
 	data   string
 	random *rand.Rand
-	// life is the longest that a server lives under load: long enough for some
-	// runs to end on this machine, and short enough to break others off.
+	// life is the longest that a server lives under load: long enough for some runs to
+	// end on this machine, and short enough to interrupt others.
 	life time.Duration
 
 	mu   sync.Mutex
@@ -109,13 +108,13 @@ type crashJob struct {
 	// interruptions counts the runs that a kill ended, nonce names the last one.
 	interruptions int
 	nonce         string
-	// ended is its last state, once that is terminal, sum the SHA-256 of its
-	// result when it was first downloaded.
+	// ended is its last state, once that is final; sum is the SHA-256 of its result when
+	// it was first downloaded.
 	ended servertest.Job
 	sum   string
 }
 
-// calibrate takes the time of one job on a server that is not killed.
+// calibrate measures one job on a server that is not killed.
 func (c *crash) calibrate(settings []string) {
 	server := start(c.t, c.t.TempDir(), settings...)
 	begun := time.Now()
@@ -154,8 +153,8 @@ func (c *crash) serve(server *servertest.Server) {
 	server.Kill()
 }
 
-// submitJobs keeps the server busy with clips and images, some of which cannot
-// be decoded.
+// submitJobs keeps the server busy with clips and images, some of which cannot be
+// decoded.
 func (c *crash) submitJobs(ctx context.Context, client *servertest.Client, random *rand.Rand) {
 	for ctx.Err() == nil {
 		if c.unended() >= load {
@@ -171,7 +170,7 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client, rando
 		case n < 6:
 			form = c.form("long.mp4", fixtures.long)
 		}
-		// A request is not broken off with the load: it is the kill that ends it.
+		// A request does not end with the load: only the kill ends it.
 		made, err := client.Submit(bounded(c.t), model, form)
 		if err != nil {
 			c.mayFail(ctx, "submit", err)
@@ -183,7 +182,7 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client, rando
 	}
 }
 
-// uploadSlowly has an upload under way whenever the server dies.
+// uploadSlowly keeps an upload in progress whenever the server dies.
 func (c *crash) uploadSlowly(ctx context.Context, client *servertest.Client) {
 	const size = 256 << 20
 	content := io.MultiReader(bytes.NewReader(fixtures.tiny), slowly{})
@@ -192,7 +191,7 @@ func (c *crash) uploadSlowly(ctx context.Context, client *servertest.Client) {
 	c.mayFail(ctx, "upload", err)
 }
 
-// slowly is an endless file of zeros that comes at a few megabytes a second.
+// slowly is an endless file of zeros, read at a few megabytes a second.
 type slowly struct{}
 
 func (slowly) Read(p []byte) (int, error) {
@@ -227,7 +226,7 @@ func (c *crash) readJobs(ctx context.Context, client *servertest.Client) {
 	}
 }
 
-// mayFail reports an error of a request that cannot be blamed on the kill.
+// mayFail reports a request's error that the kill does not explain.
 func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	var refusal *servertest.Refusal
 	if errors.As(err, &refusal) && refusal.Status == 429 {
@@ -239,8 +238,8 @@ func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	}
 }
 
-// countInterruptions reads the records that the dead server left, from a copy, so
-// that the next server finds what a crash leaves and nothing mended.
+// countInterruptions reads the dead server's records from a copy, so that the next server
+// finds exactly what the crash left.
 func (c *crash) countInterruptions() {
 	c.t.Helper()
 	folder := c.t.TempDir()
@@ -272,7 +271,7 @@ func (c *crash) countInterruptions() {
 		if record.Status == job.Processing && record.Nonce != "" && record.Nonce != j.nonce {
 			j.interruptions, j.nonce = j.interruptions+1, record.Nonce
 		}
-		// The crash that was just now is forgiven at the next start.
+		// The interruption by the latest kill is forgiven at the next start.
 		known := j.interruptions
 		if record.Nonce != "" {
 			known--
@@ -283,8 +282,8 @@ func (c *crash) countInterruptions() {
 	}
 }
 
-// awaitAll wants every job to end, and to end well unless it was interrupted as
-// often as it may be.
+// awaitAll checks that every job ends, and ends well unless it was interrupted as often
+// as it may be.
 func (c *crash) awaitAll(client *servertest.Client) {
 	outcomes := map[string]int{}
 	interruptions := 0
@@ -322,7 +321,7 @@ func (c *crash) awaitAll(client *servertest.Client) {
 	}
 }
 
-// checkResults wants every completed job to have one result, which is whole, the
+// checkResults checks that every completed job has one result, which is complete, the
 // same at every download, and plays.
 func (c *crash) checkResults(client *servertest.Client) {
 	ctx := bounded(c.t)
@@ -350,7 +349,7 @@ func (c *crash) checkResults(client *servertest.Client) {
 	}
 }
 
-// checkBlobsAreKnown wants every folder of a job's blobs to belong to a record.
+// checkBlobsAreKnown checks that every folder of a job's blobs belongs to a record.
 func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
 	c.t.Helper()
 	entries, err := os.ReadDir(filepath.Join(c.data, "blobs", "jobs"))
@@ -364,12 +363,12 @@ func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
 	}
 }
 
-// checkFolder wants nothing in the blob folder but the results of completed jobs,
-// those included whose id was lost on its way to the client.
+// checkFolder checks that the blob folder holds nothing but the results of completed
+// jobs, including those whose id was lost on its way to the client.
 func (c *crash) checkFolder() {
 	for _, file := range filesIn(c.t, filepath.Join(c.data, "blobs")) {
 		if strings.HasPrefix(file, ".") {
-			continue // the mark, and what no record knows
+			continue // the mark, and the blobs that were set aside
 		}
 		if parts := strings.Split(file, string(filepath.Separator)); len(parts) != 3 || parts[0] != "jobs" ||
 			!strings.HasPrefix(parts[2], "result-") {
@@ -383,7 +382,7 @@ func (c *crash) checkFolder() {
 	}
 }
 
-// ids returns the known jobs that the condition holds for, oldest first.
+// ids returns the known jobs that meet the condition, oldest first.
 func (c *crash) ids(condition func(*crashJob) bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -404,7 +403,7 @@ func sha256Of(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// pause waits, and reports whether it did so to the end.
+// pause waits, and reports whether it was not interrupted.
 func pause(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

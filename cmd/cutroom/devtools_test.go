@@ -15,14 +15,14 @@ import (
 	"github.com/coder/websocket"
 )
 
-// tab is a page in a browser that the test drives, over the DevTools protocol
-// (https://chromedevtools.github.io/devtools-protocol). It needs a few of
-// the protocol's commands, which is why it uses no library: those have all of it.
+// tab is a page in a browser that the test drives by the DevTools protocol
+// (https://chromedevtools.github.io/devtools-protocol). It uses no library, because it
+// needs only a few of the protocol's commands.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context // ends with the browser
 	conn *websocket.Conn
-	// session is the page's, sent the number of the last command.
+	// session is the page's session, sent the number of the last command.
 	session string
 	sent    int
 }
@@ -30,7 +30,7 @@ type tab struct {
 // openTab starts a browser that shows an empty page, and ends it with the test.
 func openTab(t *testing.T, args ...string) *tab {
 	t.Helper()
-	// Beyond the end of the test's context, for the picture of a failure.
+	// This outlives the test's context, for the screenshot of a failure.
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	command := browser(ctx, t, "about:blank", append([]string{"--remote-debugging-port=0"}, args...)...)
 	var log bytes.Buffer
@@ -94,7 +94,7 @@ func (p *tab) attach(ctx context.Context, profile string) error {
 	return fmt.Errorf("there is no page among %+v", targets)
 }
 
-// debugger waits for the file by which a browser says where it can be driven.
+// debugger waits for the file in which a browser writes its DevTools address.
 func debugger(ctx context.Context, path string) (string, error) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -112,8 +112,7 @@ func debugger(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// command has the browser do something; result, unless it is nil, gets the
-// answer.
+// command runs a DevTools command; result, unless it is nil, receives the answer.
 func (p *tab) command(method string, params any, result any) error {
 	p.sent++
 	message, err := json.Marshal(struct {
@@ -169,8 +168,7 @@ func (p *tab) open(address string) {
 	p.await("the page is loaded", fmt.Sprintf(`location.href === %q && document.readyState === "complete"`, address))
 }
 
-// eval runs a script on the page and returns its value, that of its promise when it
-// is one.
+// eval runs a script on the page and returns its value. It awaits a promise.
 func eval[T any](p *tab, script string) (value T) {
 	p.t.Helper()
 	var answer struct {
@@ -193,7 +191,7 @@ func eval[T any](p *tab, script string) (value T) {
 	return value
 }
 
-// do runs a script whose value is of no interest.
+// do runs a script and ignores its value.
 func (p *tab) do(script string) {
 	p.t.Helper()
 	eval[any](p, script+"; undefined")
@@ -205,7 +203,7 @@ func (p *tab) await(what, expression string) {
 	eventually(p.t, what, func() bool { return eval[bool](p, "!!("+expression+")") })
 }
 
-// press has the user press a key that stands for itself, such as Tab.
+// press presses a key that has a name, such as Tab.
 func (p *tab) press(key string, code int) {
 	p.t.Helper()
 	text := ""
@@ -218,8 +216,7 @@ func (p *tab) press(key string, code int) {
 	}
 }
 
-// resize sets the page's size, in CSS pixels, and a color scheme, "light" or
-// "dark".
+// resize sets the page's size, in CSS pixels, and its color scheme, "light" or "dark".
 func (p *tab) resize(width, height int, scheme string) {
 	p.t.Helper()
 	p.must("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1,
@@ -228,7 +225,7 @@ func (p *tab) resize(width, height int, scheme string) {
 		"value": scheme}}}, nil)
 }
 
-// screenshot keeps a picture of the page as the test's artefact.
+// screenshot saves a picture of the page as an artefact of the test.
 func (p *tab) screenshot(name string) {
 	p.t.Helper()
 	var shot struct{ Data string }

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// room is how many bytes are free.
+// room returns how many bytes are free.
 func room(t *testing.T, disk string) int64 {
 	t.Helper()
 	var state unix.Statfs_t
@@ -27,8 +27,7 @@ func room(t *testing.T, disk string) int64 {
 	return int64(state.Bavail) * state.Bsize
 }
 
-// fill uses up the disk except for rest bytes, until the file that it returns is
-// removed.
+// fill uses up the disk except for rest bytes, until the returned file is removed.
 func fill(t *testing.T, disk string, rest int64) string {
 	t.Helper()
 	filler := filepath.Join(disk, "filler")
@@ -38,11 +37,11 @@ func fill(t *testing.T, disk string, rest int64) string {
 	return filler
 }
 
-// saysFull is what a message to a person says of a full disk.
+// saysFull matches a message to a person about a full disk.
 var saysFull = regexp.MustCompile(`(?i)\b(disk is full|no room left)\b`)
 
 // TestFullDisk: what does not fit is refused, or fails, with a clear error, leaves
-// nothing, and harms nothing else.
+// nothing behind, and harms nothing else.
 func TestFullDisk(t *testing.T) {
 	ctx := bounded(t)
 	disk := disktest.Small(t, "size=24m")
@@ -117,8 +116,8 @@ func TestFullDisk(t *testing.T) {
 	stop(t, server)
 }
 
-// TestStartOnAFullDisk: a server whose disk is full starts, answers reads, refuses
-// what does not fit, and lets things be deleted; with room again all goes on.
+// TestStartOnAFullDisk: a server whose disk is full starts, answers reads, refuses what
+// does not fit, and can delete; once there is space everything works again.
 func TestStartOnAFullDisk(t *testing.T) {
 	ctx := bounded(t)
 	disk := disktest.Small(t, "size=32m")
@@ -141,7 +140,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 		filler := fillUp()
 		end()
 		var err error
-		// Said to be ready or not, it serves.
+		// Ready or not, it serves.
 		if server, err = program.Launch(data); err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +152,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			return server.URL() != ""
 		})
 		client = server.Client()
-		// What programs elsewhere leave of the room that the start has made is filled, too.
+		// Other programs' files take up the space that the start has made.
 		more := filepath.Join(disk, "more")
 		if left := room(t, disk); left > 4<<20 {
 			if err := os.WriteFile(more, make([]byte, left-4<<20), 0o600); err != nil {
@@ -183,7 +182,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		eventually(t, "it is well once there is room", func() bool {
+		eventually(t, "it is healthy once there is space", func() bool {
 			answer, err := client.Get(ctx, "/health")
 			return err == nil && answer.Status == 200
 		})
@@ -194,8 +193,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 	stop(t, server)
 }
 
-// A folder that is gone shows in the health, without its path, and so does that it
-// is back.
+// A missing folder shows in the health answer, without its path, and so does its return.
 func TestHealthNoticesAFolderThatIsGone(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, data)

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestEdit goes the whole path that the README shows: a real clip in, progress
-// seen, a video out that a browser plays and that follows the prompt.
+// TestEdit is the README's example from end to end: a real clip is uploaded, its progress
+// is seen, and the result is a video that a browser plays and that follows the prompt.
 func TestEdit(t *testing.T) {
 	ctx := bounded(t)
 	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1")
@@ -139,15 +139,15 @@ func checkContent(t *testing.T, client *servertest.Client, id string, whole serv
 	}
 }
 
-// video is what a result is to be.
+// video is what a result must be.
 type video struct {
 	width, height, fps int
-	// seconds is the input's duration.
+	// seconds is the duration of the input.
 	seconds float64
 	sound   bool
 }
 
-// checkVideo looks at a result as a browser does.
+// checkVideo checks a result as a browser would.
 func checkVideo(t *testing.T, content []byte, want video) {
 	t.Helper()
 	if types := boxes(t, content); slices.Index(types, "moov") > slices.Index(types, "mdat") {
@@ -164,7 +164,7 @@ func checkVideo(t *testing.T, content []byte, want video) {
 		picture.FrameRate != fmt.Sprintf("%d/1", want.fps) {
 		t.Errorf("got %+v, want h264, yuv420p, %dx%d, %d frames per second", picture, want.width, want.height, want.fps)
 	}
-	// A millisecond is for decimals.
+	// A millisecond for rounding.
 	if d := number(t, picture.Duration); math.Abs(d-want.seconds) > frame+0.001 {
 		t.Errorf("it takes %.3f s, the input %.3f s: more than a frame apart", d, want.seconds)
 	}
@@ -185,8 +185,8 @@ func checkVideo(t *testing.T, content []byte, want video) {
 	}
 }
 
-// TestSoundStaysInSync finds, in the result, the moment at which the picture
-// turns white and the one at which the sound begins: in the input they are one.
+// TestSoundStaysInSync finds the moments in the result at which the picture turns white
+// and the sound begins: in the input they are one.
 func TestSoundStaysInSync(t *testing.T) {
 	ctx := bounded(t)
 	client := start(t, t.TempDir()).Client()

@@ -12,12 +12,13 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestEngineProgram goes the whole path with the real engine server: HTTP in, a
-// worker, a pipeline of a real class with tiny weights, a video out.
+// TestEngineProgram tests the real engine server from end to end: HTTP in, a worker, a
+// pipeline of a real class with tiny weights, a video out.
 func TestEngineProgram(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	ctx := bounded(t)
-	// Small pictures, as even a tiny model takes long for large ones here.
+	// Small pictures, because even a tiny model takes long for large ones on this
+	// machine.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	small := strings.ReplaceAll(string(defaultCatalog(t)), "1280x720", "128x72")
 	if err := os.WriteFile(catalog, []byte(small), 0o600); err != nil {

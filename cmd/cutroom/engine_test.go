@@ -27,8 +27,8 @@ func newPreview(t *testing.T) engine.Engine {
 	return preview.New(tools)
 }
 
-// TestEngineServer goes the whole path with an engine server beside the program:
-// HTTP in, a worker, another program's edit, a video out.
+// TestEngineServer tests an engine server beside the program from end to end: HTTP in, a
+// worker, another program's edit, a video out.
 func TestEngineServer(t *testing.T) {
 	server := httptest.NewServer(engineservertest.Handler(newPreview(t)))
 	defer server.Close()
@@ -60,7 +60,7 @@ func TestEngineServer(t *testing.T) {
 		t.Errorf("the image was answered by %d %v, %v", image.Status, image.Header, err)
 	}
 
-	// Without its server the service stands.
+	// Without its engine server the service still serves.
 	server.Close()
 	if health, err := client.Get(ctx, "/healthz"); err != nil || health.Status != 200 {
 		t.Errorf("without an engine server the health is %d, %v", health.Status, err)
@@ -86,8 +86,8 @@ func (e together) Run(ctx context.Context, spec engine.Spec, progress func(engin
 	return e.Engine.Run(ctx, spec, progress)
 }
 
-// TestEngineServers has two engine servers, as on a machine with two GPUs: each has
-// a job at the same time, and the second goes on without the first.
+// TestEngineServers has two engine servers, as on a machine with two GPUs: each has a job
+// at the same time, and the second continues without the first.
 func TestEngineServers(t *testing.T) {
 	edits := newPreview(t)
 	both := together{edits, &atomic.Int32{}, make(chan struct{})}
@@ -102,7 +102,7 @@ func TestEngineServers(t *testing.T) {
 			}
 			then.ServeHTTP(w, r)
 		}))
-		t.Cleanup(servers[i].Close) // once the program has ended, and with it its runs
+		t.Cleanup(servers[i].Close) // after the program and its runs have ended
 	}
 	ctx := bounded(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+servers[0].URL+","+servers[1].URL).Client()

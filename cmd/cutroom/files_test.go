@@ -14,14 +14,14 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// storedFile is a file reference, as far as these tests look at it.
+// storedFile is the part of a file reference that these tests read.
 type storedFile struct {
 	ID     string
 	MD5    string
 	Upload struct{ URL string }
 }
 
-// call calls the API and reads an answer of JSON.
+// call calls the API and decodes a JSON answer.
 func call(t *testing.T, client *servertest.Client, method, path string, body []byte, contentType string, into any) {
 	t.Helper()
 	answer, err := client.Call(bounded(t), method, path, bytes.NewReader(body), int64(len(body)), "Content-Type",
@@ -47,9 +47,8 @@ func store(t *testing.T, client *servertest.Client, content []byte) storedFile {
 	return f
 }
 
-// TestFilesOutliveACrash: files, the cursor of a page and a signed URL are good
-// for the server that comes after the one that gave them and was killed. What an
-// upload left that nobody was told of is gone.
+// TestFilesOutliveACrash: files, a page's cursor and a signed URL remain valid after a
+// crash. What an unacknowledged upload left is deleted.
 func TestFilesOutliveACrash(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, data)
@@ -98,7 +97,7 @@ func TestFilesOutliveACrash(t *testing.T) {
 	}
 }
 
-// TestAnotherSecret: cursors are worthless where another secret is set.
+// TestAnotherSecret: a server with another secret refuses the cursors.
 func TestAnotherSecret(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, data, "CUTROOM_SECRET=a secret of 16 bytes or more")
@@ -117,8 +116,8 @@ func TestAnotherSecret(t *testing.T) {
 	}
 }
 
-// TestAJobOwnsItsFiles: a file is deleted as soon as a job was accepted with it,
-// and the job is done all the same, as often as the file was referred to.
+// TestAJobOwnsItsFiles: a file is deleted as soon as a job was accepted with it, and the
+// job completes all the same, however often it referred to the file.
 func TestAJobOwnsItsFiles(t *testing.T) {
 	ctx, data := bounded(t), t.TempDir()
 	client := start(t, data, "CUTROOM_WORKERS=1").Client()

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// No request is hidden in another one from either service.
+// Neither service accepts a request that is hidden in another one.
 func TestNoRequestIsSmuggled(t *testing.T) {
 	server := start(t, t.TempDir())
 	for path, url := range map[string]string{

@@ -8,9 +8,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Callers who try keys are slowed more and more, by address. A caller with a
-// working key at the same address is not, and an answer reveals only that a key is
-// wrong.
+// Callers who guess keys are slowed more and more, by address. A caller with a working
+// key at the same address is not. An answer reveals only that a key is wrong.
 func TestGuessesAreSlowed(t *testing.T) {
 	ctx, data := bounded(t), t.TempDir()
 	server := start(t, data, "CUTROOM_TRUSTED_PROXIES=127.0.0.1")
@@ -33,7 +32,7 @@ func TestGuessesAreSlowed(t *testing.T) {
 			t.Fatalf("guess %d: status %d, want 401", i, status)
 		}
 	}
-	// Guesses at once are more than may wait.
+	// More guesses at once than may wait.
 	statuses := make(chan int, 60)
 	for i := range cap(statuses) {
 		go func() { statuses <- as(fmt.Sprintf("ck_another_guess_%d", i), guesser) }()
@@ -42,7 +41,7 @@ func TestGuessesAreSlowed(t *testing.T) {
 	for i := range cap(statuses) {
 		status := <-statuses
 		if seen[status]++; status == 429 && seen[status] == 1 || i == cap(statuses)-1 {
-			// As many wait as may: a key that has not been seen before is let in.
+			// While as many wait as may, a new valid key is let in.
 			if status := as(fresh, guesser); status != 200 {
 				t.Errorf("a new key from the address of guesses: status %d", status)
 			}

@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestKeysOutliveACrash kills the server by SIGKILL while many clients make things
-// under keys, over and over. Then all of them send everything again: what was
-// answered is answered the same, and nothing is there twice.
+// TestKeysOutliveACrash kills the server by SIGKILL while many clients create things
+// under keys, over and over. Then all of them repeat everything: answered requests get
+// the same answer, and nothing exists twice.
 func TestKeysOutliveACrash(t *testing.T) {
 	const kills, clients = 4, 8
 	data := t.TempDir()
@@ -78,7 +78,7 @@ func TestKeysOutliveACrash(t *testing.T) {
 	}
 }
 
-// keyed is what was sent under keys, and the ids that were answered, if any.
+// keyed holds the keys that were sent, and the ids that were answered, if any.
 type keyed struct {
 	mu      sync.Mutex
 	answers map[string]string
@@ -97,7 +97,7 @@ func (k *keyed) send(t *testing.T, client *servertest.Client, key string) {
 	k.answers[key] = id
 }
 
-// create makes a job or a file, by what the key begins with.
+// create creates a job or a file, by the first letters of the key.
 func create(ctx context.Context, client *servertest.Client, key string) (id string, replayed bool, err error) {
 	path, form := "/v1/files", servertest.Form{servertest.File("file", "note.txt", []byte(key))}
 	if key[0] == 'j' {
@@ -120,7 +120,7 @@ func create(ctx context.Context, client *servertest.Client, key string) (id stri
 	return made.ID + made.Job, answer.Header.Get("Idempotent-Replayed") == "true", nil
 }
 
-// listed counts what the account has, of jobs or files.
+// listed counts the account's jobs or files.
 func listed(t *testing.T, client *servertest.Client, of string) (count int) {
 	t.Helper()
 	for cursor := ""; ; {

@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// gatewayOf returns a client of a server's gateway, which sends the key as the
-// gateway takes it.
+// gatewayOf returns a function that calls a server's gateway with the key.
 func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, method, path,
 	body string) (servertest.Answer, error) {
 	client := &servertest.Client{URL: server.InferenceURL()}
@@ -33,8 +32,7 @@ func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, 
 
 const helloChat = `{"model": "cutroom-echo", "messages": [{"role": "user", "content": "Hello!"}]}`
 
-// usedOf returns what the account of the key has used: the requests, and all
-// tokens.
+// usedOf returns the usage of the key's account: requests and tokens.
 func usedOf(t *testing.T, server *servertest.Server, key string) (requests, tokens int) {
 	t.Helper()
 	answer, err := gatewayOf(server, key)(bounded(t), http.MethodGet, "/v1/usage", "")
@@ -54,8 +52,7 @@ func usedOf(t *testing.T, server *servertest.Server, key string) (requests, toke
 	return requests, tokens
 }
 
-// What GET /v1/usage has shown survives a kill, and accounts see their own use
-// alone.
+// Usage that GET /v1/usage has shown survives a kill, and accounts see only their own.
 func TestUsageOutlivesTheServer(t *testing.T) {
 	data := t.TempDir()
 	other := newKey(t, data, nil, "--account", "other")
@@ -85,7 +82,7 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 	if requests, tokens := usedOf(t, server, servertest.Key); requests != calls || tokens != billed {
 		t.Errorf("after the kill %d calls and %d tokens are shown, want %d and %d", requests, tokens, calls, billed)
 	}
-	// A stop loses nothing either, though nobody has looked.
+	// A stop loses nothing either, even if nobody has asked for the usage.
 	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
 		helloChat); err != nil || answer.Status != 200 {
 		t.Fatalf("%v, %d", err, answer.Status)
@@ -96,8 +93,8 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// A catalog that changes is taken over without a restart; a bad one is refused
-// with its line, and the old one stays.
+// A changed catalog is loaded without a restart. A bad one is refused with the line of
+// its error, and the old one stays.
 func TestCatalogIsReadAgain(t *testing.T) {
 	catalog := string(defaultCatalog(t))
 	path := save(t, []byte(catalog))
@@ -126,7 +123,7 @@ func TestCatalogIsReadAgain(t *testing.T) {
 		return slices.Equal(models(),
 			[]string{"cutroom-echo", "added"})
 	})
-	mint(t, server.Client(), "added") // tokens know it too
+	mint(t, server.Client(), "added") // tokens see it too
 	write(upstreamRow("added", "nowhere", ""))
 	eventually(t, "the log names what is wrong", func() bool {
 		return strings.Contains(server.Log(), "line") && strings.Contains(server.Log(), "the catalog stays as it was")
@@ -138,7 +135,7 @@ func TestCatalogIsReadAgain(t *testing.T) {
 	eventually(t, "the model is gone", func() bool { return slices.Equal(models(), []string{"cutroom-echo"}) })
 }
 
-// A stop lets a stream that is under way come to its end.
+// A stop lets streams in progress end.
 func TestStopWaitsForStreams(t *testing.T) {
 	goOn := make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -191,8 +188,8 @@ func TestStopWaitsForStreams(t *testing.T) {
 	}
 }
 
-// Half of CUTROOM_INFERENCE_MEMORY is for one account, whose second large request
-// is told to come back while its first is under way.
+// One account may use half of CUTROOM_INFERENCE_MEMORY: its second large request is told
+// to retry later while its first is in progress.
 func TestInferenceMemory(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_INFERENCE_MEMORY=128MiB")
 	body := []byte(`{"model": "cutroom-echo", "messages": [{"role": "user", "content": "` + strings.Repeat("x", 31<<20) +
@@ -203,7 +200,7 @@ func TestInferenceMemory(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", servertest.Key, len(body))
-	// More than the buffers of the connection hold: the server has read most of it.
+	// More than the connection's buffers hold: the server has read most of it.
 	if _, err := conn.Write(body[:len(body)-1]); err != nil {
 		t.Fatal(err)
 	}
@@ -245,8 +242,8 @@ func TestMetricsOfTheGateway(t *testing.T) {
 	}
 }
 
-// Without a key of the operator's one is made, which alone reads the metrics: a call
-// from this machine may be a proxy's, for anybody.
+// If the operator sets no key for the metrics one is made, and nothing else reads them: a
+// call from this machine may come through a proxy, from anybody.
 func TestTheKeyOfTheMetricsIsMade(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, data)
@@ -276,7 +273,7 @@ func TestTheKeyOfTheMetricsIsMade(t *testing.T) {
 	}
 }
 
-// The log of a chat tells who and when, and nothing of what was said.
+// The log of a chat says who called and when, and nothing of what was said.
 func TestPromptsAreNotLogged(t *testing.T) {
 	server := start(t, t.TempDir())
 	for _, body := range []string{

@@ -26,9 +26,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestLanguageModel serves a tiny model with random weights as `make run-llm`
-// does, and holds what the gateway says of its answers against what the model
-// server says itself.
+// TestLanguageModel serves a tiny model with random weights as `make run-llm` does, and
+// compares the gateway's answers with the model server's own.
 func TestLanguageModel(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -52,13 +51,13 @@ func TestLanguageModel(t *testing.T) {
 // languageModel is a gateway with a real model server behind it.
 type languageModel struct {
 	ctx context.Context
-	// url is the gateway's, server the model server's.
+	// url is the gateway's URL, server the model server's.
 	url, server string
 	client      openai.Client
 }
 
-// startLanguageModel runs `make run-llm` until the end of the test, and ends it
-// as Ctrl-C does.
+// startLanguageModel runs `make run-llm` until the end of the test, and ends it with
+// Ctrl-C's signal.
 func startLanguageModel(t *testing.T, root, gguf string) languageModel {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -85,7 +84,7 @@ func startLanguageModel(t *testing.T, root, gguf string) languageModel {
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // gone already where it failed
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // it is gone already if it failed
 		select {
 		case <-ended:
 		case <-time.After(patience):
@@ -124,7 +123,7 @@ func (m languageModel) params() openai.ChatCompletionNewParams {
 	}
 }
 
-// explain returns an error with what the gateway said.
+// explain returns an error with the gateway's answer.
 func explain(err error) string {
 	var refusal *openai.Error
 	if errors.As(err, &refusal) {
@@ -133,7 +132,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// direct asks the model server itself.
+// direct asks the model server directly.
 func (m languageModel) direct(t *testing.T, path, body string, into any) {
 	t.Helper()
 	response, err := http.Post(m.server+path, "application/json", strings.NewReader(body))
@@ -218,7 +217,7 @@ func (m languageModel) stop(t *testing.T) {
 	}
 }
 
-// What is metered is what the answer says.
+// The usage that is metered is the one in the answers.
 func (m languageModel) usage(t *testing.T) {
 	total := func() (tokens int64) {
 		client := &servertest.Client{URL: m.url}

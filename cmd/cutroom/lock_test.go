@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A data folder has one server, also where somebody has deleted the file that says
-// so, as it looked left over.
+// A data folder has one server, even if somebody deletes the lock file, which looks left
+// over.
 func TestOneServerForAFolder(t *testing.T) {
 	folder := t.TempDir()
 	first, err := lockFolder(folder)

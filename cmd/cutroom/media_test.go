@@ -16,19 +16,19 @@ import (
 	"testing"
 )
 
-// media is what the tests send.
+// media holds what the tests send.
 type media struct {
 	// sample is the clip that the README edits.
 	sample []byte
-	// tiny is a clip of six frames with sound, 16:9; tall the same, 9:16; long
-	// is one of four seconds.
+	// tiny is a clip of six frames with sound, 16:9; tall is the same at 9:16; long is
+	// one of four seconds.
 	tiny, tall, long []byte
-	// flash is a clip whose picture turns from black to white at the very
-	// moment at which its sound begins, flashAt seconds from the start.
+	// flash is a clip whose picture turns from black to white at the moment when its
+	// sound begins, flashAt seconds from the start.
 	flash []byte
 	// picture is a PNG, 16:9.
 	picture []byte
-	// truncated has a clip's whole header and none of its frames.
+	// truncated is a clip with its whole header and no frames.
 	truncated []byte
 }
 
@@ -75,7 +75,7 @@ func makeMedia(ctx context.Context, folder string) (media, error) {
 	return made, nil
 }
 
-// report is what ffprobe tells of a file.
+// report is what ffprobe says about a file.
 type report struct {
 	Streams []struct {
 		CodecType string `json:"codec_type"`
@@ -104,7 +104,7 @@ func save(t *testing.T, content []byte) string {
 	return file.Name()
 }
 
-// probe decodes the whole file and tells what it is.
+// probe decodes the whole file and returns its properties.
 func probe(t *testing.T, content []byte) report {
 	t.Helper()
 	out := tool(t, "ffprobe", "-v", "error", "-count_frames", "-show_streams", "-of", "json", save(t, content))
@@ -115,8 +115,8 @@ func probe(t *testing.T, content []byte) report {
 	return r
 }
 
-// tool runs ffmpeg or ffprobe and returns what it wrote to stdout. That it
-// complained of anything is a failure.
+// tool runs ffmpeg or ffprobe and returns its stdout. Any complaint of the program fails
+// the test.
 func tool(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(bounded(t), name, args...)
@@ -129,10 +129,10 @@ func tool(t *testing.T, name string, args ...string) []byte {
 	return out
 }
 
-// frameSize is that of the frames of decode.
+// frameWidth and frameHeight are the size of the frames that decode returns.
 const frameWidth, frameHeight = 96, 54
 
-// decode returns the frames as RGB, small, at the frame rate.
+// decode returns the frames as small RGB pictures, at the frame rate.
 func decode(t *testing.T, content []byte, fps int) [][]byte {
 	t.Helper()
 	raw := tool(t, "ffmpeg", "-v", "error", "-i", save(t, content), "-an",
@@ -144,8 +144,8 @@ func decode(t *testing.T, content []byte, fps int) [][]byte {
 	return frames
 }
 
-// difference is the mean absolute difference of two clips' samples, of 255,
-// over the frames that both have.
+// difference returns the mean absolute difference of two clips' samples, out of 255, over
+// the frames that both have.
 func difference(a, b [][]byte) float64 {
 	var sum, n float64
 	for i := range min(len(a), len(b)) {
@@ -157,8 +157,8 @@ func difference(a, b [][]byte) float64 {
 	return sum / n
 }
 
-// lightness is the mean of all samples, and colourfulness the mean distance
-// between a pixel's strongest and weakest channel; both of 255.
+// lightness returns the mean of all samples, and colourfulness as the mean distance
+// between a pixel's strongest and weakest channel; both out of 255.
 func lightness(frames [][]byte) (light, colour float64) {
 	var n float64
 	for _, frame := range frames {
@@ -172,7 +172,7 @@ func lightness(frames [][]byte) (light, colour float64) {
 	return light / n, colour / n
 }
 
-// boxes returns the types of an MP4's outermost boxes in their order.
+// boxes returns the types of an MP4's outermost boxes, in order.
 func boxes(t *testing.T, content []byte) []string {
 	t.Helper()
 	var types []string

@@ -25,19 +25,19 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// clientChecks are what the programs in testdata/openai check, each by its name.
+// clientChecks are the names of the checks that the programs in testdata/openai make.
 const clientChecks = "models chat limits streaming leaving_a_stream tools json_mode structured_output completions errors broken_stream timeouts retries"
 
-// gatewayWorld is a server with keys and upstreams of all kinds, and how a client
-// is told of them.
+// gatewayWorld is a server with keys and upstreams of all kinds, and the variables that
+// tell a client about them.
 type gatewayWorld struct {
 	url string
 	// keys are by the names of the variables that the programs read.
 	keys map[string]string
 }
 
-// newGatewayWorld starts a server whose catalog has, beside the demonstration
-// model, upstreams that fail in some way.
+// newGatewayWorld starts a server whose catalog has, beside the demonstration model,
+// upstreams that fail in several ways.
 func newGatewayWorld(t *testing.T) gatewayWorld {
 	t.Helper()
 	const answer = `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop",
@@ -104,7 +104,7 @@ func mint(t *testing.T, client *servertest.Client, model string) string {
 	return token.APIKey
 }
 
-// run runs a program of testdata/openai and wants it to make all its checks.
+// run runs a program of testdata/openai, and checks that it makes all its checks.
 func (w gatewayWorld) run(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	command.Env = append(os.Environ(), "GATEWAY_URL="+w.url, "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=*")
@@ -127,7 +127,7 @@ func TestOpenAIForPython(t *testing.T) {
 		filepath.Join("testdata", "openai", "client.py")))
 }
 
-// nodeProgram returns the Node that the tests' packages for it run on.
+// nodeProgram returns the Node program that runs the tests' packages.
 func nodeProgram(t *testing.T) string {
 	t.Helper()
 	packages := filepath.Join(nodeFolder(t), "node_modules")
@@ -159,7 +159,7 @@ func TestOpenAIForNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	// A program that comes by stdin finds its imports from the folder it is in.
+	// A program from stdin finds its imports from its working folder.
 	command := exec.CommandContext(bounded(t), node, "--input-type=module", "-")
 	command.Dir, command.Stdin = nodeFolder(t), source
 	world.run(t, command)

@@ -40,8 +40,8 @@ func smallCatalog(t *testing.T) string {
 	return save(t, source)
 }
 
-// The document is valid by the meta-schema of OpenAPI 3.1, and all that it
-// refers to is there.
+// The document is valid by the meta-schema of OpenAPI 3.1, and all its references
+// resolve.
 func TestOpenAPIIsValid(t *testing.T) {
 	server := start(t, t.TempDir())
 	answer, err := server.Client().Get(bounded(t), "/openapi.json")
@@ -55,16 +55,16 @@ func TestOpenAPIIsValid(t *testing.T) {
 	}
 }
 
-// A fuzzer that knows nothing but the document finds no 5xx, no status and no
-// body that is not in it, no operation that takes a wrong key, and none that
-// refuses what it says it takes or takes what it says it refuses.
+// A fuzzer that knows only the document finds no 5xx, no status and no body that the
+// document lacks, no operation that accepts a wrong key, and none that refuses a valid
+// request or accepts an invalid one.
 func TestSchemaFuzzer(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1")
-	// The events of a job last as long as the job, which has many before it.
-	// The gateway is another server.
+	// The events of a job last as long as the job, which waits behind many others. The
+	// gateway is another server.
 	fuzz(t, server, "--exclude-path-regex", "^/v1/generate/|/events$|^/v1/(chat/)?completions$|^/v1/models(/[{]model[}])?$|^/v1/usage$")
-	// Calls that wait for their results have a server of their own: on the other
-	// one many jobs are before them.
+	// Calls that wait for their results have a server of their own: on the other one many
+	// jobs are ahead of them.
 	waiting := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=2")
 	fuzz(t, waiting, "--include-path-regex", "^/v1/generate/", "--phases", "fuzzing")
 }
@@ -81,7 +81,7 @@ func fuzz(t *testing.T, server *servertest.Server, selection ...string) {
 		"--no-color", "--config-file", filepath.Join(settings, "schemathesis.toml"), "run", server.URL() + "/openapi.json",
 		"--url", server.URL(),
 	}, selection...)...)
-	// What it remembers of a run would change the next one.
+	// A stored run would change the next one.
 	command.Dir = t.TempDir()
 	command.Env = append(os.Environ(), "CUTROOM_API_KEY="+servertest.Key, "PYTHONPATH="+settings,
 		"PYTHONDONTWRITEBYTECODE=1",

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// program is the built command, and fixtures the media that the tests send; both
-// are made once by TestMain.
+// program is the built command, and fixtures the media that the tests send; TestMain
+// makes both once.
 var (
 	program  servertest.Program
 	fixtures media
@@ -50,11 +50,11 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// patience bounds every wait of a test. It is far above what anything takes: it
-// is there for a test that would never end, and judges no speed.
+// patience bounds every wait of a test. It is far above what anything takes: it exists to
+// end a test that would hang, and measures no speed.
 const patience = 3 * time.Minute
 
-// bounded is the test's context with patience.
+// bounded returns the test's context, bounded by patience.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -84,8 +84,8 @@ func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	return server
 }
 
-// endWith kills the server at the end of the test, if it still runs, and shows
-// what it logged when the test has failed.
+// endWith kills the server at the end of the test if it still runs, and shows its log if
+// the test failed.
 func endWith(t *testing.T, server *servertest.Server) {
 	t.Cleanup(func() {
 		server.Kill()
@@ -95,7 +95,7 @@ func endWith(t *testing.T, server *servertest.Server) {
 	})
 }
 
-// tail returns the last lines of a log, without those of the many reads.
+// tail returns the last lines of a log, without those of reads.
 func tail(log string) string {
 	const shown = 60
 	lines := slices.DeleteFunc(strings.SplitAfter(log, "\n"),
@@ -103,7 +103,7 @@ func tail(log string) string {
 	return strings.Join(lines[max(0, len(lines)-shown):], "")
 }
 
-// stop stops the server as a service manager does, and wants it to end well.
+// stop stops the server as a service manager does, and checks that it exits with 0.
 func stop(t *testing.T, server *servertest.Server) {
 	t.Helper()
 	if code, err := server.Stop(bounded(t)); err != nil || code != 0 {
@@ -111,7 +111,7 @@ func stop(t *testing.T, server *servertest.Server) {
 	}
 }
 
-// newKey makes a key with the command line while a server may run on the folder.
+// newKey makes a key with the command line; a server may run on the folder.
 func newKey(t *testing.T, data string, settings []string, args ...string) string {
 	t.Helper()
 	args = append([]string{"keys", "create"}, args...)
@@ -128,9 +128,8 @@ func isRefusal(err error, status int) bool {
 	return errors.As(err, &refusal) && refusal.Status == status
 }
 
-// processesOn lists the command lines of the processes that were told of the
-// data folder, the server's own aside: the engine's programs. It is empty where
-// the system shows no /proc.
+// processesOn lists the command lines of the processes that work on the data folder
+// except the server's own: the engine's programs. It is empty on systems without /proc.
 func processesOn(t *testing.T, data string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -162,7 +161,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// filesIn lists the files below a folder, by their paths from there.
+// filesIn lists the files below a folder, relative to it.
 func filesIn(t *testing.T, folder string) []string {
 	t.Helper()
 	var files []string

@@ -12,9 +12,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// pixels are functions for the page that measure a canvas: the mean of each
-// channel, and the mean difference between the greatest and the least one, which
-// is 0 for gray.
+// pixels are functions for the page that measure a canvas: the mean of each channel, and
+// the mean difference between the greatest and the least channel, which is 0 for gray.
 const pixels = `
 const small = new OffscreenCanvas(64, 36).getContext("2d", { willReadFrequently: true });
 function sample(id) {
@@ -27,14 +26,14 @@ const means = id => [0, 1, 2].map(channel => mean(sample(id).map(pixel => pixel[
 const colorfulness = id => mean(sample(id).map(pixel => Math.max(...pixel) - Math.min(...pixel)));
 `
 
-// Looks that pixels tell apart: one that has no colour, and one that has more
-// than any picture of the test.
+// Looks that can be told apart by their pixels: one without colour, and one with more
+// colour than any picture of the test.
 const (
 	grayLook, isGray         = "film noir", `colorfulness("edited") < 12`
 	colorfulLook, isColorful = "thermal camera", `colorfulness("edited") > 90`
 )
 
-// realtimePage is the page with a key in it.
+// realtimePage opens the page and enters a key.
 func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {
 	t.Helper()
 	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
@@ -68,7 +67,7 @@ const (
 	disconnected = `document.body.dataset.state === "closed"`
 )
 
-// sessionsOf returns how many sessions the account has, by the quota.
+// sessionsOf returns the answer of the quota endpoint, which has the number of sessions.
 func sessionsOf(t *testing.T, server *servertest.Server) string {
 	t.Helper()
 	answer, err := server.Client().Get(bounded(t), "/v1/realtime/quota")
@@ -78,8 +77,8 @@ func sessionsOf(t *testing.T, server *servertest.Server) string {
 	return string(answer.Body)
 }
 
-// The page shows the test pattern and the camera edited, by the prompt and the
-// image that were set last, and frees its session when it is told to.
+// The page shows the test pattern and the camera edited, by the latest prompt and image,
+// and frees its session on demand.
 func TestRealtimePage(t *testing.T) {
 	server := start(t, t.TempDir())
 	page := realtimePage(t, server, servertest.Key)
@@ -132,11 +131,11 @@ func TestRealtimePage(t *testing.T) {
 			server) == `{"limit":5,"active":0,"remaining":5}`
 	})
 	if text := page.text("notice"); text != "" {
-		t.Errorf("a session that the user ends is complained of: %q", text)
+		t.Errorf("the page complains about a session that the user ended: %q", text)
 	}
 }
 
-// A reference image is uploaded, used, and taken away again.
+// A reference image is uploaded, used, and removed again.
 func TestRealtimePageImage(t *testing.T) {
 	server := start(t, t.TempDir())
 	page := realtimePage(t, server, servertest.Key)
@@ -175,7 +174,7 @@ func TestRealtimePageImage(t *testing.T) {
 	page.await("its colours are gone", isGray)
 }
 
-// What the service refuses is said in words that tell what to do.
+// The page explains each refusal in words that say what to do.
 func TestRealtimePageRefusals(t *testing.T) {
 	data, tiers := t.TempDir(), filepath.Join(t.TempDir(), "tiers.yaml")
 	if err := os.WriteFile(tiers, []byte("dev: {realtime_sessions: 1}\ndefault: {realtime_sessions: 1}\n"),
@@ -223,7 +222,7 @@ func TestRealtimePageRefusals(t *testing.T) {
 	complaint("The server is stopping")
 }
 
-// Everything can be reached by keyboard, and has a name for those who hear it.
+// Every control can be reached by keyboard, and has a name for screen readers.
 func TestRealtimePageByKeyboard(t *testing.T) {
 	server := start(t, t.TempDir())
 	page := realtimePage(t, server, servertest.Key)
@@ -246,7 +245,8 @@ func TestRealtimePageByKeyboard(t *testing.T) {
 	page.await("Enter connects", live)
 }
 
-// The page may load nothing that is not its own, and only a page of its own origin may frame it.
+// The page may load nothing from elsewhere, and only a page of its own origin may frame
+// it.
 func TestRealtimePagePolicy(t *testing.T) {
 	server := start(t, t.TempDir())
 	answer, err := server.Client().Get(bounded(t), "/realtime")

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestRealtimeSession opens a session with a client token, has a frame edited by
-// a prompt and a stored image, and ends with the server.
+// TestRealtimeSession opens a session with a client token, has a frame edited by a prompt
+// and a stored image, and ends with the server.
 func TestRealtimeSession(t *testing.T) {
 	ctx := bounded(t)
 	server := start(t, t.TempDir())
@@ -103,8 +103,8 @@ func post(t *testing.T, client *servertest.Client, path, contentType string, bod
 	return object
 }
 
-// expect reads the next message, ticks aside: a frame where the text is empty,
-// else one with the text in it.
+// expect reads the next message that is not a tick: a frame if text is empty, otherwise a
+// text message with the text in it.
 func expect(t *testing.T, ctx context.Context, conn *websocket.Conn, text string) []byte {
 	t.Helper()
 	for {

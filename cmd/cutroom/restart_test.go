@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestStopAndStart stops a server while it edits, in both ways in which people
-// do it, and starts it again: nothing is left running, and nothing is lost.
+// TestStopAndStart stops a server while it edits, in the two usual ways, and starts it
+// again: nothing is left running, and nothing is lost.
 func TestStopAndStart(t *testing.T) {
 	for name, end := range map[string]func(*servertest.Server, context.Context) (int, error){
 		"terminated by a service manager": (*servertest.Server).Stop,

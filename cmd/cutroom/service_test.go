@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// packaged returns a file of the folder packaging.
+// packaged returns a file of the packaging folder.
 func packaged(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "packaging", name))
@@ -21,8 +21,8 @@ func packaged(t *testing.T, name string) string {
 	return string(content)
 }
 
-// The unit starts the server anew, leaves it little, and lets it fence in the
-// programs that read strangers' media.
+// The unit restarts the server, restricts it, and lets it fence the programs that read
+// untrusted media.
 func TestTheUnitOfSystemd(t *testing.T) {
 	unit := packaged(t, "cutroom.service")
 	for _, line := range []string{
@@ -35,7 +35,7 @@ func TestTheUnitOfSystemd(t *testing.T) {
 			t.Errorf("the unit has no %s", line)
 		}
 	}
-	// Each would keep the fence from being set up.
+	// Each of these would prevent the fence from being set up.
 	for _, setting := range []string{"ProtectKernelTunables=", "ProtectProc=", "ProcSubset=", "PrivateUsers="} {
 		if strings.Contains(unit, "\n"+setting) {
 			t.Errorf("the unit has %s", setting)
@@ -51,7 +51,7 @@ func TestTheUnitOfSystemd(t *testing.T) {
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Exposure is from 0 to 100, the lower the better.
+	// Exposure ranges from 0 to 100; lower is better.
 	for _, arguments := range [][]string{{"verify", path}, {"security", "--offline=yes", "--threshold=30", path}} {
 		if said, err := exec.CommandContext(bounded(t), analyze, arguments...).CombinedOutput(); err != nil ||
 			strings.Contains(string(said), path+":") {
@@ -60,7 +60,7 @@ func TestTheUnitOfSystemd(t *testing.T) {
 	}
 }
 
-// The file of launchd says the same.
+// The file for launchd says the same.
 func TestTheFileOfLaunchd(t *testing.T) {
 	values := properties(t, packaged(t, "com.cutroom.server.plist"))
 	for key, want := range map[string]string{
@@ -75,8 +75,8 @@ func TestTheFileOfLaunchd(t *testing.T) {
 	}
 }
 
-// properties returns the values of a property list by their keys, those of
-// dictionaries within it as well; of an array it joins the texts.
+// properties returns the values of a property list by their keys, including those of
+// nested dictionaries; it joins the texts of an array.
 func properties(t *testing.T, list string) map[string]string {
 	t.Helper()
 	values, key := map[string]string{}, ""

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestWrongSettings: a setting that is wrong stops the start with one line that
-// says which it is and why.
+// TestWrongSettings: a wrong setting stops the start with one line that names the setting
+// and says why.
 func TestWrongSettings(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, content string) string {
@@ -33,7 +33,7 @@ func TestWrongSettings(t *testing.T) {
 
 	for _, c := range []struct {
 		name, setting string
-		// says is what the line must hold besides the setting's name.
+		// says lists what the line must contain besides the setting's name.
 		says []string
 	}{
 		{"no address", "CUTROOM_ADDR=here", []string{"here"}},
@@ -45,7 +45,7 @@ func TestWrongSettings(t *testing.T) {
 		{"an empty inference address", "CUTROOM_INFERENCE_ADDR=", []string{"empty"}},
 		{"an inference port that is used", "CUTROOM_INFERENCE_ADDR=" + taken.Addr().String(),
 			[]string{taken.Addr().String() + " is in use", "another address"}},
-		{"a public URL that is none", "CUTROOM_PUBLIC_INFERENCE_URL=llm.example.com",
+		{"a public URL that is not a URL", "CUTROOM_PUBLIC_INFERENCE_URL=llm.example.com",
 			[]string{"llm.example.com", "https://"}},
 		{"no data folder", "CUTROOM_DATA=", []string{"empty"}},
 		{"unknown records", "CUTROOM_RECORDS=paper", []string{"paper", "sqlite"}},
@@ -81,9 +81,9 @@ func TestWrongSettings(t *testing.T) {
 			[]string{"https://b.example/app"}},
 		{"an enhancer without a model", "CUTROOM_ENHANCE_URL=http://localhost:8081", []string{"CUTROOM_ENHANCE_MODEL"}},
 		{"an enhancer's key without an enhancer", "CUTROOM_ENHANCE_KEY=secret", []string{"CUTROOM_ENHANCE_URL"}},
-		{"a level of the log that there is not", "CUTROOM_LOG_LEVEL=loud", []string{"loud"}},
-		{"an engine that there is not", "CUTROOM_ENGINE=magic", []string{"magic", "preview"}},
-		{"an engine server by a protocol that it has not", "CUTROOM_ENGINE=https://127.0.0.1:8090",
+		{"an unknown level of the log", "CUTROOM_LOG_LEVEL=loud", []string{"loud"}},
+		{"an unknown engine", "CUTROOM_ENGINE=magic", []string{"magic", "preview"}},
+		{"an engine server by an unknown protocol", "CUTROOM_ENGINE=https://127.0.0.1:8090",
 			[]string{"https://127.0.0.1:8090", "preview"}},
 		{"an OpenAI interface at no URL", "CUTROOM_ENGINE=openai:here", []string{"here", "http"}},
 		{"an OpenAI interface for images at no URL", "CUTROOM_ENGINE=openai:http://127.0.0.1:1,", []string{`""`, "http"}},
@@ -113,7 +113,7 @@ func TestFlags(t *testing.T) {
 		"--log-level": "CUTROOM_LOG_LEVEL",
 	} {
 		if !strings.Contains(help.Stdout, flag) || !strings.Contains(help.Stdout, setting) {
-			t.Errorf("the help does not tell of %s and %s", flag, setting)
+			t.Errorf("the help does not mention %s and %s", flag, setting)
 		}
 	}
 	for _, address := range []string{`--addr="127.0.0.1:8080"`, `--inference-addr="127.0.0.1:8081"`} {
@@ -128,8 +128,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A server says whether other machines reach it, and warns of a key that they may
-// guess then.
+// A server says whether other machines can reach it, and then warns of a key that can be
+// guessed.
 func TestWhoReachesTheServer(t *testing.T) {
 	const strong = "ck_Zx81kQpR40sTnVb7mLw2"
 	for name, c := range map[string]struct {
@@ -156,8 +156,8 @@ func TestWhoReachesTheServer(t *testing.T) {
 	}
 }
 
-// The console calls the gateway by the URL that is set for browsers, where a proxy
-// stands before it.
+// The console calls the gateway by the public URL, because a proxy may stand in front of
+// it.
 func TestTheConsoleBehindAProxy(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_PUBLIC_INFERENCE_URL=https://llm.example.com/one")
 	answer, err := server.Client().Get(bounded(t), "/console/config.json")
@@ -170,8 +170,8 @@ func TestTheConsoleBehindAProxy(t *testing.T) {
 	}
 }
 
-// refused wants the start to end, with exit code 2 for a setting that makes no sense
-// by itself and else 1, and one line on stderr that holds all that it must say.
+// refused checks that the start ends, with exit code 2 for a setting that makes no sense
+// by itself and 1 otherwise, and one line on stderr that contains all the texts.
 func refused(t *testing.T, settings []string, says ...string) {
 	t.Helper()
 	ended, err := program.Run(bounded(t), settings, "dev")
@@ -204,8 +204,8 @@ func TestFFmpegIsMissing(t *testing.T) {
 		"install")
 }
 
-// TestOneServerPerFolder: a second server on the folder of a running one is
-// refused, and harms it in nothing.
+// TestOneServerPerFolder: a second server on the folder of a running one is refused, and
+// does not disturb it.
 func TestOneServerPerFolder(t *testing.T) {
 	ctx, data := bounded(t), t.TempDir()
 	client := start(t, data).Client()
@@ -281,8 +281,8 @@ func TestOneMoreModel(t *testing.T) {
 	checkPicture(t, result, 320, 180)
 }
 
-// TestUploadLimit: a file above the setting is refused with the limit in the
-// message, and what is said to be far above it before it is sent.
+// TestUploadLimit: a file above the limit is refused with the limit in the message, and a
+// request that declares a far larger size is refused before it is sent.
 func TestUploadLimit(t *testing.T) {
 	ctx := bounded(t)
 	client := start(t, t.TempDir(), "CUTROOM_MAX_UPLOAD=64KiB").Client()
@@ -303,7 +303,7 @@ func TestUploadLimit(t *testing.T) {
 	}
 }
 
-// TestTheWelcomeWorks runs the curl lines that the server prints, as they are.
+// TestTheWelcomeWorks runs the curl lines that the server prints, unchanged.
 func TestTheWelcomeWorks(t *testing.T) {
 	ctx := bounded(t)
 	server := start(t, t.TempDir())

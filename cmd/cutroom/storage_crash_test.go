@@ -16,11 +16,11 @@ import (
 // storageKills is how often TestStorageCrash kills the server.
 const storageKills = 16
 
-// TestStorageCrash kills a server by SIGKILL under uploads, over and over, and
-// checks from outside that the record and the bytes of every acknowledged upload
-// are there. Between some of the kills the database is lost, cut off or replaced by
-// an older copy: the start is refused, a repair keeps all bytes, and with the
-// newest database put back everything is served again.
+// TestStorageCrash kills a server by SIGKILL during uploads, over and over, and checks
+// from outside that the record and the bytes of every acknowledged upload exist. Between
+// some of the kills the database is lost, cut off or replaced by an older copy: the start
+// is refused, a repair keeps all bytes, and with the newest database restored everything
+// is served again.
 func TestStorageCrash(t *testing.T) {
 	v := &vault{t, t.TempDir(), map[string][]byte{}}
 	older := ""
@@ -63,13 +63,13 @@ func TestStorageCrash(t *testing.T) {
 		v.doctor()
 		v.wantAllBytes("repaired")
 		v.putBack(newest)
-		v.doctor() // the repair has made another database the one that counts
+		v.doctor() // the repair has made another database the current one
 	}
 	v.wantAll(start(t, v.data).Client())
 	t.Logf("%d kills, %d refused starts, %d acknowledged files", storageKills, refused, len(v.content))
 }
 
-// uploadUntilKilled has uploads under way while the server is killed, and keeps
+// uploadUntilKilled keeps uploads in progress while the server is killed, and records
 // those that were acknowledged.
 func (v *vault) uploadUntilKilled(server *servertest.Server, kill int) {
 	ctx, cancel := context.WithTimeout(v.t.Context(), 100*time.Millisecond+rand.N(300*time.Millisecond))
@@ -86,7 +86,7 @@ func (v *vault) uploadUntilKilled(server *servertest.Server, kill int) {
 				body, length, contentType := servertest.Form{servertest.File("file", "a.bin", content)}.Encode()
 				answer, err := client.Call(v.t.Context(), "POST", "/v1/files", body, length, "Content-Type", contentType)
 				if err != nil || answer.Status != 200 {
-					return // the kill has ended it, or a limit: nothing was acknowledged
+					return // ended by the kill or a limit: nothing was acknowledged
 				}
 				_, rest, _ := strings.Cut(string(answer.Body), `"file_`)
 				id, _, _ := strings.Cut(rest, `"`)

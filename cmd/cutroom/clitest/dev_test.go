@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// A person who reads along sees short lines, of what is not as always; a program
-// reads all there is.
+// On a terminal the log has short lines without the usual attributes; through a pipe it
+// is complete.
 func TestDevForPeople(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DEV_KEY="+servertest.Key)
@@ -57,8 +57,8 @@ func TestDevInTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// A program that starts a server learns from one line where it is and where its key
-// is kept, and never the key itself.
+// A program that starts a server learns its URL and the file of its key from one line,
+// and never sees the key itself.
 func TestDevForPrograms(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")

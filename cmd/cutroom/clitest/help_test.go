@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden help texts anew")
+var update = flag.Bool("update", false, "rewrite the golden help texts")
 
-// What each command says of itself is what it said before. The commands of a
-// server are left out: their flags are the settings, which have tests of their own.
+// The help of each command matches its golden text. The server's commands are left out:
+// their flags are the settings, which have tests of their own.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
@@ -46,7 +46,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Without anything the program says what it can do.
+// Without arguments the program lists what it can do.
 func TestNothingAsked(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -58,7 +58,7 @@ func TestNothingAsked(t *testing.T) {
 	}
 }
 
-// The scripts are what shells can read, and models are completed.
+// Shells can read the completion scripts, and model names are completed.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

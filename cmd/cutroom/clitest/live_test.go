@@ -35,8 +35,7 @@ func start(t *testing.T) *servertest.Server {
 	return server
 }
 
-// TestCommands runs every command against a server, with one group beside the
-// other.
+// TestCommands runs every command against a server, one group beside the other.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -56,7 +55,7 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// images edits an image to each of the places that a result can go to.
+// images writes the result of an image edit to each possible place.
 func images(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	if path := s.works("image", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref",
@@ -67,7 +66,7 @@ func images(t *testing.T, s shell) {
 	if _, err := png.Decode(bytes.NewReader(first)); err != nil {
 		t.Error(err)
 	}
-	// What is there is not replaced unasked.
+	// An existing file is not replaced unless asked.
 	if got := s.run("image", "look.png", "-p", "winter"); got.code != 1 || !strings.Contains(got.stderr, "--force") ||
 		strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("a result that is there: %+v", got)
@@ -145,7 +144,7 @@ func batch(t *testing.T, s shell) {
 func jobs(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	s.save("long.mp4", clip(t, "60"))
-	// The long one is cancelled while it is edited or waits.
+	// The long job is cancelled while it runs or waits.
 	long := s.works("edit", "long.mp4", "-m", "gen-vton-3.5", "--detach")
 	if cancelled := s.documents("jobs", "cancel", long)[0]; cancelled["status"] != "failed" ||
 		cancelled["error"].(map[string]any)["code"] != "cancelled" {
@@ -180,7 +179,7 @@ func jobs(t *testing.T, s shell) {
 		t.Errorf("the failed jobs are %v", list)
 	}
 	if tries := s.works("jobs", "deliveries", id); !strings.HasPrefix(tries, "TRY") || strings.Contains(tries, "\n") {
-		t.Errorf("a job without a webhook was told of:\n%s", tries)
+		t.Errorf("the webhook's log of a job without one is:\n%s", tries)
 	}
 	if table := s.works("jobs", "--limit", "1000"); !strings.Contains(table, id) || !strings.Contains(table, long) {
 		t.Errorf("the jobs are\n%s", table)
@@ -205,7 +204,7 @@ func files(t *testing.T, s shell) {
 	if table := s.works("files"); !strings.Contains(table, ids[0]) || !strings.Contains(table, "image/png") {
 		t.Errorf("the files are\n%s", table)
 	}
-	// Newest first; other files may be there.
+	// Newest first; there may be other files.
 	at := map[any]int{}
 	for i, file := range s.documents("files", "ls") {
 		at[file["id"]] = i + 1
@@ -234,7 +233,7 @@ func account(t *testing.T, s shell) {
 	if made.code != 0 || !strings.HasPrefix(made.stdout, "ek_") || strings.Count(made.stdout, "\n") != 1 {
 		t.Fatalf("%+v", made)
 	}
-	// A client token may not do everything.
+	// A client token has fewer rights.
 	if got := s.with("CUTROOM_API_KEY=" + strings.TrimSpace(made.stdout)).run("token"); got.code != 3 {
 		t.Errorf("a token by a token: %+v", got)
 	}
@@ -273,7 +272,7 @@ func chat(t *testing.T, s shell) {
 	}
 }
 
-// bars are shown on a terminal, each of the three.
+// bars are shown on a terminal for upload, edit and download.
 func bars(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	opened := s.open("image", "look.png", "-p", "winter", "--resolution", "480p")
@@ -291,7 +290,7 @@ func bars(t *testing.T, s shell) {
 	}
 }
 
-// login keeps a key in a profile, for its owner alone, and only one that works.
+// login keeps a key that works in a profile that only its owner can read.
 func login(t *testing.T, s shell) {
 	target, gateway := s.setting("CUTROOM_URL"), s.setting("CUTROOM_INFERENCE_URL")
 	user := newShell(t)
@@ -328,7 +327,7 @@ func login(t *testing.T, s shell) {
 	}
 	user.works("logout")
 	if got := user.run("quota"); got.code != 2 {
-		t.Errorf("a profile that is forgotten: %+v", got)
+		t.Errorf("a profile after logout: %+v", got)
 	}
 }
 
@@ -364,7 +363,7 @@ func doctor(t *testing.T, s shell) {
 	}
 }
 
-// setting is the value of one of the shell's settings.
+// setting returns the value of one of the shell's settings.
 func (s shell) setting(name string) string {
 	value := ""
 	for _, setting := range s.settings {
@@ -375,7 +374,7 @@ func (s shell) setting(name string) string {
 	return value
 }
 
-// cutDownload has the network break in the middle of a result.
+// cutDownload breaks the connection in the middle of a result.
 func cutDownload(t *testing.T, server *servertest.Server) {
 	target, err := url.Parse(server.URL())
 	if err != nil {
@@ -401,7 +400,7 @@ func cutDownload(t *testing.T, server *servertest.Server) {
 	}
 }
 
-// brokenBody breaks after some bytes.
+// brokenBody fails after some bytes.
 type brokenBody struct {
 	io.ReadCloser
 	left int

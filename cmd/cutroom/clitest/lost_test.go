@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// losing stands before a server. It passes on the first request to each path that
-// makes something, and hangs up at once, so that the answer is lost while the
-// request is still under way.
+// losing is a proxy in front of a server. It passes on the first request to each path
+// that creates something, and hangs up at once, so that the answer is lost while the
+// request is still in progress.
 type losing struct {
 	server string
 	mu     sync.Mutex
@@ -54,11 +54,11 @@ func (l *losing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, answer.Body) // the client may have gone
+	_, _ = io.Copy(w, answer.Body) // the client may be gone
 }
 
-// A command whose connection breaks once its request was sent makes what it was
-// told to make, once.
+// A command whose connection breaks after its request was sent creates its job, file or
+// token once.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	server := start(t)

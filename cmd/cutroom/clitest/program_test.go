@@ -28,8 +28,8 @@ var program string
 
 func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program)) }
 
-// patience bounds every wait of a test. It is there for a test that would never
-// end, and judges no speed.
+// patience bounds every wait of a test. It exists to end a test that would hang, and
+// measures no speed.
 const patience = 2 * time.Minute
 
 func bounded(t *testing.T) context.Context {
@@ -39,28 +39,27 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// shell is where commands are typed: a folder, and settings.
+// shell is where commands are typed: a folder and environment variables.
 type shell struct {
 	t        *testing.T
 	folder   string
 	settings []string
 }
 
-// newShell is a shell in an empty folder, of a user without a profile.
+// newShell returns a shell in an empty folder, for a user without a profile.
 func newShell(t *testing.T, settings ...string) shell {
 	t.Helper()
 	folder := t.TempDir()
 	return shell{t, folder, append([]string{"HOME=" + folder, "XDG_CONFIG_HOME=", "TERM=xterm", "TZ=UTC"}, settings...)}
 }
 
-// at is a shell that calls the services at the URLs.
+// at returns a shell whose commands call the services at the URLs.
 func at(t *testing.T, url, inferenceURL string) shell {
 	t.Helper()
 	return newShell(t, "CUTROOM_URL="+url, "CUTROOM_INFERENCE_URL="+inferenceURL, "CUTROOM_API_KEY="+servertest.Key)
 }
 
-// with is the shell with more settings; of a variable that is named twice the last
-// one counts.
+// with returns the shell with more settings; the last value of a variable counts.
 func (s shell) with(settings ...string) shell {
 	s.settings = slices.Concat(s.settings, settings)
 	return s
@@ -88,7 +87,7 @@ type ended struct {
 // run runs a command through pipes, to its end.
 func (s shell) run(args ...string) ended { s.t.Helper(); return s.feed("", args...) }
 
-// feed is run with something to read.
+// feed is run with input on stdin.
 func (s shell) feed(stdin string, args ...string) ended {
 	s.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -100,7 +99,7 @@ func (s shell) feed(stdin string, args ...string) ended {
 		s.t.Fatalf("cutroom %s: %v", strings.Join(args, " "), err)
 	}
 	written := stderr.String()
-	if !slices.Contains(args, "-") { // where stdout is no picture
+	if !slices.Contains(args, "-") { // unless stdout is a picture
 		written += stdout.String()
 	}
 	if strings.Contains(written, "\x1b") {
@@ -109,8 +108,8 @@ func (s shell) feed(stdin string, args ...string) ended {
 	return ended{stdout.String(), stderr.String(), command.ProcessState.ExitCode()}
 }
 
-// works is run for a command that succeeds; it returns stdout without its last end
-// of line.
+// works is run for a command that must succeed; it returns stdout without its last end of
+// line.
 func (s shell) works(args ...string) string {
 	s.t.Helper()
 	got := s.run(args...)
@@ -161,7 +160,7 @@ type terminal struct {
 	command *exec.Cmd
 	keys    *os.File
 	screen  *programtest.Output
-	// read is closed once all of the screen was read.
+	// read is closed once the whole screen was read.
 	read chan struct{}
 }
 
@@ -186,7 +185,7 @@ func (s shell) open(args ...string) *terminal {
 	return opened
 }
 
-// waitFor waits until the screen shows a text, as often as it is said.
+// waitFor waits until the screen has shown a text so many times.
 func (o *terminal) waitFor(text string, times int) {
 	o.t.Helper()
 	ctx := bounded(o.t)
@@ -215,7 +214,7 @@ func (o *terminal) press(keys string) {
 	}
 }
 
-// wait waits for the program's end, and returns its exit code.
+// wait waits for the program to end, and returns its exit code.
 func (o *terminal) wait() int {
 	o.t.Helper()
 	_ = o.command.Wait() // how it ended is in ProcessState
@@ -237,7 +236,7 @@ func picture(t *testing.T) []byte {
 	return encoded.Bytes()
 }
 
-// clip is a video of some frames.
+// clip returns a video of a few frames.
 func clip(t *testing.T, seconds string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "clip.mp4")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// serve serves a path for each pattern, and nothing else.
+// serve serves one path for each pattern, and nothing else.
 func serve(t *testing.T, routes map[string]http.HandlerFunc) shell {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -33,7 +33,7 @@ func answer(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// The exit codes, and that each error is one line which says what to do, as text
+// Each kind of error has its exit code, and is one line which says what to do, as text
 // and as JSON (docs/cli.md, "Exit codes").
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
@@ -110,7 +110,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// jobThatWaits is a job that never ends, while someone listens to it.
+// jobThatWaits serves a job that does not end while a client listens to it.
 func jobThatWaits(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(w, "event: job\ndata: {\"job_id\":\"job_1\",\"status\":\"processing\",\"progress\":0.25}\n\n")
@@ -118,7 +118,7 @@ func jobThatWaits(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// Ctrl-C leaves a job to itself, and says how to come back to it.
+// Ctrl-C does not cancel the job, and says how to return to it.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{
@@ -165,8 +165,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A chat in turns: Ctrl-C stops an answer and not the chat, and what was said
-// before is said again.
+// In a chat Ctrl-C stops an answer and not the chat, and earlier turns are sent again
+// with each question.
 func TestChatInTurns(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
@@ -189,7 +189,7 @@ func TestChatInTurns(t *testing.T) {
 		},
 	})
 	opened := s.open("chat", "--system", "Be brief.")
-	// The terminal asks for pastes in brackets once it reads keys one by one.
+	// The terminal turns on bracketed paste once it reads keys one by one.
 	turns := 0
 	say := func(keys string) {
 		turns++
@@ -227,12 +227,12 @@ func TestChatInTurns(t *testing.T) {
 			}
 		}
 		if i == 2 && strings.Contains(got, "endless") {
-			t.Errorf("what was forgotten is said again: %s", got)
+			t.Errorf("a cleared turn is sent again: %s", got)
 		}
 	}
 }
 
-// The key that `cutroom dev` keeps is for this machine's own server alone.
+// The key that `cutroom dev` keeps is sent only to this machine's own server.
 func TestKeyOfThisMachine(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{"GET /v1/realtime/quota": func(w http.ResponseWriter, r *http.Request) {

@@ -17,7 +17,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 )
 
-// run runs a command line against a server, and returns what a person sees of it.
+// run runs a command line against a server, and returns what a person sees.
 func run(t *testing.T, url string, arguments ...string) (seen string, err error) {
 	t.Helper()
 	return runWith(t, nil, url, arguments...)
@@ -68,8 +68,8 @@ func serve(t *testing.T, answers map[string]string) string {
 	return server.URL
 }
 
-// Whatever a server says a model is called, nothing is written outside of
-// the folder that results go to.
+// Whatever name a server gives a model, nothing is written outside the folder for
+// results.
 func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 	folder := t.TempDir()
 	results := filepath.Join(folder, "inner", "results")
@@ -112,7 +112,7 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 	}
 }
 
-// What a server says does not act on the terminal that it is shown on.
+// A server's text does not control the terminal that shows it.
 func TestServersDoNotActOnTerminals(t *testing.T) {
 	const evil = `\u001b]0;owned\u0007\u009b2J\r`
 	job := `{"job_id":"job_1` + evil + `","status":"completed` + evil + `","model":"gen-2.5` + evil +

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The model that edits where none is named is the catalog's, whatever that calls it.
+// Without a named model a command edits with the catalog's default, whatever its name.
 func TestTheDefaultModelIsTheCatalogs(t *testing.T) {
 	folder := t.TempDir()
 	own := filepath.Join(folder, "catalog.yaml")

@@ -2,7 +2,7 @@ package command
 
 import "testing"
 
-// People who spell out where `cutroom dev` listens reach its gateway too; any other
+// The default address of `cutroom dev`, spelled out, also leads to its gateway; any other
 // URL stands for both services.
 func TestServer(t *testing.T) {
 	const here, there = "http://127.0.0.1:8080", "https://media.example.com"

@@ -1,5 +1,5 @@
-// Package consoletest tests the console in a browser, against a server that runs
-// as its users run it.
+// Package consoletest tests the console in a browser, against a server started as users
+// start it.
 package consoletest
 
 import (
@@ -31,15 +31,15 @@ func TestMain(m *testing.M) {
 	os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program))
 }
 
-// patience bounds the whole test. It judges no speed.
+// patience bounds the whole test. It measures no speed.
 const patience = 5 * time.Minute
 
-// outcome is a flow as testdata/console.mjs prints it.
+// outcome is the result of a flow, as testdata/console.mjs prints it.
 type outcome struct{ Flow, Failure string }
 
-// People sign in, edit, chat, and look at files, sessions and usage; no page calls
-// anything but the service, breaks its policy, or has a serious fault for those
-// who use a keyboard or a screen reader.
+// Users sign in, edit, chat, and look at files, sessions and usage. No page calls
+// anything but the service, breaks its policy, or has a serious fault for users of a
+// keyboard or a screen reader.
 func TestConsole(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -69,7 +69,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// play runs the flows and returns what became of each.
+// play runs the flows and returns their outcomes.
 func play(ctx context.Context, t *testing.T, variables map[string]string) []outcome {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(variables["PACKAGES"], "node_modules", "playwright-core")); err != nil {
@@ -84,7 +84,7 @@ func play(ctx context.Context, t *testing.T, variables map[string]string) []outc
 	for name, value := range variables {
 		command.Env = append(command.Env, name+"="+value)
 	}
-	// The browser is of the same process group, and ends with it.
+	// The browser is in the same process group, and ends with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = 5 * time.Second
@@ -117,7 +117,7 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// catalog is the built-in one with small results, but for gen-2.1, whose edits
+// catalog writes the built-in catalog with small results, except for gen-2.1, whose edits
 // take long enough to be cancelled, and with a chat model that never ends.
 func catalog(t *testing.T) string {
 	t.Helper()
@@ -153,13 +153,12 @@ func catalog(t *testing.T) string {
 	return path
 }
 
-// talk is a model server that writes a few words and then thinks until its caller
-// leaves.
+// talk is a model server that sends a few words and then nothing until its caller leaves.
 func talk(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, word := range []string{"It", " never", " ends"} {
 		fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"endless\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", word)
 	}
-	_ = http.NewResponseController(w).Flush() // fails when the caller has gone
+	_ = http.NewResponseController(w).Flush() // fails if the caller is gone
 	<-r.Context().Done()
 }
