@@ -3,98 +3,101 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 GO ?= go
+export GO
+# What a machine lacks is told before anything is built, and parts do not run beside
+# each other: they share folders.
+.NOTPARALLEL:
+need-%:
+	@scripts/preflight.sh $*
 
 .PHONY: help
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: go ffmpeg
-go:
-	@command -v $(GO) >/dev/null 2>&1 || { echo "Go is missing: install Go 1.26 or later (https://go.dev/dl) and try again." >&2; exit 1; }
-ffmpeg:
-	@scripts/install-ffmpeg.sh
-
 .PHONY: run
-run: build ffmpeg ## Serve everything on this machine. Settings are CUTROOM_… variables.
+run: need-run build ## Serve everything on this machine. Settings are CUTROOM_… variables.
 	@exec bin/cutroom dev
 
 .PHONY: run-llm
-run-llm: build ffmpeg ## The same with a language model of yours, on the processor: GGUF=path/to/model.gguf
+run-llm: need-run-llm build ## The same with a language model of yours, on the processor: GGUF=path/to/model.gguf
 	@exec scripts/run-llm.sh "$(GGUF)"
 
 # Which pipelines the engine server has: see docs/gpu.md.
 MODELS ?= gpu/models.yaml
 .PHONY: run-gpu
-run-gpu: build ffmpeg ## The same with models that edit, on a GPU: MODELS=path/to/models.yaml
+run-gpu: need-run-gpu build ## The same with models that edit, on a GPU: MODELS=path/to/models.yaml
 	@exec scripts/run-gpu.sh "$(MODELS)"
 
 .PHONY: images
-images: ## Build the images of the worker and of the engine server, where there is Docker.
+images: need-images ## Build the images of the worker and of the engine server, where there is Docker.
 	@docker build --build-arg PROGRAM=cmd/worker --tag cutroom-worker .
 	@docker build --file gpu/Dockerfile --tag cutroom-engine .
 
 .PHONY: build
-build: go ## Build bin/cutroom.
+build: need-build ## Build bin/cutroom.
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -o bin/cutroom ./cmd/cutroom
 
 .PHONY: check
-check: go ffmpeg ## The checks for every change: format, vet, lint, and the quick tests.
+check: need-check ## The checks for every change: format, vet, lint, and the quick tests.
 	@scripts/check.sh
 
 .PHONY: test
-test: go ffmpeg ## Check the code and run all tests.
+test: need-test ## Check the code and run all tests. PACKAGES="./shared/domain/job …" runs these alone.
 	@scripts/test.sh
 
+.PHONY: test-bare
+test-bare: need-test-bare ## Try make run and make test on a minimal Debian, as root: SUITE=trixie
+	@scripts/test-bare.sh
+
 .PHONY: audit
-audit: ## Hold the dependencies against the vulnerabilities that the registries know.
+audit: need-audit ## Hold the dependencies against the vulnerabilities that the registries know.
 	@scripts/install-test-tools.sh
 	@scripts/audit.sh
 
 .PHONY: lint
-lint: go ## Lint Go, shell scripts and the pages' JavaScript.
+lint: need-lint ## Lint Go, shell scripts and the pages' JavaScript.
 	@scripts/lint.sh
 
 .PHONY: licenses
-licenses: go ## Write docs/third-party.md: what programs and images contain, and its licences.
+licenses: need-licenses ## Write docs/third-party.md: what programs and images contain, and its licences.
 	@scripts/licenses.sh
 
 .PHONY: sbom
-sbom: go ## Write bills of materials of the programs and the engine server to bin/sbom. IMAGES="…" adds images' packages.
+sbom: need-sbom ## Write bills of materials of the programs and the engine server to bin/sbom. IMAGES="…" adds images' packages.
 	@scripts/sbom.sh bin/sbom $(IMAGES)
 
 .PHONY: race
-race: go ffmpeg ## Run the Go tests of everything but the deploy under the race detector. Takes long.
+race: need-race ## Run the Go tests of everything but the deploy under the race detector. Takes long.
 	@scripts/install-test-tools.sh
 	@$(GO) test -race -p 4 -timeout 30m $$($(GO) list ./... | grep -v '^cutroom/infra')
 
 .PHONY: soak
-soak: go ffmpeg ## Run everything at once for a while, and check that all comes back: MINUTES=10 SEED=1
+soak: need-soak ## Run everything at once for a while, and check that all comes back: MINUTES=10 SEED=1
 	@$(GO) run ./bench/soak -minutes $(or $(MINUTES),10) -seed $(or $(SEED),1)
 
 .PHONY: fuzz
-fuzz: go ## Run every fuzz target beyond its corpus: RUNS=50000 of each.
+fuzz: need-fuzz ## Run every fuzz target beyond its corpus: RUNS=50000 of each.
 	@RUNS=$(or $(RUNS),50000) scripts/fuzz.sh
 
 .PHONY: test-llm
-test-llm: go ffmpeg ## Test the gateway with a real model server, which is built first.
+test-llm: need-test-llm ## Test the gateway with a real model server, which is built first.
 	@scripts/install-llm.sh
 	@$(GO) test -count=1 -tags llm -run 'TestLanguageModel' ./cmd/cutroom
 
 .PHONY: test-gpu
-test-gpu: build ffmpeg ## Test the engine server with tiny models, on the processor. PyTorch is installed first.
+test-gpu: need-test-gpu build ## Test the engine server with tiny models, on the processor. PyTorch is installed first.
 	@scripts/install-gpu.sh
 	@scripts/test-engine.sh .tools/gpu --ignore tests/test_s3.py
 	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/engine/engineserver ./cmd/cutroom
 
 .PHONY: bench-gpu
-bench-gpu: build ffmpeg ## Print what the engine server reaches on this machine's GPU. PyTorch is installed first.
+bench-gpu: need-bench-gpu build ## Print what the engine server reaches on this machine's GPU. PyTorch is installed first.
 	@scripts/install-gpu.sh
 	@cd gpu && ../.tools/gpu/bin/python -m bench $(BENCH)
 
 .PHONY: bench
-bench: go ffmpeg ## Print the benchmarks, each beside its floor.
-	@command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] || scripts/install-package.sh nginx apt-get=nginx-light dnf=nginx pacman=nginx apk=nginx brew=nginx
+bench: need-bench ## Print the benchmarks, each beside its floor.
 	@[ -x .tools/python/bin/python ] || scripts/install-test-tools.sh
 	@$(GO) run ./bench
 
@@ -108,21 +111,21 @@ STACKS ?= --all
 CDK = .tools/cdk/node_modules/.bin/cdk
 
 .PHONY: functions cdk
-functions: go
+functions: need-build
 	@scripts/build-functions.sh $(ARCHITECTURE) bin/functions/$(ARCHITECTURE)
 cdk:
 	@scripts/install-cdk.sh
 
 .PHONY: bootstrap
-bootstrap: functions cdk ## Prepare an account and region for deploys, once.
+bootstrap: need-bootstrap functions cdk ## Prepare an account and region for deploys, once.
 	@$(CDK) bootstrap --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: synth
-synth: functions cdk ## Write the templates of the deploy. CONTEXT="-c …" says what it has.
+synth: need-synth functions cdk ## Write the templates of the deploy. CONTEXT="-c …" says what it has.
 	@$(CDK) synth --quiet --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: deploy
-deploy: functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
+deploy: need-deploy functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
 # A stage called prod is refused however the context is quoted: the shell reads it
@@ -130,7 +133,7 @@ deploy: functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
 .PHONY: destroy not-prod
 not-prod:
 	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "prod is not destroyed by make." >&2; exit 1 ;; esac; done
-destroy: not-prod functions cdk ## Take a deploy away, with its data. Never prod.
+destroy: not-prod need-destroy functions cdk ## Take a deploy away, with its data. Never prod.
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
 # SAM runs the functions in Docker, against a local AWS at ENDPOINT that has the
@@ -143,9 +146,9 @@ SAM_TEMPLATE = cdk.out/sam/Cutroom-dev.template.json
 .PHONY: sam-template sam-api sam-invoke
 sam-template: functions cdk
 	@$(CDK) synth --quiet --output cdk.out/sam $(SAM_CONTEXT)
-sam-api: sam-template ## Serve the media API from its functions by sam local.
+sam-api: need-sam-api sam-template ## Serve the media API from its functions by sam local.
 	@sam local start-api --template $(SAM_TEMPLATE)
-sam-invoke: sam-template ## Invoke a function: FUNCTION=jobs EVENT=events/jobs/….json KEY=ck_…
+sam-invoke: need-sam-invoke sam-template ## Invoke a function: FUNCTION=jobs EVENT=events/jobs/….json KEY=ck_…
 	@sed 's/ck_sample_events/$(KEY)/' $(EVENT) | sam local invoke cutroom-dev-$(FUNCTION) --event - --template $(SAM_TEMPLATE)
 
 .PHONY: clean

@@ -8,9 +8,7 @@ packages=../infra
 if cmp -s "$packages/package-lock.json" "$folder/made-of"; then
 	exit 0
 fi
-if ! command -v npm >/dev/null 2>&1; then
-	./install-package.sh npm apt-get=npm dnf=npm pacman=npm apk=npm brew=node
-fi
+./preflight.sh synth
 echo "Installing the command line of AWS CDK." >&2
 mkdir -p "$folder"
 cp "$packages/package.json" "$packages/package-lock.json" "$folder"

@@ -5,12 +5,12 @@
 set -eu
 cd "$(dirname "$0")"
 
+./preflight.sh run-gpu
 environment=../.tools/gpu
 wanted=$(python3 --version; cat ../gpu/requirements.txt ../gpu/requirements-test.txt)
 if [ "$(cat "$environment/made-of" 2>/dev/null)" = "$wanted" ]; then
 	exit 0
 fi
-python3 -c 'import ensurepip, venv' 2>/dev/null || ./install-package.sh python3-venv apt-get=python3-venv
 echo "Installing PyTorch and diffusers. This takes some minutes and 6 GB." >&2
 python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet --disable-pip-version-check \

@@ -4,14 +4,12 @@
 set -eu
 cd "$(dirname "$0")"
 
+./preflight.sh run-llm
 environment=../.tools/llm
 wanted=$(python3 --version; cat llm-requirements.txt)
 if [ "$(cat "$environment/made-of" 2>/dev/null)" = "$wanted" ]; then
 	exit 0
 fi
-command -v g++ >/dev/null 2>&1 || ./install-package.sh g++ apt-get=g++ dnf=gcc-c++ pacman=gcc apk=g++
-command -v cmake >/dev/null 2>&1 || ./install-package.sh cmake apt-get=cmake dnf=cmake pacman=cmake apk=cmake brew=cmake
-python3 -c 'import ensurepip, venv' 2>/dev/null || ./install-package.sh python3-venv apt-get=python3-venv
 echo "Building llama-cpp-python. This takes some minutes." >&2
 python3 -m venv --clear "$environment"
 # Without what reads pictures, which text needs none of.

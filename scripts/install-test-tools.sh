@@ -1,27 +1,23 @@
 #!/bin/sh
-# Installs what only the tests need, where it is missing: a browser, the Python
-# programs of requirements.txt in .tools/python, of requirements-clients.txt in
-# .tools/clients, of requirements-template.txt in .tools/template, of
-# gpu/requirements-test.txt in .tools/engine and of requirements-audit.txt in
-# .tools/audit, the command line
-# of AWS CDK, in .tools/node the client library for Node with a Node that it runs on,
+# Installs what only the tests need, where it is missing: the system's packages that
+# preflight.sh names for them, a browser among them, the Python programs of
+# requirements.txt in .tools/python, of requirements-clients.txt in .tools/clients, of
+# requirements-template.txt in .tools/template, of gpu/requirements-test.txt in
+# .tools/engine and of requirements-audit.txt in .tools/audit, the command line of AWS
+# CDK, in .tools/node the client library for Node with a Node that it runs on,
 # in .tools/console what drives the browser and checks its pages, and in
 # .tools/generators what makes clients of an OpenAPI document.
 set -eu
 cd "$(dirname "$0")"
 
-if ! command -v chromium >/dev/null 2>&1; then
-	./install-package.sh chromium apt-get=chromium dnf=chromium pacman=chromium apk=chromium brew="--cask chromium"
-fi
+# Python is asked for its version below, so it has to be there by now.
+./preflight.sh test
 
 # installed FOLDER REQUIREMENTS: Python programs in a folder of their own.
 installed() {
 	wanted=$(python3 --version; cat "$2")
 	if [ "$(cat "$1/made-of" 2>/dev/null)" = "$wanted" ]; then
 		return
-	fi
-	if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-		./install-package.sh python3-venv apt-get=python3-venv
 	fi
 	echo "Installing the Python programs of $2." >&2
 	python3 -m venv --clear "$1"
@@ -40,9 +36,6 @@ installed ../.tools/clients requirements-clients.txt
 packages() {
 	if cmp -s "$2/package-lock.json" "$1/made-of"; then
 		return
-	fi
-	if ! command -v npm >/dev/null 2>&1; then
-		./install-package.sh npm apt-get=npm dnf=npm pacman=npm apk=npm brew=node
 	fi
 	echo "Installing the packages of $2." >&2
 	mkdir -p "$1"

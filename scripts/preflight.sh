@@ -1,0 +1,338 @@
+#!/bin/sh
+# preflight.sh TARGET: looks whether this machine has what the target of the Makefile
+# needs, before anything is built. Packages that are missing are installed at once
+# where that takes no password (as root, or by sudo), and the command is shown first.
+# Otherwise, and for what nobody expects to be installed by itself (Go, Docker, SAM
+# CLI), it fails and says the one command that installs all that is missing.
+#
+# It needs a POSIX shell and the programs that every system has.
+set -eu
+cd "$(dirname "$0")/.."
+GO=${GO:-go}
+target=${1:?a target of the Makefile}
+
+linters="git python npm"
+tests="make go certificates $linters curl gcc ffmpeg chromium strace namespaces"
+case $target in
+build | fuzz) needs="go certificates" ;;
+run | soak) needs="go certificates ffmpeg" ;;
+run-llm | test-llm) needs="go certificates ffmpeg curl python c++ cmake" ;;
+run-gpu | test-gpu | bench-gpu) needs="go certificates ffmpeg curl python" ;;
+lint) needs="go certificates $linters" ;;
+check) needs="go certificates $linters ffmpeg" ;;
+test | race | audit) needs=$tests ;;
+bench) needs="$tests nginx" ;;
+licenses) needs="go certificates python" ;;
+sbom) needs="go certificates python${IMAGES:+ docker}" ;;
+bootstrap | synth | destroy) needs="go certificates npm" ;;
+deploy)
+	# The workers' image is built, but where there are no workers or one is given.
+	case ${CONTEXT:-} in
+	*worker=none* | *workerImage=*) needs="go certificates npm" ;;
+	*) needs="go certificates npm docker" ;;
+	esac
+	;;
+images) needs="docker" ;;
+sam-api | sam-invoke) needs="go certificates npm docker sam" ;;
+test-bare) needs="root git go certificates debootstrap" ;;
+*)
+	echo "preflight.sh: unknown target $target" >&2
+	exit 2
+	;;
+esac
+
+# The packages that have a need, on each system: none where besides() has a command.
+# Homebrew's plain ffmpeg lacks the filter that HDR clips need. gcc only recommends
+# the C library's headers on Debian, and the race detector builds against them.
+# need          apt-get             dnf              pacman           apk              brew
+packages='
+git             git                 git              git              git              git
+make            make                make             make             make             make
+certificates    ca-certificates     ca-certificates  ca-certificates  ca-certificates  -
+curl            curl                curl             curl             curl             curl
+go              -                   -                go               -                go
+ffmpeg          ffmpeg              ffmpeg           ffmpeg           ffmpeg           ffmpeg-full
+python          python3,python3-venv python3         python           python3          python
+npm             npm                 npm              npm              npm              node
+gcc             gcc,libc6-dev       gcc,glibc-devel  gcc              gcc,musl-dev     -
+c++             g++                 gcc-c++          gcc              g++              -
+cmake           cmake               cmake            cmake            cmake            cmake
+chromium        chromium            chromium         chromium         chromium         -
+strace          strace              strace           strace           strace           -
+nginx           nginx-light         nginx            nginx            nginx            nginx
+debootstrap     debootstrap         debootstrap      debootstrap      debootstrap      -
+docker          docker.io           moby-engine      docker           docker           -
+sam             -                   -                -                -                aws-sam-cli
+'
+
+there() {
+	command -v "$1" >/dev/null 2>&1
+}
+
+system=$(uname)
+distribution=$(sed -n 's/^ID="\{0,1\}\([a-z]*\).*/\1/p' /etc/os-release 2>/dev/null || true)
+manager='' column=0
+for candidate in apt-get dnf pacman apk brew; do
+	column=$((column + 1))
+	if there "$candidate"; then
+		manager=$candidate
+		break
+	fi
+done
+# How a command is run as root, and whether that takes no password.
+as_root='' unasked='' may=yes
+if [ "$(id -u)" -ne 0 ]; then
+	may=no
+	for candidate in doas sudo; do
+		if there "$candidate"; then
+			as_root="$candidate " unasked="$candidate -n "
+		fi
+	done
+	# shellcheck disable=SC2086 # words of a command
+	if [ "$manager" = brew ] || { [ -n "$as_root" ] && ${unasked}true >/dev/null 2>&1; }; then
+		may=yes
+	fi
+fi
+
+# number makes 1026 of the first version such as 1.26 in a line.
+number() {
+	sed -n 's/^[^0-9]*\([0-9][0-9]*\)\.\([0-9][0-9]*\).*/\1 \2/p' | awk 'NR == 1 { print $1 * 1000 + $2 }'
+}
+
+# installed_go GO prints its version, which is not that of one that it would fetch.
+installed_go() {
+	(cd / && GOTOOLCHAIN=local "$1" version 2>/dev/null) | sed 's/^go version \([^ ]*\).*/\1/'
+}
+
+# able_go GO reports whether it compiles this module. Since 1.21 Go fetches the release
+# that go.mod names by itself, but where it was told to be content with itself.
+able_go() {
+	version=$(installed_go "$1" | number)
+	[ -n "$version" ] || return 1
+	[ "$version" -lt "$(grep '^go ' go.mod | number)" ] || return 0
+	[ "$version" -ge 1021 ] || return 1
+	case $(cd / && "$1" env GOTOOLCHAIN) in auto | *+auto) return 0 ;; *) return 1 ;; esac
+}
+
+# able_ffmpeg reports whether ffmpeg is there with what small builds lack; the service
+# checks the rest when it starts.
+able_ffmpeg() {
+	there ffmpeg && there ffprobe || return 1
+	major=$(ffmpeg -version 2>/dev/null | sed -n '1s/^ffmpeg version n\{0,1\}\([0-9][0-9]*\)\..*/\1/p')
+	[ "${major:-5}" -ge 5 ] || return 1
+	ffmpeg -v error -encoders 2>/dev/null | grep -q ' libx264 ' &&
+		ffmpeg -v error -filters 2>/dev/null | grep -q ' zscale '
+}
+
+# certified reports whether certificates are where Go looks for them on Linux.
+certified() {
+	for file in ${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
+		/etc/ssl/ca-bundle.pem /etc/pki/tls/cacert.pem /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem \
+		/etc/ssl/cert.pem}; do
+		[ ! -s "$file" ] || return 0
+	done
+	return 1
+}
+
+# has NEED reports whether the machine has it.
+has() {
+	case $1:$system in
+	certificates:Linux) certified ;;
+	gcc:Linux) there gcc && [ -e /usr/include/stdlib.h ] ;;
+	# Some tests mount a small disk to fill it: as root, or as the root of a user
+	# namespace of their own.
+	namespaces:Linux) [ "$(id -u)" -eq 0 ] || unshare --map-root-user --mount true 2>/dev/null ;;
+	# A test traces what decoders open.
+	strace:Linux) there strace ;;
+	certificates:* | namespaces:* | strace:*) ;;
+	go:*) able_go "$GO" ;;
+	ffmpeg:*) able_ffmpeg ;;
+	python:*) there python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ;;
+	npm:*) there node && there npm ;;
+	nginx:* | debootstrap:*) there "$1" || [ -x "/usr/sbin/$1" ] ;;
+	docker:*) there docker && docker version >/dev/null 2>&1 ;;
+	root:*) [ "$(id -u)" -eq 0 ] ;;
+	*) there "$1" ;;
+	esac
+}
+
+# title NEED prints what people call it.
+title() {
+	case $1 in
+	go)
+		printf 'Go %s or later' "$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' go.mod)"
+		if there "$GO"; then
+			printf ' (this is %s)' "$(installed_go "$GO")"
+		elif able_go /usr/local/go/bin/go; then
+			printf ' in PATH (it is in /usr/local/go/bin)'
+		fi
+		;;
+	certificates) printf 'certificates of authorities' ;;
+	ffmpeg) if there ffmpeg; then printf 'an FFmpeg from version 5 with ffprobe, libx264 and zscale'; else printf FFmpeg; fi ;;
+	python) printf 'Python 3.11 or later with venv' ;;
+	npm) printf 'Node.js with npm' ;;
+	gcc) printf "gcc with the C library's headers" ;;
+	c++) printf 'a C++ compiler' ;;
+	chromium) printf Chromium ;;
+	docker) if there docker; then printf 'a Docker engine that answers'; else printf Docker; fi ;;
+	sam) printf 'SAM CLI' ;;
+	namespaces) printf 'to be root, or to have user namespaces' ;;
+	root) printf 'to be root' ;;
+	*) printf %s "$1" ;;
+	esac
+}
+
+# packages_of NEED prints the packages of this system that have it, if any.
+packages_of() {
+	case $1:$distribution in
+	# Ubuntu's is a snap.
+	chromium:ubuntu) return ;;
+	docker:*) ! there docker || return 0 ;;
+	esac
+	[ -z "$manager" ] || echo "$packages" |
+		awk -v need="$1" -v column="$column" '$1 == need && $(column + 1) != "-" { gsub(",", " ", $(column + 1)); print $(column + 1) }'
+}
+
+# besides NEED prints the command for what packages do not do.
+besides() {
+	case $1:$manager in
+	go:brew | go:pacman | sam:brew) ;;
+	go:*)
+		if ! there "$GO" && able_go /usr/local/go/bin/go; then
+			# shellcheck disable=SC2016 # for the reader's shell
+			echo 'export PATH="$PATH:/usr/local/go/bin"'
+			return
+		fi
+		# Most systems' own packages are behind.
+		case $system:$(uname -m) in
+		Linux:x86_64) architecture=amd64 ;;
+		Linux:aarch64) architecture=arm64 ;;
+		*) return ;;
+		esac
+		[ ! -e /usr/local/go ] || printf '%s && ' "${as_root}rm -rf /usr/local/go"
+		printf '%s | %s && ' "curl -sSfL https://go.dev/dl/$(sed -n 's/^toolchain //p' go.mod).linux-$architecture.tar.gz" \
+			"${as_root}tar -C /usr/local -xzf -"
+		echo "${as_root}ln -sf /usr/local/go/bin/go /usr/local/go/bin/gofmt /usr/local/bin/"
+		;;
+	ffmpeg:brew) echo "brew link ffmpeg-full" ;;
+	gcc:brew | c++:brew) echo "xcode-select --install" ;;
+	chromium:brew | docker:brew) echo "brew install --cask $1" ;;
+	chromium:*) [ "$distribution" != ubuntu ] || echo "${as_root}snap install chromium" ;;
+	docker:*) ! there systemctl || echo "${as_root}systemctl start docker" ;;
+	sam:*) echo "python3 -m venv ~/.sam && ~/.sam/bin/pip install aws-sam-cli && ${as_root}ln -sf ~/.sam/bin/sam /usr/local/bin/" ;;
+	namespaces:*)
+		for knob in kernel.apparmor_restrict_unprivileged_userns=0 kernel.unprivileged_userns_clone=1; do
+			file=/proc/sys/$(echo "${knob%=*}" | tr . /)
+			[ ! -e "$file" ] || [ "$(cat "$file")" = "${knob#*=}" ] || echo "${as_root}sysctl -w $knob"
+		done
+		;;
+	esac
+}
+
+# add PACKAGE adds it to what is wanted.
+add() {
+	case " $wanted " in
+	*" $1 "*) ;;
+	*) wanted="$wanted${wanted:+ }$1" ;;
+	esac
+}
+
+# look finds what is missing: the titles, the packages, the commands besides, what
+# neither has, and whether all of it may be installed without a question.
+look() {
+	missing='' wanted='' commands='' rest='' alone=yes
+	for need in $needs; do
+		if has "$need"; then
+			continue
+		fi
+		missing="$missing${missing:+, }$(title "$need")"
+		packed=$(packages_of "$need")
+		command=$(besides "$need")
+		for package in $packed; do
+			add "$package"
+		done
+		commands="$commands${command:+ && $command}"
+		[ -n "$packed$command" ] || rest="$rest${rest:+, }$(title "$need")"
+		case $need:$manager in
+		ffmpeg:brew) ;;
+		go:* | docker:* | sam:*) alone=no ;;
+		*) [ -n "$packed" ] && [ -z "$command" ] || alone=no ;;
+		esac
+	done
+	case $commands in *"curl "*)
+		there curl || add curl
+		has certificates || add ca-certificates
+		;;
+	esac
+	case $commands in *"-m venv"*) has python || for package in $(packages_of python); do add "$package"; done ;; esac
+	# Fedora's own ffmpeg has no encoder of H.264. RPM Fusion's has: to use another
+	# source of packages is for people to decide.
+	fusion=
+	case $manager:" $wanted " in
+	dnf:*" ffmpeg "*)
+		if ! rpm -q rpmfusion-free-release >/dev/null 2>&1; then
+			alone=no
+			# shellcheck disable=SC2016 # for the reader's shell
+			fusion='fedora/rpmfusion-free-release-$(rpm -E %fedora)'
+			# shellcheck disable=SC2016
+			[ "$distribution" = fedora ] || fusion='el/rpmfusion-free-release-$(rpm -E %rhel)'
+		fi
+		;;
+	esac
+}
+
+# installing ROOT prints the command that installs all of it, with ROOT before what
+# only root may do.
+installing() {
+	install=
+	case $manager in
+	apt-get) install="$1apt-get update && $1env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends" ;;
+	dnf)
+		install="${fusion:+$1dnf install -y https://mirrors.rpmfusion.org/free/$fusion.noarch.rpm && }"
+		install="$install$1dnf install -y --allowerasing"
+		;;
+	pacman)
+		install="$1pacman -S --noconfirm --needed"
+		# A new machine has no lists of packages.
+		[ -e /var/lib/pacman/sync/core.db ] || install="$1pacman -Sy --noconfirm --needed"
+		;;
+	apk) install="$1apk add" ;;
+	brew) install="brew install" ;;
+	esac
+	echo "${wanted:+$install $wanted}$commands" | sed 's/^ && //'
+}
+
+look
+[ -n "$missing" ] || exit 0
+echo "make $target needs what is missing here: $missing." >&2
+
+if [ "$alone" = yes ] && [ "$may" = yes ]; then
+	echo "Installing it:" >&2
+	echo "    $(installing "$as_root")" >&2
+	log=$(mktemp)
+	trap 'rm -f "$log"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	if ! sh -c "$(installing "$unasked")" >"$log" 2>&1 </dev/null; then
+		tail -n 20 "$log" >&2
+		echo "That failed. Run the command above yourself, and make $target again." >&2
+		exit 1
+	fi
+	look
+	[ -n "$missing" ] || exit 0
+	echo "After that this is still missing: $missing." >&2
+	exit 1
+fi
+
+if [ -n "$rest" ]; then
+	echo "What has no package here is for you to see to: $rest." >&2
+fi
+if [ -n "$wanted$commands" ]; then
+	how="Run it"
+	case $(id -u):$as_root:$manager:$wanted:$commands in
+	0:* | *:*brew:* | *:?*:*:*:* | *::*::*export*) ;;
+	*) how="Run it as root, or ask those who administer this machine to" ;;
+	esac
+	printf 'This installs it. %s, and make %s again:\n\n    %s\n\n' "$how" "$target" "$(installing "$as_root")" >&2
+fi
+exit 1
