@@ -1,0 +1,86 @@
+#!/bin/sh
+# newcomer.sh: runs `make run` in a terminal, does what it says to do, and ends it by
+# Ctrl-C. See test-bare.sh.
+set -eu
+cd "$(dirname "$0")/../.."
+folder=$(mktemp -d)
+log=$folder/log
+# Others may have the usual ports, which the bare machine shares with its host.
+for port in 8080 8081; do
+	status=0
+	curl -s -o "$folder/other" --max-time 5 "http://127.0.0.1:$port" || status=$?
+	if [ "$status" -ne 7 ]; then
+		echo "Port $port is taken: others are used."
+		export CUTROOM_ADDR=127.0.0.1:28080 CUTROOM_INFERENCE_ADDR=127.0.0.1:28081
+	fi
+done
+
+mkfifo "$folder/keys"
+script -qefc "make run" "$log" <"$folder/keys" >"$folder/screen" 2>&1 &
+run=$!
+exec 3>"$folder/keys"
+trap 'printf "\003" >&3 || true; wait "$run" || true; rm -rf "$folder"' EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# within SECONDS COMMAND…: waits until it succeeds, while make runs.
+within() {
+	left=$1
+	shift
+	until "$@"; do
+		left=$((left - 1))
+		if [ "$left" -lt 0 ] || ! kill -0 "$run" 2>/dev/null; then
+			cat "$log" >&2
+			echo "This did not come: $*" >&2
+			exit 1
+		fi
+		sleep 1
+	done
+}
+
+within 900 grep -q 'Ctrl-C stops it' "$log"
+tr -d '\r' <"$log" >"$folder/said"
+sed 's/ck_[A-Za-z0-9_-]*/ck_…/g' "$folder/said"
+
+# The lines that it printed, one after another.
+lines=$(sed -n 's/^  \(curl .*\)/\1/p' "$folder/said")
+line() { echo "$lines" | sed -n "$1p"; }
+[ "$(echo "$lines" | wc -l)" -eq 4 ] || { echo "It printed other lines to paste than these know." >&2; exit 1; }
+sh -c "$(line 1)" >"$folder/job"
+cat "$folder/job"
+echo
+job=$(sed -n 's/.*"job_id":"\([^"]*\)".*/\1/p' "$folder/job")
+[ -n "$job" ]
+completed() {
+	sh -c "$(line 2 | sed "s/JOB_ID/$job/")" >"$folder/state"
+	grep -q '"status":"completed"' "$folder/state"
+}
+within 300 completed
+cat "$folder/state"
+echo
+sh -c "$(line 3 | sed "s|JOB_ID|$job|; s|-o |-o $folder/|")"
+sh -c "$(line 4)" | grep -q '"content":' || { echo "The gateway did not answer." >&2; exit 1; }
+bin/cutroom edit testdata/clip.mp4 -p "film noir" -o "$folder/noir.mp4"
+for edit in "$folder/edited.mp4" "$folder/noir.mp4"; do
+	ffprobe -v error -select_streams v -count_frames -show_entries stream=codec_name,width,height,nb_read_frames -of csv=p=0 "$edit" |
+		tee "$folder/stream"
+	grep -q '^h264,[1-9][0-9]*,[1-9][0-9]*,[1-9][0-9]*' "$folder/stream"
+	if cmp -s "$edit" testdata/clip.mp4; then
+		echo "$edit is the clip itself." >&2
+		exit 1
+	fi
+done
+bin/cutroom doctor
+
+printf '\003' >&3
+tries=0
+while kill -0 "$run" 2>/dev/null; do
+	tries=$((tries + 1))
+	[ "$tries" -le 60 ] || { echo "Ctrl-C did not end it." >&2; exit 1; }
+	sleep 1
+done
+status=0
+wait "$run" || status=$?
+trap 'rm -rf "$folder"' EXIT
+tail -n 3 "$log"
+echo "make run ended with status $status after Ctrl-C"

@@ -1,0 +1,178 @@
+#!/bin/sh
+# test-bare.sh: does on a machine with a minimal Debian and Go, and nothing else, what
+# the README tells a newcomer to do: first as root, without any cache, and then as an
+# ordinary user without sudo. The machine is a folder with a root file system of its
+# own, entered by namespaces: what was mounted and started there goes with them.
+#
+# SUITE is Debian's release (this machine's, or bookworm). What debootstrap made is kept
+# in .tools/bare for a month. Packages come from where this machine gets its own.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/stages.sh
+scripts/preflight.sh test-bare
+
+host=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+suite=${SUITE:-$(sed -n 's/^ID=debian$/'"$host"'/p' /etc/os-release)}
+suite=${suite:-bookworm}
+base=$PWD/.tools/bare/$suite.tar
+folder=$(mktemp -d /var/tmp/cutroom-bare-XXXXXX)
+root=$folder/root
+child=
+end() {
+	if [ -n "$child" ]; then
+		kill -KILL "$child" 2>/dev/null || true
+		wait "$child" 2>/dev/null || true
+	fi
+	rm -rf --one-file-system "$folder"
+}
+trap end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# apart COMMAND…: runs it in namespaces of processes and mounts, which end with it, or
+# with this script at any moment.
+apart() {
+	# A shell makes what runs in the background deaf for Ctrl-C.
+	env --default-signal=INT,QUIT unshare --mount --propagation private --pid --fork --kill-child "$@" </dev/null &
+	child=$!
+	status=0
+	wait "$child" || status=$?
+	child=''
+	return "$status"
+}
+
+# inside USER COMMAND: runs a command on the bare machine, as after a login.
+inside() {
+	apart sh scripts/bare/enter.sh "$root" "$@"
+}
+
+# sources prints this machine's sources of Debian's packages, for the release.
+sources() {
+	# shellcheck disable=SC2016 # fields of apt
+	apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null |
+		awk -v host="$host" -v suite="$suite" '$1 == "Debian" && sub("^" host, suite, $3) { print "deb", $2, $3, "main" }' | sort -u
+}
+
+# bootstrapped makes the root file system, and keeps it.
+bootstrapped() {
+	mkdir -p "${base%/*}" "$folder/base"
+	# Without a mirror debootstrap takes Debian's own.
+	mirror=$(sources | awk -v suite="$suite" '$3 == suite { print $2; exit }')
+	# shellcheck disable=SC2086 # none is no word
+	apart sh -c 'mount -t proc proc /proc && exec debootstrap --variant=minbase "$@"' sh "$suite" "$folder/base" $mirror \
+		>"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; return 1; }
+	rm -rf "$folder"/base/var/cache/apt/archives/*.deb
+	tar -C "$folder/base" -cf "$base.part" .
+	mv "$base.part" "$base"
+	rm -rf "$folder/base"
+}
+
+# configured gives the bare machine the network's settings of this one: names, proxies,
+# certificates, and where packages come from.
+configured() {
+	cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+	sources >"$folder/sources"
+	[ ! -s "$folder/sources" ] || cp "$folder/sources" "$root/etc/apt/sources.list"
+	apt-config dump | grep -E '^Acquire::(https?::|Check-|Retries)' >"$root/etc/apt/apt.conf.d/99machine" || true
+	mkdir -p "$root/usr/local/share/ca-certificates"
+	for certificate in /usr/local/share/ca-certificates/*.crt; do
+		[ ! -e "$certificate" ] || cp "$certificate" "$root/usr/local/share/ca-certificates/"
+	done
+	for file in /etc/pip.conf ~/.pip/pip.conf ~/.config/pip/pip.conf; do
+		[ ! -e "$file" ] || cp "$file" "$root/etc/pip.conf"
+	done
+	# A proxy's certificate is among the system's own there.
+	env | sed -n "s/'/'\\\\''/g; s/^\([A-Za-z_]*_PROXY\|[a-z_]*_proxy\|PIP_[A-Z_]*URL\|PIP_CERT\|NODE_EXTRA_CA_CERTS\|REQUESTS_CA_BUNDLE\|NPM_CONFIG_[A-Z_]*\|npm_config_[a-z_]*\)=\(.*\)/export \1='\2'/p" \
+		>"$root/etc/profile.d/machine.sh"
+	for variable in GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE; do
+		echo "export $variable='$("$GO" env "$variable")'"
+	done >>"$root/etc/profile.d/machine.sh"
+}
+
+# machine makes a bare machine anew, with Go as go.dev says to install it, with an
+# ordinary user, and the tree to clone.
+machine() {
+	rm -rf --one-file-system "$root"
+	mkdir "$root"
+	tar -C "$root" -xf "$base"
+	configured
+	cp -a "$("$GO" env GOROOT)" "$root/usr/local/go"
+	ln -s /usr/local/go/bin/go /usr/local/go/bin/gofmt "$root/usr/local/bin/"
+	inside root "useradd --create-home --shell /bin/bash newcomer"
+	if [ -e ~/.npmrc ]; then
+		cp ~/.npmrc "$root/root/"
+		cp ~/.npmrc "$root/home/newcomer/"
+		chmod 644 "$root/home/newcomer/.npmrc"
+	fi
+	for program in git make curl python3 node gcc ffmpeg sudo; do
+		if inside root "command -v $program" >/dev/null; then
+			echo "The bare machine has $program, which it should lack." >&2
+			return 1
+		fi
+	done
+	cp "$folder/cutroom.bundle" "$root/srv/"
+}
+
+# first is what the README says to install before anything.
+first() {
+	# shellcheck disable=SC2016 # quotes of the page
+	sed -n 's/^| Debian[^|]*| `\([^`]*\)`.*/\1/p' README.md | head -n 1
+}
+
+# prepared runs that, and clones the tree as a user.
+prepared() {
+	command=$(first)
+	[ -n "$command" ] || { echo "The README has no command for Debian." >&2; return 1; }
+	echo "    # $command"
+	inside root "$command" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; return 1; }
+	inside "$1" "git clone -q /srv/cutroom.bundle cutroom"
+}
+
+# refused COMMAND FILE…: the newcomer's command fails before it makes any of the files,
+# and says what to run, which root then does.
+refused() {
+	if inside newcomer "cd cutroom && $1" >"$folder/refusal" 2>&1; then
+		echo "$1 did not fail." >&2
+		return 1
+	fi
+	cat "$folder/refusal"
+	command=$(sed -n 's/^    \([^ ].*\)/\1/p' "$folder/refusal")
+	shift
+	for file in "$@"; do
+		if [ -e "$root/home/newcomer/$file" ]; then
+			echo "$file was made before what is missing was told." >&2
+			return 1
+		fi
+	done
+	inside root "$command" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; return 1; }
+}
+
+# The tree as it is, with changes that were not committed.
+tree=$(git stash create)
+commit=$(git -c user.name=bare -c user.email=bare@localhost commit-tree -m "The tree" "${tree:-HEAD}^{tree}")
+git init -q --bare --initial-branch main "$folder/git"
+git push -q "$folder/git" "$commit:refs/heads/main"
+git -C "$folder/git" bundle create -q "$folder/cutroom.bundle" HEAD main
+
+test=$(printf 'make test PACKAGES=%s' "${PACKAGES:-./shared/domain/job}")
+if [ -z "$(find "$base" -mtime -30 2>/dev/null)" ]; then
+	took "debootstrap of $suite" bootstrapped
+fi
+echo "As root, without any cache:"
+took "a bare machine" machine
+took "what the README says to install first" prepared root
+took "make run, and edits" inside root "cd cutroom && scripts/bare/newcomer.sh"
+took "$test" inside root "cd cutroom && $test"
+
+echo "As an ordinary user without sudo, with the caches of before:"
+mkdir "$folder/caches"
+mv "$root/root/go" "$root/root/.cache" "$folder/caches/"
+[ ! -e "$root/root/.npm" ] || mv "$root/root/.npm" "$folder/caches/"
+took "a bare machine" machine
+took "what the README says to install first" prepared newcomer
+took "make run is refused, and root installs" refused "make run" cutroom/bin go .cache
+mv "$folder"/caches/go "$folder"/caches/.[cn]* "$root/home/newcomer/"
+inside root "chown -R newcomer: /home/newcomer/go /home/newcomer/.[cn]*"
+took "make run, and edits" inside newcomer "cd cutroom && scripts/bare/newcomer.sh"
+took "$test is refused, and root installs" refused "$test" cutroom/test-output cutroom/.tools
+took "$test" inside newcomer "cd cutroom && $test"
