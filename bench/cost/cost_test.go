@@ -23,7 +23,7 @@ func kept(t *testing.T) cost.Counts {
 	return counts
 }
 
-// The page is that of the counts and the prices.
+// The page is generated from the counts and the prices.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cost.md"))
 	if err != nil {
@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Whatever is counted has a price.
+// Everything that is counted has a price.
 func TestPrices(t *testing.T) {
 	priced := map[cost.Item]bool{}
 	for _, p := range cost.Prices() {
@@ -60,27 +60,27 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// operation is so many of an operation of docs/aws-calls.md.
+// operation is a number of calls of an operation of docs/aws-calls.md.
 type operation struct {
 	times      int
 	of, called string
 }
 
-// What was counted is what docs/aws-calls.md says of the operations, which is held
-// to the wire: when that changes, the counts are to be made again.
+// The counts agree with docs/aws-calls.md, which tests compare with the wire: when that
+// page changes, the counts must be made again.
 func TestCountsAreTheDocumentedCalls(t *testing.T) {
 	authenticated := []operation{{1, "Keys", "FindKey"}}
 	counted := append(authenticated, operation{1, "Rates", "Take, in use"})
 	for _, c := range []struct {
 		scenario   string
 		operations []operation
-		// others are calls of the state machine, of functions that the docs do not
-		// have, and of clients.
+		// others are calls of the state machine, of functions that the page leaves out,
+		// and of clients.
 		others map[string]float64
 	}{
 		{"job", append(counted,
-			// The limits are looked at before the body is read and after it. The
-			// account's last job has ended, and is freed.
+			// The limits are checked before the body is read and after it. The account's
+			// last job has ended, and is released.
 			operation{1, "Jobs", "Backlog, with open jobs"}, operation{1, "Jobs", "Backlog"},
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Jobs", "Accept"},
 			operation{1, "Queue", "Receive"}, operation{1, "Runs", "Start"}, operation{2, "Store", "Open"},
@@ -123,7 +123,7 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 				got[name] += n
 			}
 			for call := range want {
-				// A name whose rate is not in use takes one write less.
+				// A name whose rate is not in use takes one write fewer.
 				if slack := map[string]float64{"UpdateItem": 1}[call]; got[call] > want[call] || got[call] < want[call]-slack {
 					t.Errorf("%s: counted %g, documented %g: %s", call, got[call], want[call], again)
 				}
@@ -136,8 +136,8 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 	}
 }
 
-// parse reads calls as the docs have them, such as "GetItem, 2 UpdateItem". Those
-// of S3 are told apart by their method alone.
+// parse reads calls as the page writes them, for example "GetItem, 2 UpdateItem". Calls
+// of S3 are distinguished by their method alone.
 func parse(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	calls := map[string]float64{}
@@ -158,7 +158,7 @@ func parse(t *testing.T, text string) map[string]float64 {
 	return calls
 }
 
-// Some sums that were reckoned by hand.
+// Some sums that were computed by hand.
 func TestDollars(t *testing.T) {
 	for _, c := range []struct {
 		quantities  cost.Quantities

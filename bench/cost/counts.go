@@ -1,7 +1,7 @@
-// Package cost computes what the service costs in AWS. It runs the functions and
-// the worker against a local AWS, counts their calls on the wire, and prices them
-// by the public list prices. What a deploy costs without calls is counted in its
-// template. docs/cost.md is generated from it.
+// Package cost computes what the service costs in AWS. It runs the functions and the
+// worker against a local AWS, counts their calls on the wire, and prices them by the
+// public list prices. The cost of an idle deploy is counted from its template.
+// docs/cost.md is generated from it.
 package cost
 
 import (
@@ -19,8 +19,8 @@ type Counts struct {
 	WorkerHour Quantities `json:"worker_hour"`
 	// WorkMinute is what each minute of an engine's work uses.
 	WorkMinute Quantities `json:"work_minute"`
-	// Idle is what the default stack takes in a month in which nobody calls,
-	// Realtime what the option realtime=true adds to it.
+	// Idle is what the default stack uses in a month without calls, Realtime what the
+	// option realtime=true adds to it.
 	Idle     Quantities `json:"idle_month"`
 	Realtime Quantities `json:"realtime_month"`
 	// Alarms is how many alarms the metrics of Idle belong to.
@@ -29,19 +29,18 @@ type Counts struct {
 
 // Scenario is one use of the service by a client.
 type Scenario struct {
-	// Name is one word, Title what the docs call it.
+	// Name is one word, Title what the page calls it.
 	Name  string `json:"name"`
 	Title string `json:"title"`
-	// Runs is how often it was done; all else is for one.
+	// Runs is how often it was done; all other fields are for one run.
 	Runs int `json:"runs"`
-	// Calls are the calls on the wire by operation, those of the state machine
-	// among them.
+	// Calls are the calls on the wire by operation, including those of the state machine.
 	Calls map[string]float64 `json:"calls"`
 	// Functions are the invocations.
 	Functions []Invocation `json:"functions"`
 	// Quantities are what is priced.
 	Quantities Quantities `json:"quantities"`
-	// Metrics are the custom metrics that it fills, however often it is done.
+	// Metrics are the custom metrics that it writes to, however often it is done.
 	Metrics int `json:"metrics,omitempty"`
 }
 
@@ -69,13 +68,13 @@ func Kept() (Counts, error) {
 	return c, nil
 }
 
-// JSON returns the counts in the form of counts.json.
+// JSON returns the counts as counts.json has them.
 func (c Counts) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(c, "", "  ")
 	return append(text, '\n'), err
 }
 
-// Scenario returns the scenario of a name; ok is false when there is none.
+// Scenario returns the scenario with the name; ok is false if there is none.
 func (c Counts) Scenario(name string) (s Scenario, ok bool) {
 	for _, s := range c.Scenarios {
 		if s.Name == name {

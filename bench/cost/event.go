@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// request is a client's request, as API Gateway hands it to a function.
+// request is a client's request, as API Gateway passes it to a function.
 type request struct {
 	method, resource, path string
 	header                 map[string]string
@@ -44,7 +44,7 @@ func (r request) event() ([]byte, error) {
 	return json.Marshal(event)
 }
 
-// form makes a request that posts a form.
+// form returns a request that posts a form.
 func form(resource, path, key string, parts servertest.Form) (request, error) {
 	body, _, contentType := parts.Encode()
 	content, err := io.ReadAll(body)
@@ -52,12 +52,12 @@ func form(resource, path, key string, parts servertest.Form) (request, error) {
 		content}, err
 }
 
-// get makes a request that reads.
+// get returns a request that reads.
 func get(resource, path, key string) request {
 	return request{method: http.MethodGet, resource: resource, path: path, header: map[string]string{"x-api-key": key}}
 }
 
-// post makes a request that posts JSON, with the key where its API has it.
+// post returns a request that posts JSON, with the key where its API expects it.
 func post(path string, header map[string]string, body any) (request, error) {
 	text, err := json.Marshal(body)
 	fields := map[string]string{"Content-Type": "application/json"}

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// volumes are the numbers of each thing for which the page gives the cost.
+// volumes are the numbers of each thing for which the page shows the cost.
 var volumes = []struct {
 	scenario string
 	count    float64
@@ -17,12 +18,19 @@ var volumes = []struct {
 	{"completion", 1e6}, {"stream", 1e6},
 }
 
-// page is a page that is being written.
+// page is the page while it is written.
 type page struct{ strings.Builder }
 
-func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+// softBreak matches a line break within a paragraph. Headings and rows of tables have
+// lines of their own.
+var softBreak = regexp.MustCompile("([^\n|])\n([^\n|#])")
 
-// Page writes docs/cost.md.
+// line writes Markdown with one paragraph on each line, however the format wraps it.
+func (p *page) line(format string, args ...any) {
+	fmt.Fprintf(p, softBreak.ReplaceAllString(format, "$1 $2")+"\n", args...)
+}
+
+// Page returns the text of docs/cost.md.
 func Page(c Counts) string {
 	p := &page{}
 	p.head(c)
@@ -36,9 +44,16 @@ func Page(c Counts) string {
 func (p *page) head(c Counts) {
 	p.line(`# What it costs
 
-What the service costs in AWS at list price, in US dollars, in %s, as of %s. Nothing here is a bill: it is what was counted, times what AWS says it takes.
+What the service costs in AWS at list price, in US dollars, in %s, as of %s. Nothing here is a bill:
+the figures are counted calls and measured times, multiplied by list prices.
 
-A program makes this page (`+"`go run ./bench/costpage`"+`). It runs the functions, as they are deployed, and a worker against a local AWS, counts their calls on the wire, and computes DynamoDB's units from the sizes of the records that each call reads or changes. Transitions and calls of the state machine are those of the executions' histories. The log is what the programs wrote, what Lambda writes of each invocation, and the API's access log. What stands still is counted in the template. The free tier is left out unless a column has it. Every request is made with another key, so that none is known from the one before, as with callers who come seldom.
+A program makes this page (`+"`go run ./bench/costpage`"+`). It runs the functions, as they are deployed,
+and a worker against a local AWS, counts their calls on the wire, and computes DynamoDB's units from the
+sizes of the records that each call reads or changes. The histories of the executions supply the
+transitions and calls of the state machine. The log is what the programs write, what Lambda writes for
+each invocation, and the API's access log. Fixed costs are counted from the template. The free tier is
+left out, except in the column for it. Every request uses another key, so no key is cached, as with
+callers who come seldom.
 
 | What | Costs |
 |---|---|`, Region, AsOf)
@@ -59,17 +74,26 @@ A program makes this page (`+"`go run ./bench/costpage`"+`). It runs the functio
 	if job > JobBar {
 		verdict = "It is **missed**"
 	}
-	p.line("**The bar.** The control plane of 1,000 video jobs is to cost at most $%.2f, from submission to their end, with a prompt of 1 KB and logs included; clients' polls and downloads are priced apart. %s: $%.4f. The transitions are $%.4f of it. With fewer of them a submission would write to the queue itself and the worker would record the end, and nothing would be there that ends a job whose worker cannot.\n", JobBar, verdict, job, transitions)
 	each := 1000 * c.WorkMinute.Dollars()
-	p.line("The clip that was counted is edited within seconds. Each minute of an engine's work adds $%.4f for 1,000 jobs, for progress and leases (below), so that the bar is reached by jobs that are worked on for %.1f minutes.", each, max(0, JobBar-job)/each)
+	p.line(`**The bar.** The control plane of 1,000 video jobs may cost at most $%.2f, from submission to their
+end, with a prompt of 1 KB and logs included; clients' polls and downloads are priced separately.
+%s: $%.4f. The transitions are $%.4f of it. To save transitions, a submission would have to write to the
+queue itself and the worker would have to record the end. Then nothing would end a job whose worker dies.
+`, JobBar, verdict, job, transitions)
+	p.line(`The measured clip is edited within seconds. Each minute of an engine's work adds $%.4f for 1,000 jobs,
+for progress and leases (below), so jobs reach the bar after %.1f minutes of work.`,
+		each, max(0, JobBar-job)/each)
 }
 
-// scenarios tells what one of each thing takes.
+// scenarios writes what one of each thing uses.
 func (p *page) scenarios(c Counts) {
 	p.line(`
-## What each takes
+## What each thing costs
 
-A function's time is the median under the Lambda Runtime API on a machine with two processors that did other things as well, in front of an AWS that answers within a millisecond or so. In AWS a call takes some milliseconds, a start adds what ` + "`make bench`" + ` shows, and a smaller share of a processor makes work slower: a function that takes ten times as long costs ten times the little that its time is here.`)
+A function's time is the median under the Lambda Runtime API on a machine with two processors and other
+load, in front of an AWS that answers within about a millisecond. In AWS a call takes some milliseconds,
+a start adds what ` + "`make bench`" + ` shows, and a smaller share of a processor makes work slower. A
+function that takes ten times as long costs ten times its share here, which is small.`)
 	for _, v := range volumes {
 		s, ok := c.Scenario(v.scenario)
 		if !ok {
@@ -91,18 +115,23 @@ A function's time is the median under the Lambda Runtime API on a machine with t
 // remark returns what is special about a scenario.
 func (p *page) remark(s Scenario) {
 	for _, line := range map[string][]string{
-		"job": {"The clip comes with the request. A prompt beyond 1 KB is one write unit more for each KB in its record, and two as it is written in a transaction. What the worker takes while it works is below. Executions that begin start `wake` by an event of AWS, which is free."},
-		"content": {
-			"API Gateway counts each 10 MB of a streamed answer as a request, and Lambda takes $%.3f for each GB that an answer streams above 6 MB. What goes to the Internet is %s for each GB, whoever sends it. The time is for a result that fits in one read; a slow client keeps the function busy for as long as it reads.",
-		},
-		"image":         {"The function waits for the worker and reads the job's record again and again: its time and the reads follow from how long the edit takes, which was on a machine that does other things too."},
-		"upload":        {"Up to 8 MiB is one PUT, what is larger one for each 8 MiB and two more."},
-		"signed-upload": {"The client puts the bytes into the bucket itself. Of any size it is one PUT."},
+		"job": {`The clip is part of the request. Each KB of a prompt beyond the first takes one more write unit in
+the job's record, and two where it is written in a transaction. What the worker uses while it works is
+below. The start of an execution invokes ` + "`wake`" + ` by an AWS event, which is free.`},
+		"content": {`API Gateway counts each 10 MB of a streamed answer as a request, and Lambda charges $%.3f for each GB
+that an answer streams above 6 MB. Data to the Internet costs %s for each GB, whichever service sends it.
+The time is for a result that fits in one read; a slow client keeps the function busy for as long as it
+reads.`},
+		"image": {`The function waits for the worker and reads the job's record repeatedly. Its time and its reads
+depend on how long the edit takes, here on a machine with other load.`},
+		"upload":        {"Up to 8 MiB is one PUT. A larger file takes one for each 8 MiB, and two more."},
+		"signed-upload": {"The client uploads the bytes to the bucket itself, with one PUT for any size."},
 		"completion": {
-			"The model is the one that is built in and answers at once. While a model server answers, the function waits: **%s for each second** of a million completions. Model servers themselves are not in here.",
-			"It fills %d custom metrics for each route and model, %s a month for those that are used.",
+			`The model is the built-in one, which answers at once. While a model server answers, the function
+waits: **%s for each second** of a million completions. The model servers themselves are not included.`,
+			"It writes to %d custom metrics for each route and model, which cost %s a month if they are used.",
 		},
-		"stream": {"It fills one custom metric more: the time to the first token."},
+		"stream": {"It writes to one more custom metric: the time to the first token."},
 	}[s.Name] {
 		switch {
 		case s.Name == "content":
@@ -112,35 +141,36 @@ func (p *page) remark(s Scenario) {
 		case strings.Contains(line, "%d"):
 			line = fmt.Sprintf(line, s.Metrics, money(dollars(CustomMetric, float64(s.Metrics))))
 		}
-		p.line("\n%s", line)
+		p.line("\n%s", softBreak.ReplaceAllString(line, "$1 $2"))
 	}
 }
 
 func (p *page) work(c Counts) {
 	p.line(`
-## What works
+## Workers
 
-The default worker edits on the processor, from none: it is started when jobs come, and stopped when none came for ten minutes. An hour of one, with what it asks for by the clock (that it is there, and whether there is work):
+The default worker edits on the processor, and scales to zero: it starts when jobs arrive, and stops after
+ten minutes without one. An hour of one worker, with its periodic calls (its heartbeat, and polls for work):
 
 | Item | An hour | Costs |
 |---|---:|---:|`)
 	p.items(c.WorkerHour, 1)
 	p.line("| **all** | | **%s** |\n", money(c.WorkerHour.Dollars()))
-	p.line(`Each minute in which an engine works takes in addition, for progress and leases:
+	p.line(`Each minute of an engine's work adds, for progress and leases:
 
 | Item | A minute | 1,000 minutes |
 |---|---:|---:|`)
 	p.items(c.WorkMinute, 1000)
 	p.line("| **all** | | **%s** |\n", money(1000*c.WorkMinute.Dollars()))
-	p.line("What is stored: %s for each GB and month. Inputs and results go after two days.",
+	p.line("Storage costs %s for each GB and month. Inputs and results are deleted after two days.",
 		money(priceOf(BlobMonth).Dollars))
 }
 
 func (p *page) stands(c Counts) {
 	p.line(`
-## What stands still
+## Fixed costs
 
-### A month of the default stack in which nobody calls
+### A month of the default stack without calls
 
 | Item | A month | Costs | Beyond the free tier |
 |---|---:|---:|---:|`)
@@ -150,7 +180,12 @@ func (p *page) stands(c Counts) {
 			money(Quantities{item: n}.DollarsAboveFree()))
 	}
 	p.line("| **all** | | **%s** | **%s** |\n", money(c.Idle.Dollars()), money(c.Idle.DollarsAboveFree()))
-	p.line("The %d alarms have %s metrics, by which they are billed: an alarm on an expression counts each metric in it. `-c watch=off` leaves the alarms and the dashboard out, but for those that scale the workers. SQS is asked by Lambda, for the dead-letter queues of jobs and the queue of webhooks: five pollers each, 20 s at a time. There is no NAT gateway and no key of one's own, endpoints of the network are free, and no container runs. Not counted is what depends on what was stored: the worker's image in ECR ($0.10 for each GB), records ($0.25 for each GB, and $0.20 for their point-in-time recovery), logs ($0.03).",
+	p.line(`The %d alarms are billed by their %s metrics: an alarm on an expression counts each metric in it.
+`+"`-c watch=off`"+` omits the dashboard and the alarms, except those that scale the workers. Lambda polls SQS
+for the dead-letter queues of jobs and the queue of webhooks: five pollers each, 20 s at a time. There is no
+NAT gateway and no customer-managed key, the VPC endpoints are free, and no container runs. Costs that depend
+on what is stored are not included: the worker's image in ECR ($0.10 for each GB), records ($0.25 for each
+GB, and $0.20 for their point-in-time recovery), logs ($0.03).`,
 		c.Alarms, amount(c.Idle[AlarmMetric]))
 	p.line(`
 ### A month of realtime=true, in addition
@@ -159,18 +194,29 @@ func (p *page) stands(c Counts) {
 |---|---:|---:|`)
 	p.items(c.Realtime, 1)
 	p.line("| **all** | | **%s** |", money(c.Realtime.Dollars()))
-	p.line("\nOne task runs, behind a balancer in two zones, each with an address. Its capacity units ($0.008 an hour each) come with traffic. `ingest=fargate` has the same task and balancer, and no lease.")
+	p.line(`
+One task runs, behind a load balancer in two zones, each with a public address. The balancer's capacity
+units ($0.008 an hour each) depend on the traffic. ` + "`ingest=fargate`" + ` has the same task and balancer, and no
+lease.`)
 	p.line(`
 ### A month of gpu=true, in addition
 
-A NAT gateway ($0.045 an hour) with its address ($0.005) is $36.50 a month, and $0.045 for each GB through it; weights, blobs and the layers of images go past it. Container Insights counts a few metrics of the cluster ($0.30 each for a whole month). An hour of an instance is its price for its type, on demand or spot, and $0.0753 for its disk of 500 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above 125). A lane's workers fill 7 custom metrics ($0.30 each for a whole month, for the hours in which there are any), which preview workers do too. Weights are $0.023 for each GB and month. None of it was counted: it is read off the description of the stack.`)
+A NAT gateway ($0.045 an hour) with its address ($0.005) is $36.50 a month, and $0.045 for each GB through it;
+weights, blobs and the layers of images bypass it. Container Insights writes a few metrics of the cluster ($0.30
+each for a whole month). An hour of an instance is the price of its type, on demand or spot, and $0.0753 for its
+disk of 500 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above 125). A lane's workers write to 7
+custom metrics ($0.30 each for a whole month, for the hours in which workers run); preview workers do too. Weights
+are $0.023 for each GB and month. None of these figures is counted: they are read from the definition of the stack.`)
 }
 
 func (p *page) prices() {
 	p.line(`
 ## The prices
 
-First tier of volume, on demand, looked up in %s. The pages are below <https://aws.amazon.com/>. Every request to the queue of a lane is taken for one of a fair queue, and start and end of an execution for transitions: more than that it cannot be. What is free is so in every month for good; what new accounts have is left out.
+First tier of volume, on demand, looked up in %s. The pages are below <https://aws.amazon.com/>. Every request
+to a lane's queue is priced as one to a fair queue, and the start and the end of an execution as transitions:
+it cannot cost more than that. The free amounts are for every month without an end; those for new accounts are
+left out.
 
 | Item | Price | Free a month | Page |
 |---|---:|---:|---|`, AsOf)

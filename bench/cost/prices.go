@@ -36,12 +36,12 @@ const (
 // Price is what an item costs.
 type Price struct {
 	Item Item
-	// Dollars is for Per of the item; Per is 0 for what has no price here.
+	// Dollars is for Per of the item; Per is 0 if the item has no price here.
 	Dollars, Per float64
-	// Free is how many of them an account has free of charge in every month, for
-	// good. What is free for the first year alone does not count.
+	// Free is how many of them an account has free of charge in every month, without an
+	// end. What is free only in the first year does not count.
 	Free float64
-	// Page is where AWS says so, below https://aws.amazon.com/.
+	// Page is where AWS states the price, below https://aws.amazon.com/.
 	Page string
 }
 
@@ -53,9 +53,9 @@ const (
 
 const million = 1e6
 
-// Prices are the list prices, on demand and in the first tier of volume. The pages
-// show most of them by a script: where these could not be read, the price is what
-// several descriptions of 2026 agree on.
+// Prices are the list prices, on demand and in the first tier of volume. AWS's pages show
+// most of them by a script: where a price could not be read, it is the one on which
+// several descriptions of 2026 agree.
 func Prices() []Price {
 	return []Price{
 		{APIRequest, 3.50, million, 0, "api-gateway/pricing/"},
@@ -85,18 +85,18 @@ func Prices() []Price {
 	}
 }
 
-// priceOf returns the price of an item. All items have one, as a test says.
+// priceOf returns the price of an item. A test checks that every item has one.
 func priceOf(item Item) Price {
 	for _, p := range Prices() {
 		if p.Item == item {
 			return p
 		}
 	}
-	// A resource that has no price here: see Price.Per.
+	// A resource without a price here: see Price.Per.
 	return Price{Item: item}
 }
 
-// Quantities are how much of each item something uses.
+// Quantities say how much of each item something uses.
 type Quantities map[Item]float64
 
 // add adds n times other.
@@ -106,7 +106,7 @@ func (q Quantities) add(other Quantities, n float64) {
 	}
 }
 
-// Dollars is what they cost at list price.
+// Dollars returns what they cost at list price.
 func (q Quantities) Dollars() float64 {
 	total := 0.0
 	for item, n := range q {
@@ -115,7 +115,7 @@ func (q Quantities) Dollars() float64 {
 	return total
 }
 
-// DollarsAboveFree is what they cost in a month in which an account takes nothing
+// DollarsAboveFree returns what they cost in a month in which an account uses nothing
 // else.
 func (q Quantities) DollarsAboveFree() float64 {
 	total := 0.0

@@ -18,7 +18,7 @@ type tally struct {
 	w    *world
 	name string
 	runs int
-	// taps are those of its programs.
+	// taps are the proxies of its programs.
 	taps  []*tap
 	parts []*part
 	// others are calls and quantities that no tap sees.
@@ -30,7 +30,7 @@ type tally struct {
 type part struct {
 	name     string
 	function *lambdatest.Function
-	// api says that an API is before it.
+	// api says that API Gateway is in front of it.
 	api    bool
 	billed []float64
 	// logged is how long the log was when counting began.
@@ -64,15 +64,14 @@ func (t *tally) begin() {
 	t.calls, t.others, t.runs = map[string]float64{}, Quantities{}, 0
 }
 
-// bill notes how long an invocation took: Lambda counts milliseconds, rounded up
+// bill records how long an invocation took: Lambda counts milliseconds, rounded up
 // (aws.amazon.com/lambda/pricing).
 func (p *part) bill(begun time.Time) {
 	p.billed = append(p.billed, math.Ceil(float64(time.Since(begun).Microseconds())/1000))
 }
 
-// request sends the function a client's request and returns the whole answer.
-//
-// Errors: the answer is not a success.
+// request sends the function a client's request and returns the whole answer. It fails if
+// the answer is not a success.
 func (p *part) request(ctx context.Context, r request) ([]byte, error) {
 	event, err := r.event()
 	if err != nil {
@@ -105,19 +104,19 @@ func (p *part) invoke(ctx context.Context, event []byte) error {
 	return nil
 }
 
-// The lines that Lambda itself logs of an invocation, at their longest (Lambda
+// The lines that Lambda itself writes for an invocation, at their longest (Lambda
 // Developer Guide, "Viewing CloudWatch logs for Lambda functions").
 const lambdaLines = `START RequestId: c793869b-ee49-115b-a5b6-4fd21e8dedac Version: $LATEST
 END RequestId: c793869b-ee49-115b-a5b6-4fd21e8dedac
 REPORT RequestId: c793869b-ee49-115b-a5b6-4fd21e8dedac	Duration: 12345.67 ms	Billed Duration: 12346 ms	Memory Size: 512 MB	Max Memory Used: 128 MB	
 `
 
-// logBytes is what CloudWatch counts of a text: its bytes, and 26 for each line
+// logBytes returns what CloudWatch counts for a text: its bytes, and 26 for each line
 // (CloudWatch Logs API Reference, "PutLogEvents").
 func logBytes(text string) int { return len(text) + 26*strings.Count(text, "\n") }
 
-// scenario returns what one run takes. A duration is the median, as a few are
-// disturbed by what else the machine does.
+// scenario returns what one run uses. A duration is the median, because other load
+// disturbs a few.
 //
 // Errors: a tap did not understand a call.
 func (t *tally) scenario(title string) (Scenario, error) {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// How often each thing is done and counted, after twice that are not counted.
+// How often each thing is done and counted, after two uncounted runs.
 const (
 	uncounted = 2
 	jobRuns   = 10
@@ -23,7 +23,7 @@ const (
 	fastRuns  = 20
 )
 
-// scenarios counts all that clients do.
+// scenarios measures everything that clients do.
 func (w *world) scenarios(ctx context.Context) ([]Scenario, error) {
 	var all []Scenario
 	for _, measure := range []func(context.Context) ([]Scenario, error){
@@ -58,8 +58,8 @@ func sample(path ...string) ([]byte, error) { return os.ReadFile(filepath.Join(p
 // prompt is a prompt of 1 KB.
 var prompt = strings.Repeat("A watercolor painting of this. ", 34)[:1024]
 
-// jobScenarios: a clip is edited from its submission to the end of its job, and
-// then the job is read and its result fetched.
+// jobScenarios: a clip is edited from its submission to the end of its job, then the job
+// is read and its result downloaded.
 func (w *world) jobScenarios(ctx context.Context) ([]Scenario, error) {
 	clip, err := sample("testdata", "clip.mp4")
 	if err != nil {
@@ -117,7 +117,7 @@ func (w *world) submit(ctx context.Context, jobs *part, clip []byte) (id string,
 	return answer.ID, err
 }
 
-// reading counts a GET.
+// reading measures a GET.
 func (w *world) reading(ctx context.Context, name, title, function, resource, path string) (Scenario, error) {
 	t := w.newTally(name)
 	f, err := t.function(ctx, function, true)
@@ -133,8 +133,7 @@ func (w *world) reading(ctx context.Context, name, title, function, resource, pa
 	return t.scenario(title)
 }
 
-// imageScenario: a picture is edited while the caller waits, by a worker that is
-// there.
+// imageScenario: a picture is edited while the caller waits, by a running worker.
 func (w *world) imageScenario(ctx context.Context) ([]Scenario, error) {
 	picture, err := sample("testdata", "reference.jpg")
 	if err != nil {
@@ -169,7 +168,7 @@ func (w *world) imageScenario(ctx context.Context) ([]Scenario, error) {
 	if err := work.end(); err != nil {
 		return nil, err
 	}
-	s, err := t.scenario("image edits by a worker that is there")
+	s, err := t.scenario("image edits by a running worker")
 	return []Scenario{s}, err
 }
 
@@ -198,8 +197,8 @@ func (w *world) uploadScenario(ctx context.Context) ([]Scenario, error) {
 	return []Scenario{s}, err
 }
 
-// signedUploadScenario: the file is announced, put to the signed URL, and found
-// by arrived.
+// signedUploadScenario: the file is announced, put to the signed URL, and found by the
+// function arrived.
 func (w *world) signedUploadScenario(ctx context.Context) ([]Scenario, error) {
 	t := w.newTally("signed-upload")
 	files, err := t.function(ctx, "files", true)
@@ -239,7 +238,7 @@ func (w *world) signedUploadScenario(ctx context.Context) ([]Scenario, error) {
 		if err := json.Unmarshal(body, &answer); err != nil {
 			return err
 		}
-		// The URL is the tap's, which counts the PUT.
+		// The URL leads to the tap, which counts the PUT.
 		if err := put(ctx, answer.Upload.URL, answer.Upload.Headers, content); err != nil {
 			return err
 		}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// completionScenarios: a chat of about 2 KB, answered by the model that is built
-// in, whole and as a stream. What a model server takes is told apart: while it
-// answers the function waits.
+// completionScenarios: a chat of about 2 KB, answered by the built-in model, whole and as
+// a stream. The time of a model server is counted separately: while it answers the
+// function waits.
 func (w *world) completionScenarios(ctx context.Context) ([]Scenario, error) {
 	whole, err := w.completion(ctx, "completion", "chat completions", false)
 	if err != nil {
@@ -42,9 +42,9 @@ func (w *world) completion(ctx context.Context, name, title string, stream bool)
 	return s, err
 }
 
-// metricsOf counts the metrics that CloudWatch makes of a log: one for each name
-// and each combination of its dimensions' values (CloudWatch User Guide,
-// "Embedded metric format specification").
+// metricsOf counts the metrics that CloudWatch extracts from a log: one for each name and
+// each combination of its dimensions' values (CloudWatch User Guide, "Embedded metric
+// format specification").
 func metricsOf(log string) int {
 	metrics := map[string]bool{}
 	for line := range strings.Lines(log) {
@@ -59,7 +59,7 @@ func metricsOf(log string) int {
 		}
 		var values map[string]any
 		if json.Unmarshal([]byte(line), &embedded) != nil || json.Unmarshal([]byte(line), &values) != nil {
-			continue // a line that is none of metrics
+			continue // not a line of metrics
 		}
 		for _, directive := range embedded.AWS.CloudWatchMetrics {
 			for _, set := range directive.Dimensions {

@@ -18,13 +18,13 @@ import (
 // maxCall bounds the body of a call, in bytes.
 const maxCall = 64 << 20
 
-// tap is a proxy between programs and the local AWS that counts what their calls
-// use. What DynamoDB would bill follows from the sizes of the records that a call
-// reads or changes: the tap looks at these before and after.
+// tap is a proxy between programs and the local AWS that counts what their calls use.
+// What DynamoDB would bill depends on the sizes of the records that a call reads or
+// changes: the tap reads these before and after.
 type tap struct {
 	url, target string
 	transport   *http.Transport
-	// tables are those of the schema by the names that they have here.
+	// tables are the tables of the schema, by the names that they have here.
 	tables map[string]dynamo.Table
 
 	mu         sync.Mutex
@@ -54,16 +54,14 @@ func (t *tap) reset() {
 	t.calls, t.quantities = map[string]float64{}, Quantities{}
 }
 
-// taken returns the calls and what they take.
-//
-// Errors: a call could not be understood.
+// taken returns the calls and what they use. It fails if a call was not understood.
 func (t *tap) taken() (map[string]float64, Quantities, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.calls), maps.Clone(t.quantities), t.failure
 }
 
-// count notes a call.
+// count records a call.
 func (t *tap) count(call string, quantities Quantities) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +72,7 @@ func (t *tap) count(call string, quantities Quantities) {
 func (t *tap) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client has gone
+		panic(http.ErrAbortHandler) // the client is gone
 	}
 	call := awstest.Operation(r)
 	if operation, ok := strings.CutPrefix(call, "AmazonEC2ContainerServiceV20141113."); ok {
@@ -86,7 +84,7 @@ func (t *tap) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, content, err := t.forward(r, body)
 	if err != nil {
-		if r.Context().Err() == nil { // else the client has gone
+		if r.Context().Err() == nil { // otherwise the client is gone
 			t.fail(call, err)
 		}
 		panic(http.ErrAbortHandler)
@@ -100,7 +98,7 @@ func (t *tap) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), answer.Header)
 	w.WriteHeader(answer.StatusCode)
-	_, _ = w.Write(content) // the client may have gone
+	_, _ = w.Write(content) // the client may be gone
 }
 
 func (t *tap) fail(call string, err error) {
@@ -124,8 +122,8 @@ func (t *tap) forward(r *http.Request, body []byte) (*http.Response, []byte, err
 	return answer, content, err
 }
 
-// quantitiesOf returns what a call takes; nil for a call that comes by the clock,
-// whether there is work or not: those are priced by the hour.
+// quantitiesOf returns what a call uses. It returns nil for a call that is made
+// periodically, with work or without: those are priced by the hour.
 func (t *tap) quantitiesOf(call string, body, answer []byte, changes []change) (Quantities, error) {
 	service, operation, _ := strings.Cut(call, ".")
 	switch service {
@@ -136,7 +134,7 @@ func (t *tap) quantitiesOf(call string, body, answer []byte, changes []change) (
 		if operation == "ReceiveMessage" && json.Unmarshal(answer, &received) == nil && len(received.Messages) == 0 {
 			return nil, nil
 		}
-		// All are for the queues of the lanes, which are fair.
+		// All calls are for the queues of the lanes, which are fair.
 		return Quantities{QueueRequest: 1, FairQueueRequest: 1}, nil
 	case "S3":
 		switch operation {
@@ -149,7 +147,7 @@ func (t *tap) quantitiesOf(call string, body, answer []byte, changes []change) (
 	case "secretsmanager":
 		return Quantities{SecretRead: 1}, nil
 	}
-	// Calls of Step Functions and ECS are free; executions are priced by their
+	// Calls of Step Functions and ECS are free; executions are billed by their
 	// transitions.
 	return Quantities{}, nil
 }

@@ -9,14 +9,14 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// change is a record that a call writes, as it was before.
+// change is a record that a call writes, as it was before the call.
 type change struct {
 	table  string
 	key    record
 	before record
 }
 
-// write is a part of a call that writes a record, by its key or by all of it.
+// write is the part of a call that writes a record, by its key or by the whole record.
 type write struct {
 	TableName string
 	Key, Item record
@@ -64,7 +64,7 @@ func (t *tap) changesOf(call string, body []byte) ([]change, error) {
 	return changes, nil
 }
 
-// read reads a record of the local AWS, nil when there is none.
+// read reads a record of the local AWS; nil if there is none.
 func (t *tap) read(table string, key record) (record, error) {
 	body, err := json.Marshal(map[string]any{"TableName": table, "Key": key, "ConsistentRead": true})
 	if err != nil {
@@ -76,7 +76,7 @@ func (t *tap) read(table string, key record) (record, error) {
 	}
 	request.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	request.Header.Set("X-Amz-Target", "DynamoDB_20120810.GetItem")
-	// The local AWS tells account and region from this, and checks no signature.
+	// The local AWS takes account and region from this, and checks no signature.
 	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/"+awstest.Region+
 		"/dynamodb/aws4_request, SignedHeaders=host, Signature=none")
 	response, err := t.transport.RoundTrip(request)
@@ -94,8 +94,8 @@ func (t *tap) read(table string, key record) (record, error) {
 	return answer.Item, nil
 }
 
-// unitsOf returns the capacity units of a call. A write that its condition refuses
-// takes as much as one that succeeds.
+// unitsOf returns the capacity units of a call. A write that its condition refuses uses
+// as much as one that succeeds.
 func (t *tap) unitsOf(operation string, body, answer []byte, changes []change) (Quantities, error) {
 	switch operation {
 	case "GetItem", "Query", "Scan":
@@ -140,7 +140,7 @@ func readUnits(body, answer []byte) (Quantities, error) {
 	return Quantities{ReadUnit: reads(size, asked.ConsistentRead)}, nil
 }
 
-// batchUnits are those of its reads, one by one.
+// batchUnits returns the units of a batch's reads, one by one.
 func batchUnits(body, answer []byte) (Quantities, error) {
 	var asked struct {
 		RequestItems map[string]struct {
@@ -166,8 +166,8 @@ func batchUnits(body, answer []byte) (Quantities, error) {
 	return Quantities{ReadUnit: units}, nil
 }
 
-// isHeartbeat reports whether a key is of the record by which workers say that
-// they are there (dynamo.Workers).
+// isHeartbeat reports whether a key is that of the record by which workers report that
+// they run (dynamo.Workers).
 func isHeartbeat(key record) bool {
 	value, _ := key["part"].(map[string]any)
 	return value["S"] == "workers"

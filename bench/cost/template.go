@@ -19,13 +19,13 @@ import (
 // hours is how many hours a month has, as AWS counts in its examples.
 const hours = 730
 
-// lanes is how many queues a worker polls and says its presence for, each by one
+// lanes is how many queues a worker polls and reports its presence for, each with one
 // slot, as it has two processors (cmd/worker).
 const lanes = 2
 
-// Each SQS queue that starts a function is asked by five pollers of Lambda, each
-// for 20 s at a time, also while nothing is in it (aws.amazon.com/lambda/faqs;
-// Lambda Developer Guide, "Amazon SQS event source mappings").
+// Five pollers of Lambda poll each SQS queue that starts a function, each for 20 s at a
+// time, even while the queue is empty (aws.amazon.com/lambda/faqs; Lambda Developer
+// Guide, "Amazon SQS event source mappings").
 const pollsOfQueue = 5 * 3 * 60 * hours
 
 // template is the part of a CloudFormation template that matters here.
@@ -34,7 +34,7 @@ type template struct{ Resources map[string]resource }
 type resource struct {
 	Type       string
 	Properties struct {
-		// FunctionName is a name, or a reference.
+		// FunctionName is a name or a reference.
 		FunctionName        any
 		Family, Cpu, Memory string
 		MemorySize          int
@@ -50,7 +50,7 @@ type resource struct {
 	}
 }
 
-// deploy is what a deploy has: by default, and with the option realtime=true.
+// deploy describes a deploy: the default one, and one with realtime=true.
 type deploy struct {
 	standard, realtime template
 	memory             map[string]int
@@ -59,7 +59,7 @@ type deploy struct {
 
 // describe makes the templates, as cdk synth does.
 func (w *world) describe(ctx context.Context) (deploy, error) {
-	// A template says of a function's program only where it is.
+	// Of a function's program the template has only the path.
 	functions := w.t.TempDir()
 	folders, err := filepath.Glob(filepath.Join("functions", "*", "main.go"))
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *world) describe(ctx context.Context) (deploy, error) {
 			name, _ := r.Properties.FunctionName.(string)
 			d.memory[strings.TrimPrefix(name, "cutroom-dev-")] = r.Properties.MemorySize
 		}
-		// The names of the variables are longer than what stands for them.
+		// The names of the variables are longer than their values.
 		d.accessLog = max(d.accessLog, logBytes(r.Properties.AccessLogSetting.Format+"\n"))
 	}
 	return d, nil
@@ -117,8 +117,8 @@ func (w *world) synthesize(ctx context.Context, app string, values map[string]st
 	return readTemplate(text)
 }
 
-// readTemplate reads a template. Properties of resources that are of no use here
-// may have other types than those that are.
+// readTemplate reads a template. Properties of resources that are not needed here may
+// have other types.
 func readTemplate(text []byte) (template, error) {
 	var raw struct {
 		Resources map[string]struct {
@@ -149,8 +149,7 @@ var priced = map[string]bool{
 	"AWS::ElasticLoadBalancingV2::LoadBalancer": true,
 }
 
-// counts returns what a deploy uses without calls, and what a worker uses by the
-// hour.
+// counts returns what a deploy uses without calls, and what a worker uses in an hour.
 func (d deploy) counts() Counts {
 	c := Counts{Idle: d.standard.month(), Realtime: Quantities{}, WorkerHour: d.standard.hour("cutroom-dev-worker")}
 	for item, n := range d.realtime.month() {
@@ -177,10 +176,8 @@ func (d deploy) counts() Counts {
 	return c
 }
 
-// Month returns what a deploy takes in a month in which nobody calls, by its
-// template.
-//
-// Errors: it is not a template.
+// Month returns what a deploy with the template uses in a month without calls. It fails
+// if the text is not a template.
 func Month(text []byte) (Quantities, error) {
 	t, err := readTemplate(text)
 	if err != nil {
@@ -191,7 +188,7 @@ func Month(text []byte) (Quantities, error) {
 	return q, nil
 }
 
-// month is what a deploy takes in a month in which nobody calls.
+// month returns what a deploy uses in a month without calls.
 func (t template) month() Quantities {
 	q := Quantities{}
 	for _, r := range t.Resources {
@@ -220,14 +217,14 @@ func (t template) month() Quantities {
 		case "AWS::ECS::Service":
 			q.add(t.hour(t.Resources[p.TaskDefinition.Ref].Properties.Family), hours*float64(p.DesiredCount))
 		case "AWS::EC2::NatGateway", "AWS::KMS::Key":
-			// Neither is there; should one come, the figure must not stay.
+			// Neither exists; if one is added, the figure must change.
 			q[Item(r.Type)]++
 		}
 	}
 	return q
 }
 
-// hour is what a task of a family takes in an hour.
+// hour returns what a task of a family uses in an hour.
 func (t template) hour(family string) Quantities {
 	for _, r := range t.Resources {
 		p := r.Properties

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// trial takes the place of the test that a local AWS belongs to.
+// trial stands in for the test that a local AWS belongs to.
 type trial struct {
 	folder string
 
@@ -22,12 +22,13 @@ type trial struct {
 
 var _ awstest.T = (*trial)(nil)
 
-// try calls a function with a trial, ends all that it started, and returns what
-// went wrong. Temporary files are below the folder, which is the caller's.
+// try calls a function with a trial, ends everything that the function started, and
+// returns what went wrong. Temporary files are in the folder, which belongs to the
+// caller.
 func try(folder string, f func(*trial) error) error {
 	t := &trial{folder: folder}
 	done := make(chan struct{})
-	// A goroutine of its own, which Fatal ends.
+	// A goroutine of its own, because Fatal ends it.
 	go func() {
 		defer close(done)
 		defer t.clean()
@@ -87,9 +88,9 @@ func (t *trial) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Measure counts and measures everything. Temporary files are below the folder.
-// It runs in the folder of the repository, whose tools of the tests it needs
-// (scripts/install-test-tools.sh), and those of the functions and the app.
+// Measure counts and measures everything. Temporary files are in the folder. It runs in
+// the repository's folder, and needs the test tools (scripts/install-test-tools.sh) and
+// the tools that build the functions and the CDK app.
 //
 // Errors: a tool is missing; something did not work.
 func Measure(ctx context.Context, folder string) (Counts, error) {

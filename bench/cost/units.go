@@ -9,12 +9,12 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// record is an item of DynamoDB as it is on the wire: attributes by their names,
-// each an object of its type and value. Nil is none.
+// record is an item of DynamoDB as it is on the wire: attributes by their names, each an
+// object of its type and value. A nil record is no item.
 type record map[string]any
 
-// sizeOf is the size of a record in bytes, as DynamoDB counts it (DynamoDB
-// Developer Guide, "DynamoDB item sizes and formats").
+// sizeOf returns the size of a record in bytes, as DynamoDB counts it (DynamoDB Developer
+// Guide, "DynamoDB item sizes and formats").
 func sizeOf(r record) int {
 	size := 0
 	for name, value := range r {
@@ -37,14 +37,14 @@ func valueSize(value any) int {
 			return len(v)
 		case []any:
 			return listSize(kind, v)
-		case map[string]any: // M
+		case map[string]any: // a map
 			return sizeOf(v) + 3 + len(v)
 		}
 	}
-	return 1 // a boolean, or null
+	return 1 // a boolean or null
 }
 
-// listSize is the size of a list or a set.
+// listSize returns the size of a list or a set.
 func listSize(kind string, values []any) int {
 	size := 0
 	for _, v := range values {
@@ -65,7 +65,7 @@ func listSize(kind string, values []any) int {
 	return size
 }
 
-// numberSize is a byte for each two significant digits, and one or two more.
+// numberSize returns a byte for each two significant digits, and one or two more.
 func numberSize(number string) int {
 	digits := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -80,7 +80,7 @@ func numberSize(number string) int {
 	return size
 }
 
-// reads is how many read units a read of so many bytes takes.
+// reads returns the read units of a read of so many bytes.
 func reads(bytes int, consistent bool) float64 {
 	units := math.Max(1, math.Ceil(float64(bytes)/4096))
 	if !consistent {
@@ -89,17 +89,16 @@ func reads(bytes int, consistent bool) float64 {
 	return units
 }
 
-// writes is how many write units a write takes that made before into after: by
-// the larger of the two.
+// writes returns the write units of a write that turned before into after: by the larger
+// of the two.
 func writes(before, after record) float64 {
 	return kilobytes(max(sizeOf(before), sizeOf(after)))
 }
 
 func kilobytes(bytes int) float64 { return math.Max(1, math.Ceil(float64(bytes)/1024)) }
 
-// indexWrites is how many write units a write takes on the indexes of a table
-// (DynamoDB Developer Guide, "Provisioned throughput considerations for Global
-// Secondary Indexes").
+// indexWrites returns the write units of a write on the indexes of a table (DynamoDB
+// Developer Guide, "Provisioned throughput considerations for Global Secondary Indexes").
 func indexWrites(table dynamo.Table, before, after record) float64 {
 	units := 0.0
 	for _, index := range table.Indexes {
@@ -120,7 +119,7 @@ func indexWrites(table dynamo.Table, before, after record) float64 {
 	return units
 }
 
-// projected is what an index holds of a record; nil where that is not in it.
+// projected returns what an index holds of a record; nil if the record is not in it.
 func projected(table dynamo.Table, index dynamo.Index, r record) record {
 	held := record{}
 	for _, name := range keyNames(table, index) {

@@ -9,8 +9,7 @@ import (
 
 func text(s string) map[string]any { return map[string]any{"S": s} }
 
-// The sizes are those of the DynamoDB Developer Guide, "DynamoDB item sizes and
-// formats".
+// The sizes are those of the DynamoDB Developer Guide, "DynamoDB item sizes and formats".
 func TestSizeOf(t *testing.T) {
 	for _, c := range []struct {
 		name string

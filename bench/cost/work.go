@@ -10,8 +10,8 @@ import (
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 )
 
-// work is what works behind a submission: the state machine, the function wake,
-// which every execution starts, and a worker.
+// work is what runs behind a submission: the state machine, the function wake, which
+// every execution starts, and a worker.
 type work struct {
 	w         *world
 	t         *tally
@@ -21,7 +21,7 @@ type work struct {
 	machine   *sfn.Client
 	through   *tap
 	jobs      int
-	// seen are the executions that there were.
+	// seen are the executions so far.
 	seen map[string]bool
 }
 
@@ -79,8 +79,8 @@ func (k *work) finish(ctx context.Context, id string) error {
 	return k.execution(ctx, id)
 }
 
-// execution counts the transitions of a job's execution, its start and its end
-// among them, and what its states ask for.
+// execution counts the transitions of a job's execution, including its start and its end,
+// and the calls that its states make.
 func (k *work) execution(ctx context.Context, id string) error {
 	arn := strings.Replace(k.w.machine, ":stateMachine:", ":execution:", 1) + ":" + id
 	history, err := k.machine.GetExecutionHistory(ctx, &sfn.GetExecutionHistoryInput{ExecutionArn: &arn})
@@ -101,9 +101,9 @@ func (k *work) execution(ctx context.Context, id string) error {
 	return nil
 }
 
-// task counts what a state asks of another service.
+// task counts a state's call of another service.
 func (k *work) task(id string, task *sfntypes.TaskScheduledEventDetails) error {
-	// AWS tells the service and its action apart; the local AWS gives the ARN.
+	// AWS separates the service and its action; the local AWS returns the ARN.
 	switch resource := *task.ResourceType + ":" + *task.Resource; {
 	case strings.Contains(resource, "sqs:sendMessage"):
 		k.t.calls["SQS.SendMessage"]++
@@ -131,7 +131,7 @@ func (k *work) record(id string) (record, error) {
 	return nil, errors.New("the schema has no table of jobs")
 }
 
-// latest returns the job of the one execution that nobody has asked for yet.
+// latest returns the job of the one execution that was not returned before.
 func (k *work) latest(ctx context.Context) (string, error) {
 	executions, err := k.machine.ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: &k.w.machine})
 	if err != nil {
@@ -146,7 +146,7 @@ func (k *work) latest(ctx context.Context) (string, error) {
 	return "", errors.New("there is no new execution")
 }
 
-// end stops the worker, whose log is counted with what it wrote for all jobs.
+// end stops the worker, and counts its log with what it wrote for all jobs.
 func (k *work) end() error {
 	bytes, err := k.worker.stop()
 	k.t.others[LogByte] += float64(bytes) * float64(k.t.runs) / float64(k.jobs)

@@ -6,14 +6,13 @@ import (
 	"path/filepath"
 )
 
-// workMinute counts what each minute takes in which an engine works: progress
-// that is recorded, and leases that are extended. Two jobs are the same but for
-// the length of their clip; what one takes more than the other is divided by how
-// much longer it was worked on.
+// workMinute counts what each minute of an engine's work uses: recorded progress and
+// extended leases. Two jobs differ only in the length of their clips; the difference of
+// what they use is divided by the difference of their working times.
 func (w *world) workMinute(ctx context.Context) (Quantities, error) {
 	short := filepath.Join("testdata", "clip.mp4")
 	long := filepath.Join(w.t.TempDir(), "long.mp4")
-	// 15 times the clip is a minute.
+	// 15 times the clip is one minute.
 	loop := exec.CommandContext(ctx, "ffmpeg", "-loglevel", "error", "-stream_loop", "14", "-i", short, "-c", "copy", long)
 	if err := loop.Run(); err != nil {
 		return nil, err
@@ -35,8 +34,8 @@ func (w *world) workMinute(ctx context.Context) (Quantities, error) {
 	return each, nil
 }
 
-// worked returns what a worker asks for while it edits a clip, and for how many
-// minutes it does.
+// worked returns what a worker uses while it edits a clip, and for how many minutes it
+// works.
 func (w *world) worked(ctx context.Context, path string) (Quantities, float64, error) {
 	clip, err := sample(path)
 	if err != nil {

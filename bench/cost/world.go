@@ -22,19 +22,18 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// account is whose requests are counted.
+// account is the account whose requests are counted.
 const account = "acme"
 
-// keyCount is how many keys the account has. Every request is made with another,
-// so that all of them read their key from its table, which a busy function does
-// but once in five seconds.
+// keyCount is how many keys the account has. Every request uses another key, so that each
+// reads its key from the table, which a busy function does only once in five seconds.
 const keyCount = 64
 
-// world is a local AWS with the service's things in it.
+// world is a local AWS with the service's resources.
 type world struct {
 	t     *trial
 	cloud *awstest.Cloud
-	// schema are the tables by their names here.
+	// schema holds the tables by the names that they have here.
 	schema map[string]dynamo.Table
 	// machine is the ARN of the state machine, bucket the bucket's name.
 	machine, bucket string
@@ -46,13 +45,13 @@ type world struct {
 	settings []string
 	keys     []string
 	used     int
-	// memory are the functions' in MB, accessLog the longest line of an API's
+	// memory is each function's memory in MB, accessLog the longest line of an API's
 	// access log in bytes, as they are deployed.
 	memory    map[string]int
 	accessLog int
 }
 
-// measured are the functions that are run.
+// measured are the functions that run.
 var measured = []string{"jobs", "content", "images", "files", "inference", "arrived", "wake"}
 
 func newWorld(ctx context.Context, t *trial) (*world, error) {
@@ -107,7 +106,7 @@ func newWorld(ctx context.Context, t *trial) (*world, error) {
 	return w, w.makeService(ctx)
 }
 
-// makeService makes the container service that wake looks after.
+// makeService creates the container service that wake starts.
 func (w *world) makeService(ctx context.Context) error {
 	client := ecs.NewFromConfig(w.cloud.Config())
 	if _, err := client.CreateCluster(ctx, &ecs.CreateClusterInput{ClusterName: aws.String("cutroom")}); err != nil {
@@ -143,13 +142,13 @@ func (w *world) start(ctx context.Context, name string, through *tap) (*lambdate
 	return f, nil
 }
 
-// workerProcess is a running worker; its log is in a file.
+// workerProcess is a running worker, whose log is in a file.
 type workerProcess struct {
 	command *exec.Cmd
 	log     string
 }
 
-// work starts a worker behind the tap and waits until it is there.
+// work starts a worker behind the tap and waits until it runs.
 func (w *world) work(ctx context.Context, through *tap) (*workerProcess, error) {
 	folder := w.t.TempDir()
 	p := &workerProcess{command: exec.Command(filepath.Join(w.built, "worker")), log: filepath.Join(folder, "log")}
@@ -164,7 +163,7 @@ func (w *world) work(ctx context.Context, through *tap) (*workerProcess, error) 
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
-	w.t.Cleanup(func() { _ = p.command.Process.Kill() }) // it has mostly ended
+	w.t.Cleanup(func() { _ = p.command.Process.Kill() }) // it has usually ended
 	return p, until(ctx, "a worker is there", func() (bool, error) { return w.workers.Warm(ctx, job.ImageLane) })
 }
 

@@ -12,18 +12,19 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// ledger is what the load was told, to hold against what the server says later.
+// ledger records what the server told the load, to compare it later with what the server
+// says then.
 type ledger struct {
 	mu sync.Mutex
-	// jobs are those that were accepted.
+	// jobs are the accepted jobs.
 	jobs map[string]bool
-	// counts are what was done, by what it was.
+	// counts are how often each thing was done.
 	counts map[string]int
 }
 
 func newLedger() *ledger { return &ledger{jobs: map[string]bool{}, counts: map[string]int{}} }
 
-// accepted notes a job.
+// accepted records a job.
 func (l *ledger) accepted(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +34,7 @@ func (l *ledger) accepted(id string) {
 	l.jobs[id] = true
 }
 
-// did notes that something was done, and wrong what should not be.
+// did records that something was done, and wrong something that should not have happened.
 func (l *ledger) did(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,8 +56,8 @@ func (l *ledger) String() string {
 	return text.String()
 }
 
-// check waits until every job has ended, fetches the results, and fails where
-// something is lost, is there twice, or went wrong meanwhile.
+// check waits until every job has ended, downloads the results, and fails if something is
+// lost, exists twice, or went wrong meanwhile.
 func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// session has some frames edited live, with changes of the prompt between them, and
-// ends well or not.
+// session has some frames edited live, with changes of the prompt between them, and ends
+// cleanly or not.
 func (l *load) session(ctx context.Context, random *rand.Rand) {
 	address := "ws" + strings.TrimPrefix(l.server.URL(), "http") + "/v1/stream?model=gen-latest&api_key=" + servertest.Key
 	conn, _, err := websocket.Dial(ctx, address, nil)
@@ -50,7 +50,8 @@ func (l *load) session(ctx context.Context, random *rand.Rand) {
 	l.ledger.did("sessions")
 }
 
-// harm sends something that nobody should, and wants it refused or let go.
+// harm sends something that no client should send, and checks that it is refused or
+// dropped.
 func (l *load) harm(ctx context.Context, random *rand.Rand) {
 	harms := []func(context.Context, *rand.Rand) error{l.smuggle, l.breakOff, l.guess, l.garble, l.submitNonsense,
 		l.openNonsense}
@@ -70,7 +71,7 @@ func (l *load) smuggle(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// breakOff ends a connection within a request.
+// breakOff closes a connection within a request.
 func (l *load) breakOff(ctx context.Context, random *rand.Rand) error {
 	address, path := l.server.URL(), "/v1/files"
 	if random.IntN(2) == 0 {
@@ -100,7 +101,7 @@ func (l *load) guess(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// garble sends bytes that are no HTTP.
+// garble sends bytes that are not HTTP.
 func (l *load) garble(ctx context.Context, random *rand.Rand) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(l.server.URL(), "http://"))
 	if err != nil {
@@ -117,7 +118,7 @@ func (l *load) garble(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// submitNonsense submits a file that is none, or a picture that is cut off.
+// submitNonsense submits a file that is not media, or a picture that is cut off.
 func (l *load) submitNonsense(ctx context.Context, random *rand.Rand) error {
 	content := l.inputs.picture[:random.IntN(len(l.inputs.picture))]
 	job, err := l.server.Client().Submit(ctx, "gen-image-2", servertest.Form{
@@ -132,7 +133,7 @@ func (l *load) submitNonsense(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// openNonsense opens a session and sends what is no frame and no message.
+// openNonsense opens a session and sends what is neither a frame nor a message.
 func (l *load) openNonsense(ctx context.Context, random *rand.Rand) error {
 	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(l.server.URL(), "http")+
 		"/v1/stream?model=gen-latest&api_key="+servertest.Key, nil)
@@ -151,7 +152,7 @@ func (l *load) openNonsense(ctx context.Context, random *rand.Rand) error {
 			noise = fmt.Appendf(nil, `{"type": "set_image", "image_data": "%x"}`, noise)
 		}
 		if conn.Write(ctx, kind, noise) != nil {
-			break // the session was ended for it
+			break // this ended the session
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func newInputs(ctx context.Context, folder string) (inputs, error) {
 	return inputs{video, picture.Bytes()}, err
 }
 
-// load is everything at once.
+// load does everything at once.
 type load struct {
 	server *servertest.Server
 	inputs inputs
@@ -57,7 +57,7 @@ type load struct {
 // actor does one thing, once.
 type actor func(l *load, ctx context.Context, random *rand.Rand)
 
-// actors go on beside each other, each with the longest pause between two turns.
+// actors run beside each other, each with its longest pause between two turns.
 var actors = []struct {
 	act   actor
 	pause time.Duration
@@ -75,7 +75,7 @@ var actors = []struct {
 	{(*load).harm, 200 * time.Millisecond},
 }
 
-// run lets all act for a while, and waits until the last turn is over.
+// run lets all actors act for a while, and waits until the last turn is over.
 func (l *load) run(ctx context.Context, length time.Duration, seed uint64) {
 	ends := time.Now().Add(length)
 	var running sync.WaitGroup
@@ -93,7 +93,7 @@ func (l *load) run(ctx context.Context, length time.Duration, seed uint64) {
 	running.Wait()
 }
 
-// prompts are what edits are asked for.
+// prompts are the prompts of edits.
 var prompts = []string{"a watercolor painting", "film noir", "winter", "pixel art", "a pencil sketch"}
 
 // editVideo submits a job and follows its events to the end, or leaves early.
@@ -133,7 +133,7 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 	}
 }
 
-// upload stores a file, reads it, and mostly deletes it.
+// upload stores a file, reads it, and usually deletes it.
 func (l *load) upload(ctx context.Context, random *rand.Rand) {
 	client := l.server.Client()
 	content := make([]byte, 1+random.IntN(512<<10))
@@ -165,7 +165,7 @@ func idIn(body []byte) string {
 	return "file_" + id
 }
 
-// chat asks for a completion, as a stream or whole, and sometimes leaves early.
+// chat asks for a completion, as a stream or whole, and sometimes disconnects early.
 func (l *load) chat(ctx context.Context, random *rand.Rand) {
 	stream := random.IntN(2) == 0
 	body := fmt.Sprintf(`{"model": "cutroom-echo", "stream": %t, "messages": [{"role": "user", "content": "%s"}]}`, stream,

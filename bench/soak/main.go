@@ -1,9 +1,8 @@
-// Command soak runs the one-machine server for some minutes with everything at once:
-// jobs with their events, uploads, chats, realtime sessions, and requests that mean
-// harm. From outside it checks that every job that was accepted ends, once, that what
-// is completed can be fetched, and that memory, goroutines, files and processes come
-// back to what they were. It prints what it saw, and ends with exit code 1 where
-// something is wrong.
+// Command soak runs the one-machine server for some minutes with everything at once: jobs
+// with their events, uploads, chats, realtime sessions, and hostile requests. From
+// outside it checks that every accepted job ends once, that completed results can be
+// downloaded, and that memory, goroutines, files and processes return to what they were.
+// It prints what it saw, and exits with 1 if something is wrong.
 //
 // Run it in the repository's folder: `go run ./bench/soak -minutes 10`. What is sent
 // follows from -seed. It needs Linux, for a process is watched by /proc, and ffmpeg.
@@ -24,8 +23,8 @@ import (
 // metricsKey reads the server's metrics.
 const metricsKey = "soak-metrics-key"
 
-// endTime is how long jobs that were accepted may take to end after the load has, and
-// quietTime how long the server may take to give back what the load took.
+// endTime is how long accepted jobs may take to end after the load has ended, and
+// quietTime how long the server may take to release what the load used.
 const endTime, quietTime = 11 * time.Minute, 90 * time.Second
 
 func main() {
@@ -62,7 +61,7 @@ func soak(ctx context.Context, length time.Duration, seed uint64) error {
 	}
 	defer server.Kill()
 	load := &load{server: server, inputs: inputs, ledger: newLedger()}
-	// What only the first requests make is no leak.
+	// What only the first requests allocate is not a leak.
 	load.run(ctx, 10*time.Second, seed+1)
 	watch := &watch{server: server}
 	before, err := watch.calm(ctx, nil)

@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// sample is what the server's process has at a moment.
+// sample is the state of the server's process at a moment.
 type sample struct {
-	// memory is what is resident, in MiB.
+	// memory is the resident memory, in MiB.
 	memory                       int
 	goroutines, files, processes int
 }
@@ -24,13 +24,13 @@ func (s sample) String() string {
 	return fmt.Sprintf("%4d MiB  %4d goroutines  %4d files  %2d programs", s.memory, s.goroutines, s.files, s.processes)
 }
 
-// watch looks at the server's process from outside.
+// watch observes the server's process from outside.
 type watch struct {
 	server  *servertest.Server
 	samples []sample
 }
 
-// run looks once a second.
+// run takes a sample every second.
 func (w *watch) run(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -46,7 +46,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// look looks at the process.
+// look takes a sample.
 func (w *watch) look(ctx context.Context) (s sample, err error) {
 	folder := fmt.Sprintf("/proc/%d", w.server.PID())
 	text, err := os.ReadFile(folder + "/statm")
@@ -81,7 +81,7 @@ func (w *watch) look(ctx context.Context) (s sample, err error) {
 	return s, err
 }
 
-// children counts the processes that a process has started and that still are.
+// children counts the running child processes of a process.
 func children(pid int) (n int, err error) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -97,13 +97,12 @@ func children(pid int) (n int, err error) {
 	return n, nil
 }
 
-// slack is how many goroutines and files may be there beyond those of before: idle
-// connections to the database and of this program's own, which are kept, in bounded
-// number.
+// slack is how many more goroutines and files than before there may be: idle connections
+// to the database and of this program's own are kept, in a bounded number.
 const slack = 16
 
-// calm waits until the server does nothing more: has no more goroutines and files than
-// before, or, where there is no before, than 5 s earlier.
+// calm waits until the server is idle: it has no more goroutines and files than before,
+// or, without an earlier sample, than 5 s ago.
 func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error) {
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
@@ -128,8 +127,8 @@ func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error
 	}
 }
 
-// flat fails where memory grew with time: the mean of the last quarter against that of
-// the second one. The first fills caches.
+// flat fails if memory grew with time: it compares the mean of the last quarter with that
+// of the second. The first fills caches.
 func (w *watch) flat() error {
 	quarter := len(w.samples) / 4
 	if quarter == 0 {
@@ -151,7 +150,7 @@ func mean(samples []sample) int {
 	return sum / len(samples)
 }
 
-// String returns the most that was seen of everything.
+// String returns the highest values that were seen.
 func (w *watch) String() string {
 	var most sample
 	for _, s := range w.samples {

@@ -1,6 +1,6 @@
-// Function clients is what a function takes that answers API Gateway and has
-// three clients of AWS, put together as their documentation shows it: what the
-// functions' starts are measured by.
+// Function clients answers API Gateway and has three clients of AWS, put together as
+// their documentation shows it. The starts of the service's functions are compared with
+// its start.
 package main
 
 import (

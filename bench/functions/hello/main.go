@@ -1,5 +1,5 @@
-// Function hello is what a function in Go takes at least: the floor of the
-// benchmark of starts.
+// Function hello does as little as a function in Go can: it is the floor of the benchmark
+// of starts.
 package main
 
 import (
