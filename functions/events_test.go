@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	"cutroom/functions"
 	"cutroom/shared/testkit/lambdatest"
 )
 
@@ -27,15 +27,13 @@ type want struct {
 	Answer any `json:"answer"`
 }
 
-// streaming are the functions whose methods stream.
-var streaming = []string{"content", "images", "inference"}
-
 // Every function's program answers the events of its folder as the files beside
 // them say, in both forms where it has two.
 func TestEvents(t *testing.T) {
 	w := newWorld(t)
 	w.work(t)
-	for _, name := range names {
+	for _, function := range functions.All() {
+		name := function.Name
 		if name == "wake" {
 			continue // it needs a service, see TestWake
 		}
@@ -47,7 +45,7 @@ func TestEvents(t *testing.T) {
 			w.upload(t)
 		}
 		forms := [][]string{nil}
-		if slices.Contains(streaming, name) {
+		if function.Streams {
 			forms = append(forms, []string{"CUTROOM_RESPONSE=buffered"})
 		}
 		for _, form := range forms {
@@ -55,7 +53,7 @@ func TestEvents(t *testing.T) {
 			for _, path := range cases {
 				path = strings.TrimSuffix(path, ".want.json")
 				t.Run(name+strings.Join(form, "")+"/"+filepath.Base(path), func(t *testing.T) {
-					answers(t, f, path, slices.Contains(streaming, name) && form == nil)
+					answers(t, f, path, function.Streams && form == nil)
 				})
 			}
 		}

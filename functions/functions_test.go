@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/functions"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/adapter/stepfn"
@@ -19,9 +20,6 @@ import (
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/lambdatest"
 )
-
-// names are all functions.
-var names = []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "reaper", "arrived", "expiry", "webhooks", "wake"}
 
 // built is the folder of the built functions, and of the container programs.
 var built string
@@ -34,10 +32,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(folder)
-		packages := []string{"cutroom/cmd/worker", "cutroom/cmd/media"}
-		for _, name := range names {
-			packages = append(packages, "cutroom/functions/"+name)
-		}
+		packages := append(functions.Packages(), "cutroom/cmd/worker", "cutroom/cmd/media")
 		if err := lambdatest.Build(context.Background(), folder, packages...); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -199,11 +194,16 @@ func (w *world) endpoint(t *testing.T, role string) string {
 	return "AWS_ENDPOINT_URL=" + proxy.URL
 }
 
-// start runs a function until the test ends. Settings replace those of the world.
+// start runs a function until the test ends, with those of the world's settings that
+// a deployment gives it. The settings named here replace them.
 func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
 	t.Helper()
 	endpoint := w.endpoint(t, strings.ToUpper(name[:1])+name[1:]+"Role")
-	settings = slices.Concat(w.settings, []string{endpoint}, settings)
+	function, ok := functions.Find(name)
+	if !ok {
+		t.Fatalf("there is no function %s", name)
+	}
+	settings = slices.Concat(function.Environment(w.settings), []string{endpoint}, settings)
 	f, err := lambdatest.Start(t.Context(), lambdatest.Program(filepath.Join(built, name)), settings...)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 // A function's program is small, as Lambda loads it at each start: 16 MB at most.
 func TestProgramsAreSmall(t *testing.T) {
 	const most = 16_000_000
-	for _, name := range names {
+	for _, name := range functions.Names() {
 		info, err := os.Stat(filepath.Join(built, name))
 		if err != nil {
 			t.Fatal(err)

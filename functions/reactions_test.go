@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"cutroom/functions"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
@@ -192,7 +193,7 @@ func TestWake(t *testing.T) {
 
 // A setting that is missing stops the start, with one line that names it.
 func TestMissingSettings(t *testing.T) {
-	for _, name := range names {
+	for _, name := range functions.Names() {
 		f, err := lambdatest.Start(t.Context(), lambdatest.Program(filepath.Join(built, name)))
 		if name == "models" {
 			if err != nil {

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/functions"
 )
 
 // api describes a REST API.
@@ -25,8 +27,6 @@ type api struct {
 // and preflights by the origins of the settings, all by the handlers themselves.
 type endpoint struct {
 	path, function string
-	// streams says that the function answers as it goes.
-	streams bool
 }
 
 // stageName is the last part of the URL that API Gateway gives an API.
@@ -99,23 +99,14 @@ func (s *stack) integration(e endpoint) awsapigateway.Integration {
 		ScopePermissionToMethod: jsii.Bool(false),
 		Timeout:                 awscdk.Duration_Seconds(jsii.Number(bufferedTimeout)),
 	}
-	if e.streams && s.Streaming {
+	if f, _ := functions.Find(e.function); f.Streams && s.Streaming {
 		options.ResponseTransferMode = awsapigateway.ResponseTransferMode_STREAM
-		options.Timeout = awscdk.Duration_Seconds(jsii.Number(s.timeoutOf(e.function)))
+		options.Timeout = s.functions[e.function].Timeout()
 	}
 	if s.Endpoint != "" {
 		options.ContentHandling = awsapigateway.ContentHandling_CONVERT_TO_BINARY
 	}
 	return awsapigateway.NewLambdaIntegration(s.functions[e.function], options)
-}
-
-func (s *stack) timeoutOf(name string) int {
-	for _, f := range s.functionsOf() {
-		if f.name == name {
-			return f.timeout
-		}
-	}
-	return bufferedTimeout
 }
 
 // accessLogFormat has no key, no query and no id: the path is the resource's.

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/functions"
 )
 
 // newInferenceAPI makes the API of the inference gateway.
@@ -11,12 +15,12 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 		name: "inference", domain: s.Inference, shape: inferenceErrors, tooLarge: inferenceTooLarge,
 		description: "Text inference gateway of Cutroom, stage " + s.Stage,
 		endpoints: []endpoint{
-			{path: "/v1/chat/completions", function: "inference", streams: true},
-			{path: "/v1/completions", function: "inference", streams: true},
-			{path: "/v1/models", function: "inference", streams: true},
-			{path: "/v1/models/{id}", function: "inference", streams: true},
-			{path: "/v1/usage", function: "inference", streams: true},
-			{path: "/", function: "inference", streams: true},
+			{path: "/v1/chat/completions", function: "inference"},
+			{path: "/v1/completions", function: "inference"},
+			{path: "/v1/models", function: "inference"},
+			{path: "/v1/models/{id}", function: "inference"},
+			{path: "/v1/usage", function: "inference"},
+			{path: "/", function: "inference"},
 		},
 	}, logging)
 }
@@ -29,5 +33,10 @@ func (s *stack) tellGateway(inference awsapigateway.RestApi) {
 		return
 	}
 	s.gatewayURL = s.urlOf(inference, s.Inference)
-	s.functions["models"].AddEnvironment(jsii.String("CUTROOM_PUBLIC_INFERENCE_URL"), s.gatewayURL, nil)
+	const variable = "CUTROOM_PUBLIC_INFERENCE_URL"
+	for _, f := range functions.All() {
+		if slices.Contains(f.Variables, variable) {
+			s.functions[f.Name].AddEnvironment(jsii.String(variable), s.gatewayURL, nil)
+		}
+	}
 }

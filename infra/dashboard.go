@@ -5,6 +5,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/functions"
 )
 
 // newDashboard shows on one page whether the service serves, and what it does
@@ -14,7 +16,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		return []awscloudwatch.IMetric{metric(media), metric(inference)}
 	}
 	busy := []string{"jobs", "images", "files", "inference"}
-	functions := func(metric, statistic string, names ...string) []awscloudwatch.IMetric {
+	graphed := func(metric, statistic string, names ...string) []awscloudwatch.IMetric {
 		var metrics []awscloudwatch.IMetric
 		for _, name := range names {
 			if f, ok := s.functions[name]; ok {
@@ -62,12 +64,12 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 			graph("Failed jobs", []awscloudwatch.IMetric{s.failedExecutions(), s.deadLetters()}),
 		},
 		{
-			graph("Function time, p90, ms", functions("Duration", "p90", busy...)),
-			graph("Function errors", functions("Errors", "Sum", functionNames()...)),
+			graph("Function time, p90, ms", graphed("Duration", "p90", busy...)),
+			graph("Function errors", graphed("Errors", "Sum", functions.Names()...)),
 			graph("Throttles", []awscloudwatch.IMetric{s.functionThrottles(), s.tableThrottles()}),
 		},
 		{
-			graph("Cost: invocations", functions("Invocations", "Sum", busy...)),
+			graph("Cost: invocations", graphed("Invocations", "Sum", busy...)),
 			graph("Cost: read units", tables("ConsumedReadCapacityUnits")),
 			graph("Cost: write units", tables("ConsumedWriteCapacityUnits")),
 		},

@@ -15,21 +15,20 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/jsii-runtime-go"
 
+	"cutroom/functions"
 	"cutroom/shared/adapter/dynamo"
 )
 
-// function describes a Lambda function.
+// function is a Lambda function as it is deployed.
 type function struct {
-	name string
+	functions.Function
 	// memory is in MB; a function's share of a processor grows with it.
 	memory int
 	// timeout is in seconds.
 	timeout int
-	// environment names the variables that it is given, of those of environment.
-	environment []string
-	// may is what its role allows, beside writing its log.
+	// may is what its role allows, besides writing its log.
 	may []permission
-	// private functions run in the network of the options, where there is one.
+	// private functions run in the network of the options, if there is one.
 	private bool
 }
 
@@ -48,39 +47,38 @@ const (
 	internalTimeout = 60
 )
 
-// functionsOf describes the functions of the stack.
-func (s *stack) functionsOf() []function {
-	submits := []string{
-		"CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE",
-		"CUTROOM_IMAGE_QUEUE", "CUTROOM_MAX_UPLOAD", "CUTROOM_WORKERS",
-	}
-	callers := []string{"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_CORS_ORIGINS"}
-	api := func(f function, environment ...string) function {
-		f.environment = append(append(f.environment, callers...), environment...)
+// describeFunctions returns the functions of the stack in the order of the table.
+func (s *stack) describeFunctions() []function {
+	callers := func(f function) function {
 		f.may = append(f.may, s.authenticate()...)
 		return f
 	}
-	functions := []function{
-		api(function{name: "jobs", memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...), environment: submits}, "CUTROOM_SECRET_ARN", "CUTROOM_WEBHOOK_ALLOW"),
-		api(function{name: "content", memory: 512, timeout: streamTimeout, may: s.readContent()}, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT", "CUTROOM_PUBLIC_S3_URL"),
-		api(function{name: "images", memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.wakeUp()...), environment: submits}, "CUTROOM_WAKE_FUNCTION"),
-		api(function{name: "files", memory: 512, timeout: bufferedTimeout, may: s.keepFiles()},
-			"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD", "CUTROOM_PUBLIC_S3_URL"),
-		api(function{name: "tokens", memory: 256, timeout: bufferedTimeout, may: s.keepKeys()}),
-		{name: "models", memory: 256, timeout: bufferedTimeout, environment: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_MAX_UPLOAD"}},
-		api(function{name: "quota", memory: 256, timeout: bufferedTimeout, may: s.readSessions()}, "CUTROOM_SESSIONS_TABLE"),
-		api(function{name: "inference", memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}),
-		{name: "reaper", memory: 256, timeout: internalTimeout, may: s.endJobs(), environment: []string{"CUTROOM_JOBS_TABLE"}},
-		{name: "arrived", memory: 256, timeout: internalTimeout, may: s.publishUploads(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
-		{name: "webhooks", memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0,
-			environment: []string{"CUTROOM_JOBS_TABLE", "CUTROOM_WEBHOOK_QUEUE", "CUTROOM_WEBHOOK_ALLOW", "CUTROOM_SECRET_ARN"}},
-		{name: "expiry", memory: 256, timeout: internalTimeout, may: s.deleteFiles(), environment: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
+	deployed := map[string]function{
+		"jobs":      callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
+		"content":   callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
+		"images":    callers(function{memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.wakeUp()...)}),
+		"files":     callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
+		"tokens":    callers(function{memory: 256, timeout: bufferedTimeout, may: s.keepKeys()}),
+		"models":    {memory: 256, timeout: bufferedTimeout},
+		"quota":     callers(function{memory: 256, timeout: bufferedTimeout, may: s.readSessions()}),
+		"inference": callers(function{memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}),
+		"reaper":    {memory: 256, timeout: internalTimeout, may: s.endJobs()},
+		"arrived":   {memory: 256, timeout: internalTimeout, may: s.publishUploads()},
+		"expiry":    {memory: 256, timeout: internalTimeout, may: s.deleteFiles()},
+		"webhooks":  {memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0},
 	}
 	// Where functions run locally each can be tried, whoever takes the jobs.
 	if s.hasWorker() || s.Endpoint != "" {
-		functions = append(functions, function{name: "wake", memory: 256, timeout: internalTimeout, may: s.wakeWorkers(), environment: []string{"CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"}})
+		deployed["wake"] = function{memory: 256, timeout: internalTimeout, may: s.wakeWorkers()}
 	}
-	return functions
+	var described []function
+	for _, f := range functions.All() {
+		if d, ok := deployed[f.Name]; ok {
+			d.Function = f
+			described = append(described, d)
+		}
+	}
+	return described
 }
 
 // environment returns the variables that functions and containers are made of.
@@ -165,55 +163,69 @@ func (s *stack) common(folder string) map[string]*string {
 	return variables
 }
 
+// newFunctions makes the functions, by name.
 func (s *stack) newFunctions() map[string]awslambda.Function {
-	architecture := awslambda.Architecture_X86_64()
+	made := map[string]awslambda.Function{}
+	for _, f := range s.describeFunctions() {
+		made[f.Name] = s.newFunction(f)
+	}
+	return made
+}
+
+// newFunction makes a function with its role and its log.
+func (s *stack) newFunction(f function) awslambda.Function {
+	group := s.newLogGroup(title(f.Name)+"Logs", "/aws/lambda/"+s.name(f.Name))
+	role := awsiam.NewRole(s.Stack, jsii.String(title(f.Name)+"Role"), &awsiam.RoleProps{
+		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+		Description: jsii.String("What the function " + f.Name + " of Cutroom may do"),
+	})
+	allow(role, append(f.may, permission{
+		why:       "The streams of a log group are made by Lambda, with names of its own.",
+		actions:   []string{"logs:CreateLogStream", "logs:PutLogEvents"},
+		resources: []*string{jsii.String(*group.LogGroupArn())},
+	})...)
+	props := &awslambda.FunctionProps{
+		FunctionName: jsii.String(s.name(f.Name)),
+		Runtime:      awslambda.Runtime_PROVIDED_AL2023(),
+		Architecture: s.architecture(),
+		Handler:      jsii.String("bootstrap"),
+		Code:         awslambda.Code_FromAsset(jsii.String(filepath.Join(s.Functions, f.Name)), nil),
+		MemorySize:   jsii.Number(f.memory),
+		Timeout:      awscdk.Duration_Seconds(jsii.Number(f.timeout)),
+		Environment:  s.functionVariables(f),
+		Role:         role,
+		LogGroup:     group,
+		Tracing:      s.functionTracing(),
+	}
+	if s.settings != nil {
+		props.Layers = &[]awslambda.ILayerVersion{s.settings}
+	}
+	if f.private && s.Network.set() {
+		s.placePrivately(f.Name, props, role)
+	}
+	if s.Tracing {
+		suppress(role, "AwsSolutions-IAM5", whyAnyTrace, "Resource::*")
+	}
+	return awslambda.NewFunction(s.Stack, jsii.String(title(f.Name)+"Function"), props)
+}
+
+func (s *stack) architecture() awslambda.Architecture {
 	if s.Arm64 {
-		architecture = awslambda.Architecture_ARM_64()
+		return awslambda.Architecture_ARM_64()
 	}
-	functions := map[string]awslambda.Function{}
-	for _, f := range s.functionsOf() {
-		group := s.newLogGroup(title(f.name)+"Logs", "/aws/lambda/"+s.name(f.name))
-		role := awsiam.NewRole(s.Stack, jsii.String(title(f.name)+"Role"), &awsiam.RoleProps{
-			AssumedBy:   awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
-			Description: jsii.String("What the function " + f.name + " of Cutroom may do"),
-		})
-		allow(role, append(f.may, permission{
-			why:       "The streams of a log group are made by Lambda, with names of its own.",
-			actions:   []string{"logs:CreateLogStream", "logs:PutLogEvents"},
-			resources: []*string{jsii.String(*group.LogGroupArn())},
-		})...)
-		variables := s.variables("/opt", f.environment)
-		if s.Endpoint != "" {
-			(*variables)["AWS_ENDPOINT_URL"] = jsii.String(s.Endpoint)
-		}
-		if !s.Streaming {
-			(*variables)["CUTROOM_RESPONSE"] = jsii.String("buffered")
-		}
-		props := &awslambda.FunctionProps{
-			FunctionName: jsii.String(s.name(f.name)),
-			Runtime:      awslambda.Runtime_PROVIDED_AL2023(),
-			Architecture: architecture,
-			Handler:      jsii.String("bootstrap"),
-			Code:         awslambda.Code_FromAsset(jsii.String(filepath.Join(s.Functions, f.name)), nil),
-			MemorySize:   jsii.Number(f.memory),
-			Timeout:      awscdk.Duration_Seconds(jsii.Number(f.timeout)),
-			Environment:  variables,
-			Role:         role,
-			LogGroup:     group,
-			Tracing:      s.functionTracing(),
-		}
-		if s.settings != nil {
-			props.Layers = &[]awslambda.ILayerVersion{s.settings}
-		}
-		if f.private && s.Network.set() {
-			s.placePrivately(f.name, props, role)
-		}
-		if s.Tracing {
-			suppress(role, "AwsSolutions-IAM5", whyAnyTrace, "Resource::*")
-		}
-		functions[f.name] = awslambda.NewFunction(s.Stack, jsii.String(title(f.name)+"Function"), props)
+	return awslambda.Architecture_X86_64()
+}
+
+// functionVariables returns the environment of a function.
+func (s *stack) functionVariables(f function) *map[string]*string {
+	variables := s.variables("/opt", f.Variables)
+	if s.Endpoint != "" {
+		(*variables)["AWS_ENDPOINT_URL"] = jsii.String(s.Endpoint)
 	}
-	return functions
+	if !s.Streaming {
+		(*variables)["CUTROOM_RESPONSE"] = jsii.String("buffered")
+	}
+	return variables
 }
 
 // placePrivately puts a function into the network of the options, from where it
@@ -241,16 +253,11 @@ func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 	})
 }
 
-// functionNames are the functions that a deploy needs built.
-func functionNames() []string {
-	return []string{"jobs", "content", "images", "files", "tokens", "models", "quota", "inference", "reaper", "arrived", "expiry", "webhooks", "wake"}
-}
-
 // built checks that the functions are there, as CDK's own error would not say
 // what to do.
 func (o options) built() error {
 	var missing []string
-	for _, name := range functionNames() {
+	for _, name := range functions.Names() {
 		if _, err := os.Stat(filepath.Join(o.Functions, name, "bootstrap")); errors.Is(err, os.ErrNotExist) {
 			missing = append(missing, name)
 		}

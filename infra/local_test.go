@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"cutroom/functions"
 )
 
 // local is the context of what runs functions on a developer's machine.
@@ -82,7 +84,7 @@ func TestEveryFunctionRunsLocally(t *testing.T) {
 		variables, _ := at(f.Properties, "Environment", "Variables").(map[string]any)
 		found[strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")] = variables
 	}
-	for _, name := range functionNames() {
+	for _, name := range functions.Names() {
 		if found[name] == nil {
 			t.Errorf("%s is not there", name)
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/functions"
 )
 
 // TestMain keeps what CDK's runtime leaves in a folder that is removed. The
@@ -37,7 +39,7 @@ func runAll(m *testing.M) int {
 func fakeFunctions(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	for _, name := range functionNames() {
+	for _, name := range functions.Names() {
 		if err := os.MkdirAll(filepath.Join(folder, name), 0o755); err != nil {
 			t.Fatal(err)
 		}

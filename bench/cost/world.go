@@ -14,6 +14,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
+	"cutroom/functions"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/credential"
@@ -51,16 +52,9 @@ type world struct {
 	accessLog int
 }
 
-// measured are the functions that run.
-var measured = []string{"jobs", "content", "images", "files", "inference", "arrived", "wake"}
-
 func newWorld(ctx context.Context, t *trial) (*world, error) {
 	w := &world{t: t, schema: map[string]dynamo.Table{}, built: t.TempDir()}
-	packages := []string{"cutroom/cmd/worker"}
-	for _, name := range measured {
-		packages = append(packages, "cutroom/functions/"+name)
-	}
-	if err := lambdatest.Build(ctx, w.built, packages...); err != nil {
+	if err := lambdatest.Build(ctx, w.built, append(functions.Packages(), "cutroom/cmd/worker")...); err != nil {
 		return nil, err
 	}
 	w.cloud = awstest.Start(t)
@@ -133,8 +127,12 @@ func (w *world) key() string {
 
 // start starts a function behind the tap.
 func (w *world) start(ctx context.Context, name string, through *tap) (*lambdatest.Function, error) {
+	function, ok := functions.Find(name)
+	if !ok {
+		return nil, fmt.Errorf("there is no function %s", name)
+	}
 	f, err := lambdatest.Start(ctx, lambdatest.Program(filepath.Join(w.built, name)),
-		append(w.settings, "AWS_ENDPOINT_URL="+through.url)...)
+		append(function.Environment(w.settings), "AWS_ENDPOINT_URL="+through.url)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -1,0 +1,101 @@
+// Package functions lists the Lambda functions of the service. Each is a program in
+// the folder of its name. The deployment, the tests and the cost benchmark read this
+// list, so that none of them keeps its own.
+package functions
+
+import (
+	"slices"
+	"strings"
+)
+
+// Function is a Lambda function of the service.
+type Function struct {
+	// Name is the name of its folder and its program. A deployment puts its own
+	// name and stage in front.
+	Name string
+	// Variables are the environment variables that it is given, besides those that
+	// every program has: the stage, the family, the catalog, the tiers, tracing and,
+	// for functions, CUTROOM_RESPONSE. One for which a deployment has no value is
+	// left out.
+	Variables []string
+	// Streams reports whether its answers are streamed where streaming is on.
+	Streams bool
+}
+
+// All returns the functions.
+func All() []Function {
+	callers := []string{"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_CORS_ORIGINS"}
+	submits := slices.Concat(callers, []string{
+		"CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE",
+		"CUTROOM_IMAGE_QUEUE", "CUTROOM_MAX_UPLOAD", "CUTROOM_WORKERS",
+	})
+	with := func(variables []string, more ...string) []string { return slices.Concat(variables, more) }
+	return []Function{
+		{Name: "jobs", Variables: with(submits, "CUTROOM_SECRET_ARN", "CUTROOM_WEBHOOK_ALLOW")},
+		{
+			Name: "content", Streams: true,
+			Variables: with(callers, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT",
+				"CUTROOM_PUBLIC_S3_URL"),
+		},
+		{Name: "images", Streams: true, Variables: with(submits, "CUTROOM_WAKE_FUNCTION")},
+		{
+			Name: "files",
+			Variables: with(callers, "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD",
+				"CUTROOM_PUBLIC_S3_URL"),
+		},
+		{Name: "tokens", Variables: callers},
+		{
+			Name:      "models",
+			Variables: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_MAX_UPLOAD", "CUTROOM_PUBLIC_INFERENCE_URL"},
+		},
+		{Name: "quota", Variables: with(callers, "CUTROOM_SESSIONS_TABLE")},
+		{Name: "inference", Streams: true, Variables: callers},
+		{Name: "reaper", Variables: []string{"CUTROOM_JOBS_TABLE"}},
+		{Name: "arrived", Variables: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
+		{Name: "expiry", Variables: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
+		{
+			Name: "webhooks",
+			Variables: []string{
+				"CUTROOM_JOBS_TABLE", "CUTROOM_WEBHOOK_QUEUE", "CUTROOM_WEBHOOK_ALLOW", "CUTROOM_SECRET_ARN",
+			},
+		},
+		{Name: "wake", Variables: []string{"CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"}},
+	}
+}
+
+// Names returns the names of the functions.
+func Names() []string {
+	var names []string
+	for _, f := range All() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Find returns a function by its name. It reports whether there is one.
+func Find(name string) (Function, bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(f Function) bool { return f.Name == name })
+	if i < 0 {
+		return Function{}, false
+	}
+	return all[i], true
+}
+
+// Environment returns those of the settings, such as "CUTROOM_BUCKET=name", that a
+// deployment gives to the function. Settings that are not Cutroom's are kept.
+func (f Function) Environment(settings []string) []string {
+	return slices.DeleteFunc(slices.Clone(settings), func(setting string) bool {
+		name, _, _ := strings.Cut(setting, "=")
+		return strings.HasPrefix(name, "CUTROOM_") && !slices.Contains(f.Variables, name)
+	})
+}
+
+// Packages returns the import paths of the functions' programs.
+func Packages() []string {
+	var paths []string
+	for _, name := range Names() {
+		paths = append(paths, "cutroom/functions/"+name)
+	}
+	return paths
+}
