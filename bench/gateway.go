@@ -167,7 +167,8 @@ func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what
 	nginx, gateway := median(took["nginx"])-direct, median(took["gateway"])-direct
 	b.table.add(row{
 		what: what, measured: micro(gateway), floor: micro(nginx) + " nginx", ratio: ratio(gateway, nginx),
-		bar: fmt.Sprintf("%.1f x", gatewayLatencyBar), verdict: verdictOf(gateway.Seconds() <= gatewayLatencyBar*nginx.Seconds()),
+		bar:     fmt.Sprintf("%.1f x", gatewayLatencyBar),
+		verdict: verdictOf(gateway.Seconds() <= gatewayLatencyBar*nginx.Seconds()),
 	})
 	return nil
 }

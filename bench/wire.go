@@ -25,7 +25,10 @@ var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` +
 	strings.Repeat("Be brief and kind. ", 50) +
 	`"},{"role":"user","content":"` + strings.Repeat("How are you today? ", 50) + `"}],"max_tokens":100`
 
-const wholeAnswer = `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"I am fine, thank you, and how are you on this beautiful day?"},"finish_reason":"stop"}],"usage":{"prompt_tokens":400,"completion_tokens":16,"total_tokens":416,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}`
+const wholeAnswer = `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"weights",` +
+	`"choices":[{"index":0,"message":{"role":"assistant","content":"I am fine, thank you, and how are you on this ` +
+	`beautiful day?"},"finish_reason":"stop"}],"usage":{"prompt_tokens":400,"completion_tokens":16,"total_tokens":416,` +
+	`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}`
 
 const (
 	firstChunk = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"weights\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"fine\"},\"finish_reason\":null}]}\n\n"
@@ -52,7 +55,8 @@ func dialWire(ctx context.Context, address string) (*wire, error) {
 	}
 	request := func(end string) []byte {
 		body := chatRequest + end
-		return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			address, servertest.Key, len(body), body)
 	}
 	return &wire{conn, bufio.NewReader(conn), map[string][]byte{"whole": request("}"),
@@ -233,7 +237,9 @@ func (m *modelServer) serve(conn net.Conn) error {
 	reader := bufio.NewReaderSize(conn, 8<<10)
 	whole := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		len(wholeAnswer), wholeAnswer)
-	begin := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(firstChunk), firstChunk)
+	begin := fmt.Appendf(nil,
+		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n",
+		len(firstChunk), firstChunk)
 	end := fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", len(lastChunks), lastChunks)
 	for {
 		length, err := requestLength(reader)

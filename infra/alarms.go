@@ -32,7 +32,8 @@ func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
 	var topic awssns.Topic
 	if s.AlarmEmail != "" {
-		topic = awssns.NewTopic(s.Stack, jsii.String("Alarms"), &awssns.TopicProps{TopicName: jsii.String(s.name("alarms")), EnforceSSL: jsii.Bool(true)})
+		topic = awssns.NewTopic(s.Stack, jsii.String("Alarms"),
+			&awssns.TopicProps{TopicName: jsii.String(s.name("alarms")), EnforceSSL: jsii.Bool(true)})
 		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(s.AlarmEmail), nil))
 	}
 	alarms := []alarm{
@@ -95,7 +96,8 @@ func (s *stack) deadLetters() awscloudwatch.MathExpression {
 
 func (s *stack) executions(metric string) awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String("AWS/States"), MetricName: jsii.String(metric), Statistic: jsii.String("Sum"), Period: period(),
+		Namespace: jsii.String("AWS/States"), MetricName: jsii.String(metric), Statistic: jsii.String("Sum"),
+		Period:        period(),
 		DimensionsMap: &map[string]*string{"StateMachineArn": s.stateMachineARN()}, Label: jsii.String(metric),
 	})
 }
@@ -111,7 +113,8 @@ func (s *stack) failedExecutions() awscloudwatch.MathExpression {
 // functionThrottles is of all functions of the account: they share one limit.
 func (s *stack) functionThrottles() awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"), Period: period(), Label: jsii.String("functions"),
+		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"),
+		Period: period(), Label: jsii.String("functions"),
 	})
 }
 

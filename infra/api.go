@@ -35,12 +35,15 @@ const stageName = "live"
 func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	props := &awsapigateway.RestApiProps{
 		RestApiName: jsii.String(s.name(a.name)), Description: jsii.String(a.description),
-		EndpointConfiguration: &awsapigateway.EndpointConfiguration{Types: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL}},
-		CloudWatchRole:        jsii.Bool(false),
-		BinaryMediaTypes:      jsii.Strings(s.binaryTypes()...),
+		EndpointConfiguration: &awsapigateway.EndpointConfiguration{
+			Types: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
+		},
+		CloudWatchRole:   jsii.Bool(false),
+		BinaryMediaTypes: jsii.Strings(s.binaryTypes()...),
 		DeployOptions: &awsapigateway.StageOptions{
-			StageName:            jsii.String(stageName),
-			AccessLogDestination: awsapigateway.NewLogGroupLogDestination(s.newLogGroup(title(a.name)+"AccessLogs", "/cutroom/"+s.Stage+"/"+a.name+"-access")),
+			StageName: jsii.String(stageName),
+			AccessLogDestination: awsapigateway.NewLogGroupLogDestination(
+				s.newLogGroup(title(a.name)+"AccessLogs", "/cutroom/"+s.Stage+"/"+a.name+"-access")),
 			AccessLogFormat:      awsapigateway.AccessLogFormat_Custom(jsii.String(accessLogFormat)),
 			ThrottlingRateLimit:  jsii.Number(s.RequestsPerSecond),
 			ThrottlingBurstLimit: jsii.Number(s.Burst),
@@ -53,8 +56,9 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	}
 	if a.domain.set() && !(a.name == "media" && s.Ingest == "fargate") {
 		props.DomainName = &awsapigateway.DomainNameOptions{
-			DomainName:     jsii.String(a.domain.Name),
-			Certificate:    awscertificatemanager.Certificate_FromCertificateArn(s.Stack, jsii.String(title(a.name)+"Certificate"), jsii.String(a.domain.Certificate)),
+			DomainName: jsii.String(a.domain.Name),
+			Certificate: awscertificatemanager.Certificate_FromCertificateArn(s.Stack,
+				jsii.String(title(a.name)+"Certificate"), jsii.String(a.domain.Certificate)),
 			EndpointType:   awsapigateway.EndpointType_REGIONAL,
 			SecurityPolicy: awsapigateway.SecurityPolicy_TLS_1_2,
 		}
@@ -68,16 +72,21 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 		if s.Endpoint != "" {
 			// SAM goes by the integrations for what is bytes, and not by the API's own
 			// types. CloudFormation does not know this property.
-			method.Node().DefaultChild().(awsapigateway.CfnMethod).AddPropertyOverride(jsii.String("Integration.ContentType"), "*/*")
+			method.Node().DefaultChild().(awsapigateway.CfnMethod).AddPropertyOverride(jsii.String("Integration.ContentType"),
+				"*/*")
 		}
 	}
 	s.addGatewayResponses(rest, a)
 
-	suppress(rest, "AwsSolutions-APIG2", "The contract says how what is wrong with a request is answered; the handlers check every field, and API Gateway could not give these answers.")
-	suppress(rest, "AwsSolutions-APIG3", "A firewall has a price for every month and rule; a deployer who needs one attaches it to the stage.")
-	suppress(rest, "AwsSolutions-APIG4", "The handlers authenticate by keys of our own, which an authorizer would read once more.")
+	suppress(rest, "AwsSolutions-APIG2", "The contract says how what is wrong with a request is answered; the handlers "+
+		"check every field, and API Gateway could not give these answers.")
+	suppress(rest, "AwsSolutions-APIG3",
+		"A firewall has a price for every month and rule; a deployer who needs one attaches it to the stage.")
+	suppress(rest, "AwsSolutions-APIG4",
+		"The handlers authenticate by keys of our own, which an authorizer would read once more.")
 	suppress(rest, "AwsSolutions-COG4", "The service has keys of accounts and no users, and therefore no user pool.")
-	suppress(rest, "AwsSolutions-APIG6", "Execution logs would hold prompts and keys; the access log and the functions' own logs tell what happened.")
+	suppress(rest, "AwsSolutions-APIG6",
+		"Execution logs would hold prompts and keys; the access log and the functions' own logs tell what happened.")
 	return rest
 }
 
@@ -128,13 +137,16 @@ func (s *stack) newAPILogging() apiLogging {
 		return apiLogging{}
 	}
 	role := awsiam.NewRole(s.Stack, jsii.String("ApiLogRole"), &awsiam.RoleProps{
-		AssumedBy:       awsiam.NewServicePrincipal(jsii.String("apigateway.amazonaws.com"), nil),
-		ManagedPolicies: &[]awsiam.IManagedPolicy{awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AmazonAPIGatewayPushToCloudWatchLogs"))},
+		AssumedBy: awsiam.NewServicePrincipal(jsii.String("apigateway.amazonaws.com"), nil),
+		ManagedPolicies: &[]awsiam.IManagedPolicy{
+			awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AmazonAPIGatewayPushToCloudWatchLogs")),
+		},
 	})
 	role.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN)
 	suppress(role, "AwsSolutions-IAM4", "API Gateway asks for exactly this policy, for the whole account.",
 		"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs")
-	account := awsapigateway.NewCfnAccount(s.Stack, jsii.String("ApiAccount"), &awsapigateway.CfnAccountProps{CloudWatchRoleArn: role.RoleArn()})
+	account := awsapigateway.NewCfnAccount(s.Stack, jsii.String("ApiAccount"),
+		&awsapigateway.CfnAccountProps{CloudWatchRoleArn: role.RoleArn()})
 	account.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN, nil)
 	return apiLogging{account}
 }

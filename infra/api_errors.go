@@ -38,7 +38,9 @@ func inferenceErrors(e gatewayError) string {
 // What API Gateway and Lambda carry is 6 MB, in which bytes of a form are base64.
 // The media service names the way for what is larger.
 const (
-	mediaTooLarge     = "The body is too large to be sent through this address, which takes about 4.4 MB. Post {filename, mime_type, size_bytes, md5} as JSON to /v1/files, PUT the bytes to the URL in the answer, and use the id of the file in place of its bytes."
+	mediaTooLarge = "The body is too large to be sent through this address, which takes about 4.4 MB. Post " +
+		"{filename, mime_type, size_bytes, md5} as JSON to /v1/files, PUT the bytes to the URL in the answer, and use the " +
+		"id of the file in place of its bytes."
 	inferenceTooLarge = "The body is too large to be sent through this address, which takes about 6 MB."
 )
 

@@ -26,21 +26,28 @@ func (s *stack) newBalanced(b balanced) {
 		DesiredCount: jsii.Number(b.tasks), MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
 		HealthCheckGracePeriod: awscdk.Duration_Seconds(jsii.Number(30)),
 	})
-	balancer := elb.NewApplicationLoadBalancer(s.Stack, jsii.String(title(b.name)+"Balancer"), &elb.ApplicationLoadBalancerProps{
-		LoadBalancerName: jsii.String(s.name(b.name)), Vpc: s.cluster.vpc, InternetFacing: jsii.Bool(true),
-		IdleTimeout: awscdk.Duration_Seconds(jsii.Number(b.idle)), DropInvalidHeaderFields: jsii.Bool(true),
-		DeletionProtection: jsii.Bool(s.Protected),
-	})
+	balancer := elb.NewApplicationLoadBalancer(s.Stack, jsii.String(title(b.name)+"Balancer"),
+		&elb.ApplicationLoadBalancerProps{
+			LoadBalancerName: jsii.String(s.name(b.name)), Vpc: s.cluster.vpc, InternetFacing: jsii.Bool(true),
+			IdleTimeout: awscdk.Duration_Seconds(jsii.Number(b.idle)), DropInvalidHeaderFields: jsii.Bool(true),
+			DeletionProtection: jsii.Bool(s.Protected),
+		})
 	listener := balancer.AddListener(jsii.String("Tls"), &elb.BaseApplicationListenerProps{
 		Port: jsii.Number(443), SslPolicy: elb.SslPolicy_RECOMMENDED_TLS,
-		Certificates: &[]elb.IListenerCertificate{awscertificatemanager.Certificate_FromCertificateArn(s.Stack, jsii.String(title(b.name)+"Certificate"), jsii.String(b.domain.Certificate))},
+		Certificates: &[]elb.IListenerCertificate{
+			awscertificatemanager.Certificate_FromCertificateArn(s.Stack, jsii.String(title(b.name)+"Certificate"),
+				jsii.String(b.domain.Certificate)),
+		},
 	})
 	listener.AddTargets(jsii.String(title(b.name)), &elb.AddApplicationTargetsProps{
-		Port: jsii.Number(b.port), Protocol: elb.ApplicationProtocol_HTTP, Targets: &[]elb.IApplicationLoadBalancerTarget{service},
+		Port: jsii.Number(b.port), Protocol: elb.ApplicationProtocol_HTTP,
+		Targets:             &[]elb.IApplicationLoadBalancerTarget{service},
 		DeregistrationDelay: awscdk.Duration_Seconds(jsii.Number(b.grace)),
-		HealthCheck:         &elb.HealthCheck{Path: jsii.String("/healthz"), Interval: awscdk.Duration_Seconds(jsii.Number(15))},
+		HealthCheck: &elb.HealthCheck{Path: jsii.String("/healthz"),
+			Interval: awscdk.Duration_Seconds(jsii.Number(15))},
 	})
-	suppress(balancer, "AwsSolutions-ELB2", "The service's own log has every request, with the id that the caller knows it by.")
+	suppress(balancer, "AwsSolutions-ELB2",
+		"The service's own log has every request, with the id that the caller knows it by.")
 	suppress(balancer, "AwsSolutions-EC23", "The balancer is how the Internet reaches the service; callers have keys.")
 	s.output(title(b.name)+"DomainTarget", "What "+b.domain.Name+" has to be an alias of", balancer.LoadBalancerDnsName())
 }

@@ -45,11 +45,14 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 		}},
 	})
 	// S3 tries the notification as it is set.
-	bucket.Node().AddDependency(awslambda.NewCfnPermission(s.Stack, jsii.String("ArrivedPermission"), &awslambda.CfnPermissionProps{
-		Action: jsii.String("lambda:InvokeFunction"), FunctionName: arrived.FunctionArn(), Principal: jsii.String("s3.amazonaws.com"),
-		SourceArn: s.bucketARN(""), SourceAccount: s.Account(),
-	}))
-	suppress(bucket, "AwsSolutions-S1", "Access logs of the bucket would cost more than its requests: every request is signed by the service's own roles, and CloudTrail's data events are there for those who need them.")
+	bucket.Node().AddDependency(
+		awslambda.NewCfnPermission(s.Stack, jsii.String("ArrivedPermission"), &awslambda.CfnPermissionProps{
+			Action: jsii.String("lambda:InvokeFunction"), FunctionName: arrived.FunctionArn(),
+			Principal: jsii.String("s3.amazonaws.com"),
+			SourceArn: s.bucketARN(""), SourceAccount: s.Account(),
+		}))
+	suppress(bucket, "AwsSolutions-S1", "Access logs of the bucket would cost more than its requests: every request is "+
+		"signed by the service's own roles, and CloudTrail's data events are there for those who need them.")
 	return bucket
 }
 

@@ -58,14 +58,19 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 	}
 	if s.ConsoleDomain.set() {
 		properties.DomainNames = jsii.Strings(s.ConsoleDomain.Name)
-		properties.Certificate = awscertificatemanager.Certificate_FromCertificateArn(s.Stack, jsii.String("ConsoleCertificate"), jsii.String(s.ConsoleDomain.Certificate))
+		properties.Certificate = awscertificatemanager.Certificate_FromCertificateArn(s.Stack,
+			jsii.String("ConsoleCertificate"), jsii.String(s.ConsoleDomain.Certificate))
 	}
 	distribution := awscloudfront.NewDistribution(s.Stack, jsii.String("Console"), properties)
-	suppress(distribution, "AwsSolutions-CFR1", "Where people may use the console from is the deployer's to say; the APIs ask for a key wherever a call comes from.")
-	suppress(distribution, "AwsSolutions-CFR2", "The page is static and the same for everyone; what it calls has limits of its own.")
-	suppress(distribution, "AwsSolutions-CFR3", "Access logs of the page would tell who has read it and nothing else; calls are logged by the APIs.")
+	suppress(distribution, "AwsSolutions-CFR1",
+		"Where people may use the console from is the deployer's to say; the APIs ask for a key wherever a call comes from.")
+	suppress(distribution, "AwsSolutions-CFR2",
+		"The page is static and the same for everyone; what it calls has limits of its own.")
+	suppress(distribution, "AwsSolutions-CFR3",
+		"Access logs of the page would tell who has read it and nothing else; calls are logged by the APIs.")
 	if !s.ConsoleDomain.set() {
-		suppress(distribution, "AwsSolutions-CFR4", "CloudFront's own name comes with CloudFront's own choice of TLS; with consoleDomain it is 1.2 at least.")
+		suppress(distribution, "AwsSolutions-CFR4",
+			"CloudFront's own name comes with CloudFront's own choice of TLS; with consoleDomain it is 1.2 at least.")
 	}
 	if err := s.fillConsole(bucket, *s.urlOf(media, s.Media), *s.urlOf(inference, s.Inference)); err != nil {
 		return err
@@ -83,20 +88,24 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 // and send large files to the bucket of blobs.
 func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHeadersPolicy {
 	blobs := join("https://", s.bucketName(), jsii.String(".s3."), s.Region(), jsii.String("."), s.UrlSuffix())
-	return awscloudfront.NewResponseHeadersPolicy(s.Stack, jsii.String("ConsoleHeaders"), &awscloudfront.ResponseHeadersPolicyProps{
-		Comment: jsii.String("Console of Cutroom, stage " + s.Stage),
-		SecurityHeadersBehavior: &awscloudfront.ResponseSecurityHeadersBehavior{
-			ContentSecurityPolicy: &awscloudfront.ResponseHeadersContentSecurityPolicy{
-				ContentSecurityPolicy: jsii.String(console.Policy(media, inference, *blobs)), Override: jsii.Bool(true),
+	return awscloudfront.NewResponseHeadersPolicy(s.Stack, jsii.String("ConsoleHeaders"),
+		&awscloudfront.ResponseHeadersPolicyProps{
+			Comment: jsii.String("Console of Cutroom, stage " + s.Stage),
+			SecurityHeadersBehavior: &awscloudfront.ResponseSecurityHeadersBehavior{
+				ContentSecurityPolicy: &awscloudfront.ResponseHeadersContentSecurityPolicy{
+					ContentSecurityPolicy: jsii.String(console.Policy(media, inference, *blobs)), Override: jsii.Bool(true),
+				},
+				ContentTypeOptions: &awscloudfront.ResponseHeadersContentTypeOptions{Override: jsii.Bool(true)},
+				FrameOptions: &awscloudfront.ResponseHeadersFrameOptions{FrameOption: awscloudfront.HeadersFrameOption_DENY,
+					Override: jsii.Bool(true)},
+				ReferrerPolicy: &awscloudfront.ResponseHeadersReferrerPolicy{
+					ReferrerPolicy: awscloudfront.HeadersReferrerPolicy_NO_REFERRER, Override: jsii.Bool(true),
+				},
+				StrictTransportSecurity: &awscloudfront.ResponseHeadersStrictTransportSecurity{
+					AccessControlMaxAge: awscdk.Duration_Days(jsii.Number(365)), Override: jsii.Bool(true),
+				},
 			},
-			ContentTypeOptions: &awscloudfront.ResponseHeadersContentTypeOptions{Override: jsii.Bool(true)},
-			FrameOptions:       &awscloudfront.ResponseHeadersFrameOptions{FrameOption: awscloudfront.HeadersFrameOption_DENY, Override: jsii.Bool(true)},
-			ReferrerPolicy:     &awscloudfront.ResponseHeadersReferrerPolicy{ReferrerPolicy: awscloudfront.HeadersReferrerPolicy_NO_REFERRER, Override: jsii.Bool(true)},
-			StrictTransportSecurity: &awscloudfront.ResponseHeadersStrictTransportSecurity{
-				AccessControlMaxAge: awscdk.Duration_Days(jsii.Number(365)), Override: jsii.Bool(true),
-			},
-		},
-	})
+		})
 }
 
 // originOf returns the origin of an API, whose URL has a path where it has no name

@@ -26,7 +26,8 @@ func (s *stack) newContainers() *containers {
 		cluster := awsecs.NewCluster(s.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{
 			ClusterName: jsii.String(s.prefix()), Vpc: vpc,
 		})
-		suppress(cluster, "AwsSolutions-ECS4", "Container Insights costs by the metric. The dashboard has what tells whether jobs are served: the queues' age and depth.")
+		suppress(cluster, "AwsSolutions-ECS4", "Container Insights costs by the metric. The dashboard has what tells "+
+			"whether jobs are served: the queues' age and depth.")
 		s.cluster = &containers{vpc, cluster}
 	}
 	return s.cluster
@@ -63,7 +64,8 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	task := awsecs.NewFargateTaskDefinition(s.Stack, jsii.String(title(c.name)+"Task"), &awsecs.FargateTaskDefinitionProps{
 		Family: jsii.String(s.name(c.name)), Cpu: jsii.Number(c.cpu), MemoryLimitMiB: jsii.Number(c.memory),
 		EphemeralStorageGiB: jsii.Number(c.disk), TaskRole: role,
-		RuntimePlatform: &awsecs.RuntimePlatform{CpuArchitecture: architecture, OperatingSystemFamily: awsecs.OperatingSystemFamily_LINUX()},
+		RuntimePlatform: &awsecs.RuntimePlatform{CpuArchitecture: architecture,
+			OperatingSystemFamily: awsecs.OperatingSystemFamily_LINUX()},
 	})
 	options := &awsecs.ContainerDefinitionOptions{
 		Image:       s.imageOf(c),
@@ -85,7 +87,8 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	task.AddContainer(jsii.String(c.name), options).AddMountPoints(&awsecs.MountPoint{
 		SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder), ReadOnly: jsii.Bool(false),
 	})
-	suppress(task, "AwsSolutions-ECS2", "The variables are names and addresses; what is secret is read from Secrets Manager by its name.")
+	suppress(task, "AwsSolutions-ECS2",
+		"The variables are names and addresses; what is secret is read from Secrets Manager by its name.")
 	suppress(task, "AwsSolutions-IAM5", "ECR gives its login for the whole account; CDK names the rest.", "Resource::*")
 	return task
 }
@@ -95,10 +98,12 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if found := ecrImage.FindStringSubmatch(c.image); found != nil {
 		// An image in ECR needs the permission to pull it.
-		repository := awsecr.Repository_FromRepositoryAttributes(s.Stack, jsii.String(title(c.name)+"Repository"), &awsecr.RepositoryAttributes{
-			RepositoryName: jsii.String(found[3]),
-			RepositoryArn:  jsii.String("arn:" + *s.Partition() + ":ecr:" + found[2] + ":" + found[1] + ":repository/" + found[3]),
-		})
+		repository := awsecr.Repository_FromRepositoryAttributes(s.Stack, jsii.String(title(c.name)+"Repository"),
+			&awsecr.RepositoryAttributes{
+				RepositoryName: jsii.String(found[3]),
+				RepositoryArn: jsii.String("arn:" + *s.Partition() + ":ecr:" + found[2] + ":" + found[1] + ":repository/" +
+					found[3]),
+			})
 		return awsecs.ContainerImage_FromEcrRepository(repository, jsii.String(cmp.Or(found[4], found[5], "latest")))
 	}
 	if c.image != "" {
@@ -117,12 +122,14 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	}
 	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{
 		File: jsii.String("Dockerfile"), BuildArgs: &arguments, Platform: platform,
-		Exclude: jsii.Strings(".git", ".tools", ".cutroom", "bin", "cdk.out", "testdata", "docs", "events", "infra", "**/*_test.go", "**/testdata"),
+		Exclude: jsii.Strings(".git", ".tools", ".cutroom", "bin", "cdk.out", "testdata", "docs", "events", "infra",
+			"**/*_test.go", "**/testdata"),
 	})
 }
 
 // ecrImage is an image in ECR: account, region, repository, and tag or digest.
-var ecrImage = regexp.MustCompile(`^([0-9]{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([a-z0-9._/-]+?)(?::([A-Za-z0-9_.-]+)|@(sha256:[0-9a-f]{64}))?$`)
+var ecrImage = regexp.MustCompile(
+	`^([0-9]{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([a-z0-9._/-]+?)(?::([A-Za-z0-9_.-]+)|@(sha256:[0-9a-f]{64}))?$`)
 
 // newService runs a container. It accepts no connection but those that are
 // allowed to its security group afterwards.

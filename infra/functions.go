@@ -232,15 +232,19 @@ func (s *stack) functionVariables(f function) *map[string]*string {
 // reaches private upstreams, and receivers of webhooks. The tables must be within
 // its reach there as well, by endpoints or a NAT gateway.
 func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role awsiam.Role) {
-	role.AddManagedPolicy(awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))
+	role.AddManagedPolicy(
+		awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))
 	suppress(role, "AwsSolutions-IAM4", "Lambda asks for exactly this policy to put a function into a network.",
 		"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole")
 	vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String(title(name)+"Network"), &awsec2.VpcAttributes{
-		VpcId: jsii.String(s.Network.VPC), AvailabilityZones: jsii.Strings(s.Network.Zones...), PrivateSubnetIds: jsii.Strings(s.Network.Subnets...),
+		VpcId: jsii.String(s.Network.VPC), AvailabilityZones: jsii.Strings(s.Network.Zones...),
+		PrivateSubnetIds: jsii.Strings(s.Network.Subnets...),
 	})
 	var groups []awsec2.ISecurityGroup
 	for i, id := range s.Network.SecurityGroups {
-		groups = append(groups, awsec2.SecurityGroup_FromSecurityGroupId(s.Stack, jsii.String(fmt.Sprintf("%sSecurityGroup%d", title(name), i)), jsii.String(id), nil))
+		groups = append(groups,
+			awsec2.SecurityGroup_FromSecurityGroupId(s.Stack, jsii.String(fmt.Sprintf("%sSecurityGroup%d", title(name), i)),
+				jsii.String(id), nil))
 	}
 	props.Vpc, props.SecurityGroups = vpc, &groups
 	props.VpcSubnets = &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}

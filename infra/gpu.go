@@ -52,11 +52,14 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 // findRecords finds what the service's stack has made and workers use, by its name.
 func (s *gpuStack) findRecords() {
 	s.tables = map[string]awsdynamodb.ITableV2{
-		"jobs": awsdynamodb.TableV2_FromTableName(s.Stack, jsii.String("JobsTable"), jsii.String(dynamo.TableName(s.Stage, "jobs"))),
+		"jobs": awsdynamodb.TableV2_FromTableName(s.Stack, jsii.String("JobsTable"),
+			jsii.String(dynamo.TableName(s.Stage, "jobs"))),
 	}
 	s.lanes = map[string]lane{}
 	for _, name := range []string{"video", "image"} {
-		s.lanes[name] = lane{queue: awssqs.Queue_FromQueueArn(s.Stack, jsii.String(title(name)+"Queue"), s.arn("sqs", s.name(name)))}
+		s.lanes[name] = lane{
+			queue: awssqs.Queue_FromQueueArn(s.Stack, jsii.String(title(name)+"Queue"), s.arn("sqs", s.name(name))),
+		}
 	}
 }
 

@@ -39,21 +39,28 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 		props.MixedInstancesPolicy = s.mixedInstances(template)
 	}
 	group := awsautoscaling.NewAutoScalingGroup(s.Stack, jsii.String("Instances"), props)
-	suppress(group, "CdkNagValidationFailure", "The rule on encrypted disks (EC26) cannot read a policy of mixed instances. A test reads the launch template in its place.")
+	suppress(group, "CdkNagValidationFailure", "The rule on encrypted disks (EC26) cannot read a policy of mixed "+
+		"instances. A test reads the launch template in its place.")
 	if s.GPU.WarmPool > 0 {
 		group.AddWarmPool(&awsautoscaling.WarmPoolOptions{
-			MinSize: jsii.Number(s.GPU.WarmPool), MaxGroupPreparedCapacity: jsii.Number(s.GPU.WarmPool), PoolState: awsautoscaling.PoolState_STOPPED,
+			MinSize: jsii.Number(s.GPU.WarmPool), MaxGroupPreparedCapacity: jsii.Number(s.GPU.WarmPool),
+			PoolState: awsautoscaling.PoolState_STOPPED,
 		})
 	}
-	suppress(group, "AwsSolutions-AS3", "Instances come and go with the work; what matters is whether jobs are served, which the alarms of the queues watch.")
+	suppress(group, "AwsSolutions-AS3", "Instances come and go with the work; what matters is whether jobs are served, "+
+		"which the alarms of the queues watch.")
 
 	capacity := awsecs.NewAsgCapacityProvider(s.Stack, jsii.String("Capacity"), &awsecs.AsgCapacityProviderProps{
-		CapacityProviderName: jsii.String(s.name("gpu")), AutoScalingGroup: group, MachineImageType: awsecs.MachineImageType_AMAZON_LINUX_2,
-		EnableManagedScaling: jsii.Bool(true), EnableManagedTerminationProtection: jsii.Bool(true), EnableManagedDraining: jsii.Bool(true),
-		TargetCapacityPercent: jsii.Number(100), MaximumScalingStepSize: jsii.Number(s.GPU.Max), InstanceWarmupPeriod: jsii.Number(instanceWarmup),
+		CapacityProviderName: jsii.String(s.name("gpu")), AutoScalingGroup: group,
+		MachineImageType:     awsecs.MachineImageType_AMAZON_LINUX_2,
+		EnableManagedScaling: jsii.Bool(true), EnableManagedTerminationProtection: jsii.Bool(true),
+		EnableManagedDraining: jsii.Bool(true),
+		TargetCapacityPercent: jsii.Number(100), MaximumScalingStepSize: jsii.Number(s.GPU.Max),
+		InstanceWarmupPeriod: jsii.Number(instanceWarmup),
 	})
 	s.where.cluster.AddAsgCapacityProvider(capacity, nil)
-	suppress(role, "AwsSolutions-IAM5", "The agent of ECS asks for an endpoint of its own, and registers an instance that has no name before. CDK names the rest.")
+	suppress(role, "AwsSolutions-IAM5", "The agent of ECS asks for an endpoint of its own, and registers an instance "+
+		"that has no name before. CDK names the rest.")
 	return capacity
 }
 
@@ -62,7 +69,8 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 func (s *gpuStack) mixedInstances(template awsec2.LaunchTemplate) *awsautoscaling.MixedInstancesPolicy {
 	var types []*awsautoscaling.LaunchTemplateOverrides
 	for _, name := range s.GPU.Instances {
-		types = append(types, &awsautoscaling.LaunchTemplateOverrides{InstanceType: awsec2.NewInstanceType(jsii.String(name))})
+		types = append(types,
+			&awsautoscaling.LaunchTemplateOverrides{InstanceType: awsec2.NewInstanceType(jsii.String(name))})
 	}
 	onDemand := 100
 	if s.GPU.Spot {

@@ -62,7 +62,8 @@ func (r *reader) gpu() gpu {
 		EngineImage: r.pattern("gpu.engineImage", "", `^$|`+ecrImage.String(), "an image in ECR"),
 	}
 	g.Weights.Prefix = "weights"
-	if text := r.pattern("gpu.weights", "", `^$|`+s3URL.String(), "a prefix in S3, such as s3://bucket/weights"); text != "" {
+	if text := r.pattern("gpu.weights", "", `^$|`+s3URL.String(),
+		"a prefix in S3, such as s3://bucket/weights"); text != "" {
 		if found := s3URL.FindStringSubmatch(text); found != nil {
 			g.Weights = s3Prefix{found[1], strings.Trim(found[2], "/")}
 		}

@@ -44,8 +44,9 @@ func (s *gpuStack) readWeights() []permission {
 // protectTasks lets a task keep itself from being ended while it works on a job.
 func (s *gpuStack) protectTasks() permission {
 	return permission{
-		actions: []string{"ecs:GetTaskProtection", "ecs:UpdateTaskProtection"}, resources: []*string{s.arn("ecs", "task/"+s.workerCluster()+"/*")},
-		why: "ECS names tasks as it starts them; those of this cluster are all of one kind.",
+		actions:   []string{"ecs:GetTaskProtection", "ecs:UpdateTaskProtection"},
+		resources: []*string{s.arn("ecs", "task/"+s.workerCluster()+"/*")},
+		why:       "ECS names tasks as it starts them; those of this cluster are all of one kind.",
 	}
 }
 
@@ -53,7 +54,8 @@ func (s *gpuStack) protectTasks() permission {
 // so, which ends its tasks in time. CDK leaves it out of what an instance may do.
 func (s *gpuStack) drainSpot() permission {
 	return permission{
-		actions: []string{"ecs:UpdateContainerInstancesState"}, resources: []*string{s.arn("ecs", "container-instance/"+s.workerCluster()+"/*")},
-		why: "ECS names instances as they register; those of this cluster are all of one kind.",
+		actions:   []string{"ecs:UpdateContainerInstancesState"},
+		resources: []*string{s.arn("ecs", "container-instance/"+s.workerCluster()+"/*")},
+		why:       "ECS names instances as they register; those of this cluster are all of one kind.",
 	}
 }

@@ -51,7 +51,8 @@ func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
 	worker := s.addGPUWorker(task)
 	// ECS ends them the other way round: the worker hands its job back while the
 	// engine is still there.
-	worker.AddContainerDependencies(&awsecs.ContainerDependency{Container: engine, Condition: awsecs.ContainerDependencyCondition_HEALTHY})
+	worker.AddContainerDependencies(
+		&awsecs.ContainerDependency{Container: engine, Condition: awsecs.ContainerDependencyCondition_HEALTHY})
 	suppress(task, "AwsSolutions-ECS2", "The variables are names and addresses; nothing in them is secret.")
 	suppress(task, "AwsSolutions-IAM5", "ECR gives its login for the whole account; CDK names the rest.", "Resource::*")
 	return task
@@ -85,8 +86,10 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefi
 		Logging: s.logsOf("engine"),
 	})
 	engine.AddMountPoints(
-		&awsecs.MountPoint{SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder), ReadOnly: jsii.Bool(false)},
-		&awsecs.MountPoint{SourceVolume: jsii.String("weights"), ContainerPath: jsii.String(weightsFolder), ReadOnly: jsii.Bool(false)},
+		&awsecs.MountPoint{SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder),
+			ReadOnly: jsii.Bool(false)},
+		&awsecs.MountPoint{SourceVolume: jsii.String("weights"), ContainerPath: jsii.String(weightsFolder),
+			ReadOnly: jsii.Bool(false)},
 	)
 	return engine
 }
@@ -110,7 +113,9 @@ func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerD
 		StopTimeout: seconds(stopTime),
 		Logging:     s.logsOf("worker"),
 	})
-	worker.AddMountPoints(&awsecs.MountPoint{SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder), ReadOnly: jsii.Bool(false)})
+	worker.AddMountPoints(
+		&awsecs.MountPoint{SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder),
+			ReadOnly: jsii.Bool(false)})
 	return worker
 }
 
@@ -125,8 +130,9 @@ func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
 
 func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
 	return awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
-		StreamPrefix: jsii.String(container), LogGroup: s.newLogGroup(title(container)+"Logs", "/cutroom/"+s.Stage+"/gpu-"+container),
-		Mode: awsecs.AwsLogDriverMode_NON_BLOCKING,
+		StreamPrefix: jsii.String(container),
+		LogGroup:     s.newLogGroup(title(container)+"Logs", "/cutroom/"+s.Stage+"/gpu-"+container),
+		Mode:         awsecs.AwsLogDriverMode_NON_BLOCKING,
 	})
 }
 
@@ -143,7 +149,8 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 		arguments["MODELS"] = jsii.String(models)
 	}
 	// No more than what it is built from, so that nothing else makes it anew.
-	exclude := []string{"*", "!gpu/Dockerfile", "!gpu/requirements.txt", "!gpu/pyproject.toml", "!gpu/cutroom_engine/*.py", "!" + models}
+	exclude := []string{"*", "!gpu/Dockerfile", "!gpu/requirements.txt", "!gpu/pyproject.toml",
+		"!gpu/cutroom_engine/*.py", "!" + models}
 	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{
 		File: jsii.String("gpu/Dockerfile"), BuildArgs: &arguments, Platform: awsecrassets.Platform_LINUX_AMD64(),
 		IgnoreMode: awscdk.IgnoreMode_DOCKER, Exclude: jsii.Strings(exclude...),
@@ -155,10 +162,14 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Service {
 	return awsecs.NewEc2Service(s.Stack, jsii.String("Service"), &awsecs.Ec2ServiceProps{
 		ServiceName: jsii.String(s.workerService()), Cluster: s.where.cluster, TaskDefinition: task,
-		CapacityProviderStrategies: &[]*awsecs.CapacityProviderStrategy{{CapacityProvider: s.capacity.CapacityProviderName(), Weight: jsii.Number(1)}},
-		VpcSubnets:                 privateSubnets(),
-		SecurityGroups:             &[]awsec2.ISecurityGroup{s.newGPUSecurityGroup("TaskSecurityGroup", "Workers and engine servers of Cutroom")},
-		MinHealthyPercent:          jsii.Number(0), MaxHealthyPercent: jsii.Number(100),
+		CapacityProviderStrategies: &[]*awsecs.CapacityProviderStrategy{
+			{CapacityProvider: s.capacity.CapacityProviderName(), Weight: jsii.Number(1)},
+		},
+		VpcSubnets: privateSubnets(),
+		SecurityGroups: &[]awsec2.ISecurityGroup{
+			s.newGPUSecurityGroup("TaskSecurityGroup", "Workers and engine servers of Cutroom"),
+		},
+		MinHealthyPercent: jsii.Number(0), MaxHealthyPercent: jsii.Number(100),
 		// Moving tasks between zones would need more than there are at once.
 		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
 		// Instances with several GPUs are filled, so that others can go.

@@ -14,12 +14,15 @@ func (s *stack) newIngest() {
 			name: "media", program: "cmd/media", image: s.IngestImage,
 			cpu: 1024, memory: 2048, disk: 21, port: 8080, grace: 120,
 			environment: []string{
-				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_SESSIONS_TABLE",
+				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE",
+				"CUTROOM_SESSIONS_TABLE",
 				"CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE", "CUTROOM_SECRET_ARN",
-				"CUTROOM_MAX_UPLOAD", "CUTROOM_CORS_ORIGINS", "CUTROOM_WAKE_FUNCTION", "CUTROOM_WORKERS", "CUTROOM_CONTENT_REDIRECT", "CUTROOM_WEBHOOK_ALLOW",
+				"CUTROOM_MAX_UPLOAD", "CUTROOM_CORS_ORIGINS", "CUTROOM_WAKE_FUNCTION", "CUTROOM_WORKERS",
+				"CUTROOM_CONTENT_REDIRECT", "CUTROOM_WEBHOOK_ALLOW",
 				"CUTROOM_PUBLIC_INFERENCE_URL",
 			},
-			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.wakeUp(), s.keepFiles(), s.keepKeys(), s.readSessions(), s.sendTraces()),
+			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.wakeUp(), s.keepFiles(), s.keepKeys(),
+				s.readSessions(), s.sendTraces()),
 		},
 		// The synchronous video routes are silent for up to 270 s.
 		domain: s.Media, idle: 300, tasks: 1,

@@ -123,7 +123,8 @@ var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 3653}
 func readOptions(values map[string]any) (options, error) {
 	r := reader{values: values}
 	o := options{
-		Stage:          r.pattern("stage", "dev", `^[a-z][a-z0-9-]{0,15}$`, "a small letter, then up to 15 small letters, digits and dashes"),
+		Stage: r.pattern("stage", "dev", `^[a-z][a-z0-9-]{0,15}$`,
+			"a small letter, then up to 15 small letters, digits and dashes"),
 		Arm64:          r.oneOf("arch", "arm64", "arm64", "x86_64") == "arm64",
 		Streaming:      r.oneOf("streaming", "on", "on", "off") == "on",
 		Root:           ".",
@@ -200,7 +201,9 @@ func (r *reader) relations(o options) {
 			r.fail("upstreamSecrets", "the ARNs of secrets, which %q is not", arn)
 		}
 	}
-	if o.Network.set() && (len(o.Network.Subnets) == 0 || len(o.Network.Subnets) != len(o.Network.Zones) || len(o.Network.SecurityGroups) == 0) {
+	if o.Network.set() &&
+		(len(o.Network.Subnets) == 0 || len(o.Network.Subnets) != len(o.Network.Zones) ||
+			len(o.Network.SecurityGroups) == 0) {
 		r.fail("vpc", "together with subnets, zones (one for each subnet) and securityGroups")
 	}
 	if !o.Network.set() && len(o.Network.Subnets)+len(o.Network.Zones)+len(o.Network.SecurityGroups) > 0 {
@@ -337,7 +340,8 @@ func (r *reader) domain(of string) domain {
 func (r *reader) unknown() {
 	for _, key := range slices.Sorted(maps.Keys(r.values)) {
 		if !strings.ContainsAny(key, ":/") && !slices.Contains(r.known, key) {
-			r.wrong = append(r.wrong, fmt.Sprintf("%s is unknown; there are %s", key, strings.Join(slices.Sorted(slices.Values(r.known)), ", ")))
+			r.wrong = append(r.wrong,
+				fmt.Sprintf("%s is unknown; there are %s", key, strings.Join(slices.Sorted(slices.Values(r.known)), ", ")))
 		}
 	}
 }

@@ -26,7 +26,8 @@ func (s *stack) newOutputs(media, inference awsapigateway.RestApi) {
 	}
 	s.output("BucketName", "Bucket of all blobs", s.bucketName())
 	s.output("StateMachineArn", "State machine of jobs", s.stateMachineARN())
-	s.output("FirstKey", "Makes the first key", jsii.String("cutroom keys create --stage "+s.Stage+" --account ACCOUNT --admin"))
+	s.output("FirstKey", "Makes the first key",
+		jsii.String("cutroom keys create --stage "+s.Stage+" --account ACCOUNT --admin"))
 }
 
 func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
@@ -35,12 +36,14 @@ func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
 	}
 	// The stage's URL ends in a slash, with which clients would double theirs.
 	return awscdk.Fn_Join(jsii.String(""), &[]*string{
-		jsii.String("https://"), rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix(), jsii.String("/" + stageName),
+		jsii.String("https://"), rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix(),
+		jsii.String("/" + stageName),
 	})
 }
 
 func (s *stack) output(id, description string, value *string) {
-	awscdk.NewCfnOutput(s.Stack, jsii.String(id), &awscdk.CfnOutputProps{Value: value, Description: jsii.String(description)})
+	awscdk.NewCfnOutput(s.Stack, jsii.String(id),
+		&awscdk.CfnOutputProps{Value: value, Description: jsii.String(description)})
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

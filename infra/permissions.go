@@ -127,7 +127,8 @@ func (s *stack) keepFiles() []permission {
 
 // keepKeys is for what mints client tokens and keeps permanent keys.
 func (s *stack) keepKeys() []permission {
-	return []permission{s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"), s.onIndexes("credentials")}
+	return []permission{s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"),
+		s.onIndexes("credentials")}
 }
 
 func (s *stack) readSessions() []permission {
@@ -139,7 +140,8 @@ func (s *stack) readSessions() []permission {
 func (s *stack) meterInference() []permission {
 	may := []permission{s.onTable("usage", "Query")}
 	for _, arn := range s.UpstreamSecrets {
-		may = append(may, permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{jsii.String(arn)}})
+		may = append(may,
+			permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{jsii.String(arn)}})
 	}
 	return may
 }
@@ -154,7 +156,8 @@ func (s *stack) endJobs() []permission {
 
 // reportTasks answers the state machine by a task's token.
 func (s *stack) reportTasks() permission {
-	return permission{actions: []string{"states:SendTaskSuccess", "states:SendTaskFailure"}, resources: []*string{s.stateMachineARN()}}
+	return permission{actions: []string{"states:SendTaskSuccess", "states:SendTaskFailure"},
+		resources: []*string{s.stateMachineARN()}}
 }
 
 // publishUploads is for what makes files known that came by signed URLs.
@@ -172,7 +175,9 @@ func (s *stack) deleteFiles() []permission {
 }
 
 func (s *stack) wakeWorkers() []permission {
-	return []permission{{actions: []string{"ecs:DescribeServices", "ecs:UpdateService"}, resources: []*string{s.workerServiceARN()}}}
+	return []permission{
+		{actions: []string{"ecs:DescribeServices", "ecs:UpdateService"}, resources: []*string{s.workerServiceARN()}},
+	}
 }
 
 // workJobs is for the workers.

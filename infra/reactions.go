@@ -15,25 +15,28 @@ import (
 func (s *stack) newReactions() {
 	reaper := s.functions["reaper"]
 	for _, name := range []string{"video", "image"} {
-		reaper.AddEventSource(awslambdaeventsources.NewSqsEventSource(s.lanes[name].dead, &awslambdaeventsources.SqsEventSourceProps{
-			BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true),
-		}))
+		reaper.AddEventSource(
+			awslambdaeventsources.NewSqsEventSource(s.lanes[name].dead, &awslambdaeventsources.SqsEventSourceProps{
+				BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true),
+			}))
 	}
-	s.onExecutions("ExecutionsEnded", "executions-ended", "Executions that ended without recording how their job did", reaper, "FAILED", "TIMED_OUT", "ABORTED")
+	s.onExecutions("ExecutionsEnded", "executions-ended", "Executions that ended without recording how their job did",
+		reaper, "FAILED", "TIMED_OUT", "ABORTED")
 	if wake, ok := s.functions["wake"]; ok {
 		s.onExecutions("ExecutionsBegun", "executions-begun", "Work for workers that may be asleep", wake, "RUNNING")
 	}
 
 	// Only records that went are of use; the filter keeps the others from starting
 	// the function, and from costing anything.
-	s.functions["expiry"].AddEventSource(awslambdaeventsources.NewDynamoEventSource(s.tables["files"], &awslambdaeventsources.DynamoEventSourceProps{
-		StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
-		BatchSize:        jsii.Number(100), MaxBatchingWindow: awscdk.Duration_Seconds(jsii.Number(30)),
-		BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true), RetryAttempts: jsii.Number(10),
-		Filters: &[]*map[string]any{awslambda.FilterCriteria_Filter(&map[string]any{
-			"eventName": awslambda.FilterRule_IsEqual(jsii.String("REMOVE")),
-		})},
-	}))
+	s.functions["expiry"].AddEventSource(
+		awslambdaeventsources.NewDynamoEventSource(s.tables["files"], &awslambdaeventsources.DynamoEventSourceProps{
+			StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
+			BatchSize:        jsii.Number(100), MaxBatchingWindow: awscdk.Duration_Seconds(jsii.Number(30)),
+			BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true), RetryAttempts: jsii.Number(10),
+			Filters: &[]*map[string]any{awslambda.FilterCriteria_Filter(&map[string]any{
+				"eventName": awslambda.FilterRule_IsEqual(jsii.String("REMOVE")),
+			})},
+		}))
 }
 
 // onExecutions starts a function by the executions that come to a state.

@@ -13,7 +13,8 @@ func (s *stack) newRealtime() {
 			name: "realtime", program: "cmd/realtime", image: s.RealtimeImage,
 			cpu: 1024, memory: 2048, disk: 21, port: 8080, grace: 120,
 			environment: []string{
-				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_BUCKET", "CUTROOM_CORS_ORIGINS",
+				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE",
+				"CUTROOM_BUCKET", "CUTROOM_CORS_ORIGINS",
 			},
 			may: append(s.authenticate(),
 				s.onTable("sessions", "BatchGetItem", "UpdateItem", "ConditionCheckItem"),

@@ -27,11 +27,13 @@ func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 		DefinitionString: jsii.String(definition),
 	})
 	if s.Tracing {
-		machine.SetTracingConfiguration(&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
+		machine.SetTracingConfiguration(
+			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
 	}
 	// Step Functions tries the role as it is set.
 	machine.Node().AddDependency(role)
-	suppress(machine, "AwsSolutions-SF1", "A log of every event would cost more than the executions, and repeat what the record of the job and the function's logs say.")
+	suppress(machine, "AwsSolutions-SF1", "A log of every event would cost more than the executions, and repeat what "+
+		"the record of the job and the function's logs say.")
 	suppress(machine, "AwsSolutions-SF2", "Traces have a price, and are an option.")
 	return machine, nil
 }

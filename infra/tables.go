@@ -38,7 +38,8 @@ func (s *stack) newTables() map[string]awsdynamodb.ITableV2 {
 		var indexes []*awsdynamodb.GlobalSecondaryIndexPropsV2
 		for _, index := range table.Indexes {
 			global := &awsdynamodb.GlobalSecondaryIndexPropsV2{
-				IndexName: jsii.String(index.Name), PartitionKey: stringKey(index.PartitionKey), ProjectionType: awsdynamodb.ProjectionType_ALL,
+				IndexName: jsii.String(index.Name), PartitionKey: stringKey(index.PartitionKey),
+				ProjectionType: awsdynamodb.ProjectionType_ALL,
 			}
 			if len(index.Includes) > 0 {
 				global.ProjectionType, global.NonKeyAttributes = awsdynamodb.ProjectionType_INCLUDE, jsii.Strings(index.Includes...)

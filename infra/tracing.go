@@ -37,7 +37,8 @@ func (s *stack) traceExecutions() []permission {
 		return nil
 	}
 	return []permission{{
-		actions:   []string{"xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules", "xray:GetSamplingTargets"},
+		actions: []string{"xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules",
+			"xray:GetSamplingTargets"},
 		resources: *jsii.Strings("*"), why: whyAnyTrace,
 	}}
 }

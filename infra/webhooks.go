@@ -46,23 +46,25 @@ func (s *stack) newWebhookQueue() lane {
 // and by attempts that are due.
 func (s *stack) newWebhooks() {
 	webhooks := s.functions["webhooks"]
-	webhooks.AddEventSource(awslambdaeventsources.NewSqsEventSource(s.webhooks.queue, &awslambdaeventsources.SqsEventSourceProps{
-		BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true), MaxConcurrency: jsii.Number(webhooksAtOnce),
-	}))
+	webhooks.AddEventSource(
+		awslambdaeventsources.NewSqsEventSource(s.webhooks.queue, &awslambdaeventsources.SqsEventSourceProps{
+			BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true), MaxConcurrency: jsii.Number(webhooksAtOnce),
+		}))
 	// Jobs without a webhook, and all that happens before their end, neither start
 	// the function nor cost anything.
 	text := func(rule any) map[string]any { return map[string]any{"S": rule} }
-	webhooks.AddEventSource(awslambdaeventsources.NewDynamoEventSource(s.tables["jobs"], &awslambdaeventsources.DynamoEventSourceProps{
-		StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
-		BatchSize:        jsii.Number(100), BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true),
-		Filters: &[]*map[string]any{awslambda.FilterCriteria_Filter(&map[string]any{
-			"dynamodb": map[string]any{"NewImage": map[string]any{
-				"part":    text(awslambda.FilterRule_IsEqual(jsii.String("record"))),
-				"webhook": text(awslambda.FilterRule_Exists()),
-				"status":  text(awslambda.FilterRule_Or(jsii.String(string(job.Completed)), jsii.String(string(job.Failed)))),
-			}},
-		})},
-	}))
+	webhooks.AddEventSource(
+		awslambdaeventsources.NewDynamoEventSource(s.tables["jobs"], &awslambdaeventsources.DynamoEventSourceProps{
+			StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
+			BatchSize:        jsii.Number(100), BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true),
+			Filters: &[]*map[string]any{awslambda.FilterCriteria_Filter(&map[string]any{
+				"dynamodb": map[string]any{"NewImage": map[string]any{
+					"part":    text(awslambda.FilterRule_IsEqual(jsii.String("record"))),
+					"webhook": text(awslambda.FilterRule_Exists()),
+					"status":  text(awslambda.FilterRule_Or(jsii.String(string(job.Completed)), jsii.String(string(job.Failed)))),
+				}},
+			})},
+		}))
 }
 
 func (s *stack) webhookQueueURL() *string {

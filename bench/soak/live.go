@@ -82,7 +82,8 @@ func (l *load) breakOff(ctx context.Context, random *rand.Rand) error {
 		return err
 	}
 	defer conn.Close()
-	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nx-api-key: %[2]s\r\nAuthorization: Bearer %[2]s\r\nContent-Type: multipart/form-data; boundary=x\r\n"+
+	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nx-api-key: %[2]s\r\nAuthorization: Bearer %[2]s\r\n"+
+		"Content-Type: multipart/form-data; boundary=x\r\n"+
 		"Content-Length: 1000000\r\n\r\n--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n%s",
 		path, servertest.Key, strings.Repeat("y", random.IntN(100_000)))
 	_, _ = io.WriteString(conn, request[:random.IntN(len(request))]) // the server may have refused it

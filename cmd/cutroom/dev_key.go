@@ -73,7 +73,8 @@ func isWeakKey(secret string) bool {
 func (s *server) warnOfKey(c *devCommand) {
 	isOpen := !isLoopback(s.listener.Addr()) || !isLoopback(s.gateway.listener.Addr())
 	if isOpen && c.DevKey != "" && isWeakKey(c.DevKey) {
-		s.logger.Warn("CUTROOM_DEV_KEY can be guessed, and other machines reach this server: leave it out, and a strong one is made")
+		s.logger.Warn(
+			"CUTROOM_DEV_KEY can be guessed, and other machines reach this server: leave it out, and a strong one is made")
 	}
 }
 

@@ -18,7 +18,8 @@ type doctorCommand struct {
 
 // Help is the help text beyond the flags.
 func (doctorCommand) Help() string {
-	return "Settings are those of \"cutroom dev\". Without --repair it changes nothing, and ends with exit code 1 where something fails."
+	return "Settings are those of \"cutroom dev\". Without --repair it changes nothing, and ends with exit code 1 where " +
+		"something fails."
 }
 
 // The states of a finding. A warning concerns something that not everybody needs.

@@ -149,7 +149,8 @@ func checkNetwork(_ context.Context, e examination) []finding {
 		return []finding{{Check: "network", State: fine,
 			Detail: "other machines reach the server at " + address + ", by plain HTTP (docs/service.md)"}}
 	}
-	return []finding{{Check: "network", State: fine, Detail: "this machine alone reaches the server; CUTROOM_ADDR=:8080 and CUTROOM_INFERENCE_ADDR=:8081 open it (docs/service.md)"}}
+	return []finding{{Check: "network", State: fine, Detail: "this machine alone reaches the server; CUTROOM_ADDR=:8080 " +
+		"and CUTROOM_INFERENCE_ADDR=:8081 open it (docs/service.md)"}}
 }
 
 // checkSecrets checks that other users cannot read the keys in the data folder.

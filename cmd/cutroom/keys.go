@@ -154,10 +154,12 @@ func deployer(ctx context.Context) (aws.Config, error) {
 		return aws.Config{}, fmt.Errorf("read the configuration of AWS: %w", err)
 	}
 	if settings.Region == "" {
-		return aws.Config{}, errors.New("no region of AWS is chosen: set AWS_REGION, or AWS_PROFILE to a profile that has one")
+		return aws.Config{}, errors.New(
+			"no region of AWS is chosen: set AWS_REGION, or AWS_PROFILE to a profile that has one")
 	}
 	if _, err := settings.Credentials.Retrieve(ctx); err != nil {
-		return aws.Config{}, fmt.Errorf("there are no credentials of AWS: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (%w)", err)
+		return aws.Config{}, fmt.Errorf(
+			"there are no credentials of AWS: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (%w)", err)
 	}
 	return settings, nil
 }

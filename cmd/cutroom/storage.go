@@ -303,7 +303,8 @@ func (s storage) health(scratch string, logger *slog.Logger) *health.Checker {
 	return health.New(logger,
 		health.Probe{What: "the database", Reason: "The database cannot be written.", Look: s.records.Probe},
 		health.Probe{What: "the blobs", Reason: "Files cannot be written.", Look: s.blobs.Probe},
-		health.Probe{What: "the scratch folder", Reason: "Jobs cannot be worked on.", Look: func(context.Context) error { return probeFolder(scratch) }},
+		health.Probe{What: "the scratch folder", Reason: "Jobs cannot be worked on.",
+			Look: func(context.Context) error { return probeFolder(scratch) }},
 	)
 }
 

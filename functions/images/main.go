@@ -30,7 +30,8 @@ func images() (http.Handler, lambdahttp.Mode, error) {
 		return nil, 0, err
 	}
 	bucket, queues := f.Bucket(), f.Queues()
-	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(f.AWS, queues), cursor.Codec{})
+	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues),
+		sqsqueue.NewLengths(f.AWS, queues), cursor.Codec{})
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.VideoWait = awsapp.VideoWait

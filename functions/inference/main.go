@@ -48,8 +48,10 @@ func inference() (http.Handler, lambdahttp.Mode, error) {
 	used := dynamo.NewUsage(client, table)
 	keys := dynamo.NewKeys(client, env.Required("CUTROOM_CREDENTIALS_TABLE"))
 	c := gateway.Config{
-		Catalog: func() *catalog.Catalog { return known }, Authenticator: credential.NewAuthenticator(keys, env.Tiers(), time.Now),
-		Limiter: dynamo.NewRates(client, table, time.Now, rand.Text), Meter: usage.NewDirect(used, rand.Text), Usage: used, Tokenizer: tokens,
+		Catalog:       func() *catalog.Catalog { return known },
+		Authenticator: credential.NewAuthenticator(keys, env.Tiers(), time.Now),
+		Limiter:       dynamo.NewRates(client, table, time.Now, rand.Text), Meter: usage.NewDirect(used, rand.Text),
+		Usage: used, Tokenizer: tokens,
 		Secrets:  secrets.NewUpstreams(config, gateway.LocalSecrets{}),
 		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
 		Observer: cloudwatch.New(os.Stdout, time.Now, logger), Origins: env.Origins(),

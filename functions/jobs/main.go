@@ -27,7 +27,8 @@ func jobs() (http.Handler, lambdahttp.Mode, error) {
 	}
 	bucket, queues := f.Bucket(), f.Queues()
 	secret := secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
-	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues), sqsqueue.NewLengths(f.AWS, queues), job.NewCursorsFrom(secret.Value))
+	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues),
+		sqsqueue.NewLengths(f.AWS, queues), job.NewCursorsFrom(secret.Value))
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.WebhookTargets = f.WebhookTargets()

@@ -25,6 +25,7 @@ func models() (http.Handler, lambdahttp.Mode, error) {
 		return nil, 0, err
 	}
 	return httpserver.Handler(httpserver.Config{
-		Handler: api.New(config, api.Models, api.OpenAPI, api.Root, api.Health), Logger: config.Logger, OnPanic: api.InternalError(config.Origins),
+		Handler: api.New(config, api.Models, api.OpenAPI, api.Root, api.Health), Logger: config.Logger,
+		OnPanic: api.InternalError(config.Origins),
 	}), lambdahttp.Buffered, nil
 }

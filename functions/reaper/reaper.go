@@ -34,7 +34,8 @@ func (r *reaper) handle(ctx context.Context, e event) (answer events.SQSEventRes
 		if err := r.givenUp(ctx, record.Body); err != nil {
 			// It stays in the queue, where a person finds it.
 			r.logger.ErrorContext(ctx, "end a job that was given up on", "message", record.MessageId, "error", err)
-			answer.BatchItemFailures = append(answer.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
+			answer.BatchItemFailures = append(answer.BatchItemFailures,
+				events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
 		}
 	}
 	return answer, nil

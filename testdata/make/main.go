@@ -61,7 +61,8 @@ func clip(ctx context.Context, path string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "ffmpeg", "-loglevel", "error", "-y",
-		"-f", "rawvideo", "-pixel_format", "rgb24", "-video_size", fmt.Sprintf("%dx%d", width, height), "-framerate", fmt.Sprint(fps), "-i", "pipe:0",
+		"-f", "rawvideo", "-pixel_format", "rgb24", "-video_size", fmt.Sprintf("%dx%d", width, height), "-framerate",
+		fmt.Sprint(fps), "-i", "pipe:0",
 		"-f", "s16le", "-ar", fmt.Sprint(sampleRate), "-ac", "2", "-i", sound.Name(),
 		"-vf", "scale=out_color_matrix=bt709:out_range=tv,format=yuv420p",
 		"-c:v", "libx264", "-preset", "slow", "-crf", "21", "-profile:v", "high", "-threads", "1",

@@ -61,7 +61,8 @@ type Edit struct {
 
 // Help is the help text beyond the flags.
 func (Edit) Help() string {
-	return "Several inputs, or a folder, are a batch: -o names the folder of the results. A batch goes on after a failure, and skips results that are there, so that the same command again does the rest."
+	return "Several inputs, or a folder, are a batch: -o names the folder of the results. A batch goes on after a " +
+		"failure, and skips results that are there, so that the same command again does the rest."
 }
 
 // Run edits.
@@ -150,7 +151,9 @@ func (c *Edit) inputs() (inputs []string, batch bool, err error) {
 			}
 		}
 		if sameFolder(input, c.Output) {
-			return nil, false, &UsageError{fmt.Sprintf("-o: the results cannot go to %s itself, where the inputs are; name another folder", input)}
+			return nil, false, &UsageError{
+				fmt.Sprintf("-o: the results cannot go to %s itself, where the inputs are; name another folder", input),
+			}
 		}
 	}
 	switch {
@@ -183,7 +186,9 @@ func source(input string) (client.Source, error) {
 		return client.Source{Reference: input}, nil
 	}
 	if err == nil && isHEIC(input) {
-		return client.Source{}, &UsageError{fmt.Sprintf("%s is a HEIC picture, which the service does not read: save it as JPEG or PNG", input)}
+		return client.Source{}, &UsageError{
+			fmt.Sprintf("%s is a HEIC picture, which the service does not read: save it as JPEG or PNG", input),
+		}
 	}
 	return file, err
 }

@@ -24,7 +24,8 @@ type Login struct {
 
 // Help is the help text beyond the flags.
 func (Login) Help() string {
-	return "The key is asked for without showing it, or read from stdin where that is no terminal. It is kept in ~/.config/cutroom/config.yaml, which you alone can read."
+	return "The key is asked for without showing it, or read from stdin where that is no terminal. It is kept in " +
+		"~/.config/cutroom/config.yaml, which you alone can read."
 }
 
 // Run asks for the key, tries it, and stores it.

@@ -75,7 +75,9 @@ func (s *Session) profile() (profile, error) {
 	}
 	found, there := kept.Profiles[s.profileName()]
 	if !there && s.Profile != "" {
-		return profile{}, &UsageError{fmt.Sprintf("there is no profile %q: make it with \"cutroom login --profile %s --url URL\"", s.Profile, s.Profile)}
+		return profile{}, &UsageError{
+			fmt.Sprintf("there is no profile %q: make it with \"cutroom login --profile %s --url URL\"", s.Profile, s.Profile),
+		}
 	}
 	return found, nil
 }

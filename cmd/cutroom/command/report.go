@@ -38,7 +38,8 @@ type KeyError struct{ URL string }
 
 func (e *KeyError) Error() string {
 	if IsLocal(e.URL) {
-		return fmt.Sprintf("no key is known for %s: run this where \"cutroom dev\" was started, which keeps one in .cutroom, or set CUTROOM_DATA to its data folder, or CUTROOM_API_KEY", e.URL)
+		return fmt.Sprintf("no key is known for %s: run this where \"cutroom dev\" was started, which keeps one in "+
+			".cutroom, or set CUTROOM_DATA to its data folder, or CUTROOM_API_KEY", e.URL)
 	}
 	return fmt.Sprintf("no key is known for %s: run \"cutroom login\", or set CUTROOM_API_KEY", e.URL)
 }
@@ -61,7 +62,8 @@ func (e *InterruptedError) Error() string {
 	if e.Output != "" {
 		return fmt.Sprintf("the result stays: \"cutroom jobs download %s -o %s\" goes on with it", e.JobID, e.Output)
 	}
-	return fmt.Sprintf("the job goes on: \"cutroom jobs watch %[1]s\" comes back to it, \"cutroom jobs cancel %[1]s\" ends it", e.JobID)
+	return fmt.Sprintf(
+		"the job goes on: \"cutroom jobs watch %[1]s\" comes back to it, \"cutroom jobs cancel %[1]s\" ends it", e.JobID)
 }
 
 // BatchError means that some items of a batch failed. Each was already reported.
@@ -130,7 +132,8 @@ func advice(err error) string {
 			return "try again; the server's log has it as " + refusal.RequestID
 		}
 	case errors.As(err, &broken):
-		return "is the server running? Start one with \"cutroom dev\", or set CUTROOM_URL and CUTROOM_INFERENCE_URL; \"cutroom doctor\" looks for the cause"
+		return "is the server running? Start one with \"cutroom dev\", or set CUTROOM_URL and CUTROOM_INFERENCE_URL; " +
+			"\"cutroom doctor\" looks for the cause"
 	case errors.As(err, &parse):
 		return "see \"" + commandOf(parse) + " --help\""
 	}

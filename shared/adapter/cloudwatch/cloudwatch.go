@@ -55,8 +55,10 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	}
 	if c.Counts.Requests > 0 {
 		metrics = append(metrics,
-			metric{"PromptTokens", "Count", float64(c.Counts.PromptTokens)}, metric{"CachedTokens", "Count", float64(c.Counts.CachedTokens)},
-			metric{"CompletionTokens", "Count", float64(c.Counts.CompletionTokens)}, metric{"ReasoningTokens", "Count", float64(c.Counts.ReasoningTokens)},
+			metric{"PromptTokens", "Count", float64(c.Counts.PromptTokens)},
+			metric{"CachedTokens", "Count", float64(c.Counts.CachedTokens)},
+			metric{"CompletionTokens", "Count", float64(c.Counts.CompletionTokens)},
+			metric{"ReasoningTokens", "Count", float64(c.Counts.ReasoningTokens)},
 			metric{"Estimated", "Count", float64(c.Counts.Estimated)})
 	}
 	model := c.Model

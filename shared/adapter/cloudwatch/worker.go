@@ -39,7 +39,8 @@ func (w *Worker) Ran(r worker.Run) {
 		}
 	}
 	w.metrics.write([]string{laneDimension}, metrics, map[string]any{
-		laneDimension: r.Lane, "Model": r.Model, "Outcome": r.Outcome, "Code": r.Code, "Run": r.Number, "Took": milliseconds(r.Took), "Stages": stages,
+		laneDimension: r.Lane, "Model": r.Model, "Outcome": r.Outcome, "Code": r.Code, "Run": r.Number,
+		"Took": milliseconds(r.Took), "Stages": stages,
 	})
 }
 
@@ -61,9 +62,10 @@ func (w *Worker) Watch(ctx context.Context, every time.Duration, loads func() []
 		after, now := loads(), w.metrics.now()
 		for i, l := range after {
 			share := float64(l.BusyTime-before[i].BusyTime) / (float64(now.Sub(since)) * float64(l.Slots))
-			w.metrics.write([]string{laneDimension}, []metric{{"BusyShare", "Percent", 100 * min(max(share, 0), 1)}}, map[string]any{
-				laneDimension: l.Lane, "Slots": l.Slots, "Busy": l.Busy, "Prefetched": l.Prefetched,
-			})
+			w.metrics.write([]string{laneDimension}, []metric{{"BusyShare", "Percent", 100 * min(max(share, 0), 1)}},
+				map[string]any{
+					laneDimension: l.Lane, "Slots": l.Slots, "Busy": l.Busy, "Prefetched": l.Prefetched,
+				})
 		}
 		before, since = after, now
 	}

@@ -69,7 +69,8 @@ type fileItem struct {
 // fields returns what all items of a file hold.
 func fields(f file.File) fileItem {
 	return fileItem{
-		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5, Blob: f.Blob,
+		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5,
+		Blob:      f.Blob,
 		CreatedAt: f.CreatedAt.UnixMilli(), ExpiresAt: optionalMillis(f.ExpiresAt), Lifetime: f.Lifetime.Milliseconds(),
 		UploadUntil: optionalMillis(f.UploadUntil), Promised: f.Pending,
 		PromiseBytes: f.Upload.Bytes, PromiseLimit: f.Upload.Limit,
@@ -122,7 +123,8 @@ func endText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.00
 // file returns what the item says.
 func (i fileItem) file() file.File {
 	return file.File{
-		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Size: i.Size, MD5: i.MD5, Blob: i.Blob,
+		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Size: i.Size, MD5: i.MD5,
+		Blob:      i.Blob,
 		CreatedAt: time.UnixMilli(i.CreatedAt).UTC(), ExpiresAt: optionalTime(i.ExpiresAt),
 		Lifetime: time.Duration(i.Lifetime) * time.Millisecond, UploadUntil: optionalTime(i.UploadUntil), Pending: i.Promised,
 		Upload: file.PendingUpload{Bytes: i.PromiseBytes, Limit: i.PromiseLimit},

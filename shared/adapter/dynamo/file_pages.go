@@ -27,7 +27,8 @@ const (
 // nothing follows. It is one consistent read, and more where files have expired.
 //
 // Errors: fault.Unavailable.
-func (s *Files) List(ctx context.Context, account, after string, limit int, now time.Time) (files []file.File, next string, err error) {
+func (s *Files) List(ctx context.Context, account, after string, limit int, now time.Time) (files []file.File,
+	next string, err error) {
 	p := pages{files: s, account: account, prefix: filePrefix, size: limit}
 	if after != "" {
 		p.start = fileKey(account, after)

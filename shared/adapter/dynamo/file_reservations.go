@@ -102,7 +102,8 @@ func (s *Files) hold(ctx context.Context, r file.Reservation, before, after, lim
 // holds something else than its holder knows.
 func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWriteItem {
 	put := &types.Put{TableName: &s.table, Item: item{
-		"account": text(r.Account), "id": text(roomPrefix + r.ID), "ends_at": text(endText(r.Until)), "size_bytes": number(after),
+		"account": text(r.Account), "id": text(roomPrefix + r.ID), "ends_at": text(endText(r.Until)),
+		"size_bytes": number(after),
 	}}
 	if before == 0 {
 		put.ConditionExpression = aws.String("attribute_not_exists(id)")

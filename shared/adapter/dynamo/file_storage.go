@@ -63,7 +63,8 @@ type change struct {
 //
 // Errors: fault.Limited; refusal when another condition failed.
 func (s *Files) within(
-	ctx context.Context, account string, now time.Time, room file.Reservation, limit int64, changeOf func(held int64) change,
+	ctx context.Context, account string, now time.Time, room file.Reservation, limit int64,
+	changeOf func(held int64) change,
 ) error {
 	held := room.Bytes
 	for last := false; ; {
@@ -87,7 +88,8 @@ func (s *Files) within(
 			return err
 		}
 		if last {
-			if most := c.count.most; most > 0 && c.count.promises > 0 && numberOf(refused(err).last()["promises"]) >= int64(most) {
+			if most := c.count.most; most > 0 && c.count.promises > 0 &&
+				numberOf(refused(err).last()["promises"]) >= int64(most) {
 				return fault.Wrap(file.ErrTooManyPending, fault.Limited, "The account has promised as many files as it may.")
 			}
 			return noRoom(limit)
@@ -207,7 +209,8 @@ func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (f
 }
 
 // ended reads a page of the index.
-func (s *Files) ended(ctx context.Context, account string, now time.Time, start item) (entries []entry, next item, err error) {
+func (s *Files) ended(ctx context.Context, account string, now time.Time, start item) (entries []entry, next item,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	got, err := s.client.Query(ctx, &dynamodb.QueryInput{

@@ -127,7 +127,8 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 	if err != nil {
 		return file.File{}, err
 	}
-	writes := []types.TransactWriteItem{s.remove(account, id), s.remove(account, entryID(f)), s.count(account, tally{bytes: -f.Size})}
+	writes := []types.TransactWriteItem{s.remove(account, id), s.remove(account, entryID(f)),
+		s.count(account, tally{bytes: -f.Size})}
 	if !f.UploadUntil.IsZero() {
 		writes = append(writes, s.remove(promisePrefix+id, promiseItem))
 	}

@@ -51,9 +51,11 @@ func claimKey(c idempotency.Claim) item {
 // replaced, and gives the record of the key, by one write.
 //
 // Errors: fault.Unavailable.
-func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string, now time.Time) (idempotency.Record, error) {
+func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
+	now time.Time) (idempotency.Record, error) {
 	old, err := k.update(ctx, c, dynamodb.UpdateItemInput{
-		UpdateExpression: aws.String("SET #fingerprint = :fingerprint, #resource = :resource, #settled = :no, #claimed_at = :now, #ttl = :ttl REMOVE #answer"),
+		UpdateExpression: aws.String("SET #fingerprint = :fingerprint, #resource = :resource, #settled = :no, #claimed_at " +
+			"= :now, #ttl = :ttl REMOVE #answer"),
 		ConditionExpression: aws.String("attribute_not_exists(#resource) OR #claimed_at <= :old" +
 			" OR #resource = :instead AND #settled = :no"),
 		ExpressionAttributeNames: named("fingerprint", "resource", "settled", "answer", "claimed_at", "ttl"),
@@ -134,7 +136,8 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 
 // update makes a write of a key's item. One that its condition refuses gives the
 // item as it is; one that was made gives nil.
-func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item, error) {
+func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	write.TableName, write.Key = &k.table, claimKey(c)

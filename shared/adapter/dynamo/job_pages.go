@@ -26,7 +26,8 @@ const jobsByAccount = "jobs-by-account"
 // say how the jobs are; more of both where few match.
 //
 // Errors: fault.Unavailable.
-func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int, now time.Time) (jobs []job.Job, next string, err error) {
+func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
+	now time.Time) (jobs []job.Job, next string, err error) {
 	size := limit
 	for walked := 0; ; {
 		entries, more, err := s.entries(ctx, account, after, size)
@@ -132,7 +133,8 @@ func (s *Jobs) records(ctx context.Context, ids []string, attributes ...string) 
 		asked.Keys = append(asked.Keys, jobKey(id, recordPart))
 	}
 	if len(attributes) > 0 {
-		asked.ProjectionExpression, asked.ExpressionAttributeNames = aws.String("#"+strings.Join(attributes, ", #")), named(attributes...)
+		asked.ProjectionExpression, asked.ExpressionAttributeNames = aws.String("#"+strings.Join(attributes, ", #")),
+			named(attributes...)
 	}
 	for request := (map[string]types.KeysAndAttributes{s.table: asked}); len(request) > 0; {
 		answer, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: request})

@@ -159,7 +159,8 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
 		{Delete: &types.Delete{TableName: &s.table, Key: jobKey(j.ID, requestPart)}},
 		{Update: &types.Update{
 			TableName: &s.table, Key: openKey(j.Account), UpdateExpression: aws.String("DELETE #open :job"),
-			ExpressionAttributeNames: named("open"), ExpressionAttributeValues: item{":job": texts(openJob{j.Lane, j.ID}.String())},
+			ExpressionAttributeNames:  named("open"),
+			ExpressionAttributeValues: item{":job": texts(openJob{j.Lane, j.ID}.String())},
 		}},
 	})
 	if refused(err) != nil {

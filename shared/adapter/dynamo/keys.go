@@ -135,7 +135,8 @@ func (k *Keys) page(ctx context.Context, account string, start item) (items []it
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	if account == "" {
-		got, err := k.client.Scan(ctx, &dynamodb.ScanInput{TableName: &k.table, IndexName: aws.String(keysByAccount), ExclusiveStartKey: start})
+		got, err := k.client.Scan(ctx,
+			&dynamodb.ScanInput{TableName: &k.table, IndexName: aws.String(keysByAccount), ExclusiveStartKey: start})
 		if err != nil {
 			return nil, nil, err
 		}

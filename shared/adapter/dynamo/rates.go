@@ -141,7 +141,8 @@ func (c *count) charge(ctx context.Context) (ratelimit.State, error) {
 // start counts from now on, where the name has nothing that counts.
 func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error) {
 	whole := c.now + c.cost
-	return c.write(ctx, whole, "SET whole_at = :whole", "attribute_not_exists(whole_at) OR whole_at <= :now OR whole_at > :far",
+	return c.write(ctx, whole, "SET whole_at = :whole",
+		"attribute_not_exists(whole_at) OR whole_at <= :now OR whole_at > :far",
 		item{":whole": number(whole), ":now": number(c.now), ":far": number(c.far)})
 }
 
@@ -155,7 +156,8 @@ func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, whol
 
 // write moves the name on where the condition holds. It gives whether that was
 // done, and when the name's burst is then whole.
-func (c *count) write(ctx context.Context, whole int64, update, condition string, values item) (done bool, wholeAt int64, err error) {
+func (c *count) write(ctx context.Context, whole int64, update, condition string, values item) (done bool,
+	wholeAt int64, err error) {
 	values[":count"] = text(c.id)
 	values[":ttl"] = seconds(time.Unix(0, whole).Add(keptRates))
 	written, err := c.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -185,7 +187,8 @@ func (c *count) write(ctx context.Context, whole int64, update, condition string
 
 // read gives when the name's burst is whole.
 func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
-	got, err := c.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &c.table, Key: c.key, ConsistentRead: aws.Bool(true)})
+	got, err := c.client.GetItem(ctx,
+		&dynamodb.GetItemInput{TableName: &c.table, Key: c.key, ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return 0, err
 	}

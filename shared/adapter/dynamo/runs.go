@@ -87,7 +87,8 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	before, err := r.update(ctx, id, update{
-		set:       "SET #status = :processing, #nonce = :nonce, #runs = #runs + :one, #started_at = if_not_exists(#started_at, :now)",
+		set: "SET #status = :processing, #nonce = :nonce, #runs = #runs + :one, #started_at = " +
+			"if_not_exists(#started_at, :now)",
 		condition: isOpen + " AND #nonce <> :nonce AND #deadline > :now AND #runs < :most",
 		names:     named("status", "nonce", "runs", "started_at", "deadline"),
 		values: item{

@@ -46,7 +46,9 @@ func Tables() []Table {
 		// its progress stay small.
 		{
 			Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute, StreamsNewImages: true,
-			Indexes: []Index{{Name: jobsByAccount, PartitionKey: "account", SortKey: "id", Includes: []string{"status", "model"}}},
+			Indexes: []Index{
+				{Name: jobsByAccount, PartitionKey: "account", SortKey: "id", Includes: []string{"status", "model"}},
+			},
 		},
 		{
 			Name: "files", PartitionKey: "account", SortKey: "id", TTL: ttlAttribute, StreamsOldImages: true,

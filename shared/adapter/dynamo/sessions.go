@@ -88,8 +88,9 @@ func (s *Sessions) takeWrite(slot session.Slot, limit int) types.TransactWriteIt
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &s.table, Key: accountKey(slot.Account),
-		UpdateExpression:         aws.String("SET #slot = :epoch ADD open_slots :one"),
-		ConditionExpression:      aws.String("attribute_not_exists(#slot) AND (attribute_not_exists(open_slots) OR open_slots < :limit)"),
+		UpdateExpression: aws.String("SET #slot = :epoch ADD open_slots :one"),
+		ConditionExpression: aws.String(
+			"attribute_not_exists(#slot) AND (attribute_not_exists(open_slots) OR open_slots < :limit)"),
 		ExpressionAttributeNames: map[string]string{"#slot": slotPrefix + slot.ID},
 		ExpressionAttributeValues: item{
 			":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(int64(limit)),

@@ -44,7 +44,8 @@ func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.T
 	defer cancel()
 	wait := conflictWait
 	for try := 1; ; try++ {
-		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: token})
+		_, err := client.TransactWriteItems(ctx,
+			&dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: token})
 		if err == nil {
 			return nil
 		}

@@ -159,7 +159,8 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 	return totals, nil
 }
 
-func (u *Usage) page(ctx context.Context, account string, first, last usage.Day, start item) ([]usageItem, item, error) {
+func (u *Usage) page(ctx context.Context, account string, first, last usage.Day, start item) ([]usageItem, item,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	got, err := u.client.Query(ctx, &dynamodb.QueryInput{

@@ -85,7 +85,8 @@ func readAttempts(from item) ([]webhook.Attempt, error) {
 // Errors: fault.Conflict when it is not; fault.Unavailable.
 func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) error {
 	kept, err := encoded(attemptItem{
-		At: a.At.UnixMilli(), Duration: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error, Next: optionalMillis(a.Next),
+		At: a.At.UnixMilli(), Duration: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error,
+		Next: optionalMillis(a.Next),
 	})
 	if err != nil {
 		return fmt.Errorf("dynamo: record an attempt at a webhook: %w", err)
@@ -103,7 +104,8 @@ func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 	}
 	_, err = w.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: jobKey(j.ID, webhookPart), ConditionExpression: &condition,
-		UpdateExpression:                    aws.String("SET #attempts = list_append(if_not_exists(#attempts, :none), :attempt), #ttl = :ttl"),
+		UpdateExpression: aws.String(
+			"SET #attempts = list_append(if_not_exists(#attempts, :none), :attempt), #ttl = :ttl"),
 		ExpressionAttributeNames:            named(attemptsAttribute, ttlAttribute),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

@@ -65,7 +65,8 @@ func (w *Windows) Take(ctx context.Context, name string, n int, rate ratelimit.R
 }
 
 func (w *Windows) take(ctx context.Context, key item, n int, rate ratelimit.Rate) (ratelimit.State, error) {
-	got, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table, Key: key, ConsistentRead: aws.Bool(true)})
+	got, err := w.client.GetItem(ctx,
+		&dynamodb.GetItemInput{TableName: &w.table, Key: key, ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return ratelimit.State{}, err
 	}
@@ -95,12 +96,14 @@ func (w *Windows) take(ctx context.Context, key item, n int, rate ratelimit.Rate
 
 // write sets the times where the last count is still the one that was seen. It
 // reports whether it was not, and what is there then.
-func (w *Windows) write(ctx context.Context, key item, seen, id string, now time.Time, times []time.Time) (old item, failed bool, err error) {
+func (w *Windows) write(ctx context.Context, key item, seen, id string, now time.Time, times []time.Time) (old item,
+	failed bool, err error) {
 	stored := make([]types.AttributeValue, 0, len(times))
 	for _, at := range times {
 		stored = append(stored, number(at.UnixNano()))
 	}
-	values := item{":times": &types.AttributeValueMemberL{Value: stored}, ":count": text(id), ":ttl": seconds(now.Add(keptWindows))}
+	values := item{":times": &types.AttributeValueMemberL{Value: stored}, ":count": text(id),
+		":ttl": seconds(now.Add(keptWindows))}
 	condition := "attribute_not_exists(last_count)"
 	if seen != "" {
 		condition, values[":seen"] = "last_count = :seen", text(seen)

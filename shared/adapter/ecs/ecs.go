@@ -37,7 +37,8 @@ func NewService(config aws.Config, cluster, name string) *Service {
 func (s *Service) Wake(ctx context.Context) (woken bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
-	found, err := s.client.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: &s.cluster, Services: []string{s.name}})
+	found, err := s.client.DescribeServices(ctx,
+		&ecs.DescribeServicesInput{Cluster: &s.cluster, Services: []string{s.name}})
 	if err != nil {
 		return false, fmt.Errorf("ecs: look at the service: %w", err)
 	}
@@ -47,7 +48,8 @@ func (s *Service) Wake(ctx context.Context) (woken bool, err error) {
 	if found.Services[0].DesiredCount > 0 {
 		return false, nil
 	}
-	_, err = s.client.UpdateService(ctx, &ecs.UpdateServiceInput{Cluster: &s.cluster, Service: &s.name, DesiredCount: aws.Int32(1)})
+	_, err = s.client.UpdateService(ctx,
+		&ecs.UpdateServiceInput{Cluster: &s.cluster, Service: &s.name, DesiredCount: aws.Int32(1)})
 	if err != nil {
 		return false, fmt.Errorf("ecs: raise the service: %w", err)
 	}

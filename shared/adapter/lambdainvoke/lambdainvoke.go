@@ -78,7 +78,8 @@ func (f *Function) invoke(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(endpoint, "/")+fmt.Sprintf(invocations, url.PathEscape(f.name)), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(endpoint, "/")+
+		fmt.Sprintf(invocations, url.PathEscape(f.name)), nil)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,8 @@ func (f *Function) invoke(ctx context.Context) error {
 	}
 	// Such as ResourceNotFoundException:http://… (API reference of Lambda, "Errors").
 	code, _, _ := strings.Cut(answer.Header.Get("X-Amzn-Errortype"), ":")
-	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: answer}, Err: &smithy.GenericAPIError{Code: code}}
+	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: answer},
+		Err: &smithy.GenericAPIError{Code: code}}
 }
 
 // endpoint gives Lambda's address in the region, or what the configuration has

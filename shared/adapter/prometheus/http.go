@@ -19,10 +19,12 @@ type surfaces struct {
 func newSurfaces() surfaces {
 	return surfaces{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_http_requests_total", Help: "Requests, by route and how they were answered. An empty route is a path at which there is nothing.",
+			Name: "cutroom_http_requests_total",
+			Help: "Requests, by route and how they were answered. An empty route is a path at which there is nothing.",
 		}, []string{"surface", "method", "route", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_http_request_duration_seconds", Help: "From a request's arrival to the end of its answer.", Buckets: durationBuckets,
+			Name: "cutroom_http_request_duration_seconds", Help: "From a request's arrival to the end of its answer.",
+			Buckets: durationBuckets,
 		}, []string{"surface", "route"}),
 		received: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_http_received_bytes_total", Help: "Bytes of requests' bodies.",

@@ -43,13 +43,16 @@ func New() *Metrics {
 			Name: "cutroom_gateway_requests_total", Help: "Calls of the completions routes, by how they were answered.",
 		}, []string{"route", "model", "status", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_gateway_request_duration_seconds", Help: "From a call's arrival to the end of its answer.", Buckets: durationBuckets,
+			Name: "cutroom_gateway_request_duration_seconds", Help: "From a call's arrival to the end of its answer.",
+			Buckets: durationBuckets,
 		}, []string{"route", "model", "stream"}),
 		firstToken: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_gateway_first_token_seconds", Help: "From a call's arrival to the first chunk of its stream.", Buckets: firstTokenBuckets,
+			Name: "cutroom_gateway_first_token_seconds", Help: "From a call's arrival to the first chunk of its stream.",
+			Buckets: firstTokenBuckets,
 		}, []string{"route", "model"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_tokens_total", Help: "Metered tokens. Cached ones are prompt tokens too, reasoning ones completion tokens.",
+			Name: "cutroom_gateway_tokens_total",
+			Help: "Metered tokens. Cached ones are prompt tokens too, reasoning ones completion tokens.",
 		}, []string{"model", "kind"}),
 		estimated: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_gateway_estimated_total", Help: "Calls whose tokens were counted here, as the upstream did not say.",
@@ -135,7 +138,8 @@ func (u *upstreams) Collect(out chan<- prometheus.Metric) {
 			up = 0
 		}
 		out <- prometheus.MustNewConstMetric(upstreamUp, prometheus.GaugeValue, up, h.Model, h.Upstream)
-		out <- prometheus.MustNewConstMetric(upstreamInFlight, prometheus.GaugeValue, float64(h.InFlight), h.Model, h.Upstream)
+		out <- prometheus.MustNewConstMetric(upstreamInFlight, prometheus.GaugeValue, float64(h.InFlight), h.Model,
+			h.Upstream)
 		out <- prometheus.MustNewConstMetric(upstreamLimit, prometheus.GaugeValue, float64(h.Limit), h.Model, h.Upstream)
 	}
 }

@@ -43,9 +43,11 @@ type state struct {
 }
 
 var (
-	jobsOpen = prometheus.NewDesc("cutroom_jobs_open", "Jobs that have not ended, by lane and status.", []string{"lane", "status"}, nil)
-	jobsAge  = prometheus.NewDesc("cutroom_jobs_oldest_age_seconds",
-		"Age of the oldest job that has not ended, by lane and status; 0 where there is none. A job has 600 s.", []string{"lane", "status"}, nil)
+	jobsOpen = prometheus.NewDesc("cutroom_jobs_open", "Jobs that have not ended, by lane and status.",
+		[]string{"lane", "status"}, nil)
+	jobsAge = prometheus.NewDesc("cutroom_jobs_oldest_age_seconds",
+		"Age of the oldest job that has not ended, by lane and status; 0 where there is none. A job has 600 s.",
+		[]string{"lane", "status"}, nil)
 	filesBytes   = prometheus.NewDesc("cutroom_files_stored_bytes", "Bytes of the stored files of all accounts.", nil, nil)
 	sessionsOpen = prometheus.NewDesc("cutroom_sessions_open", "Realtime sessions that are open.", nil, nil)
 )

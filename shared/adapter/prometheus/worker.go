@@ -29,11 +29,13 @@ func (m *Metrics) Worker() *Worker {
 			Name: "cutroom_worker_runs_total", Help: "Runs of jobs, by how they ended.",
 		}, []string{"lane", "model", "outcome", "code"}),
 		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_worker_queue_wait_seconds", Help: "From a job's creation to the start of its first run.", Buckets: stageBuckets,
+			Name: "cutroom_worker_queue_wait_seconds", Help: "From a job's creation to the start of its first run.",
+			Buckets: stageBuckets,
 		}, []string{"lane"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cutroom_worker_stage_duration_seconds",
-			Help: "Times of the stages of runs: fetch, probe, enhance, engine, store, and as engine.* those that the engine tells.", Buckets: stageBuckets,
+			Help: "Times of the stages of runs: fetch, probe, enhance, engine, store, and as engine.* those that the engine " +
+				"tells.", Buckets: stageBuckets,
 		}, []string{"model", "stage"}),
 	}
 	m.registry.MustRegister(w.runs, w.waited, w.stages)
@@ -64,8 +66,10 @@ var (
 	slotCount  = prometheus.NewDesc("cutroom_worker_slots", "How many jobs may run at once.", slotLabels, nil)
 	slotBusy   = prometheus.NewDesc("cutroom_worker_busy_slots", "How many jobs are with an engine.", slotLabels, nil)
 	slotTime   = prometheus.NewDesc("cutroom_worker_busy_seconds_total",
-		"Time that jobs were with an engine, added up over the slots. Its rate over the slots is the busy share.", slotLabels, nil)
-	slotAhead = prometheus.NewDesc("cutroom_worker_prefetched_jobs", "How many jobs are in hand for a slot to be free.", slotLabels, nil)
+		"Time that jobs were with an engine, added up over the slots. Its rate over the slots is the busy share.",
+		slotLabels, nil)
+	slotAhead = prometheus.NewDesc("cutroom_worker_prefetched_jobs", "How many jobs are in hand for a slot to be free.",
+		slotLabels, nil)
 )
 
 // Describe says what is collected.

@@ -166,7 +166,8 @@ func (u *upload) complete(ctx context.Context) error {
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 	defer cancel()
-	_, _ = u.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.bucket, Key: &u.name, UploadId: &u.id})
+	_, _ = u.client.AbortMultipartUpload(ctx,
+		&s3.AbortMultipartUploadInput{Bucket: &u.bucket, Key: &u.name, UploadId: &u.id})
 }
 
 // readFull fills the buffer as far as r goes: with io.EOF it gives the last

@@ -153,7 +153,8 @@ func checkPendingLimit(ctx context.Context, tx *sql.Tx, f file.File) error {
 //
 // Errors: fault.NotFound if there is none, or it is final.
 func (s *Files) Abandon(ctx context.Context, id string) error {
-	return s.changePending(ctx, "abandon a pending file", "update file set state = 'ended' where id = ? and state = 'promised'",
+	return s.changePending(ctx, "abandon a pending file",
+		"update file set state = 'ended' where id = ? and state = 'promised'",
 		id)
 }
 

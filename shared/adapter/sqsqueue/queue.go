@@ -181,7 +181,8 @@ func (q *Queue) receive(ctx context.Context, url string, lease, wait time.Durati
 		return nil, err
 	}
 	message := received.Messages[0]
-	return &delivery{queue: q, url: url, receipt: aws.ToString(message.ReceiptHandle), body: aws.ToString(message.Body)}, nil
+	return &delivery{queue: q, url: url, receipt: aws.ToString(message.ReceiptHandle),
+		body: aws.ToString(message.Body)}, nil
 }
 
 // wholeSeconds rounds up: SQS counts in seconds, and no lease ends early.

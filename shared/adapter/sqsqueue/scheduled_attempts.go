@@ -41,7 +41,8 @@ func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAtte
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
 	_, err = q.client.SendMessage(ctx, &sqs.SendMessageInput{
-		QueueUrl: &q.url, MessageBody: aws.String(string(body)), DelaySeconds: wholeSeconds(min(turn.At.Sub(now), longestDelay)),
+		QueueUrl: &q.url, MessageBody: aws.String(string(body)),
+		DelaySeconds: wholeSeconds(min(turn.At.Sub(now), longestDelay)),
 		// On a standard queue the group is for fairness alone.
 		MessageGroupId: &turn.Account,
 	})

@@ -126,7 +126,8 @@ func (s Scope) AllowsOrigin(origin string) bool {
 //
 // It is compiled on first use, because few functions need it.
 var originForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z][0-9A-Za-z+.-]{0,31}://([0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+	return regexp.MustCompile(
+		`^[A-Za-z][0-9A-Za-z+.-]{0,31}://([0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 })
 
 // IsOrigin reports whether the text is a full origin, such as

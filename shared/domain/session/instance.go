@@ -91,7 +91,8 @@ func (i *Instance) begin(ctx context.Context) *lease {
 	epoch := i.config.NewID()
 	for {
 		began := i.config.Uptime()
-		err := i.call(ctx, "begin a lease", storeTime, func(ctx context.Context) error { return i.config.Store.Begin(ctx, epoch) })
+		err := i.call(ctx, "begin a lease", storeTime,
+			func(ctx context.Context) error { return i.config.Store.Begin(ctx, epoch) })
 		if fault.Is(err, fault.Conflict) {
 			epoch = i.config.NewID()
 		}
@@ -260,7 +261,8 @@ func (i *Instance) settle(ctx context.Context) {
 	i.mu.Unlock()
 	for _, d := range all {
 		if d.due <= now {
-			err := i.call(ctx, "free a slot", storeTime, func(ctx context.Context) error { return i.config.Store.Free(ctx, d.slot) })
+			err := i.call(ctx, "free a slot", storeTime,
+				func(ctx context.Context) error { return i.config.Store.Free(ctx, d.slot) })
 			if err == nil && d.until <= now {
 				continue
 			}

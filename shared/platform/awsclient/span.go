@@ -44,7 +44,8 @@ func (s spans) HandleInitialize(
 	}
 	service, operation := awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx)
 	ctx, span := s.tracer.Start(ctx, service+"."+operation, api.WithSpanKind(api.SpanKindClient), api.WithAttributes(
-		attribute.String("rpc.system", "aws-api"), attribute.String("rpc.service", service), attribute.String("rpc.method", operation)))
+		attribute.String("rpc.system", "aws-api"), attribute.String("rpc.service", service),
+		attribute.String("rpc.method", operation)))
 	defer span.End()
 	out, metadata, err := next.HandleInitialize(ctx, in)
 	trace.Fail(span, reasonOf(err), err)

@@ -24,8 +24,9 @@ import (
 // Errors: the region or the credentials are not set.
 func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	credentials := aws.Credentials{
-		AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"), SessionToken: getenv("AWS_SESSION_TOKEN"),
-		Source: "environment",
+		AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),
+		SessionToken: getenv("AWS_SESSION_TOKEN"),
+		Source:       "environment",
 	}
 	region := getenv("AWS_REGION")
 	if region == "" {
@@ -37,7 +38,10 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	config := aws.Config{
 		Region: region,
 		// The credentials of a function are valid for the life of its process.
-		Credentials:   aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return credentials, nil }),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return credentials,
+				nil
+		}),
 		ConfigSources: []any{endpoints{getenv}},
 	}
 	if url := getenv("AWS_ENDPOINT_URL"); url != "" {

@@ -111,11 +111,13 @@ func (k *Clock) resume(last last, wall time.Time) error {
 		k.base = expected
 		k.notice(ahead, k.start)
 	case ahead > Absurd:
-		return fmt.Errorf("the machine's clock says %s, and the server last ran on %s: set the clock, or, if it is right, delete %s and start again",
+		return fmt.Errorf("the machine's clock says %s, and the server last ran on %s: set the clock, or, if it is right, "+
+			"delete %s and start again",
 			wall.UTC().Format(time.RFC3339), last.time.UTC().Format(time.RFC3339), k.Path)
 	case ahead > longAway:
 		k.stepped, k.quiet = k.start, true
-		k.Logger.Info("the machine was off for long, by its clock: nothing is deleted for a while", "off", ahead.Round(time.Second), "for", Quiet)
+		k.Logger.Info("the machine was off for long, by its clock: nothing is deleted for a while", "off",
+			ahead.Round(time.Second), "for", Quiet)
 	}
 	return nil
 }
@@ -218,7 +220,8 @@ func (k *Clock) compare() time.Duration {
 	case ahead.Abs() > Absurd:
 		if elapsed-k.complained >= time.Hour {
 			k.complained = elapsed
-			k.Logger.Error("the machine's clock is not believed; set it", "machine", k.Wall().UTC(), "server", k.at(elapsed).UTC())
+			k.Logger.Error("the machine's clock is not believed; set it", "machine", k.Wall().UTC(), "server",
+				k.at(elapsed).UTC())
 		}
 	case elapsed-k.stepped >= Hold:
 		return ahead

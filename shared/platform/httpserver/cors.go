@@ -38,7 +38,8 @@ func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 // IsPreflight reports whether a browser asks what it may send (the Fetch standard,
 // "CORS-preflight request").
 func IsPreflight(r *http.Request) bool {
-	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
+	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
+		r.Header.Get("Access-Control-Request-Method") != ""
 }
 
 // AnswerPreflight answers a preflight for a path with these methods. It comes before any

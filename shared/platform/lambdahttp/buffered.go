@@ -14,13 +14,16 @@ import (
 var errAborted = errors.New("the handler aborted its answer")
 
 // buffer returns a function that answers with whole answers.
-func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
-	return func(ctx context.Context, event events.APIGatewayProxyRequest) (answer events.APIGatewayProxyResponse, err error) {
+func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse,
+	error) {
+	return func(ctx context.Context, event events.APIGatewayProxyRequest) (answer events.APIGatewayProxyResponse,
+		err error) {
 		r, err := newRequest(ctx, event)
 		if err != nil {
 			return answer, err
 		}
-		w := &bufferedWriter{answer: core.NewProxyResponseWriter(), header: http.Header{}, bodiless: r.Method == http.MethodHead}
+		w := &bufferedWriter{answer: core.NewProxyResponseWriter(), header: http.Header{},
+			bodiless: r.Method == http.MethodHead}
 		defer func() {
 			// Nothing was sent yet: an incomplete answer must not look complete.
 			if p := recover(); p == http.ErrAbortHandler {

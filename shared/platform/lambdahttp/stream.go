@@ -19,8 +19,10 @@ const streamBuffer = 32 << 10
 var errClosed = errors.New("the invocation has ended")
 
 // stream returns a function that sends its answer as the handler writes it.
-func stream(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
-	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
+func stream(handler http.Handler) func(context.Context,
+	events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
+	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse,
+		error) {
 		r, err := newRequest(ctx, event)
 		if err != nil {
 			return nil, err

@@ -59,7 +59,8 @@ type Traces struct {
 // be reached is no error, and keeps nobody waiting.
 //
 // Errors: an endpoint that is no URL.
-func FromEnvironment(ctx context.Context, getenv func(string) string, service string, logger *slog.Logger) (Traces, error) {
+func FromEnvironment(ctx context.Context, getenv func(string) string, service string, logger *slog.Logger) (Traces,
+	error) {
 	endpoint := ""
 	for _, variable := range []string{endpointVariable, tracesVariable} {
 		value := getenv(variable)
@@ -91,11 +92,13 @@ func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces 
 		described = resource.NewSchemaless(name)
 	}
 	limits := sdk.NewSpanLimits()
-	limits.AttributeCountLimit, limits.AttributeValueLengthLimit, limits.EventCountLimit = maxAttributes, maxText, maxAttributes
+	limits.AttributeCountLimit, limits.AttributeValueLengthLimit, limits.EventCountLimit = maxAttributes, maxText,
+		maxAttributes
 	return Traces{logger: logger, provider: sdk.NewTracerProvider(
 		sdk.WithResource(described), sdk.WithRawSpanLimits(limits),
 		sdk.WithBatcher(&reporter{SpanExporter: exporter, logger: logger},
-			sdk.WithMaxQueueSize(queueSize), sdk.WithMaxExportBatchSize(batchSize), sdk.WithBatchTimeout(batchEvery), sdk.WithExportTimeout(sendTime)),
+			sdk.WithMaxQueueSize(queueSize), sdk.WithMaxExportBatchSize(batchSize), sdk.WithBatchTimeout(batchEvery),
+			sdk.WithExportTimeout(sendTime)),
 	)}
 }
 

@@ -58,7 +58,8 @@ func (t *tracer) Start(ctx context.Context, name string, options ...api.SpanStar
 		binary.BigEndian.PutUint64(id[:], t.random())
 	}
 	s := &span{tracer: t, recorded: Span{
-		Name: name, Context: parent.WithSpanID(id).WithRemote(false), Parent: parent, Kind: config.SpanKind(), Start: config.Timestamp(),
+		Name: name, Context: parent.WithSpanID(id).WithRemote(false), Parent: parent, Kind: config.SpanKind(),
+		Start: config.Timestamp(),
 	}}
 	if s.recorded.Start.IsZero() {
 		s.recorded.Start = t.now()

@@ -182,7 +182,8 @@ func New(c Config) *Server {
 	}
 	return &Server{
 		config: c, edits: semaphore.NewWeighted(int64(c.Edits)), changes: semaphore.NewWeighted(int64(max(c.Edits/2, 1))),
-		decodes: semaphore.NewWeighted(imagesAtOnce), texts: newTexts(c.TextMemory), meter: newMeter(c), open: map[*connection]struct{}{},
+		decodes: semaphore.NewWeighted(imagesAtOnce), texts: newTexts(c.TextMemory), meter: newMeter(c),
+		open: map[*connection]struct{}{},
 	}
 }
 

@@ -139,8 +139,10 @@ func (c *Cloud) MakeBucket(t T) string {
 	client := s3.NewFromConfig(c.Config(), func(o *s3.Options) { o.UsePathStyle = true })
 	name := c.made.name("bucket")
 	if _, err := client.CreateBucket(ctx, &s3.CreateBucketInput{
-		Bucket:                    aws.String(name),
-		CreateBucketConfiguration: &s3types.CreateBucketConfiguration{LocationConstraint: s3types.BucketLocationConstraint(Region)},
+		Bucket: aws.String(name),
+		CreateBucketConfiguration: &s3types.CreateBucketConfiguration{
+			LocationConstraint: s3types.BucketLocationConstraint(Region),
+		},
 	}); err != nil && !isMade(err) {
 		t.Fatalf("make the bucket %s: %v", name, err)
 	}

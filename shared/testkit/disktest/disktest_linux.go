@@ -14,7 +14,8 @@ func Small(t testing.TB, options string) string {
 	t.Helper()
 	folder := t.TempDir()
 	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, options); err != nil {
-		t.Fatalf("a small file system cannot be mounted: %v. This test needs root, or a user namespace of its own as make test makes one.", err)
+		t.Fatalf("a small file system cannot be mounted: %v. This test needs root, or a user namespace of its own as make "+
+			"test makes one.", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(folder, 0); err != nil {

@@ -52,7 +52,8 @@ func FramingAttacks(path string) []FramingAttack {
 			" HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks, true},
 		FramingAttack{"HTTP/1.0 with both", "POST " + path +
 			" HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks, true},
-		FramingAttack{"GET with both", "GET " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, true},
+		FramingAttack{"GET with both", "GET " + path +
+			" HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, true},
 		FramingAttack{"lines that end with LF, with both",
 			"POST " + path + " HTTP/1.1\nHost: a\nContent-Length: 3\nTransfer-Encoding: chunked\n\n0\n\n" + hidden, true},
 		FramingAttack{"both after a sound request", "DELETE /healthz HTTP/1.1\r\nHost: a\r\n\r\nPOST " + path +

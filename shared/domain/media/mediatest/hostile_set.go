@@ -37,19 +37,24 @@ var references = []struct{ name, text string }{
 	{"concat script with options", "ffconcat version 1.0\nfile '%s'\noption protocol_whitelist file,http,tcp\n"},
 	{
 		"DASH",
-		`<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT1S" minBufferTime="PT1S"><Period><AdaptationSet mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>%s</BaseURL></Representation></AdaptationSet></Period></MPD>`,
+		`<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT1S" ` +
+			`minBufferTime="PT1S"><Period><AdaptationSet mimeType="video/mp4"><Representation id="1" ` +
+			`bandwidth="1"><BaseURL>%s</BaseURL></Representation></AdaptationSet></Period></MPD>`,
 	},
 	{
 		"Smooth Streaming",
-		`<SmoothStreamingMedia MajorVersion="2" MinorVersion="0" Duration="1"><StreamIndex Type="video" Url="%s"></StreamIndex></SmoothStreamingMedia>`,
+		`<SmoothStreamingMedia MajorVersion="2" MinorVersion="0" Duration="1"><StreamIndex Type="video" ` +
+			`Url="%s"></StreamIndex></SmoothStreamingMedia>`,
 	},
 	{
 		"IMF list",
-		`<?xml version="1.0"?><CompositionPlaylist xmlns="http://www.smpte-ra.org/schemas/2067-3/2016"><Id>%s</Id></CompositionPlaylist>`,
+		`<?xml version="1.0"?><CompositionPlaylist ` +
+			`xmlns="http://www.smpte-ra.org/schemas/2067-3/2016"><Id>%s</Id></CompositionPlaylist>`,
 	},
 	{
 		"SVG",
-		`<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image xlink:href="%s" width="64" height="64"/></svg>`,
+		`<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image ` +
+			`xlink:href="%s" width="64" height="64"/></svg>`,
 	},
 	{
 		"SVG with an entity",
@@ -63,7 +68,8 @@ var references = []struct{ name, text string }{
 	{"ASX", `<asx version="3.0"><entry><ref href="%s"/></entry></asx>`},
 	{
 		"XSPF",
-		`<playlist version="1" xmlns="http://xspf.org/ns/0/"><trackList><track><location>%s</location></track></trackList></playlist>`,
+		`<playlist version="1" ` +
+			`xmlns="http://xspf.org/ns/0/"><trackList><track><location>%s</location></track></trackList></playlist>`,
 	},
 	{"RealMedia link", "rtsp://127.0.0.1:1/\n%s\n"},
 	{"SubRip", "1\n00:00:00,000 --> 00:00:01,000\n<img src=\"%s\">\n"},

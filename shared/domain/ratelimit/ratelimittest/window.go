@@ -34,7 +34,8 @@ func RunWindow(t *testing.T, w Window, pass func(time.Duration)) {
 		}
 		pass(100 * time.Millisecond)
 	}
-	if s := take("a", nine); s.Allowed || s.Remaining != 0 || s.RetryAfter != 100*time.Millisecond || s.Reset != 900*time.Millisecond {
+	if s := take("a", nine); s.Allowed || s.Remaining != 0 || s.RetryAfter != 100*time.Millisecond ||
+		s.Reset != 900*time.Millisecond {
 		t.Errorf("the tenth within a second: %+v", s)
 	}
 	if s := take("b", nine); !s.Allowed {

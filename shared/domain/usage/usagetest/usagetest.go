@@ -44,19 +44,22 @@ const (
 )
 
 // call is what a completion used.
-var call = usage.Counts{Requests: 1, PromptTokens: 100, CachedTokens: 40, CompletionTokens: 20, ReasoningTokens: 7, Estimated: 1}
+var call = usage.Counts{Requests: 1, PromptTokens: 100, CachedTokens: 40, CompletionTokens: 20, ReasoningTokens: 7,
+	Estimated: 1}
 
 // times gives the counts of so many calls.
 func times(n int64) usage.Counts {
 	return usage.Counts{
-		Requests: n, PromptTokens: 100 * n, CachedTokens: 40 * n, CompletionTokens: 20 * n, ReasoningTokens: 7 * n, Estimated: n,
+		Requests: n, PromptTokens: 100 * n, CachedTokens: 40 * n, CompletionTokens: 20 * n, ReasoningTokens: 7 * n,
+		Estimated: n,
 	}
 }
 
 // record makes a record of one call, under an id of its own.
 func (s *suite) record(account, model string, day usage.Day) usage.Record {
 	s.made++
-	return usage.Record{ID: fmt.Sprint("record-", s.made), Account: account, Key: "key_1", Model: model, Day: day, Counts: call}
+	return usage.Record{ID: fmt.Sprint("record-", s.made), Account: account, Key: "key_1", Model: model, Day: day,
+		Counts: call}
 }
 
 // add adds records.
@@ -83,7 +86,8 @@ var tests = []test{
 	{"a record counts in every count", func(s *suite) {
 		record := s.record("acme", "a", monday)
 		record.Counts = usage.Counts{
-			Requests: 1, PromptTokens: 2, CachedTokens: 3, CompletionTokens: 4, ReasoningTokens: 5, Estimated: 6, SessionSeconds: 7,
+			Requests: 1, PromptTokens: 2, CachedTokens: 3, CompletionTokens: 4, ReasoningTokens: 5, Estimated: 6,
+			SessionSeconds: 7,
 		}
 		s.add(record)
 		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: record.Counts})
