@@ -105,7 +105,8 @@ func TestLinksBetweenPagesLeadToAHeading(t *testing.T) {
 }
 
 func TestAnchorsAreThoseOfTheSite(t *testing.T) {
-	page := "# Two words\n\n```sh\n# no heading\n```\n\n## `GET /v1/x`, and_more (twice)\n\n## Twice\n\n## Twice\n\n## [A link](x.md) *here*\n"
+	page := "# Two words\n\n```sh\n# no heading\n```\n\n## `GET /v1/x`, and_more (twice)\n\n## Twice\n\n## Twice\n\n" +
+		"## [A link](x.md) *here*\n"
 	want := []string{"two-words", "get-v1x-and_more-twice", "twice", "twice-1", "a-link-here"}
 	if got := anchors(page); !slices.Equal(got, want) {
 		t.Errorf("anchors: got %q, want %q", got, want)

@@ -42,7 +42,8 @@ func (w *world) testUploads(t *testing.T) {
 	acknowledged := 0
 	for i := range 15 {
 		content := bytes.Repeat([]byte{byte(i)}, 1000+i)
-		form := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" + string(content) + "\r\n--b--\r\n"
+		form := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" + string(content) +
+			"\r\n--b--\r\n"
 		status, body := request(t, f, filepath.Join("files", "upload"), "multipart/form-data; boundary=b", form)
 		if status >= 500 {
 			continue
@@ -77,7 +78,8 @@ func (w *world) testUploads(t *testing.T) {
 	size += promised.Size
 	now := time.Now()
 	more := file.File{
-		ID: "file_0BxOneMore00000000000000000", Account: "acme", Key: promised.Key, Filename: "a", MIME: "text/plain", Size: 1, MD5: md5Of([]byte("1")),
+		ID: "file_0BxOneMore00000000000000000", Account: "acme", Key: promised.Key, Filename: "a", MIME: "text/plain",
+		Size: 1, MD5: md5Of([]byte("1")),
 		Blob: "files/one-more", CreatedAt: now, Lifetime: time.Hour, ExpiresAt: now.Add(time.Hour),
 	}
 	if err := w.files.Create(ctx, more, size); !fault.Is(err, fault.Limited) {
@@ -126,7 +128,8 @@ func (w *world) testSubmissions(t *testing.T) {
 	}
 	// Executions are named after their jobs, so that there is one for each at most;
 	// there is none besides what was accepted or may have been.
-	executions, err := sfn.NewFromConfig(w.cloud.Config()).ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: &w.machine})
+	executions, err := sfn.NewFromConfig(w.cloud.Config()).ListExecutions(ctx,
+		&sfn.ListExecutionsInput{StateMachineArn: &w.machine})
 	if err != nil || len(executions.Executions) < len(accepted) || len(executions.Executions) > submissions {
 		t.Errorf("%d executions for %d jobs that were accepted, %v", len(executions.Executions), len(accepted), err)
 	}

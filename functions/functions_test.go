@@ -102,14 +102,16 @@ func newWorld(t *testing.T) *world {
 		"CUTROOM_WEBHOOK_QUEUE=" + turns.URL, "CUTROOM_WEBHOOK_ALLOW=127.0.0.1",
 	}
 	for name, variable := range map[string]string{
-		"jobs": "CUTROOM_JOBS_TABLE", "files": "CUTROOM_FILES_TABLE", "credentials": "CUTROOM_CREDENTIALS_TABLE", "usage": "CUTROOM_USAGE_TABLE",
+		"jobs": "CUTROOM_JOBS_TABLE", "files": "CUTROOM_FILES_TABLE", "credentials": "CUTROOM_CREDENTIALS_TABLE",
+		"usage":    "CUTROOM_USAGE_TABLE",
 		"sessions": "CUTROOM_SESSIONS_TABLE",
 	} {
 		settings = append(settings, variable+"="+tables[name])
 	}
 	client := dynamo.NewClient(cloud.Config())
 	w := &world{
-		cloud: cloud, machine: machine, keys: dynamo.NewKeys(client, tables["credentials"]), files: dynamo.NewFiles(client, tables["files"]), usage: dynamo.NewUsage(client, tables["usage"]),
+		cloud: cloud, machine: machine, keys: dynamo.NewKeys(client, tables["credentials"]),
+		files: dynamo.NewFiles(client, tables["files"]), usage: dynamo.NewUsage(client, tables["usage"]),
 		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
@@ -155,8 +157,10 @@ func (w *world) fill(t *testing.T) {
 		{sampleClip, clip, false}, {sampleOld, []byte("0123456789"), false}, {sampleEnded, []byte("0123456789"), false}, {samplePromise, picture, true},
 	} {
 		f := file.File{
-			ID: stored.id, Account: "acme", Key: key.ID, Filename: "clip.mp4", MIME: "video/mp4", Size: int64(len(stored.content)), MD5: md5Of(stored.content),
-			Blob: "files/" + stored.id, CreatedAt: now.Add(time.Duration(i) * time.Millisecond), Lifetime: time.Hour, ExpiresAt: now.Add(time.Hour),
+			ID: stored.id, Account: "acme", Key: key.ID, Filename: "clip.mp4", MIME: "video/mp4",
+			Size: int64(len(stored.content)), MD5: md5Of(stored.content),
+			Blob: "files/" + stored.id, CreatedAt: now.Add(time.Duration(i) * time.Millisecond), Lifetime: time.Hour,
+			ExpiresAt: now.Add(time.Hour),
 		}
 		if stored.promised {
 			f.Blob, f.Pending, f.UploadUntil = f.Blob+file.SignedSuffix, true, now.Add(time.Hour)
@@ -166,19 +170,23 @@ func (w *world) fill(t *testing.T) {
 		must(w.files.Create(ctx, f, 0))
 	}
 	for _, id := range []string{
-		sampleDone, samplePending, sampleCancelled, "job_01K0000000000000000000L0ST", "job_01K000000000000000000AB0RT", "job_01K000000000000000000FA11D", "job_01K000000000000000000T1MED",
+		sampleDone, samplePending, sampleCancelled, "job_01K0000000000000000000L0ST", "job_01K000000000000000000AB0RT",
+		"job_01K000000000000000000FA11D", "job_01K000000000000000000T1MED",
 	} {
 		must(w.jobs.Accept(ctx, job.Job{
-			ID: id, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
+			ID: id, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
+			CreatedAt: now, Deadline: now.Add(job.MaxAge),
 		}, 0))
 	}
 	hooked := job.Job{
-		ID: sampleHooked, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending, Webhook: w.receiver.url,
+		ID: sampleHooked, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
+		Webhook:   w.receiver.url,
 		CreatedAt: now, Deadline: now.Add(job.MaxAge),
 	}
 	must(w.jobs.Accept(ctx, hooked, 0))
 	must(w.jobs.Fail(ctx, hooked.ID, "", job.WorkerLostFailure(), now))
-	result := job.Result{Blob: job.ResultBlob(sampleDone, "run"), MIME: "video/mp4", Size: 10, SHA256: "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"}
+	result := job.Result{Blob: job.ResultBlob(sampleDone, "run"), MIME: "video/mp4", Size: 10,
+		SHA256: "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"}
 	w.store(t, result.Blob, []byte("0123456789"))
 	_, err = w.jobs.Start(ctx, sampleDone, "run", now)
 	must(err)

@@ -62,7 +62,8 @@ func send(t *testing.T, f *lambdatest.Function, event []byte) made {
 // executions are the ids of the jobs that were handed over.
 func (w *world) executions(t *testing.T) (jobs []string) {
 	t.Helper()
-	list, err := sfn.NewFromConfig(w.cloud.Config()).ListExecutions(t.Context(), &sfn.ListExecutionsInput{StateMachineArn: &w.machine})
+	list, err := sfn.NewFromConfig(w.cloud.Config()).ListExecutions(t.Context(),
+		&sfn.ListExecutionsInput{StateMachineArn: &w.machine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,8 @@ func (w *world) testReplays(t *testing.T) {
 			}
 			if !c.same {
 				var one, two struct{ ID string }
-				if json.Unmarshal([]byte(first.body), &one) != nil || json.Unmarshal([]byte(second.body), &two) != nil || one.ID == "" || one.ID != two.ID {
+				if json.Unmarshal([]byte(first.body), &one) != nil || json.Unmarshal([]byte(second.body), &two) != nil ||
+					one.ID == "" || one.ID != two.ID {
 					t.Errorf("answered\n%s\nand then\n%s", first.body, second.body)
 				}
 			}
@@ -165,7 +167,8 @@ func (w *world) testHalfAccepted(t *testing.T) {
 	f := w.start(t, "jobs")
 	whole := jobOf(t, send(t, f, keyed(t, filepath.Join("jobs", "image"), "whole")))
 	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
-	known, err := w.claims.Claim(ctx, idempotency.Claim{Account: "acme", Key: "key/whole", Fingerprint: "?", Resource: "?"}, "", now)
+	known, err := w.claims.Claim(ctx,
+		idempotency.Claim{Account: "acme", Key: "key/whole", Fingerprint: "?", Resource: "?"}, "", now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +176,8 @@ func (w *world) testHalfAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half.Status, half.ID, half.CreatedAt, half.Deadline = job.Pending, "job_01K0000000000000000000HALF", now, now.Add(job.MaxAge)
+	half.Status, half.ID, half.CreatedAt, half.Deadline = job.Pending, "job_01K0000000000000000000HALF", now,
+		now.Add(job.MaxAge)
 	if err := w.jobs.Accept(ctx, half, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,9 @@ import (
 func (w *world) work(t *testing.T) {
 	t.Helper()
 	command := exec.Command(filepath.Join(built, "worker"))
-	command.Env = slices.Concat(os.Environ(), w.settings, []string{w.endpoint(t, "WorkerTaskRole"), "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1", "CUTROOM_SCRATCH=" + t.TempDir()})
+	command.Env = slices.Concat(os.Environ(), w.settings,
+		[]string{w.endpoint(t, "WorkerTaskRole"), "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1", "CUTROOM_SCRATCH=" +
+			t.TempDir()})
 	command.Stdout, command.Stderr = t.Output(), t.Output()
 	command.WaitDelay = 5 * time.Second
 	if err := command.Start(); err != nil {
@@ -89,7 +91,8 @@ func (w *world) happened(t *testing.T) {
 	if w.stored(t, "files/"+sampleEnded) != nil {
 		t.Error("the bytes of a file that has expired have stayed")
 	}
-	if _, err := w.files.Get(ctx, "acme", sampleOld, now); !fault.Is(err, fault.NotFound) || w.stored(t, "files/"+sampleOld) != nil {
+	if _, err := w.files.Get(ctx, "acme", sampleOld, now); !fault.Is(err, fault.NotFound) ||
+		w.stored(t, "files/"+sampleOld) != nil {
 		t.Errorf("the file that was deleted: %v", err)
 	}
 	w.told(t)
@@ -158,15 +161,20 @@ func TestWake(t *testing.T) {
 	_, err := client.CreateCluster(ctx, &ecs.CreateClusterInput{ClusterName: aws.String("cutroom")})
 	must(err)
 	_, err = client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
-		Family: aws.String("worker"), ContainerDefinitions: []ecstypes.ContainerDefinition{{Name: aws.String("worker"), Image: aws.String("worker"), Memory: aws.Int32(512)}},
+		Family: aws.String("worker"),
+		ContainerDefinitions: []ecstypes.ContainerDefinition{
+			{Name: aws.String("worker"), Image: aws.String("worker"), Memory: aws.Int32(512)},
+		},
 	})
 	must(err)
 	_, err = client.CreateService(ctx, &ecs.CreateServiceInput{
-		Cluster: aws.String("cutroom"), ServiceName: aws.String("worker"), TaskDefinition: aws.String("worker"), DesiredCount: aws.Int32(0),
+		Cluster: aws.String("cutroom"), ServiceName: aws.String("worker"), TaskDefinition: aws.String("worker"),
+		DesiredCount: aws.Int32(0),
 	})
 	must(err)
 	desired := func() int32 {
-		found, err := client.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: aws.String("cutroom"), Services: []string{"worker"}})
+		found, err := client.DescribeServices(ctx,
+			&ecs.DescribeServicesInput{Cluster: aws.String("cutroom"), Services: []string{"worker"}})
 		must(err)
 		return found.Services[0].DesiredCount
 	}
@@ -178,7 +186,8 @@ func TestWake(t *testing.T) {
 	if n := desired(); n != 1 {
 		t.Errorf("raised to %d", n)
 	}
-	_, err = client.UpdateService(ctx, &ecs.UpdateServiceInput{Cluster: aws.String("cutroom"), Service: aws.String("worker"), DesiredCount: aws.Int32(3)})
+	_, err = client.UpdateService(ctx,
+		&ecs.UpdateServiceInput{Cluster: aws.String("cutroom"), Service: aws.String("worker"), DesiredCount: aws.Int32(3)})
 	must(err)
 	_, err = f.Invoke(ctx, event)
 	must(err)
@@ -209,7 +218,8 @@ func TestMissingSettings(t *testing.T) {
 			continue
 		}
 		text := strings.TrimSpace(err.Error())
-		if !strings.Contains(text, ": CUTROOM_") || !strings.HasSuffix(text, ": it is not set") || strings.Contains(text, "\n") {
+		if !strings.Contains(text, ": CUTROOM_") || !strings.HasSuffix(text, ": it is not set") ||
+			strings.Contains(text, "\n") {
 			t.Errorf("%s says %q", name, text)
 		}
 	}

@@ -51,7 +51,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func (w *world) queued(t *testing.T) (turns []webhook.ScheduledAttempt, delayed int) {
 	t.Helper()
 	client := sqs.NewFromConfig(w.cloud.Config())
-	received, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &w.turns.URL, MaxNumberOfMessages: 10})
+	received, err := client.ReceiveMessage(t.Context(),
+		&sqs.ReceiveMessageInput{QueueUrl: &w.turns.URL, MaxNumberOfMessages: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func (w *world) queued(t *testing.T) (turns []webhook.ScheduledAttempt, delayed 
 		turns = append(turns, turn)
 	}
 	name := types.QueueAttributeNameApproximateNumberOfMessagesDelayed
-	found, err := client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &w.turns.URL, AttributeNames: []types.QueueAttributeName{name}})
+	found, err := client.GetQueueAttributes(t.Context(),
+		&sqs.GetQueueAttributesInput{QueueUrl: &w.turns.URL, AttributeNames: []types.QueueAttributeName{name}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,10 +94,12 @@ func (w *world) told(t *testing.T) {
 			Status string
 		}
 	}
-	if err := json.Unmarshal([]byte(r.bodies[0]), &body); err != nil || body.Type != "job.failed" || body.Data.ID != sampleHooked || body.Data.Status != "failed" {
+	if err := json.Unmarshal([]byte(r.bodies[0]), &body); err != nil || body.Type != "job.failed" ||
+		body.Data.ID != sampleHooked || body.Data.Status != "failed" {
 		t.Errorf("the webhook was told %s, %v", r.bodies[0], err)
 	}
-	if header := r.told[0].Header; header.Get("Webhook-Id") != "msg_01K0000000000000000000H00K" || header.Get("Webhook-Signature") == "" {
+	if header := r.told[0].Header; header.Get("Webhook-Id") != "msg_01K0000000000000000000H00K" ||
+		header.Get("Webhook-Signature") == "" {
 		t.Errorf("with the header %v", header)
 	}
 	turns, delayed := w.queued(t)

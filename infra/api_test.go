@@ -93,11 +93,13 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 					t.Errorf("%s answers %q within %v ms, want %+v", name, mode, timeout, want)
 				}
 				// The way to a function that streams is another one.
-				if uri := fmt.Sprint(at(integration, "Uri")); strings.Contains(uri, "/response-streaming-invocations") != (want.mode == "STREAM") {
+				uri := fmt.Sprint(at(integration, "Uri"))
+				if strings.Contains(uri, "/response-streaming-invocations") != (want.mode == "STREAM") {
 					t.Errorf("%s is invoked by %s", name, uri)
 				}
 				if at(integration, "Type") != "AWS_PROXY" || methods[name].Properties["AuthorizationType"] != "NONE" {
-					t.Errorf("%s is a %v, authorized by %v", name, at(integration, "Type"), methods[name].Properties["AuthorizationType"])
+					t.Errorf("%s is a %v, authorized by %v", name, at(integration, "Type"),
+						methods[name].Properties["AuthorizationType"])
 				}
 			}
 			types := []any{"multipart/form-data"}
@@ -114,9 +116,11 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 func TestGatewayAnswersInTheShapeOfTheAPI(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "origins": "https://app.example.com"})
 	statuses := map[string]string{
-		"MISSING_AUTHENTICATION_TOKEN": "404", "INVALID_SIGNATURE": "404", "EXPIRED_TOKEN": "404", "RESOURCE_NOT_FOUND": "404",
-		"REQUEST_TOO_LARGE": "413", "THROTTLED": "429", "QUOTA_EXCEEDED": "429",
-		"INTEGRATION_TIMEOUT": "504", "INTEGRATION_FAILURE": "502", "API_CONFIGURATION_ERROR": "500", "DEFAULT_4XX": "", "DEFAULT_5XX": "",
+		"MISSING_AUTHENTICATION_TOKEN": "404", "INVALID_SIGNATURE": "404", "EXPIRED_TOKEN": "404",
+		"RESOURCE_NOT_FOUND": "404",
+		"REQUEST_TOO_LARGE":  "413", "THROTTLED": "429", "QUOTA_EXCEEDED": "429",
+		"INTEGRATION_TIMEOUT": "504", "INTEGRATION_FAILURE": "502", "API_CONFIGURATION_ERROR": "500", "DEFAULT_4XX": "",
+		"DEFAULT_5XX": "",
 	}
 	names := map[string]string{}
 	for id, api := range made.of(t, "AWS::ApiGateway::RestApi") {
@@ -131,14 +135,16 @@ func TestGatewayAnswersInTheShapeOfTheAPI(t *testing.T) {
 			t.Errorf("%s is answered %q, want %q", kind, status, want)
 		}
 		headers, _ := response.Properties["ResponseParameters"].(map[string]any)
-		if headers["gatewayresponse.header.Access-Control-Allow-Origin"] != "'https://app.example.com'" || headers["gatewayresponse.header.X-Request-Id"] != "context.requestId" {
+		if headers["gatewayresponse.header.Access-Control-Allow-Origin"] != "'https://app.example.com'" ||
+			headers["gatewayresponse.header.X-Request-Id"] != "context.requestId" {
 			t.Errorf("%s has the headers %v", kind, headers)
 		}
 		if _, ok := headers["gatewayresponse.header.Retry-After"]; ok != (status == "429") {
 			t.Errorf("%s says when to try again: %t", kind, ok)
 		}
 		var body map[string]any
-		if err := json.Unmarshal([]byte(at(response.Properties, "ResponseTemplates", "application/json").(string)), &body); err != nil {
+		if err := json.Unmarshal([]byte(at(response.Properties, "ResponseTemplates", "application/json").(string)),
+			&body); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 		api, _ := at(response.Properties, "RestApiId", "Ref").(string)
@@ -171,7 +177,8 @@ func TestAPIsAreLoggedAndThrottled(t *testing.T) {
 		"StageName":        "live",
 		"AccessLogSetting": assertions.Match_ObjectLike(&map[string]any{"Format": accessLogFormat}),
 		"MethodSettings": []any{assertions.Match_ObjectLike(&map[string]any{
-			"ResourcePath": "/*", "HttpMethod": "*", "ThrottlingRateLimit": 20, "ThrottlingBurstLimit": 30, "LoggingLevel": "OFF", "DataTraceEnabled": false,
+			"ResourcePath": "/*", "HttpMethod": "*", "ThrottlingRateLimit": 20, "ThrottlingBurstLimit": 30,
+			"LoggingLevel": "OFF", "DataTraceEnabled": false,
 		})},
 	})
 	for _, secret := range []string{"header", "querystring", "body", "context.path", "apiKey"} {
@@ -183,7 +190,8 @@ func TestAPIsAreLoggedAndThrottled(t *testing.T) {
 
 func TestNamesOfOurOwn(t *testing.T) {
 	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
-	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "mediaDomain": "media.example.com", "mediaCertificate": certificate})
+	made := synthesize(t,
+		map[string]any{"worker": "none", "watch": "off", "mediaDomain": "media.example.com", "mediaCertificate": certificate})
 	made.ResourceCountIs(jsii.String("AWS::ApiGateway::DomainName"), jsii.Number(1))
 	made.HasResourceProperties(jsii.String("AWS::ApiGateway::DomainName"), map[string]any{
 		"DomainName": "media.example.com", "RegionalCertificateArn": certificate, "SecurityPolicy": "TLS_1_2",

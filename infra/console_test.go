@@ -23,16 +23,19 @@ func TestConsole(t *testing.T) {
 	}
 	for _, distribution := range made.of(t, "AWS::CloudFront::Distribution") {
 		behavior := at(distribution.Properties, "DistributionConfig", "DefaultCacheBehavior")
-		if at(behavior, "ViewerProtocolPolicy") != "redirect-to-https" || at(distribution.Properties, "DistributionConfig", "DefaultRootObject") != "index.html" {
+		if at(behavior, "ViewerProtocolPolicy") != "redirect-to-https" ||
+			at(distribution.Properties, "DistributionConfig", "DefaultRootObject") != "index.html" {
 			t.Errorf("the distribution is %v", distribution.Properties)
 		}
 	}
 	for _, headers := range made.of(t, "AWS::CloudFront::ResponseHeadersPolicy") {
-		text, err := json.Marshal(at(headers.Properties, "ResponseHeadersPolicyConfig", "SecurityHeadersConfig", "ContentSecurityPolicy"))
+		text, err := json.Marshal(
+			at(headers.Properties, "ResponseHeadersPolicyConfig", "SecurityHeadersConfig", "ContentSecurityPolicy"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []string{"default-src 'none'; script-src 'self'", "connect-src 'self' https://", ".execute-api.", ".s3.", "frame-ancestors 'none'"} {
+		for _, part := range []string{"default-src 'none'; script-src 'self'", "connect-src 'self' https://",
+			".execute-api.", ".s3.", "frame-ancestors 'none'"} {
 			if !strings.Contains(string(text), part) {
 				t.Errorf("the policy lacks %s: %s", part, text)
 			}
@@ -53,7 +56,8 @@ func TestConsole(t *testing.T) {
 		t.Fatalf("the settings are in %v", settings)
 	}
 	text, err := os.ReadFile(settings[0])
-	if err != nil || !strings.Contains(string(text), `"id":"acme-2.5"`) || !strings.Contains(string(text), `"base_url":"<<marker:`) {
+	if err != nil || !strings.Contains(string(text), `"id":"acme-2.5"`) ||
+		!strings.Contains(string(text), `"base_url":"<<marker:`) {
 		t.Errorf("the settings are %s, %v", text, err)
 	}
 }
@@ -61,7 +65,10 @@ func TestConsole(t *testing.T) {
 func TestNoConsoleUnlessAsked(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
 	made.ResourceCountIs(jsii.String("AWS::CloudFront::Distribution"), jsii.Number(0))
-	if _, err := readOptions(map[string]any{"consoleDomain": "console.example.com", "consoleCertificate": "arn:aws:acm:us-east-1:123456789012:certificate/1"}); err == nil || !strings.Contains(err.Error(), "consoleDomain must be left out") {
+	if _, err := readOptions(
+		map[string]any{"consoleDomain": "console.example.com",
+			"consoleCertificate": "arn:aws:acm:us-east-1:123456789012:certificate/1"}); err == nil ||
+		!strings.Contains(err.Error(), "consoleDomain must be left out") {
 		t.Errorf("a name for no console: %v", err)
 	}
 }

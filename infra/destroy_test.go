@@ -10,9 +10,11 @@ import (
 // context is written.
 func TestMakeRefusesToDestroyProd(t *testing.T) {
 	for context, refused := range map[string]bool{
-		`-c stage=prod`: true, `-c "stage=prod"`: true, `-c 'stage=prod'`: true, `-c stage="prod"`: true, `--context stage=prod`: true,
-		`--context=stage=prod`: true, `-cstage=prod`: true, `-c stage=test	-c	stage=prod -c watch=off`: true, `-c stage=prod -c protect=false`: true,
-		``: false, `-c stage=test`: false, `-c stage=prod2`: false, `-c family=prod`: false,
+		`-c stage=prod`: true, `-c "stage=prod"`: true, `-c 'stage=prod'`: true, `-c stage="prod"`: true,
+		`--context stage=prod`: true,
+		`--context=stage=prod`: true, `-cstage=prod`: true, `-c stage=test	-c	stage=prod -c watch=off`: true,
+		`-c stage=prod -c protect=false`: true,
+		``:                               false, `-c stage=test`: false, `-c stage=prod2`: false, `-c family=prod`: false,
 	} {
 		// not-prod is the first thing that destroy does, and all of it that is
 		// tried where it is not refused.
@@ -32,7 +34,8 @@ func TestMakeTakesEveryStack(t *testing.T) {
 	for target, arguments := range map[string][]string{
 		"deploy": nil, "destroy": {"STACKS=Cutroom-dev-gpu"},
 	} {
-		out, err := exec.CommandContext(t.Context(), "make", append([]string{"-n", "-C", "..", target, "CONTEXT=-c gpu=true"}, arguments...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "make",
+			append([]string{"-n", "-C", "..", target, "CONTEXT=-c gpu=true"}, arguments...)...).CombinedOutput()
 		want := " -c gpu=true --all\n"
 		if arguments != nil {
 			want = " -c gpu=true Cutroom-dev-gpu\n"

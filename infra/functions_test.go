@@ -69,7 +69,8 @@ func TestFunctionsAreToldNoMoreThanTheyNeed(t *testing.T) {
 	made = synthesize(t, map[string]any{"watch": "off", "worker": "none", "streaming": "off", "catalog": "permissions.go"})
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		variables := at(f.Properties, "Environment", "Variables").(map[string]any)
-		if variables["CUTROOM_RESPONSE"] != "buffered" || variables["CUTROOM_CATALOG"] != "/opt/catalog.yaml" || variables["CUTROOM_TIERS"] != nil {
+		if variables["CUTROOM_RESPONSE"] != "buffered" || variables["CUTROOM_CATALOG"] != "/opt/catalog.yaml" ||
+			variables["CUTROOM_TIERS"] != nil {
 			t.Errorf("%v has %v", f.Properties["FunctionName"], variables)
 		}
 		if layers, _ := f.Properties["Layers"].([]any); len(layers) != 1 {
@@ -82,9 +83,11 @@ func TestFunctionsAreToldNoMoreThanTheyNeed(t *testing.T) {
 // it goes unseen.
 func TestRolesMayDoNoMoreThanBefore(t *testing.T) {
 	made := synthesize(t, map[string]any{
-		"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com", "mediaDomain": "media.example.com",
-		"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1", "mediaCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/2",
-		"workerImage": "worker", "realtimeImage": "realtime", "ingestImage": "media",
+		"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com",
+		"mediaDomain":         "media.example.com",
+		"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1",
+		"mediaCertificate":    "arn:aws:acm:eu-central-1:123456789012:certificate/2",
+		"workerImage":         "worker", "realtimeImage": "realtime", "ingestImage": "media",
 	})
 	lines := made.permissions(t)
 	for _, line := range synthesizeGPU(t, nil).permissions(t) {
@@ -151,7 +154,9 @@ func list(value any) []any {
 // withoutHash takes from the id of a resource what CDK adds to make it unique.
 func withoutHash(id string) string {
 	const hash = 8
-	if len(id) > hash && !slices.ContainsFunc([]byte(id[len(id)-hash:]), func(c byte) bool { return !strings.ContainsRune("0123456789ABCDEF", rune(c)) }) {
+	if len(id) > hash &&
+		!slices.ContainsFunc([]byte(id[len(id)-hash:]),
+			func(c byte) bool { return !strings.ContainsRune("0123456789ABCDEF", rune(c)) }) {
 		return id[:len(id)-hash]
 	}
 	return id

@@ -22,7 +22,8 @@ const engineImageOfTests = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutr
 // the context says nothing else.
 func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 	t.Helper()
-	values := map[string]any{"gpu": "true", "workerImage": "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/worker:7"}
+	values := map[string]any{"gpu": "true",
+		"workerImage": "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/worker:7"}
 	for key, value := range context {
 		values[key] = value
 	}
@@ -31,7 +32,8 @@ func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 		t.Fatal(err)
 	}
 	o.Root = ".."
-	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
+	app := awscdk.NewApp(
+		&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
 	// Of the service's stack no more than its place is of use, and something in it,
 	// as CDK warns of empty ones.
 	service := awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), nil)
@@ -66,7 +68,8 @@ func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 		variables := at(f.Properties, "Environment", "Variables")
 		switch f.Properties["FunctionName"] {
 		case "cutroom-dev-wake":
-			if at(variables, "CUTROOM_CLUSTER") != "cutroom-dev-gpu" || at(variables, "CUTROOM_WORKER_SERVICE") != "cutroom-dev-gpu-worker" {
+			if at(variables, "CUTROOM_CLUSTER") != "cutroom-dev-gpu" ||
+				at(variables, "CUTROOM_WORKER_SERVICE") != "cutroom-dev-gpu-worker" {
 				t.Errorf("wake wakes %v", variables)
 			}
 		case "cutroom-dev-jobs":
@@ -76,13 +79,15 @@ func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 		}
 	}
 	for id, policy := range made.of(t, "AWS::IAM::Policy") {
-		if text := fmt.Sprint(policy.Properties); strings.Contains(text, "ecs:UpdateService") && !strings.Contains(text, ":service/cutroom-dev-gpu/cutroom-dev-gpu-worker") {
+		if text := fmt.Sprint(policy.Properties); strings.Contains(text, "ecs:UpdateService") &&
+			!strings.Contains(text, ":service/cutroom-dev-gpu/cutroom-dev-gpu-worker") {
 			t.Errorf("%s may raise another service: %s", id, text)
 		}
 	}
 	gpus := synthesizeGPU(t, nil)
 	service := gpus.only(t, "AWS::ECS::Service")
-	if service["ServiceName"] != "cutroom-dev-gpu-worker" || gpus.only(t, "AWS::ECS::Cluster")["ClusterName"] != "cutroom-dev-gpu" {
+	if service["ServiceName"] != "cutroom-dev-gpu-worker" ||
+		gpus.only(t, "AWS::ECS::Cluster")["ClusterName"] != "cutroom-dev-gpu" {
 		t.Errorf("the service is %v", service)
 	}
 	// An import of another stack's export would keep both from changing.
@@ -108,8 +113,10 @@ func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 	for _, c := range list(task["ContainerDefinitions"]) {
 		container := c.(map[string]any)
 		containers[container["Name"].(string)] = container
-		if container["StopTimeout"] != 120.0 || container["Essential"] != true || at(container, "HealthCheck", "Command") == nil {
-			t.Errorf("%v: stop timeout %v, essential %v, health check %v", container["Name"], container["StopTimeout"], container["Essential"], container["HealthCheck"])
+		if container["StopTimeout"] != 120.0 || container["Essential"] != true ||
+			at(container, "HealthCheck", "Command") == nil {
+			t.Errorf("%v: stop timeout %v, essential %v, health check %v", container["Name"], container["StopTimeout"],
+				container["Essential"], container["HealthCheck"])
 		}
 		if container["PortMappings"] != nil || container["Privileged"] == true {
 			t.Errorf("%v is open to others", container["Name"])
@@ -141,7 +148,8 @@ func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 			t.Errorf("the engine has %s=%v, want %s", name, got, want)
 		}
 	}
-	for name, want := range map[string]string{"CUTROOM_ENGINE": "http://127.0.0.1:8090", "CUTROOM_SCRATCH": "/scratch", "CUTROOM_JOBS_TABLE": "cutroom-dev-jobs"} {
+	for name, want := range map[string]string{"CUTROOM_ENGINE": "http://127.0.0.1:8090", "CUTROOM_SCRATCH": "/scratch",
+		"CUTROOM_JOBS_TABLE": "cutroom-dev-jobs"} {
 		if got := variable(worker, name); got != want {
 			t.Errorf("the worker has %s=%v, want %s", name, got, want)
 		}
@@ -184,7 +192,8 @@ func checkEngineSource(t *testing.T, s *gpuStack) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(files, " "); got != "/.dockerignore /Dockerfile /gpu/Dockerfile /gpu/models.yaml /gpu/pyproject.toml /gpu/requirements.txt" {
+	if got := strings.Join(files,
+		" "); got != "/.dockerignore /Dockerfile /gpu/Dockerfile /gpu/models.yaml /gpu/pyproject.toml /gpu/requirements.txt" {
 		t.Errorf("the engine's image is built from %s", got)
 	}
 	source, err := filepath.Glob("../gpu/cutroom_engine/*")
@@ -204,7 +213,8 @@ func checkEngineSource(t *testing.T, s *gpuStack) {
 func TestInstancesAreOutOfReach(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.disk": "700"})
 	data := at(made.only(t, "AWS::EC2::LaunchTemplate"), "LaunchTemplateData")
-	if at(data, "MetadataOptions", "HttpTokens") != "required" || at(data, "MetadataOptions", "HttpPutResponseHopLimit") != 1.0 {
+	if at(data, "MetadataOptions", "HttpTokens") != "required" ||
+		at(data, "MetadataOptions", "HttpPutResponseHopLimit") != 1.0 {
 		t.Errorf("metadata: %v", at(data, "MetadataOptions"))
 	}
 	disk := at(list(at(data, "BlockDeviceMappings"))[0], "Ebs")
@@ -214,7 +224,8 @@ func TestInstancesAreOutOfReach(t *testing.T) {
 	if fmt.Sprint(at(list(at(data, "NetworkInterfaces"))[0], "AssociatePublicIpAddress")) != "false" {
 		t.Errorf("instances have public addresses: %v", at(data, "NetworkInterfaces"))
 	}
-	if script := fmt.Sprint(at(data, "UserData")); !strings.Contains(script, "ECS_AWSVPC_BLOCK_IMDS=true") || strings.Contains(script, "SPOT") {
+	if script := fmt.Sprint(at(data, "UserData")); !strings.Contains(script, "ECS_AWSVPC_BLOCK_IMDS=true") ||
+		strings.Contains(script, "SPOT") {
 		t.Errorf("instances are prepared by %s", script)
 	}
 	for id, group := range made.of(t, "AWS::EC2::SecurityGroup") {
@@ -244,13 +255,15 @@ func TestInstancesAreOutOfReach(t *testing.T) {
 			t.Errorf("something is in %v", subnet)
 		}
 	}
-	if at(made.only(t, "AWS::ECS::Service"), "NetworkConfiguration", "AwsvpcConfiguration", "AssignPublicIp") != "DISABLED" {
+	if at(made.only(t, "AWS::ECS::Service"), "NetworkConfiguration", "AwsvpcConfiguration",
+		"AssignPublicIp") != "DISABLED" {
 		t.Error("tasks have public addresses")
 	}
 	var endpoints []string
 	for _, endpoint := range made.of(t, "AWS::EC2::VPCEndpoint") {
 		name := made.nameOf(endpoint.Properties["ServiceName"])
-		endpoints = append(endpoints, name[strings.LastIndex(name, ".")+1:]+" "+fmt.Sprint(endpoint.Properties["VpcEndpointType"]))
+		endpoints = append(endpoints, name[strings.LastIndex(name, ".")+1:]+" "+
+			fmt.Sprint(endpoint.Properties["VpcEndpointType"]))
 	}
 	slices.Sort(endpoints)
 	if got := strings.Join(endpoints, ", "); got != "dynamodb Gateway, s3 Gateway" {
@@ -263,20 +276,26 @@ func TestInstancesAreOutOfReach(t *testing.T) {
 func TestGPUsScaleByBacklogFromNone(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.max": "5", "gpu.backlog": "3", "gpu.idle": "20"})
 	group := made.only(t, "AWS::AutoScaling::AutoScalingGroup")
-	if group["MinSize"] != "0" || group["MaxSize"] != "5" || group["DesiredCapacity"] != nil || group["NewInstancesProtectedFromScaleIn"] != true {
-		t.Errorf("from %v to %v instances, %v at first, protected: %v", group["MinSize"], group["MaxSize"], group["DesiredCapacity"], group["NewInstancesProtectedFromScaleIn"])
+	if group["MinSize"] != "0" || group["MaxSize"] != "5" || group["DesiredCapacity"] != nil ||
+		group["NewInstancesProtectedFromScaleIn"] != true {
+		t.Errorf("from %v to %v instances, %v at first, protected: %v", group["MinSize"], group["MaxSize"],
+			group["DesiredCapacity"], group["NewInstancesProtectedFromScaleIn"])
 	}
 	provider := at(made.only(t, "AWS::ECS::CapacityProvider"), "AutoScalingGroupProvider")
-	if at(provider, "ManagedScaling", "Status") != "ENABLED" || at(provider, "ManagedTerminationProtection") != "ENABLED" || at(provider, "ManagedDraining") != "ENABLED" {
+	if at(provider, "ManagedScaling", "Status") != "ENABLED" ||
+		at(provider, "ManagedTerminationProtection") != "ENABLED" || at(provider, "ManagedDraining") != "ENABLED" {
 		t.Errorf("the capacity is %v", provider)
 	}
 	service := made.only(t, "AWS::ECS::Service")
-	if service["DesiredCount"] != nil || service["LaunchType"] != nil || len(list(service["CapacityProviderStrategy"])) != 1 {
-		t.Errorf("the service has %v tasks, the launch type %v and the strategy %v", service["DesiredCount"], service["LaunchType"], service["CapacityProviderStrategy"])
+	if service["DesiredCount"] != nil || service["LaunchType"] != nil ||
+		len(list(service["CapacityProviderStrategy"])) != 1 {
+		t.Errorf("the service has %v tasks, the launch type %v and the strategy %v", service["DesiredCount"],
+			service["LaunchType"], service["CapacityProviderStrategy"])
 	}
 	// ECS takes no other: zones are not balanced where no task more may run.
 	deployment := service["DeploymentConfiguration"]
-	if at(deployment, "MinimumHealthyPercent") != 0.0 || at(deployment, "MaximumPercent") != 100.0 || service["AvailabilityZoneRebalancing"] != "DISABLED" {
+	if at(deployment, "MinimumHealthyPercent") != 0.0 || at(deployment, "MaximumPercent") != 100.0 ||
+		service["AvailabilityZoneRebalancing"] != "DISABLED" {
 		t.Errorf("a deploy has %v, and zones are balanced: %v", deployment, service["AvailabilityZoneRebalancing"])
 	}
 	target := made.only(t, "AWS::ApplicationAutoScaling::ScalableTarget")
@@ -298,21 +317,25 @@ func TestGPUsScaleByBacklogFromNone(t *testing.T) {
 			expression = text
 			continue
 		}
-		seen[fmt.Sprint(at(query, "MetricStat", "Metric", "Namespace"), "/", at(query, "MetricStat", "Metric", "MetricName"))] = true
+		seen[fmt.Sprint(
+			at(query, "MetricStat", "Metric", "Namespace"), "/", at(query, "MetricStat", "Metric", "MetricName"))] = true
 		if at(query, "ReturnData") != false {
 			t.Errorf("%v is a result", at(query, "Id"))
 		}
 	}
-	for _, name := range []string{"AWS/SQS/ApproximateNumberOfMessagesVisible", "AWS/SQS/ApproximateNumberOfMessagesNotVisible", "ECS/ContainerInsights/RunningTaskCount"} {
+	for _, name := range []string{"AWS/SQS/ApproximateNumberOfMessagesVisible",
+		"AWS/SQS/ApproximateNumberOfMessagesNotVisible", "ECS/ContainerInsights/RunningTaskCount"} {
 		if !seen[name] {
 			t.Errorf("the backlog is made without %s", name)
 		}
 	}
-	const want = "(FILL(videoVisible, 0) + FILL(videoNotVisible, 0) + FILL(imageVisible, 0) + FILL(imageNotVisible, 0)) / IF(FILL(running, 0) > 0, FILL(running, 0), 1)"
+	const want = "(FILL(videoVisible, 0) + FILL(videoNotVisible, 0) + FILL(imageVisible, 0) + FILL(imageNotVisible, 0)) " +
+		"/ IF(FILL(running, 0) > 0, FILL(running, 0), 1)"
 	if expression != want {
 		t.Errorf("the backlog is\n%s, want\n%s", expression, want)
 	}
-	if idle := made.only(t, "AWS::CloudWatch::Alarm"); idle["EvaluationPeriods"] != 20.0 || idle["TreatMissingData"] != "breaching" {
+	if idle := made.only(t, "AWS::CloudWatch::Alarm"); idle["EvaluationPeriods"] != 20.0 ||
+		idle["TreatMissingData"] != "breaching" {
 		t.Errorf("all stop when %v", idle)
 	}
 	if got := at(policies["StepScaling"], "StepScalingPolicyConfiguration", "AdjustmentType"); got != "ExactCapacity" {
@@ -325,7 +348,8 @@ func TestGPUsScaleByBacklogFromNone(t *testing.T) {
 	// Some that are always there are never all stopped.
 	made = synthesizeGPU(t, map[string]any{"gpu.min": "1"})
 	made.ResourceCountIs(jsii.String("AWS::CloudWatch::Alarm"), jsii.Number(0))
-	made.HasResourceProperties(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"), map[string]any{"MinCapacity": 1})
+	made.HasResourceProperties(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"),
+		map[string]any{"MinCapacity": 1})
 }
 
 func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
@@ -352,14 +376,16 @@ func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
 				t.Errorf("the types are %s, want %s", got, c.types)
 			}
 			distribution := at(policy, "InstancesDistribution")
-			if at(distribution, "OnDemandBaseCapacity") != c.base || at(distribution, "OnDemandPercentageAboveBaseCapacity") != c.onDemandRest {
+			if at(distribution, "OnDemandBaseCapacity") != c.base ||
+				at(distribution, "OnDemandPercentageAboveBaseCapacity") != c.onDemandRest {
 				t.Errorf("the distribution is %v", distribution)
 			}
 			if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script, c.script) {
 				t.Errorf("instances are prepared without %s: %s", c.script, script)
 			}
 			// Without it tasks learn nothing of the end of a spot instance.
-			const drain = "InstanceRole ecs:UpdateContainerInstancesState arn:Partition:ecs:Region:AccountId:container-instance/cutroom-dev-gpu/*"
+			const drain = "InstanceRole ecs:UpdateContainerInstancesState " +
+				"arn:Partition:ecs:Region:AccountId:container-instance/cutroom-dev-gpu/*"
 			if may := slices.Contains(made.permissions(t), drain); may != (c.context != nil) {
 				t.Errorf("instances may tell that they are taken back: %t", may)
 			}
@@ -370,8 +396,10 @@ func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
 		if made.only(t, "AWS::AutoScaling::AutoScalingGroup")["MixedInstancesPolicy"] != nil {
 			t.Error("a warm pool takes no mixed instances")
 		}
-		made.HasResourceProperties(jsii.String("AWS::AutoScaling::WarmPool"), map[string]any{"MinSize": 1, "PoolState": "Stopped"})
-		if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script, "ECS_WARM_POOLS_CHECK=true") {
+		made.HasResourceProperties(jsii.String("AWS::AutoScaling::WarmPool"),
+			map[string]any{"MinSize": 1, "PoolState": "Stopped"})
+		if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script,
+			"ECS_WARM_POOLS_CHECK=true") {
 			t.Error("ECS takes instances that stand by for ones that run")
 		}
 	})
@@ -395,7 +423,8 @@ func TestWeightsAreReadWhereTheyAre(t *testing.T) {
 				for _, statement := range list(at(policy.Properties, "PolicyDocument", "Statement")) {
 					for _, action := range list(at(statement, "Action")) {
 						for _, resource := range list(at(statement, "Resource")) {
-							if line := fmt.Sprint(action, " ", made.nameOf(resource)); strings.HasPrefix(line, "s3:") && !strings.Contains(line, "/jobs/") {
+							if line := fmt.Sprint(action, " ", made.nameOf(resource)); strings.HasPrefix(line, "s3:") &&
+								!strings.Contains(line, "/jobs/") {
 								got = append(got, line)
 							}
 						}
@@ -433,7 +462,8 @@ func TestRulesOfAwsSolutionsOnGPUs(t *testing.T) {
 			write(t, s.Stack, filepath.Join(folder, name+".json"))
 			found := assertions.Annotations_FromStack(s.Stack)
 			rule := assertions.Match_StringLikeRegexp(jsii.String("AwsSolutions-.*"))
-			for _, message := range append(*found.FindError(jsii.String("*"), rule), *found.FindWarning(jsii.String("*"), rule)...) {
+			for _, message := range append(*found.FindError(jsii.String("*"), rule),
+				*found.FindWarning(jsii.String("*"), rule)...) {
 				t.Errorf("%s: %v", *message.Id, message.Entry.Data) //nolint:staticcheck // it has no other name in Go yet
 			}
 		})

@@ -36,7 +36,8 @@ func TestWhatRunsLocallyTakesBytes(t *testing.T) {
 			for id, method := range synthesize(t, c.context).of(t, "AWS::ApiGateway::Method") {
 				integration := method.Properties["Integration"]
 				if at(integration, "ContentHandling") != c.handling || at(integration, "ContentType") != c.content {
-					t.Errorf("%s has %v and %v, want %v and %v", id, at(integration, "ContentHandling"), at(integration, "ContentType"), c.handling, c.content)
+					t.Errorf("%s has %v and %v, want %v and %v", id, at(integration, "ContentHandling"),
+						at(integration, "ContentType"), c.handling, c.content)
 				}
 			}
 		})
@@ -89,7 +90,8 @@ func TestEveryFunctionRunsLocally(t *testing.T) {
 			t.Errorf("%s is not there", name)
 		}
 	}
-	if wake := found["wake"]; wake["CUTROOM_CLUSTER"] != "cutroom-dev" || wake["CUTROOM_WORKER_SERVICE"] != "cutroom-dev-worker" {
+	if wake := found["wake"]; wake["CUTROOM_CLUSTER"] != "cutroom-dev" ||
+		wake["CUTROOM_WORKER_SERVICE"] != "cutroom-dev-worker" {
 		t.Errorf("wake is told %v", wake)
 	}
 	// Nothing wakes what is not there.

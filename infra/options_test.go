@@ -12,13 +12,15 @@ func TestOptionsHaveDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Stage != "dev" || o.Protected || !o.Arm64 || !o.Streaming || o.Worker != "preview" || o.Realtime || o.Ingest != "lambda" {
+	if o.Stage != "dev" || o.Protected || !o.Arm64 || !o.Streaming || o.Worker != "preview" || o.Realtime ||
+		o.Ingest != "lambda" {
 		t.Errorf("the defaults are %+v", o)
 	}
 	if o.MaxUpload != 512<<20 || o.Family != "gen" || o.Functions != "bin/functions/arm64" {
 		t.Errorf("the defaults are %+v", o)
 	}
-	if o, err = readOptions(map[string]any{"stage": "prod", "arch": "x86_64", "logDays": 7.0, "realtime": false}); err != nil {
+	if o, err = readOptions(
+		map[string]any{"stage": "prod", "arch": "x86_64", "logDays": 7.0, "realtime": false}); err != nil {
 		t.Fatal(err)
 	}
 	if !o.Protected || o.Arm64 || o.LogDays != 7 || o.Functions != "bin/functions/x86_64" {
@@ -86,7 +88,9 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		}
 	})
 	t.Run("context of CDK", func(t *testing.T) {
-		if _, err := readOptions(map[string]any{"aws:cdk:bundling-stacks": "x", "@aws-cdk/core:flag": true, "availability-zones:account=1": "a"}); err != nil {
+		if _, err := readOptions(
+			map[string]any{"aws:cdk:bundling-stacks": "x", "@aws-cdk/core:flag": true,
+				"availability-zones:account=1": "a"}); err != nil {
 			t.Error(err)
 		}
 	})

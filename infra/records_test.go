@@ -55,7 +55,8 @@ func TestTablesKeepRecordsAsTheSchemaSays(t *testing.T) {
 }
 
 func TestBlobsArePrivate(t *testing.T) {
-	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com,https://b.example.com"})
+	made := synthesize(t,
+		map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com,https://b.example.com"})
 	made.ResourceCountIs(jsii.String("AWS::S3::Bucket"), jsii.Number(1))
 	made.HasResourceProperties(jsii.String("AWS::S3::Bucket"), map[string]any{
 		"PublicAccessBlockConfiguration": map[string]any{"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true},
@@ -63,7 +64,8 @@ func TestBlobsArePrivate(t *testing.T) {
 		"OwnershipControls":              map[string]any{"Rules": []any{map[string]any{"ObjectOwnership": "BucketOwnerEnforced"}}},
 		"LifecycleConfiguration": map[string]any{"Rules": []any{
 			map[string]any{"Id": "jobs", "Prefix": "jobs/", "ExpirationInDays": 2, "Status": "Enabled"},
-			map[string]any{"Id": "broken-uploads", "AbortIncompleteMultipartUpload": map[string]any{"DaysAfterInitiation": 1}, "Status": "Enabled"},
+			map[string]any{"Id": "broken-uploads", "AbortIncompleteMultipartUpload": map[string]any{"DaysAfterInitiation": 1},
+				"Status": "Enabled"},
 		}},
 		"CorsConfiguration": map[string]any{"CorsRules": []any{assertions.Match_ObjectLike(&map[string]any{
 			"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://a.example.com", "https://b.example.com"},
@@ -73,19 +75,27 @@ func TestBlobsArePrivate(t *testing.T) {
 		})}},
 	})
 	// Without TLS, or with an old one, nobody reaches a blob.
-	made.HasResourceProperties(jsii.String("AWS::S3::BucketPolicy"), map[string]any{"PolicyDocument": map[string]any{"Statement": assertions.Match_ArrayWith(&[]any{
-		assertions.Match_ObjectLike(&map[string]any{"Effect": "Deny", "Action": "s3:*", "Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}}}),
-	})}})
+	made.HasResourceProperties(jsii.String("AWS::S3::BucketPolicy"),
+		map[string]any{"PolicyDocument": map[string]any{"Statement": assertions.Match_ArrayWith(&[]any{
+			assertions.Match_ObjectLike(
+				&map[string]any{"Effect": "Deny", "Action": "s3:*",
+					"Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}}}),
+		})}})
 }
 
 // Where content redirects to the bucket, pages of every origin may follow: after a
 // redirect a browser names none.
 func TestBrowsersFollowRedirectsToTheBucket(t *testing.T) {
-	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com", "contentRedirect": "true"})
-	made.HasResourceProperties(jsii.String("AWS::S3::Bucket"), map[string]any{"CorsConfiguration": map[string]any{"CorsRules": []any{
-		assertions.Match_ObjectLike(&map[string]any{"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://a.example.com"}}),
-		assertions.Match_ObjectLike(&map[string]any{"AllowedMethods": []any{"GET", "HEAD"}, "AllowedOrigins": []any{"*"}, "AllowedHeaders": []any{"*"}}),
-	}}})
+	made := synthesize(t,
+		map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com", "contentRedirect": "true"})
+	made.HasResourceProperties(jsii.String("AWS::S3::Bucket"),
+		map[string]any{"CorsConfiguration": map[string]any{"CorsRules": []any{
+			assertions.Match_ObjectLike(
+				&map[string]any{"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://a.example.com"}}),
+			assertions.Match_ObjectLike(
+				&map[string]any{"AllowedMethods": []any{"GET", "HEAD"}, "AllowedOrigins": []any{"*"},
+					"AllowedHeaders": []any{"*"}}),
+		}}})
 }
 
 func TestQueuesGiveUpAfterTenReceives(t *testing.T) {

@@ -23,11 +23,15 @@ func TestRulesOfAwsSolutions(t *testing.T) {
 	for name, context := range map[string]map[string]any{
 		"default": {"workerImage": "worker"},
 		"everything": {
-			"stage": "prod", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime", "ingest": "fargate", "ingestImage": "media",
-			"realtimeDomain": "realtime.example.com", "realtimeCertificate": certificate, "mediaDomain": "media.example.com", "mediaCertificate": certificate,
-			"inferenceDomain": "inference.example.com", "inferenceCertificate": certificate,
-			"console": "true", "alarmEmail": "ops@example.com", "tracing": "on", "upstreamSecrets": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a",
-			"vpc": "vpc-0a1b2c3d", "subnets": "subnet-0a1b2c3d,subnet-1a1b2c3d", "zones": "eu-central-1a,eu-central-1b", "securityGroups": "sg-0a1b2c3d",
+			"stage": "prod", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime", "ingest": "fargate",
+			"ingestImage":    "media",
+			"realtimeDomain": "realtime.example.com", "realtimeCertificate": certificate, "mediaDomain": "media.example.com",
+			"mediaCertificate": certificate,
+			"inferenceDomain":  "inference.example.com", "inferenceCertificate": certificate,
+			"console": "true", "alarmEmail": "ops@example.com", "tracing": "on",
+			"upstreamSecrets": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a",
+			"vpc":             "vpc-0a1b2c3d", "subnets": "subnet-0a1b2c3d,subnet-1a1b2c3d",
+			"zones": "eu-central-1a,eu-central-1b", "securityGroups": "sg-0a1b2c3d",
 		},
 		"least": {"worker": "none", "streaming": "off", "watch": "off", "apiLogRole": "keep"},
 	} {
@@ -37,7 +41,8 @@ func TestRulesOfAwsSolutions(t *testing.T) {
 			write(t, s.Stack, filepath.Join(folder, name+".json"))
 			found := assertions.Annotations_FromStack(s.Stack)
 			rule := assertions.Match_StringLikeRegexp(jsii.String("AwsSolutions-.*"))
-			for _, message := range append(*found.FindError(jsii.String("*"), rule), *found.FindWarning(jsii.String("*"), rule)...) {
+			for _, message := range append(*found.FindError(jsii.String("*"), rule),
+				*found.FindWarning(jsii.String("*"), rule)...) {
 				t.Errorf("%s: %v", *message.Id, message.Entry.Data) //nolint:staticcheck // it has no other name in Go yet
 			}
 		})
@@ -62,7 +67,8 @@ func write(t *testing.T, described awscdk.Stack, path string) {
 func lint(t *testing.T, folder string) {
 	t.Helper()
 	// CDK says that a function needs its role twice, which W3005 is about.
-	command := exec.CommandContext(t.Context(), awstest.Tool(t, "template/bin/cfn-lint"), "--ignore-checks", "W3005", "--regions", awstest.Region, "--template", filepath.Join(folder, "*.json"))
+	command := exec.CommandContext(t.Context(), awstest.Tool(t, "template/bin/cfn-lint"), "--ignore-checks", "W3005",
+		"--regions", awstest.Region, "--template", filepath.Join(folder, "*.json"))
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("cfn-lint: %v\n%s", err, out)
 	}

@@ -32,7 +32,8 @@ func TestTheRunbookHasEveryAlarm(t *testing.T) {
 		if !slices.Contains(described, name) {
 			t.Errorf("the runbook has no %s", name)
 		}
-		if description, _ := alarm.Properties["AlarmDescription"].(string); !strings.HasSuffix(description, ` See "`+name+`" in docs/runbook.md.`) {
+		if description, _ := alarm.Properties["AlarmDescription"].(string); !strings.HasSuffix(description, ` See "`+name+
+			`" in docs/runbook.md.`) {
 			t.Errorf("%s does not lead to the runbook: %q", name, description)
 		}
 	}

@@ -62,7 +62,8 @@ func describe(t *testing.T, context map[string]any) *stack {
 		t.Fatal(err)
 	}
 	o.Root = ".."
-	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
+	app := awscdk.NewApp(
+		&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
 	s, err := newStack(app, o)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,8 @@ func TestTracesAreAnOption(t *testing.T) {
 			}
 		}
 		for id, allowed := range sends {
-			ours := strings.Contains(id, "WorkerTaskRole") || strings.HasPrefix(id, "StateMachineRole") || strings.HasPrefix(id, "JobsRole")
+			ours := strings.Contains(id, "WorkerTaskRole") || strings.HasPrefix(id, "StateMachineRole") ||
+				strings.HasPrefix(id, "JobsRole")
 			if ours && allowed != want {
 				t.Errorf("tracing %s: %s may send traces: %t", tracing, id, allowed)
 			}

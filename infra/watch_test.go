@@ -45,7 +45,8 @@ func TestWatchingCostsLittle(t *testing.T) {
 // is.
 func TestWorkersScaleFromNone(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker", "workerMax": "7"})
-	made.HasResourceProperties(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"), map[string]any{"MinCapacity": 0, "MaxCapacity": 7})
+	made.HasResourceProperties(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"),
+		map[string]any{"MinCapacity": 0, "MaxCapacity": 7})
 	for _, service := range made.of(t, "AWS::ECS::Service") {
 		if service.Properties["DesiredCount"] != nil {
 			t.Errorf("a deploy sets the number of workers to %v", service.Properties["DesiredCount"])

@@ -29,7 +29,8 @@ func TestWebhooksAreStartedByEndedJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, _ := json.Marshal(got)
-		if want := `{"dynamodb":{"NewImage":{"part":{"S":["record"]},"status":{"S":["completed","failed"]},"webhook":{"S":[{"exists":true}]}}}}`; string(text) != want {
+		if want := `{"dynamodb":{"NewImage":{"part":{"S":["record"]},"status":{"S":["completed","failed"]},` +
+			`"webhook":{"S":[{"exists":true}]}}}}`; string(text) != want {
 			t.Errorf("the filter is %s, want %s", text, want)
 		}
 	}

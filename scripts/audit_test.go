@@ -33,23 +33,28 @@ func TestTheAuditTellsWhatIsWrong(t *testing.T) {
 	}{
 		"all is well": {cleanPython, cleanNPM, true, 0, "infra: no known vulnerability"},
 		"a vulnerable Python package": {
-			`echo '{"dependencies": [{"name": "one", "version": "1", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2"], "aliases": []}]}]}'; exit 1`,
+			`echo '{"dependencies": [{"name": "one", "version": "1", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2"], ` +
+				`"aliases": []}]}]}'; exit 1`,
 			cleanNPM, false, 1, "one 1: PYSEC-1, mended in 2",
 		},
 		"a vulnerable package of npm": {
-			cleanPython, `echo '{"vulnerabilities": {"two": {"via": [{"title": "Bad", "url": "https://a/GHSA-1"}]}}}'; exit 1`, false, 1, "two: Bad https://a/GHSA-1",
+			cleanPython, `echo '{"vulnerabilities": {"two": {"via": [{"title": "Bad", "url": "https://a/GHSA-1"}]}}}'; exit 1`,
+			false, 1, "two: Bad https://a/GHSA-1",
 		},
 		"PyPI is down": {`echo 'connection refused' >&2; exit 1`, cleanNPM, false, 1, "could not be asked (no vulnerability is known): connection refused"},
 		"npm's registry is down": {
-			cleanPython, `echo '{"message": "getaddrinfo ENOTFOUND", "error": {}}'; exit 1`, false, 1, "could not be asked (no vulnerability is known): getaddrinfo",
+			cleanPython, `echo '{"message": "getaddrinfo ENOTFOUND", "error": {}}'; exit 1`, false, 1,
+			"could not be asked (no vulnerability is known): getaddrinfo",
 		},
 		"PyPI has no answer for one": {
-			`echo '{"dependencies": [{"name": "one", "version": "1", "vulns": []}, {"name": "two", "skip_reason": "not found"}]}'`, cleanNPM, false, 1, "no answer for two",
+			`echo '{"dependencies": [{"name": "one", "version": "1", "vulns": []}, {"name": "two", "skip_reason": "not ` +
+				`found"}]}'`, cleanNPM, false, 1, "no answer for two",
 		},
 		"a mirror of PyPI": {`echo '{"dependencies": [{"name": "one", "skip_reason": "not found"}]}'`, cleanNPM, false, 0, "PyPI serves no vulnerabilities here"},
 		"a mirror of npm":  {cleanPython, `echo '{"message": "405", "statusCode": 405}'; exit 1`, false, 0, "the registry of npm serves no vulnerabilities here"},
 		"a mirror, strictly": {
-			cleanPython, `echo '{"message": "405", "statusCode": 405}'; exit 1`, true, 1, "the registry of npm serves no vulnerabilities here",
+			cleanPython, `echo '{"message": "405", "statusCode": 405}'; exit 1`, true, 1,
+			"the registry of npm serves no vulnerabilities here",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

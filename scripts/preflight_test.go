@@ -142,7 +142,8 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 			t.Parallel()
 			code, says, installed := c.system.preflight(t, "run", c.setting)
 			if code != c.code || !strings.Contains(says, c.says) || installed != c.installed {
-				t.Errorf("exit code %d, installed %q, and said\n%s\nwant %d, %q and\n%s", code, installed, says, c.code, c.installed, c.says)
+				t.Errorf("exit code %d, installed %q, and said\n%s\nwant %d, %q and\n%s", code, installed, says, c.code,
+					c.installed, c.says)
 			}
 			if commands := regexp.MustCompile(`(?m)^    \S`).FindAllString(says, -1); len(commands) > 1 {
 				t.Errorf("%d commands, want one:\n%s", len(commands), says)
@@ -170,7 +171,8 @@ func TestEveryTargetSaysWhatItNeeds(t *testing.T) {
 			if !strings.Contains(target[2]+" ", " need-"+target[1]+" ") {
 				t.Errorf("%s does not look what is missing: need-%[1]s is not among%s", target[1], target[2])
 			}
-			code, says, installed := system{"id": user, "apt-get": installs}.preflight(t, target[1], "CONTEXT=", "IMAGES=an-image")
+			code, says, installed := system{"id": user, "apt-get": installs}.preflight(t, target[1], "CONTEXT=",
+				"IMAGES=an-image")
 			if code != 1 || installed != "" || !strings.Contains(says, "make "+target[1]+" needs what is missing here: ") {
 				t.Errorf("exit code %d, installed %q, and said\n%s", code, installed, says)
 			}

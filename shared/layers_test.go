@@ -18,7 +18,8 @@ var besides = []string{"client", "testkit"}
 
 // foreign is what the domain must not know, by the beginning of its path.
 var foreign = []string{
-	"net/http", "database/sql", "github.com/aws/", "github.com/awslabs/", "github.com/coder/websocket", "modernc.org/", "maragu.dev/",
+	"net/http", "database/sql", "github.com/aws/", "github.com/awslabs/", "github.com/coder/websocket", "modernc.org/",
+	"maragu.dev/",
 }
 
 type listed struct {
@@ -102,5 +103,6 @@ func wingOf(path string) string {
 
 // isForTests reports whether a package is for tests, such as job/jobtest.
 func isForTests(path string) bool {
-	return strings.HasPrefix(path, "cutroom/shared/testkit") || strings.HasPrefix(path, "cutroom/shared/") && strings.HasSuffix(path, "test")
+	return strings.HasPrefix(path, "cutroom/shared/testkit") || strings.HasPrefix(path, "cutroom/shared/") &&
+		strings.HasSuffix(path, "test")
 }

@@ -197,7 +197,8 @@ func TestStartOnAFullDisk(t *testing.T) {
 func TestHealthNoticesAFolderThatIsGone(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, data)
-	for name, reason := range map[string]string{"blobs": "Files cannot be written.", "scratch": "Jobs cannot be worked on."} {
+	for name, reason := range map[string]string{"blobs": "Files cannot be written.",
+		"scratch": "Jobs cannot be worked on."} {
 		t.Run(name, func(t *testing.T) { missedAndBack(t, server, filepath.Join(data, name), reason) })
 	}
 }

@@ -199,7 +199,9 @@ func TestInferenceMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", servertest.Key, len(body))
+	fmt.Fprintf(conn,
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n",
+		servertest.Key, len(body))
 	// More than the connection's buffers hold: the server has read most of it.
 	if _, err := conn.Write(body[:len(body)-1]); err != nil {
 		t.Fatal(err)

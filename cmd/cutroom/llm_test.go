@@ -151,7 +151,8 @@ func (m languageModel) chat(t *testing.T) {
 		t.Fatal(explain(err))
 	}
 	var own openai.ChatCompletion
-	m.direct(t, "/v1/chat/completions", `{"model":"local","messages":[{"role":"user","content":"Grüße!"}],"max_tokens":20,"temperature":0,"seed":1}`, &own)
+	m.direct(t, "/v1/chat/completions",
+		`{"model":"local","messages":[{"role":"user","content":"Grüße!"}],"max_tokens":20,"temperature":0,"seed":1}`, &own)
 	if answer.Choices[0].Message.Content != own.Choices[0].Message.Content ||
 		answer.Choices[0].FinishReason != own.Choices[0].FinishReason ||
 		answer.Usage.PromptTokens != own.Usage.PromptTokens || answer.Usage.CompletionTokens != own.Usage.CompletionTokens ||

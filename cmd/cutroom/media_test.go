@@ -54,7 +54,8 @@ func makeMedia(ctx context.Context, folder string) (media, error) {
 		{&made.long, "long.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=4 -f lavfi -i sine=duration=4 " + h264},
 		{&made.flash, "flash.mp4", "-f lavfi -i color=black:size=96x54:rate=30:duration=1,format=yuv420p " +
 			"-f lavfi -i color=white:size=96x54:rate=30:duration=1,format=yuv420p " +
-			"-f lavfi -i anullsrc=channel_layout=mono:sample_rate=48000:d=1 -f lavfi -i sine=frequency=440:sample_rate=48000:duration=1 " +
+			"-f lavfi -i anullsrc=channel_layout=mono:sample_rate=48000:d=1 -f lavfi -i " +
+			"sine=frequency=440:sample_rate=48000:duration=1 " +
 			"-filter_complex [0][2][1][3]concat=n=2:v=1:a=1 " + h264},
 		{&made.picture, "picture.png", "-f lavfi -i testsrc2=size=96x54:rate=1:duration=1 -frames:v 1 "},
 	} {

@@ -26,7 +26,8 @@ import (
 )
 
 // clientChecks are the names of the checks that the programs in testdata/openai make.
-const clientChecks = "models chat limits streaming leaving_a_stream tools json_mode structured_output completions errors broken_stream timeouts retries"
+const clientChecks = "models chat limits streaming leaving_a_stream tools json_mode structured_output completions " +
+	"errors broken_stream timeouts retries"
 
 // gatewayWorld is a server with keys and upstreams of all kinds, and the variables that
 // tell a client about them.
@@ -50,7 +51,8 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 			<-r.Context().Done()
 		case "Bearer breaking":
 			w.Header().Set("Content-Type", "text/event-stream")
-			fmt.Fprint(w, `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"so"}}]}`+"\n\n")
+			fmt.Fprint(w, `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,`+
+				`"delta":{"content":"so"}}]}`+"\n\n")
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		case "Bearer flaky":
@@ -67,7 +69,8 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 	nowhere.Close()
 
 	catalog := string(defaultCatalog(t))
-	settings := []string{"CUTROOM_TIERS=" + save(t, []byte("default: {}\ndev: {}\ntight: {inference_requests_per_minute: 1}\n"))}
+	settings := []string{"CUTROOM_TIERS=" +
+		save(t, []byte("default: {}\ndev: {}\ntight: {inference_requests_per_minute: 1}\n"))}
 	for _, name := range []string{"silent", "breaking", "flaky"} {
 		catalog += upstreamRow(name, upstream.URL+"/v1", ", secret: env:"+strings.ToUpper(name))
 		settings = append(settings, strings.ToUpper(name)+"="+name)
@@ -88,7 +91,8 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 
 // upstreamRow is a row of the catalog for a model with one upstream.
 func upstreamRow(id, url, more string) string {
-	return fmt.Sprintf("\n  - {id: %s, routes: [chat], context_length: 100000, max_output_length: 50, upstreams: [{url: %q, model: m%s}]}\n", id, url, more)
+	return fmt.Sprintf("\n  - {id: %s, routes: [chat], context_length: 100000, max_output_length: 50, upstreams: [{url: "+
+		"%q, model: m%s}]}\n", id, url, more)
 }
 
 // mint makes a client token for one model.
@@ -309,13 +313,14 @@ func (c goClient) structuredOutput() {
 	if text := c.ask(params).Choices[0].Message.Content; !json.Valid([]byte(text)) {
 		c.Errorf("json_object gave %s", text)
 	}
-	params.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
-		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "plan", Strict: param.NewOpt(true),
-			Schema: map[string]any{
-				"type": "object", "properties": map[string]any{"title": map[string]any{"const": "plan"}},
-				"required": []string{"title"},
-			}},
-	}}
+	params.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{
+		OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
+			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "plan", Strict: param.NewOpt(true),
+				Schema: map[string]any{
+					"type": "object", "properties": map[string]any{"title": map[string]any{"const": "plan"}},
+					"required": []string{"title"},
+				}},
+		}}
 	if text := c.ask(params).Choices[0].Message.Content; text != `{"title":"plan"}` {
 		c.Errorf("json_schema gave %s", text)
 	}

@@ -85,7 +85,8 @@ func TestRealtimePage(t *testing.T) {
 	page.await("the test pattern is drawn", `colorfulness("original") > 30`)
 	page.click("#connect")
 	page.await("the session is live", live)
-	page.await("edited pictures arrive", `document.getElementById("empty").hidden && +document.getElementById("rate").textContent > 0 && +document.getElementById("latency").textContent > 0`)
+	page.await("edited pictures arrive", `document.getElementById("empty").hidden && `+
+		`+document.getElementById("rate").textContent > 0 && +document.getElementById("latency").textContent > 0`)
 	page.await("the quota is shown", `document.getElementById("quota").textContent === "1 of 5"`)
 	page.ask(grayLook)
 	page.await("the prompt shows in the picture", isGray)
@@ -99,7 +100,8 @@ func TestRealtimePage(t *testing.T) {
 		colorfulLook))
 	page.await("an example shows in the picture", isColorful)
 	page.ask("a watercolor painting")
-	page.await("the prompt is applied", `document.getElementById("prompt-state").textContent === "Applied: a watercolor painting"`)
+	page.await("the prompt is applied",
+		`document.getElementById("prompt-state").textContent === "Applied: a watercolor painting"`)
 	before := eval[int](page, "shown")
 	page.await("the picture has followed", fmt.Sprintf("shown > %d", before+4))
 	for _, screen := range []struct {
@@ -185,7 +187,8 @@ func TestRealtimePageRefusals(t *testing.T) {
 	page := realtimePage(t, server, "")
 	complaint := func(part string) {
 		t.Helper()
-		page.await("the page complains: "+part, fmt.Sprintf(`%s && document.getElementById("notice").textContent.includes(%q)`, disconnected, part))
+		page.await("the page complains: "+part,
+			fmt.Sprintf(`%s && document.getElementById("notice").textContent.includes(%q)`, disconnected, part))
 	}
 	page.click("#connect")
 	complaint("Paste an API key first")
@@ -236,7 +239,8 @@ func TestRealtimePageByKeyboard(t *testing.T) {
 			t.Errorf("%s is not reached by Tab", control)
 		}
 	}
-	unnamed := eval[[]string](page, `[...document.querySelectorAll("input, select, textarea, button")].filter(one => !(one.labels && one.labels.length) && !one.textContent.trim()).map(one => one.outerHTML)`)
+	unnamed := eval[[]string](page, `[...document.querySelectorAll("input, select, textarea, button")].filter(one => `+
+		`!(one.labels && one.labels.length) && !one.textContent.trim()).map(one => one.outerHTML)`)
 	if len(unnamed) > 0 {
 		t.Errorf("controls without a name: %q", unnamed)
 	}

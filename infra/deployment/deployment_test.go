@@ -154,7 +154,8 @@ func (d *deployed) redrive(t *testing.T) {
 			continue
 		}
 		dead := template.Resources[policy.Target.Attribute[0]].Properties.QueueName
-		value := fmt.Sprintf(`{"deadLetterTargetArn":"arn:aws:sqs:%s:%s:%s","maxReceiveCount":%d}`, awstest.Region, awstest.Account, dead, policy.Count)
+		value := fmt.Sprintf(`{"deadLetterTargetArn":"arn:aws:sqs:%s:%s:%s","maxReceiveCount":%d}`, awstest.Region,
+			awstest.Account, dead, policy.Count)
 		if _, err := client.SetQueueAttributes(bounded(t), &sqs.SetQueueAttributesInput{
 			QueueUrl:   aws.String(d.cloud.URL + "/" + awstest.Account + "/" + queue.Properties.QueueName),
 			Attributes: map[string]string{"RedrivePolicy": value},
@@ -269,7 +270,8 @@ func ended(t *testing.T, client *servertest.Client, id string) servertest.Job {
 // submit submits a clip to be edited.
 func submit(t *testing.T, client *servertest.Client, clip []byte) servertest.Job {
 	t.Helper()
-	job, err := client.Submit(bounded(t), "gen-2.5", servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "a watercolor painting")})
+	job, err := client.Submit(bounded(t), "gen-2.5",
+		servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "a watercolor painting")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +280,8 @@ func submit(t *testing.T, client *servertest.Client, clip []byte) servertest.Job
 
 // testSAM: what runs the functions locally takes the template.
 func testSAM(t *testing.T, d *deployed) {
-	d.run(t, append(d.environment(), "SAM_CLI_TELEMETRY=0"), awstest.Tool(t, "template/bin/sam"), "validate", "--template", d.template)
+	d.run(t, append(d.environment(), "SAM_CLI_TELEMETRY=0"), awstest.Tool(t, "template/bin/sam"), "validate",
+		"--template", d.template)
 }
 
 func testKeys(t *testing.T, d *deployed) {
@@ -286,7 +289,8 @@ func testKeys(t *testing.T, d *deployed) {
 	if answer, err := client.Get(bounded(t), "/v1/files"); err != nil || answer.Status != http.StatusOK {
 		t.Fatalf("a new key: %v %d", err, answer.Status)
 	}
-	list, err := d.program.Run(bounded(t), d.environment(), "keys", "list", "--stage", stage, "--account", "keys", "--json")
+	list, err := d.program.Run(bounded(t), d.environment(), "keys", "list", "--stage", stage, "--account", "keys",
+		"--json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +298,8 @@ func testKeys(t *testing.T, d *deployed) {
 	if err := json.Unmarshal([]byte(list.Stdout), &key); err != nil || key.Account != "keys" || key.State != "active" {
 		t.Fatalf("the list is %s (%v)", list.Stdout, err)
 	}
-	if revoked, err := d.program.Run(bounded(t), d.environment(), "keys", "revoke", "--stage", stage, key.ID); err != nil || revoked.ExitCode != 0 {
+	if revoked, err := d.program.Run(bounded(t), d.environment(), "keys", "revoke", "--stage", stage,
+		key.ID); err != nil || revoked.ExitCode != 0 {
 		t.Fatalf("revoke: %v %s", err, revoked.Stderr)
 	}
 	// A function that is warm learns of it within credential.CacheAge.
@@ -306,7 +311,8 @@ func testKeys(t *testing.T, d *deployed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("there is no deploy of the stage %q", "missing"); missing.ExitCode == 0 || !strings.Contains(missing.Stderr, want) {
+	if want := fmt.Sprintf("there is no deploy of the stage %q", "missing"); missing.ExitCode == 0 ||
+		!strings.Contains(missing.Stderr, want) {
 		t.Errorf("keys of no deploy: exit code %d, %q", missing.ExitCode, missing.Stderr)
 	}
 }

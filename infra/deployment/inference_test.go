@@ -47,11 +47,15 @@ func testInference(t *testing.T, d *deployed) {
 
 	chat := `{"model":"` + model + `","messages":[{"role":"user","content":"Hello"}],"max_tokens":5}`
 	answered, body := call(bounded(t), key, http.MethodPost, "/v1/chat/completions", chat)
-	if answered.StatusCode != http.StatusOK || answered.Header.Get("X-Tokens-Used") == "" || !bytes.Contains(body, []byte(`"chat.completion"`)) {
+	if answered.StatusCode != http.StatusOK || answered.Header.Get("X-Tokens-Used") == "" ||
+		!bytes.Contains(body, []byte(`"chat.completion"`)) {
 		t.Errorf("a chat: %d %v %s", answered.StatusCode, answered.Header, body)
 	}
-	streamed, body := call(bounded(t), key, http.MethodPost, "/v1/chat/completions", strings.Replace(chat, "{", `{"stream":true,`, 1))
-	if streamed.StatusCode != http.StatusOK || !strings.HasPrefix(streamed.Header.Get("Content-Type"), "text/event-stream") || !bytes.HasSuffix(bytes.TrimSpace(body), []byte("data: [DONE]")) {
+	streamed, body := call(bounded(t), key, http.MethodPost, "/v1/chat/completions",
+		strings.Replace(chat, "{", `{"stream":true,`, 1))
+	if streamed.StatusCode != http.StatusOK ||
+		!strings.HasPrefix(streamed.Header.Get("Content-Type"), "text/event-stream") ||
+		!bytes.HasSuffix(bytes.TrimSpace(body), []byte("data: [DONE]")) {
 		t.Errorf("a stream: %d %v %s", streamed.StatusCode, streamed.Header, body)
 	}
 	until(t, "both are in the usage", func(ctx context.Context) (bool, error) {

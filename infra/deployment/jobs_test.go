@@ -95,9 +95,12 @@ func testCompleted(t *testing.T, d *deployed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, length, kind := servertest.Form{servertest.File("data", "a.jpg", picture), servertest.Text("prompt", "a pencil sketch")}.Encode()
-	answer, err = client.Call(bounded(t), http.MethodPost, "/v1/generate/gen-image-2", image, length, "Content-Type", kind, "Accept", anything)
-	if err != nil || answer.Status != http.StatusOK || answer.Header.Get("Content-Type") != "image/png" || !bytes.HasPrefix(answer.Body, []byte("\x89PNG")) {
+	image, length, kind := servertest.Form{servertest.File("data", "a.jpg", picture),
+		servertest.Text("prompt", "a pencil sketch")}.Encode()
+	answer, err = client.Call(bounded(t), http.MethodPost, "/v1/generate/gen-image-2", image, length, "Content-Type",
+		kind, "Accept", anything)
+	if err != nil || answer.Status != http.StatusOK || answer.Header.Get("Content-Type") != "image/png" ||
+		!bytes.HasPrefix(answer.Body, []byte("\x89PNG")) {
 		t.Errorf("the image: %v %d %v %.200s", err, answer.Status, answer.Header, answer.Body)
 	}
 }
@@ -181,7 +184,8 @@ func testGivenUp(t *testing.T, d *deployed) {
 			return false, err
 		}
 		for _, message := range received.Messages {
-			if _, err := queue.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: &url, ReceiptHandle: message.ReceiptHandle}); err != nil {
+			if _, err := queue.ChangeMessageVisibility(ctx,
+				&sqs.ChangeMessageVisibilityInput{QueueUrl: &url, ReceiptHandle: message.ReceiptHandle}); err != nil {
 				return false, err
 			}
 		}
@@ -199,17 +203,21 @@ func testGivenUp(t *testing.T, d *deployed) {
 		t.Errorf("the execution of a job that was given up on is %s", execution.Status)
 	}
 
-	if _, err := queue.SendMessage(bounded(t), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("poison")}); err != nil {
+	if _, err := queue.SendMessage(bounded(t),
+		&sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("poison")}); err != nil {
 		t.Fatal(err)
 	}
 	worker := d.startWorker(t)
 	dead := strings.Replace(url, "-video", "-video-dead-letters", 1)
 	until(t, "the poison is out of the way", func(ctx context.Context) (bool, error) {
-		left, err := queue.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &dead, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll}})
+		left, err := queue.GetQueueAttributes(ctx,
+			&sqs.GetQueueAttributesInput{QueueUrl: &dead,
+				AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll}})
 		if err != nil {
 			return false, err
 		}
-		return left.Attributes["ApproximateNumberOfMessages"] != "0" || left.Attributes["ApproximateNumberOfMessagesNotVisible"] != "0", nil
+		return left.Attributes["ApproximateNumberOfMessages"] != "0" ||
+			left.Attributes["ApproximateNumberOfMessagesNotVisible"] != "0", nil
 	})
 	job = ended(t, client, submit(t, client, short(t)).ID)
 	if job.Status != "completed" {
@@ -224,10 +232,12 @@ func testAborted(t *testing.T, d *deployed) {
 	client := d.client(t, "aborted")
 	job := submit(t, client, short(t))
 	execution := d.execution(t, job.ID)
-	if _, err := sfn.NewFromConfig(d.cloud.Config()).StopExecution(bounded(t), &sfn.StopExecutionInput{ExecutionArn: execution.ExecutionArn}); err != nil {
+	if _, err := sfn.NewFromConfig(d.cloud.Config()).StopExecution(bounded(t),
+		&sfn.StopExecutionInput{ExecutionArn: execution.ExecutionArn}); err != nil {
 		t.Fatal(err)
 	}
-	event := fmt.Sprintf(`{"source":"aws.states","detail-type":"Step Functions Execution Status Change","detail":{"executionArn":%q,"stateMachineArn":%q,"name":%q,"status":"ABORTED","input":%q}}`,
+	event := fmt.Sprintf(`{"source":"aws.states","detail-type":"Step Functions Execution Status Change",`+
+		`"detail":{"executionArn":%q,"stateMachineArn":%q,"name":%q,"status":"ABORTED","input":%q}}`,
 		*execution.ExecutionArn, d.outputs["StateMachineArn"], job.ID, aws.ToString(execution.Input))
 	d.invoke(t, "reaper", event)
 	job = ended(t, client, job.ID)
@@ -244,10 +254,12 @@ func testTaskTimeout(t *testing.T, d *deployed) {
 	job := submit(t, client, short(t))
 	machine := sfn.NewFromConfig(d.cloud.Config())
 	execution := d.execution(t, job.ID)
-	if _, err := machine.StopExecution(bounded(t), &sfn.StopExecutionInput{ExecutionArn: execution.ExecutionArn}); err != nil {
+	if _, err := machine.StopExecution(bounded(t),
+		&sfn.StopExecutionInput{ExecutionArn: execution.ExecutionArn}); err != nil {
 		t.Fatal(err)
 	}
-	deployed, err := machine.DescribeStateMachine(bounded(t), &sfn.DescribeStateMachineInput{StateMachineArn: aws.String(d.outputs["StateMachineArn"])})
+	deployed, err := machine.DescribeStateMachine(bounded(t),
+		&sfn.DescribeStateMachineInput{StateMachineArn: aws.String(d.outputs["StateMachineArn"])})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,11 +268,13 @@ func testTaskTimeout(t *testing.T, d *deployed) {
 	if definition == *deployed.Definition {
 		t.Fatal("the deployed definition has no timeout of its input")
 	}
-	hasty, err := machine.CreateStateMachine(bounded(t), &sfn.CreateStateMachineInput{Name: aws.String("hasty"), Definition: &definition, RoleArn: deployed.RoleArn})
+	hasty, err := machine.CreateStateMachine(bounded(t),
+		&sfn.CreateStateMachineInput{Name: aws.String("hasty"), Definition: &definition, RoleArn: deployed.RoleArn})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := machine.StartExecution(bounded(t), &sfn.StartExecutionInput{StateMachineArn: hasty.StateMachineArn, Name: &job.ID, Input: execution.Input}); err != nil {
+	if _, err := machine.StartExecution(bounded(t),
+		&sfn.StartExecutionInput{StateMachineArn: hasty.StateMachineArn, Name: &job.ID, Input: execution.Input}); err != nil {
 		t.Fatal(err)
 	}
 	job = ended(t, client, job.ID)
@@ -277,7 +291,8 @@ func testSleepingWorkers(t *testing.T, d *deployed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, length, kind := servertest.Form{servertest.File("data", "a.jpg", picture), servertest.Text("prompt", "x")}.Encode()
+	body, length, kind := servertest.Form{servertest.File("data", "a.jpg", picture),
+		servertest.Text("prompt", "x")}.Encode()
 	answer, err := client.Call(bounded(t), http.MethodPost, "/v1/generate/gen-image-2", body, length, "Content-Type", kind)
 	if err != nil || answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
 		t.Errorf("an image without workers: %v %d %v %s", err, answer.Status, answer.Header, answer.Body)
@@ -306,7 +321,8 @@ func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 func (d *deployed) execution(t *testing.T, job string) *sfn.DescribeExecutionOutput {
 	t.Helper()
 	arn := strings.Replace(d.outputs["StateMachineArn"], ":stateMachine:", ":execution:", 1) + ":" + job
-	execution, err := sfn.NewFromConfig(d.cloud.Config()).DescribeExecution(bounded(t), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
+	execution, err := sfn.NewFromConfig(d.cloud.Config()).DescribeExecution(bounded(t),
+		&sfn.DescribeExecutionInput{ExecutionArn: &arn})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +333,8 @@ func (d *deployed) execution(t *testing.T, job string) *sfn.DescribeExecutionOut
 func (d *deployed) blobs(t *testing.T, prefix string) []string {
 	t.Helper()
 	client := s3.NewFromConfig(d.cloud.Config(), func(o *s3.Options) { o.UsePathStyle = true })
-	found, err := client.ListObjectsV2(bounded(t), &s3.ListObjectsV2Input{Bucket: aws.String(d.outputs["BucketName"]), Prefix: &prefix})
+	found, err := client.ListObjectsV2(bounded(t),
+		&s3.ListObjectsV2Input{Bucket: aws.String(d.outputs["BucketName"]), Prefix: &prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +349,8 @@ func (d *deployed) blobs(t *testing.T, prefix string) []string {
 func (d *deployed) invoke(t *testing.T, function, event string) {
 	t.Helper()
 	name := "cutroom-" + stage + "-" + function
-	answer, err := lambda.NewFromConfig(d.cloud.Config()).Invoke(bounded(t), &lambda.InvokeInput{FunctionName: &name, Payload: []byte(event)})
+	answer, err := lambda.NewFromConfig(d.cloud.Config()).Invoke(bounded(t),
+		&lambda.InvokeInput{FunctionName: &name, Payload: []byte(event)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +364,8 @@ func (d *deployed) drain(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if _, err := sqs.NewFromConfig(d.cloud.Config()).PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: aws.String(d.outputs["VideoQueueUrl"])}); err != nil {
+	if _, err := sqs.NewFromConfig(d.cloud.Config()).PurgeQueue(ctx,
+		&sqs.PurgeQueueInput{QueueUrl: aws.String(d.outputs["VideoQueueUrl"])}); err != nil {
 		t.Fatal(err)
 	}
 }

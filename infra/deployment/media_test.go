@@ -112,7 +112,8 @@ func requests(t *testing.T, root string) []request {
 		{name: "method that the path has not", method: "PUT", path: "/v1/files"},
 		{name: "method that a job has not", method: "DELETE", path: "/v1/jobs/gen-2.5"},
 		{name: "preflight", method: "OPTIONS", path: "/v1/files", noKey: true, headers: []string{
-			"Origin", "https://app.example.com", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "x-api-key, x-other",
+			"Origin", "https://app.example.com", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
+			"x-api-key, x-other",
 		}},
 		{name: "an origin", method: "GET", path: "/v1/files", headers: []string{"Origin", "https://app.example.com"}},
 
@@ -206,7 +207,8 @@ func (c *caller) send(t *testing.T, r request) servertest.Answer {
 		body, length, kind := r.form().Encode()
 		answer, err = client.Call(bounded(t), r.method, path, body, length, append(headers, "Content-Type", kind)...)
 	case r.body != "":
-		answer, err = client.Call(bounded(t), r.method, path, strings.NewReader(r.body), int64(len(r.body)), append(headers, "Content-Type", r.kind)...)
+		answer, err = client.Call(bounded(t), r.method, path, strings.NewReader(r.body), int64(len(r.body)),
+			append(headers, "Content-Type", r.kind)...)
 	default:
 		answer, err = client.Call(bounded(t), r.method, path, http.NoBody, 0, headers...)
 	}
@@ -225,7 +227,8 @@ func (c *caller) send(t *testing.T, r request) servertest.Answer {
 
 // drawn is what no two runs have alike: ids, tokens, seeds, cursors, times and the
 // gateway's address; and the tier, as one machine is called with its development key.
-var drawn = regexp.MustCompile(`"tier":"[a-z]+"|"(file|job|ek|ck|key)_[0-9A-Za-z_-]+"|"next_cursor":"[^"]+"|"seed":[0-9]+|"token":"eyJ[^"]+"|"url":"https?://[^"]+"|"20[0-9]{2}-[^"]+Z"`)
+var drawn = regexp.MustCompile(
+	`"tier":"[a-z]+"|"(file|job|ek|ck|key)_[0-9A-Za-z_-]+"|"next_cursor":"[^"]+"|"seed":[0-9]+|"token":"eyJ[^"]+"|"url":"https?://[^"]+"|"20[0-9]{2}-[^"]+Z"`)
 
 func masked(body []byte) string {
 	return string(drawn.ReplaceAll(bytes.TrimSpace(body), []byte(`"…"`)))

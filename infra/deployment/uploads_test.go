@@ -27,10 +27,13 @@ type announced struct {
 func testUploads(t *testing.T, d *deployed) {
 	client := d.client(t, "uploads")
 	content := bytes.Repeat([]byte("plain text\n"), 10_000)
-	announcement := fmt.Sprintf(`{"filename":"notes.txt","mime_type":"text/plain","size_bytes":%d,"md5":"%x"}`, len(content), md5.Sum(content))
-	answer, err := client.Call(bounded(t), http.MethodPost, "/v1/files", strings.NewReader(announcement), int64(len(announcement)), "Content-Type", "application/json")
+	announcement := fmt.Sprintf(`{"filename":"notes.txt","mime_type":"text/plain","size_bytes":%d,"md5":"%x"}`,
+		len(content), md5.Sum(content))
+	answer, err := client.Call(bounded(t), http.MethodPost, "/v1/files", strings.NewReader(announcement),
+		int64(len(announcement)), "Content-Type", "application/json")
 	var file announced
-	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &file) != nil || file.Upload.Method != http.MethodPut {
+	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &file) != nil ||
+		file.Upload.Method != http.MethodPut {
 		t.Fatalf("the announcement: %v %d %s", err, answer.Status, answer.Body)
 	}
 	if unknown, err := client.Get(bounded(t), "/v1/files/"+file.ID); err != nil || unknown.Status != http.StatusNotFound {
@@ -57,13 +60,16 @@ func testUploads(t *testing.T, d *deployed) {
 		list, err := client.Get(ctx, "/v1/files")
 		return strings.Contains(string(list.Body), file.ID), err
 	})
-	if blobs := d.blobs(t, "files/"); !slices.ContainsFunc(blobs, func(name string) bool { return strings.Contains(name, file.ID) }) {
+	if blobs := d.blobs(t, "files/"); !slices.ContainsFunc(blobs,
+		func(name string) bool { return strings.Contains(name, file.ID) }) {
 		t.Errorf("the bucket has %v, want the file %s", blobs, file.ID)
 	}
-	if gone, err := client.Call(bounded(t), http.MethodDelete, "/v1/files/"+file.ID, nil, 0); err != nil || gone.Status != http.StatusNoContent {
+	if gone, err := client.Call(bounded(t), http.MethodDelete, "/v1/files/"+file.ID, nil, 0); err != nil ||
+		gone.Status != http.StatusNoContent {
 		t.Fatalf("the deletion: %v %d %s", err, gone.Status, gone.Body)
 	}
 	until(t, "the bytes are gone", func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(d.blobs(t, "files/"), func(name string) bool { return strings.Contains(name, file.ID) }), nil
+		return !slices.ContainsFunc(d.blobs(t, "files/"),
+			func(name string) bool { return strings.Contains(name, file.ID) }), nil
 	})
 }

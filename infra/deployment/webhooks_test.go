@@ -32,17 +32,20 @@ func testWebhooks(t *testing.T, d *deployed) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer receiver.Close()
-	job, err := client.Submit(ctx, "gen-pro-t2v", servertest.Form{servertest.Text("prompt", "waves"), servertest.Text("webhook_url", receiver.URL)})
+	job, err := client.Submit(ctx, "gen-pro-t2v",
+		servertest.Form{servertest.Text("prompt", "waves"), servertest.Text("webhook_url", receiver.URL)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := client.Call(ctx, http.MethodDelete, "/v1/jobs/"+job.ID, nil, 0); err != nil || answer.Status != http.StatusOK {
+	if answer, err := client.Call(ctx, http.MethodDelete, "/v1/jobs/"+job.ID, nil, 0); err != nil ||
+		answer.Status != http.StatusOK {
 		t.Fatalf("the cancellation: %v %d %s", err, answer.Status, answer.Body)
 	}
 	for range 2 {
 		select {
 		case m := <-told:
-			if m.id != strings.Replace(job.ID, "job_", "msg_", 1) || !strings.Contains(m.body, `"type":"job.failed"`) || !strings.Contains(m.body, job.ID) {
+			if m.id != strings.Replace(job.ID, "job_", "msg_", 1) || !strings.Contains(m.body, `"type":"job.failed"`) ||
+				!strings.Contains(m.body, job.ID) {
 				t.Errorf("told %+v", m)
 			}
 		case <-ctx.Done():

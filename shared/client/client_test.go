@@ -141,11 +141,13 @@ func TestRefusals(t *testing.T) {
 			client.Error{Status: 404, Message: "Job not found.", RequestID: "req-1"}, "Job not found.",
 		},
 		"a validation error": {
-			status(422, `{"detail":[{"loc":["body","seed"],"msg":"too small","type":"greater_than_equal","input":"-1","ctx":{}},{"loc":["body"],"msg":"Value error, bad","type":"value_error","input":null,"ctx":{}}]}`),
+			status(422, `{"detail":[{"loc":["body","seed"],"msg":"too small","type":"greater_than_equal","input":"-1",`+
+				`"ctx":{}},{"loc":["body"],"msg":"Value error, bad","type":"value_error","input":null,"ctx":{}}]}`),
 			client.Error{Status: 422}, "seed: too small; bad",
 		},
 		"the gateway's": {
-			status(404, `{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`),
+			status(404,
+				`{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`),
 			client.Error{Status: 404, Message: "no such model", Type: "invalid_request_error", Code: "model_not_found"},
 			"no such model",
 		},
@@ -358,7 +360,8 @@ func TestChatStream(t *testing.T) {
 		},
 		"broken off": {fmt.Sprintf(piece, "Hel"), "Hel", 0, "no connection"},
 		"with an error": {
-			fmt.Sprintf(piece, "Hel") + "data: {\"error\":{\"message\":\"the model left\",\"type\":\"api_error\",\"code\":\"upstream_error\"}}\n\ndata: [DONE]\n\n",
+			fmt.Sprintf(piece, "Hel") + "data: {\"error\":{\"message\":\"the model " +
+				"left\",\"type\":\"api_error\",\"code\":\"upstream_error\"}}\n\ndata: [DONE]\n\n",
 			"Hel", 0, "the model left",
 		},
 	} {

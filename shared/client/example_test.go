@@ -27,7 +27,8 @@ func newExampleClient() (c *client.Client, closeAll func()) {
 		"GET /v1/jobs/{id}/content": "the edited clip",
 		"POST /v1/chat/completions": "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n" +
 			"data: {\"choices\":[{\"delta\":{\"content\":\" there!\"}}]}\n\n" +
-			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3,\"total_tokens\":8}}\n\ndata: [DONE]\n\n",
+			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3,\"total_tokens\":8}}\n\n" +
+			"data: [DONE]\n\n",
 		"POST /v1/client/tokens": `{"apiKey":"ek_1","expiresAt":"2026-01-31T12:00:00Z"}`,
 	}
 	mux := http.NewServeMux()

@@ -30,7 +30,9 @@ func TestDevForPeople(t *testing.T) {
 	}
 	_, log, _ := strings.Cut(server.screen.String(), "Ctrl-C stops it.")
 	line := regexp.MustCompile(`(?m)^.*msg=request.*$`).FindString(log)
-	if !regexp.MustCompile(`^time=\d\d:\d\d:\d\d msg=request .*route=/v1/realtime/quota status=200 .*duration=[\d.]+(µ|m)?s\r$`).MatchString(line) {
+	want := regexp.MustCompile(
+		`^time=\d\d:\d\d:\d\d msg=request .*route=/v1/realtime/quota status=200 .*duration=[\d.]+(µ|m)?s\r$`)
+	if !want.MatchString(line) {
 		t.Errorf("a request's line is %q", line)
 	}
 }

@@ -157,7 +157,8 @@ func catalog(t *testing.T) string {
 func talk(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, word := range []string{"It", " never", " ends"} {
-		fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"endless\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", word)
+		fmt.Fprintf(w,
+			"data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"endless\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", word)
 	}
 	_ = http.NewResponseController(w).Flush() // fails if the caller is gone
 	<-r.Context().Done()

@@ -225,7 +225,8 @@ func TestAnEndpointThatIsNone(t *testing.T) {
 		server.Kill()
 		t.Fatal("it has started")
 	}
-	if !strings.Contains(err.Error(), "cutroom: OTEL_EXPORTER_OTLP_ENDPOINT: it is not a URL, for example http://127.0.0.1:4318") {
+	if !strings.Contains(err.Error(),
+		"cutroom: OTEL_EXPORTER_OTLP_ENDPOINT: it is not a URL, for example http://127.0.0.1:4318") {
 		t.Error(err)
 	}
 }

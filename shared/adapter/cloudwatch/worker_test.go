@@ -17,22 +17,30 @@ import (
 
 func TestRuns(t *testing.T) {
 	var out bytes.Buffer
-	w := cloudwatch.New(&out, func() time.Time { return time.UnixMilli(1_770_000_000_123) }, slog.New(slog.DiscardHandler)).Worker()
+	w := cloudwatch.New(&out, func() time.Time { return time.UnixMilli(1_770_000_000_123) },
+		slog.New(slog.DiscardHandler)).Worker()
 	for _, test := range []struct {
 		name string
 		run  worker.Run
 		want string
 	}{
 		{"that was completed", worker.Run{
-			Lane: job.VideoLane, Model: "gen-2.5", Number: 1, Outcome: worker.Completed, Waited: 2 * time.Second, Took: 42 * time.Second,
-			Stages: map[string]time.Duration{"fetch": 300 * time.Millisecond, "engine": 40 * time.Second, "engine.denoise": 38 * time.Second, "store": time.Second},
-		}, `{"Code":"","Engine":40000,"FailedRuns":0,"Fetch":300,"Lane":"video","Model":"gen-2.5","Outcome":"completed","QueueWait":2000,"Run":1,"Runs":1,` +
-			`"Stages":{"engine":40000,"engine.denoise":38000,"fetch":300,"store":1000},"Store":1000,"Took":42000,"_aws":{"CloudWatchMetrics":[{"Dimensions":[["Lane"]],"Metrics":[` +
-			`{"Name":"Runs","Unit":"Count"},{"Name":"FailedRuns","Unit":"Count"},{"Name":"QueueWait","Unit":"Milliseconds"},{"Name":"Fetch","Unit":"Milliseconds"},` +
+			Lane: job.VideoLane, Model: "gen-2.5", Number: 1, Outcome: worker.Completed, Waited: 2 * time.Second,
+			Took: 42 * time.Second,
+			Stages: map[string]time.Duration{"fetch": 300 * time.Millisecond, "engine": 40 * time.Second,
+				"engine.denoise": 38 * time.Second, "store": time.Second},
+		}, `{"Code":"","Engine":40000,"FailedRuns":0,"Fetch":300,"Lane":"video","Model":"gen-2.5","Outcome":"completed",` +
+			`"QueueWait":2000,"Run":1,"Runs":1,` +
+			`"Stages":{"engine":40000,"engine.denoise":38000,"fetch":300,"store":1000},"Store":1000,"Took":42000,` +
+			`"_aws":{"CloudWatchMetrics":[{"Dimensions":[["Lane"]],"Metrics":[` +
+			`{"Name":"Runs","Unit":"Count"},{"Name":"FailedRuns","Unit":"Count"},{"Name":"QueueWait","Unit":"Milliseconds"},` +
+			`{"Name":"Fetch","Unit":"Milliseconds"},` +
 			`{"Name":"Engine","Unit":"Milliseconds"},{"Name":"Store","Unit":"Milliseconds"}],"Namespace":"Cutroom"}],"Timestamp":1770000000123}}`},
 		{"that failed again", worker.Run{
-			Lane: job.ImageLane, Model: "gen-image-2", Number: 3, Outcome: worker.Failed, Code: job.EngineError, Waited: time.Minute, Took: time.Second,
-		}, `{"Code":"engine_error","FailedRuns":1,"Lane":"image","Model":"gen-image-2","Outcome":"failed","Run":3,"Runs":1,"Stages":{},"Took":1000,` +
+			Lane: job.ImageLane, Model: "gen-image-2", Number: 3, Outcome: worker.Failed, Code: job.EngineError,
+			Waited: time.Minute, Took: time.Second,
+		}, `{"Code":"engine_error","FailedRuns":1,"Lane":"image","Model":"gen-image-2","Outcome":"failed","Run":3,"Runs":1,` +
+			`"Stages":{},"Took":1000,` +
 			`"_aws":{"CloudWatchMetrics":[{"Dimensions":[["Lane"]],"Metrics":[{"Name":"Runs","Unit":"Count"},{"Name":"FailedRuns","Unit":"Count"}],"Namespace":"Cutroom"}],"Timestamp":1770000000123}}`},
 	} {
 		out.Reset()

@@ -28,7 +28,8 @@ type shelf struct {
 
 func newShelf(t *testing.T, cloud *awstest.Cloud) *shelf {
 	t.Helper()
-	s := &shelf{t: t, client: client(cloud), table: cloud.MakeTable(t, "files"), now: time.Now().UTC().Truncate(time.Millisecond)}
+	s := &shelf{t: t, client: client(cloud), table: cloud.MakeTable(t, "files"),
+		now: time.Now().UTC().Truncate(time.Millisecond)}
 	s.Files = dynamo.NewFiles(s.client, s.table)
 	return s
 }
@@ -37,7 +38,8 @@ func newShelf(t *testing.T, cloud *awstest.Cloud) *shelf {
 func (s *shelf) new(number int, size int64) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
-		ID: id, Account: "acme", Filename: "a.mp4", MIME: "video/mp4", Size: size, MD5: fmt.Sprintf("%032x", number), Blob: "files/" + id,
+		ID: id, Account: "acme", Filename: "a.mp4", MIME: "video/mp4", Size: size, MD5: fmt.Sprintf("%032x", number),
+		Blob:      "files/" + id,
 		CreatedAt: s.now, ExpiresAt: s.now.Add(time.Hour), Lifetime: time.Hour,
 	}
 }
@@ -62,7 +64,8 @@ func (s *shelf) remove(partition, id string) map[string]events.DynamoDBAttribute
 	s.t.Helper()
 	gone, err := s.client.DeleteItem(s.t.Context(), &dynamodb.DeleteItemInput{
 		TableName: &s.table, ReturnValues: types.ReturnValueAllOld,
-		Key: map[string]types.AttributeValue{"account": &types.AttributeValueMemberS{Value: partition}, "id": &types.AttributeValueMemberS{Value: id}},
+		Key: map[string]types.AttributeValue{"account": &types.AttributeValueMemberS{Value: partition},
+			"id": &types.AttributeValueMemberS{Value: id}},
 	})
 	conformance.OK(s.t, err)
 	if gone.Attributes == nil {
@@ -225,7 +228,8 @@ func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
 			"file_id": &types.AttributeValueMemberS{Value: f.ID}, "expires_at": &types.AttributeValueMemberN{Value: fmt.Sprint(f.ExpiresAt.UnixMilli())},
 		}}})
 		if len(writes) == 25 || i == expired {
-			_, err := s.client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: writes}})
+			_, err := s.client.BatchWriteItem(t.Context(),
+				&dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: writes}})
 			conformance.OK(t, err)
 			writes = writes[:0]
 		}

@@ -49,7 +49,8 @@ func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 		var first atomic.Value
 		told := make([]string, requests)
 		for _, err := range conformance.Race(requests, func(request int) error {
-			claim := idempotency.Claim{Account: "acme", Key: fmt.Sprint(key), Fingerprint: "f", Resource: fmt.Sprint("r", request)}
+			claim := idempotency.Claim{Account: "acme", Key: fmt.Sprint(key), Fingerprint: "f",
+				Resource: fmt.Sprint("r", request)}
 			return until(t.Context(), func() error {
 				earlier, err := service.Begin(t.Context(), claim, nothing)
 				switch {

@@ -183,7 +183,8 @@ func TestJobItemsEnd(t *testing.T) {
 func TestWorkers(t *testing.T) {
 	cloud := awstest.Start(t)
 	now := time.Now()
-	workers := dynamo.NewWorkers(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"), func() time.Time { return now })
+	workers := dynamo.NewWorkers(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"),
+		func() time.Time { return now })
 	warm := func(lane job.Lane, want bool) {
 		t.Helper()
 		if got, err := workers.Warm(t.Context(), lane); err != nil || got != want {

@@ -107,7 +107,8 @@ func TestCallsOfFiles(t *testing.T) {
 		{"Release", func() error { return store.Release(ctx, room) }},
 		{"Create in the place of a reservation", func() (err error) {
 			reserved := s.new(5, 20)
-			if reserved.Room, err = store.Reserve(ctx, file.Reservation{Account: account, ID: "b", Until: s.now.Add(time.Hour)}, 20, 20, 100, s.now); err != nil {
+			if reserved.Room, err = store.Reserve(ctx, file.Reservation{Account: account, ID: "b", Until: s.now.Add(time.Hour)},
+				20, 20, 100, s.now); err != nil {
 				return err
 			}
 			proxy.Calls()
@@ -140,7 +141,8 @@ func TestCallsOfRates(t *testing.T) {
 	cloud := awstest.Start(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	now := time.Now()
-	store := dynamo.NewRates(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text)
+	store := dynamo.NewRates(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"),
+		func() time.Time { return now }, rand.Text)
 	type count func(context.Context, string, int, ratelimit.Rate) (ratelimit.State, error)
 	one := func(count count, name string, n int) func() error {
 		return func() error {
@@ -160,7 +162,8 @@ func TestCallsOfWindows(t *testing.T) {
 	cloud := awstest.Start(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	now := time.Now()
-	store := dynamo.NewWindows(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text)
+	store := dynamo.NewWindows(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"),
+		func() time.Time { return now }, rand.Text)
 	one := func() error {
 		_, err := store.Take(t.Context(), "a", 1, ratelimit.Rate{PerSecond: 1, Burst: 1})
 		return err

@@ -227,7 +227,8 @@ func TestRatesThroughTrouble(t *testing.T) {
 	cloud := awstest.Start(t)
 	proxy := cloud.Proxy(t, 17, awstest.Faults{LostAnswers: 0.3, Failed: 0.1})
 	now := time.Now()
-	rates := dynamo.NewRates(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text)
+	rates := dynamo.NewRates(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"),
+		func() time.Time { return now }, rand.Text)
 	allowed, failed := 0, 0
 	for range 60 {
 		state, err := rates.Take(t.Context(), "a", 1, ratelimit.Rate{PerSecond: 1, Burst: 40})
@@ -256,7 +257,8 @@ func TestKeysThroughTrouble(t *testing.T) {
 		conformance.OK(t, err)
 		conformance.OK(t, until(t.Context(), func() error { return store.CreateKey(t.Context(), key) }))
 		token := credential.Token{
-			Hash: credential.HashOf(fmt.Sprint("ek_", i)), Key: key, CreatedAt: key.CreatedAt, ExpiresAt: key.CreatedAt.Add(time.Hour),
+			Hash: credential.HashOf(fmt.Sprint("ek_", i)), Key: key, CreatedAt: key.CreatedAt,
+			ExpiresAt: key.CreatedAt.Add(time.Hour),
 		}
 		conformance.OK(t, until(t.Context(), func() error { return store.CreateToken(t.Context(), token) }))
 		if i%2 == 0 {

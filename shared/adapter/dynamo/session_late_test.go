@@ -146,7 +146,8 @@ func TestCallsOfSessionsThatArriveLate(t *testing.T) {
 
 	t.Run("a slot of a dead epoch", func(t *testing.T) {
 		r := begin(t)
-		late, taken := r.holds("DynamoDB.TransactWriteItems", func() error { return r.delayed.Take(t.Context(), slot("b", mine), 2) })
+		late, taken := r.holds("DynamoDB.TransactWriteItems",
+			func() error { return r.delayed.Take(t.Context(), slot("b", mine), 2) })
 		r.clock.pass(session.TakeAfter)
 		conformance.OK(t, r.prompt.Renew(t.Context(), theirs))
 		conformance.OK(t, r.prompt.Take(t.Context(), slot("c", theirs), 1))
@@ -161,7 +162,8 @@ func TestCallsOfSessionsThatArriveLate(t *testing.T) {
 		r := begin(t)
 		r.clock.pass(session.TakeAfter)
 		conformance.OK(t, r.prompt.Renew(t.Context(), theirs))
-		late, taken := r.holds("DynamoDB.UpdateItem", func() error { return r.delayed.Take(t.Context(), slot("b", theirs), 1) })
+		late, taken := r.holds("DynamoDB.UpdateItem",
+			func() error { return r.delayed.Take(t.Context(), slot("b", theirs), 1) })
 		conformance.OK(t, r.prompt.Renew(t.Context(), mine))
 		late.fate <- true
 		conformance.Fails(t, <-taken, fault.Limited)

@@ -32,7 +32,8 @@ func TestCallsOfWebhooks(t *testing.T) {
 	store := dynamo.NewWebhooks(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "jobs"))
 	asDocumented(t, proxy, "Webhooks", calls{
 		{"Record", func() error {
-			return store.Record(t.Context(), job.Job{ID: "job_1", Deadline: time.Now()}, webhook.Attempt{Number: 1, At: time.Now(), Status: 204})
+			return store.Record(t.Context(), job.Job{ID: "job_1", Deadline: time.Now()},
+				webhook.Attempt{Number: 1, At: time.Now(), Status: 204})
 		}},
 		{"Attempts", func() error {
 			_, err := store.Attempts(t.Context(), "job_1")
@@ -45,7 +46,8 @@ func TestCallsOfWebhooks(t *testing.T) {
 func TestEndedWithWebhook(t *testing.T) {
 	image := func(change ...string) map[string]events.DynamoDBAttributeValue {
 		values := map[string]string{
-			"id": "job_1", "part": "record", "account": "acme", "status": "completed", "webhook": "https://example.com/hook", "completed_at": "2026-11-20T12:00:09Z",
+			"id": "job_1", "part": "record", "account": "acme", "status": "completed", "webhook": "https://example.com/hook",
+			"completed_at": "2026-11-20T12:00:09Z",
 		}
 		for i := 0; i < len(change); i += 2 {
 			values[change[i]] = change[i+1]
@@ -64,7 +66,8 @@ func TestEndedWithWebhook(t *testing.T) {
 			t.Errorf("a %s job is %+v, %t", status, turn, ended)
 		}
 	}
-	for _, change := range [][]string{{"status", "processing"}, {"webhook", ""}, {"part", "request"}, {"part", "webhook"}, {"id", ""}, {"completed_at", "soon"}} {
+	for _, change := range [][]string{{"status", "processing"}, {"webhook", ""}, {"part", "request"}, {"part", "webhook"},
+		{"id", ""}, {"completed_at", "soon"}} {
 		if turn, ended := dynamo.EndedWithWebhook(image(change...)); ended {
 			t.Errorf("with %v it is %+v", change, turn)
 		}

@@ -73,11 +73,13 @@ func TestATaskThatIsNotProtectedIsAnError(t *testing.T) {
 		want   string
 	}{
 		"the task is in no service": {
-			http.StatusOK, `{"failure":{"Arn":"` + task + `","Detail":"The task is not part of a service.","Reason":"TASK_NOT_VALID"}}`,
+			http.StatusOK, `{"failure":{"Arn":"` + task +
+				`","Detail":"The task is not part of a service.","Reason":"TASK_NOT_VALID"}}`,
 			"TASK_NOT_VALID: The task is not part of a service.",
 		},
 		"the role may not": {
-			http.StatusBadRequest, `{"requestID":"12345-abc-6789-0123-abc","error":{"Arn":"` + task + `","Code":"AccessDeniedException","Message":"User is not authorized"}}`,
+			http.StatusBadRequest, `{"requestID":"12345-abc-6789-0123-abc","error":{"Arn":"` + task +
+				`","Code":"AccessDeniedException","Message":"User is not authorized"}}`,
 			"AccessDeniedException: User is not authorized",
 		},
 		"a deploy ends it already": {

@@ -27,7 +27,8 @@ type answers struct {
 
 // statuses are those of the API's errors.
 var statuses = map[string]int{
-	"": http.StatusAccepted, "TooManyRequestsException": http.StatusTooManyRequests, "ServiceException": http.StatusInternalServerError,
+	"": http.StatusAccepted, "TooManyRequestsException": http.StatusTooManyRequests,
+	"ServiceException":          http.StatusInternalServerError,
 	"ResourceNotFoundException": http.StatusNotFound,
 }
 
@@ -35,7 +36,8 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	signed, _, _ := strings.Cut(r.Header.Get("Authorization"), ", SignedHeaders=")
 	a.asked = append(a.asked, strings.Join([]string{
-		r.Method, r.RequestURI, r.Header.Get("X-Amz-Invocation-Type"), r.Header.Get("X-Amz-Security-Token"), signed, string(body),
+		r.Method, r.RequestURI, r.Header.Get("X-Amz-Invocation-Type"), r.Header.Get("X-Amz-Security-Token"), signed,
+		string(body),
 	}, " "))
 	code := ""
 	if len(a.codes) > 0 {
@@ -52,7 +54,8 @@ func config(t *testing.T, handler http.Handler) aws.Config {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return aws.Config{
-		Region: "eu-north-1", Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "session"), BaseEndpoint: &server.URL,
+		Region: "eu-north-1", Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "session"),
+		BaseEndpoint: &server.URL,
 	}
 }
 
@@ -63,7 +66,8 @@ func TestAStartIsThatOfTheSDK(t *testing.T) {
 		if err := lambdainvoke.NewFunction(config(t, got), name, time.Now).Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := sdk.NewFromConfig(config(t, want)).Invoke(t.Context(), &sdk.InvokeInput{FunctionName: &name, InvocationType: types.InvocationTypeEvent}); err != nil {
+		if _, err := sdk.NewFromConfig(config(t, want)).Invoke(t.Context(),
+			&sdk.InvokeInput{FunctionName: &name, InvocationType: types.InvocationTypeEvent}); err != nil {
 			t.Fatal(err)
 		}
 		if decoded(got.asked[0]) != decoded(want.asked[0]) {
@@ -91,7 +95,8 @@ func TestAStartIsTriedAgain(t *testing.T) {
 			t.Parallel()
 			cloud := &answers{codes: strings.Fields(c.codes)}
 			err := lambdainvoke.NewFunction(config(t, cloud), "wake", time.Now).Start(t.Context())
-			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || len(cloud.asked) != c.asked {
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) ||
+				len(cloud.asked) != c.asked {
 				t.Errorf("%v after %d attempts, want %q after %d", err, len(cloud.asked), c.err, c.asked)
 			}
 		})

@@ -39,8 +39,10 @@ func TestMetrics(t *testing.T) {
 	})
 	for range 2 {
 		m.Completed(gateway.Completion{
-			Route: "chat", Model: "chat", Stream: true, Status: 200, Duration: 3 * time.Second, FirstToken: 200 * time.Millisecond,
-			Counts: usage.Counts{Requests: 1, PromptTokens: 10, CachedTokens: 4, CompletionTokens: 7, ReasoningTokens: 2, Estimated: 1},
+			Route: "chat", Model: "chat", Stream: true, Status: 200, Duration: 3 * time.Second,
+			FirstToken: 200 * time.Millisecond,
+			Counts: usage.Counts{Requests: 1, PromptTokens: 10, CachedTokens: 4, CompletionTokens: 7, ReasoningTokens: 2,
+				Estimated: 1},
 		})
 	}
 	m.Completed(gateway.Completion{Route: "completions", Status: 401, Code: "invalid_api_key", Duration: time.Millisecond})

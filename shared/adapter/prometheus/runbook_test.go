@@ -67,7 +67,9 @@ func TestRequestsAndStateAreShown(t *testing.T) {
 	m := watched()
 	media := m.Surface("media")
 	for range 2 {
-		media.Answered(httpserver.Answer{Method: "GET", Route: "/v1/jobs/{id}", Status: 200, Duration: 20 * time.Millisecond, Received: 5, Sent: 70})
+		media.Answered(
+			httpserver.Answer{Method: "GET", Route: "/v1/jobs/{id}", Status: 200, Duration: 20 * time.Millisecond, Received: 5,
+				Sent: 70})
 	}
 	media.Answered(httpserver.Answer{Method: "_OTHER", Status: 404})
 	text := reading(m)

@@ -16,10 +16,17 @@ func TestWorker(t *testing.T) {
 	w.Watch(func() []worker.Load {
 		return []worker.Load{{Lane: job.VideoLane, Slots: 2, Busy: 1, Prefetched: 1, BusyTime: 90 * time.Second}}
 	})
-	stages := map[string]time.Duration{"fetch": 200 * time.Millisecond, "engine": 40 * time.Second, "engine.denoise": 38 * time.Second}
-	w.Ran(worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 1, Outcome: worker.HandedBack, Waited: time.Second, Stages: stages})
-	w.Ran(worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 1, Outcome: worker.Repeated, Code: job.EngineError, Waited: 3 * time.Second, Stages: stages})
-	w.Ran(worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 2, Outcome: worker.Completed, Waited: time.Minute, Stages: stages})
+	stages := map[string]time.Duration{"fetch": 200 * time.Millisecond, "engine": 40 * time.Second,
+		"engine.denoise": 38 * time.Second}
+	w.Ran(
+		worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 1, Outcome: worker.HandedBack, Waited: time.Second,
+			Stages: stages})
+	w.Ran(
+		worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 1, Outcome: worker.Repeated, Code: job.EngineError,
+			Waited: 3 * time.Second, Stages: stages})
+	w.Ran(
+		worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 2, Outcome: worker.Completed, Waited: time.Minute,
+			Stages: stages})
 	text := reading(m)
 	for _, line := range []string{
 		`cutroom_worker_runs_total{code="",lane="video",model="gen-2.5",outcome="handed_back"} 1`,

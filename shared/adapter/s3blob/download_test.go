@@ -17,7 +17,8 @@ func TestSignedDownload(t *testing.T) {
 	if _, err := store.Put(t.Context(), "jobs/job_1/result", strings.NewReader("a film")); err != nil {
 		t.Fatal(err)
 	}
-	url, err := s3blob.NewSigner(store, time.Now).SignDownload(t.Context(), "jobs/job_1/result", "video/mp4", `inline; filename="job_1.mp4"`)
+	url, err := s3blob.NewSigner(store, time.Now).SignDownload(t.Context(), "jobs/job_1/result", "video/mp4",
+		`inline; filename="job_1.mp4"`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func TestSignedDownload(t *testing.T) {
 	if err != nil || response.StatusCode != 200 || string(body) != "a film" {
 		t.Errorf("%d %q, %v", response.StatusCode, body, err)
 	}
-	if header := response.Header; header.Get("Content-Type") != "video/mp4" || header.Get("Content-Disposition") != `inline; filename="job_1.mp4"` {
+	if header := response.Header; header.Get("Content-Type") != "video/mp4" ||
+		header.Get("Content-Disposition") != `inline; filename="job_1.mp4"` {
 		t.Errorf("the header is %v", header)
 	}
 }

@@ -41,7 +41,8 @@ func TestStore(t *testing.T) {
 func broken(t *testing.T, config aws.Config, bucket string) []string {
 	t.Helper()
 	client := awss3.NewFromConfig(config, func(o *awss3.Options) { o.UsePathStyle = true })
-	uploads, err := client.ListMultipartUploads(context.WithoutCancel(t.Context()), &awss3.ListMultipartUploadsInput{Bucket: &bucket})
+	uploads, err := client.ListMultipartUploads(context.WithoutCancel(t.Context()),
+		&awss3.ListMultipartUploadsInput{Bucket: &bucket})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,8 @@ func operation(r *http.Request) string {
 		return "CopyObject"
 	}
 	return map[string]string{
-		http.MethodGet: "GetObject", http.MethodHead: "HeadObject", http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject",
+		http.MethodGet: "GetObject", http.MethodHead: "HeadObject", http.MethodPut: "PutObject",
+		http.MethodDelete: "DeleteObject",
 	}[r.Method]
 }
 
@@ -121,7 +123,8 @@ func TestLargeBlobsGoByParts(t *testing.T) {
 			}
 			want := "PutObject"
 			if parts := (size + part - 1) / part; size >= part {
-				want = awstest.CallList(map[string]int{"CreateMultipartUpload": 1, "UploadPart": parts, "CompleteMultipartUpload": 1})
+				want = awstest.CallList(
+					map[string]int{"CreateMultipartUpload": 1, "UploadPart": parts, "CompleteMultipartUpload": 1})
 			}
 			if got := requests.calls(); got != want {
 				t.Errorf("it took %s, want %s", got, want)
@@ -224,7 +227,8 @@ func TestSignedUpload(t *testing.T) {
 		t.Errorf("it expires at %s, want %s", signed.ExpiresAt, f.SignedUntil())
 	}
 	// The local AWS checks no signature: what it covers shows in the URL.
-	for _, want := range []string{"X-Amz-Expires=1800", "X-Amz-SignedHeaders=content-length%3Bcontent-md5%3Bhost%3Bif-none-match&"} {
+	for _, want := range []string{"X-Amz-Expires=1800",
+		"X-Amz-SignedHeaders=content-length%3Bcontent-md5%3Bhost%3Bif-none-match&"} {
 		if !strings.Contains(signed.URL, want) {
 			t.Errorf("%s has no %s", signed.URL, want)
 		}

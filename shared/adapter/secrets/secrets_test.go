@@ -58,8 +58,10 @@ func TestKeysOfUpstreams(t *testing.T) {
 	upstreams := secrets.NewUpstreams(cloud.Config(), gateway.LocalSecrets{})
 	t.Setenv("SAMPLE_KEY", "key four")
 	for reference, want := range map[string]string{
-		"secretsmanager:" + keys + "#second": "key two", "secretsmanager:keys#first": "key one", "secretsmanager:" + plain: "key three", "env:SAMPLE_KEY": "key four",
-		"secretsmanager:" + keys + "#third": "", "secretsmanager:" + keys + "#empty": "", "secretsmanager:" + plain + "#first": "", "secretsmanager:none": "",
+		"secretsmanager:" + keys + "#second": "key two", "secretsmanager:keys#first": "key one", "secretsmanager:" +
+			plain: "key three", "env:SAMPLE_KEY": "key four",
+		"secretsmanager:" + keys + "#third": "", "secretsmanager:" + keys + "#empty": "", "secretsmanager:" + plain +
+			"#first": "", "secretsmanager:none": "",
 	} {
 		if key, err := upstreams.Secret(t.Context(), reference); key != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v; want %q", reference, key, err, want)

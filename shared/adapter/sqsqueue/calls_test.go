@@ -95,7 +95,8 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	counted("Delivery.Drop", func() error { return d.Drop(ctx) })
 	counted("Jobs.Fail", func() error { return h.jobs.Fail(ctx, "job_3", "", job.WorkerLostFailure(), now) })
 	h.accept(t, "job_4")
-	counted("Machine.Stop", func() error { return stepfn.NewMachine(proxy.Config(), h.machine, h.urls).Stop(ctx, "job_3") })
+	counted("Machine.Stop",
+		func() error { return stepfn.NewMachine(proxy.Config(), h.machine, h.urls).Stop(ctx, "job_3") })
 	counted("Jobs.List", func() error {
 		_, _, err := h.jobs.List(ctx, "acme", job.Filter{}, "", 2, now)
 		return err

@@ -211,7 +211,8 @@ func TestMessageOfNoJob(t *testing.T) {
 	client := awssqs.NewFromConfig(cloud.Config())
 	bodies := []string{"no JSON", `{"job": "job_1"}`, `{"token": "a"}`}
 	for _, body := range bodies {
-		if _, err := client.SendMessage(t.Context(), &awssqs.SendMessageInput{QueueUrl: &h.video.URL, MessageBody: &body}); err != nil {
+		if _, err := client.SendMessage(t.Context(),
+			&awssqs.SendMessageInput{QueueUrl: &h.video.URL, MessageBody: &body}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -100,7 +100,8 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 func (h home) statesOf(t *testing.T, cloud *awstest.Cloud) int {
 	t.Helper()
 	arn := strings.Replace(h.machine, ":stateMachine:", ":execution:", 1) + ":job_1"
-	history, err := sfn.NewFromConfig(cloud.Config()).GetExecutionHistory(t.Context(), &sfn.GetExecutionHistoryInput{ExecutionArn: &arn})
+	history, err := sfn.NewFromConfig(cloud.Config()).GetExecutionHistory(t.Context(),
+		&sfn.GetExecutionHistoryInput{ExecutionArn: &arn})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,12 +30,14 @@ func TestTurnsComeWhenTheyAreDue(t *testing.T) {
 		t.Errorf("a turn asks for %q, documented is %q", calls, documented)
 	}
 	for _, wait := range []time.Duration{time.Minute, 6 * time.Hour} {
-		if err := turns.Send(t.Context(), webhook.ScheduledAttempt{Job: "job_2", Account: "acme", Number: 2, At: now.Add(wait)}, now); err != nil {
+		if err := turns.Send(t.Context(),
+			webhook.ScheduledAttempt{Job: "job_2", Account: "acme", Number: 2, At: now.Add(wait)}, now); err != nil {
 			t.Fatalf("a wait of %v: %v", wait, err)
 		}
 	}
 	client := awssqs.NewFromConfig(cloud.Config())
-	received, err := client.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{QueueUrl: &queue.URL, MaxNumberOfMessages: 10})
+	received, err := client.ReceiveMessage(t.Context(),
+		&awssqs.ReceiveMessageInput{QueueUrl: &queue.URL, MaxNumberOfMessages: 10})
 	if err != nil || len(received.Messages) != 1 {
 		t.Fatalf("received %+v, %v", received, err)
 	}
@@ -43,14 +45,16 @@ func TestTurnsComeWhenTheyAreDue(t *testing.T) {
 		t.Errorf("%+v came as %+v, %v", due, got, err)
 	}
 	name := types.QueueAttributeNameApproximateNumberOfMessagesDelayed
-	found, err := client.GetQueueAttributes(t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: aws.String(queue.URL), AttributeNames: []types.QueueAttributeName{name}})
+	found, err := client.GetQueueAttributes(t.Context(),
+		&awssqs.GetQueueAttributesInput{QueueUrl: aws.String(queue.URL), AttributeNames: []types.QueueAttributeName{name}})
 	if err != nil || found.Attributes[string(name)] != "2" {
 		t.Errorf("delayed are %v, %v", found.Attributes, err)
 	}
 }
 
 func TestMessagesThatAreNoTurn(t *testing.T) {
-	for _, body := range []string{"", "{}", `{"job":"job_1"}`, `{"attempt":1}`, `{"job":"job_1","attempt":0}`, `{"job":"job_1","attempt":1,"at":"soon"}`} {
+	for _, body := range []string{"", "{}", `{"job":"job_1"}`, `{"attempt":1}`, `{"job":"job_1","attempt":0}`,
+		`{"job":"job_1","attempt":1,"at":"soon"}`} {
 		if turn, err := sqsqueue.ReadScheduledAttempt(body); err == nil {
 			t.Errorf("%q is %+v", body, turn)
 		}

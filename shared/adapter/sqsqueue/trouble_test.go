@@ -116,7 +116,8 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	}
 
 	proxy.SetFaults(awstest.Faults{})
-	backlog, err := dynamo.NewJobs(clean, nil, sqsqueue.NewLengths(cloud.Config(), map[job.Lane]string{job.VideoLane: h.video.URL}), time.Now).
+	backlog, err := dynamo.NewJobs(clean, nil,
+		sqsqueue.NewLengths(cloud.Config(), map[job.Lane]string{job.VideoLane: h.video.URL}), time.Now).
 		Backlog(ctx, job.VideoLane, "acme")
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +161,8 @@ func checkResult(t *testing.T, ctx context.Context, blobs *diskblob.Store, j job
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(content)
-	if string(content) != j.ID || hex.EncodeToString(sum[:]) != j.Result.SHA256 || j.Result.Blob != job.ResultBlob(j.ID, j.Nonce) {
+	if string(content) != j.ID || hex.EncodeToString(sum[:]) != j.Result.SHA256 ||
+		j.Result.Blob != job.ResultBlob(j.ID, j.Nonce) {
 		t.Errorf("the result of job %s, %+v of run %s, is %q", j.ID, j.Result, j.Nonce, content)
 	}
 }

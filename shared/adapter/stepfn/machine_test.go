@@ -60,7 +60,8 @@ func TestDispatch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		executions, err := sfn.NewFromConfig(cloud.Config()).ListExecutions(t.Context(), &sfn.ListExecutionsInput{StateMachineArn: &arn})
+		executions, err := sfn.NewFromConfig(cloud.Config()).ListExecutions(t.Context(),
+			&sfn.ListExecutionsInput{StateMachineArn: &arn})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,8 @@ func TestDispatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		execution := strings.Replace(arn, ":stateMachine:", ":execution:", 1) + ":job_1"
-		started, err := sfn.NewFromConfig(cloud.Config()).DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+		started, err := sfn.NewFromConfig(cloud.Config()).DescribeExecution(t.Context(),
+			&sfn.DescribeExecutionInput{ExecutionArn: &execution})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,14 +106,16 @@ func TestStop(t *testing.T) {
 		}
 	}
 	execution := strings.Replace(arn, ":stateMachine:", ":execution:", 1) + ":job_1"
-	stopped, err := sfn.NewFromConfig(cloud.Config()).DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+	stopped, err := sfn.NewFromConfig(cloud.Config()).DescribeExecution(t.Context(),
+		&sfn.DescribeExecutionInput{ExecutionArn: &execution})
 	if err != nil || stopped.Status != sfntypes.ExecutionStatusAborted {
 		t.Errorf("the execution is %+v, %v", stopped, err)
 	}
 	if err := machine.Stop(t.Context(), "job_that_never_was"); err != nil {
 		t.Errorf("an execution that is not there: %v", err)
 	}
-	if err := stepfn.NewMachine(cloud.Proxy(t, 1, awstest.Faults{Failed: 1}).Config(), arn, nil).Stop(t.Context(), "job_1"); err == nil {
+	if err := stepfn.NewMachine(cloud.Proxy(t, 1, awstest.Faults{Failed: 1}).Config(), arn, nil).Stop(t.Context(),
+		"job_1"); err == nil {
 		t.Error("errors inside AWS went unseen")
 	}
 }

@@ -34,7 +34,8 @@ func here(t *testing.T, hosts ...string) webhook.Targets {
 	return targets
 }
 
-var message = webhook.Message{ID: "msg_1", At: time.Unix(1614265330, 0), Body: []byte(`{"type":"job.completed"}`), Signature: "v1,abc="}
+var message = webhook.Message{ID: "msg_1", At: time.Unix(1614265330, 0), Body: []byte(`{"type":"job.completed"}`),
+	Signature: "v1,abc="}
 
 func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Answer, error) {
 	t.Helper()
@@ -59,12 +60,14 @@ func TestTheMessage(t *testing.T) {
 	if err != nil || answer != (webhook.Answer{Status: 204}) {
 		t.Fatalf("the answer is %+v, %v", answer, err)
 	}
-	if got.Method != http.MethodPost || got.URL.String() != "/hook?a=1" || string(body) != string(message.Body) || got.ContentLength != int64(len(body)) {
+	if got.Method != http.MethodPost || got.URL.String() != "/hook?a=1" || string(body) != string(message.Body) ||
+		got.ContentLength != int64(len(body)) {
 		t.Errorf("got %s %s %q", got.Method, got.URL, body)
 	}
 	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Webhook-Id": "msg_1", "Webhook-Timestamp": "1614265330", "Webhook-Signature": "v1,abc=",
-		"User-Agent": "Cutroom-Webhook/1",
+		"Content-Type": "application/json", "Webhook-Id": "msg_1", "Webhook-Timestamp": "1614265330",
+		"Webhook-Signature": "v1,abc=",
+		"User-Agent":        "Cutroom-Webhook/1",
 	} {
 		if got.Header.Get(name) != value {
 			t.Errorf("%s is %q", name, got.Header.Get(name))
@@ -205,7 +208,8 @@ func TestReceiversThatMisbehave(t *testing.T) {
 			sender := webhookhttp.New(webhookhttp.Config{Targets: targets, Resolver: resolver, Now: time.Now})
 			answer, err := sender.Send(ctx, c.url, message)
 			var none webhook.NoAnswer
-			if answer.Status != c.status || (err != nil) != (c.says != "") || err != nil && !errors.As(err, &none) || string(none) != c.says {
+			if answer.Status != c.status || (err != nil) != (c.says != "") || err != nil && !errors.As(err, &none) ||
+				string(none) != c.says {
 				t.Errorf("%+v, %v", answer, err)
 			}
 		})
@@ -221,7 +225,8 @@ func TestCertificates(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	known := &tls.Config{RootCAs: roots}
-	if answer, err := send(t, webhookhttp.Config{Targets: here(t), TLS: known}, server.URL); err != nil || answer.Status != 200 {
+	if answer, err := send(t, webhookhttp.Config{Targets: here(t), TLS: known}, server.URL); err != nil ||
+		answer.Status != 200 {
 		t.Errorf("the certificate of a known root: %+v, %v", answer, err)
 	}
 	const invalid = "The receiver's certificate is not valid for its host."
@@ -230,7 +235,8 @@ func TestCertificates(t *testing.T) {
 	}
 	other := strings.Replace(server.URL, "127.0.0.1", "other.test", 1)
 	resolver := newResolver(t, func(int32) [4]byte { return [4]byte{127, 0, 0, 1} })
-	if _, err := send(t, webhookhttp.Config{Targets: here(t), TLS: known, Resolver: resolver}, other); err == nil || err.Error() != invalid {
+	if _, err := send(t, webhookhttp.Config{Targets: here(t), TLS: known, Resolver: resolver}, other); err == nil ||
+		err.Error() != invalid {
 		t.Errorf("the certificate of another host: %v", err)
 	}
 }
@@ -265,7 +271,8 @@ func TestRebinding(t *testing.T) {
 		t.Errorf("the machine was reached: %t; the name was asked for %d times", reached.Load(), asked.Load())
 	}
 	// The same name, and address, of a host that the deployer has on the list.
-	if answer, err := send(t, webhookhttp.Config{Resolver: resolver, Targets: here(t, host)}, "http://"+host+":"+at.Port()); err != nil || answer.Status != 200 {
+	if answer, err := send(t, webhookhttp.Config{Resolver: resolver, Targets: here(t, host)}, "http://"+host+":"+
+		at.Port()); err != nil || answer.Status != 200 {
 		t.Errorf("a host on the list: %+v, %v", answer, err)
 	}
 }

@@ -95,8 +95,10 @@ func size(t *testing.T, text string) (s catalog.Size) {
 
 // An error in an edited file names the line that is wrong, and why.
 func TestInvalidCatalogNamesTheLine(t *testing.T) {
-	const head = "limits:\n  video: {duration: 5m, width: 4096, height: 4096}\n  image: {pixels: 5}\nforms:\n  f:\n    fields:\n"
-	const fields = "      - {name: data, type: video}\n      - {name: resolution, type: choice, values: [720p], default: 720p}\n"
+	const head = "limits:\n  video: {duration: 5m, width: 4096, height: 4096}\n  image: {pixels: 5}\nforms:\n  f:\n" +
+		"    fields:\n"
+	const fields = "      - {name: data, type: video}\n" +
+		"      - {name: resolution, type: choice, values: [720p], default: 720p}\n"
 	const models = "models:\n  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n"
 	if _, err := catalog.Parse([]byte(head+fields+models), "gen"); err != nil {
 		t.Fatalf("the good one is refused: %v", err)

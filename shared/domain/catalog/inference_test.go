@@ -30,7 +30,8 @@ func TestTheFirstInferenceModelAnswersAtOnce(t *testing.T) {
 	if placeholders == 0 {
 		t.Error("no row is a placeholder")
 	}
-	for name, want := range map[string]bool{"cutroom-echo": true, "gen-2.5": true, "gen-latest": true, models[len(models)-1].ID: true, "gen-9": false, "": false} {
+	for name, want := range map[string]bool{"cutroom-echo": true, "gen-2.5": true, "gen-latest": true,
+		models[len(models)-1].ID: true, "gen-9": false, "": false} {
 		if known.Knows(name) != want {
 			t.Errorf("Knows(%q) is not %v", name, want)
 		}

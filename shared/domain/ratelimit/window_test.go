@@ -10,5 +10,6 @@ import (
 
 func TestWindowIsExactInAnySpan(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	ratelimittest.RunWindow(t, ratelimit.NewWindow(func() time.Time { return now }), func(d time.Duration) { now = now.Add(d) })
+	ratelimittest.RunWindow(t, ratelimit.NewWindow(func() time.Time { return now }),
+		func(d time.Duration) { now = now.Add(d) })
 }

@@ -98,7 +98,8 @@ func TestAllowedAddresses(t *testing.T) {
 		"255.255.255.255": false,
 		"::":              false, "::1": false, "::ffff:127.0.0.1": false, "::127.0.0.1": false, "64:ff9b::7f00:1": false,
 		"64:ff9b:1::1": false,
-		"100::1":       false, "2001::1": false, "2001:db8::1": false, "2002:7f00:1::1": false, "3fff::1": false, "5f00::1": false,
+		"100::1":       false, "2001::1": false, "2001:db8::1": false, "2002:7f00:1::1": false, "3fff::1": false,
+		"5f00::1": false,
 		"fc00::1": false, "fd00:ec2::254": false, "fe80::1%eth0": false, "fec0::1": false, "ff02::1": false,
 	} {
 		ip := netip.MustParseAddr(address)

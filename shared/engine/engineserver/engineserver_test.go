@@ -107,18 +107,22 @@ func TestAnswers(t *testing.T) {
 
 		{"a refused input", 200, `{"error":{"code":"invalid_input","message":"The video cannot be decoded."}}` + "\n", closes,
 			job.InvalidInput, "The video cannot be decoded.", false},
-		{"a temporary failure", 200, `{"error":{"code":"engine_error","message":"The device is lost.","retryable":true}}` + "\n", closes,
+		{"a temporary failure", 200, `{"error":{"code":"engine_error","message":"The device is lost.","retryable":true}}` +
+			"\n", closes,
 			job.EngineError, "The device is lost.", true},
-		{"a permanent failure", 200, `{"error":{"code":"engine_error","message":"The video is too large.","retryable":false}}` + "\n", closes,
+		{"a permanent failure", 200,
+			`{"error":{"code":"engine_error","message":"The video is too large.","retryable":false}}` + "\n", closes,
 			job.EngineError, "The video is too large.", false},
-		{"a code that engines may not send", 200, `{"error":{"code":"cancelled","message":"No.","retryable":false}}` + "\n", closes,
+		{"a code that engines may not send", 200, `{"error":{"code":"cancelled","message":"No.","retryable":false}}` + "\n",
+			closes,
 			job.EngineError, "No.", false},
 		{"an error that says nothing", 200, `{"error":{}}` + "\n", closes, job.EngineError, "The engine failed.", false},
 		{
 			"an error in several lines", 200, `{"error":{"code":"engine_error","message":"One\n\ttwo\u0000."}}` + "\n", closes,
 			job.EngineError, "One two .", false,
 		},
-		{"an endless message", 200, `{"error":{"code":"engine_error","message":"` + strings.Repeat("é", 5000) + `"}}` + "\n", closes,
+		{"an endless message", 200, `{"error":{"code":"engine_error","message":"` + strings.Repeat("é", 5000) + `"}}` + "\n",
+			closes,
 			job.EngineError, strings.Repeat("é", 300) + "…", false},
 
 		{"a crash before any output", 200, "", crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
@@ -146,7 +150,8 @@ func TestAnswers(t *testing.T) {
 		{"progress in words", 200, `{"progress":"half"}` + "\n", closes, job.EngineError, message, true},
 		{"an endless line", 200, `{"stage":"` + strings.Repeat("x", 1<<20), hangs, job.EngineError, message, true},
 
-		{"a refusal in the protocol's words", 422, `{"error":{"code":"invalid_input","message":"The path is outside.","retryable":false}}`, closes,
+		{"a refusal in the protocol's words", 422,
+			`{"error":{"code":"invalid_input","message":"The path is outside.","retryable":false}}`, closes,
 			job.InvalidInput, "The path is outside.", false},
 		{"too many runs", 503, `{"error":{"code":"engine_error","message":"The engine is busy.","retryable":true}}`, closes,
 			job.EngineError, "The engine is busy.", true},
@@ -266,10 +271,13 @@ func TestRequest(t *testing.T) {
 	spec.Folder, spec.Output = "/scratch", "/scratch/output.mp4"
 	spec.Options = map[string]any{"self_anchor": true}
 	spec.Data = &engine.Input{Path: "/in/data", MIME: "video/webm"}
-	spec.Data.Info.Width, spec.Data.Info.Height, spec.Data.Info.Duration, spec.Data.Info.Audio = 640, 360, 1500*time.Millisecond, true
+	spec.Data.Info.Width, spec.Data.Info.Height, spec.Data.Info.Duration, spec.Data.Info.Audio = 640, 360,
+		1500*time.Millisecond, true
 	_ = newEngine(t, server.URL+"/", patience).Run(t.Context(), spec, func(engine.Progress) {})
-	const want = `POST /v1/runs application/json {"job":"job_1","model":"gen-2.5","kind":"edit","prompt":"winter","seed":7,"options":{"self_anchor":true},` +
-		`"data":{"path":"/in/data","mime":"video/webm","width":640,"height":360,"duration":1.5,"audio":true},"reference":null,` +
+	const want = `POST /v1/runs application/json {"job":"job_1","model":"gen-2.5","kind":"edit","prompt":"winter",` +
+		`"seed":7,"options":{"self_anchor":true},` +
+		`"data":{"path":"/in/data","mime":"video/webm","width":640,"height":360,"duration":1.5,"audio":true},` +
+		`"reference":null,` +
 		`"width":1280,"height":720,"fps":20,"duration":1.5,"folder":"/scratch","output":"/scratch/output.mp4"}`
 	if got := <-bodies; got != want {
 		t.Errorf("sent %s\nwant %s", got, want)

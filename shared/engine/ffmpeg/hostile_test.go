@@ -84,7 +84,8 @@ func TestTrap(t *testing.T) {
 	colour := mediatest.Video{
 		Name: "red.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p",
 	}.Make(t)
-	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-f", "mov", "-enable_drefs", "1", "-use_absolute_path", "1",
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-f", "mov", "-enable_drefs", "1",
+		"-use_absolute_path", "1",
 		"-i", mediatest.ExternalTrack(t, colour), "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1").Output()
 	if err != nil || len(out) < 3 {
 		t.Errorf("an alias did not open the file: %v, %d bytes", err, len(out))
@@ -299,7 +300,9 @@ func TestSoundOfAnUnknownKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "clip.mp4")
-	if err := os.WriteFile(path, bytes.ReplaceAll(bytes.ReplaceAll(content, []byte("mp4a"), []byte("zzzz")), []byte("esds"), []byte("zzzz")), 0o600); err != nil {
+	if err := os.WriteFile(path,
+		bytes.ReplaceAll(bytes.ReplaceAll(content, []byte("mp4a"), []byte("zzzz")), []byte("esds"), []byte("zzzz")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	tools := find(t)

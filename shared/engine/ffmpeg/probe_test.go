@@ -58,7 +58,8 @@ func TestProbeVideo(t *testing.T) {
 			media.Info{Width: 160, Height: 90, Audio: true, PixelFormat: "yuv420p10le"},
 		},
 		{"HDR", "video/mp4", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true}, media.Info{
-			Width: 160, Height: 90, Audio: true, PixelFormat: "yuv420p10le", Primaries: "bt2020", Transfer: "smpte2084", Matrix: "bt2020nc"}},
+			Width: 160, Height: 90, Audio: true, PixelFormat: "yuv420p10le", Primaries: "bt2020", Transfer: "smpte2084",
+			Matrix: "bt2020nc"}},
 		{"WebM", "video/webm", mediatest.Video{Name: "a.webm"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{
 			"WebM of a browser's recorder", "video/webm", mediatest.Video{Name: "a.webm", Args: []string{"-live", "1"}},

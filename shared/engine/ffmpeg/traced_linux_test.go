@@ -44,7 +44,8 @@ func TestHostileFilesTraced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), strace, "-f", "--seccomp-bpf", "-qq", "-s", "4096", "-o", trace, "-e", "trace=openat,open,socket,connect,bind,execve,clone,clone3",
+	cmd := exec.CommandContext(t.Context(), strace, "-f", "--seccomp-bpf", "-qq", "-s", "4096", "-o", trace, "-e",
+		"trace=openat,open,socket,connect,bind,execve,clone,clone3",
 		os.Args[0], "-test.run=^TestHostileFilesTraced$")
 	cmd.Env = append(os.Environ(), traceRole+"="+list)
 	if out, err := cmd.CombinedOutput(); err != nil {

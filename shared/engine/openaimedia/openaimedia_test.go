@@ -288,7 +288,8 @@ func TestTrouble(t *testing.T) {
 		{"it is broken", catalog.Edit, with(create, answer{500, ""}), "The engine did not take the edit.", true},
 		{"it crashes at once", catalog.Edit, with(create, answer{}), "The engine cannot be reached.", true},
 		{
-			"it sends invalid JSON", catalog.Edit, with(create, says("<html>")), "The engine gave an answer that makes no sense.",
+			"it sends invalid JSON", catalog.Edit, with(create, says("<html>")),
+			"The engine gave an answer that makes no sense.",
 			true,
 		},
 		{

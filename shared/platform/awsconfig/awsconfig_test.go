@@ -31,7 +31,8 @@ func TestClientsFollowTheEnvironment(t *testing.T) {
 		{"all", "AWS_ENDPOINT_URL=" + all}, {"one", "AWS_ENDPOINT_URL_DYNAMODB=" + one},
 	} {
 		config, err := awsconfig.FromEnvironment(environment(
-			"AWS_REGION=eu-north-1", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=secret", "AWS_SESSION_TOKEN=session", c.endpoint))
+			"AWS_REGION=eu-north-1", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=secret",
+			"AWS_SESSION_TOKEN=session", c.endpoint))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,10 +40,12 @@ func TestClientsFollowTheEnvironment(t *testing.T) {
 		if _, err := dynamodb.NewFromConfig(config).ListTables(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(asked) != 1 || asked[0].Header.Get("X-Server") != c.server || asked[0].Header.Get("X-Amz-Security-Token") != "session" {
+		if len(asked) != 1 || asked[0].Header.Get("X-Server") != c.server ||
+			asked[0].Header.Get("X-Amz-Security-Token") != "session" {
 			t.Fatalf("%s: asked %v", c.endpoint, asked)
 		}
-		if signed := asked[0].Header.Get("Authorization"); !strings.Contains(signed, "Credential=AKIDEXAMPLE/") || !strings.Contains(signed, "/eu-north-1/dynamodb/") {
+		if signed := asked[0].Header.Get("Authorization"); !strings.Contains(signed, "Credential=AKIDEXAMPLE/") ||
+			!strings.Contains(signed, "/eu-north-1/dynamodb/") {
 			t.Errorf("%s: signed %s", c.endpoint, signed)
 		}
 	}
@@ -53,7 +56,8 @@ func TestAnEnvironmentThatIsNoFunctions(t *testing.T) {
 		{"AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b", "AWS_REGION: it is not set"},
 		{"AWS_REGION=a AWS_SECRET_ACCESS_KEY=b", "AWS_ACCESS_KEY_ID: it is not set, or AWS_SECRET_ACCESS_KEY is not"},
 	} {
-		if _, err := awsconfig.FromEnvironment(environment(strings.Fields(c.variables)...)); err == nil || err.Error() != c.err {
+		if _, err := awsconfig.FromEnvironment(environment(strings.Fields(c.variables)...)); err == nil ||
+			err.Error() != c.err {
 			t.Errorf("%s: %v", c.variables, err)
 		}
 	}

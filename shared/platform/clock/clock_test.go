@@ -56,7 +56,8 @@ func (m *machine) pass(k *clock.Clock, d time.Duration) {
 	for end := m.elapsed + d; m.elapsed < end; {
 		step := min(time.Second, end-m.elapsed)
 		m.elapsed, m.wall = m.elapsed+step, m.wall.Add(step)
-		if err := k.Look(m.Context(), func(_ context.Context, by time.Duration) error { m.followed += by; return nil }); err != nil {
+		if err := k.Look(m.Context(),
+			func(_ context.Context, by time.Duration) error { m.followed += by; return nil }); err != nil {
 			m.Fatal(err)
 		}
 	}

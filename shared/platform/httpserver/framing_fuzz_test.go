@@ -6,7 +6,8 @@ import "testing"
 func FuzzFraming(f *testing.F) {
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\n\r\n"), 7)
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 1)
-	f.Add([]byte("POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n3;x\nabc\r\n0\r\nX: y\r\n\r\nGET / HTTP/1.0\r\nTransfer-Encoding: x\r\n\r\n"), 2)
+	f.Add([]byte("POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n3;x\nabc\r\n0\r\nX: y\r\n\r\nGET / HTTP/1.0\r\n"+
+		"Transfer-Encoding: x\r\n\r\n"), 2)
 	f.Add([]byte("\r\n\r\nGET / HTTP/1.1\r\nX: y\r\n folded\r\n\r\n"), 3)
 	f.Fuzz(func(t *testing.T, stream []byte, piece int) {
 		if piece < 1 {

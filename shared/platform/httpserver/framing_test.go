@@ -62,22 +62,26 @@ func TestNoRequestIsSmuggled(t *testing.T) {
 // for a request that a proxy did not see.
 func TestLengthAndChunksEndTheConnection(t *testing.T) {
 	served := make(chan string, 10)
-	address, _ := start(t, httpserver.Config{NewRequestID: func() string { return "1" }, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		served <- r.URL.Path
-	})})
+	address, _ := start(t,
+		httpserver.Config{NewRequestID: func() string { return "1" },
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				served <- r.URL.Path
+			})})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(20 * time.Second))
-	io.WriteString(conn, "POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+
-		"GET /second HTTP/1.1\r\nHost: a\r\n\r\n")
+	io.WriteString(conn,
+		"POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+
+			"GET /second HTTP/1.1\r\nHost: a\r\n\r\n")
 	text, err := io.ReadAll(conn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "HTTP/1.1 400 Bad Request\r\nx-request-id: 1\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
+	want := "HTTP/1.1 400 Bad Request\r\nx-request-id: 1\r\nContent-Type: text/plain; charset=utf-8\r\n" +
+		"Connection: close\r\n\r\n400 Bad Request"
 	if !strings.EqualFold(string(text), want) {
 		t.Errorf("got %q", text)
 	}
@@ -134,7 +138,8 @@ func TestSoundConnectionsAreKept(t *testing.T) {
 		for _, request := range []string{
 			"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
 			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789",
-			"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nX: y\r\n\r\n",
+			"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nX: y\r\n" +
+				"\r\n",
 		} {
 			io.WriteString(conn, request)
 			if n, err := conn.Read(buffer); err != nil || n == 0 {
@@ -195,7 +200,8 @@ func TestAnUpgradeWithABodyIsServed(t *testing.T) {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(20 * time.Second))
-	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\nContent-Length: 100000\r\n\r\nhalf")
+	io.WriteString(conn,
+		"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\nContent-Length: 100000\r\n\r\nhalf")
 	text, _ := io.ReadAll(conn)
 	if !strings.HasPrefix(string(text), "HTTP/1.1 101 ") || strings.Contains(string(text), "Connection: close") {
 		t.Errorf("got %q", text)

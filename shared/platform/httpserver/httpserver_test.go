@@ -139,7 +139,8 @@ func TestTheAccessLogTellsWhoAndWhatButNoSecret(t *testing.T) {
 	})
 	log := newLog()
 	address, _ := start(t, httpserver.Config{Handler: mux, Logger: log.logger()})
-	request, _ := http.NewRequest("POST", "http://"+address+"/things/hidden?api_key=hidden", strings.NewReader("a hidden body"))
+	request, _ := http.NewRequest("POST", "http://"+address+"/things/hidden?api_key=hidden",
+		strings.NewReader("a hidden body"))
 	request.Header.Set("x-api-key", "hidden")
 	request.Header.Set("x-request-id", "r1")
 	answer, err := http.DefaultClient.Do(request)
@@ -187,7 +188,8 @@ func TestAPanicIsAnsweredInTheShapeOfTheSurface(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	body, _ := io.ReadAll(answer.Body)
-	if answer.StatusCode != 500 || string(body) != `{"detail":"sorry"}` || answer.Header.Get("x-request-id") == "" || answer.Header.Get("X-Left-Over") != "" {
+	if answer.StatusCode != 500 || string(body) != `{"detail":"sorry"}` || answer.Header.Get("x-request-id") == "" ||
+		answer.Header.Get("X-Left-Over") != "" {
 		t.Errorf("got %d %s %v", answer.StatusCode, body, answer.Header)
 	}
 	if text := log.wait(t, 2); !strings.Contains(text, "httpserver_test.go") || !strings.Contains(text, `"panic":"oh"`) {
@@ -255,14 +257,15 @@ func TestAStalledPeerIsGivenUp(t *testing.T) {
 // The deadline for a step of an upload must not end the work that follows the upload.
 func TestTheTimeForAStepDoesNotBoundTheHandler(t *testing.T) {
 	const stall = 20 * time.Millisecond
-	address, _ := start(t, httpserver.Config{Stall: stall, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		select {
-		case <-r.Context().Done():
-			w.WriteHeader(http.StatusInternalServerError)
-		case <-time.After(5 * stall):
-		}
-	})})
+	address, _ := start(t,
+		httpserver.Config{Stall: stall, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			select {
+			case <-r.Context().Done():
+				w.WriteHeader(http.StatusInternalServerError)
+			case <-time.After(5 * stall):
+			}
+		})})
 	answer, err := http.Post("http://"+address, "text/plain", strings.NewReader("x"))
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +285,8 @@ func TestHandlerWithoutAConnection(t *testing.T) {
 	request := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", 1<<20)))
 	request.Header.Set("x-request-id", "r1")
 	handler.ServeHTTP(recorder, request)
-	if recorder.Code != 401 || recorder.Body.String() != `{"detail":"no"}` || recorder.Header().Get("x-request-id") != "r1" || recorder.Header().Get("Connection") != "" {
+	if recorder.Code != 401 || recorder.Body.String() != `{"detail":"no"}` ||
+		recorder.Header().Get("x-request-id") != "r1" || recorder.Header().Get("Connection") != "" {
 		t.Errorf("got %d %s %v", recorder.Code, recorder.Body, recorder.Header())
 	}
 	if text := log.wait(t, 1); !strings.Contains(text, `"status":401`) {

@@ -41,9 +41,11 @@ func TestARefusedExpectationEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The second request arrives before the first is answered.
-	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: more\r\n\r\n")
+	fmt.Fprint(conn,
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: more\r\n\r\n")
 	answer, err := io.ReadAll(conn)
-	if err != nil || !strings.Contains(string(answer), "HTTP/1.1 417 ") || strings.Count(string(answer), "X-Request-Id: ") != 2 {
+	if err != nil || !strings.Contains(string(answer), "HTTP/1.1 417 ") ||
+		strings.Count(string(answer), "X-Request-Id: ") != 2 {
 		t.Errorf("%q, %v", answer, err)
 	}
 }
@@ -131,7 +133,8 @@ func TestContinueIsSentWhenTheBodyIsWanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
+	io.WriteString(conn,
+		"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
 	reader := bufio.NewReader(conn)
 	if line, err := reader.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
 		t.Fatalf("got %q: %v", line, err)

@@ -22,7 +22,8 @@ func surface(t *testing.T, log *bytes.Buffer, handler http.HandlerFunc) httpserv
 	}
 	t.Cleanup(func() { listener.Close() })
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	return httpserver.Surface{Server: httpserver.New(httpserver.Config{Logger: logger, Handler: handler}), Listener: listener}
+	return httpserver.Surface{Server: httpserver.New(httpserver.Config{Logger: logger, Handler: handler}),
+		Listener: listener}
 }
 
 func TestRunLetsRequestsFinish(t *testing.T) {

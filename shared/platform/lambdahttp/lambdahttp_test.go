@@ -64,7 +64,8 @@ func handler() http.Handler {
 		httpserver.SetAccount(r.Context(), "studio")
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(seen{
-			r.Method, r.URL.Path, r.Host, httpserver.RequestID(r.Context()), r.URL.Query(), r.Header, r.ContentLength, body, time.Until(deadline),
+			r.Method, r.URL.Path, r.Host, httpserver.RequestID(r.Context()), r.URL.Query(), r.Header, r.ContentLength, body,
+			time.Until(deadline),
 		})
 	})
 	mux.HandleFunc("/v1/answer", func(w http.ResponseWriter, _ *http.Request) {
@@ -128,7 +129,8 @@ func event(method, resource, path string, change func(*events.APIGatewayProxyReq
 	e := events.APIGatewayProxyRequest{
 		Resource: resource, Path: path, HTTPMethod: method,
 		MultiValueHeaders: map[string][]string{"Host": {"api.example.com"}, "X-Forwarded-Proto": {"https"}},
-		RequestContext:    events.APIGatewayProxyRequestContext{RequestID: "gateway-1", DomainName: "api.example.com", Stage: "dev"},
+		RequestContext: events.APIGatewayProxyRequestContext{RequestID: "gateway-1", DomainName: "api.example.com",
+			Stage: "dev"},
 	}
 	if change != nil {
 		change(&e)
@@ -239,7 +241,8 @@ func TestAnswers(t *testing.T) {
 				continue
 			}
 			for field, want := range map[string]string{
-				"X-Two": "[a b]", "X-Late": "[]", "X-Declared": "[]", "X-Trailing": "[]", "Trailer:X-Trailing": "[]", "Trailer": "[]", "Connection": "[]",
+				"X-Two": "[a b]", "X-Late": "[]", "X-Declared": "[]", "X-Trailing": "[]", "Trailer:X-Trailing": "[]",
+				"Trailer": "[]", "Connection": "[]",
 			} {
 				if got := fmt.Sprint(answer.Header[field]); got != want {
 					t.Errorf("%s: the header's %s is %s, want %s", c.name, field, got, want)
@@ -306,7 +309,8 @@ func TestAnswersThatBreakOff(t *testing.T) {
 	if _, err := f.Request(t.Context(), event("GET", "/v1/cut", "/v1/cut", nil)); !errors.As(err, &failure) {
 		t.Errorf("buffered: %v", err)
 	}
-	if answer, _ := request(t, f, event("GET", "/v1/nothing", "/v1/nothing", nil)); answer.Status != 200 || answer.Streamed {
+	if answer, _ := request(t, f, event("GET", "/v1/nothing", "/v1/nothing", nil)); answer.Status != 200 ||
+		answer.Streamed {
 		t.Errorf("the next request: %d, streamed: %v", answer.Status, answer.Streamed)
 	}
 }
@@ -344,7 +348,9 @@ func TestAnInvocationEndsItsHandler(t *testing.T) {
 		_, err := w.Write(make([]byte, 10<<20)) // more than any buffer holds
 		ended <- errors.Join(err, r.Context().Err())
 	}))
-	answer, err := invoke(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/", RequestContext: events.APIGatewayProxyRequestContext{DomainName: "a"}})
+	answer, err := invoke(t.Context(),
+		events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/",
+			RequestContext: events.APIGatewayProxyRequestContext{DomainName: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,9 +422,11 @@ func TestARequestIsBeneathItsTrace(t *testing.T) {
 		{"", "", ""},
 	} {
 		parents := make(chan string, 1)
-		handler := httpserver.Handler(httpserver.Config{Logger: slog.New(slog.DiscardHandler), Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			parents <- trace.Parent(r.Context())
-		})})
+		handler := httpserver.Handler(
+			httpserver.Config{Logger: slog.New(slog.DiscardHandler),
+				Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					parents <- trace.Parent(r.Context())
+				})})
 		event := events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/", Headers: map[string]string{}}
 		if c.header != "" {
 			event.Headers["traceparent"] = c.header

@@ -68,7 +68,8 @@ func TestAFunctionSendsSubsegments(t *testing.T) {
 	ctx, request := tracer.Start(xray.WithParent(t.Context(), segment), "POST /v1/jobs/{id}", api.WithAttributes(
 		attribute.String("http.request.method", "POST"), attribute.String("http.route", "/v1/jobs/{id}"),
 		attribute.Int("http.response.status_code", 429), attribute.String("cutroom.account", "acme")))
-	if got, want := trace.Parent(ctx), "00-5759e988bd862e3fe1be46a994272793-"+request.SpanContext().SpanID().String()+"-01"; got != want {
+	if got, want := trace.Parent(ctx), "00-5759e988bd862e3fe1be46a994272793-"+request.SpanContext().SpanID().String()+
+		"-01"; got != want {
 		t.Errorf("a job goes on with %s, want %s", got, want)
 	}
 	_, call := tracer.Start(ctx, "upstream", api.WithSpanKind(api.SpanKindClient))
@@ -79,8 +80,9 @@ func TestAFunctionSendsSubsegments(t *testing.T) {
 
 	inner, outer := daemon.document(t), daemon.document(t)
 	for field, want := range map[string]any{
-		"name": "POST /v1/jobs/id", "type": "subsegment", "trace_id": "1-5759e988-bd862e3fe1be46a994272793", "parent_id": "53995c3f42cd8ad8",
-		"error": true, "throttle": true, "fault": nil,
+		"name": "POST /v1/jobs/id", "type": "subsegment", "trace_id": "1-5759e988-bd862e3fe1be46a994272793",
+		"parent_id": "53995c3f42cd8ad8",
+		"error":     true, "throttle": true, "fault": nil,
 	} {
 		if outer[field] != want {
 			t.Errorf("%s is %v, want %v", field, outer[field], want)
@@ -99,7 +101,8 @@ func TestAFunctionSendsSubsegments(t *testing.T) {
 	if annotations := outer["annotations"].(map[string]any); annotations["cutroom_account"] != "acme" {
 		t.Errorf("annotations are %v", annotations)
 	}
-	if inner["namespace"] != "remote" || inner["fault"] != true || inner["metadata"].(map[string]any)["first_token"] == nil {
+	if inner["namespace"] != "remote" || inner["fault"] != true ||
+		inner["metadata"].(map[string]any)["first_token"] == nil {
 		t.Errorf("the call is %v", inner)
 	}
 	if text, _ := json.Marshal(inner); strings.Contains(string(text), "private") {
@@ -137,7 +140,8 @@ func TestCallsOfAWSAreSubsegments(t *testing.T) {
 	}
 	for _, failed := range []any{nil, true} {
 		call := daemon.document(t)
-		if call["name"] != "DynamoDB" || call["namespace"] != "aws" || call["aws"].(map[string]any)["operation"] != "ListTables" ||
+		if call["name"] != "DynamoDB" || call["namespace"] != "aws" ||
+			call["aws"].(map[string]any)["operation"] != "ListTables" ||
 			call["parent_id"] != span.SpanContext().SpanID().String() || call["fault"] != failed {
 			t.Errorf("failed %v: %v", failed, call)
 		}
@@ -159,7 +163,8 @@ func TestWhatIsNotSampledIsNotSent(t *testing.T) {
 		span.End()
 	}
 	ctx, span := tracer.Start(xray.WithParent(t.Context(), segment), "sampled")
-	if got, want := xray.Header(ctx), "Root=1-5759e988-bd862e3fe1be46a994272793;Parent="+span.SpanContext().SpanID().String()+";Sampled=1"; got != want {
+	if got, want := xray.Header(ctx), "Root=1-5759e988-bd862e3fe1be46a994272793;Parent="+
+		span.SpanContext().SpanID().String()+";Sampled=1"; got != want {
 		t.Errorf("AWS goes on with %s, want %s", got, want)
 	}
 	span.End()
@@ -195,7 +200,8 @@ func TestASpanIsBoundedAndEndsOnce(t *testing.T) {
 	next.End()
 
 	document := daemon.document(t)
-	if document["name"] != "work" || document["start_time"] != 1_800_000_000.25 || document["end_time"] != 1_800_000_001.25 {
+	if document["name"] != "work" || document["start_time"] != 1_800_000_000.25 ||
+		document["end_time"] != 1_800_000_001.25 {
 		t.Errorf("got %v", document)
 	}
 	annotations, events := document["annotations"].(map[string]any), document["metadata"].(map[string]any)
@@ -209,8 +215,10 @@ func TestASpanIsBoundedAndEndsOnce(t *testing.T) {
 
 func TestWhatIsNoTracingHeader(t *testing.T) {
 	for _, header := range []string{
-		"", "Root=1-5759e988-bd862e3fe1be46a994272793", "Parent=53995c3f42cd8ad8;Sampled=1", "Root=2-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8",
-		"Root=1-5759e988-bd862e3f;Parent=53995c3f42cd8ad8", "Root=1-00000000-000000000000000000000000;Parent=53995c3f42cd8ad8", ";;=;",
+		"", "Root=1-5759e988-bd862e3fe1be46a994272793", "Parent=53995c3f42cd8ad8;Sampled=1",
+		"Root=2-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8",
+		"Root=1-5759e988-bd862e3f;Parent=53995c3f42cd8ad8",
+		"Root=1-00000000-000000000000000000000000;Parent=53995c3f42cd8ad8", ";;=;",
 	} {
 		if got := trace.Parent(xray.WithParent(context.Background(), header)); got != "" {
 			t.Errorf("%q is taken for %s", header, got)

@@ -136,7 +136,9 @@ func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forbidden := regexp.MustCompile(`<script>|<style>|\sstyle="|\son[a-z]+="|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|(?:src|href)="https?:|url\("?https?:`)
+	forbidden := regexp.MustCompile(
+		`<script>|<style>|\sstyle="|\son[a-z]+="|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new ` +
+			`Function|(?:src|href)="https?:|url\("?https?:`)
 	for _, file := range files {
 		if strings.HasSuffix(file.Name, ".svg") {
 			continue

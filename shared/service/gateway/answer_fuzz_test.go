@@ -28,7 +28,8 @@ func fuzzed(t *testing.T, route Route, stream string) (*completion, *httptest.Re
 		MaxChoices: 2, MaxPrompts: 2, AnyField: true, StreamOptions: true,
 	}
 	text := `{"model":"small","messages":[{"role":"user","content":"hi"}],"prompt":"hi"` + stream + `}`
-	request, problem := Parse(route, []byte(text), Caller{Find: func(string) (*catalog.Inference, bool) { return row, true }})
+	request, problem := Parse(route, []byte(text),
+		Caller{Find: func(string) (*catalog.Inference, bool) { return row, true }})
 	if problem != nil {
 		t.Fatal(problem)
 	}
@@ -62,8 +63,11 @@ func (bufferedBody) Close() error        { return nil }
 func (bufferedBody) allow(time.Duration) {}
 
 var answerSeeds = []string{
-	`{"id":"c","object":"x","created":7,"model":"w","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop","text":"b"}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":1}}}`,
-	`{"choices":[{},null,{"message":null},{"delta":{"content":"x","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}}],"usage":{"prompt_tokens":1e15,"completion_tokens":-2}}`,
+	`{"id":"c","object":"x","created":7,"model":"w","choices":[{"index":0,"message":{"role":"assistant","content":"a"},` +
+		`"finish_reason":"stop","text":"b"}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,` +
+		`"prompt_tokens_details":{"cached_tokens":1}}}`,
+	`{"choices":[{},null,{"message":null},{"delta":{"content":"x","tool_calls":[{"function":{"name":"f",` +
+		`"arguments":"{}"}}]}}],"usage":{"prompt_tokens":1e15,"completion_tokens":-2}}`,
 	"{\"choices\":[],\"model\":\"a\",\"model\":{},\"usage\":[],\"usage\":{\"prompt_tokens\":5.0,\"completion_tokens\":1,\"completion_tokens_details\":5},\"x\":\"\xff\"}",
 	`{"error":{"message":"no","code":400,"param":[]}}`, `[[[[`, `{"error":"x"}`, ` {"choices": [ ] } `,
 }
@@ -138,9 +142,11 @@ func (s scripted) Close() error                { return nil }
 // reading ends.
 func FuzzWire(f *testing.F) {
 	for _, seed := range []string{
-		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n",
 		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 429 x\nRetry-After: 5\n\nbody", "HTTP/1.1 204 x\r\nContent-Length: 7\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\n\r\n", "HTTP/1.1 200 OK\r\n: x\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n: x\r\n\r\n",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -21,26 +21,40 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"as it should be", whole, asSmall(whole), usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: 3, ReasoningTokens: 2}},
 		{"unknown members, space and the writing of numbers stay",
-			`{ "id":"c1", "object":"chat.completion","created":7e0,"x":[1.0,1e2],"model" : "weights","choices":[{"index":0,"y":null,"message":{"z":"\u0041","role":"assistant","content":"a"},"finish_reason":"stop","logprobs":null}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"w":1,` + details + `} }`,
-			`{ "id":"c1", "object":"chat.completion","created":7e0,"x":[1.0,1e2],"model" : "small","choices":[{"index":0,"y":null,"message":{"z":"\u0041","role":"assistant","content":"a"},"finish_reason":"stop","logprobs":null}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"w":1,` + details + `} }`,
+			`{ "id":"c1", "object":"chat.completion","created":7e0,"x":[1.0,1e2],"model" : "weights","choices":[{"index":0,` +
+				`"y":null,"message":{"z":"\u0041","role":"assistant","content":"a"},"finish_reason":"stop","logprobs":null}],` +
+				`"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"w":1,` + details + `} }`,
+			`{ "id":"c1", "object":"chat.completion","created":7e0,"x":[1.0,1e2],"model" : "small","choices":[{"index":0,` +
+				`"y":null,"message":{"z":"\u0041","role":"assistant","content":"a"},"finish_reason":"stop","logprobs":null}],` +
+				`"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"w":1,` + details + `} }`,
 			reported},
 		{"no details",
-			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":5}}`,
+			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":11,` +
+				`"completion_tokens":5}}`,
 			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[],"usage":{"total_tokens":16,` + details + `,"prompt_tokens":11,"completion_tokens":5}}`, reported},
 		{"null details",
-			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":null,"completion_tokens_details":{}}}`,
+			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":11,` +
+				`"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":null,"completion_tokens_details":{}}}`,
 			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}`, reported},
-		{"no usage", `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}]}`,
+		{"no usage", `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,` +
+			`"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}]}`,
 			`{"usage":{"prompt_tokens":6,"completion_tokens":3,"total_tokens":9,` + details + `},"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}]}`, counted(3)},
-		{"a usage that is none", `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}],"usage":null}`,
+		{"a usage that is none", `{"id":"c1","object":"chat.completion","created":7,"model":"weights",` +
+			`"choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}],` +
+			`"usage":null}`,
 			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}],"usage":{"prompt_tokens":6,"completion_tokens":3,"total_tokens":9,` + details + `}}`, counted(3)},
-		{"hardly anything", `{"choices":[{},{"message":{}},{"message":null,"index":null,"finish_reason":null}],"usage":{"prompt_tokens":11,"completion_tokens":5}}`,
+		{"hardly anything", `{"choices":[{},{"message":{}},{"message":null,"index":null,"finish_reason":null}],` +
+			`"usage":{"prompt_tokens":11,"completion_tokens":5}}`,
 			`{"id":"chatcmpl-ID","object":"chat.completion","created":NOW,"model":"small","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":""}},{"index":1,"finish_reason":"stop","message":{"role":"assistant","content":""}},{"message":{"role":"assistant","content":""},"index":2,"finish_reason":"stop"}],"usage":{"total_tokens":16,` + details + `,"prompt_tokens":11,"completion_tokens":5}}`, reported},
 		{"null content beside calls of tools stays",
-			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`,
+			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,` +
+				`"message":{"role":"assistant","content":null,"tool_calls":[]},"finish_reason":"tool_calls"}],` +
+				`"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`,
 			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`, reported},
 		{"null content elsewhere is text",
-			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":null},"finish_reason":"length"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`,
+			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,` +
+				`"message":{"role":"assistant","content":null},"finish_reason":"length"}],"usage":{"prompt_tokens":11,` +
+				`"completion_tokens":5,"total_tokens":16,` + details + `}}`,
 			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"length"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`, reported},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,7 +80,8 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestTextCompletions(t *testing.T) {
-	const text = `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[{"index":0,"text":"a b","finish_reason":"length"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
+	const text = `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[{"index":0,"text":"a ` +
+		`b","finish_reason":"length"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
 	u := newUpstream(t, always(200, text))
 	w := newWorld(t, setup{upstreams: []*upstream{u}})
 	a := w.complete(`{"model":"small","prompt":[1,2,3]}`)
@@ -82,10 +97,13 @@ func TestTextCompletions(t *testing.T) {
 		!strings.Contains(a.body, `"object":"text_completion"`) {
 		t.Errorf("got %s", a.body)
 	}
-	u.now(events(`{"id":"t","object":"text_completion","created":7,"model":"weights","choices":[{"index":0,"text":"one two","finish_reason":"stop"}]}`, done))
+	u.now(events(`{"id":"t","object":"text_completion","created":7,"model":"weights","choices":[{"index":0,"text":"one `+
+		`two","finish_reason":"stop"}]}`, done))
 	a = w.complete(`{"model":"small","prompt":"x","stream":true,"stream_options":{"include_usage":true}}`)
-	want := eventStream(`{"id":"t","object":"text_completion","created":7,"model":"small","choices":[{"index":0,"text":"one two","finish_reason":"stop"}]}`,
-		`{"id":"t","object":"text_completion","created":7,"model":"small","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}`, done)
+	want := eventStream(`{"id":"t","object":"text_completion","created":7,"model":"small","choices":[{"index":0,`+
+		`"text":"one two","finish_reason":"stop"}]}`,
+		`{"id":"t","object":"text_completion","created":7,"model":"small","choices":[],"usage":{"prompt_tokens":1,`+
+			`"completion_tokens":2,"total_tokens":3}}`, done)
 	if a.body != want {
 		t.Errorf("got\n%s\nwant\n%s", a.body, want)
 	}
@@ -93,7 +111,8 @@ func TestTextCompletions(t *testing.T) {
 
 // What upstreams answer instead of a completion, and the caller's error.
 func TestRefusals(t *testing.T) {
-	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,"code":"upstream_error"}}`
+	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,` +
+		`"code":"upstream_error"}}`
 	refusal := func(message, param, code string) string {
 		return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":%s,"code":%s}}`,
 			message, param, code)
@@ -109,7 +128,10 @@ func TestRefusals(t *testing.T) {
 		body     string
 		tokens   string
 	}{
-		{"a refusal is passed on", always(400, `{"error":{"message":"too long","type":"BadRequestError","param":"messages","code":"context_length_exceeded"}}`), 400,
+		{"a refusal is passed on",
+			always(400,
+				`{"error":{"message":"too long","type":"BadRequestError","param":"messages","code":"context_length_exceeded"}}`),
+			400,
 			refusal("too long", `"messages"`, `"context_length_exceeded"`), ""},
 		{"as vLLM writes it", always(400, `{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}`), 400, refusal("too long", "null", "null"), ""},
 		{"as FastAPI writes it", always(422, `{"detail":"no such field"}`), 422, refusal("no such field", "null", "null"), ""},

@@ -27,7 +27,10 @@ func BenchmarkStream(b *testing.B) {
 		chunks = append(chunks, chunk("hello "))
 	}
 	text := eventStream(append(chunks, last, used, done)...)
-	benchmark(b, streamed, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(text), text))
+	benchmark(b, streamed,
+		fmt.Sprintf(
+			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
+			len(text), text))
 }
 
 func benchmark(b *testing.B, body, answer string) {
@@ -58,7 +61,8 @@ func benchmark(b *testing.B, body, answer string) {
 	}()
 	w := newWorld(b, setup{upstreams: []*upstream{{url: "http://" + listener.Addr().String() + "/v1"}},
 		tier: credential.Tier{}})
-	request := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", studio, len(body), body)
+	request := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", studio, len(body), body)
 	b.ReportAllocs()
 	b.SetParallelism(16)
 	b.RunParallel(func(pb *testing.PB) {

@@ -27,7 +27,9 @@ func (w *world) hold(key string, filler []byte, pieces int) *unending {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	must(w.t, err)
 	h := &unending{conn, make(chan int, 1)}
-	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", key, pieces*len(filler)+1)
+	fmt.Fprintf(conn,
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", key,
+		pieces*len(filler)+1)
 	go func() {
 		for range pieces {
 			// It fails once the gateway has given up.

@@ -279,7 +279,8 @@ func TestCallersThatLeave(t *testing.T) {
 // A stop that cannot wait tells the callers that are still there: by an event
 // before the usual end of a stream, or by a status if nothing was sent yet.
 func TestCallersAreToldOfAStop(t *testing.T) {
-	const stopping = `{"error":{"message":"The gateway stops, and did not wait for the rest of the answer.","type":"api_error","param":null,"code":"service_unavailable"}}`
+	const stopping = `{"error":{"message":"The gateway stops, and did not wait for the rest of the answer.",` +
+		`"type":"api_error","param":null,"code":"service_unavailable"}}`
 	for _, c := range []struct {
 		name, request string
 		upstream      func(*call)
@@ -343,7 +344,8 @@ func TestModels(t *testing.T) {
 `})
 	created := fmt.Sprint(w.now().Unix())[:5]
 	one := func(id, length, context, capabilities string) string {
-		return `{"id":"` + id + `","object":"model","created":` + created + `,"owned_by":"cutroom","max_output_length":` + length + `,"context_length":` + context + `,"capabilities":[` + capabilities + `]}`
+		return `{"id":"` + id + `","object":"model","created":` + created + `,"owned_by":"cutroom","max_output_length":` +
+			length + `,"context_length":` + context + `,"capabilities":[` + capabilities + `]}`
 	}
 	small, talker := one("small", "1000", "8192", `"chat","completions"`), one("org/talker:v2", "8", "80", `"chat"`)
 	signed := w.issue(credential.Scope{Models: []string{"small"}})
@@ -383,7 +385,8 @@ func TestUsage(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
 	w.chat(plain)
 	today := string(usage.DayOf(w.now()))
-	row := `{"day":"` + today + `","model":"small","requests":1,"prompt_tokens":11,"completion_tokens":5,"cached_tokens":3,"reasoning_tokens":2,"estimated":0}`
+	row := `{"day":"` + today + `","model":"small","requests":1,"prompt_tokens":11,"completion_tokens":5,` +
+		`"cached_tokens":3,"reasoning_tokens":2,"estimated":0}`
 	scoped := w.token(credential.Scope{})
 	for _, c := range []struct {
 		query, key string
@@ -458,7 +461,8 @@ func TestAllowListsTheMethods(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
 	for path, allow := range map[string]string{
 		"/v1/chat/completions": "POST", "/v1/completions": "POST", "/v1/models": "GET, HEAD", "/v1/models/small": "GET, HEAD",
-		"/v1/usage": "GET, HEAD", "/healthz": "GET, HEAD", "/health": "GET, HEAD", "//v1/chat/completions": "POST", "/v1//models": "GET, HEAD",
+		"/v1/usage": "GET, HEAD", "/healthz": "GET, HEAD", "/health": "GET, HEAD", "//v1/chat/completions": "POST",
+		"/v1//models": "GET, HEAD",
 	} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "NONSENSE"} {
 			a := w.do(w.request(t.Context(), method, path, studio, strings.NewReader(plain)))

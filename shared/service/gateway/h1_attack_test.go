@@ -21,7 +21,8 @@ import (
 
 // scripted serves every connection with the function, which gets the
 // connection's number, from 1.
-func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *upstream, connections *atomic.Int64) {
+func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *upstream,
+	connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

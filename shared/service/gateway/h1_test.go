@@ -55,7 +55,9 @@ func inLength(body string) string {
 }
 
 func inChunks(body, trailer string) string {
-	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n%s\r\n", len(body), body, trailer)
+	return fmt.Sprintf(
+		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n%s\r\n",
+		len(body), body, trailer)
 }
 
 // A connection serves call after call, whatever their answers; one that the

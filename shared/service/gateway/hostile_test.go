@@ -151,7 +151,8 @@ func TestHostileUpstreams(t *testing.T) {
 			t.Parallel()
 			u := newUpstream(t, answer)
 			w := newWorld(t, setup{rows: rows, upstreams: []*upstream{u}})
-			for _, request := range []string{plain, streamed, strings.Replace(plain, "one", large, 1), strings.Replace(streamed, "one", large, 1)} {
+			for _, request := range []string{plain, streamed, strings.Replace(plain, "one", large, 1),
+				strings.Replace(streamed, "one", large, 1)} {
 				a := w.chat(request)
 				if a.err != nil || !utf8.ValidString(a.body) || a.header.Get("X-Request-Id") == "" {
 					t.Fatalf("got %d %v %.300q: %v", a.status, a.header, a.body, a.err)

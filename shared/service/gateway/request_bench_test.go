@@ -11,7 +11,8 @@ import (
 // BenchmarkRequest parses a streaming chat of about 2 KB whose limit is
 // clamped.
 func BenchmarkRequest(b *testing.B) {
-	body := []byte(`{"model":"plain","messages":[{"role":"system","content":"` + strings.Repeat(`You are a helpful assistant.\n`, 20) +
+	body := []byte(`{"model":"plain","messages":[{"role":"system","content":"` +
+		strings.Repeat(`You are a helpful assistant.\n`, 20) +
 		`"},{"role":"user","content":"` + strings.Repeat("Say something kind. ", 65) +
 		`"}],"temperature":0.7,"stream":true,"max_tokens":4096,"user":"u-1","metadata":{"a":1}}`)
 	who := caller(b)

@@ -24,7 +24,8 @@ func FuzzParse(f *testing.F) {
 		chat("away", `"n":2.0,"best_of":null,"chat_template":"x","top_k":5.0`),
 		chat("plain", `"max_tokens":5.00,"response_format":{"type":"regex"},"tool_choice":{"type":"custom"},"n":3`),
 		`{"prompt":[[1],[2]],"stop":null,"model":"plain"}`,
-		`{"tools":null,"model":"modern","messages":[{"content":[{"type":"text","text":"\u0000"}],"role":"user"}],"max_tokens":7}`,
+		`{"tools":null,"model":"modern","messages":[{"content":[{"type":"text","text":"\u0000"}],"role":"user"}],` +
+			`"max_tokens":7}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -74,7 +75,8 @@ func unnamed(t *testing.T, route gateway.Route, body []byte) (members []string) 
 	if _, err := decoder.Token(); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	named := " model stream temperature top_p max_tokens max_completion_tokens stop frequency_penalty presence_penalty stream_options n_predict n best_of "
+	named := " model stream temperature top_p max_tokens max_completion_tokens stop frequency_penalty presence_penalty " +
+		"stream_options n_predict n best_of "
 	if route == catalog.Chat {
 		named += "messages tools tool_choice response_format reasoning_effort chat_template_kwargs "
 	} else {

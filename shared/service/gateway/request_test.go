@@ -245,7 +245,8 @@ func TestPromptTexts(t *testing.T) {
 		{catalog.Completions, `{"model":"plain","prompt":[1, 2,3]}`, "", 3},
 		{catalog.Completions, `{"model":"plain","prompt":[[1,2],[3],[]]}`, "", 3},
 		{catalog.Chat, chat("plain"), "hi", 4},
-		{catalog.Chat, `{"model":"plain","messages":[{"role":"system","content":"a"},{"content":[{"type":"text","text":"b\t"},{"type":"image_url","image_url":{"url":"x"}},{"type":"text","text":"c"}],"role":"user"},` +
+		{catalog.Chat, `{"model":"plain","messages":[{"role":"system","content":"a"},{"content":[{"type":"text",` +
+			`"text":"b\t"},{"type":"image_url","image_url":{"url":"x"}},{"type":"text","text":"c"}],"role":"user"},` +
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"1"}]}]}`, "a|b\t|c|" + `[{"id":"1"}]`, 12},
 		{catalog.Chat, chat("plain", `"tools":[{"type":"function"}]`), `hi|[{"type":"function"}]`, 4},
 	} {
@@ -290,14 +291,16 @@ func TestFieldsThatClientsSend(t *testing.T) {
 			`"response_format":{"type":"text"},"safety_identifier":"s","seed":1,"service_tier":"auto","stop":"x","store":false`,
 			`"stream":false,"stream_options":{},"temperature":1,"tool_choice":"auto","tools":[],"top_logprobs":2,"top_p":1`,
 			`"user":"u","verbosity":"low","web_search_options":{},"chat_template_kwargs":{"chat_template":"verbatim"}`),
-		chat("away", `"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"min_tokens":1,"stop_token_ids":[1],"skip_special_tokens":true`,
+		chat("away",
+			`"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"min_tokens":1,"stop_token_ids":[1],"skip_special_tokens":true`,
 			`"ignore_eos":true,"enable_thinking":false,"thinking":{},"include_reasoning":true,"bad_words":[]`),
 	} {
 		if _, problem := gateway.Parse(catalog.Chat, []byte(body), who); problem != nil {
 			t.Errorf("%s: %s", body, problem.Message)
 		}
 	}
-	body := completion("away", `"best_of":2,"echo":true,"logit_bias":{},"logprobs":5,"n":2,"seed":1,"suffix":"s","user":"u","ignore_eos":true`)
+	body := completion("away",
+		`"best_of":2,"echo":true,"logit_bias":{},"logprobs":5,"n":2,"seed":1,"suffix":"s","user":"u","ignore_eos":true`)
 	if _, problem := gateway.Parse(catalog.Completions, []byte(body), who); problem != nil {
 		t.Errorf("%s: %s", body, problem.Message)
 	}
@@ -308,13 +311,16 @@ func TestFieldsThatClientsSend(t *testing.T) {
 func TestFieldsAllowedByTheRow(t *testing.T) {
 	for _, name := range []string{
 		"chat_template", "id_slot", "priority", "guided_regex", "guided_decoding_backend", "structured_outputs", "grammar",
-		"logits_processors", "cache_salt", "cache_prompt", "mm_processor_kwargs", "lora", "lora_adapter", "n_predict", "prompt_logprobs",
-		"truncate_prompt_tokens", "use_beam_search", "kv_transfer_params", "vllm_xargs", "request_id", "slot_id", "t_max_predict_ms",
+		"logits_processors", "cache_salt", "cache_prompt", "mm_processor_kwargs", "lora", "lora_adapter", "n_predict",
+		"prompt_logprobs",
+		"truncate_prompt_tokens", "use_beam_search", "kv_transfer_params", "vllm_xargs", "request_id", "slot_id",
+		"t_max_predict_ms",
 		"samplers", "keep_alive", "options", "documents", "add_generation_prompt", "continue_final_message", "extra_body",
 		"provider", "models", "plugins", "\u0063hat_template", "CHAT_TEMPLATE", "",
 	} {
 		plain := strings.ReplaceAll(name, "\\u0063", "c")
-		for route, text := range map[gateway.Route]string{catalog.Chat: chat("away", `"`+name+`":1`), catalog.Completions: completion("away", `"`+name+`":1`)} {
+		for route, text := range map[gateway.Route]string{catalog.Chat: chat("away", `"`+name+`":1`),
+			catalog.Completions: completion("away", `"`+name+`":1`)} {
 			_, problem := gateway.Parse(route, []byte(text), caller(t))
 			if problem == nil || problem.Status != 400 || problem.Code != gateway.UnknownParameter || problem.Param != plain {
 				t.Errorf("%s: got %+v, want it refused", text, problem)

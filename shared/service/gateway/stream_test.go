@@ -27,12 +27,15 @@ func counted(n int64) usage.Counts {
 
 // What upstreams send, what the caller sees of it, and what is metered.
 func TestStreams(t *testing.T) {
-	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,"code":"upstream_error"}}`
+	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,` +
+		`"code":"upstream_error"}}`
 	usual := []string{chunk("hel"), chunk("lo"), last, used, done}
 	seenUsual := eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
 	const details = `,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
-	usedChunk := `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{` + details[1:] + `,"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
-	const estimated = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8` + details + `}}`
+	usedChunk := `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{` +
+		details[1:] + `,"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
+	const estimated = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],` +
+		`"usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8` + details + `}}`
 	text := func(text string) func(*call) {
 		return func(c *call) { c.stream(); c.write(text); c.end() }
 	}
@@ -88,34 +91,47 @@ func TestStreams(t *testing.T) {
 		{"the usage is early", events(used, chunk("hel"), chunk("lo"), last, done), streamed, seenUsual, reported},
 		{"the usage is early, and told at the end", events(used, chunk("hel"), chunk("lo"), last, done), asking,
 			strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
-		{"the usage stops too early", events(strings.Replace(used, `"completion_tokens":5`, `"completion_tokens":1`, 1), chunk("a b"), chunk(" c d"), last, done), streamed,
+		{"the usage stops too early",
+			events(strings.Replace(used, `"completion_tokens":5`, `"completion_tokens":1`, 1), chunk("a b"), chunk(" c d"),
+				last, done), streamed,
 			eventStream(asSmall(chunk("a b")), asSmall(chunk(" c d")), asSmall(last), done),
 			usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 4, Estimated: 1}},
-		{"a usage that is none", events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":"x"},"choices"`, 1), done), streamed,
+		{"a usage that is none",
+			events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":"x"},"choices"`, 1), done),
+			streamed,
 			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":null,"choices"`, 1)), done),
 			counted(1)},
-		{"the usage is on the last chunk", events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done), asking,
+		{"the usage is on the last chunk",
+			events(chunk("one"),
+				strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done),
+			asking,
 			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`,
 				`"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), done), reported},
 		{"a chunk without a model", events(`{"choices":[]}`, last, used, done), streamed, eventStream(`{"model":"small","choices":[]}`, asSmall(last), done), reported},
 		{"reasoning and calls of tools count", events(
 			`{"model":"weights","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
-			`{"model":"weights","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": 1}"}}]},"finish_reason":"tool_calls"}]}`, done), streamed,
+			`{"model":"weights","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": `+
+				`1}"}}]},"finish_reason":"tool_calls"}]}`, done), streamed,
 			eventStream(`{"model":"small","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
 				`{"model":"small","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": 1}"}}]},"finish_reason":"tool_calls"}]}`, done),
 			counted(5)},
-		{"it breaks off", func(c *call) { c.stream(); c.write(eventStream(chunk("one"), chunk(" two"))); c.reset() }, streamed,
+		{"it breaks off", func(c *call) { c.stream(); c.write(eventStream(chunk("one"), chunk(" two"))); c.reset() },
+			streamed,
 			eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), failed, done), counted(2)},
-		{"it breaks off within an event", func(c *call) { c.stream(); c.write(eventStream(chunk("one")) + "data: {\"id\""); c.reset() }, streamed,
+		{"it breaks off within an event",
+			func(c *call) { c.stream(); c.write(eventStream(chunk("one")) + "data: {\"id\""); c.reset() }, streamed,
 			eventStream(asSmall(chunk("one")), failed, done), counted(1)},
 		{"the connection ends without a reason", func(c *call) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+eventStream(chunk("one")))
 		}, streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
-		{"an error on the way", events(chunk("one"), `{"error":{"message":"secret internals","code":500}}`, chunk("two"), done), streamed,
+		{"an error on the way",
+			events(chunk("one"), `{"error":{"message":"secret internals","code":500}}`, chunk("two"), done), streamed,
 			eventStream(asSmall(chunk("one")), failed, done), counted(1)},
 		{"an error that is the caller's", events(chunk("one"), `{"error":{"message":"too long","code":400}}`, done), streamed,
-			eventStream(asSmall(chunk("one")), `{"error":{"message":"too long","type":"invalid_request_error","param":null,"code":null}}`, done), counted(1)},
-		{"an event that is an error", text(eventStream(chunk("one")) + "event: error\ndata: {\"message\":\"x\"}\n\n"), streamed,
+			eventStream(asSmall(chunk("one")),
+				`{"error":{"message":"too long","type":"invalid_request_error","param":null,"code":null}}`, done), counted(1)},
+		{"an event that is an error", text(eventStream(chunk("one")) + "event: error\ndata: {\"message\":\"x\"}\n\n"),
+			streamed,
 			eventStream(asSmall(chunk("one")), failed, done), counted(1)},
 		{"a chunk that is no JSON", events(chunk("one"), `{"id":`, done), streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
 		{"a chunk that is no object", events(chunk("one"), `7`, done), streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
@@ -264,7 +280,8 @@ func TestKeepAlive(t *testing.T) {
 				text := strings.ReplaceAll(string(rest), ": keep-alive\n\n", "")
 				want := eventStream(asSmall(chunk("one")), asSmall(last), done)
 				if fails {
-					want = eventStream(`{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,"code":"upstream_error"}}`, done)
+					want = eventStream(`{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,`+
+						`"code":"upstream_error"}}`, done)
 				}
 				if text != want {
 					t.Errorf("got %q, want %q", text, want)
@@ -302,7 +319,9 @@ func TestBackpressure(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	must(t, conn.(*net.TCPConn).SetReadBuffer(socket))
-	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", studio, len(streamed), streamed)
+	fmt.Fprintf(conn,
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", studio,
+		len(streamed), streamed)
 	_, err = io.ReadFull(conn, make([]byte, 100))
 	must(t, err)
 	// It has come to a standstill when nothing more was written for a while.

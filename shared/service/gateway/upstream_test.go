@@ -95,7 +95,9 @@ func TestNoRetryAfterTheFirstByte(t *testing.T) {
 
 	release := make(chan bool)
 	first.now(func(c *call) { <-release; c.reset() })
-	w = newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }, keepAlive: time.Millisecond})
+	w = newWorld(t,
+		setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 },
+			keepAlive: time.Millisecond})
 	response := w.open(t.Context(), streamed)
 	release <- true
 	body, err := io.ReadAll(response.Body)
@@ -205,7 +207,8 @@ func TestUpstreamTooManyCalls(t *testing.T) {
 		{"Date: Mon, 02 Jan 2006 15:04:05 GMT\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT", "3600"},
 		{"Retry-After: Mon, 02 Jan 2006 15:05:35 GMT", "1"},
 	} {
-		u := newUpstream(t, always(429, `{"error":{"message":"Limit of 5 images a minute.","type":"images","code":"slow_down"}}`, c.field))
+		u := newUpstream(t,
+			always(429, `{"error":{"message":"Limit of 5 images a minute.","type":"images","code":"slow_down"}}`, c.field))
 		w := newWorld(t, setup{upstreams: []*upstream{u}})
 		for _, body := range []string{plain, streamed} {
 			a := w.chat(body)
@@ -475,7 +478,9 @@ func TestConnectTimeout(t *testing.T) {
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {connect: 1s}, upstreams: [{name: first, url: URL0}, {name: second, url: URL1}]}
 `
 	for _, request := range []string{plain, strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1)} {
-		w := newWorld(t, setup{rows: rows, upstreams: []*upstream{{url: "http://" + address}, newUpstream(t, always(200, whole))}, random: func() float64 { return 0 }})
+		w := newWorld(t,
+			setup{rows: rows, upstreams: []*upstream{{url: "http://" + address}, newUpstream(t, always(200, whole))},
+				random: func() float64 { return 0 }})
 		if a := w.chat(request); a.status != 200 {
 			t.Errorf("got %d %s", a.status, a.body)
 		}

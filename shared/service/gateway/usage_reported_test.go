@@ -52,7 +52,9 @@ func TestReportedUsage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUpstream(t, always(200, `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":`+c.reported+`}`))
+			u := newUpstream(t, always(200, `{"id":"c1","object":"chat.completion","created":7,"model":"weights",`+
+				`"choices":[{"index":0,"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":`+
+				c.reported+`}`))
 			w := newWorld(t, setup{upstreams: []*upstream{u}})
 			a := w.chat(plain)
 			if a.status != 200 || a.header.Get("X-Tokens-Used") != tokens(c.counts) {
@@ -128,7 +130,8 @@ func (w *world) shows(text string, want usage.Counts) {
 
 // Several prompts and choices may each have used as much.
 func TestUsageOfSeveralCompletions(t *testing.T) {
-	answer := `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":16384,"completion_tokens":4000,"total_tokens":20384}}`
+	answer := `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[],` +
+		`"usage":{"prompt_tokens":16384,"completion_tokens":4000,"total_tokens":20384}}`
 	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, answer))}})
 	w.complete(`{"model":"small","prompt":["a","b"],"n":2}`)
 	w.complete(`{"model":"small","prompt":["a","b"]}`)

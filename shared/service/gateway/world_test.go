@@ -246,7 +246,8 @@ var client = &http.Client{Transport: &http.Transport{DisableCompression: true}, 
 const (
 	plain    = `{"model":"small","messages":[{"role":"user","content":"one two"}]}`
 	streamed = `{"model":"small","stream":true,"messages":[{"role":"user","content":"one two"}]}`
-	asking   = `{"model":"small","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"one two"}]}`
+	asking   = `{"model":"small","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user",` +
+		`"content":"one two"}]}`
 )
 
 // upstream is a model server written by a test.
@@ -383,15 +384,21 @@ func always(status int, body string, fields ...string) func(*call) {
 
 // chunk returns a chunk of a chat with a piece of content.
 func chunk(content string) string {
-	return fmt.Sprintf(`{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`, content)
+	return fmt.Sprintf(`{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[{"index":0,`+
+		`"delta":{"content":%q},"finish_reason":null}]}`, content)
 }
 
 const (
-	last = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
-	used = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
+	last = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[{"index":0,"delta":{},` +
+		`"finish_reason":"stop"}]}`
+	used = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[],` +
+		`"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
 	done = "[DONE]"
 	// whole is a complete answer of an upstream.
-	whole = `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}}`
+	whole = `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,` +
+		`"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,` +
+		`"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":3},` +
+		`"completion_tokens_details":{"reasoning_tokens":2}}}`
 )
 
 // asSmall replaces the upstream's model name by the caller's.

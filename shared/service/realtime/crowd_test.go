@@ -50,7 +50,8 @@ func TestStrangersHoldFewConnections(t *testing.T) {
 		}
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(patience))
-		fmt.Fprintf(conn, "GET /v1/stream?model=gen-latest&api_key=ck_not_a_key HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		fmt.Fprintf(conn, "GET /v1/stream?model=gen-latest&api_key=ck_not_a_key HTTP/1.1\r\nHost: a\r\n"+
+			"Connection: Upgrade\r\nUpgrade: websocket\r\n"+
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 		reader := bufio.NewReader(conn)
 		response, err := http.ReadResponse(reader, nil)

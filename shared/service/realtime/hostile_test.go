@@ -102,7 +102,8 @@ func attack(t *testing.T, w *world, number int) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	upgrade := "GET /v1/stream?model=gen-2.5&api_key=" + studio + " HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+	upgrade := "GET /v1/stream?model=gen-2.5&api_key=" + studio +
+		" HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 	send := func(parts ...string) {
 		for _, part := range parts {

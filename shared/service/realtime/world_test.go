@@ -131,8 +131,9 @@ func newWorld(t *testing.T, s setup) *world {
 			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
 			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
 		}),
-		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: s.pictures, TextMemory: s.textMemory, Enhancer: s.enhancer,
-		Origins: origins, Times: s.times, Now: time.Now, Logger: logger,
+		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: s.pictures, TextMemory: s.textMemory,
+		Enhancer: s.enhancer,
+		Origins:  origins, Times: s.times, Now: time.Now, Logger: logger,
 	})
 	mux := http.NewServeMux()
 	mux.Handle(realtime.Path, server)

@@ -40,7 +40,8 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
 	t.Helper()
 	clip := filepath.Join("..", "..", "..", "..", "testdata", "clip.mp4")
-	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-ss", strconv.FormatFloat(at, 'f', 2, 64), "-i", clip,
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-ss", strconv.FormatFloat(at, 'f', 2, 64),
+		"-i", clip,
 		"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic:out_range=pc,format=yuvj420p", size.Width, size.Height),
 		"-frames:v", "1", "-q:v", "1", "-f", "mjpeg", "-").Output()
 	if err != nil {

@@ -178,8 +178,9 @@ func TestTextsSpread(t *testing.T) {
 		{0.3, 0.5, 0.2},
 	}
 	var looks [][]float64
-	for _, subject := range strings.Fields("castle dragon robot piano kitchen violin garden elephant bridge teapot mirror lantern " +
-		"submarine guitar library wizard tractor orchid compass chess falcon saddle window pepper") {
+	for _, subject := range strings.Fields(
+		"castle dragon robot piano kitchen violin garden elephant bridge teapot mirror lantern " +
+			"submarine guitar library wizard tractor orchid compass chess falcon saddle window pepper") {
 		var points []float64
 		for _, op := range Parse(subject, 1).Ops {
 			if g, ok := op.(Grade); ok {

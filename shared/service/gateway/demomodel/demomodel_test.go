@@ -19,7 +19,8 @@ import (
 // newServer serves a model server on a real socket.
 func newServer(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(demomodel.New(demomodel.Config{
-		Tokenizer: tokenizer.New(), Now: func() time.Time { return time.Unix(1_770_000_000, 0) }, NewID: func() string { return "1" },
+		Tokenizer: tokenizer.New(), Now: func() time.Time { return time.Unix(1_770_000_000, 0) },
+		NewID: func() string { return "1" },
 	}))
 	t.Cleanup(server.Close)
 	return server
@@ -86,7 +87,8 @@ func post(t *testing.T, server *httptest.Server, path, body string, status int) 
 // chat asks for a chat completion; more are further fields, each after a comma.
 func chat(t *testing.T, server *httptest.Server, more string) answer {
 	t.Helper()
-	return post(t, server, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}]`+more+`}`, 200)
+	return post(t, server, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}]`+
+		more+`}`, 200)
 }
 
 func complete(t *testing.T, server *httptest.Server, fields string) answer {
@@ -181,7 +183,8 @@ func TestBoundsOfAnAnswer(t *testing.T) {
 			t.Errorf("%s: %q, %s; want %q, %s", test.more, got, a.Choices[0].FinishReason, test.text, test.finish)
 		}
 	}
-	for _, more := range []string{`,"max_tokens":4`, `,"max_completion_tokens":4`, `,"max_completion_tokens":4,"max_tokens":9`, `,"max_tokens":4,"stop":"language"`} {
+	for _, more := range []string{`,"max_tokens":4`, `,"max_completion_tokens":4`,
+		`,"max_completion_tokens":4,"max_tokens":9`, `,"max_tokens":4,"stop":"language"`} {
 		a := chat(t, server, more)
 		if got := a.content(t, 0); !strings.HasPrefix(whole, got) || got == "" || a.Choices[0].FinishReason != "length" ||
 			a.Usage.CompletionTokens != 4 {
@@ -209,7 +212,8 @@ func TestStreamIsTheAnswerInPieces(t *testing.T) {
 	server := newServer(t)
 	const fields = `"messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}],"n":2`
 	whole := post(t, server, "/v1/chat/completions", `{"model":"m",`+fields+`}`, 200)
-	chunks := streamed(t, server, "/v1/chat/completions", `{"model":"m",`+fields+`,"stream":true,"stream_options":{"include_usage":true}}`)
+	chunks := streamed(t, server, "/v1/chat/completions", `{"model":"m",`+fields+
+		`,"stream":true,"stream_options":{"include_usage":true}}`)
 	texts, finishes := make([]string, 2), make([]string, 2)
 	for i, chunk := range chunks {
 		if chunk.Object != "chat.completion.chunk" || chunk.Model != "m" {
@@ -269,7 +273,8 @@ func TestToolsAreCalled(t *testing.T) {
 }
 
 func TestToolAnswerIsUsed(t *testing.T) {
-	a := post(t, newServer(t), "/v1/chat/completions", `{"model":"m","tools":[`+weather+`],"messages":[{"role":"user","content":"Weather?"},
+	a := post(t, newServer(t), "/v1/chat/completions", `{"model":"m","tools":[`+weather+
+		`],"messages":[{"role":"user","content":"Weather?"},
 		{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"get_weather","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"c","content":"sunny"}]}`, 200)
 	if text := a.content(t, 0); !strings.Contains(text, "tool answered “sunny”") {
@@ -301,7 +306,8 @@ func TestStructuredOutput(t *testing.T) {
 	} else if object["last_message"] != "Grüße 🤚🏾, you!" {
 		t.Errorf("json_object gives %v", object)
 	}
-	a := chat(t, server, `,"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":{"n":{"type":"integer","minimum":5}},"required":["n"]}}}`)
+	a := chat(t, server, `,"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object",`+
+		`"properties":{"n":{"type":"integer","minimum":5}},"required":["n"]}}}`)
 	if text := a.content(t, 0); text != `{"n":5}` {
 		t.Errorf("json_schema gives %s", text)
 	}
@@ -327,7 +333,8 @@ func TestTokenIDsRoundTrip(t *testing.T) {
 		t.Errorf("the ids of %q are taken for %q", choice.Text, a.Choices[0].Text)
 	}
 	byText := complete(t, server, `"prompt":"Once upon 🤚🏾"`)
-	if byIDs := complete(t, server, `"prompt":`+string(must(json.Marshal(choice.PromptTokenIDs)))); !reflect.DeepEqual(byText, byIDs) {
+	if byIDs := complete(t, server, `"prompt":`+
+		string(must(json.Marshal(choice.PromptTokenIDs)))); !reflect.DeepEqual(byText, byIDs) {
 		t.Errorf("%+v and %+v", byText, byIDs)
 	}
 }
@@ -352,7 +359,8 @@ func TestFormsOfAPrompt(t *testing.T) {
 			}
 		}
 	}
-	chunks := streamed(t, server, "/v1/completions", `{"model":"m","stream":true,"prompt":["a","b"],"stream_options":{"include_usage":true}}`)
+	chunks := streamed(t, server, "/v1/completions",
+		`{"model":"m","stream":true,"prompt":["a","b"],"stream_options":{"include_usage":true}}`)
 	texts := make([]string, 2)
 	for _, chunk := range chunks[:len(chunks)-1] {
 		texts[chunk.Choices[0].Index] += chunk.Choices[0].Text
@@ -407,7 +415,8 @@ func TestModelsAreListed(t *testing.T) {
 // A caller that leaves ends the work for it.
 func TestStreamEndsWithItsCaller(t *testing.T) {
 	ended := make(chan struct{})
-	inner := demomodel.New(demomodel.Config{Tokenizer: tokenizer.New(), Now: time.Now, NewID: func() string { return "1" }})
+	inner := demomodel.New(
+		demomodel.Config{Tokenizer: tokenizer.New(), Now: time.Now, NewID: func() string { return "1" }})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(ended)
 		inner.ServeHTTP(w, r)

@@ -13,12 +13,14 @@ import (
 var exampleTests = []struct{ name, schema, want string }{
 	{"nothing", ``, `{}`},
 	{"anything", `{}`, `{}`},
-	{"properties in their order", `{"type":"object","properties":{"city":{"type":"string"},"unit":{"type":"string","enum":["c","f"]},"days":{"type":"integer"}},"required":["city"],"additionalProperties":false}`,
+	{"properties in their order", `{"type":"object","properties":{"city":{"type":"string"},"unit":{"type":"string",` +
+		`"enum":["c","f"]},"days":{"type":"integer"}},"required":["city"],"additionalProperties":false}`,
 		`{"city":"example","unit":"c","days":1}`},
 	{"required but not described", `{"type":"object","required":["a"]}`, `{"a":"example"}`},
 	{"additional properties", `{"type":"object","minProperties":2,"additionalProperties":{"type":"boolean"}}`, ``},
 	{"const", `{"properties":{"kind":{"const":"circle"},"n":{"const":null}},"required":["kind","n"]}`, `{"kind":"circle","n":null}`},
-	{"types", `{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":"null"},"c":{"type":["null"]},"d":{"type":"boolean"}}}`,
+	{"types", `{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":"null"},"c":{"type":["null"]},` +
+		`"d":{"type":"boolean"}}}`,
 		`{"a":"example","b":null,"c":null,"d":true}`},
 	{"numbers", `{"type":"array","prefixItems":[
 		{"type":"integer"},{"type":"number"},{"type":"integer","minimum":7},{"type":"integer","maximum":-7},{"type":"integer","exclusiveMinimum":7},

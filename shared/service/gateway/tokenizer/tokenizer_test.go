@@ -54,7 +54,8 @@ func TestTextDecodesToItself(t *testing.T) {
 // Invalid UTF-8 is counted, and breaks nothing.
 func TestBrokenText(t *testing.T) {
 	tok := tokenizer.New()
-	for _, text := range []string{"\xff\xfe broken", strings.Repeat("\xff", 5000), strings.Repeat("\x80", 5000), "\xf0\x9f"} {
+	for _, text := range []string{"\xff\xfe broken", strings.Repeat("\xff", 5000), strings.Repeat("\x80", 5000),
+		"\xf0\x9f"} {
 		if tok.Count(text) == 0 {
 			t.Errorf("%.40q counts no tokens", text)
 		}
