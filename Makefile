@@ -12,7 +12,7 @@ need-%:
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: need-run build ## Serve everything on this machine. Settings are CUTROOM_… variables.
@@ -136,20 +136,17 @@ not-prod:
 destroy: not-prod need-destroy functions cdk ## Take a deploy away, with its data. Never prod.
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
-# SAM runs the functions in Docker, against a local AWS at ENDPOINT that has the
-# tables and the bucket.
-ENDPOINT ?= http://host.docker.internal:4566
-# The key that stands in the place of the events' own.
-KEY ?= ck_sample_events
-SAM_CONTEXT = -c worker=none -c watch=off -c streaming=off -c endpoint=$(ENDPOINT) $(CONTEXT)
-SAM_TEMPLATE = cdk.out/sam/Cutroom-dev.template.json
-.PHONY: sam-template sam-api sam-invoke
-sam-template: functions cdk
-	@$(CDK) synth --quiet --output cdk.out/sam $(SAM_CONTEXT)
-sam-api: need-sam-api sam-template ## Serve the media API from its functions by sam local.
-	@sam local start-api --template $(SAM_TEMPLATE)
-sam-invoke: need-sam-invoke sam-template ## Invoke a function: FUNCTION=jobs EVENT=events/jobs/….json KEY=ck_…
-	@sed 's/ck_sample_events/$(KEY)/' $(EVENT) | sam local invoke cutroom-dev-$(FUNCTION) --event - --template $(SAM_TEMPLATE)
+# The deploy on this machine: a local AWS, and the functions in Docker by SAM. STAGE,
+# LOCAL_AWS_PORT, SAM_PORT and KEY are theirs: see docs/deploy.md.
+.PHONY: local-aws local-aws-stop sam-api sam-invoke
+local-aws: need-local-aws ## Deploy to a local AWS on this machine, with a worker. STAGE=dev
+	@scripts/local-aws.sh start
+local-aws-stop: ## Stop the local AWS. What is in it is lost.
+	@scripts/local-aws.sh stop
+sam-api: need-sam-api ## Serve both APIs from the functions in Docker, by SAM, with the local AWS.
+	@exec scripts/sam.sh api
+sam-invoke: need-sam-invoke ## Invoke a function in Docker: FUNCTION=files EVENT=events/files/list.json
+	@exec scripts/sam.sh invoke "$(FUNCTION)" "$(EVENT)"
 
 .PHONY: clean
 clean: ## Delete what was built. Data (.cutroom) stays.

@@ -22,7 +22,7 @@ const root = ".."
 const maxText = 1 << 20
 
 // unread lists the folders that hold nothing of the repository's own.
-var unread = []string{".git", ".tools", ".cutroom", "bin", "cdk.out", "test-output", "node_modules", "__pycache__"}
+var unread = []string{".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.out", "test-output", "node_modules", "__pycache__"}
 
 // cited is a page that code cites from the root, such as docs/cost.md, with the
 // anchor of a heading where one is named. What stands before it must not make it

@@ -13,22 +13,11 @@ cd "$(dirname "$0")"
 # Python is asked for its version below, so it has to be there by now.
 ./preflight.sh test
 
-# installed FOLDER REQUIREMENTS: Python programs in a folder of their own.
-installed() {
-	wanted=$(python3 --version; cat "$2")
-	if [ "$(cat "$1/made-of" 2>/dev/null)" = "$wanted" ]; then
-		return
-	fi
-	echo "Installing the Python programs of $2." >&2
-	python3 -m venv --clear "$1"
-	"$1/bin/pip" install --quiet --disable-pip-version-check --requirement "$2"
-	printf '%s\n' "$wanted" >"$1/made-of"
-}
-installed ../.tools/python requirements.txt
-installed ../.tools/template requirements-template.txt
-installed ../.tools/engine ../gpu/requirements-test.txt
-installed ../.tools/audit requirements-audit.txt
-installed ../.tools/clients requirements-clients.txt
+./install-python.sh ../.tools/python requirements.txt
+./install-python.sh ../.tools/template requirements-template.txt
+./install-python.sh ../.tools/engine ../gpu/requirements-test.txt
+./install-python.sh ../.tools/audit requirements-audit.txt
+./install-python.sh ../.tools/clients requirements-clients.txt
 
 ./install-cdk.sh
 

@@ -2,8 +2,8 @@
 # preflight.sh TARGET: looks whether this machine has what the target of the Makefile
 # needs, before anything is built. Packages that are missing are installed at once
 # where that takes no password (as root, or by sudo), and the command is shown first.
-# Otherwise, and for what nobody expects to be installed by itself (Go, Docker, SAM
-# CLI), it fails and says the one command that installs all that is missing.
+# Otherwise, and for what nobody expects to be installed by itself (Go, Docker), it
+# fails and says the one command that installs all that is missing.
 #
 # It needs a POSIX shell and the programs that every system has.
 set -eu
@@ -33,7 +33,8 @@ deploy)
 	esac
 	;;
 images) needs="docker" ;;
-sam-api | sam-invoke) needs="go certificates npm docker sam" ;;
+local-aws) needs="go certificates npm curl python ffmpeg" ;;
+sam-api | sam-invoke) needs="go certificates npm curl python docker" ;;
 test-bare) needs="root git go certificates debootstrap" ;;
 *)
 	echo "preflight.sh: unknown target $target" >&2
@@ -62,7 +63,6 @@ strace          strace              strace           strace           strace    
 nginx           nginx-light         nginx            nginx            nginx            nginx
 debootstrap     debootstrap         debootstrap      debootstrap      debootstrap      -
 docker          docker.io           moby-engine      docker           docker           -
-sam             -                   -                -                -                aws-sam-cli
 '
 
 there() {
@@ -175,7 +175,6 @@ title() {
 	c++) printf 'a C++ compiler' ;;
 	chromium) printf Chromium ;;
 	docker) if there docker; then printf 'a Docker engine that answers'; else printf Docker; fi ;;
-	sam) printf 'SAM CLI' ;;
 	namespaces) printf 'to be root, or to have user namespaces' ;;
 	root) printf 'to be root' ;;
 	*) printf %s "$1" ;;
@@ -196,7 +195,7 @@ packages_of() {
 # besides NEED prints the command for what packages do not do.
 besides() {
 	case $1:$manager in
-	go:brew | go:pacman | sam:brew) ;;
+	go:brew | go:pacman) ;;
 	go:*)
 		if ! there "$GO" && able_go /usr/local/go/bin/go; then
 			# shellcheck disable=SC2016 # for the reader's shell
@@ -219,7 +218,6 @@ besides() {
 	chromium:brew | docker:brew) echo "brew install --cask $1" ;;
 	chromium:*) [ "$distribution" != ubuntu ] || echo "${as_root}snap install chromium" ;;
 	docker:*) ! there systemctl || echo "${as_root}systemctl start docker" ;;
-	sam:*) echo "python3 -m venv ~/.sam && ~/.sam/bin/pip install aws-sam-cli && ${as_root}ln -sf ~/.sam/bin/sam /usr/local/bin/" ;;
 	namespaces:*)
 		for knob in kernel.apparmor_restrict_unprivileged_userns=0 kernel.unprivileged_userns_clone=1; do
 			file=/proc/sys/$(echo "${knob%=*}" | tr . /)
@@ -255,7 +253,7 @@ look() {
 		[ -n "$packed$command" ] || rest="$rest${rest:+, }$(title "$need")"
 		case $need:$manager in
 		ffmpeg:brew) ;;
-		go:* | docker:* | sam:*) alone=no ;;
+		go:* | docker:*) alone=no ;;
 		*) [ -n "$packed" ] && [ -z "$command" ] || alone=no ;;
 		esac
 	done

@@ -5,11 +5,19 @@ MiniStack runs a process for each invocation, and gives the event of that invoca
 every call for the next one. A function makes such a call when it has answered, and is
 ended only then: on a busy machine it has by that time done once more what the event asks
 for. Lambda gives an event once, and the call for the next one waits.
+
+ALSO_BIND is one more address to serve on, at the same port. On Linux it need not be there
+yet: a bridge of Docker's comes and goes with Docker.
 """
 
 import http.server
+import os
+import platform
 import runpy
+import socket
 import socketserver
+
+import hypercorn.config
 
 
 def give_events_once(handler):
@@ -38,5 +46,28 @@ http.server.BaseHTTPRequestHandler.__init_subclass__ = classmethod(made)
 # How often the server of an invocation looks whether it is to stop, in seconds: an
 # invocation is answered when it has, which by default takes half a second.
 socketserver.BaseServer.serve_forever.__defaults__ = (0.01,)
+
+IP_FREEBIND = 15
+
+
+def also_bind(address, port):
+    other = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if platform.system() == "Linux":
+        other.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
+    other.bind((address, port))
+    bind = hypercorn.config.Config.bind
+
+    def set_bind(self, binds):
+        bind.fset(self, [*binds, f"fd://{other.fileno()}"])
+
+    hypercorn.config.Config.bind = bind.setter(set_bind)
+    return other
+
+
+if "ALSO_BIND" in os.environ:
+    # It serves for as long as it is referred to.
+    also_bound = also_bind(os.environ["ALSO_BIND"], int(os.environ["GATEWAY_PORT"]))
 
 runpy.run_module("ministack", run_name="__main__")

@@ -1,0 +1,197 @@
+#!/bin/sh
+# local-aws.sh start   starts a local AWS (MiniStack) and a worker, deploys the stage to
+#                      it, makes a key, and says how to go on. What is there already
+#                      stays; what has changed since is deployed again.
+# local-aws.sh stop    stops them. Everything in the local AWS is lost.
+#
+# It serves on the loopback address alone, and to Docker's containers. Settings are in
+# scripts/local.sh.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/local.sh
+pid=$home/ministack.pid
+
+# here COMMAND…: runs a command that calls the local AWS.
+here() { AWS_ENDPOINT_URL="http://127.0.0.1:$port" AWS_ENDPOINT_URL_S3="http://127.0.0.1:$port" "$@"; }
+
+# answers reports whether anything does at the port.
+answers() { curl --silent --output "$home/ready" --max-time 10 "http://127.0.0.1:$port/_ministack/ready"; }
+
+start_ministack() {
+	if runs "$pid" ministack; then
+		if [ "$(cat "$home/port")" != "$port" ]; then
+			echo "The local AWS of $home runs at port $(cat "$home/port"): make local-aws-stop stops it." >&2
+			return 1
+		fi
+		return
+	fi
+	if answers; then
+		echo "Port $port is taken by another program. Stop it, or choose another port: make local-aws LOCAL_AWS_PORT=4567" >&2
+		return 1
+	fi
+	# What was deployed has gone with the process before.
+	for old in "$home"/*/; do
+		ends "${old}worker.pid" bin/worker
+	done
+	rm -rf "${home:?}"/*/ "$home/bootstrapped"
+	mkdir -p "$home/tmp"
+	bridge=$(.tools/python/bin/python scripts/docker-bridge.py)
+	(
+		[ -z "$bridge" ] || export ALSO_BIND="$bridge"
+		export BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT="$port" MINISTACK_REGION="$AWS_REGION" TMPDIR="$home/tmp"
+		export AWS_ENDPOINT_URL="http://127.0.0.1:$port" LAMBDA_EXECUTOR=local SFTP_ENABLED=0 PYTHONDONTWRITEBYTECODE=1
+		exec nohup .tools/python/bin/python -c "$(cat shared/testkit/awstest/ministack.py)"
+	) >"$home/ministack.log" 2>&1 </dev/null &
+	echo $! >"$pid"
+	echo "$port" >"$home/port"
+	tries=0
+	until answers; do
+		tries=$((tries + 1))
+		if [ "$tries" -gt 600 ] || ! kill -0 "$(cat "$pid")" 2>/dev/null; then
+			tail -n 20 "$home/ministack.log" >&2
+			echo "The local AWS did not start." >&2
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# deploy brings the stage to the local AWS, unless it is there as it is described.
+deploy() {
+	# On a Mac the local AWS runs the functions as programs of the Mac.
+	functions=bin/functions/$architecture
+	[ "$(uname)" = Linux ] || functions=bin/functions/local
+	built "$functions" "$("$GO" env GOOS)"
+	described "cdk.out/local/$stage" -c worker=none -c watch=off -c streaming=off -c webhookAllow=127.0.0.1 -c functions="$functions"
+	if cmp -s "cdk.out/local/$stage/stack/$template" "$of/template.json"; then
+		return
+	fi
+	echo "Deploying the stage $stage to the local AWS." >&2
+	mkdir -p "$of"
+	if [ ! -e "$home/bootstrapped" ]; then
+		# Outside this folder nothing is described for it.
+		quiet "$home/bootstrap.log" here sh -c "cd '$home' && '$PWD/.tools/cdk/node_modules/.bin/cdk' bootstrap aws://$account/$AWS_REGION"
+		: >"$home/bootstrapped"
+	fi
+	quiet "$of/deploy.log" here .tools/cdk/node_modules/.bin/cdk deploy --app "cdk.out/local/$stage/stack" --require-approval never \
+		--outputs-file "$of/outputs.json" "Cutroom-$stage"
+	# A service for the function wake, which raises it. The worker is a process here.
+	ecs CreateCluster "{\"clusterName\": \"cutroom-$stage\"}"
+	ecs CreateService "{\"cluster\": \"cutroom-$stage\", \"serviceName\": \"cutroom-$stage-worker\", \"taskDefinition\": \"worker\", \"desiredCount\": 0}"
+	cp "cdk.out/local/$stage/stack/$template" "$of/template.json"
+}
+
+# ecs OPERATION INPUT: calls ECS of the local AWS, which checks no signature.
+ecs() {
+	curl --silent --show-error --fail-with-body --max-time 30 --output "$of/answer" "http://127.0.0.1:$port/" --data "$2" \
+		--header "X-Amz-Target: AmazonEC2ContainerServiceV20141113.$1" --header 'Content-Type: application/x-amz-json-1.1' \
+		--header "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/$AWS_REGION/ecs/aws4_request, SignedHeaders=host, Signature=0" ||
+		grep -q AlreadyExists "$of/answer" || { cat "$of/answer" >&2; return 1; }
+}
+
+make_key() {
+	[ ! -s "$of/key" ] || return 0
+	(
+		umask 077
+		here bin/cutroom keys create --stage "$stage" --account acme --admin >"$of/key.new" 2>"$of/key.log" ||
+			{ cat "$of/key.log" >&2; exit 1; }
+		mv "$of/key.new" "$of/key"
+	)
+}
+
+# programs builds the worker and the command line.
+programs() {
+	changed bin/programs-made || return 0
+	mkdir -p bin
+	: >bin/programs-making
+	CGO_ENABLED=0 "$GO" build -o bin/ ./cmd/cutroom ./cmd/worker
+	mv bin/programs-making bin/programs-made
+}
+
+# start_worker starts a worker, and another in its place where the program has changed.
+start_worker() {
+	if runs "$of/worker.pid" bin/worker && [ ! bin/programs-made -nt "$of/worker.pid" ]; then
+		return
+	fi
+	ends "$of/worker.pid" bin/worker
+	mkdir -p "$of/scratch"
+	(
+		export CUTROOM_JOBS_TABLE="cutroom-$stage-jobs" CUTROOM_BUCKET="cutroom-$stage-$account-$AWS_REGION"
+		export CUTROOM_VIDEO_QUEUE="http://127.0.0.1:$port/$account/cutroom-$stage-video" CUTROOM_IMAGE_QUEUE="http://127.0.0.1:$port/$account/cutroom-$stage-image"
+		export CUTROOM_SCRATCH="$of/scratch" CUTROOM_ADDR=127.0.0.1:0
+		AWS_ENDPOINT_URL="http://127.0.0.1:$port" exec nohup bin/worker
+	) >"$of/worker.log" 2>&1 </dev/null &
+	echo $! >"$of/worker.pid"
+	tries=0
+	until grep -q '"the worker takes jobs"' "$of/worker.log"; do
+		tries=$((tries + 1))
+		if [ "$tries" -gt 600 ] || ! kill -0 "$(cat "$of/worker.pid")" 2>/dev/null; then
+			tail -n 20 "$of/worker.log" >&2
+			echo "The worker did not start." >&2
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# address prints where the local AWS serves an API of the deploy. Its own host names
+# resolve nowhere.
+address() {
+	id=$(sed -n "s|.*\"$1\": \"https://\([a-z0-9]*\)\..*|\1|p" "$of/outputs.json")
+	echo "http://127.0.0.1:$port/restapis/$id/live/_user_request_"
+}
+
+start() {
+	mkdir -p "$home"
+	chmod 700 "$home"
+	if ! mkdir "$home.lock" 2>/dev/null; then
+		if kill -0 "$(cat "$home.lock/pid" 2>/dev/null)" 2>/dev/null; then
+			echo "Another make local-aws is at work in $home." >&2
+			return 1
+		fi
+	fi
+	trap 'rm -rf "$home.lock"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	echo $$ >"$home.lock/pid"
+	scripts/install-python.sh .tools/python scripts/requirements.txt
+	scripts/install-cdk.sh
+	programs
+	start_ministack
+	deploy
+	make_key
+	start_worker
+	# So that SAM begins at once.
+	described_for_sam
+	key=$(cat "$of/key")
+	media=$(address MediaUrl)
+	cat <<-NEXT
+		A local AWS serves at http://127.0.0.1:$port, with the stage $stage and a worker.
+
+		    media service      $media
+		    inference gateway  $(address InferenceUrl)
+		    key                $key
+
+		Next:
+		    curl -s $media/v1/files -H 'x-api-key: $key'
+		    make sam-api                            # the functions in Docker, by SAM, at http://127.0.0.1:3000
+		    make sam-invoke FUNCTION=files EVENT=events/files/list.json
+		    make local-aws-stop                     # everything in it is lost
+	NEXT
+}
+
+stop() {
+	for old in "$home"/*/; do
+		ends "${old}worker.pid" bin/worker
+	done
+	ends "$pid" ministack
+	rm -rf "$home"
+}
+
+case ${1:-} in
+start | stop) "$1" ;;
+*)
+	sed -n '2,9s/^# //p' "$0" >&2
+	exit 2
+	;;
+esac

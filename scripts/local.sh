@@ -1,0 +1,114 @@
+# shellcheck shell=sh disable=SC2034
+# What the scripts share that run the deploy on this machine. It is read by them, from
+# the repository's root, and not run.
+#
+# LOCAL_AWS is the folder of what they keep (.local-aws), LOCAL_AWS_PORT the port of the
+# local AWS (4566), STAGE the stage (dev). CONTEXT is context for CDK, as for a deploy.
+
+GO=${GO:-go}
+home=${LOCAL_AWS:-.local-aws}
+stage=${STAGE:-dev}
+case $home in /*) ;; *) home=$PWD/$home ;; esac
+port=${LOCAL_AWS_PORT:-$(cat "$home/port" 2>/dev/null || echo 4566)}
+case $stage in *[!a-z0-9-]* | [!a-z]*) echo "STAGE: $stage is no stage such as dev." >&2; exit 1 ;; esac
+case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port is no port." >&2; exit 1 ;; esac
+# of is what is kept of the stage.
+of=$home/$stage
+context=${CONTEXT:-}
+
+# What runs here runs on this machine's processor.
+case $(uname -m) in
+arm64 | aarch64) architecture=arm64 ;;
+*) architecture=x86_64 ;;
+esac
+
+# Neither real credentials nor settings of other programs reach what runs here. SAM
+# would even put them in the place of the template's.
+for variable in $(env | sed -n 's/^\(AWS_[A-Za-z0-9_]*\)=.*/\1/p; s/^\(CUTROOM_[A-Za-z0-9_]*\)=.*/\1/p'); do
+	unset "$variable"
+done
+export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
+export AWS_EC2_METADATA_DISABLED=true CDK_DISABLE_CLI_TELEMETRY=1 SAM_CLI_TELEMETRY=0
+account=000000000000
+
+# quiet LOG COMMAND…: runs the command and shows what it said where it fails.
+quiet() {
+	log=$1
+	shift
+	"$@" >"$log" 2>&1 </dev/null || { tail -n 40 "$log" >&2; return 1; }
+}
+
+# runs reports whether a process of ours goes on: that of a file, by a word of its
+# command, as another may have its number by now.
+runs() {
+	[ -s "$1" ] || return 1
+	case $(ps -o args= -p "$(cat "$1")" 2>/dev/null) in
+	*"$2"*) ;;
+	*) return 1 ;;
+	esac
+}
+
+# ends stops the process of a file, and waits for its end.
+ends() {
+	runs "$1" "$2" || { rm -f "$1"; return 0; }
+	process=$(cat "$1")
+	kill "$process" 2>/dev/null || true
+	tries=0
+	while kill -0 "$process" 2>/dev/null; do
+		tries=$((tries + 1))
+		[ "$tries" -ne 150 ] || kill -KILL "$process" 2>/dev/null || true
+		sleep 0.1
+	done
+	rm -f "$1"
+}
+
+# changed FILE: reports whether anything that the deploy is made of is newer.
+changed() {
+	[ -e "$1" ] || return 0
+	files=
+	for word in $context; do
+		# A catalog, for instance.
+		[ ! -f "${word#*=}" ] || files="$files ${word#*=}"
+	done
+	# shellcheck disable=SC2086 # names without spaces
+	[ -n "$(find functions infra shared cmd go.mod go.sum cdk.json scripts/build-functions.sh $files \
+		\( -name testdata -o -name '*_test.go' \) -prune -o -newer "$1" -print | head -n 1)" ]
+}
+
+# built FOLDER SYSTEM: the functions, for this machine's processor.
+built() {
+	changed "$1/made" || return 0
+	echo "Building the functions." >&2
+	mkdir -p "$1"
+	: >"$1/making"
+	FUNCTIONS_OS=$2 GO=$GO scripts/build-functions.sh "$architecture" "$1"
+	mv "$1/making" "$1/made"
+}
+
+# described FOLDER CONTEXT…: the stack as a template with its assets, unless it is
+# there and nothing has changed.
+described() {
+	into=$1
+	shift
+	if [ "$(cat "$into/made-of" 2>/dev/null)" = "$* $context" ] && ! changed "$into/made-of"; then
+		return
+	fi
+	echo "Describing the stack." >&2
+	mkdir -p "$into"
+	rm -f "$into/made-of"
+	printf '%s' "$* $context" >"$into/making"
+	# shellcheck disable=SC2086 # several words
+	quiet "$into/log" .tools/cdk/node_modules/.bin/cdk synth --quiet --output "$into/stack" -c stage="$stage" -c arch="$architecture" "$@" $context
+	mv "$into/making" "$into/made-of"
+}
+
+template=Cutroom-$stage.template.json
+
+# described_for_sam makes the template that SAM runs, which calls the local AWS from
+# containers, while callers are outside. SAM says of each path in the metadata that it is
+# none of a function.
+described_for_sam() {
+	built "bin/functions/$architecture" linux
+	described "cdk.out/sam/$stage" --no-path-metadata -c worker=none -c watch=off -c streaming=off -c functions="bin/functions/$architecture" \
+		-c webhookAllow=host.docker.internal -c endpoint="http://host.docker.internal:$port" -c publicEndpoint="http://127.0.0.1:$port"
+}

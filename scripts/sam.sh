@@ -1,0 +1,77 @@
+#!/bin/sh
+# sam.sh api                     serves the functions in Docker, by SAM, until Ctrl-C
+# sam.sh invoke FUNCTION EVENT   invokes a function with the event of a file, and prints
+#                                its answer
+#
+# They use the local AWS that make local-aws has started. SAM_PORT is the port of the
+# API, on this machine alone (3000). KEY stands in the place of the events' own keys; it
+# is the key of make local-aws unless it is set, and "events" leaves them as they are.
+# Other settings are in scripts/local.sh.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/local.sh
+
+# prepared checks what SAM needs, and makes what can be made.
+prepared() {
+	if [ ! -s "$of/key" ] || ! curl --silent --output "$home/ready" --max-time 10 "http://127.0.0.1:$(cat "$home/port")/_ministack/ready"; then
+		echo "There is no local AWS with the stage $stage: make local-aws${STAGE:+ STAGE=$stage} starts it." >&2
+		return 1
+	fi
+	port=$(cat "$home/port")
+	if ! docker info >"$home/docker.log" 2>&1; then
+		tail -n 1 "$home/docker.log" >&2
+		echo "SAM needs Docker, and no engine answers: start Docker Desktop or, as root, scripts/docker-engine.sh start" >&2
+		return 1
+	fi
+	scripts/install-python.sh .tools/template scripts/requirements-template.txt
+	bridge=$(.tools/template/bin/python scripts/docker-bridge.py)
+	if [ -n "$bridge" ] && ! curl --silent --output "$home/ready" --max-time 10 "http://$bridge:$port/_ministack/ready"; then
+		echo "Docker's network has another address ($bridge) since the local AWS was started: make local-aws-stop local-aws" >&2
+		return 1
+	fi
+	scripts/install-cdk.sh
+	described_for_sam
+	scripts/base-images.sh "public.ecr.aws/lambda/provided:al2023-$architecture"
+}
+
+# sam ARGUMENTS…: SAM, which replaces this shell. Containers find the local AWS by the
+# name that Docker Desktop gives this machine, and that an engine on Linux is told.
+sam() {
+	exec .tools/template/bin/sam local "$@" --template "cdk.out/sam/$stage/stack/$template" \
+		--add-host host.docker.internal:host-gateway --skip-pull-image
+}
+
+api() {
+	prepared
+	sam start-api --host 127.0.0.1 --port "${SAM_PORT:-3000}" --warm-containers LAZY
+}
+
+invoke() {
+	function=${1:-}
+	event=${2:-}
+	if [ -z "$function" ] || [ ! -d "functions/$function" ]; then
+		echo "FUNCTION must be one of $(find functions -mindepth 1 -maxdepth 1 -type d | sed 's|functions/||' | sort | tr '\n' ' ')" >&2
+		return 1
+	fi
+	if [ ! -f "$event" ]; then
+		echo "EVENT must be a file, such as $(find "events/$function" -name '*.json' ! -name '*.want.json' | sort | head -n 1)" >&2
+		return 1
+	fi
+	prepared
+	key=${KEY:-$(cat "$of/key")}
+	case $key in *[!A-Za-z0-9_-]*) echo "KEY: that is no key." >&2; return 1 ;; esac
+	replace="s/ck_sample_[a-z0-9]*/$key/g"
+	[ "$key" != events ] || replace=
+	sed "$replace" "$event" >"$of/event.$$.json"
+	trap 'rm -f "$of/event.$$.json"' EXIT
+	(sam invoke "cutroom-$stage-$function" --event "$of/event.$$.json")
+}
+
+case ${1:-} in
+api) api ;;
+invoke) invoke "${2:-}" "${3:-}" ;;
+*)
+	sed -n '2,10s/^# //p' "$0" >&2
+	exit 2
+	;;
+esac
