@@ -22,13 +22,16 @@ func (s *stack) functionTracing() awslambda.Tracing {
 // whyAnyTrace is why the permissions of X-Ray are for any resource.
 const whyAnyTrace = "X-Ray has no resources to which the sending of traces could be narrowed."
 
-// sendTraces is for the containers, which send their spans by the API of X-Ray:
-// no collector runs beside them.
+// sendTraces is for containers, which send their spans to X-Ray's OTLP endpoint. Lambda
+// gives functions that ask for tracing the permissions of its daemon by itself.
 func (s *stack) sendTraces() []permission {
 	if !s.Tracing {
 		return nil
 	}
-	return []permission{{actions: []string{"xray:PutTraceSegments"}, resources: *jsii.Strings("*"), why: whyAnyTrace}}
+	return []permission{{
+		actions:   []string{"xray:PutSpans", "xray:PutSpansForIndexing"},
+		resources: *jsii.Strings("*"), why: whyAnyTrace,
+	}}
 }
 
 // traceExecutions is for the state machine, which asks X-Ray what to sample as well.
@@ -51,7 +54,7 @@ const (
 	readPriority = 100
 )
 
-// newSamplingRules keeps what traces cost small. X-Ray bills by the trace.
+// newSamplingRules keeps what traces cost small.
 func (s *stack) newSamplingRules() {
 	if !s.Tracing {
 		return

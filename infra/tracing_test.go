@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +14,11 @@ import (
 // of a job's way take part.
 func TestTracesAreAnOption(t *testing.T) {
 	for tracing, want := range map[string]bool{"off": false, "on": true} {
-		made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker", "tracing": tracing})
+		made := synthesize(t, map[string]any{
+			"watch": "off", "workerImage": "worker", "ingest": "fargate", "ingestImage": "media",
+			"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/b",
+			"tracing": tracing,
+		})
 		for id, f := range made.of(t, "AWS::Lambda::Function") {
 			variable := at(f.Properties, "Environment", "Variables", "CUTROOM_TRACING")
 			if active := at(f.Properties, "TracingConfig", "Mode") == "Active"; active != want || (variable == "xray") != want {
@@ -39,25 +46,50 @@ func TestTracesAreAnOption(t *testing.T) {
 				t.Errorf("tracing %s: %s is told: %t", tracing, id, told)
 			}
 		}
-		sends := map[string]bool{}
-		for id, policy := range made.of(t, "AWS::IAM::Policy") {
-			for _, statement := range list(at(policy.Properties, "PolicyDocument", "Statement")) {
-				for _, action := range list(at(statement, "Action")) {
-					sends[id] = sends[id] || action == "xray:PutTraceSegments"
-				}
-			}
-		}
-		for id, allowed := range sends {
-			ours := strings.Contains(id, "WorkerTaskRole") || strings.HasPrefix(id, "StateMachineRole") ||
-				strings.HasPrefix(id, "JobsRole")
-			if ours && allowed != want {
-				t.Errorf("tracing %s: %s may send traces: %t", tracing, id, allowed)
-			}
-		}
+		checkSenders(t, made, tracing, want)
 		rules := 0
 		if want {
 			rules = 2
 		}
 		made.ResourceCountIs(jsii.String("AWS::XRay::SamplingRule"), jsii.Number(rules))
+	}
+}
+
+// checkSenders checks that containers may send spans by OTLP and nothing else, and that
+// functions and the state machine may send segments, where anything is traced.
+func checkSenders(t *testing.T, made template, tracing string, want bool) {
+	t.Helper()
+	may := map[string][]string{}
+	for id, policy := range made.of(t, "AWS::IAM::Policy") {
+		for _, statement := range list(at(policy.Properties, "PolicyDocument", "Statement")) {
+			for _, action := range list(at(statement, "Action")) {
+				may[id] = append(may[id], fmt.Sprint(action))
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for id, actions := range may {
+		var role string
+		for _, r := range []string{"WorkerTaskRole", "MediaTaskRole", "StateMachineRole", "JobsRole"} {
+			if strings.HasPrefix(id, r) {
+				role = r
+			}
+		}
+		if role == "" {
+			continue
+		}
+		seen[role] = true
+		container := strings.Contains(role, "TaskRole")
+		for action, allowed := range map[string]bool{
+			"xray:PutSpans": want && container, "xray:PutSpansForIndexing": want && container,
+			"xray:PutTraceSegments": want && !container,
+		} {
+			if slices.Contains(actions, action) != allowed {
+				t.Errorf("tracing %s: %s may %s: %t", tracing, id, action, !allowed)
+			}
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("tracing %s: only %v have permissions", tracing, slices.Sorted(maps.Keys(seen)))
 	}
 }

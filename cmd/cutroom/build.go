@@ -12,6 +12,7 @@ import (
 
 	"cutroom/shared/app/engines"
 	"cutroom/shared/app/records"
+	"cutroom/shared/app/tracing"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -21,7 +22,6 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/httpserver"
-	"cutroom/shared/platform/otlp"
 	"cutroom/shared/platform/reserve"
 	"cutroom/shared/service/api"
 	"cutroom/shared/service/console"
@@ -32,7 +32,7 @@ import (
 // only read settings come first, so that a wrong setting changes nothing.
 func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks) error {
 	var err error
-	if s.traces, err = otlp.FromEnvironment(ctx, os.Getenv, "cutroom", s.logger); err != nil {
+	if s.traces, err = tracing.FromEnvironment(ctx, os.Getenv, "cutroom", s.logger); err != nil {
 		return err
 	}
 	p, err := newParts(ctx, c)

@@ -1,15 +1,20 @@
-// Package tracing sets up the traces of a container in AWS, which go to X-Ray or to
-// any collector, as the environment says.
+// Package tracing sets up the traces of a container in AWS and of the one-machine server:
+// they go to X-Ray or to any collector, as the environment says.
 package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 	awsxray "github.com/aws/aws-sdk-go-v2/service/xray"
-	"go.opentelemetry.io/otel/codes"
+	"github.com/aws/smithy-go/logging"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
 	"cutroom/shared/platform/awsclient"
@@ -17,72 +22,82 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// New returns the traces that the environment asks for. With CUTROOM_TRACING=xray
-// spans go to X-Ray by its API, so that no collector has to run, or to be pulled,
-// beside the container; otherwise otlp.FromEnvironment decides. The service is the
-// program's name. The caller closes the traces. New fails if the settings are wrong.
+// New returns the traces that the environment asks for. With CUTROOM_TRACING=xray spans
+// go to X-Ray's OTLP endpoint, so that no collector runs beside the program; otherwise
+// otlp.FromEnvironment decides. The service is the program's name. The caller closes the
+// traces. New fails if the settings are wrong.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
-	asked, err := xray.Enabled(getenv)
+	enabled, err := xray.Enabled(getenv)
 	if err != nil {
 		return otlp.Traces{}, err
 	}
-	if !asked {
+	if !enabled {
 		return otlp.FromEnvironment(ctx, getenv, service, logger)
 	}
-	client := awsxray.NewFromConfig(clients, func(o *awsxray.Options) {
-		o.Retryer, o.HTTPClient = awsclient.Retryer(), awsclient.HTTPClient(0)
+	exporter, err := newExporter(ctx, clients)
+	if err != nil {
+		return otlp.Traces{}, fmt.Errorf("%s: %w", xray.Variable, err)
+	}
+	return otlp.New(exporter, service, logger), nil
+}
+
+// FromEnvironment is New for a program without clients of AWS. It reads their
+// configuration only if traces go to X-Ray.
+func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
+	logger *slog.Logger) (otlp.Traces, error) {
+	var clients aws.Config
+	if enabled, _ := xray.Enabled(getenv); enabled {
+		var err error
+		if clients, err = config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})); err != nil {
+			return otlp.Traces{}, fmt.Errorf("the configuration of AWS: %w", err)
+		}
+	}
+	return New(ctx, getenv, clients, service, logger)
+}
+
+// tracesPath is the path of OTLP's traces (OpenTelemetry, "OTLP/HTTP Request").
+const tracesPath = "/v1/traces"
+
+// newExporter returns an exporter to X-Ray's OTLP endpoint. It fails if the region is
+// unknown, or there are no credentials.
+func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, error) {
+	switch {
+	case clients.Region == "":
+		return nil, errors.New("the region of AWS is not set")
+	case clients.Credentials == nil:
+		return nil, errors.New("there are no credentials of AWS")
+	}
+	endpoint, err := endpointOf(ctx, clients)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{
+		Transport: newSigner(awsclient.Transport(0), clients.Credentials, clients.Region, time.Now),
+		// A request is signed for one host.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	sender, err := otlp.NewExporter(ctx,
+		otlptracehttp.WithEndpointURL(endpoint), otlptracehttp.WithHTTPClient(client),
+		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
+		// The header fields of the environment are for another collector, with its keys.
+		otlptracehttp.WithHeaders(nil))
+	if err != nil {
+		return nil, err
+	}
+	return exporter{sender, client}, nil
+}
+
+// endpointOf returns the URL of X-Ray's OTLP endpoint, which is at the host of its API.
+func endpointOf(ctx context.Context, clients aws.Config) (string, error) {
+	o := awsxray.NewFromConfig(clients).Options()
+	endpoint, err := o.EndpointResolverV2.ResolveEndpoint(ctx, awsxray.EndpointParameters{
+		Region: &o.Region, Endpoint: o.BaseEndpoint,
+		UseFIPS:      aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
+		UseDualStack: aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
 	})
-	return otlp.New(&exporter{client, service}, service, logger), nil
-}
-
-// maxDocuments is the most documents that one call to X-Ray takes.
-const maxDocuments = 50
-
-// exporter sends spans to X-Ray.
-type exporter struct {
-	client  *awsxray.Client
-	service string
-}
-
-// ExportSpans sends spans. Those that X-Ray refuses are lost.
-func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
-	defer cancel()
-	for len(spans) > 0 {
-		n := min(len(spans), maxDocuments)
-		documents := make([]string, 0, n)
-		for _, span := range spans[:n] {
-			text, err := xray.Segment(spanOf(span), e.service)
-			if err != nil {
-				return err
-			}
-			documents = append(documents, string(text))
-		}
-		answer, err := e.client.PutTraceSegments(ctx, &awsxray.PutTraceSegmentsInput{TraceSegmentDocuments: documents})
-		if err != nil {
-			return fmt.Errorf("put segments: %w", err)
-		}
-		if refused := answer.UnprocessedTraceSegments; len(refused) > 0 {
-			return fmt.Errorf("X-Ray did not take %d of %d: %s", len(refused), n, aws.ToString(refused[0].ErrorCode))
-		}
-		spans = spans[n:]
+	if err != nil {
+		return "", fmt.Errorf("the endpoint of X-Ray: %w", err)
 	}
-	return nil
+	return endpoint.URI.JoinPath(tracesPath).String(), nil
 }
-
-// spanOf converts a span for X-Ray.
-func spanOf(span sdk.ReadOnlySpan) xray.Span {
-	converted := xray.Span{
-		Name: span.Name(), Context: span.SpanContext(), Parent: span.Parent(), Kind: span.SpanKind(),
-		Start: span.StartTime(), End: span.EndTime(), Attributes: span.Attributes(),
-		Failed: span.Status().Code == codes.Error,
-	}
-	for _, event := range span.Events() {
-		converted.Events = append(converted.Events, xray.Event{Name: event.Name, Time: event.Time})
-	}
-	return converted
-}
-
-// Shutdown does nothing: the exporter keeps no spans.
-func (e *exporter) Shutdown(context.Context) error { return nil }

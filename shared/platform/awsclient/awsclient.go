@@ -43,7 +43,12 @@ func backoff(attempt int, _ error) (time.Duration, error) {
 
 // HTTPClient returns the transport of one client. The wait is how long a call is expected
 // to take by itself, such as a long poll; AttemptTime is added to it.
-func HTTPClient(wait time.Duration) aws.HTTPClient {
+func HTTPClient(wait time.Duration) aws.HTTPClient { return buildable(wait) }
+
+// Transport returns the same transport for calls of AWS that no client of its SDK makes.
+func Transport(wait time.Duration) *http.Transport { return buildable(wait).GetTransport() }
+
+func buildable(wait time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.ResponseHeaderTimeout = wait + AttemptTime
 	})

@@ -31,6 +31,9 @@ const (
 	// sending of what is left when the program ends.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
+	// maxAnswer is how much of a collector's answer is read, in bytes: an error's text goes
+	// into the log.
+	maxAnswer = 8 << 10
 	// maxAttributes bounds the attributes of a span, maxText each of their texts.
 	maxAttributes, maxText = 32, 256
 )
@@ -47,6 +50,8 @@ const (
 type Traces struct {
 	provider *sdk.TracerProvider
 	logger   *slog.Logger
+	// abandon ends what is still being sent.
+	abandon context.CancelFunc
 }
 
 // FromEnvironment returns what the environment asks for: the zero value if neither
@@ -59,8 +64,8 @@ type Traces struct {
 // be reached is no error, and keeps nobody waiting.
 //
 // Errors: an endpoint that is no URL.
-func FromEnvironment(ctx context.Context, getenv func(string) string, service string, logger *slog.Logger) (Traces,
-	error) {
+func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
+	logger *slog.Logger) (Traces, error) {
 	endpoint := ""
 	for _, variable := range []string{endpointVariable, tracesVariable} {
 		value := getenv(variable)
@@ -75,15 +80,24 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 	if endpoint == "" || getenv(disabledVariable) == "true" {
 		return Traces{}, nil
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithTimeout(sendTime))
+	exporter, err := NewExporter(ctx)
 	if err != nil {
 		return Traces{}, fmt.Errorf("%s: %w", endpointVariable, err)
 	}
-	traces := New(exporter, service, logger)
-	return traces, nil
+	return New(exporter, service, logger), nil
 }
 
-// New returns Traces that send spans by the exporter, in the background.
+// NewExporter returns an exporter with the limits of this package. Without options it is
+// configured by OpenTelemetry's environment variables.
+func NewExporter(ctx context.Context, options ...otlptracehttp.Option) (sdk.SpanExporter, error) {
+	return otlptracehttp.New(ctx, append([]otlptracehttp.Option{
+		otlptracehttp.WithTimeout(sendTime), otlptracehttp.WithMaxResponseSize(maxAnswer),
+	}, options...)...)
+}
+
+// New returns Traces that send spans by the exporter, in the background. The caller closes
+// them, after the last span has ended. Spans that cannot be sent are lost; whoever makes
+// them never waits.
 func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces {
 	name := attribute.String("service.name", service)
 	// The environment takes precedence over the program's own name.
@@ -92,13 +106,14 @@ func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces 
 		described = resource.NewSchemaless(name)
 	}
 	limits := sdk.NewSpanLimits()
-	limits.AttributeCountLimit, limits.AttributeValueLengthLimit, limits.EventCountLimit = maxAttributes, maxText,
-		maxAttributes
-	return Traces{logger: logger, provider: sdk.NewTracerProvider(
+	limits.AttributeCountLimit, limits.AttributeValueLengthLimit = maxAttributes, maxText
+	limits.EventCountLimit = maxAttributes
+	abandoned, abandon := context.WithCancel(context.Background())
+	return Traces{logger: logger, abandon: abandon, provider: sdk.NewTracerProvider(
 		sdk.WithResource(described), sdk.WithRawSpanLimits(limits),
-		sdk.WithBatcher(&reporter{SpanExporter: exporter, logger: logger},
-			sdk.WithMaxQueueSize(queueSize), sdk.WithMaxExportBatchSize(batchSize), sdk.WithBatchTimeout(batchEvery),
-			sdk.WithExportTimeout(sendTime)),
+		sdk.WithBatcher(&reporter{SpanExporter: exporter, logger: logger, abandoned: abandoned},
+			sdk.WithMaxQueueSize(queueSize), sdk.WithMaxExportBatchSize(batchSize),
+			sdk.WithBatchTimeout(batchEvery), sdk.WithExportTimeout(sendTime)),
 	)}
 }
 
@@ -110,11 +125,13 @@ func (t Traces) Tracer() api.Tracer {
 	return t.provider.Tracer(trace.Scope)
 }
 
-// Close sends what is left, within 3 s, and stops.
+// Close sends what is left, within 3 s, and stops. What cannot be sent by then is
+// abandoned.
 func (t Traces) Close() {
 	if t.provider == nil {
 		return
 	}
+	defer t.abandon()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -132,12 +149,20 @@ const reportEvery = time.Minute
 type reporter struct {
 	sdk.SpanExporter
 	logger *slog.Logger
-	next   time.Time
-	lost   int
+	// abandoned ends when nothing more is to be sent.
+	abandoned context.Context
+	next      time.Time
+	lost      int
 }
 
 // ExportSpans sends a batch. A failure is logged, not returned.
 func (r *reporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	if r.abandoned.Err() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.abandoned, cancel)()
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	if err == nil {
 		return nil

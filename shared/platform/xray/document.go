@@ -1,7 +1,7 @@
-// Package xray turns OpenTelemetry spans into documents of AWS X-Ray, and sends those of
-// a function to the X-Ray daemon that Lambda runs beside it. The format is "AWS X-Ray
-// segment documents" in X-Ray's developer guide. Trace ids are those of W3C Trace
-// Context, written 1-xxxxxxxx-xxx….
+// Package xray turns the OpenTelemetry spans of a function into documents of AWS X-Ray,
+// and sends them to the daemon that Lambda runs beside it. Other programs send theirs by
+// OTLP (shared/app/tracing). The format is "AWS X-Ray segment documents" in X-Ray's
+// developer guide. Trace ids are those of W3C Trace Context, written 1-xxxxxxxx-xxx….
 package xray
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"go.opentelemetry.io/otel/attribute"
 	api "go.opentelemetry.io/otel/trace"
 )
 
@@ -64,27 +65,10 @@ type call struct {
 	Operation string `json:"operation"`
 }
 
-// Segment returns the document of a span in a program of its own: a request from outside
-// is a segment named after the program, and all spans beneath it are subsegments.
-func Segment(span Span, program string) ([]byte, error) {
-	d := documentOf(span)
-	if span.Parent.IsValid() && !span.Parent.IsRemote() {
-		d.Type = "subsegment"
-	} else {
-		d.Annotations["operation"] = d.Name
-		d.Name = nameOf(program)
-	}
-	return encode(d)
-}
-
 // subsegment returns the document of a span in a function, whose segment Lambda makes.
 func subsegment(span Span) ([]byte, error) {
 	d := documentOf(span)
 	d.Type = "subsegment"
-	return encode(d)
-}
-
-func encode(d document) ([]byte, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("xray: %w", err)
@@ -118,8 +102,8 @@ func documentOf(span Span) document {
 // by which X-Ray finds traces.
 func (d *document) describe(span Span) {
 	var http exchange
-	for _, attribute := range span.Attributes {
-		switch value := attribute.Value; string(attribute.Key) {
+	for _, a := range span.Attributes {
+		switch value := a.Value; string(a.Key) {
 		case methodAttribute:
 			http.Request.Method = value.AsString()
 		case routeAttribute:
@@ -138,7 +122,7 @@ func (d *document) describe(span Span) {
 		case operationAttribute:
 			d.AWS = &call{Operation: value.AsString()}
 		default:
-			d.Annotations[annotationKey(string(attribute.Key))] = value.AsInterface()
+			d.Annotations[Annotation(a.Key)] = value.AsInterface()
 		}
 	}
 	if http.Request.Method != "" {
@@ -174,12 +158,17 @@ func nameOf(name string) string {
 	return string(kept)
 }
 
-// annotationKey returns a key of letters, digits and underscores.
-func annotationKey(key string) string {
+// Annotation returns the key of the annotation that an attribute becomes, which X-Ray
+// allows letters, digits and underscores; "" if X-Ray has a field for the attribute.
+func Annotation(key attribute.Key) string {
+	switch key {
+	case methodAttribute, statusAttribute, routeAttribute, systemAttribute, serviceAttribute, operationAttribute:
+		return ""
+	}
 	return strings.Map(func(c rune) rune {
 		if c < unicode.MaxASCII && (unicode.IsLetter(c) || unicode.IsDigit(c)) {
 			return c
 		}
 		return '_'
-	}, key)
+	}, string(key))
 }

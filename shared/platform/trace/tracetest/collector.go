@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ type Span struct {
 	TraceID, SpanID, Parent string
 	Start, End              time.Time
 	Failed                  bool
-	// Attributes and the names of the Events.
+	// Attributes, lists joined by commas, and the names of the Events.
 	Attributes map[string]string
 	Events     []string
 }
@@ -112,6 +113,12 @@ func attributes(values []*common.KeyValue) map[string]string {
 			all[value.Key] = fmt.Sprint(v.BoolValue)
 		case *common.AnyValue_DoubleValue:
 			all[value.Key] = fmt.Sprint(v.DoubleValue)
+		case *common.AnyValue_ArrayValue:
+			var texts []string
+			for _, text := range v.ArrayValue.GetValues() {
+				texts = append(texts, text.GetStringValue())
+			}
+			all[value.Key] = strings.Join(texts, ",")
 		}
 	}
 	return all

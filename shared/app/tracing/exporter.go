@@ -1,0 +1,63 @@
+package tracing
+
+import (
+	"context"
+	"net/http"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"cutroom/shared/platform/xray"
+)
+
+// annotationsAttribute lists the attributes of a span by which X-Ray finds traces; the
+// others it only shows ("OpenTelemetry concepts" in X-Ray's developer guide).
+const annotationsAttribute = "aws.xray.annotations"
+
+// exporter sends spans with the annotations that functions give theirs, so that a search
+// finds both.
+type exporter struct {
+	sdk.SpanExporter
+	client *http.Client
+}
+
+// ExportSpans sends spans.
+func (e exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	annotated := make([]sdk.ReadOnlySpan, len(spans))
+	for i, span := range spans {
+		annotated[i] = annotatedSpan{span, annotate(span.Attributes())}
+	}
+	return e.SpanExporter.ExportSpans(ctx, annotated)
+}
+
+// Shutdown ends the exporter and its connections.
+func (e exporter) Shutdown(ctx context.Context) error {
+	defer e.client.CloseIdleConnections()
+	return e.SpanExporter.Shutdown(ctx)
+}
+
+// annotatedSpan is a span with other attributes.
+type annotatedSpan struct {
+	sdk.ReadOnlySpan
+	attributes []attribute.KeyValue
+}
+
+// Attributes returns the attributes.
+func (s annotatedSpan) Attributes() []attribute.KeyValue { return s.attributes }
+
+// annotate returns the attributes under the names of annotations, and the list of those.
+func annotate(attributes []attribute.KeyValue) []attribute.KeyValue {
+	annotated := make([]attribute.KeyValue, 0, len(attributes)+1)
+	var keys []string
+	for _, a := range attributes {
+		if key := xray.Annotation(a.Key); key != "" {
+			a.Key = attribute.Key(key)
+			keys = append(keys, key)
+		}
+		annotated = append(annotated, a)
+	}
+	if keys == nil {
+		return annotated
+	}
+	return append(annotated, attribute.StringSlice(annotationsAttribute, keys))
+}
