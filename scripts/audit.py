@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Holds the pinned dependencies against the vulnerabilities that the registries know:
-Python requirement files by pip-audit, locks of npm by npm audit. (What of Go reads
-strangers' bytes is held to its newest release by a test, scripts/dependencies_test.go.)
+"""Checks the pinned dependencies for vulnerabilities that the registries know.
 
-It fails, with other words for each, where a dependency is vulnerable, where a tool is
-missing, and where a registry could not be asked in three tries. A registry that
-answers but serves no such data, as many mirrors do, is told, and fails with
-AUDIT=strict.
+Python requirement files are checked by pip-audit, locks of npm by npm audit. (A test,
+scripts/dependencies_test.go, keeps the Go modules that read untrusted bytes at their
+newest release.)
 
-    audit.py PIP_AUDIT FOLDER   checks what is below the folder
-"""
+It fails, with different words, if a dependency is vulnerable, if a tool is missing,
+and if a registry could not be reached in three tries. A registry that answers but
+serves no such data, as many mirrors do, is reported, and fails with AUDIT=strict.
+
+audit.py PIP_AUDIT FOLDER checks what is below the folder"""
 
 import json
 import os
@@ -30,11 +30,11 @@ REQUIREMENTS = [
 ]
 LOCKS = ["infra", "cmd/cutroom/testdata/openai", "cmd/cutroom/testdata/clients", "cmd/cutroom/consoletest/testdata"]
 
-# Vulnerabilities that do not concern this project, by id, with the reason.
+# Vulnerabilities that do not affect this project, by id, with the reason.
 ACCEPTED: dict[str, str] = {}
 
 TRIES = 3
-# How long one try may take, and how long to wait before the next, in seconds.
+# How long one try may take, and the wait before the next, in seconds.
 TRY_TIME = 120
 PAUSE = float(os.environ.get("AUDIT_PAUSE", "5"))
 
@@ -44,16 +44,16 @@ class Vulnerable(Exception):
 
 
 class Unreachable(Exception):
-    """The registry could not be asked."""
+    """The registry could not be reached."""
 
 
 class NotServed(Exception):
-    """The registry answers, and serves no vulnerabilities."""
+    """The registry answers, but serves no vulnerabilities."""
 
 
 def output(command: list[str], folder: str) -> tuple[dict, str]:
-    """Runs a program and returns the JSON that it printed, {} without any, and the
-    last line that it said beside."""
+    """Runs a program. Returns the JSON that it printed, {} if there is none, and the last
+    line that it wrote to stderr."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TRY_TIME, check=False)
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def output(command: list[str], folder: str) -> tuple[dict, str]:
 
 
 def audit_python(pip_audit: str, folder: str, path: str) -> None:
-    """Checks a requirement file. PyPI's answer for a version has its vulnerabilities."""
+    """Checks a requirement file. PyPI's answer for a version includes its vulnerabilities."""
     found, said = output(
         [pip_audit, "--no-deps", "--disable-pip", "--progress-spinner=off", "--format=json", "--requirement", path], folder
     )
@@ -91,7 +91,7 @@ def audit_python(pip_audit: str, folder: str, path: str) -> None:
 
 
 def audit_npm(folder: str) -> None:
-    """Checks a lock of npm."""
+    """Checks a lock file of npm."""
     found, said = output(["npm", "audit", "--json"], folder)
     if "vulnerabilities" in found:
         bad = [
@@ -104,14 +104,14 @@ def audit_npm(folder: str) -> None:
             raise Vulnerable("\n  ".join(bad))
         return
     message = str(found.get("message") or said)
-    # The registry refuses the question itself, rather than being in trouble.
+    # The registry refuses the request itself; this is not a temporary failure.
     if found.get("statusCode") in (403, 404, 405, 501) or re.search(r"\b(404|405|501)\b", message):
         raise NotServed("the registry of npm")
     raise Unreachable(message)
 
 
 def patiently(check, *arguments) -> None:
-    """Makes a check, again where the registry could not be asked."""
+    """Runs a check, again if the registry could not be reached."""
     for left in reversed(range(TRIES)):
         try:
             return check(*arguments)

@@ -12,6 +12,6 @@ if [ "$(cat "$environment/made-of" 2>/dev/null)" = "$wanted" ]; then
 fi
 echo "Building llama-cpp-python. This takes some minutes." >&2
 python3 -m venv --clear "$environment"
-# Without what reads pictures, which text needs none of.
+# Without the parts that read pictures, which text does not need.
 CMAKE_ARGS="-DLLAVA_BUILD=OFF" "$environment/bin/pip" install --quiet --disable-pip-version-check --requirement llm-requirements.txt
 printf '%s\n' "$wanted" >"$environment/made-of"

@@ -1,10 +1,10 @@
-"""Writes the page of third-party licences from what go-licenses and pip report:
+"""Writes the page of third-party licences from the output of go-licenses and pip:
 licenses.py GO.tsv PIP.json."""
 
 import json
 import sys
 
-# What licence texts are called that a package has in place of a name.
+# Licence texts that packages give in place of a name.
 TEXTS = {
     "The 3-Clause BSD License": "BSD-3-Clause",
     "BSD License": "BSD",
@@ -16,16 +16,16 @@ TEXTS = {
     "Python Software Foundation License": "PSF-2.0",
 }
 
-# Modules under several licences of which their users choose, and what was chosen.
+# Modules under several licences from which users choose, and the choice.
 CHOSEN = {"kernel.org/pub/linux/libs/security/libcap/psx": "BSD-3-Clause (chosen; GPL-2.0 is the other)"}
 
-# What was copied from modules that are not required any more. The licence's text is
+# Code that was copied from modules that are no longer required. The licence's text is
 # beside the copy.
 COPIED = [("maragu.dev/goqite (the schema of its table)", "v0.4.0", "MIT")]
 
 
 def licence(metadata: dict) -> str:
-    """The licence that a package of Python names, by the clearest of the three places."""
+    """Returns the licence that a Python package names, from the clearest of the three places."""
     if expression := metadata.get("license_expression"):
         return expression
     named = [c.rsplit(" :: ", 1)[1] for c in metadata.get("classifier", []) if c.startswith("License :: ")]

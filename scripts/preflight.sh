@@ -1,9 +1,9 @@
 #!/bin/sh
-# preflight.sh TARGET: looks whether this machine has what the target of the Makefile
-# needs, before anything is built. Packages that are missing are installed at once
-# where that takes no password (as root, or by sudo), and the command is shown first.
-# Otherwise, and for what nobody expects to be installed by itself (Go, Docker), it
-# fails and says the one command that installs all that is missing.
+# preflight.sh TARGET: checks that this machine has what the Makefile's target needs,
+# before anything is built. It installs missing packages at once if that needs no password
+# (as root, or by sudo), and shows the command first. Otherwise, and for tools that should
+# not be installed without asking (Go, Docker), it fails and prints the one
+# command that installs all that is missing.
 #
 # It needs a POSIX shell and the programs that every system has.
 set -eu
@@ -79,7 +79,7 @@ for candidate in apt-get dnf pacman apk brew; do
 		break
 	fi
 done
-# How a command is run as root, and whether that takes no password.
+# How a command is run as root, and whether that needs no password.
 as_root='' unasked='' may=yes
 if [ "$(id -u)" -ne 0 ]; then
 	may=no
@@ -94,18 +94,19 @@ if [ "$(id -u)" -ne 0 ]; then
 	fi
 fi
 
-# number makes 1026 of the first version such as 1.26 in a line.
+# number turns the first version in a line into a number: 1.26 becomes 1026.
 number() {
 	sed -n 's/^[^0-9]*\([0-9][0-9]*\)\.\([0-9][0-9]*\).*/\1 \2/p' | awk 'NR == 1 { print $1 * 1000 + $2 }'
 }
 
-# installed_go GO prints its version, which is not that of one that it would fetch.
+# installed_go GO prints the version of GO itself, not that of a release that it would
+# fetch.
 installed_go() {
 	(cd / && GOTOOLCHAIN=local "$1" version 2>/dev/null) | sed 's/^go version \([^ ]*\).*/\1/'
 }
 
 # able_go GO reports whether it compiles this module. Since 1.21 Go fetches the release
-# that go.mod names by itself, but where it was told to be content with itself.
+# that go.mod names by itself, unless it was told not to.
 able_go() {
 	version=$(installed_go "$1" | number)
 	[ -n "$version" ] || return 1
@@ -114,8 +115,8 @@ able_go() {
 	case $(cd / && "$1" env GOTOOLCHAIN) in auto | *+auto) return 0 ;; *) return 1 ;; esac
 }
 
-# able_ffmpeg reports whether ffmpeg is there with what small builds lack; the service
-# checks the rest when it starts.
+# able_ffmpeg reports whether ffmpeg has what small builds lack; the service checks the
+# rest when it starts.
 able_ffmpeg() {
 	there ffmpeg && there ffprobe || return 1
 	major=$(ffmpeg -version 2>/dev/null | sed -n '1s/^ffmpeg version n\{0,1\}\([0-9][0-9]*\)\..*/\1/p')
@@ -156,7 +157,7 @@ has() {
 	esac
 }
 
-# title NEED prints what people call it.
+# title NEED prints the name that people use.
 title() {
 	case $1 in
 	go)
@@ -181,7 +182,7 @@ title() {
 	esac
 }
 
-# packages_of NEED prints the packages of this system that have it, if any.
+# packages_of NEED prints the packages of this system that provide it, if any.
 packages_of() {
 	case $1:$distribution in
 	# Ubuntu's is a snap.
@@ -192,7 +193,7 @@ packages_of() {
 		awk -v need="$1" -v column="$column" '$1 == need && $(column + 1) != "-" { gsub(",", " ", $(column + 1)); print $(column + 1) }'
 }
 
-# besides NEED prints the command for what packages do not do.
+# besides NEED prints the command for what packages do not provide.
 besides() {
 	case $1:$manager in
 	go:brew | go:pacman) ;;
@@ -227,7 +228,7 @@ besides() {
 	esac
 }
 
-# add PACKAGE adds it to what is wanted.
+# add PACKAGE adds it to the packages to install.
 add() {
 	case " $wanted " in
 	*" $1 "*) ;;
@@ -235,8 +236,8 @@ add() {
 	esac
 }
 
-# look finds what is missing: the titles, the packages, the commands besides, what
-# neither has, and whether all of it may be installed without a question.
+# look finds what is missing: the titles, the packages, the other commands, what neither
+# provides, and whether all of it may be installed without asking.
 look() {
 	missing='' wanted='' commands='' rest='' alone=yes
 	for need in $needs; do
@@ -279,8 +280,8 @@ look() {
 	esac
 }
 
-# installing ROOT prints the command that installs all of it, with ROOT before what
-# only root may do.
+# installing ROOT prints the command that installs all of it, with ROOT before the parts
+# that need root.
 installing() {
 	install=
 	case $manager in

@@ -36,9 +36,9 @@ trap : INT
 trap 'exit 143' TERM
 
 python=$PWD/.tools/gpu/bin/python
-# serve ADDRESS [GPU] runs an engine server, and another one when it has lost the
-# GPU (75) or was ended by a signal other than those that people send, such as by the
-# system when memory ran out.
+# serve ADDRESS [GPU] runs an engine server, and another one if it has lost the GPU (75)
+# or was killed by a signal that people do not usually send, for example by the system
+# when memory ran out.
 serve() {
 	trap 'kill "$engine" 2>/dev/null; wait "$engine"; exit' TERM
 	export CUTROOM_ENGINE_ADDR="$1" CUTROOM_ENGINE_MODELS="$models"
@@ -65,7 +65,7 @@ start() {
 	servers="$servers $!"
 	addresses="$addresses${addresses:+,}http://$1"
 }
-# A device that was set is one; without any, the server says what is missing.
+# A device that was set counts as one; without any, the server says what is missing.
 if [ -n "${CUTROOM_ENGINE_DEVICE:-}" ] || [ -z "$gpus" ]; then
 	start "127.0.0.1:$port"
 else

@@ -1,10 +1,10 @@
 # shellcheck shell=sh
-# What the scripts that check and test share. It is read by them, not run.
+# Functions that the scripts for checks and tests share. They source this file.
 
 GO=${GO:-go}
-# Without caches, compiling takes longer than all tests. Nobody debugs what is built
-# for a test: leaving out what debuggers read saves a fifth of it. To optimize CDK's
-# large bindings takes longer than they run.
+# Without caches, compiling takes longer than all tests. Nobody debugs test binaries:
+# leaving out debug information saves a fifth of the time. Optimizing CDK's large bindings
+# takes longer than running them.
 undebugged="-ldflags=-w -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-cdk-go/...=-N -l -dwarf=false'"
 
 # took NAME COMMAND…: runs the command and prints how long it took.
@@ -16,7 +16,7 @@ took() {
 	echo "--- $name: $(($(date +%s) - began)) s"
 }
 
-# finished LOG PROCESS: waits for what went on beside and prints what it said.
+# finished LOG PROCESS: waits for a background process and prints its output.
 finished() {
 	status=0
 	wait "$2" || status=$?
@@ -30,15 +30,15 @@ formatted() {
 	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
 }
 
-# released builds as functions and containers are built, so that what one compiles
-# the others need not.
+# released builds as functions and containers are built, so that what one compiles need
+# not be compiled for the others.
 released() {
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$GO" "$@"
 }
 
-# raced tests under the race detector. SQLite is C made into Go, and used by one
-# goroutine at a time: to watch its memory takes six times as long and shows nothing
-# of the code that calls it.
+# raced tests under the race detector. SQLite is C translated to Go, and used by one
+# goroutine at a time: watching its memory takes six times as long and reveals nothing
+# about the code that calls it.
 raced() {
 	GOFLAGS="${GOFLAGS:-} $undebugged" "$GO" test -race '-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' \
 		'-gcflags=modernc.org/libc/...=-race=false -dwarf=false' "$@"

@@ -1,22 +1,22 @@
 #!/bin/sh
-# All checks and tests, and how long each took. A tool that is missing is a
-# failure, never a skip. PACKAGES="./shared/domain/job …" leaves it at the format, the
-# tools and the tests of these packages.
+# All checks and tests, and how long each took. A missing tool is a failure, never a skip.
+# PACKAGES="./shared/domain/job …" runs only the format, the tools and the tests of these
+# packages.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
 
 scripts/preflight.sh test
 
-# Some tests mount a small disk to fill it, which takes root, or to be root in a
-# user namespace of one's own. There nothing can be installed for the system.
+# Some tests mount a small disk to fill it, which needs root, or root in a user namespace
+# of its own. Nothing can be installed for the system there.
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
 fi
 
 took gofmt formatted
-# Pictures that tests take of pages are kept there.
+# Tests keep their screenshots of pages there.
 rm -rf test-output
 mkdir test-output
 # The race detector takes several times as long, and compiles all anew. It watches
@@ -41,24 +41,24 @@ if [ -n "${PACKAGES:-}" ]; then
 	done
 	exit
 fi
-# The trap waits for what goes on beside also where something else fails.
+# The trap also waits for background processes if something else fails.
 tools='' audit='' engine='' deploy='' programs=''
 trap 'wait $tools $audit $engine $deploy $programs' EXIT
-# The tools of the tests are fetched while the code is compiled.
+# The tools of the tests are downloaded while the code is compiled.
 scripts/install-test-tools.sh >test-output/tools.log 2>&1 &
 tools=$!
 took "go vet" released vet ./...
 took "tools of the tests, the rest" finished tools.log "$tools"
 tools=''
-# It waits for registries more than it works.
+# It mostly waits for registries.
 scripts/audit.sh >test-output/audit.log 2>&1 &
 audit=$!
 # The program that many packages test is linked once: see programtest.Folder.
 export TEST_PROGRAMS="$PWD/test-output/programs"
 took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
-# The deploy's tests wait for a local AWS more than they work, those of programs for
-# the programs, and those of the engine server for its clients: they go on beside the
-# others, so that two processors are kept busy to the end. go vet has been.
+# The deploy's tests mostly wait for a local AWS, those of programs for the programs, and
+# those of the engine server for its clients: they run beside the others, so that two
+# processors are busy to the end. go vet has run before.
 scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
 engine=$!
 released test -vet=off -timeout 30m ./infra/... >test-output/deploy.log 2>&1 &

@@ -1,2 +1,3 @@
-"""Measures the engine server with a full-size transformer of random weights, which
-compute as long as trained ones."""
+"""Measures the engine server with a full-size transformer of random weights.
+
+They take as long to compute as trained ones."""

@@ -25,18 +25,18 @@ from cutroom_engine.styles import Shot
 from .random_weights import SIZES, Transformer, build, measure_transformer, measured_peak, sheet_peak
 from .service import MODEL, job_seconds
 
-# What the catalog makes of the clip by the model.
+# The catalog's result for the clip with the model.
 WIDTH, HEIGHT, FPS = 1088, 624, 20
 
-# What a job may take, in seconds (docs/gpu.md, "Benchmark"), less some for its end.
+# How long a job may take, in seconds (docs/gpu.md, "Benchmark"), minus some for its end.
 JOB_SECONDS = 580
 
-# The most that a job may take longer than the pipeline alone.
+# How much longer a job may take than the pipeline alone.
 OVERHEAD_BAR = 0.02
 
 
 def main() -> int:
-    """Measures, and prints a table. It fails where there is no GPU."""
+    """Measures, and prints a table. It fails without a GPU."""
     chosen = _arguments()
     if chosen.device.startswith("cuda") and not torch.cuda.is_available():
         print("There is no GPU here, so there is nothing to measure.", file=sys.stderr)

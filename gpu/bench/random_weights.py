@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cutroom_engine.model_map import PipelineRow
 
-# The configurations that Wan-AI/Wan2.1-T2V-1.3B-Diffusers and -14B-Diffusers have, and
-# one that a processor can bear.
+# The configurations of Wan-AI/Wan2.1-T2V-1.3B-Diffusers and -14B-Diffusers, and one that
+# is small enough for a processor.
 SIZES: dict[str, dict[str, Any]] = {
     "1.3b": {"num_attention_heads": 12, "attention_head_dim": 128, "ffn_dim": 8960, "num_layers": 30},
     "14b": {"num_attention_heads": 40, "attention_head_dim": 128, "ffn_dim": 13824, "num_layers": 40},
@@ -23,7 +23,7 @@ SIZES: dict[str, dict[str, Any]] = {
 _TEXT_WIDTH = 4096
 _TINY_VAE = {"base_dim": 3, "dim_mult": [1, 1, 1, 1], "num_res_blocks": 1}
 
-# Dense products in bf16 a second, as the makers' data sheets say.
+# Dense bf16 operations a second, according to the makers' data sheets.
 _SHEET = {"H200": 989e12, "H100 80GB HBM3": 989e12, "H100 PCIe": 756e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12}
 
 
@@ -31,45 +31,51 @@ class WithoutText(diffusers.WanVideoToVideoPipeline):  # type: ignore[misc]  # i
     """The pipeline, with random vectors in place of encoded prompts."""
 
     def encode_prompt(self, *_: Any, device: Any = None, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Gives a prompt and a negative prompt."""
+        """Returns a prompt and a negative prompt."""
         drawn = torch.randn((2, 1, 512, _TEXT_WIDTH), generator=torch.Generator().manual_seed(0))
         drawn = drawn.to(self.transformer.device, self.transformer.dtype)
         return drawn[0], drawn[1]
 
 
 def build(size: str, device: str) -> WithoutText:
-    """The pipeline, with its transformer in bf16 and its VAE in fp32."""
+    """Returns the pipeline, with its transformer in bf16 and its VAE in fp32."""
     torch.manual_seed(0)
     with torch.device(device):
         was = torch.get_default_dtype()
         torch.set_default_dtype(torch.bfloat16)
         try:
-            transformer = diffusers.WanTransformer3DModel(**SIZES[size], text_dim=_TEXT_WIDTH, qk_norm="rms_norm_across_heads")
+            transformer = diffusers.WanTransformer3DModel(
+                **SIZES[size], text_dim=_TEXT_WIDTH, qk_norm="rms_norm_across_heads"
+            )
         finally:
             torch.set_default_dtype(was)
         vae = diffusers.AutoencoderKLWan(**(_TINY_VAE if size == "tiny" else {}))
-    # As they are when weights are loaded.
+    # The same as when weights are loaded.
     for name, parameter in transformer.named_parameters():
         if set(name.split(".")) & set(transformer._keep_in_fp32_modules):
             parameter.data = parameter.data.float()
-    scheduler = diffusers.UniPCMultistepScheduler(prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=5.0)
-    pipe = WithoutText(tokenizer=None, text_encoder=None, transformer=transformer.eval(), vae=vae.eval(), scheduler=scheduler)
+    scheduler = diffusers.UniPCMultistepScheduler(
+        prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=5.0
+    )
+    pipe = WithoutText(
+        tokenizer=None, text_encoder=None, transformer=transformer.eval(), vae=vae.eval(), scheduler=scheduler
+    )
     pipe.set_progress_bar_config(disable=True)
     return pipe
 
 
 @dataclass(frozen=True)
 class Transformer:
-    """What one call of a transformer takes; a denoising step with guidance makes two."""
+    """The cost of one call of a transformer; a denoising step with guidance makes two."""
 
     parameters: int
-    # Floating-point operations of a call, and seconds that it takes.
+    # Floating-point operations of a call, and its seconds.
     operations: float
     seconds: float
 
 
 def measure_transformer(pipe: WithoutText, row: PipelineRow, width: int, height: int, calls: int = 3) -> Transformer:
-    """Counts and times calls with latents of the row's window at the size."""
+    """Measures calls with latents of the row's window at the size."""
     model = pipe.transformer
     frames = (row.window.frames - 1) // 4 + 1
     inputs = {
@@ -86,18 +92,18 @@ def measure_transformer(pipe: WithoutText, row: PipelineRow, width: int, height:
 
 
 def measured_peak(device: str, side: int) -> float:
-    """Operations a second that a product of two square matrices in bf16 reaches."""
+    """Returns the operations a second of a product of two square matrices in bf16."""
     a, b = (torch.randn((side, side), dtype=torch.bfloat16, device=device) for _ in range(2))
     return 2 * side**3 / _timed(lambda: a @ b, device, 20)
 
 
 def sheet_peak(name: str) -> float | None:
-    """Operations a second of the card in bf16 by its data sheet, where it is known."""
+    """Returns the card's bf16 operations a second according to its data sheet, if it is known."""
     return next((peak for known, peak in _SHEET.items() if re.search(rf"\b{known}\b", name)), None)
 
 
 def _timed(call: Any, device: str, calls: int) -> float:
-    """Seconds of a call, the first ones apart, which choose and build kernels."""
+    """Returns the seconds of a call. The first calls, which choose and build kernels, do not count."""
     call()
     _finish(device)
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A job through everything: HTTP, the service, its worker, the engine server."""
+"""A job through all parts: HTTP, the service, its worker, the engine server."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ MODEL = "gen-2.1"
 
 
 def job_seconds(program: Path, clip: Path, models: ModelMap, pipeline: Pipeline, folder: Path) -> float:
-    """From the submission of the clip to the last byte of the result."""
+    """Returns the time from the submission of the clip to the last byte of the result."""
     with _engine(models, pipeline, folder) as engine, _service(program, engine, folder) as client:
         began = time.perf_counter()
         with clip.open("rb") as data:
             answer = client.post(f"/v1/jobs/{MODEL}", files={"data": data}, data={"prompt": "winter", "seed": "7"})
         answer.raise_for_status()
         job = answer.json()["job_id"]
-        while (state := client.get(f"/v1/jobs/{job}").raise_for_status().json())["status"] not in ("completed", "failed"):
+        while (state := client.get(f"/v1/jobs/{job}").raise_for_status().json())["status"] not in (
+            "completed",
+            "failed",
+        ):
             time.sleep(0.05)
         if state["status"] == "failed":
             raise RuntimeError(f"the job failed: {state['error']}")

@@ -1,5 +1,4 @@
-"""The engine server: edits media by diffusion models on one device.
+"""The engine server: edits media with diffusion models on one device.
 
 A worker on the same machine sends it runs over HTTP (see protocol.py); media pass
-through a disk that the two share.
-"""
+through a disk that the two share."""

@@ -19,23 +19,24 @@ from .server import Server, create_app
 from .settings import SettingError, Settings, read_settings
 from .weights import Weights
 
-# Share of the device's memory that pipelines may take: the rest is for what the
-# driver and fragments of memory take.
+# Share of the device's memory that pipelines may take. The rest is for the driver and for
+# fragmentation.
 _USABLE = 0.95
 
-# The exit status of a server that is to be started anew, as sysexits.h names it.
+# The exit status of a server that should be restarted (EX_TEMPFAIL of sysexits.h).
 _LOST = os.EX_TEMPFAIL
 
 
 def main() -> int:
-    """Serves until it is told to end, or can do no more runs."""
+    """Serves until it is told to stop, or can do no more runs."""
     try:
         settings = read_settings(os.environ)
         models = read_model_map(settings.models, settings.family, settings.weights_source)
     except (SettingError, ModelMapError) as error:
         print(error, file=sys.stderr)
         return 1
-    # Late, as it takes seconds, which no wrong setting needs to wait for.
+    # Imported late, because it takes seconds, and wrong settings should be reported at
+    # once.
     from . import diffusion
 
     try:
@@ -58,14 +59,15 @@ def main() -> int:
             access_log=False,
             timeout_graceful_shutdown=5,
         )
-        # It raises the signal anew once it has ended; of Ctrl-C nobody needs a trace.
+        # It raises the signal again once it has stopped; nobody needs a traceback of
+        # Ctrl-C.
         with suppress(KeyboardInterrupt):
             Server(config, runner).run()
     finally:
         weights.close()
     if runner.lost:
-        # At once: a thread that hangs in the driver is not to be waited for, and what
-        # gives memory back at the end fails where the device does.
+        # At once: a thread that hangs in the driver cannot be waited for, and releasing
+        # memory at the end fails if the device does.
         logging.shutdown()
         os._exit(_LOST)
     return 0
@@ -83,7 +85,9 @@ def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Wei
         return diffusion.load(row, weights.folder, device)
 
     runner = Runner(models, Residents(models.pipelines, memory, load), metrics, root=settings.scratch, weights=weights)
-    metrics.read_off(unfinished=runner.unfinished, resident=runner.resident, memory=lambda: diffusion.memory_in_use(device))
+    metrics.read_off(
+        unfinished=runner.unfinished, resident=runner.resident, memory=lambda: diffusion.memory_in_use(device)
+    )
     return runner
 
 

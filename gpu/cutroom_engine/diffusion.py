@@ -1,4 +1,4 @@
-"""Pipelines of diffusers. Everything that computes on the device is in here."""
+"""Pipelines of diffusers. Everything that computes on the device is in this module."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .styles import STYLES, Shot
 
 _PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
-# Said by errors that have no class of their own when memory runs out beside PyTorch's
-# allocator: where a kernel is loaded, and where cuBLAS begins.
+# The text of errors that have no class of their own, when memory runs out outside
+# PyTorch's allocator: when a kernel is loaded, and when cuBLAS starts.
 _OUT_OF_MEMORY = ("error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 class DeviceUnusable(Exception):
-    """One line that says why nothing can be computed on the device."""
+    """The device cannot be used; one line says why."""
 
 
 class DiffusersPipeline:
@@ -43,8 +43,7 @@ class DiffusersPipeline:
         """See pipeline.Pipeline."""
 
         def stepped(pipe: Any, step: int, _time: Any, tensors: dict[str, Any]) -> dict[str, Any]:
-            # The number of steps follows from the scheduler and from how much is
-            # to be changed.
+            # The scheduler and the extent of the change determine the number of steps.
             total = getattr(pipe, "num_timesteps", None) or self._row.steps
             on_step(min((step + 1) / total, 1.0))
             return tensors
@@ -64,30 +63,32 @@ class DiffusersPipeline:
             try:
                 output = self._pipe(**arguments)
             except BaseException:
-                # A part that was moved to the device for its turn would stay there,
-                # beside those of the next run. Without offload it does nothing.
+                # Offload moves parts to the device in turn; the last one would stay
+                # there, beside those of the next run. Without offload this does nothing.
                 self._pipe.maybe_free_model_hooks()
                 raise
             made = output.images if self._style.takes == "image" else output.frames[0]
             return [_to_frame(picture) for picture in made]
 
     def close(self) -> None:
-        """Gives its memory back."""
+        """Releases its memory."""
         self._pipe = self._poses = None
         with _translated():
             release_memory()
 
 
 def load(row: PipelineRow, folder: Callable[[str], Path], device: str) -> DiffusersPipeline:
-    """Loads the pipeline of the row. folder gives the one of its weights."""
+    """Loads the row's pipeline. folder returns the folder of its weights."""
     kind = getattr(diffusers, row.class_name)
     precision = {"default": _PRECISIONS[row.precision]} | {part: _PRECISIONS[name] for part, name in row.parts.items()}
     with _translated():
         if device != "cpu":
-            # What names no device is meant for this one, and not for the machine's
-            # first, which may be another server's. It holds for this thread alone.
+            # Code that names no device should use this one, not the machine's first,
+            # which may belong to another server. This holds for this thread only.
             torch.cuda.set_device(device)
-        pipe = kind.from_pretrained(str(folder(row.weights)), dtype=precision, local_files_only=True, use_safetensors=True)
+        pipe = kind.from_pretrained(
+            str(folder(row.weights)), dtype=precision, local_files_only=True, use_safetensors=True
+        )
         if row.scheduler is not None:
             scheduler = getattr(diffusers, row.scheduler.class_name)
             pipe.scheduler = scheduler.from_config(pipe.scheduler.config, **row.scheduler.options)
@@ -113,22 +114,22 @@ def hide_progress() -> None:
 
 
 def release_memory() -> None:
-    """Gives what is unused back to the device."""
+    """Returns unused memory to the device."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def device_memory(device: str) -> int | None:
-    """The memory of the device in bytes, None for the processor."""
+    """Returns the device's memory in bytes, None for the processor."""
     if not device.startswith("cuda"):
         return None
     return int(torch.cuda.get_device_properties(device).total_memory)
 
 
 def memory_in_use(device: str) -> dict[str, int]:
-    """Bytes of the device by kind: what it has, what is reserved of it, what tensors
-    take, and the most that they took. Nothing for the processor."""
+    """Returns bytes of the device's memory by kind: total, reserved, used by tensors, and
+    the most that tensors used. Empty for the processor."""
     if not device.startswith("cuda"):
         return {}
     return {
@@ -140,8 +141,8 @@ def memory_in_use(device: str) -> dict[str, int]:
 
 
 def check_device(device: str) -> None:
-    """Raises DeviceUnusable unless something was computed on the device: a driver that
-    is missing or too old, or a card that is broken, is told at the start."""
+    """Raises DeviceUnusable unless the device can compute, so that a missing or old
+    driver, or a broken card, is reported at the start."""
     try:
         torch.ones(1, device=device).sum().item()
     except (RuntimeError, AssertionError) as error:
@@ -150,13 +151,13 @@ def check_device(device: str) -> None:
 
 
 def _to_frame(picture: Any) -> Frame:
-    # Rounded on the device, from which a quarter of the bytes has to come then.
+    # Rounded on the device, which quarters the bytes to transfer.
     rounded = (torch.nan_to_num(picture.float()).clamp(0, 1) * 255 + 0.5).to(torch.uint8)
     return np.ascontiguousarray(rounded.permute(1, 2, 0).cpu().numpy())
 
 
 class _translated:
-    """Turns the library's errors of the device into those of the package."""
+    """Turns the library's errors of the device into those of this package."""
 
     def __enter__(self) -> None:
         return None
@@ -171,8 +172,10 @@ class _translated:
 
 
 def _answers() -> bool:
-    """Whether the device still computes. Errors of cuBLAS, cuDNN and Triton do not say;
-    after one that the device does not recover from, every call fails."""
+    """Reports whether the device still computes.
+
+    Errors of cuBLAS, cuDNN and Triton do not say; after an error from which the device
+    cannot recover, every call fails."""
     if not torch.cuda.is_initialized():
         return True
     try:

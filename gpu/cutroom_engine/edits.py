@@ -1,4 +1,4 @@
-"""A run, from its inputs to its output, by a pipeline that is in memory."""
+"""One run, from its inputs to its output, by a loaded pipeline."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from .styles import STYLES, Shot
 from .windows import edit_in_windows
 from .write import VideoWriter, write_image
 
-# Tells how far a run is, 0 to 1, and its stage. It raises RunCancelled when nobody
-# waits for the run any more.
+# Reports a run's progress, 0 to 1, and its stage. It raises RunCancelled if nobody waits
+# for the run any more.
 Report = Callable[[float, str], None]
 
 
 class Edit:
-    """One run of a pipeline. With overlap the next window is decoded and the last one
-    encoded while one is denoised, which holds a window more of either; the output is
-    the same to the byte."""
+    """One run of a pipeline.
+
+    With overlap the next window is decoded and the last one encoded while one is
+    denoised, which keeps one more window of each in memory; the output is the same, byte
+    for byte."""
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class Edit:
                 self._video(self._edited(self._decoded(self._data(), ended)), self._data())
 
     def _data(self) -> Input:
-        assert self._request.data is not None  # the protocol demands it
+        assert self._request.data is not None  # required by the protocol
         return self._request.data
 
     def _image(self, data: Input) -> None:
@@ -77,7 +79,7 @@ class Edit:
             write_image(self._request.output, made[0], self._request.width, self._request.height)
 
     def _video(self, frames: Iterator[Frame], sound_of: Input | None) -> None:
-        """Writes frames of the working rate as the result's."""
+        """Writes frames of the working rate as frames of the result."""
         request = self._request
         with ExitStack() as ended:
             sound = None
@@ -99,13 +101,13 @@ class Edit:
         return self._row.fps or self._request.fps
 
     def _working_count(self) -> int:
-        """How many frames the pipeline makes for the result."""
+        """Returns how many frames the pipeline makes for the result."""
         if self._row.fps is None:
             return self._request.frame_count
         return max(1, math.ceil(self._request.frame_count / self._request.fps * self._row.fps))
 
     def _decoded(self, data: Input, ended: ExitStack) -> Iterator[Frame]:
-        """The input's frames as the pipeline takes them, until ended is."""
+        """Yields the input's frames as the pipeline takes them, until ended is set."""
         frames = self._stages.timed("decode", video_frames(data, *self._size, self._rate, self._working_count()))
         return ended.enter_context(ReadAhead(frames, self._row.window.frames)) if self._overlap else frames
 

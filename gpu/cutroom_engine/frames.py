@@ -1,4 +1,4 @@
-"""Pictures, and sizes for models to work at."""
+"""Pictures, and the sizes at which models work."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ Frame: TypeAlias = NDArray[np.uint8]
 
 
 def working_size(width: int, height: int, multiple: int, pixels: int | None) -> tuple[int, int]:
-    """The size at which a model works for a result of the size: sides that it can
-    have, about the same aspect, and at most so many pixels."""
+    """Returns the size at which a model works for a result of the size.
+
+    Its sides are ones that the model supports, its aspect is about the same, and it has
+    at most so many pixels."""
     scale = 1.0
     if pixels is not None and width * height > pixels:
         scale = math.sqrt(pixels / (width * height))
 
     def side(length: int) -> int:
-        # Rounded down where there is a bound, which is for the memory's sake.
+        # Rounded down where there is a bound, because the bound protects the memory.
         units = length * scale / multiple
         return max(1, math.floor(units) if scale < 1 else round(units)) * multiple
 
@@ -29,8 +31,8 @@ def working_size(width: int, height: int, multiple: int, pixels: int | None) -> 
 
 
 def retime(frames: Iterator[Frame], rate: float, fps: int, count: int) -> Iterator[Frame]:
-    """Frames of one rate as count frames of another: each the one shown at its time.
-    When the input ends early its last frame is repeated."""
+    """Converts frames of one rate to count frames of another: each is the frame shown at
+    its time. If the input ends early its last frame is repeated."""
     source = iter(frames)
     current = next(source)
     index = 0

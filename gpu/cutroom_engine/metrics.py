@@ -13,7 +13,7 @@ _RUN_SECONDS = (1, 2, 5, 10, 20, 40, 60, 120, 180, 240, 300, 420, 600)
 
 
 class Metrics:
-    """What the server counts of its runs, and what it reads off when it is asked."""
+    """What the server counts of its runs, and what it measures when asked."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -33,21 +33,25 @@ class Metrics:
         )
 
     def ended(self, model: str, outcome: str, seconds: float, stages: Mapping[str, float]) -> None:
-        """Counts a run. The model is one of the map, so that there are few of them."""
+        """Counts a run. The model is one of the map, so the number of label values is bounded."""
         self._runs.labels(model, outcome).inc()
         self._seconds.labels(model).observe(seconds)
         for stage, spent in stages.items():
             self._stages.labels(model, stage).inc(spent)
 
     def read_off(
-        self, *, unfinished: Callable[[], int], resident: Callable[[], list[str]], memory: Callable[[], Mapping[str, int]]
+        self,
+        *,
+        unfinished: Callable[[], int],
+        resident: Callable[[], list[str]],
+        memory: Callable[[], Mapping[str, int]],
     ) -> None:
-        """Shows how many runs are accepted and not ended, the pipelines in memory, and
-        the device's memory in bytes by kind."""
+        """Sets the sources of the number of unfinished runs, the pipelines in memory, and the
+        device's memory in bytes by kind."""
         self._registry.register(_Gauges(unfinished, resident, memory))
 
     def text(self) -> bytes:
-        """All of them, as of now."""
+        """Returns all metrics as they are now."""
         return generate_latest(self._registry)
 
 

@@ -1,4 +1,4 @@
-"""The model map: which pipeline serves which model of the catalog, as one file."""
+"""The model map: a file that says which pipeline serves which model of the catalog."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def parse_bytes(text: Any) -> Any:
-    """A number of bytes, such as 24GiB."""
+    """Parses a number of bytes, for example 24GiB."""
     found = re.fullmatch(r"([0-9]+)(KiB|MiB|GiB)?", str(text))
     if found is None:
-        raise ValueError(f"{text!r} is no size such as 24GiB")
+        raise ValueError(f"{text!r} is not a size, for example 24GiB")
     return int(found[1]) * _UNITS.get(found[2] or "", 1)
 
 
@@ -39,21 +39,20 @@ class WindowRow(_Row):
     step: int = 4
 
     def window(self) -> Window:
-        """The window that the row describes."""
+        """Returns the window that the row describes."""
         return Window(self.frames, self.overlap, self.step)
 
 
 class SchedulerRow(_Row):
-    """A scheduler of diffusers, by its class, with what differs from the weights' own
-    configuration."""
+    """A scheduler of diffusers: its class, and what differs from the weights' own configuration."""
 
     class_name: str = Field(alias="class")
     options: dict[str, Any] = {}
 
 
 class PosesRow(_Row):
-    """Models of transformers that find the person in a picture: a detector of objects
-    such as RT-DETR, and a ViTPose. Each is a folder, or s3://bucket/prefix of one."""
+    """Models of transformers that find the person in a picture: an object detector such
+    as RT-DETR, and a ViTPose. Each is a folder, or s3://bucket/prefix of one."""
 
     detector: str
     estimator: str
@@ -68,25 +67,25 @@ class PipelineRow(_Row):
     # For classes that are told how people move.
     poses: PosesRow | None = None
     precision: Precision = "bf16"
-    # Precision of single parts of the pipeline, such as {vae: fp32}.
+    # Precision of single parts of the pipeline, for example {vae: fp32}.
     parts: dict[str, Precision] = {}
     scheduler: SchedulerRow | None = None
     steps: int = Field(ge=1, le=1000)
-    # "model" moves whole parts between the memories of device and machine as they
-    # are needed, "sequential" single layers: less memory, more time.
+    # "model" moves whole parts between the device's memory and the machine's as they are
+    # needed, "sequential" moves single layers: less memory, more time.
     offload: Literal["none", "model", "sequential"] = "none"
-    # Memory of the device that it needs, activations included; without it no other
-    # pipeline is kept beside it.
+    # Memory of the device that it needs, activations included. If it is not set no other
+    # pipeline stays in memory beside it.
     memory: Bytes | None = None
     # Whether the VAE works tile by tile: less memory, more time.
     vae_tiling: bool = False
     # Sides are multiples of this, and pictures have at most so many pixels.
     multiple: int = Field(default=16, ge=1)
     pixels: int | None = Field(default=None, ge=1)
-    # Frames a second that it works at; absent, those of the result.
+    # The frame rate at which it works; if absent, the rate of the result.
     fps: int | None = Field(default=None, ge=1, le=120)
     window: WindowRow = WindowRow()
-    # More arguments of each call, such as {guidance_scale: 5.0}.
+    # More arguments of each call, for example {guidance_scale: 5.0}.
     call: dict[str, Any] = {}
 
     @model_validator(mode="after")
@@ -94,7 +93,9 @@ class PipelineRow(_Row):
         if self.class_name not in STYLES:
             raise ValueError(f"class: {self.class_name} is none of {', '.join(sorted(STYLES))}")
         if STYLES[self.class_name].people != (self.poses is not None):
-            raise ValueError(f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} models of poses")
+            raise ValueError(
+                f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} models of poses"
+            )
         self.window.window()
         return self
 
@@ -108,7 +109,7 @@ class ModelRow(_Row):
     """Which pipelines serve a model."""
 
     pipeline: str
-    # Serves the jobs with a reference image, where the pipeline takes none.
+    # Serves jobs with a reference image, if the pipeline takes none.
     with_reference: str | None = None
 
 
@@ -133,13 +134,14 @@ class ModelMapError(Exception):
     """One line that says what is wrong with the file."""
 
 
-# Where the weights of a map are that is for any machine.
+# The folder of weights in maps that are meant for any machine.
 _FOLDER = "/models/"
 
 
 def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
-    """Reads the file; $family in it stands for the model family's name. Weights, where
-    given, is a folder or a prefix in S3 that stands in the place of /models."""
+    """Reads the file; $family in it stands for the name of the model family.
+
+    weights, if given, is a folder or a prefix in S3 that replaces /models."""
     try:
         source = yaml.safe_load(path.read_text(encoding="utf-8").replace("$family", family))
         models = ModelMap.model_validate(source)

@@ -1,4 +1,4 @@
-"""How a person in a clip moves, as pictures that a pipeline is told it by."""
+"""How a person in a clip moves, drawn as the pictures that tell a pipeline."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .frames import Frame
 _NOSE, _EYES, _EARS, _SHOULDERS = 0, (1, 2), (3, 4), (5, 6)
 _NECK = 17
 
-# Keypoints that are joined, in the order and by the colours of OpenPose, which is what
-# such pipelines are trained on.
+# Pairs of joined keypoints, in the order and the colours of OpenPose, on which such
+# pipelines are trained.
 _LIMBS = (
     (_NECK, 6),
     (_NECK, 5),
@@ -38,21 +38,21 @@ _LIMBS = (
 )
 _HUES = len(_LIMBS) + 1
 
-# Keypoints that are less certain are not drawn.
+# Keypoints of lower certainty are not drawn.
 _CERTAIN = 0.3
 
 
 @dataclass(frozen=True)
 class Person:
-    """A person in a picture: x, y and certainty (0 to 1) of COCO's 17 keypoints, and
-    the box around, as left, top, right and bottom; all in pixels."""
+    """A person in a picture, in pixels: x, y and certainty (0 to 1) of COCO's 17
+    keypoints, and the surrounding box as left, top, right and bottom."""
 
     points: NDArray[np.float32]
     box: tuple[float, float, float, float]
 
 
 def skeleton(person: Person | None, width: int, height: int) -> Image.Image:
-    """The person's limbs on black."""
+    """Draws the person's limbs on black."""
     picture = Image.new("RGB", (width, height))
     if person is None:
         return picture
@@ -69,7 +69,7 @@ def skeleton(person: Person | None, width: int, height: int) -> Image.Image:
 
 
 def face(frame: Frame, person: Person | None, side: int) -> Image.Image:
-    """The person's face as a square, black where there is none to be seen."""
+    """Returns the person's face as a square, black if no face is visible."""
     if person is None:
         return Image.new("RGB", (side, side))
     head = person.points[[_NOSE, *_EYES, *_EARS]]
@@ -77,15 +77,15 @@ def face(frame: Frame, person: Person | None, side: int) -> Image.Image:
     if len(head) < 2:
         return Image.new("RGB", (side, side))
     middle = head[:, :2].mean(axis=0)
-    # From ear to ear is about half of a head's height, hair and chin included.
+    # From ear to ear is about half the height of a head, with hair and chin.
     half = max(float(np.ptp(head[:, 0])), float(np.ptp(head[:, 1])), 4.0)
     box = (middle[0] - half, middle[1] - half, middle[0] + half, middle[1] + half)
     return Image.fromarray(frame).transform((side, side), Image.Transform.EXTENT, box, Image.Resampling.BILINEAR)
 
 
 def region(person: Person | None, width: int, height: int) -> NDArray[np.bool_]:
-    """Where the person is, with room around: what is to be made anew. Its edges are
-    those of blocks, as the pipeline is trained on."""
+    """Returns the area around the person that is to be repainted. Its edges are those of
+    blocks, on which the pipeline is trained."""
     where = np.zeros((height, width), dtype=np.bool_)
     if person is None:
         return where
@@ -111,8 +111,15 @@ def _with_neck(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _colour(number: int) -> tuple[int, int, int]:
-    """Evenly spread hues, from red on."""
+    """Returns evenly spread hues, beginning with red."""
     hue = number * 6 / _HUES
     rise = round(255 * (hue % 1))
-    sixth = ((255, rise, 0), (255 - rise, 255, 0), (0, 255, rise), (0, 255 - rise, 255), (rise, 0, 255), (255, 0, 255 - rise))
+    sixth = (
+        (255, rise, 0),
+        (255 - rise, 255, 0),
+        (0, 255, rise),
+        (0, 255 - rise, 255),
+        (rise, 0, 255),
+        (255, 0, 255 - rise),
+    )
     return sixth[int(hue)]

@@ -1,5 +1,7 @@
-"""What is read ahead and written behind, each in a thread of its own, so that a device
-computes while media are decoded and encoded. Order and content stay as they were."""
+"""Reads ahead and writes behind, each in a thread of its own.
+
+A device computes while media are decoded and encoded. Order and content stay the
+same."""
 
 from __future__ import annotations
 
@@ -11,15 +13,15 @@ from typing import Generic, TypeVar
 
 _Item = TypeVar("_Item")
 
-# How often a thread that waits looks whether it is to end, in seconds.
+# How often a waiting thread checks whether it should end, in seconds.
 _LOOK = 0.1
 
 
 class ReadAhead(Generic[_Item]):
-    """Takes items from an iterator in a thread, at most so many ahead of who reads
-    them. An error of the iterator comes after the items before it.
+    """Takes items from an iterator in a thread, at most so many ahead of the reader.
 
-    It is a context manager: leaving it ends the thread, which closes the iterator."""
+    An error of the iterator is raised after the items before it. It is a context manager:
+    leaving it ends the thread, which closes the iterator."""
 
     def __init__(self, items: Iterator[_Item], ahead: int) -> None:
         self._items = items
@@ -31,7 +33,9 @@ class ReadAhead(Generic[_Item]):
         self._thread.start()
         return self._read()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop.set()
         self._thread.join()
 
@@ -56,11 +60,11 @@ class ReadAhead(Generic[_Item]):
 
 
 class WriteBehind(Generic[_Item]):
-    """Hands items to a function in a thread, at most so many behind who gives them. An
-    error of the function is raised by a later put, or at the end.
+    """Passes items to a function in a thread, at most so many behind the writer.
 
-    It is a context manager: leaving it without an error waits until all is written;
-    leaving it with one drops what is not."""
+    An error of the function is raised by a later put, or at the end. It is a context
+    manager: leaving it without an error waits until everything is written; leaving it
+    with an error drops what is not."""
 
     def __init__(self, write: Callable[[_Item], None], behind: int) -> None:
         self._write = write
@@ -73,7 +77,9 @@ class WriteBehind(Generic[_Item]):
         self._thread.start()
         return self._give
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is not None:
             self._stop.set()
         else:
@@ -102,14 +108,14 @@ class WriteBehind(Generic[_Item]):
 
 
 class _End:
-    """Stands after the last item."""
+    """Marks the end, after the last item."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
 def _put(to: queue.Queue[_Item | _End], item: _Item | _End, stop: threading.Event) -> bool:
-    """Waits for room and puts the item; false when it is to stop instead."""
+    """Waits for room and puts the item; returns false if it should stop instead."""
     while not stop.is_set():
         try:
             to.put(item, timeout=_LOOK)

@@ -1,4 +1,4 @@
-"""What the rest of the server asks of a model."""
+"""What the rest of the server needs of a model."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .styles import Shot
 
 
 class Pipeline(Protocol):
-    """A model in memory. It is used by one thread at a time."""
+    """A loaded model. One thread at a time uses it."""
 
     def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
-        """Makes the shot's frames. on_step is called after each denoising step with
-        the share that is done; an error that it raises ends the call.
+        """Makes the shot's frames. on_step is called after each denoising step with the share
+        that is done; an error that it raises ends the call.
 
-        Raises MemoryError when the memory does not suffice, DeviceLost."""
+        Raises MemoryError if memory does not suffice, and DeviceLost."""
 
     def close(self) -> None:
-        """Gives its memory back; it is not used again."""
+        """Releases its memory; it is not used again."""
 
 
 class DeviceLost(Exception):

@@ -1,4 +1,4 @@
-"""Finds the person in each picture, by models of transformers."""
+"""Finds the person in each picture, with models of transformers."""
 
 from __future__ import annotations
 
@@ -13,33 +13,40 @@ from PIL import Image
 from .frames import Frame
 from .motion import Person
 
-# Pictures that are looked at together.
+# How many pictures are processed together.
 _BATCH = 8
 
 _CERTAIN = 0.3
 
-# COCO's number of persons, and of its data set among those of ViTPose+.
+# COCO's number for persons, and the number of its data set among those of ViTPose+.
 _PERSON, _COCO = 0, 0
 
 
 class Poses:
-    """A detector of persons, such as RT-DETR, and an estimator of poses, ViTPose."""
+    """A person detector, such as RT-DETR, and a pose estimator, ViTPose."""
 
     def __init__(self, detector: Path, estimator: Path, device: str) -> None:
         options: dict[str, Any] = {"local_files_only": True}
         self._device = device
         self._look = transformers.AutoImageProcessor.from_pretrained(str(detector), **options)
-        self._detector = transformers.AutoModelForObjectDetection.from_pretrained(str(detector), **options).to(device).eval()
+        self._detector = (
+            transformers.AutoModelForObjectDetection.from_pretrained(str(detector), **options).to(device).eval()
+        )
         self._crop = transformers.AutoImageProcessor.from_pretrained(str(estimator), **options)
-        self._estimator = transformers.VitPoseForPoseEstimation.from_pretrained(str(estimator), **options).to(device).eval()
+        self._estimator = (
+            transformers.VitPoseForPoseEstimation.from_pretrained(str(estimator), **options).to(device).eval()
+        )
 
     def people(self, frames: list[Frame]) -> list[Person | None]:
-        """The largest person of each picture."""
+        """Returns the largest person of each picture."""
         found: list[Person | None] = []
         for start in range(0, len(frames), _BATCH):
             pictures = [Image.fromarray(frame) for frame in frames[start : start + _BATCH]]
             boxes = self._boxes(pictures)
-            found += [None if box is None else self._person(picture, box) for picture, box in zip(pictures, boxes, strict=True)]
+            found += [
+                None if box is None else self._person(picture, box)
+                for picture, box in zip(pictures, boxes, strict=True)
+            ]
         return found
 
     def _boxes(self, pictures: list[Image.Image]) -> list[tuple[float, float, float, float] | None]:

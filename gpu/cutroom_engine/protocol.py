@@ -1,4 +1,4 @@
-"""What a worker asks for, and what it is told: the protocol of shared/engine/engineserver."""
+"""A worker's requests and the answers to them: the protocol of shared/engine/engineserver."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Code = Literal["invalid_input", "engine_error"]
 
 
 class Input(BaseModel):
-    """A file to be read, with what is known of it. Times are in seconds, sizes in
-    pixels as displayed, after a rotation that the file asks for."""
+    """An input file and what is known about it. Times are in seconds, sizes in pixels as
+    displayed, after a rotation that the file asks for."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -26,7 +26,7 @@ class Input(BaseModel):
 
 
 class RunRequest(BaseModel):
-    """A run. Unknown fields are of later versions, and ignored."""
+    """A run. Unknown fields come from later versions, and are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -59,13 +59,13 @@ class RunRequest(BaseModel):
         return max(1, math.floor(self.duration * self.fps + 0.5))
 
     def flag(self, name: str) -> bool:
-        """Whether a boolean field of the form is set."""
+        """Reports whether a boolean field of the form is set."""
         return bool((self.options or {}).get(name, False))
 
 
 class RunError(Exception):
-    """Ends a run. The message is for the person who sent the job: it holds no path
-    and no text of a library."""
+    """Ends a run. The message is for the person who sent the job: it contains no path and
+    no library's text."""
 
     def __init__(self, code: Code, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
@@ -74,12 +74,12 @@ class RunError(Exception):
         self.retryable = retryable
 
     def line(self) -> dict[str, Any]:
-        """The line of the protocol that tells of it."""
+        """Returns the protocol's line for the error."""
         return {"error": {"code": self.code, "message": self.message, "retryable": self.retryable}}
 
 
 def invalid_input(message: str) -> RunError:
-    """The error of an input that cannot be edited, now or later."""
+    """Returns the error of an input that cannot be edited, now or later."""
     return RunError("invalid_input", message)
 
 

@@ -1,6 +1,8 @@
-"""Inputs, decoded as a stream. They come from strangers: the demuxer is forced by
-the type that the worker told by content, and is handed bytes of the one file, so
-that nothing in them can name another."""
+"""Decodes inputs as a stream.
+
+They are untrusted: the demuxer is forced to the type that the worker found in the
+content, and reads the bytes of the one file, so that nothing in them can name
+another."""
 
 from __future__ import annotations
 
@@ -44,14 +46,14 @@ _IMAGES = {
     "image/gif": "GIF",
 }
 
-# docs/contract/media.md#input-limits: an image has at most 50 megapixels; some
-# room, as for blocks of a codec.
+# docs/contract/media.md#input-limits: an image has at most 50 megapixels. The rest is
+# slack, for the blocks of a codec for example.
 _MAX_PIXELS = 60_000_000
 
 
 @contextmanager
 def opened(source: Input) -> Iterator[InputContainer]:
-    """The media file, open for decoding."""
+    """Opens the media file for decoding."""
     demuxer = _DEMUXERS.get(source.mime)
     if demuxer is None:
         raise invalid_input("The file is not a video.")
@@ -68,9 +70,11 @@ def opened(source: Input) -> Iterator[InputContainer]:
 
 
 def video_frames(source: Input, width: int, height: int, fps: float, count: int) -> Iterator[Frame]:
-    """Count frames of the video at the rate, in the size, upright, opaque and in
-    ordinary colours. The first picture counts from the start, and the last one to
-    the end. It decodes no further than it must."""
+    """Yields count frames of the video at the rate and the size, upright, opaque and in
+    sRGB.
+
+    The first picture lasts from the start, and the last one to the end. It decodes no
+    further than it must."""
     with opened(source) as container:
         stream = _picture_track(container)
         begin = (container.start_time or 0) / 1_000_000
@@ -90,7 +94,7 @@ def video_frames(source: Input, width: int, height: int, fps: float, count: int)
 
 
 def image(source: Input) -> Image.Image:
-    """The picture of an image file, upright and opaque; of an animation the first."""
+    """Returns the picture of an image file, upright and opaque; the first of an animation."""
     form = _IMAGES.get(source.mime)
     if form is None:
         raise invalid_input("The file is not an image.")
@@ -108,12 +112,12 @@ def image(source: Input) -> Image.Image:
         raise invalid_input("The image cannot be decoded.") from error
     except OSError as error:
         if error.errno is not None:
-            raise  # the disk's trouble, not the image's
+            raise  # an error of the disk, not of the image
         raise invalid_input("The image cannot be decoded.") from error
 
 
 def _picture_track(container: InputContainer) -> Any:
-    """The first video track that is no cover picture."""
+    """Returns the first video track that is not a cover picture."""
     for stream in container.streams.video:
         if not stream.disposition & av.stream.Disposition.attached_pic:
             stream.thread_type = "AUTO"
@@ -122,7 +126,7 @@ def _picture_track(container: InputContainer) -> Any:
 
 
 def _decoded(container: InputContainer, stream: Any) -> Iterator[av.VideoFrame]:
-    """The frames that can be decoded; what is broken between them is left out."""
+    """Yields the frames that can be decoded; broken ones between them are left out."""
     broken: Exception | None = None
     decoded = False
     try:
@@ -140,7 +144,7 @@ def _decoded(container: InputContainer, stream: Any) -> Iterator[av.VideoFrame]:
 
 
 def _ticks(frames: Iterator[av.VideoFrame], begin: float, fps: float) -> Iterator[tuple[int, av.VideoFrame]]:
-    """Each frame with the number of the result's frame from which on it is shown."""
+    """Yields each frame with the number of the result's frame from which it is shown."""
     last = 0
     for frame in frames:
         tick = last if frame.time is None else math.floor((frame.time - begin) * fps + 0.5)
@@ -154,13 +158,20 @@ def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:
         width, height = height, width
     matrix = frame.colorspace
     if matrix == Colorspace.DEFAULT or matrix in (0, 2):
-        # What players assume of high definition that does not say.
+        # Players assume this of high definition that does not say.
         matrix = Colorspace.ITU709 if max(frame.width, frame.height) >= 1280 else Colorspace.ITU601
-    options: dict[str, Any] = {"width": width, "height": height, "src_colorspace": matrix, "interpolation": Interpolation.BICUBIC}
+    options: dict[str, Any] = {
+        "width": width,
+        "height": height,
+        "src_colorspace": matrix,
+        "interpolation": Interpolation.BICUBIC,
+    }
     picture: Frame
     if tone.is_hdr(frame.color_trc):
         deep = frame.reformat(format="rgb48le", **options).to_ndarray()
-        picture = tone.tone_map(np.asarray(deep, dtype=np.uint16), frame.color_trc, wide=frame.color_primaries in (2, 9))
+        picture = tone.tone_map(
+            np.asarray(deep, dtype=np.uint16), frame.color_trc, wide=frame.color_primaries in (2, 9)
+        )
     elif any(component.is_alpha for component in frame.format.components) or frame.format.name == "pal8":
         layered = frame.reformat(format="rgba", **options).to_ndarray().astype(np.uint16)
         alpha = layered[..., 3:]
@@ -171,13 +182,15 @@ def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:
     return np.ascontiguousarray(np.rot90(picture, turned)) if turned else picture
 
 
-# What the machine says when it cannot give what decoding needs: no input is to blame.
+# Errors of the machine when it cannot provide what decoding needs: the input is not to
+# blame.
 _TROUBLE = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 _TROUBLE |= {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESTALE}
 
 
 def _explain(error: Exception | None) -> Exception:
-    """What an error of a decoder means: the input's fault, unless it is the machine's."""
+    """Returns the error for a decoder's error: it is the input's fault, unless it is the
+    machine's."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _TROUBLE):
         return error
     return invalid_input("The video cannot be decoded.")

@@ -17,8 +17,8 @@ Load = Callable[[str, PipelineRow], Pipeline]
 
 
 class Residents:
-    """Keeps as many pipelines as the memory holds; the least recently used goes
-    first. It is used by one thread."""
+    """Keeps as many pipelines as fit into memory, and evicts the least recently used
+    first. One thread uses it."""
 
     def __init__(self, rows: Mapping[str, PipelineRow], memory: int | None, load: Load) -> None:
         self._rows = rows
@@ -31,7 +31,7 @@ class Residents:
         return list(self._resident)
 
     def get(self, name: str) -> Pipeline:
-        """The pipeline, loaded if it is not in memory."""
+        """Returns the pipeline, and loads it first if it is not in memory."""
         if name in self._resident:
             self._resident.move_to_end(name)
             return self._resident[name]
@@ -44,8 +44,8 @@ class Residents:
         return pipeline
 
     def evict_all(self) -> None:
-        """Gives all memory back, also that of a pipeline whose loading failed: its parts
-        refer to each other, so that they stay until they are looked for."""
+        """Releases all memory, including that of a pipeline whose loading failed: its parts
+        refer to each other, so they stay until the garbage collector runs."""
         gc.collect()
         for name in self.names():
             self._evict(name)

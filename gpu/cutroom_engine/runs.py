@@ -1,4 +1,4 @@
-"""Runs: one at a time on the device, each with its end told to its caller."""
+"""Runs: one at a time on the device. Every caller is told how its run ended."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .weights import WeightsError
 
 _logger = logging.getLogger(__name__)
 
-# A run that was cancelled and does not end in this time is stuck, in seconds: it is
-# more than one denoising step of a large model takes.
+# A cancelled run that does not end within this time is stuck, in seconds. It is longer
+# than a denoising step of a large model takes.
 STUCK_AFTER = 180.0
 
-# How long the end of the server waits for the run's next step, in seconds.
+# How long the shutdown waits for the run's next step, in seconds.
 _LAST_STEP = 3.0
 
-# How often runs that wait for weights are looked at, in seconds.
+# How often runs that wait for weights are checked, in seconds.
 _LOOK = 0.5
 
 # W3C Trace Context: version, trace, parent, flags.
@@ -52,15 +52,17 @@ class Supply(Protocol):
     """Brings weights to the disk: see weights.Weights."""
 
     def want(self, weights: Iterable[str]) -> None:
-        """Says that a run needs them."""
+        """Says that a run needs the weights."""
 
     def ready(self, weights: Iterable[str]) -> bool:
-        """Whether the run need not wait for them any longer."""
+        """Reports whether the run need not wait for them any longer."""
 
 
 class Run:
-    """A run from its acceptance to its end. tell gets the lines of the protocol, and
-    is called from the device's thread, or from the one that ends the server."""
+    """A run from its acceptance to its end.
+
+    tell receives the lines of the protocol. It is called on the device's thread, or on
+    the thread that stops the server."""
 
     def __init__(self, request: RunRequest, tell: Tell, traceparent: str = "") -> None:
         self.request = request
@@ -80,45 +82,45 @@ class Run:
             self._cancelled_at = time.monotonic()
 
     def end(self, line: dict[str, Any]) -> None:
-        """Tells how the run ended, unless that was told already."""
+        """Sends how the run ended, unless that was sent already."""
         if self._ended.acquire(blocking=False):
             self._tell(line)
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Reports whether the caller has stopped waiting."""
         return self._cancelled_at is not None
 
     @property
     def cancelled_for(self) -> float:
-        """How many seconds ago it was cancelled, 0 when it was not."""
+        """Returns how many seconds ago it was cancelled, 0 if it was not."""
         return 0.0 if self._cancelled_at is None else time.monotonic() - self._cancelled_at
 
     def report(self, fraction: float, stage: str) -> None:
-        """Tells how far the run is; raises RunCancelled when nobody waits for it."""
+        """Sends the progress; raises RunCancelled if nobody waits for the run."""
         self.check()
         self.stage = stage
-        # A second attempt begins anew, and progress never falls.
+        # A second attempt begins again, and progress never falls.
         self._fraction = max(self._fraction, min(fraction, 1.0))
         self._tell(self.line())
 
     def check(self) -> None:
-        """Raises RunCancelled when nobody waits for the run."""
+        """Raises RunCancelled if nobody waits for the run."""
         if self.cancelled:
             raise RunCancelled
 
     def line(self) -> dict[str, Any]:
-        """The line of the protocol that tells how far the run is."""
+        """Returns the protocol's line with the run's progress."""
         return {"progress": round(self._fraction, 4), "stage": self.stage}
 
 
 class Runner:
     """Works on runs, one at a time, in a thread of its own.
 
-    Images and videos take turns where both wait, as who sends an image waits for it: it
-    is passed by no more than the video in work. Of a kind, and where one kind waits, the
-    first that came is the next. A run whose weights are not on the disk yet keeps no
-    other one waiting."""
+    Images and videos take turns if both wait, because the sender of an image waits for
+    it: no more than the current video goes before it. Within a kind, the first that
+    arrived is next. A run whose weights are not on the disk yet does not hold up the
+    others."""
 
     def __init__(
         self,
@@ -136,9 +138,10 @@ class Runner:
         self._root = root
         self._waiting = waiting
         self._weights = weights
-        # Held while runs come or go or the server begins to end, which it tells of.
+        # Held while runs are added or removed or the server begins to stop, and notified
+        # of all three.
         self._changed = threading.Condition()
-        # Those that are accepted and not ended, as they came.
+        # The accepted runs that have not ended, in order of arrival.
         self._runs: list[Run] = []
         self._current: Run | None = None
         self._last_was_image = False
@@ -152,8 +155,8 @@ class Runner:
         self._thread.start()
 
     def drain(self) -> None:
-        """Takes no more runs, and ends those that there are at once: their callers hear
-        that another server may do them, and need not wait for the next step."""
+        """Accepts no more runs, and ends the current ones at once: their callers learn that
+        another server may do them, and need not wait for the next step."""
         with self._changed:
             self._draining = True
             runs = list(self._runs)
@@ -162,7 +165,7 @@ class Runner:
             run.end(_ENDING.line())
 
     def stop(self) -> None:
-        """Drains, and waits for the thread's end, if it comes with the next step."""
+        """Drains, and waits for the thread to end, if the next step ends it."""
         self.drain()
         with self._changed:
             self._stopped = True
@@ -173,16 +176,16 @@ class Runner:
 
     @property
     def stuck(self) -> bool:
-        """Whether a run was cancelled and does not end."""
+        """Reports whether a cancelled run does not end."""
         return (current := self._current) is not None and current.cancelled_for > STUCK_AFTER
 
     @property
     def lost(self) -> bool:
-        """Whether only another process can do runs."""
+        """Reports whether only another process can do runs."""
         return self._broken or self.stuck
 
     def health(self) -> str:
-        """ "ok", or why no run can be done."""
+        """Returns "ok", or why no run can be done."""
         if self._broken:
             return "device lost"
         if self._draining:
@@ -192,7 +195,7 @@ class Runner:
         return "ok" if self._thread.is_alive() else "stopped"
 
     def unfinished(self) -> int:
-        """How many runs are accepted and have not ended."""
+        """Returns how many accepted runs have not ended."""
         with self._changed:
             return len(self._runs)
 
@@ -201,8 +204,10 @@ class Runner:
         return self._residents.names()
 
     def submit(self, request: RunRequest, tell: Tell, traceparent: str = "") -> Run:
-        """Accepts a run. Raises RunError when it is refused. A traceparent as W3C Trace
-        Context says names the trace in the log; another is ignored."""
+        """Accepts a run, or raises RunError if it is refused.
+
+        A traceparent (W3C Trace Context) puts the trace into the log; an invalid one is
+        ignored."""
         needed = self._weights_of(request)
         self._check_paths(request)
         run = Run(request, tell, traceparent)
@@ -211,7 +216,7 @@ class Runner:
                 raise _BROKEN
             if self._draining:
                 raise _ENDING
-            # One is in work, which is not one that waits.
+            # One of them is running, not waiting.
             if len(self._runs) > self._waiting:
                 raise _BUSY
             self._runs.append(run)
@@ -220,7 +225,7 @@ class Runner:
         return run
 
     def _next(self) -> Run | None:
-        """Waits for the run that is to be done next; None when no more come."""
+        """Waits for the next run to be done; returns None if no more come."""
         with self._changed:
             while self._runs or not self._stopped:
                 for run in sorted(self._runs, key=lambda run: _is_image(run) == self._last_was_image):
@@ -246,7 +251,7 @@ class Runner:
                 run.end(line)
 
     def _outcome(self, run: Run, stages: Stages) -> tuple[dict[str, Any], str]:
-        """Does a run, and gives the line that tells of its end, and the end in a word."""
+        """Does a run, and returns the line that reports its end, and the outcome in a word."""
         log = run.log
         try:
             self._attempt(run, stages)
@@ -257,7 +262,9 @@ class Runner:
             _logger.info("run cancelled", extra=log)
             return _CANCELLED.line(), "cancelled"
         except RunError as error:
-            _logger.warning("run failed", extra={**log, "code": error.code, "reason": error.message}, exc_info=error.__cause__)
+            _logger.warning(
+                "run failed", extra={**log, "code": error.code, "reason": error.message}, exc_info=error.__cause__
+            )
             return error.line(), error.code
         except DeviceLost:
             self._broken = True
@@ -284,7 +291,7 @@ class Runner:
             return
         except MemoryError:
             _logger.warning("memory ran out; trying again with nothing else in it", extra=run.log)
-        # Outside of the handler, whose traceback would hold on to tensors.
+        # Outside the handler, whose traceback would keep tensors alive.
         self._residents.evict_all()
         self._edit(run, name, stages)
 
@@ -317,7 +324,7 @@ class Runner:
         return self._models.pipelines[self._pipeline_of(request)].all_weights
 
     def _check_paths(self, request: RunRequest) -> None:
-        """Refuses paths that are not where runs have theirs."""
+        """Refuses paths that are not in the folder for runs."""
         folder = Path(request.folder)
         if not folder.is_absolute() or not folder.is_dir() or Path(request.output).parent != folder:
             raise RunError("engine_error", "The engine cannot reach the folder of the edit.")

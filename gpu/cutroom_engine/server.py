@@ -19,23 +19,25 @@ from .metrics import Metrics
 from .protocol import RunError, RunRequest
 from .runs import Run, Runner
 
-# While a run waits or loads weights, which can take minutes, a line is sent as often
-# as this, in seconds. In all other stages silence means that nothing happens.
+# While a run waits or loads weights, which can take minutes, a line is sent this often,
+# in seconds. In all other stages silence means that nothing happens.
 _HEARTBEAT = 10.0
 _PATIENT_STAGES = ("wait", "load")
 
 
 class Server(uvicorn.Server):
-    """Serves an application. When it is told to end, the runs end at once, so that
-    their callers can have them done elsewhere. It ends by itself when it can do no more
-    runs, as who watches it starts it anew sooner than it would be found unhealthy."""
+    """Serves an application.
+
+    When it is told to stop, the runs end at once, so that their callers can have them
+    done elsewhere. It stops by itself if it can do no more runs, because its supervisor
+    restarts it sooner than a health check would find it."""
 
     def __init__(self, config: uvicorn.Config, runner: Runner) -> None:
         super().__init__(config)
         self._runner = runner
 
     async def on_tick(self, counter: int) -> bool:
-        """See uvicorn.Server, which asks here ten times a second whether to end."""
+        """See uvicorn.Server, which checks here ten times a second whether to stop."""
         return await super().on_tick(counter) or self._runner.lost
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -45,7 +47,7 @@ class Server(uvicorn.Server):
 
 
 def create_app(runner: Runner, metrics: Metrics, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
-    """Makes the application. The runner works as long as it is up."""
+    """Returns the application. The runner works while the application is up."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -82,13 +84,15 @@ def create_app(runner: Runner, metrics: Metrics, *, heartbeat: float = _HEARTBEA
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        return JSONResponse(RunError("engine_error", f"The engine does not understand the request: {where}.").line(), 422)
+        return JSONResponse(
+            RunError("engine_error", f"The engine does not understand the request: {where}.").line(), 422
+        )
 
     return app
 
 
 async def _answer(run: Run, lines: asyncio.Queue[dict[str, Any]], heartbeat: float) -> AsyncIterator[bytes]:
-    """The lines of a run until its end. A caller that leaves cancels the run."""
+    """Yields the lines of a run until its end. A caller that disconnects cancels the run."""
     try:
         yield _encode({"progress": 0.0, "stage": "wait"})
         while True:

@@ -16,7 +16,7 @@ class SettingError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the server is told."""
+    """The server's settings."""
 
     host: str
     port: int
@@ -25,11 +25,11 @@ class Settings:
     device: str
     # Bytes of the device that pipelines may take; None is nearly all.
     memory: int | None
-    # Where weights from S3 are kept.
+    # The folder for weights from S3.
     weights: Path
-    # What stands in the place of the map's folder /models; "" is that folder.
+    # Replaces the map's folder /models; "" keeps that folder.
     weights_source: str
-    # Where all files of runs are; None is anywhere.
+    # The folder of all files of runs; None is anywhere.
     scratch: Path | None
 
 
@@ -40,7 +40,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     address = env.get("CUTROOM_ENGINE_ADDR") or "127.0.0.1:8090"
     found = re.fullmatch(r"(.*):([0-9]{1,5})", address)
     if found is None or int(found[2]) > 65535:
-        raise SettingError(f"CUTROOM_ENGINE_ADDR: {address!r} is no address such as 127.0.0.1:8090")
+        raise SettingError(f"CUTROOM_ENGINE_ADDR: {address!r} is not an address, for example 127.0.0.1:8090")
     memory = None
     if env.get("CUTROOM_ENGINE_MEMORY"):
         try:

@@ -14,20 +14,20 @@ from .read import opened
 
 RATE = 48_000
 
-# A jump of the time stamps below this is no gap, in seconds.
+# A jump of the time stamps below this is not a gap, in seconds.
 _TOLERANCE = 0.05
 
 
 class Sound:
     """Stereo samples of the input's first audio track, taken piece by piece. Gaps are
-    silent, so that it stays in step with the picture."""
+    silent, so that sound and picture stay in step."""
 
     def __init__(self, source: Input) -> None:
         self._pieces = self._decoded(source)
         self._rest: NDArray[np.float32] = np.zeros((2, 0), dtype=np.float32)
 
     def take(self, samples: int) -> NDArray[np.float32]:
-        """The next samples, 2 x samples; silence when the track has ended."""
+        """Returns the next samples, 2 x samples; silence after the track has ended."""
         parts = [self._rest]
         held = self._rest.shape[1]
         while held < samples:
@@ -41,7 +41,7 @@ class Sound:
         return joined[:, :samples]
 
     def close(self) -> None:
-        """Lets go of the input."""
+        """Closes the input."""
         self._pieces.close()  # type: ignore[attr-defined]  # it is a generator
 
     def _decoded(self, source: Input) -> Iterator[NDArray[np.float32]]:

@@ -19,7 +19,7 @@ class Stages:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Counts the time of the block."""
+        """Measures the block."""
         began = time.monotonic()
         try:
             yield
@@ -27,7 +27,7 @@ class Stages:
             self._seconds[name] += time.monotonic() - began
 
     def timed(self, name: str, items: Iterator[_Item]) -> Iterator[_Item]:
-        """Counts the time that the iterator takes to give its items."""
+        """Measures the time that the iterator takes for its items."""
         while True:
             with self(name):
                 try:
@@ -37,5 +37,5 @@ class Stages:
             yield item
 
     def seconds(self) -> dict[str, float]:
-        """What was counted, to the millisecond."""
+        """Returns the measured times, to the millisecond."""
         return {name: round(seconds, 3) for name, seconds in self._seconds.items()}

@@ -1,5 +1,6 @@
-"""How each class of pipeline is called. It knows their arguments and nothing of
-what they compute with."""
+"""How each class of pipeline is called.
+
+This module knows the arguments of the classes, but not what they compute with."""
 
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ class Shot:
     height: int
     # How many frames to make; 1 for an image.
     length: int
-    # What is edited, as many; empty for text-to-video.
+    # The frames to edit, as many; empty for text-to-video.
     frames: list[Frame] = field(default_factory=list)
     # Pictures of what the result should look like.
     references: list[Image.Image] = field(default_factory=list)
-    # What the first frames of the result are to be, as the window before made them.
+    # The first frames of the result, as the window before made them.
     before: list[Frame] = field(default_factory=list)
-    # Whom each of the frames shows, for classes that ask for it.
+    # The person in each of the frames, for classes that ask for it.
     people: list[Person | None] = field(default_factory=list)
 
 
@@ -40,7 +41,7 @@ class Style:
 
     takes: Literal["video", "text", "image"]
     arguments: Callable[[Shot], dict[str, Any]]
-    # Whether it takes reference images, and whether it does nothing without one.
+    # Whether it takes reference images, and whether it needs one.
     references: bool = False
     needs_reference: bool = False
     # Whether it is told who is seen, and how they move.
@@ -60,7 +61,7 @@ def _text_to_video(shot: Shot) -> dict[str, Any]:
 
 
 def _video_to_video(shot: Shot) -> dict[str, Any]:
-    # It makes as many frames as it is given.
+    # It makes as many frames as it receives.
     return {**_sized(shot), "video": _pictures(shot.frames)}
 
 
@@ -69,8 +70,8 @@ def _lucy_edit(shot: Shot) -> dict[str, Any]:
 
 
 def _vace(shot: Shot) -> dict[str, Any]:
-    # White in the mask is made anew after what the video shows there, black is kept:
-    # the frames that the window before has made.
+    # White in the mask is repainted after what the video shows there; black is kept: the
+    # frames that the window before has made.
     frames = shot.before + shot.frames[len(shot.before) :]
     blank = np.zeros((shot.height, shot.width), dtype=np.uint8)
     keep, make = Image.fromarray(blank), Image.fromarray(blank + 255)
@@ -84,15 +85,17 @@ def _vace(shot: Shot) -> dict[str, Any]:
     }
 
 
-# Pixels of the side of the face that the pipeline's motion encoder sees.
+# The side in pixels of the face that the pipeline's motion encoder sees.
 _FACE = 512
 
 
 def _animate(shot: Shot) -> dict[str, Any]:
-    """Puts the person of the reference image in the place of the one in the clip."""
+    """Replaces the person in the clip by the one in the reference image."""
     size = shot.width, shot.height
     regions = [region(person, *size) for person in shot.people]
-    kept = [np.where(where[..., None], 0, frame).astype(np.uint8) for where, frame in zip(regions, shot.frames, strict=True)]
+    kept = [
+        np.where(where[..., None], 0, frame).astype(np.uint8) for where, frame in zip(regions, shot.frames, strict=True)
+    ]
     return {
         **_sized(shot),
         "image": shot.references[0],
@@ -101,7 +104,7 @@ def _animate(shot: Shot) -> dict[str, Any]:
         "background_video": _pictures(kept),
         "mask_video": [Image.fromarray(np.where(where, 255, 0).astype(np.uint8)).convert("RGB") for where in regions],
         "mode": "replace",
-        # All of the shot at once.
+        # The whole shot at once.
         "segment_frame_length": shot.length,
         "prev_segment_conditioning_frames": 1,
     }
@@ -116,7 +119,7 @@ def _image_edit_by_references(shot: Shot) -> dict[str, Any]:
 
 
 def _flux_kontext(shot: Shot) -> dict[str, Any]:
-    # Else it would choose a size of its own.
+    # Otherwise it would choose a size of its own.
     return {**_image_edit(shot), "_auto_resize": False, "max_area": shot.width * shot.height}
 
 

@@ -1,8 +1,8 @@
-"""Copies a prefix of S3 to a folder, so that the folder is either whole or not there.
+"""Copies a prefix of S3 to a folder, so that the folder is complete or absent.
 
-Files come in parts, several at once, and what has come stays when the copying ends
-early: the next one goes on from it. Each part is asked for by the ETag of the listing,
-so that a file cannot be made of two versions."""
+Files are fetched in parts, several at once. If the copying ends early, the parts that
+have arrived are kept and the next copy continues. Each part is requested by the ETag
+of the listing, so that a file cannot be made of two versions."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from urllib.parse import urlparse
 
 _logger = logging.getLogger(__name__)
 
-# Bytes of a part, and of a read from the network.
+# The bytes of a part, and of a read from the network.
 PART = 64 * 2**20
 _CHUNK = 2**20
 
 # Parts that are fetched at once; one connection to S3 gives about 100 MB/s.
 _PARALLEL = 12
 
-# How often a part is asked for when connections break.
+# How often a part is requested when connections break.
 _ATTEMPTS = 4
 
-# How often who waits for another server's copying looks at it, in seconds.
+# How often a server that waits for another one's copy checks it, in seconds.
 _LOOK = 0.5
 
-# Stands in a folder that is whole, and says of what it is.
+# This file is in a complete folder, and says what it is a copy of.
 _MANIFEST = ".manifest.json"
 
 
 class WeightsError(Exception):
-    """Why weights cannot be had."""
+    """Why weights are not available."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         super().__init__(message)
@@ -50,17 +50,17 @@ class WeightsError(Exception):
 
 
 class Cancelled(Exception):
-    """Ends a copying that was told to stop."""
+    """Ends a copy that was told to stop."""
 
 
 class Bucket(Protocol):
-    """What is used of boto3's client for S3."""
+    """The part of boto3's S3 client that is used here."""
 
     def get_paginator(self, name: str) -> Any:
-        """The pages of a listing."""
+        """Returns the pages of a listing."""
 
     def get_object(self, **arguments: Any) -> Any:
-        """An object, or a range of it."""
+        """Returns an object, or a range of it."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,9 @@ class _File:
 
 
 def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event) -> Path:
-    """The folder below the cache that holds what is at s3://bucket/prefix. Where S3
-    cannot be asked, what an earlier call left whole is taken as it is.
+    """Returns the folder below the cache that holds what is at s3://bucket/prefix.
+
+    If S3 cannot be reached, a complete copy from an earlier call is used as it is.
 
     Raises WeightsError, or Cancelled once stop is set."""
     url = urlparse(weights)
@@ -82,10 +83,12 @@ def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event
         files = _listed(bucket, url.netloc, url.path.strip("/") + "/", weights)
     except WeightsError:
         raise
-    except Exception as error:  # boto3's errors have no base of their own
+    except Exception as error:  # boto3's errors have no common base class
         if not (folder / _MANIFEST).exists():
             raise WeightsError(f"{weights}: {error}", retryable=True) from error
-        _logger.warning("S3 cannot be asked; the weights stay as they are", extra={"weights": weights, "reason": str(error)})
+        _logger.warning(
+            "S3 cannot be asked; the weights stay as they are", extra={"weights": weights, "reason": str(error)}
+        )
         return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -101,8 +104,8 @@ def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event
 
 @contextmanager
 def _alone(lock: Path, stop: threading.Event) -> Iterator[None]:
-    """Keeps other servers with the same cache out, as those of one machine with several
-    GPUs have. The system unlocks it where the server dies."""
+    """Locks out other servers with the same cache, for example those of one machine with
+    several GPUs. The system releases the lock if the server dies."""
     with lock.open("w") as held:
         while True:
             try:
@@ -130,8 +133,8 @@ def _listed(bucket: Bucket, name: str, prefix: str, weights: str) -> list[_File]
 
 
 def _whole(folder: Path, files: list[_File]) -> bool:
-    """Whether the folder is what is listed. Sizes are compared too, in case that
-    somebody was at it."""
+    """Reports whether the folder matches the listing. Sizes are compared too, in case
+    somebody changed a file."""
     try:
         if json.loads((folder / _MANIFEST).read_text()) != [asdict(file) for file in files]:
             return False
@@ -140,7 +143,9 @@ def _whole(folder: Path, files: list[_File]) -> bool:
         return False
 
 
-def _fetch_all(bucket: Bucket, name: str, files: list[_File], folder: Path, partial: Path, stop: threading.Event) -> None:
+def _fetch_all(
+    bucket: Bucket, name: str, files: list[_File], folder: Path, partial: Path, stop: threading.Event
+) -> None:
     partial.mkdir(parents=True, exist_ok=True)
     _keep_what_is_the_same(folder, partial, files)
     targets = [_Target(partial, file) for file in files]
@@ -173,7 +178,7 @@ def _fetch_all(bucket: Bucket, name: str, files: list[_File], folder: Path, part
 
 
 class _Target:
-    """A file that is being fetched. Beside it stands which of its parts have come."""
+    """A file that is being fetched. A file beside it lists the parts that have arrived."""
 
     def __init__(self, folder: Path, file: _File) -> None:
         self.file = file
@@ -185,23 +190,23 @@ class _Target:
         try:
             etag, *starts = self._mark.read_text().split("\n")
             if etag == file.etag and self._path.stat().st_size == file.size:
-                # Without the end of its line, a number may have been cut.
+                # Without its line end, a number may be cut off.
                 self._came = {int(start) for start in starts[:-1]}
         except (OSError, ValueError):
             pass
         if not self._came:
-            # Not overwritten: it may be the file of the folder that stands, too.
+            # Not overwritten: it may also be the file of the current folder.
             self._path.unlink(missing_ok=True)
             self._mark.write_text(file.etag + "\n")
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
         os.ftruncate(self._descriptor, file.size)
 
     def missing(self) -> list[int]:
-        """Where the parts begin that have not come."""
+        """Returns the starts of the parts that are missing."""
         return [start for start in range(0, self.file.size, PART) if start not in self._came]
 
     def fetch(self, bucket: Bucket, name: str, start: int, stop: threading.Event) -> None:
-        """Fetches a part, again where the connection breaks."""
+        """Fetches a part, again if the connection breaks."""
         for attempt in range(_ATTEMPTS):
             try:
                 self._fetch(bucket, name, start, stop)
@@ -219,7 +224,9 @@ class _Target:
 
     def _fetch(self, bucket: Bucket, name: str, start: int, stop: threading.Event) -> None:
         end = min(start + PART, self.file.size)
-        answer = bucket.get_object(Bucket=name, Key=self.file.key, Range=f"bytes={start}-{end - 1}", IfMatch=self.file.etag)
+        answer = bucket.get_object(
+            Bucket=name, Key=self.file.key, Range=f"bytes={start}-{end - 1}", IfMatch=self.file.etag
+        )
         at = start
         with closing(answer["Body"]) as body:
             while at < end and (chunk := body.read(min(_CHUNK, end - at))):
@@ -234,12 +241,12 @@ class _Target:
             raise EOFError(f"{at - start} bytes came of {end - start}")
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         os.close(self._descriptor)
 
 
 def _write(descriptor: int, chunk: bytes, at: int) -> None:
-    """Writes all of the chunk: one call may write less, as where the disk fills."""
+    """Writes the whole chunk: one call may write less, when the disk fills for example."""
     view = memoryview(chunk)
     while view:
         written = os.pwrite(descriptor, view, at)
@@ -247,8 +254,8 @@ def _write(descriptor: int, chunk: bytes, at: int) -> None:
 
 
 def _keep_what_is_the_same(folder: Path, partial: Path, files: list[_File]) -> None:
-    """Takes over files of the folder that stands, so that a change of one file does not
-    fetch all."""
+    """Takes over unchanged files of the current folder, so that a change of one file does
+    not fetch all."""
     try:
         kept = {_File(**row) for row in json.loads((folder / _MANIFEST).read_text())}
     except (OSError, ValueError, TypeError):
@@ -274,7 +281,8 @@ def _publish(partial: Path, folder: Path, files: list[_File]) -> None:
             path.unlink()
     (partial / _MANIFEST).write_text(json.dumps([asdict(file) for file in files]))
     if folder.exists():
-        # Pipelines in memory may have mapped the old files, which stay until they go.
+        # Pipelines in memory may have mapped the old files, which exist until they are
+        # unmapped.
         old = folder.with_name(folder.name + ".old")
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)

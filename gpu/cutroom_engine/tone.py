@@ -1,4 +1,4 @@
-"""Pictures of high dynamic range, made fit for an ordinary display."""
+"""Converts high dynamic range pictures for an ordinary display."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ from .frames import Frame
 # ITU-T H.273, transfer characteristics.
 PQ, HLG = 16, 18
 
-# White of ordinary pictures, in cd/m2 (ITU-R BT.2408), to which 1.0 is set here.
+# White of ordinary pictures, in cd/m2 (ITU-R BT.2408), which is 1.0 here.
 _WHITE = 203.0
 
 # BT.2020 to BT.709 primaries, for linear light (ITU-R BT.2087).
-_TO_BT709 = np.array([[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]], dtype=np.float32)
+_TO_BT709 = np.array(
+    [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]], dtype=np.float32
+)
 
 
 def is_hdr(transfer: int) -> bool:
-    """Whether pictures of the transfer function need tone mapping."""
+    """Reports whether pictures of the transfer function need tone mapping."""
     return transfer in (PQ, HLG)
 
 
 def tone_map(picture: NDArray[np.uint16], transfer: int, *, wide: bool) -> Frame:
-    """An ordinary picture of one in 16 bits a channel; wide says that its primaries
-    are those of BT.2020."""
+    """Returns the ordinary picture for one with 16 bits a channel; wide says that its
+    primaries are those of BT.2020."""
     light = _linear(picture.astype(np.float32) / 65535.0, transfer)
     if wide:
         light = light @ _TO_BT709.T
     light = np.maximum(light, 0)
-    # Brightness above the knee is bent towards 1, so that highlights keep shapes.
-    # The brightest channel decides, so that hues stay.
+    # Brightness above the knee is compressed towards 1, so that highlights keep their
+    # shapes. The brightest channel decides, so that hues are kept.
     peak = light.max(axis=2, keepdims=True)
     light *= _bend(peak) / np.maximum(peak, 1e-6)
     encoded = np.where(light < 0.018, 4.5 * light, 1.099 * np.power(light, 0.45) - 0.099)

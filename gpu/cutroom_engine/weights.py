@@ -16,7 +16,7 @@ _logger = logging.getLogger(__name__)
 
 
 class _Copy:
-    """The copying of a prefix. It has ended once folder or error is set."""
+    """The copy of a prefix. It has ended once folder or error is set."""
 
     def __init__(self, weights: str) -> None:
         self.weights = weights
@@ -32,13 +32,15 @@ class _Copy:
 
 
 class Weights:
-    """The folders of weights. What is in S3 is copied below the cache in the
-    background, one prefix after the other: those first that a run wants."""
+    """The folders of weights.
+
+    Weights in S3 are copied below the cache in the background, one prefix after the
+    other, those that a run wants first."""
 
     def __init__(self, cache: Path, bucket: Callable[[], Bucket] | None = None) -> None:
         self._cache = cache
         self._bucket = bucket or _bucket
-        # Held for all that follows, and notified of a copy that is to be made.
+        # Held for all fields below, and notified of a copy that is to be made.
         self._asked = threading.Condition()
         self._copies: dict[str, _Copy] = {}
         self._current: _Copy | None = None
@@ -47,14 +49,14 @@ class Weights:
         self._thread.start()
 
     def start(self, weights: Iterable[str]) -> None:
-        """Begins to copy all that is in S3, in this order."""
+        """Begins to copy all weights in S3, in this order."""
         with self._asked:
             for one in weights:
                 self._copy(one)
 
     def want(self, weights: Iterable[str]) -> None:
-        """Has these copied before those that nobody wants, of which the one that is
-        being copied is left for later. What could not be had is tried anew."""
+        """Has these copied before those that no run wants; one of those that is being copied
+        is postponed. Copies that failed are tried again."""
         with self._asked:
             wanted = [copy for one in weights if (copy := self._copy(one)) is not None and copy.folder is None]
             for copy in wanted:
@@ -64,15 +66,15 @@ class Weights:
             self._asked.notify()
 
     def ready(self, weights: Iterable[str]) -> bool:
-        """Whether nothing of these is to be waited for: all are on the disk, or it is
-        known that they cannot be had."""
+        """Reports whether there is nothing to wait for: all are on the disk, or known to be
+        unavailable."""
         with self._asked:
             copies = [self._copy(one) for one in weights]
             return all(copy is None or copy.ended for copy in copies)
 
     def folder(self, weights: str) -> Path:
-        """The folder of weights that are ready. Raises WeightsError when they cannot be
-        had."""
+        """Returns the folder of weights that are ready, or raises WeightsError if they are
+        unavailable."""
         with self._asked:
             copy = self._copy(weights)
         if copy is None:
@@ -84,7 +86,7 @@ class Weights:
         return copy.folder
 
     def close(self) -> None:
-        """Ends the copying; what has come is kept, and the next start goes on from it."""
+        """Ends the copying; what has arrived is kept, and the next start continues."""
         with self._asked:
             self._closed = True
             if self._current is not None:
@@ -93,7 +95,7 @@ class Weights:
         self._thread.join()
 
     def _copy(self, weights: str) -> _Copy | None:
-        """The copy of a prefix, None for a folder. The caller holds the lock."""
+        """Returns the copy of a prefix, None for a folder. The caller holds the lock."""
         if not weights.startswith("s3://"):
             return None
         if weights not in self._copies:
@@ -107,7 +109,7 @@ class Weights:
             try:
                 folder = synchronize(self._bucket(), copy.weights, self._cache, copy.stop)
             except Cancelled:
-                pass  # it goes on when it is its turn again
+                pass  # it continues when it is its turn again
             except WeightsError as error:
                 failure = error
             except Exception as error:  # of boto3, which looks for credentials
@@ -120,7 +122,7 @@ class Weights:
                 copy.folder, copy.error = folder, failure
 
     def _next(self) -> _Copy | None:
-        """Waits for the copy to be made next; None when no more are to be."""
+        """Waits for the next copy to be made; returns None if no more are needed."""
         with self._asked:
             while not self._closed:
                 waiting = [copy for copy in self._copies.values() if not copy.ended]
@@ -132,10 +134,10 @@ class Weights:
 
 
 def _bucket() -> Any:
-    import boto3  # only who keeps weights in S3 needs it
+    import boto3  # needed only for weights in S3
     from botocore.config import Config
 
-    # At least as many connections as parts are fetched at once. The server ends no
-    # sooner than a read that hangs.
+    # At least as many connections as parts are fetched at once. The server does not end
+    # before a read that hangs.
     config = Config(max_pool_connections=16, retries={"mode": "standard", "total_max_attempts": 6}, read_timeout=20)
     return boto3.client("s3", config=config)

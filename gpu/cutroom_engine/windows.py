@@ -13,8 +13,8 @@ from .frames import Frame
 
 @dataclass(frozen=True)
 class Window:
-    """How many frames a model edits at once, how many of them two windows share, and
-    the lengths that it can do: one more than a multiple of step."""
+    """How many frames a model edits at once, how many of them two windows share, and the
+    lengths that it supports: one more than a multiple of step."""
 
     frames: int
     overlap: int
@@ -27,13 +27,13 @@ class Window:
             raise ValueError(f"overlap: {self.overlap} is not from 0 to {self.frames - 1}")
 
     def valid(self, length: int) -> int:
-        """The shortest length of at least two steps' worth that holds so many frames:
-        models that are given pictures beside the clip need that much."""
+        """Returns the shortest valid length of at least two steps that holds so many frames:
+        models that receive pictures beside the clip need that much."""
         return max(math.ceil((length - 1) / self.step) * self.step, self.step) + 1
 
     def plan(self, total: int) -> list[tuple[int, int]]:
-        """Start and length of each window over so many frames. All but the last are
-        of one length, as short as their number allows."""
+        """Returns start and length of each window over so many frames. All but the last have
+        one length, as short as their number allows."""
         if total <= self.frames:
             return [(0, total)]
         stride = self.frames - self.overlap
@@ -54,8 +54,10 @@ EditWindow = Callable[[int, list[Frame], list[Frame]], list[Frame]]
 
 
 def edit_in_windows(frames: Iterator[Frame], total: int, window: Window, edit: EditWindow) -> Iterator[Frame]:
-    """Edits a clip of so many frames and gives as many. It holds the frames of one
-    window. Where two windows overlap, one fades into the other."""
+    """Edits a clip of so many frames and yields as many.
+
+    It keeps the frames of one window in memory. Where two windows overlap, one fades into
+    the other."""
     plan = window.plan(total)
     source = iter(frames)
     held: list[Frame] = []
@@ -80,6 +82,6 @@ def edit_in_windows(frames: Iterator[Frame], total: int, window: Window, edit: E
 
 
 def _mix(a: Frame, b: Frame, share: float) -> Frame:
-    """One picture fading into another, share of the way."""
+    """Fades one picture into another, by the share."""
     mixed = a.astype(np.float32) * (1 - share) + b.astype(np.float32) * share
     return (mixed + 0.5).astype(np.uint8)

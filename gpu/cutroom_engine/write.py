@@ -1,4 +1,4 @@
-"""Results, encoded as a stream: an MP4 that a browser plays at once, or a PNG."""
+"""Encodes results as a stream: an MP4 that a browser plays at once, or a PNG."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .sound import RATE, Sound
 # ITU-T H.273: BT.709, and the narrow range of samples.
 _BT709, _NARROW = 1, 1
 
-# FFmpeg's flag for output that tells nothing of the program and the machine.
+# FFmpeg's flag for output that reveals nothing about the program and the machine.
 _BITEXACT = 1 << 23
 
-# x264's macroblock tree, where it uses AVX-512, reads beyond the rows of pictures whose
-# width is no multiple of 128, so that each run gives other bytes. Every processor beside
-# a GPU has AVX2.
+# x264's macroblock tree, with AVX-512, reads beyond the rows of pictures whose width is
+# not a multiple of 128, so each run would produce other bytes. Every processor beside a
+# GPU has AVX2.
 _SAME_CODE = {"x264-params": "asm=avx2"} if platform.machine() == "x86_64" else {}
 
 _SOUND_FRAME = 1024
 
 
 class VideoWriter:
-    """Writes an MP4: H.264, and AAC when there is sound, with its index in front.
+    """Writes an MP4: H.264, and AAC if there is sound, with its index in front.
 
     It is a context manager: leaving it without an error finishes the file."""
 
@@ -40,8 +40,15 @@ class VideoWriter:
         video = self._container.add_stream("libx264", rate=fps)
         video.width, video.height, video.pix_fmt = width, height, "yuv420p"
         video.time_base = Fraction(1, fps)
-        # The encoder's output depends on the number of its threads.
-        video.options = {"preset": "fast", "crf": "18", "profile": "high", "threads": "4", "g": str(2 * fps), **_SAME_CODE}
+        # The encoder's output depends on its number of threads.
+        video.options = {
+            "preset": "fast",
+            "crf": "18",
+            "profile": "high",
+            "threads": "4",
+            "g": str(2 * fps),
+            **_SAME_CODE,
+        }
         context = video.codec_context
         context.flags |= _BITEXACT
         context.colorspace = context.color_primaries = context.color_trc = _BT709
@@ -58,7 +65,9 @@ class VideoWriter:
     def __enter__(self) -> VideoWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             if kind is None:
                 self._finish()
@@ -78,8 +87,8 @@ class VideoWriter:
         self._write_sound(self._written * RATE // self._fps, last=False)
 
     def _write_sound(self, until: int, *, last: bool) -> None:
-        """Adds sound up to the sample with the number, in whole frames unless these
-        are the last."""
+        """Adds sound up to the sample with the number, in whole frames unless these are the
+        last."""
         if self._sound is None:
             return
         while (left := until - self._sound_written) >= _SOUND_FRAME or (last and left > 0):

@@ -31,7 +31,11 @@ def clip(tmp_path: Path) -> Clip:
     numbers = itertools.count()
 
     def make(
-        *, name: str = "mp4", video: str = "testsrc2=s=96x64:r=10:d=0.5", sound: str | None = "sine=d=0.5", more: str = ""
+        *,
+        name: str = "mp4",
+        video: str = "testsrc2=s=96x64:r=10:d=0.5",
+        sound: str | None = "sine=d=0.5",
+        more: str = "",
     ) -> Path:
         path = tmp_path / f"clip{next(numbers)}.{name}"
         inputs = ["-f", "lavfi", "-i", video] + (["-f", "lavfi", "-i", sound] if sound else [])
@@ -47,7 +51,9 @@ def ask(tmp_path: Path) -> Ask:
     """Makes requests, each with a folder of its own."""
     numbers = itertools.count()
 
-    def make(data: Path | None = None, *, mime: str = "video/mp4", reference: Path | None = None, **changes: Any) -> RunRequest:
+    def make(
+        data: Path | None = None, *, mime: str = "video/mp4", reference: Path | None = None, **changes: Any
+    ) -> RunRequest:
         folder = tmp_path / f"run{next(numbers)}"
         folder.mkdir()
         fields: dict[str, Any] = {
@@ -65,7 +71,14 @@ def ask(tmp_path: Path) -> Ask:
         }
         if data is not None:
             audio = mime == "video/mp4"
-            fields["data"] = {"path": str(data), "mime": mime, "width": 96, "height": 64, "duration": 0.5, "audio": audio}
+            fields["data"] = {
+                "path": str(data),
+                "mime": mime,
+                "width": 96,
+                "height": 64,
+                "duration": 0.5,
+                "audio": audio,
+            }
         if reference is not None:
             fields["reference"] = {"path": str(reference), "mime": "image/png", "width": 16, "height": 16}
         return RunRequest.model_validate(fields | changes)
@@ -111,7 +124,7 @@ def model_map(**pipeline: Any) -> ModelMap:
 
 
 class Inverter:
-    """A model that inverts pictures, by two steps. Its shots are kept."""
+    """A model that inverts pictures, in two steps, and keeps its shots."""
 
     def __init__(self) -> None:
         self.shots: list[Shot] = []

@@ -28,12 +28,14 @@ def source(path: Path, mime: str = "video/mp4") -> Input:
 
 
 def facts(path: Path) -> dict[str, Any]:
-    out = subprocess.run(["ffprobe", "-v", "error", "-show_streams", "-of", "json", str(path)], check=True, capture_output=True)
+    out = subprocess.run(
+        ["ffprobe", "-v", "error", "-show_streams", "-of", "json", str(path)], check=True, capture_output=True
+    )
     return {stream["codec_type"]: stream for stream in json.loads(out.stdout)["streams"]}
 
 
 def reference(path: Path, width: int, height: int, fps: int) -> list[np.ndarray]:
-    """The frames as ffmpeg itself gives them."""
+    """Returns the frames as ffmpeg itself decodes them."""
     filters = f"fps={fps}:start_time=0,scale={width}:{height}:flags=bicubic"
     command = ["ffmpeg", "-v", "error", "-i", str(path), "-vf", filters, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     out = subprocess.run(command, check=True, capture_output=True)
@@ -132,7 +134,9 @@ def test_what_is_no_video_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EACCES])
-def test_a_machine_in_trouble_is_no_fault_of_the_video(clip: Clip, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_a_machine_in_trouble_is_no_fault_of_the_video(
+    clip: Clip, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         av.error.err_check(-number)
 

@@ -41,7 +41,9 @@ def test_models_of_poses_are_where_the_setting_says(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     poses = "poses: {detector: /models/detector, estimator: s3://bucket/estimator}"
     path.write_text(
-        GOOD.replace("class: LucyEditPipeline, weights: /weights/lucy", f"class: WanAnimatePipeline, weights: /models/a, {poses}")
+        GOOD.replace(
+            "class: LucyEditPipeline, weights: /weights/lucy", f"class: WanAnimatePipeline, weights: /models/a, {poses}"
+        )
     )
     row = read_model_map(path, "gen", "s3://other").pipelines["lucy"]
     assert row.all_weights == ["s3://other/a", "s3://other/detector", "s3://bucket/estimator"]
@@ -74,7 +76,7 @@ def test_the_default_map_is_for_the_cards_of_the_default_instances() -> None:
         ("steps: 30, ", "", "pipelines.lucy.steps: Field required"),
         ("steps: 30, ", "steps: 0, ", "pipelines.lucy.steps"),
         ("steps: 30, ", "steps: 30, stpes: 3, ", "pipelines.lucy.stpes: Extra inputs"),
-        ("30GiB", "30 gigs", "'30 gigs' is no size such as 24GiB"),
+        ("30GiB", "30 gigs", "'30 gigs' is not a size, for example 24GiB"),
         ("30GiB}", "30GiB, window: {frames: 80}}", "frames: 80 is not one more than a multiple of 4"),
         ("30GiB}", "30GiB, precision: int1}", "pipelines.lucy.precision"),
         ("pipeline: lucy", "pipeline: lucky", "there is no pipeline lucky"),

@@ -31,12 +31,12 @@ MakeRunner = Callable[..., "World"]
 
 
 class Shelf:
-    """Weights of which those that are away are not on the disk."""
+    """Weights; those that are away are not on the disk."""
 
     def __init__(self) -> None:
         self.away: set[str] = set()
         self.wanted: list[str] = []
-        # Told whenever a run looks for weights that are away.
+        # Set whenever a run looks for weights that are away.
         self.missed: queue.Queue[None] = queue.Queue()
 
     def want(self, weights: Iterable[str]) -> None:
@@ -78,7 +78,7 @@ class World:
         return self.runner.submit(request, lines.put), lines
 
     def run(self, request: RunRequest) -> list[dict[str, Any]]:
-        """All lines of a run."""
+        """Returns all lines of a run."""
         _, lines = self.begin(request)
         return until_the_end(lines)
 
@@ -228,7 +228,9 @@ def test_what_is_refused_at_once(
     assert (refused.value.code, refused.value.retryable) == (code, False)
 
 
-def test_paths_outside_of_the_shared_folder_are_refused(world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path) -> None:
+def test_paths_outside_of_the_shared_folder_are_refused(
+    world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path
+) -> None:
     inside = ask(clip())
     assert "result" in world(root=tmp_path).run(inside)[-1]
     (tmp_path / "other").mkdir()
@@ -296,7 +298,7 @@ def test_a_lost_device_is_told_by_the_health(world: MakeRunner, ask: Ask, clip: 
 
 
 class Endless(Inverter):
-    """A model that takes steps until it is stopped, and then as long as it is told."""
+    """A model that takes steps until it is stopped, and then for as long as configured."""
 
     def __init__(self, stepped: queue.Queue[None], last: queue.Queue[None] | None = None) -> None:
         super().__init__()
@@ -396,7 +398,7 @@ def test_a_run_waits_for_its_weights_and_keeps_no_other_waiting(
 
 
 def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
-    """One run of each kind is the most that a run waits for, however many there are."""
+    """However many runs wait, each waits for at most one run of each kind."""
     begun, go_on = queue.Queue[str](), queue.Queue[None]()
 
     class Turn(Inverter):
@@ -461,7 +463,9 @@ def test_runs_are_counted(world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Pat
     noise = tmp_path / "noise.mp4"
     noise.write_bytes(bytes(range(256)) * 100)
     place = world()
-    place.metrics.read_off(unfinished=place.runner.unfinished, resident=place.runner.resident, memory=lambda: {"total": 2**30})
+    place.metrics.read_off(
+        unfinished=place.runner.unfinished, resident=place.runner.resident, memory=lambda: {"total": 2**30}
+    )
     place.run(ask(clip()))
     place.run(ask(noise))
     said = place.metrics.text().decode()

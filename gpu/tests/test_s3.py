@@ -78,7 +78,11 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".manifest.json"}
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in folder.rglob("*")
+        if p.is_file() and p.name != ".manifest.json"
+    }
 
 
 def test_weights_come_from_s3_and_changes_of_them_too(bucket: Any, tmp_path: Path) -> None:
@@ -101,7 +105,9 @@ def test_weights_come_from_s3_and_changes_of_them_too(bucket: Any, tmp_path: Pat
     assert copied() == changed
 
 
-def test_an_object_that_changes_meanwhile_is_not_mixed(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_that_changes_meanwhile_is_not_mixed(
+    bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sync, "_ATTEMPTS", 1)
 
     class Changing:

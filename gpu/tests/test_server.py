@@ -125,12 +125,12 @@ def test_a_caller_that_leaves_cancels_its_run(serve: Serve, clip: Clip, ask: Ask
     models = iter([Endless(stepped), Inverter()])
     client = serve(lambda: next(models))
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
-        # An iterator that nobody holds closes the connection.
+        # An iterator that nobody references closes the connection.
         lines = answer.iter_lines()
         next(lines)
         stepped.get(timeout=60)
-    # The next run begins only when that one has ended. It is of another pipeline, so
-    # that the model that never ends is let go.
+    # The next run begins only when that one has ended. It uses another pipeline, so that
+    # the model that never ends is evicted.
     request = ask(model="gen-pro-t2v", kind="text-to-video")
     assert "result" in lines_of(client, request.model_dump())[-1]
 
@@ -157,7 +157,9 @@ def test_who_waits_hears_that_it_waits(serve: Serve, clip: Clip, ask: Ask) -> No
         held.close()
 
 
-def test_a_server_that_is_told_to_end_answers_its_runs(serve: Serve, servers: list[Server], clip: Clip, ask: Ask) -> None:
+def test_a_server_that_is_told_to_end_answers_its_runs(
+    serve: Serve, servers: list[Server], clip: Clip, ask: Ask
+) -> None:
     stepped: queue.Queue[None] = queue.Queue()
     client = serve(lambda: Endless(stepped))
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
@@ -177,7 +179,9 @@ def test_a_server_that_has_lost_its_device_ends(serve: Serve, clip: Clip, ask: A
     until_gone(client)
 
 
-def test_a_server_whose_run_does_not_end_ends(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_whose_run_does_not_end_ends(
+    serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runs, "STUCK_AFTER", 0.1)
     stepped: queue.Queue[None] = queue.Queue()
     last: queue.Queue[None] = queue.Queue()

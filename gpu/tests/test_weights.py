@@ -27,7 +27,7 @@ def ignore_key(_: str) -> None:
 
 
 class Bucket:
-    """Objects in S3, and the ranges of them that were asked for."""
+    """Objects in S3, and the ranges of them that were requested."""
 
     def __init__(self, objects: dict[str, bytes]) -> None:
         self.objects = dict(objects)
@@ -64,7 +64,7 @@ class Bucket:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of four bytes, one after the other, each asked for once."""
+    """Parts of four bytes, one after the other, each requested once."""
     monkeypatch.setattr(sync, "PART", 4)
     monkeypatch.setattr(sync, "_PARALLEL", 1)
     monkeypatch.setattr(sync, "_ATTEMPTS", 1)
@@ -75,7 +75,11 @@ def copied(bucket: Bucket, cache: Path) -> Path:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".manifest.json"}
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in folder.rglob("*")
+        if p.is_file() and p.name != ".manifest.json"
+    }
 
 
 def folders(cache: Path) -> list[str]:
@@ -141,7 +145,10 @@ def test_what_broke_off_goes_on(tmp_path: Path, etag: str) -> None:
     if etag == "changed":
         bucket.objects["lucy/vae/a.safetensors"] = b"abcdefghij"
     assert content(copied(bucket, tmp_path)) == WHOLE | {"vae/a.safetensors": bucket.objects["lucy/vae/a.safetensors"]}
-    assert [wanted for _, wanted in bucket.asked] == (["bytes=0-3"] if etag == "changed" else []) + ["bytes=4-7", "bytes=8-9"]
+    assert [wanted for _, wanted in bucket.asked] == (["bytes=0-3"] if etag == "changed" else []) + [
+        "bytes=4-7",
+        "bytes=8-9",
+    ]
 
 
 def test_a_change_that_breaks_off_leaves_what_stands(tmp_path: Path) -> None:
@@ -155,7 +162,7 @@ def test_a_change_that_breaks_off_leaves_what_stands(tmp_path: Path) -> None:
     bucket.before = fail
     with pytest.raises(WeightsError):
         copied(bucket, tmp_path)
-    # What was taken over is shared with the folder that stands; now it changes too.
+    # What was taken over is shared with the current folder; now it changes too.
     bucket.objects["lucy/vae/a.safetensors"] = b"abcdefghij"
     with pytest.raises(WeightsError):
         copied(bucket, tmp_path)
@@ -266,14 +273,15 @@ def await_true(check: Callable[[], bool]) -> None:
 
 
 def folder_of(weights: Weights, *wanted: str) -> Path:
-    """Waits for what is wanted, and gives the folder of the first."""
+    """Waits for the weights that are wanted, and returns the folder of the first."""
     weights.want(wanted)
     await_true(lambda: weights.ready(wanted))
     return weights.folder(wanted[0])
 
 
 def held(bucket: Bucket) -> tuple[threading.Event, threading.Event]:
-    """Holds the bucket's answers. The first event tells that it was asked, the second lets them pass."""
+    """Holds the bucket's answers. The first event is set by a request, the second lets
+    the answers pass."""
     begun, go_on = threading.Event(), threading.Event()
 
     def hold(_: str) -> None:

@@ -30,7 +30,9 @@ def test_a_plan_covers_the_clip(window: Window, total: int, plan: list[tuple[int
     assert window.plan(total) == plan
 
 
-@pytest.mark.parametrize("window", [Window(9, 3, 4), Window(81, 9, 4), Window(17, 8, 4), Window(5, 0, 1), Window(121, 1, 8)])
+@pytest.mark.parametrize(
+    "window", [Window(9, 3, 4), Window(81, 9, 4), Window(17, 8, 4), Window(5, 0, 1), Window(121, 1, 8)]
+)
 def test_every_plan_is_sound(window: Window) -> None:
     for total in range(1, 400):
         plan = window.plan(total)

@@ -1,4 +1,4 @@
-"""That the benchmark runs; what it measures on a processor says nothing."""
+"""Checks that the benchmark runs; its figures on a processor mean nothing."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def same(a: list[Frame], b: list[Frame]) -> bool:
 
 @pytest.fixture(autouse=True)
 def small_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets Qwen's pipeline look at inputs in a size that the processor can bear."""
+    """Lets Qwen's pipeline process inputs in a size that the processor can handle."""
     monkeypatch.setattr(pipeline_qwenimage_edit_plus, "VAE_IMAGE_SIZE", 64 * 64)
     monkeypatch.setattr(pipeline_qwenimage_edit_plus, "CONDITION_IMAGE_SIZE", 64 * 64)
 
@@ -82,7 +82,8 @@ def test_every_class_makes_what_the_seed_says(weights: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["LucyEditPipeline", "WanVACEPipeline", "WanVideoToVideoPipeline", "FluxKontextPipeline", "Flux2KleinPipeline"]
+    "name",
+    ["LucyEditPipeline", "WanVACEPipeline", "WanVideoToVideoPipeline", "FluxKontextPipeline", "Flux2KleinPipeline"],
 )
 def test_the_result_follows_the_input(weights: Path, name: str) -> None:
     model = pipeline(weights, name)

@@ -78,10 +78,17 @@ def lines_of(client: httpx2.Client, body: dict[str, Any]) -> list[dict[str, Any]
         ("gen-pro-t2v", "text-to-video", False),
     ],
 )
-def test_every_task(client: httpx2.Client, clip: Clip, ask: Ask, picture: Path, model: str, kind: str, referenced: bool) -> None:
+def test_every_task(
+    client: httpx2.Client, clip: Clip, ask: Ask, picture: Path, model: str, kind: str, referenced: bool
+) -> None:
     data = None if kind == "text-to-video" else clip(video="testsrc2=s=96x64:r=10:d=1.2", sound="sine=d=1.2")
     request = ask(
-        data, model=model, kind=kind, duration=1.2, reference=picture if referenced else None, options={"self_anchor": True}
+        data,
+        model=model,
+        kind=kind,
+        duration=1.2,
+        reference=picture if referenced else None,
+        options={"self_anchor": True},
     )
     lines = lines_of(client, request.model_dump())
     assert "result" in lines[-1], lines[-1]
@@ -115,7 +122,9 @@ def test_a_wrong_input_leaves_the_server_up(client: httpx2.Client, clip: Clip, a
     assert "result" in lines_of(client, ask(clip()).model_dump())[-1]
 
 
-def test_a_server_that_was_killed_edits_the_same_again(client: httpx2.Client, start: Start, clip: Clip, ask: Ask) -> None:
+def test_a_server_that_was_killed_edits_the_same_again(
+    client: httpx2.Client, start: Start, clip: Clip, ask: Ask
+) -> None:
     first = ask(clip())
     assert "result" in lines_of(client, first.model_dump())[-1]
     process, other = start()
@@ -132,7 +141,7 @@ def test_a_server_that_was_killed_edits_the_same_again(client: httpx2.Client, st
     assert process.wait(60) in (0, -signal.SIGTERM)
 
 
-# The program, with a transformer that meets what a card meets that computes no more.
+# The program, with a transformer that fails as on a card that computes no more.
 _LOSES_ITS_DEVICE = """
 import sys
 import diffusers, torch

@@ -58,7 +58,13 @@ def _wan_parts(in_channels: int = 16, **transformer: Any) -> dict[str, Any]:
     )
     text_encoder = UMT5EncoderModel(
         UMT5Config(
-            vocab_size=len(_WORDS), d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, relative_attention_num_buckets=8
+            vocab_size=len(_WORDS),
+            d_model=32,
+            d_kv=8,
+            d_ff=37,
+            num_layers=2,
+            num_heads=4,
+            relative_attention_num_buckets=8,
         )
     )
     kind = transformer.pop("kind", diffusers.WanTransformer3DModel)
@@ -165,7 +171,13 @@ def _flux_kontext() -> Any:
         tokenizer=_tokenizer(77),
         text_encoder_2=T5EncoderModel(
             T5Config(
-                vocab_size=len(_WORDS), d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, relative_attention_num_buckets=8
+                vocab_size=len(_WORDS),
+                d_model=32,
+                d_kv=8,
+                d_ff=37,
+                num_layers=2,
+                num_heads=4,
+                relative_attention_num_buckets=8,
             )
         ),
         tokenizer_2=_tokenizer(),
@@ -197,7 +209,7 @@ def _qwen_tokenizer() -> tuple[Qwen2Tokenizer, dict[str, int]]:
 def _flux2_klein() -> Any:
     torch.manual_seed(0)
     tokenizer, vocabulary = _qwen_tokenizer()
-    # The pipeline takes what the layers 9, 18 and 27 make of a prompt.
+    # The pipeline takes the output of the layers 9, 18 and 27 for a prompt.
     text = Qwen3Config(
         vocab_size=len(vocabulary),
         hidden_size=8,
@@ -303,14 +315,14 @@ MAKERS: dict[str, Callable[[], Any]] = {
 
 
 def make(class_name: str, folder: Path) -> Path:
-    """Writes a pipeline of the class, and gives its folder."""
+    """Writes a pipeline of the class, and returns its folder."""
     path = folder / class_name
     MAKERS[class_name]().save_pretrained(path, safe_serialization=True)
     return path
 
 
 def make_poses(folder: Path) -> dict[str, str]:
-    """Writes a detector and an estimator of poses, and gives their folders."""
+    """Writes a detector and an estimator of poses, and returns their folders."""
     torch.manual_seed(0)
     backbone = RTDetrResNetConfig(
         embedding_size=8,
@@ -350,7 +362,7 @@ def make_poses(folder: Path) -> dict[str, str]:
 
 def make_all(folder: Path) -> Path:
     """Writes all pipelines and a model map with which they serve every model of the
-    catalog, and gives the map's path."""
+    catalog. Returns the path of the map."""
     row = {"steps": 2, "precision": "fp32", "window": {"frames": 9, "overlap": 1, "step": 4}, "memory": "1GiB"}
     pipelines = {name: row | {"class": name, "weights": str(make(name, folder))} for name in MAKERS}
     pipelines["WanAnimatePipeline"]["poses"] = make_poses(folder)
@@ -367,7 +379,9 @@ def make_all(folder: Path) -> Path:
         "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "QwenImageEditPlusPipeline"},
     }
     path = folder / "models.yaml"
-    path.write_text(yaml.safe_dump({"pipelines": pipelines, "models": {f"$family-{name}": to for name, to in served.items()}}))
+    path.write_text(
+        yaml.safe_dump({"pipelines": pipelines, "models": {f"$family-{name}": to for name, to in served.items()}})
+    )
     return path
 
 
