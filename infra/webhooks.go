@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 
+	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/job"
 )
 
@@ -59,7 +60,7 @@ func (s *stack) newWebhooks() {
 			BatchSize:        jsii.Number(100), BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true),
 			Filters: &[]*map[string]any{awslambda.FilterCriteria_Filter(&map[string]any{
 				"dynamodb": map[string]any{"NewImage": map[string]any{
-					"part":    text(awslambda.FilterRule_IsEqual(jsii.String("record"))),
+					"part":    text(awslambda.FilterRule_IsEqual(jsii.String(dynamo.RecordPart))),
 					"webhook": text(awslambda.FilterRule_Exists()),
 					"status":  text(awslambda.FilterRule_Or(jsii.String(string(job.Completed)), jsii.String(string(job.Failed)))),
 				}},

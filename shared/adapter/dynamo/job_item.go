@@ -12,9 +12,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The parts of a job: two items under its id.
+// The parts of a job, which are two items under its id: the record changes while the
+// job is under way, the request does not.
 const (
-	recordPart  = "record"
+	RecordPart  = "record"
 	requestPart = "request"
 )
 
@@ -74,7 +75,7 @@ func jobItems(j job.Job) (record, request item, err error) {
 	}
 	ttl := j.Deadline.Add(recordAge).Unix()
 	record, err = attributevalue.MarshalMap(jobRecord{
-		ID: j.ID, Part: recordPart, Account: j.Account, Key: j.Key, Model: j.Model, Lane: j.Lane, Seed: j.Seed,
+		ID: j.ID, Part: RecordPart, Account: j.Account, Key: j.Key, Model: j.Model, Lane: j.Lane, Seed: j.Seed,
 		Status: j.Status, CreatedAt: writeTime(j.CreatedAt), Deadline: writeTime(j.Deadline),
 		Webhook: j.Webhook, Trace: j.Trace, TTL: ttl,
 	})

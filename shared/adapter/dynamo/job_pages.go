@@ -130,7 +130,7 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 func (s *Jobs) records(ctx context.Context, ids []string, attributes ...string) (records []item, err error) {
 	asked := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
 	for _, id := range ids {
-		asked.Keys = append(asked.Keys, jobKey(id, recordPart))
+		asked.Keys = append(asked.Keys, jobKey(id, RecordPart))
 	}
 	if len(attributes) > 0 {
 		asked.ProjectionExpression, asked.ExpressionAttributeNames = aws.String("#"+strings.Join(attributes, ", #")),

@@ -152,7 +152,7 @@ func (s *Jobs) record(ctx context.Context, j job.Job, limit int) error {
 func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
 	err := transact(ctx, s.client, []types.TransactWriteItem{
 		{Delete: &types.Delete{
-			TableName: &s.table, Key: jobKey(j.ID, recordPart),
+			TableName: &s.table, Key: jobKey(j.ID, RecordPart),
 			ConditionExpression: aws.String("#status = :pending"), ExpressionAttributeNames: named("status"),
 			ExpressionAttributeValues: item{":pending": text(string(job.Pending))},
 		}},
@@ -188,8 +188,8 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 		condition: isOpen + " AND #deadline <= :now",
 		names:     named("status", "failure", "completed_at", "deadline", "nonce"),
 		values: item{
-			":failed": text(string(job.Failed)), ":failure": body, ":none": text(""), ":now": text(writeTime(now)),
-			":pending": text(string(job.Pending)), ":processing": text(string(job.Processing)),
+			":failed": statusValue(job.Failed), ":failure": body, ":none": text(""), ":now": text(writeTime(now)),
+			":pending": statusValue(job.Pending), ":processing": statusValue(job.Processing),
 		},
 	})
 	if err != nil {

@@ -37,9 +37,6 @@ var (
 	errEnded = fault.New(fault.Conflict, "The job has ended.")
 )
 
-// isOpen is the condition of a job that has not ended.
-const isOpen = "#status IN (:pending, :processing)"
-
 // Get gives the job, by one read of both its items.
 //
 // Errors: fault.NotFound; fault.Unavailable.
@@ -63,7 +60,7 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 	var record, request item
 	for _, part := range found.Items {
 		switch (&reader{item: part}).text("part") {
-		case recordPart:
+		case RecordPart:
 			record = part
 		case requestPart:
 			request = part
@@ -92,7 +89,7 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 		condition: isOpen + " AND #nonce <> :nonce AND #deadline > :now AND #runs < :most",
 		names:     named("status", "nonce", "runs", "started_at", "deadline"),
 		values: item{
-			":pending": text(string(job.Pending)), ":processing": text(string(job.Processing)),
+			":pending": statusValue(job.Pending), ":processing": statusValue(job.Processing),
 			":nonce": text(nonce), ":one": number(1), ":now": text(writeTime(now)), ":most": number(job.MaxRuns),
 		},
 	})
@@ -131,10 +128,10 @@ func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) err
 	defer cancel()
 	before, err := r.update(ctx, id, update{
 		set:       "SET #progress = :done",
-		condition: "#nonce = :nonce AND #status = :processing AND #progress < :done",
+		condition: isRun + " AND #progress < :done",
 		names:     named("progress", "nonce", "status"),
 		values: item{
-			":done": fraction(done), ":nonce": text(nonce), ":processing": text(string(job.Processing)),
+			":done": fraction(done), ":nonce": text(nonce), ":processing": statusValue(job.Processing),
 		},
 	})
 	switch {
@@ -160,10 +157,10 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 	defer cancel()
 	_, err := r.update(ctx, id, update{
 		set:       "SET #runs = #runs - :one, #nonce = :none",
-		condition: "#nonce = :nonce AND #status = :processing",
+		condition: isRun,
 		names:     named("runs", "nonce", "status"),
 		values: item{
-			":one": number(1), ":none": text(""), ":nonce": text(nonce), ":processing": text(string(job.Processing)),
+			":one": number(1), ":none": text(""), ":nonce": text(nonce), ":processing": statusValue(job.Processing),
 		},
 	})
 	if fault.Is(err, fault.NotFound) {
@@ -186,15 +183,9 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	before, err := r.update(ctx, id, update{
-		set:       "SET #status = :completed, #progress = :one, #completed_at = :now, #result = :result",
-		condition: "#nonce = :nonce AND #status = :processing AND #deadline > :now",
-		names:     named("status", "progress", "completed_at", "result", "nonce", "deadline"),
-		values: item{
-			":completed": text(string(job.Completed)), ":one": number(1), ":now": text(writeTime(now)), ":result": body,
-			":nonce": text(nonce), ":processing": text(string(job.Processing)),
-		},
-	})
+	before, err := r.update(ctx, id, CompleteRun().with(item{
+		":now": text(writeTime(now)), ":result": body, ":nonce": text(nonce),
+	}))
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return errNotOwn
@@ -221,21 +212,12 @@ func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	if err != nil {
 		return err
 	}
-	condition := isOpen
+	values := item{":failure": body, ":now": text(writeTime(now))}
+	end := FailJob()
 	if nonce != "" {
-		condition += " AND #nonce = :nonce"
+		end, values[":nonce"] = FailRun(), text(nonce)
 	}
-	before, err := r.update(ctx, id, update{
-		// The record keeps the nonce of who ended the job, so that a run that
-		// lost it to the reaper does not take the reaper's end for its own.
-		set:       "SET #status = :failed, #failure = :failure, #completed_at = :now, #nonce = :nonce",
-		condition: condition,
-		names:     named("status", "failure", "completed_at", "nonce"),
-		values: item{
-			":failed": text(string(job.Failed)), ":failure": body, ":now": text(writeTime(now)), ":nonce": text(nonce),
-			":pending": text(string(job.Pending)), ":processing": text(string(job.Processing)),
-		},
-	})
+	before, err := r.update(ctx, id, end.with(values))
 	switch {
 	case err != nil:
 		return storeError("fail a job", err)
@@ -265,7 +247,7 @@ type update struct {
 // Errors: fault.NotFound when there is no record.
 func (r *Runs) update(ctx context.Context, id string, u update) (*job.Job, error) {
 	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &r.table, Key: jobKey(id, recordPart),
+		TableName: &r.table, Key: jobKey(id, RecordPart),
 		UpdateExpression: &u.set, ConditionExpression: &u.condition,
 		ExpressionAttributeNames: u.names, ExpressionAttributeValues: u.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

@@ -135,7 +135,7 @@ func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.S
 		}
 		return value.String()
 	}
-	if text("part") != recordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {
+	if text("part") != RecordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {
 		return webhook.ScheduledAttempt{}, false
 	}
 	ended, err := readTime(text("completed_at"))

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/job"
 )
 
@@ -44,9 +47,9 @@ type output struct {
 // object is a part of a definition.
 type object = map[string]any
 
-// Definition returns the state machine of jobs in the Amazon States Language, for
-// the table that holds the records (see shared/adapter/dynamo). The table may be a
-// placeholder that is filled in later.
+// Definition returns the state machine of jobs in the Amazon States Language, for the
+// table that holds the records. The table may be a placeholder that is filled in
+// later. The writes that end jobs are those of package dynamo.
 //
 // Every execution passes two states, which AWS bills as four transitions, start
 // and end included. A write that its condition refuses fails the execution: the
@@ -82,24 +85,14 @@ func Definition(table string) (string, error) {
 				},
 				"Next": completeState,
 			},
-			completeState: write(table,
-				"SET #status = :status, #progress = :full, #completed_at = :now, #result = :result",
-				"#nonce = :nonce AND #status = :processing AND #deadline > :now",
-				[]string{"status", "progress", "completed_at", "result", "nonce", "deadline"},
-				object{
-					":status": object{"S": job.Completed}, ":full": object{"N": "1"}, ":result": object{"S.$": "$.result"},
-					":nonce": object{"S.$": "$.nonce"}, ":processing": object{"S": job.Processing},
-				}),
-			failRunState: write(table,
-				"SET #status = :status, #failure = :failure, #completed_at = :now",
-				"#nonce = :nonce AND #status = :processing",
-				[]string{"status", "failure", "completed_at", "nonce"},
-				object{
-					":status": object{"S": job.Failed}, ":failure": object{"S.$": "$.Cause"},
-					":nonce": object{"S.$": "$.Error"}, ":processing": object{"S": job.Processing},
-				}),
-			failJobState: write(table, failJob, isOpen, failJobAttributes, failJobValues(object{"S.$": "$.Cause"})),
-			timeOutState: write(table, failJob, isOpen, failJobAttributes, failJobValues(object{"S": string(timeout)})),
+			completeState: write(table, dynamo.CompleteRun(), object{
+				":nonce": object{"S.$": "$.nonce"}, ":result": object{"S.$": "$.result"},
+			}),
+			failRunState: write(table, dynamo.FailRun(), object{
+				":nonce": object{"S.$": "$.Error"}, ":failure": object{"S.$": "$.Cause"},
+			}),
+			failJobState: write(table, dynamo.FailJob(), object{":failure": object{"S.$": "$.Cause"}}),
+			timeOutState: write(table, dynamo.FailJob(), object{":failure": object{"S": string(timeout)}}),
 		},
 	}, "", "  ")
 	if err != nil {
@@ -108,37 +101,27 @@ func Definition(table string) (string, error) {
 	return string(definition), nil
 }
 
-const (
-	isOpen  = "#status IN (:pending, :processing)"
-	failJob = "SET #status = :status, #failure = :failure, #completed_at = :now, #nonce = :none"
-)
-
-var failJobAttributes = []string{"status", "failure", "completed_at", "nonce"}
-
-func failJobValues(failure object) object {
-	return object{
-		":status": object{"S": job.Failed}, ":failure": failure, ":none": object{"S": ""},
-		":pending": object{"S": job.Pending}, ":processing": object{"S": job.Processing},
-	}
-}
-
-// write is a state that updates the job's record and ends the execution. The
-// time of the write is the value :now, in the form in which records have times.
-func write(table, update, condition string, attributes []string, values object) object {
-	names := object{}
-	for _, attribute := range attributes {
-		names["#"+attribute] = attribute
-	}
+// write is a state that ends a job and the execution. The values are those that end
+// leaves to it, but for the time of the write, which is when the state is entered.
+func write(table string, end dynamo.JobEnd, values object) object {
 	values[":now"] = object{"S.$": "$$.State.EnteredTime"}
+	for name, value := range end.Values {
+		switch value := value.(type) {
+		case *types.AttributeValueMemberS:
+			values[name] = object{"S": value.Value}
+		case *types.AttributeValueMemberN:
+			values[name] = object{"N": value.Value}
+		}
+	}
 	return object{
 		"Type":     "Task",
 		"Resource": "arn:aws:states:::dynamodb:updateItem",
 		"Parameters": object{
 			"TableName":                 table,
-			"Key":                       object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": "record"}},
-			"UpdateExpression":          update,
-			"ConditionExpression":       condition,
-			"ExpressionAttributeNames":  names,
+			"Key":                       object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": dynamo.RecordPart}},
+			"UpdateExpression":          end.Update,
+			"ConditionExpression":       end.Condition,
+			"ExpressionAttributeNames":  end.Names,
 			"ExpressionAttributeValues": values,
 		},
 		"Retry": []object{retry("DynamoDB.ProvisionedThroughputExceededException", "DynamoDB.RequestLimitExceeded",

@@ -1,0 +1,75 @@
+package dynamo
+
+import (
+	"maps"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/job"
+)
+
+// isOpen is the condition of a job that has not ended.
+const isOpen = "#status IN (:pending, :processing)"
+
+// isRun is the condition of a job whose current run has the nonce.
+const isRun = "#nonce = :nonce AND #status = :processing"
+
+// JobEnd is the write that ends a job: one update of its record, on a condition. Runs
+// makes it by a call, and the state machine of package stepfn by its definition, so
+// that both end jobs on the same conditions.
+type JobEnd struct {
+	// Update and Condition are expressions, in which Names are the placeholders of
+	// attributes.
+	Update, Condition string
+	Names             map[string]string
+	// Values are the placeholders' values that are the same for every job. Whoever
+	// makes the write adds the others: ":now", the time of the write in
+	// JobTimeLayout, and those that the functions name which return a JobEnd.
+	Values map[string]types.AttributeValue
+}
+
+// CompleteRun is the write of a job's result. It adds ":nonce", that of the run, and
+// ":result", a job.Result in JSON.
+func CompleteRun() JobEnd {
+	return JobEnd{
+		Update:    "SET #status = :status, #progress = :full, #completed_at = :now, #result = :result",
+		Condition: isRun + " AND #deadline > :now",
+		Names:     named("status", "progress", "completed_at", "result", "nonce", "deadline"),
+		Values:    item{":status": statusValue(job.Completed), ":full": number(1), ":processing": statusValue(job.Processing)},
+	}
+}
+
+// FailRun is the write of a failure that is the run's. It adds ":nonce", that of the
+// run, and ":failure", a job.Failure in JSON.
+func FailRun() JobEnd {
+	return JobEnd{
+		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now",
+		Condition: isRun,
+		Names:     named("status", "failure", "completed_at", "nonce"),
+		Values:    item{":status": statusValue(job.Failed), ":processing": statusValue(job.Processing)},
+	}
+}
+
+// FailJob is the write of a failure that ends a job whatever its run. It adds
+// ":failure", a job.Failure in JSON. The record keeps no nonce, so that the run that
+// lost the job does not take this end for its own.
+func FailJob() JobEnd {
+	return JobEnd{
+		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now, #nonce = :none",
+		Condition: isOpen,
+		Names:     named("status", "failure", "completed_at", "nonce"),
+		Values: item{
+			":status": statusValue(job.Failed), ":none": text(""),
+			":pending": statusValue(job.Pending), ":processing": statusValue(job.Processing),
+		},
+	}
+}
+
+// with returns the update with the values that are the job's.
+func (e JobEnd) with(values item) update {
+	all := maps.Clone(e.Values)
+	maps.Copy(all, values)
+	return update{set: e.Update, condition: e.Condition, names: e.Names, values: all}
+}
+
+func statusValue(status job.Status) types.AttributeValue { return text(string(status)) }

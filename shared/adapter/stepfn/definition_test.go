@@ -1,0 +1,125 @@
+package stepfn_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/job"
+)
+
+// write is an UpdateItem, as a program sends it and as a definition describes it.
+type write struct {
+	TableName                 string
+	Key                       map[string]map[string]string
+	UpdateExpression          string
+	ConditionExpression       string
+	ExpressionAttributeNames  map[string]string
+	ExpressionAttributeValues map[string]map[string]string
+}
+
+// The state machine ends a job by the writes that the store makes by its calls: on
+// the same conditions, with the same values, wherever they come from.
+func TestTheMachineWritesAsTheStoreDoes(t *testing.T) {
+	text, err := stepfn.Definition("jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition struct {
+		States map[string]struct {
+			Resource   string
+			Parameters write
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &definition); err != nil {
+		t.Fatal(err)
+	}
+	now, result := time.Now(), job.Result{Blob: "blob"}
+	calls := map[string]func(runs *dynamo.Runs) error{
+		"Complete": func(r *dynamo.Runs) error { return r.Complete(t.Context(), "job_1", "nonce", result, now) },
+		"FailRun":  func(r *dynamo.Runs) error { return r.Fail(t.Context(), "job_1", "nonce", job.WorkerLostFailure(), now) },
+		"FailJob":  func(r *dynamo.Runs) error { return r.Fail(t.Context(), "job_1", "", job.CancelledFailure(), now) },
+		"TimeOut":  func(r *dynamo.Runs) error { return r.Fail(t.Context(), "job_1", "", job.TimeoutFailure(), now) },
+	}
+	for name, state := range definition.States {
+		if state.Resource != "arn:aws:states:::dynamodb:updateItem" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			call, ok := calls[name]
+			if !ok {
+				t.Fatal("no call of the store is known that makes this write")
+			}
+			delete(calls, name)
+			sent, described := sentBy(t, call), state.Parameters
+			if sent.TableName != described.TableName || sent.UpdateExpression != described.UpdateExpression ||
+				sent.ConditionExpression != described.ConditionExpression {
+				t.Errorf("the definition has\n%+v\nthe store sends\n%+v", described, sent)
+			}
+			same(t, "names", asValues(sent.ExpressionAttributeNames), asValues(described.ExpressionAttributeNames))
+			same(t, "values", sent.ExpressionAttributeValues, described.ExpressionAttributeValues)
+			same(t, "key", sent.Key, described.Key)
+		})
+	}
+	if len(calls) > 0 {
+		t.Errorf("the definition lacks %v", calls)
+	}
+}
+
+// sentBy returns the write that a call of the store sends.
+func sentBy(t *testing.T, call func(*dynamo.Runs) error) (sent write) {
+	t.Helper()
+	database := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &sent)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		_, _ = io.WriteString(w, "{}") // a client that is gone has failed the test
+	}))
+	defer database.Close()
+	runs := dynamo.NewRuns(dynamo.NewClient(aws.Config{
+		Region: "us-east-1", BaseEndpoint: &database.URL, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+	}), "jobs")
+	if err := call(runs); err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
+
+func asValues(names map[string]string) map[string]map[string]string {
+	values := map[string]map[string]string{}
+	for placeholder, name := range names {
+		values[placeholder] = map[string]string{"S": name}
+	}
+	return values
+}
+
+// same compares what is sent with what is described. Where a description has a path,
+// such as {"S.$": "$.nonce"}, the value that is sent is any of that type.
+func same(t *testing.T, what string, sent, described map[string]map[string]string) {
+	t.Helper()
+	for name := range described {
+		if sent[name] == nil {
+			t.Errorf("%s: the store sends no %s", what, name)
+		}
+	}
+	for name := range sent {
+		for kind, value := range sent[name] {
+			constant, fixed := described[name][kind]
+			if _, path := described[name][kind+".$"]; !path && (!fixed || constant != value) {
+				t.Errorf("%s: %s is %v in the definition, and the store sends %v", what, name, described[name], sent[name])
+			}
+		}
+	}
+}
