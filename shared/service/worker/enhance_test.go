@@ -128,10 +128,6 @@ func TestARunThatWaitsForItsPromptCanBeCancelled(t *testing.T) {
 		}
 		return len(entries)
 	}
-	for limit := time.Now().Add(20 * time.Second); left() > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("the run's folder was not removed")
-		}
-	}
+	eventually(t, "the run's folder is removed", func() bool { return left() == 0 })
 	s.wantClean(stop)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -143,12 +144,23 @@ func TestObserver(t *testing.T) {
 func TestAFullScratchDisk(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
+	blobs := watch(s)
 	disk := disktest.Small(t, "size=1m")
 	first := s.submit("one", 0)
 	large := s.submit(string(make([]byte, 2<<20)), 0)
 	last := s.submit("three", 0)
-	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Folder = disk })
+	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Folder, c.Blobs = disk, blobs })
 	<-stage.begun
+	// The first writes its result once the part of the large input is off the disk.
+	for name := range blobs.opened {
+		if name == job.InputBlob(large, "data") {
+			break
+		}
+	}
+	eventually(t, "the part of the large input is removed", func() bool {
+		left, err := filepath.Glob(filepath.Join(disk, large+"-*"))
+		return err == nil && len(left) == 0
+	})
 	close(stage.let)
 	s.wantFailure(large, job.EngineError, "no room left")
 	for _, id := range []string{first, last} {

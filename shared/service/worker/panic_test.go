@@ -96,7 +96,7 @@ func TestAPanicCostsARunAtMost(t *testing.T) {
 					}
 				}
 				return succeed(ctx, spec, progress)
-			}, func(c *worker.Config) { change(c, &sprung) })
+			}, shortLease, func(c *worker.Config) { change(c, &sprung) })
 			if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs > 2 {
 				t.Errorf("the job is %s after %d runs", j.Status, j.Runs)
 			}

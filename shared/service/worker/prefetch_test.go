@@ -62,7 +62,7 @@ func (w watched) Open(ctx context.Context, name string, offset, length int64) (i
 // awaitFetched waits until the job's input is complete in the scratch folder.
 func (s *fixture) awaitFetched(id, content string) {
 	s.t.Helper()
-	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		paths, err := filepath.Glob(filepath.Join(s.scratch, id+"-*", "data"))
 		if err != nil {
 			s.t.Fatal(err)
@@ -79,7 +79,7 @@ func (s *fixture) awaitFetched(id, content string) {
 // awaitLoad waits until the load of the video lane satisfies ok.
 func (s *fixture) awaitLoad(what string, ok func(worker.Load) bool) {
 	s.t.Helper()
-	for limit := time.Now().Add(20 * time.Second); !ok(s.worker.Loads()[0]); time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(patience); !ok(s.worker.Loads()[0]); time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
 			s.t.Fatalf("the worker never was %s: %+v", what, s.worker.Loads())
 		}
@@ -196,7 +196,7 @@ func TestADrainReleasesAPrefetchedJob(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	first, second := s.submit("one", 0), s.submit("two", 0)
-	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Lease = time.Hour })
+	stop := s.start(stage.run, prefetch)
 	<-stage.begun
 	s.awaitFetched(second, "two")
 	s.wantClean(stop)
@@ -228,9 +228,9 @@ func TestAPrefetchedJobThatEnds(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	late := s.submit("three", job.MaxAge-5*time.Second)
+	next := s.submit("three", 0)
 	close(stage.let)
-	if j := s.awaitEnd(late); j.Status != job.Completed || j.Runs != 1 {
+	if j := s.awaitEnd(next); j.Status != job.Completed || j.Runs != 1 {
 		t.Errorf("got %+v", j)
 	}
 	if j := s.get(cancelled); j.Failure.Code != job.Cancelled || j.Runs != 0 {
@@ -282,11 +282,7 @@ func TestAFailedPrefetch(t *testing.T) {
 	reads.Store(1)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = failing{s.blobs, unlucky, reads} })
 	<-stage.begun
-	for limit := time.Now().Add(20 * time.Second); reads.Load() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("nothing was prefetched")
-		}
-	}
+	eventually(t, "something is prefetched", func() bool { return reads.Load() <= 0 })
 	close(stage.let)
 	if j := s.awaitEnd(unlucky); j.Status != job.Completed || j.Runs != 1 {
 		t.Errorf("got %+v", j)
@@ -304,7 +300,7 @@ func TestTheLeaseOfAPrefetchedJobIsExtended(t *testing.T) {
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	extended := slow{s.blobs, new(atomic.Int64), make(chan struct{})}
-	s.start(stage.run, prefetch, func(c *worker.Config) { c.Queue = counting{s.queue, extended} })
+	s.start(stage.run, prefetch, shortLease, func(c *worker.Config) { c.Queue = counting{s.queue, extended} })
 	<-stage.begun
 	held := s.submit("two", 0)
 	s.awaitFetched(held, "two")
@@ -350,7 +346,7 @@ func TestTheLeaseOfAPrefetchedJobIsLost(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
-	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Queue = hanging{s.queue, new(atomic.Int64)} })
+	stop := s.start(stage.run, prefetch, shortLease, func(c *worker.Config) { c.Queue = hanging{s.queue, new(atomic.Int64)} })
 	<-stage.begun
 	held := s.submit("two", 0)
 	s.awaitFetched(held, "two")

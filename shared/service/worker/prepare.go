@@ -43,7 +43,10 @@ func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
 	}
 	go func() {
 		defer close(p.done)
-		p.err = p.do(ctx, w)
+		if p.err = p.do(ctx, w); p.err != nil {
+			// A part of an input may fill the disk, whose room the job that runs needs.
+			p.remove()
+		}
 	}()
 	return p
 }
@@ -62,6 +65,10 @@ func (p *preparation) wait(ctx context.Context) error {
 func (p *preparation) discard() {
 	p.cancel()
 	<-p.done
+	p.remove()
+}
+
+func (p *preparation) remove() {
 	if p.folder == "" {
 		return
 	}

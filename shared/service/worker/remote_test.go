@@ -178,7 +178,7 @@ func TestALostLeaseStopsTheEngineServer(t *testing.T) {
 		close(left)
 	})
 	id := s.submit("clip", 0)
-	s.start(e.Run, func(c *worker.Config) { c.Queue = silent{s.queue} })
+	s.start(e.Run, shortLease, func(c *worker.Config) { c.Queue = silent{s.queue} })
 	<-left
 	if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 2 {
 		t.Errorf("got %+v", j)
@@ -219,7 +219,7 @@ type countingDelivery struct {
 }
 
 func (d countingDelivery) Extend(ctx context.Context, lease time.Duration) error {
-	if d.slow.leases.Add(1) == 5 {
+	if d.slow.leases.Add(1) == 4 {
 		close(d.slow.enough)
 	}
 	return d.Delivery.Extend(ctx, lease)
@@ -236,7 +236,7 @@ func TestASlowUploadKeepsTheLease(t *testing.T) {
 	s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 		runs++
 		return succeed(ctx, spec, progress)
-	}, func(c *worker.Config) { c.Blobs, c.Queue = store, counting{s.queue, store} })
+	}, shortLease, func(c *worker.Config) { c.Blobs, c.Queue = store, counting{s.queue, store} })
 	if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 || runs != 1 {
 		t.Errorf("got %+v after %d runs", j, runs)
 	}

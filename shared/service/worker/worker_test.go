@@ -58,6 +58,13 @@ func (p prober) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return p.ProbeVideo(ctx, path, mime)
 }
 
+// patience bounds a wait that only a test which would never end reaches.
+const patience = 2 * time.Minute
+
+// shortLease is a change for tests in which a lease runs out. Elsewhere a lease outlasts
+// whatever keeps a busy machine from extending it.
+func shortLease(c *worker.Config) { c.Lease = 3 * time.Second }
+
 // fixture is what a worker needs, on a real database and a real blob folder.
 type fixture struct {
 	t       *testing.T
@@ -97,8 +104,8 @@ func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()
 	}
 	config := worker.Config{
 		Queue: s.queue, Runs: s.jobs, Blobs: s.blobs, Engine: run, Prober: prober{}, Catalog: known,
-		Folder: s.scratch, Slots: map[job.Lane]int{job.VideoLane: 1}, Lease: 900 * time.Millisecond,
-		ProgressEvery: 10 * time.Millisecond, Now: time.Now, Random: rand.Reader,
+		Folder: s.scratch, Slots: map[job.Lane]int{job.VideoLane: 1}, Lease: time.Hour,
+		ProgressEvery: 10 * time.Millisecond, CheckEvery: 100 * time.Millisecond, Now: time.Now, Random: rand.Reader,
 		Logger: slog.New(slog.NewTextHandler(testWriter{s.t}, nil)),
 	}
 	for _, c := range change {
@@ -150,10 +157,20 @@ func (s *fixture) submit(content string, age time.Duration, change ...func(*job.
 	return id
 }
 
+// eventually waits until the condition holds; what describes it.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
+
 // await waits until the job satisfies ok.
 func (s *fixture) await(id, what string, ok func(job.Job) bool) job.Job {
 	s.t.Helper()
-	limit := time.Now().Add(20 * time.Second)
+	limit := time.Now().Add(patience)
 	for {
 		j, err := s.jobs.Get(s.t.Context(), id)
 		if err != nil {
@@ -385,7 +402,7 @@ func TestAWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
 		close(hung)
 		<-woken // deaf to its context
 		return os.WriteFile(spec.Output, []byte("late"), 0o600)
-	}, func(c *worker.Config) { c.Queue = silent{s.queue} })
+	}, shortLease, func(c *worker.Config) { c.Queue = silent{s.queue} })
 	<-hung
 	s.start(succeed)
 	first := s.awaitEnd(id)
