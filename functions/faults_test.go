@@ -115,7 +115,7 @@ func (w *world) testSubmissions(t *testing.T) {
 	w.work(t)
 	for _, id := range accepted {
 		var j job.Job
-		for deadline := time.Now().Add(time.Minute); !j.Status.Terminal(); time.Sleep(100 * time.Millisecond) {
+		for deadline := time.Now().Add(3 * time.Minute); !j.Status.Terminal(); time.Sleep(100 * time.Millisecond) {
 			var err error
 			if j, err = w.jobs.Get(ctx, id); err != nil || time.Now().After(deadline) {
 				t.Fatalf("%s, which was accepted, is %s, %v", id, j.Status, err)

@@ -46,7 +46,7 @@ func (w *world) work(t *testing.T) {
 			t.Errorf("the worker ended with %v", err)
 		}
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		warm, err := w.workers.Warm(t.Context(), job.ImageLane)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("the worker is not there: %v", err)

@@ -46,7 +46,7 @@ const (
 	key     = "ck_realtime_key"
 	account = "studio"
 	// patience bounds every wait of a test that judges no time.
-	patience = time.Minute
+	patience = 3 * time.Minute
 )
 
 // fleet is a store whose sessions several instances serve.

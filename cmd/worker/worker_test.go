@@ -208,7 +208,7 @@ func TestSettings(t *testing.T) {
 		{append(complete, "CUTROOM_SCRATCH=/dev/null"), "CUTROOM_SCRATCH: mkdir /dev/null: not a directory\n"},
 		{append(complete, "CUTROOM_ADDR=nowhere"), "CUTROOM_ADDR: listen tcp: address nowhere: missing port in address\n"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		command := exec.CommandContext(ctx, program)
 		command.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.settings...)
 		var stderr bytes.Buffer

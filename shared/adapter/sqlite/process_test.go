@@ -326,7 +326,7 @@ func TestJobOfAnotherProcessIsReceived(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	db := openAt(t, path)
 	got := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	go func() {
 		_, err := db.Queue().Receive(ctx, job.VideoLane, time.Hour)

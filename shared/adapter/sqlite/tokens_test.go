@@ -54,7 +54,7 @@ func createWhileBusy(t *testing.T, db *DB, ctx context.Context, tokens []credent
 		}
 		return len(db.tokens.next.items)
 	}
-	for deadline := time.Now().Add(30 * time.Second); waiting() < len(tokens); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); waiting() < len(tokens); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d wait for one transaction", waiting(), len(tokens))
 		}

@@ -53,14 +53,14 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	work, stop := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	workers.Go(func() {
 		worker.New(worker.Config{
 			Queue: h.queue, Runs: h.runs, Blobs: blobs, Engine: writer{}, Catalog: known, Folder: t.TempDir(),
-			Slots: map[job.Lane]int{job.VideoLane: 6}, Lease: 2 * time.Second, ProgressEvery: time.Second,
+			Slots: map[job.Lane]int{job.VideoLane: 6}, Lease: 5 * time.Second, ProgressEvery: time.Second,
 			Now: time.Now, Random: rand.Reader, Logger: logger,
 		}).Run(work)
 	})

@@ -84,7 +84,7 @@ func TestSlowReceiversDelayNobodyElse(t *testing.T) {
 		Body: func(job.Job) ([]byte, error) { return nil, nil }, Now: time.Now, Random: func() float64 { return 0 },
 		Logger: logger,
 	}}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer stop()
 	ended := make(chan struct{})
 	go func() {

@@ -135,7 +135,7 @@ func waitForEnd(t *testing.T, pid int) {
 	if pid <= 1 {
 		t.Fatalf("%d is no process of a test", pid)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		fields := afterName(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 		if gone := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH); gone || len(fields) > 0 && fields[0] == "Z" {
 			return

@@ -81,7 +81,7 @@ func (w world) do(t *testing.T, f *fence.Fence, name, argument string, change fu
 	if change != nil {
 		change(&plan)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd, start, err := f.Command(ctx, plan)
 	if err != nil {

@@ -52,6 +52,9 @@ type log struct {
 	line  chan struct{}
 }
 
+// patience bounds a wait that only a test which would never end reaches.
+const patience = 3 * time.Minute
+
 func newLog() *log { return &log{line: make(chan struct{}, 100)} }
 
 func (l *log) Write(p []byte) (int, error) {
@@ -69,7 +72,7 @@ func (l *log) wait(t *testing.T, lines int) string {
 	for range lines {
 		select {
 		case <-l.line:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("the line is not in the log")
 		}
 	}

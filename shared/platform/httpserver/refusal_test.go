@@ -37,7 +37,7 @@ func TestARefusedExpectationEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	// The second request arrives before the first is answered.
@@ -189,7 +189,7 @@ func TestASmallUnfinishedRequestIsRefused(t *testing.T) {
 					}
 				}()
 			}
-			conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // not the hour
+			conn.SetReadDeadline(time.Now().Add(patience)) // not the hour
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)

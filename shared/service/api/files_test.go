@@ -127,6 +127,7 @@ func TestFileReference(t *testing.T) {
 // Rule 1: the list is newest first, and expired files are omitted.
 func TestFilesAreListedNewestFirstWithoutExpiredOnes(t *testing.T) {
 	w := newWorld(t, setup{})
+	w.stopClock()
 	if got := w.get("/v1/files", studio).body; got != `{"files":[],"next_cursor":null}` {
 		t.Errorf("an empty list is %s", got)
 	}

@@ -12,6 +12,7 @@ import (
 // Requests per second and burst, by account (docs/contract/limits.md#tiers).
 func TestRates(t *testing.T) {
 	w := newWorld(t, setup{rate: ratelimit.Rate{PerSecond: 0.01, Burst: 3}})
+	w.stopClock()
 	second := w.newKey("studio")
 	id := w.submit(studio)
 	limits := func(a answer) string {

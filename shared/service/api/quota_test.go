@@ -65,6 +65,7 @@ func TestQuotaWithoutALimit(t *testing.T) {
 // (docs/contract/realtime.md#quota).
 func TestQuotaIsPolledSlowly(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
+	w.stopClock()
 	second := w.newKey("studio")
 	for range 9 {
 		w.quota(studio, `{"limit":3,"active":0,"remaining":3}`)

@@ -75,7 +75,7 @@ func (w *world) begin(head string) *underWay {
 // answer returns the server's response; the upload is still being sent.
 func (u *underWay) answer() answer {
 	u.w.t.Helper()
-	u.conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	u.conn.SetReadDeadline(time.Now().Add(patience))
 	response, err := http.ReadResponse(bufio.NewReader(u.conn), nil)
 	if err != nil {
 		u.w.t.Fatalf("no answer: %v", err)

@@ -99,6 +99,7 @@ func TestOrderOfChecks(t *testing.T) {
 func TestRequestRate(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))},
 		tier: credential.Tier{InferenceRequestsPerMinute: 2}})
+	w.stopClock()
 	for _, left := range []string{"1", "0"} {
 		a := w.chat(plain)
 		if a.status != 200 || a.header.Get("X-Ratelimit-Limit-Requests") != "2" ||
@@ -127,6 +128,7 @@ func TestRequestRate(t *testing.T) {
 func TestTokenRate(t *testing.T) {
 	u := newUpstream(t, always(200, whole)) // 16 tokens
 	w := newWorld(t, setup{upstreams: []*upstream{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
+	w.stopClock()
 	for i, left := range []string{"4", "0"} {
 		if i == 1 {
 			u.now(events(chunk("one"), last, used, done)) // as many

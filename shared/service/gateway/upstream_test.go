@@ -239,6 +239,7 @@ func TestUpstreamsThatBackOff(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
+	w.stopClock()
 	for range 3 {
 		if a := w.chat(plain); a.status != 200 {
 			t.Errorf("got %d %s", a.status, a.body)
@@ -270,6 +271,7 @@ func TestUpstreamsThatBackOff(t *testing.T) {
 func TestUnavailableUpstreams(t *testing.T) {
 	u := newUpstream(t, always(503, `{}`, "Retry-After: 7"))
 	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w.stopClock()
 	for range 5 {
 		if a := w.chat(plain); a.status != 502 || a.header.Get("Retry-After") != "7" {
 			t.Errorf("got %d after %q", a.status, a.header.Get("Retry-After"))
@@ -294,6 +296,7 @@ func TestBreakerOfOneAccount(t *testing.T) {
 	}
 	u := newUpstream(t, always(500, `{}`))
 	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w.stopClock()
 	for range 7 {
 		call(w, studio)
 	}
@@ -322,6 +325,7 @@ func TestBreakerOfOneAccount(t *testing.T) {
 
 	gone := refusing(t)
 	w = newWorld(t, setup{upstreams: []*upstream{gone}})
+	w.stopClock()
 	for range 5 {
 		call(w, studio)
 	}
@@ -333,6 +337,7 @@ func TestBreakerOfOneAccount(t *testing.T) {
 func TestBreaker(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
 	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w.stopClock()
 	calls := 0
 	call := func(status int, reaches bool) {
 		t.Helper()
@@ -380,6 +385,7 @@ func TestBreaker(t *testing.T) {
 func TestBreakerProbesOneAtATime(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
 	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w.stopClock()
 	for range 5 {
 		w.chat(plain)
 	}

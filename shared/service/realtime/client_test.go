@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds every wait for a message.
-const patience = 20 * time.Second
+const patience = 3 * time.Minute
 
 // client is a session as its client sees it.
 type client struct {

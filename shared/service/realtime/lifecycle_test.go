@@ -28,11 +28,13 @@ func TestTicksCountTheSeconds(t *testing.T) {
 }
 
 func TestTheMaximumDuration(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, setup{})
-	token := w.mint(studio, credential.Scope{MaxSession: 2 * time.Second}, time.Second)
-	c := w.open("gen-2.5", token) // which expires long before
+	// The token expires before, and not before a busy machine has opened the session.
+	token := w.mint(studio, credential.Scope{MaxSession: 6 * time.Second}, 5*time.Second)
+	c := w.open("gen-2.5", token)
 	ended := c.ends("max_session_duration", websocket.StatusNormalClosure, "Maximum session duration reached.")
-	if ended.Seconds == nil || *ended.Seconds != 2 {
+	if ended.Seconds == nil || *ended.Seconds != 6 {
 		t.Errorf("ended after %v seconds", ended.Seconds)
 	}
 	w.active("studio", 0)
@@ -99,27 +101,34 @@ func TestTheStopOfTheServerWaitsForNobody(t *testing.T) {
 }
 
 func TestIdleSessionsEnd(t *testing.T) {
-	w := newWorld(t, setup{times: realtime.Times{Idle: 1500 * time.Millisecond}})
+	t.Parallel()
+	w := newWorld(t, setup{times: realtime.Times{Idle: 5 * time.Second}})
 	c, busy := w.open("gen-2.5", studio), w.open("gen-2.5", studio)
-	done := make(chan struct{})
+	idle, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for range 30 {
+		for {
 			_ = busy.conn.Write(context.Background(), websocket.MessageText, []byte(`{"type":"prompt","prompt":"x"}`))
-			time.Sleep(100 * time.Millisecond)
+			select {
+			case <-idle:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
 		}
 	}()
 	c.ends("idle", websocket.StatusNormalClosure, "The session was idle.")
-	w.active("studio", 1)
+	close(idle)
 	<-done
+	w.active("studio", 1)
 }
 
 // A client that has vanished, so that nothing comes back, loses its slot.
 func TestHalfOpenConnections(t *testing.T) {
+	t.Parallel()
 	w := newWorld(
 		t,
 		setup{
-			times: realtime.Times{Ping: 100 * time.Millisecond, Pong: 200 * time.Millisecond, Close: 100 * time.Millisecond},
+			times: realtime.Times{Ping: 100 * time.Millisecond, Pong: 5 * time.Second, Close: 100 * time.Millisecond},
 		},
 	)
 	alive := w.open("gen-2.5", studio)
@@ -162,7 +171,8 @@ func TestASuspendedProcessFencesItself(t *testing.T) {
 // A process that was suspended while it was sending still tells its client that
 // the session is lost: what the system has accepted is not late.
 func TestAProcessSuspendedWhileSendingTellsItsClient(t *testing.T) {
-	const patience = 100 * time.Millisecond
+	t.Parallel()
+	const patience = time.Second
 	var w *world
 	var stop atomic.Bool
 	w = newWorld(t, setup{times: realtime.Times{Write: patience}, sent: func(size int) {

@@ -158,7 +158,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.stop = sync.OnceFunc(func() {
 		end()
 		sessions.Wait()
-		shutdown, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		shutdown, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := surface.Shutdown(shutdown); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -371,7 +371,7 @@ func plain(width, height int, fill color.Color) []byte {
 // eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); {
+	for end := time.Now().Add(patience); !is(); {
 		if time.Now().After(end) {
 			t.Fatalf("not so after 20 s: %s", what)
 		}

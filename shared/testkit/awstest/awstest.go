@@ -27,7 +27,7 @@ const (
 	Account = "000000000000"
 
 	// startTime bounds the start of the process, stopTime a clean stop.
-	startTime = time.Minute
+	startTime = 3 * time.Minute
 	stopTime  = 10 * time.Second
 )
 

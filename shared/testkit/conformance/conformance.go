@@ -40,7 +40,7 @@ func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T)
 // Context returns a context for one test. It ends after a minute, so that nothing
 // hangs.
 func Context(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
