@@ -34,9 +34,9 @@ if [ -n "${PACKAGES:-}" ]; then
 	chosen=$("$GO" list $PACKAGES)
 	for package in $chosen; do
 		if echo "$watched" | grep -qxF "$package"; then
-			took "go test -race $package" raced -vet=off -timeout 30m "$package"
+			took "go test -race $package" raced -vet=off -timeout 60m "$package"
 		else
-			took "go test $package" released test -vet=off -timeout 30m "$package"
+			took "go test $package" released test -vet=off -timeout 60m "$package"
 		fi
 	done
 	exit
@@ -61,14 +61,14 @@ took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
 # processors are busy to the end. go vet has run before.
 scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
 engine=$!
-released test -vet=off -timeout 30m ./infra/... >test-output/deploy.log 2>&1 &
+released test -vet=off -timeout 60m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!
 # shellcheck disable=SC2086 # a list of packages
-released test -vet=off -p 3 -timeout 30m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
+released test -vet=off -p 3 -timeout 60m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
 took lint scripts/lint.sh
 # shellcheck disable=SC2086 # a list of packages
-took "go test -race" raced -vet=off -p 2 -timeout 30m -artifacts -outputdir test-output $watched
+took "go test -race" raced -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $watched
 took "vulnerabilities of dependencies" finished audit.log "$audit"
 audit=''
 took "go test, the rest" finished programs.log "$programs"

@@ -37,7 +37,7 @@ func runAll(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if program, err = servertest.Build(ctx, folder); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,7 +52,7 @@ func runAll(m *testing.M) int {
 
 // patience bounds every wait of a test. It is far above what anything takes: it exists to
 // end a test that would hang, and measures no speed.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // bounded returns the test's context, bounded by patience.
 func bounded(t *testing.T) context.Context {

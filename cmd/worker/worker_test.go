@@ -84,7 +84,7 @@ func (w *world) submit(t *testing.T, id, prompt string) {
 // await waits until a job is as the condition says.
 func (w *world) await(t *testing.T, id, what string, is func(job.Job) bool) job.Job {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		j, err := w.jobs.Get(t.Context(), id)
 		if err != nil {

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // start serves until the test ends.
 func start(t *testing.T, settings ...string) (context.Context, *servertest.Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), settings...)
 	if err != nil {
