@@ -4,6 +4,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,6 +33,44 @@ func TestPage(t *testing.T) {
 	}
 	if string(page) != cost.Page(kept(t)) {
 		t.Errorf("docs/cost.md is not of bench/cost/counts.json: run `go run ./bench/costpage page`")
+	}
+}
+
+// What docs/deploy.md says of costs is generated too, and no other page has figures of
+// its own, which would stay as they are when these change.
+func TestFiguresComeFromOnePlace(t *testing.T) {
+	root := filepath.Join("..", "..")
+	deploy := filepath.Join(root, "docs", "deploy.md")
+	text, err := os.ReadFile(deploy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page, err := cost.WithSummary(string(text), kept(t)); err != nil || page != string(text) {
+		t.Errorf("docs/deploy.md is not of bench/cost/counts.json (%v): run `go run ./bench/costpage page`", err)
+	}
+	dollars := regexp.MustCompile(`\$[0-9]+(\.[0-9]+)?\b.{0,40}`)
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "gpu/*.md", "packaging/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	if !slices.Contains(pages, deploy) {
+		t.Fatalf("the pages are %v", pages)
+	}
+	for _, name := range pages {
+		if name == filepath.Join(root, "docs", "cost.md") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, figure := range dollars.FindAllString(cost.WithoutSummary(string(text)), -1) {
+			t.Errorf("%s has a figure of its own: %s", name, figure)
+		}
 	}
 }
 

@@ -118,6 +118,8 @@ func (p *page) remark(s Scenario) {
 		"job": {`The clip is part of the request. Each KB of a prompt beyond the first takes one more write unit in
 the job's record, and two where it is written in a transaction. What the worker uses while it works is
 below. The start of an execution invokes ` + "`wake`" + ` by an AWS event, which is free.`},
+		"status": {`Following a job's events takes a function of %d MB while the stream is open: %s for 1,000 minutes,
+%.0f times as much as reading the status every 2 s.`},
 		"content": {`API Gateway counts each 10 MB of a streamed answer as a request, and Lambda charges $%.3f for each GB
 that an answer streams above 6 MB. Data to the Internet costs %s for each GB, whichever service sends it.
 The time is for a result that fits in one read; a slow client keeps the function busy for as long as it
@@ -134,6 +136,9 @@ waits: **%s for each second** of a million completions. The model servers themse
 		"stream": {"It writes to one more custom metric: the time to the first token."},
 	}[s.Name] {
 		switch {
+		case s.Name == "status":
+			followed := 60 * 1000 * dollars(FunctionTime, float64(s.Functions[0].Memory)/1024)
+			line = fmt.Sprintf(line, s.Functions[0].Memory, money(followed), followed/(30*1000*s.Quantities.Dollars()))
 		case s.Name == "content":
 			line = fmt.Sprintf(line, priceOf(StreamedByteExtra).Dollars, money(priceOf(TransferOut).Dollars))
 		case strings.Contains(line, "each second"):
@@ -201,12 +206,13 @@ lease.`)
 	p.line(`
 ### A month of gpu=true, in addition
 
-A NAT gateway ($0.045 an hour) with its address ($0.005) is $36.50 a month, and $0.045 for each GB through it;
+A NAT gateway ($0.045 an hour) with its address ($0.005) is %s a month, and $0.045 for each GB through it;
 weights, blobs and the layers of images bypass it. Container Insights writes a few metrics of the cluster ($0.30
 each for a whole month). An hour of an instance is the price of its type, on demand or spot, and $0.0753 for its
 disk of 500 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above 125). A lane's workers write to 7
 custom metrics ($0.30 each for a whole month, for the hours in which workers run); preview workers do too. Weights
-are $0.023 for each GB and month. None of these figures is counted: they are read from the definition of the stack.`)
+are $0.023 for each GB and month. None of these figures is counted: they are read from the definition of the stack.`,
+		money(natMonth))
 }
 
 func (p *page) prices() {

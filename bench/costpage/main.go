@@ -1,7 +1,7 @@
 // Command costpage counts what the service asks of AWS, keeps the counts in
-// bench/cost/counts.json and makes docs/cost.md of them. With the argument
-// "page" it makes the page of the counts that are kept, which is enough after a
-// change of prices. Run it in the repository's folder: `go run ./bench/costpage`.
+// bench/cost/counts.json and makes docs/cost.md and a part of docs/deploy.md of them.
+// With the argument "page" it makes them of the counts that are kept, which is enough
+// after a change of prices. Run it in the repository's folder: `go run ./bench/costpage`.
 package main
 
 import (
@@ -33,7 +33,19 @@ func run(ctx context.Context, kept bool) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join("docs", "cost.md"), []byte(cost.Page(counts)), 0o644)
+	if err := os.WriteFile(filepath.Join("docs", "cost.md"), []byte(cost.Page(counts)), 0o644); err != nil {
+		return err
+	}
+	deploy := filepath.Join("docs", "deploy.md")
+	text, err := os.ReadFile(deploy)
+	if err != nil {
+		return err
+	}
+	page, err := cost.WithSummary(string(text), counts)
+	if err != nil {
+		return fmt.Errorf("%s: %w", deploy, err)
+	}
+	return os.WriteFile(deploy, []byte(page), 0o644)
 }
 
 func count(ctx context.Context) (cost.Counts, error) {
