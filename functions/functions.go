@@ -27,8 +27,9 @@ func All() []Function {
 	callers := []string{"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_CORS_ORIGINS"}
 	submits := slices.Concat(callers, []string{
 		"CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE",
-		"CUTROOM_IMAGE_QUEUE", "CUTROOM_MAX_UPLOAD", "CUTROOM_WORKERS",
+		"CUTROOM_IMAGE_QUEUE", "CUTROOM_MAX_UPLOAD", "CUTROOM_WORKERS", "CUTROOM_WAKE_FUNCTION",
 	})
+	workers := []string{"CUTROOM_JOBS_TABLE", "CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"}
 	with := func(variables []string, more ...string) []string { return slices.Concat(variables, more) }
 	return []Function{
 		{Name: "jobs", Variables: with(submits, "CUTROOM_SECRET_ARN", "CUTROOM_WEBHOOK_ALLOW")},
@@ -37,7 +38,7 @@ func All() []Function {
 			Variables: with(callers, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT",
 				"CUTROOM_PUBLIC_S3_URL"),
 		},
-		{Name: "images", Streams: true, Variables: with(submits, "CUTROOM_WAKE_FUNCTION")},
+		{Name: "images", Streams: true, Variables: submits},
 		{
 			Name: "files",
 			Variables: with(callers, "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD",
@@ -59,7 +60,12 @@ func All() []Function {
 				"CUTROOM_JOBS_TABLE", "CUTROOM_WEBHOOK_QUEUE", "CUTROOM_WEBHOOK_ALLOW", "CUTROOM_SECRET_ARN",
 			},
 		},
-		{Name: "wake", Variables: []string{"CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"}},
+		{Name: "wake", Variables: workers},
+		{
+			Name: "scale",
+			Variables: with(workers, "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE", "CUTROOM_WORKER_MIN", "CUTROOM_WORKER_MAX",
+				"CUTROOM_WORKER_BACKLOG", "CUTROOM_WORKER_IDLE"),
+		},
 	}
 }
 

@@ -69,8 +69,10 @@ type world struct {
 	keys    *dynamo.Keys
 	// workers tells whether any is there.
 	workers *dynamo.Workers
-	bucket  *s3blob.Store
-	usage   *dynamo.Usage
+	// stamps are those of the fleet of workers.
+	stamps *dynamo.FleetStamps
+	bucket *s3blob.Store
+	usage  *dynamo.Usage
 	// claims are those of idempotency keys.
 	claims *dynamo.IdempotencyKeys
 	// receiver is the webhook of a job, turns the queue of the attempts at it.
@@ -114,6 +116,7 @@ func newWorld(t *testing.T) *world {
 		files: dynamo.NewFiles(client, tables["files"]), usage: dynamo.NewUsage(client, tables["usage"]),
 		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
+		stamps:  dynamo.NewFleetStamps(client, tables["jobs"]),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
 		bucket:  s3blob.New(cloud.Config(), bucket), settings: append(settings, cloud.Environment()...),
 		receiver: newReceiver(t), turns: turns,

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"cutroom/functions"
 	"cutroom/shared/domain/fault"
@@ -147,56 +148,103 @@ func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
 	}
 }
 
-// The service is raised from none, and left alone when it is to have tasks.
-func TestWake(t *testing.T) {
+// A wake raises the service from none and leaves it alone when it is to have tasks;
+// scale raises it by the backlog, holds what was just woken, and lowers what has been
+// idle.
+func TestFleet(t *testing.T) {
 	w := newWorld(t)
-	client := ecs.NewFromConfig(w.cloud.Config())
 	ctx := t.Context()
-	must := func(err error) {
+	service := w.makeWorkerService(t)
+	video, image := w.cloud.MakeQueue(t, 10), w.cloud.MakeQueue(t, 10)
+	queues := sqs.NewFromConfig(w.cloud.Config())
+	of := []string{"CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=worker"}
+	wake := w.start(t, "wake", of...)
+	scale := w.start(t, "scale", append(of, "CUTROOM_VIDEO_QUEUE="+video.URL, "CUTROOM_IMAGE_QUEUE="+image.URL,
+		"CUTROOM_WORKER_MAX=4", "CUTROOM_WORKER_BACKLOG=2", "CUTROOM_WORKER_IDLE=10")...)
+	start := func(name string, f *lambdatest.Function, event string, want int) {
 		t.Helper()
+		text, err := os.ReadFile(filepath.Join("..", "events", name, event+".json"))
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := f.Invoke(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+		if n := service.desired(t); n != want {
+			t.Errorf("after %s there are to be %d workers, want %d", name, n, want)
+		}
 	}
-	_, err := client.CreateCluster(ctx, &ecs.CreateClusterInput{ClusterName: aws.String("cutroom")})
-	must(err)
-	_, err = client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
-		Family: aws.String("worker"),
-		ContainerDefinitions: []ecstypes.ContainerDefinition{
-			{Name: aws.String("worker"), Image: aws.String("worker"), Memory: aws.Int32(512)},
-		},
-	})
-	must(err)
-	_, err = client.CreateService(ctx, &ecs.CreateServiceInput{
-		Cluster: aws.String("cutroom"), ServiceName: aws.String("worker"), TaskDefinition: aws.String("worker"),
-		DesiredCount: aws.Int32(0),
-	})
-	must(err)
-	desired := func() int32 {
-		found, err := client.DescribeServices(ctx,
-			&ecs.DescribeServicesInput{Cluster: aws.String("cutroom"), Services: []string{"worker"}})
-		must(err)
-		return found.Services[0].DesiredCount
+	start("scale", scale, "minute", 0)
+	start("wake", wake, "running", 1)
+	start("scale", scale, "minute", 1)
+	service.set(t, 3)
+	start("wake", wake, "running", 3)
+	service.set(t, 1)
+	for range 7 {
+		if _, err := queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &video.URL, MessageBody: aws.String("a job")}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	event, err := os.ReadFile(filepath.Join("..", "events", "wake", "running.json"))
-	must(err)
-	f := w.start(t, "wake", "CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=worker")
-	_, err = f.Invoke(ctx, event)
-	must(err)
-	if n := desired(); n != 1 {
-		t.Errorf("raised to %d", n)
+	start("scale", scale, "minute", 4)
+	if _, err := queues.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &video.URL}); err != nil {
+		t.Fatal(err)
 	}
-	_, err = client.UpdateService(ctx,
-		&ecs.UpdateServiceInput{Cluster: aws.String("cutroom"), Service: aws.String("worker"), DesiredCount: aws.Int32(3)})
-	must(err)
-	_, err = f.Invoke(ctx, event)
-	must(err)
-	if n := desired(); n != 3 {
-		t.Errorf("three became %d", n)
+	start("scale", scale, "minute", 4)
+	if err := w.stamps.SetExcess(ctx, time.Now().Add(-11*time.Minute)); err != nil {
+		t.Fatal(err)
 	}
+	// The wake of a moment ago holds one.
+	start("scale", scale, "minute", 1)
+
 	unknown := w.start(t, "wake", "CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=other")
-	if _, err := unknown.Invoke(ctx, event); err == nil {
+	if _, err := unknown.Invoke(ctx, []byte("{}")); err == nil {
 		t.Error("a service that is not there was raised")
+	}
+}
+
+// workerService is the container service of a local AWS.
+type workerService struct{ client *ecs.Client }
+
+// makeWorkerService makes the service worker in the cluster cutroom, with no task.
+func (w *world) makeWorkerService(t *testing.T) workerService {
+	t.Helper()
+	client := ecs.NewFromConfig(w.cloud.Config())
+	ctx := t.Context()
+	_, err := client.CreateCluster(ctx, &ecs.CreateClusterInput{ClusterName: aws.String("cutroom")})
+	if err == nil {
+		_, err = client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
+			Family: aws.String("worker"), ContainerDefinitions: []ecstypes.ContainerDefinition{{
+				Name: aws.String("worker"), Image: aws.String("worker"), Memory: aws.Int32(512),
+			}},
+		})
+	}
+	if err == nil {
+		_, err = client.CreateService(ctx, &ecs.CreateServiceInput{
+			Cluster: aws.String("cutroom"), ServiceName: aws.String("worker"), TaskDefinition: aws.String("worker"), DesiredCount: aws.Int32(0),
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workerService{client}
+}
+
+func (s workerService) desired(t *testing.T) int {
+	t.Helper()
+	found, err := s.client.DescribeServices(t.Context(), &ecs.DescribeServicesInput{Cluster: aws.String("cutroom"), Services: []string{"worker"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(found.Services[0].DesiredCount)
+}
+
+func (s workerService) set(t *testing.T, n int) {
+	t.Helper()
+	_, err := s.client.UpdateService(t.Context(), &ecs.UpdateServiceInput{
+		Cluster: aws.String("cutroom"), Service: aws.String("worker"), DesiredCount: aws.Int32(int32(n)),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

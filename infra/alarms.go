@@ -44,7 +44,7 @@ func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesaw
 		{"dead-letters", "Messages were received 10 times and never done.", s.deadLetters(), 0, 1},
 		{"video-queue-age", "A video job waits for more than 3 minutes.", s.lanes["video"].queue.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum")), 180, 1},
 		{"image-queue-age", "An image edit waits for more than a minute.", s.lanes["image"].queue.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum")), 60, 1},
-		{"internal-errors", "The functions that events start fail.", s.sumOf("Errors", "reaper", "arrived", "expiry", "webhooks"), 2, 1},
+		{"internal-errors", "The functions that events start fail.", s.sumOf("Errors", "reaper", "arrived", "expiry", "webhooks", "wake", "scale"), 2, 1},
 		{"webhook-dead-letters", "Webhooks were given up on by the service itself, not by their receivers.", s.lostWebhooks(), 0, 1},
 		{"function-throttles", "Lambda turns requests away, as the account's functions run as often at once as they may.", s.functionThrottles(), 0, 1},
 		{"table-throttles", "DynamoDB turns requests away.", s.tableThrottles(), 10, 1},
@@ -77,11 +77,13 @@ func sum(label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.M
 	})
 }
 
-// sumOf adds a metric of functions up.
+// sumOf adds a metric of those of the functions up that the stack has.
 func (s *stack) sumOf(metric string, functions ...string) awscloudwatch.MathExpression {
 	metrics := map[string]awscloudwatch.IMetric{}
 	for _, name := range functions {
-		metrics[name] = s.functions[name].Metric(jsii.String(metric), metricOptions("Sum"))
+		if f, ok := s.functions[name]; ok {
+			metrics[name] = f.Metric(jsii.String(metric), metricOptions("Sum"))
+		}
 	}
 	return sum(metric, metrics)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
@@ -49,6 +51,8 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
+	// What lists models from memory has nothing that could fail.
+	failing := slices.DeleteFunc(functions.Names(), func(name string) bool { return name == "models" })
 	rows := [][]awscloudwatch.IWidget{
 		{awscloudwatch.NewTextWidget(&awscloudwatch.TextWidgetProps{Markdown: jsii.String(help), Width: jsii.Number(24), Height: jsii.Number(1)})},
 		{awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{Title: jsii.String("Alarms"), Alarms: &alarms, Width: jsii.Number(24), Height: jsii.Number(3)})},
@@ -68,7 +72,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		},
 		{
 			graph("Function time, p90, ms", graphed("Duration", "p90", busy...)),
-			graph("Function errors", graphed("Errors", "Sum", functions.Names()...)),
+			graph("Function errors", graphed("Errors", "Sum", failing...)),
 			graph("Throttles", []awscloudwatch.IMetric{s.functionThrottles(), s.tableThrottles()}),
 		},
 		{

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,7 +57,7 @@ func (s *stack) describeFunctions() []function {
 	deployed := map[string]function{
 		"jobs":      callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
 		"content":   callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
-		"images":    callers(function{memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.wakeUp()...)}),
+		"images":    callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
 		"files":     callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
 		"tokens":    callers(function{memory: 256, timeout: bufferedTimeout, may: s.keepKeys()}),
 		"models":    {memory: 256, timeout: bufferedTimeout},
@@ -69,7 +70,10 @@ func (s *stack) describeFunctions() []function {
 	}
 	// Where functions run locally each can be tried, whoever takes the jobs.
 	if s.hasWorker() || s.Endpoint != "" {
-		deployed["wake"] = function{memory: 256, timeout: internalTimeout, may: s.wakeWorkers()}
+		deployed["wake"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
+		deployed["scale"] = function{
+			memory: 256, timeout: internalTimeout, may: append(s.setWorkers(), s.onQueues(queueARN, "GetQueueAttributes")),
+		}
 	}
 	var described []function
 	for _, f := range functions.All() {
@@ -109,6 +113,7 @@ func (s *stack) environment() map[string]*string {
 	if s.hasWorker() || s.Endpoint != "" {
 		values["CUTROOM_CLUSTER"] = jsii.String(s.workerCluster())
 		values["CUTROOM_WORKER_SERVICE"] = jsii.String(s.workerService())
+		maps.Copy(values, s.fleetRules())
 	}
 	if s.PublicEndpoint != "" {
 		values["CUTROOM_PUBLIC_S3_URL"] = jsii.String(s.PublicEndpoint)

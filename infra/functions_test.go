@@ -22,7 +22,7 @@ func TestFunctionsHaveTheirTimeAndNoMore(t *testing.T) {
 	// is buffered.
 	want := map[string]float64{
 		"jobs": 29, "content": 900, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
-		"reaper": 60, "arrived": 60, "expiry": 60, "webhooks": 60, "wake": 60,
+		"reaper": 60, "arrived": 60, "expiry": 60, "webhooks": 60, "wake": 60, "scale": 60,
 	}
 	deployed := made.of(t, "AWS::Lambda::Function")
 	if names := functions.Names(); len(deployed) != len(names) || len(want) != len(names) {

@@ -41,7 +41,6 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	s.where = s.newGPUCluster()
 	s.capacity = s.newGPUCapacity()
 	s.service = s.newGPUService(s.newGPUTask())
-	s.scaleByBacklog()
 	s.output("GpuCluster", "Cluster of the workers on GPUs", s.where.cluster.ClusterName())
 	if s.GPU.weightsInS3() {
 		s.output("Weights", "Where the engine servers take weights from", jsii.String(s.weightsURL()))
@@ -63,8 +62,7 @@ func (s *gpuStack) findRecords() {
 	}
 }
 
-// newGPUCluster makes the cluster. Container Insights counts the tasks that run,
-// by which they are scaled.
+// newGPUCluster makes the cluster.
 func (s *gpuStack) newGPUCluster() *containers {
 	vpc := s.newGPUNetwork()
 	return &containers{vpc, awsecs.NewCluster(s.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{

@@ -41,15 +41,6 @@ func (s *gpuStack) readWeights() []permission {
 	}
 }
 
-// protectTasks lets a task keep itself from being ended while it works on a job.
-func (s *gpuStack) protectTasks() permission {
-	return permission{
-		actions:   []string{"ecs:GetTaskProtection", "ecs:UpdateTaskProtection"},
-		resources: []*string{s.arn("ecs", "task/"+s.workerCluster()+"/*")},
-		why:       "ECS names tasks as it starts them; those of this cluster are all of one kind.",
-	}
-}
-
 // drainSpot lets the agent of an instance that is about to be taken back tell ECS
 // so, which ends its tasks in time. CDK leaves it out of what an instance may do.
 func (s *gpuStack) drainSpot() permission {

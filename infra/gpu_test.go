@@ -271,10 +271,12 @@ func TestInstancesAreOutOfReach(t *testing.T) {
 	}
 }
 
-// Tasks and instances begin at none, follow the backlog, and none that has a job
-// is ended for it.
-func TestGPUsScaleByBacklogFromNone(t *testing.T) {
-	made := synthesizeGPU(t, map[string]any{"gpu.max": "5", "gpu.backlog": "3", "gpu.idle": "20"})
+// Tasks and instances begin at none, and none that has a job is ended by scaling,
+// which is the function scale's alone.
+func TestGPUsScaleFromNone(t *testing.T) {
+	made := synthesizeGPU(t, map[string]any{"gpu.max": "5"})
+	made.ResourceCountIs(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"), jsii.Number(0))
+	made.ResourceCountIs(jsii.String("AWS::CloudWatch::Alarm"), jsii.Number(0))
 	group := made.only(t, "AWS::AutoScaling::AutoScalingGroup")
 	if group["MinSize"] != "0" || group["MaxSize"] != "5" || group["DesiredCapacity"] != nil ||
 		group["NewInstancesProtectedFromScaleIn"] != true {
@@ -298,58 +300,10 @@ func TestGPUsScaleByBacklogFromNone(t *testing.T) {
 		service["AvailabilityZoneRebalancing"] != "DISABLED" {
 		t.Errorf("a deploy has %v, and zones are balanced: %v", deployment, service["AvailabilityZoneRebalancing"])
 	}
-	target := made.only(t, "AWS::ApplicationAutoScaling::ScalableTarget")
-	if target["MinCapacity"] != 0.0 || target["MaxCapacity"] != 5.0 {
-		t.Errorf("from %v to %v tasks", target["MinCapacity"], target["MaxCapacity"])
-	}
-	policies := map[any]map[string]any{}
-	for _, policy := range made.of(t, "AWS::ApplicationAutoScaling::ScalingPolicy") {
-		policies[policy.Properties["PolicyType"]] = policy.Properties
-	}
-	tracking := at(policies["TargetTrackingScaling"], "TargetTrackingScalingPolicyConfiguration")
-	if at(tracking, "TargetValue") != 3.0 || at(tracking, "DisableScaleIn") == true {
-		t.Errorf("the backlog is held at %v", tracking)
-	}
-	seen := map[string]bool{}
-	var expression string
-	for _, query := range list(at(tracking, "CustomizedMetricSpecification", "Metrics")) {
-		if text, ok := at(query, "Expression").(string); ok {
-			expression = text
-			continue
-		}
-		seen[fmt.Sprint(
-			at(query, "MetricStat", "Metric", "Namespace"), "/", at(query, "MetricStat", "Metric", "MetricName"))] = true
-		if at(query, "ReturnData") != false {
-			t.Errorf("%v is a result", at(query, "Id"))
-		}
-	}
-	for _, name := range []string{"AWS/SQS/ApproximateNumberOfMessagesVisible",
-		"AWS/SQS/ApproximateNumberOfMessagesNotVisible", "ECS/ContainerInsights/RunningTaskCount"} {
-		if !seen[name] {
-			t.Errorf("the backlog is made without %s", name)
-		}
-	}
-	const want = "(FILL(videoVisible, 0) + FILL(videoNotVisible, 0) + FILL(imageVisible, 0) + FILL(imageNotVisible, 0)) " +
-		"/ IF(FILL(running, 0) > 0, FILL(running, 0), 1)"
-	if expression != want {
-		t.Errorf("the backlog is\n%s, want\n%s", expression, want)
-	}
-	if idle := made.only(t, "AWS::CloudWatch::Alarm"); idle["EvaluationPeriods"] != 20.0 ||
-		idle["TreatMissingData"] != "breaching" {
-		t.Errorf("all stop when %v", idle)
-	}
-	if got := at(policies["StepScaling"], "StepScalingPolicyConfiguration", "AdjustmentType"); got != "ExactCapacity" {
-		t.Errorf("the tasks stop by %v", got)
-	}
 	role := fmt.Sprint(made.of(t, "AWS::IAM::Policy"))
 	if !strings.Contains(role, "ecs:UpdateTaskProtection") {
 		t.Error("tasks may not protect themselves")
 	}
-	// Some that are always there are never all stopped.
-	made = synthesizeGPU(t, map[string]any{"gpu.min": "1"})
-	made.ResourceCountIs(jsii.String("AWS::CloudWatch::Alarm"), jsii.Number(0))
-	made.HasResourceProperties(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"),
-		map[string]any{"MinCapacity": 1})
 }
 
 func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {

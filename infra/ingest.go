@@ -21,7 +21,7 @@ func (s *stack) newIngest() {
 				"CUTROOM_CONTENT_REDIRECT", "CUTROOM_WEBHOOK_ALLOW",
 				"CUTROOM_PUBLIC_INFERENCE_URL",
 			},
-			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.wakeUp(), s.keepFiles(), s.keepKeys(),
+			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.keepFiles(), s.keepKeys(),
 				s.readSessions(), s.sendTraces()),
 		},
 		// The synchronous video routes are silent for up to 270 s.

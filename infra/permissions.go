@@ -78,7 +78,7 @@ func (s *stack) authenticate() []permission {
 // submitJobs is for what accepts jobs, tells of them, and ends overdue ones. It
 // publishes files that a form refers to as soon as their bytes are there.
 func (s *stack) submitJobs() []permission {
-	return append(s.publishUploads(),
+	return append(append(s.publishUploads(), s.wakeUp()...),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
 		permission{
@@ -98,8 +98,7 @@ func (s *stack) listJobs() []permission {
 	}
 }
 
-// wakeUp is for the synchronous routes: without warm workers a caller is sent
-// away at once, and the workers are woken.
+// wakeUp is for what accepts jobs: without warm workers it wakes them.
 func (s *stack) wakeUp() []permission {
 	if !s.hasWorker() {
 		return nil
@@ -174,9 +173,20 @@ func (s *stack) deleteFiles() []permission {
 	return []permission{s.onTable("files", "UpdateItem", "DeleteItem"), s.onBlobs("files/", "DeleteObject")}
 }
 
-func (s *stack) wakeWorkers() []permission {
+// setWorkers is for what sets how many workers there are to be.
+func (s *stack) setWorkers() []permission {
 	return []permission{
 		{actions: []string{"ecs:DescribeServices", "ecs:UpdateService"}, resources: []*string{s.workerServiceARN()}},
+		s.onTable("jobs", "GetItem", "UpdateItem"),
+	}
+}
+
+// protectTasks lets a task keep itself from being ended while it works on a job.
+func (s *stack) protectTasks() permission {
+	return permission{
+		actions:   []string{"ecs:GetTaskProtection", "ecs:UpdateTaskProtection"},
+		resources: []*string{s.arn("ecs", "task/"+s.workerCluster()+"/*")},
+		why:       "ECS names tasks as it starts them; those of this cluster are all of one kind.",
 	}
 }
 

@@ -59,6 +59,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	s.newBucket(s.functions["arrived"])
 	s.newWorker()
 	s.newReactions()
+	s.newScaling()
 	s.newWebhooks()
 
 	logging := s.newAPILogging()

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/adapter/lambdainvoke"
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
@@ -41,12 +40,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	}
 	p.Config.VideoWait = awsapp.VideoWait
 	p.Config.InferenceURL = p.Optional("CUTROOM_PUBLIC_INFERENCE_URL")
-	var waker awsapp.Waker
-	if name := p.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
-		waker = lambdainvoke.NewFunction(p.AWS, name, time.Now)
-	}
-	p.Config.Warm = awsapp.Wake(dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), waker, time.Now,
-		p.Config.Logger)
+	p.RefuseCold()
 	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.Keys = &credential.KeyService{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.WebhookTargets, p.Config.WebhookSecrets = p.WebhookTargets(), webhook.NewSecretsFrom(secret.Value)

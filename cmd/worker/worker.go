@@ -156,7 +156,7 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 		AWS: p.clients, URLs: s.queues, Jobs: runs, Tasks: stepfn.NewTasks(p.clients), Now: time.Now, Logger: p.logger,
 	})
 	defer queue.Close()
-	guard, err := newGuard(os.Getenv("ECS_AGENT_URI"), s.engine)
+	guard, err := newGuard(os.Getenv("ECS_AGENT_URI"))
 	if err != nil {
 		return err
 	}
@@ -198,11 +198,10 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 	}
 }
 
-// newGuard returns what protects the worker's task from scale-in. It is nil outside
-// ECS and for preview workers, which are only stopped all together, when there are
-// no jobs.
-func newGuard(agentURI, engineName string) (worker.Guard, error) {
-	if agentURI == "" || engines.Parse(engineName).BuiltIn() {
+// newGuard returns what protects the worker's task from scale-in while it is busy. It
+// is nil outside ECS.
+func newGuard(agentURI string) (worker.Guard, error) {
+	if agentURI == "" {
 		return nil, nil
 	}
 	protection, err := ecs.NewTaskProtection(agentURI, nil)

@@ -5,10 +5,7 @@ package main
 import (
 	"net/http"
 	"os"
-	"time"
 
-	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/adapter/lambdainvoke"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/app/awsapp"
@@ -35,12 +32,7 @@ func images() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.VideoWait = awsapp.VideoWait
-	var waker awsapp.Waker
-	if name := f.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
-		waker = lambdainvoke.NewFunction(f.AWS, name, time.Now)
-	}
-	workers := dynamo.NewWorkers(f.Records, f.Required("CUTROOM_JOBS_TABLE"), time.Now)
-	f.Config.Warm = awsapp.Wake(workers, waker, time.Now, f.Config.Logger)
+	f.RefuseCold()
 	handler, err := f.Handler(api.Generate)
 	return handler, mode, err
 }

@@ -1,13 +1,13 @@
 // Function wake raises the workers from none when work arrives: it is started by
-// every execution that begins, and by calls that wait for a worker. Its event is
-// of no use to it.
+// every execution that begins, by submissions that find no worker, and by calls that
+// wait for one. Its event is of no use to it.
 package main
 
 import (
 	"context"
 	"os"
 
-	"cutroom/shared/adapter/ecs"
+	"cutroom/shared/app/awsapp"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/platform/awsconfig"
 	"cutroom/shared/platform/lambdaevent"
@@ -22,10 +22,10 @@ func wake() (func(context.Context, any) (any, error), error) {
 		return nil, err
 	}
 	env := setting.NewEnvironment(os.Getenv)
-	service := ecs.NewService(config, env.Required("CUTROOM_CLUSTER"), env.Required("CUTROOM_WORKER_SERVICE"))
+	workers := awsapp.NewFleet(env, config)
 	logger := lambdahttp.NewLogger(os.Stdout)
 	return func(ctx context.Context, _ any) (any, error) {
-		woken, err := service.Wake(ctx)
+		woken, err := workers.Wake(ctx)
 		if woken {
 			logger.InfoContext(ctx, "the workers were woken")
 		}

@@ -111,12 +111,12 @@ func (p *Parts) ReadJobs() {
 const defaultWorkers = 4
 
 // AcceptJobs lets the program accept jobs, which it hands to the machine, and cancel
-// them. The deploy says in CUTROOM_WORKERS how many jobs of a lane its workers run at
-// once. Cursors are only needed to list jobs.
+// them. Each job wakes the workers. The deploy says in CUTROOM_WORKERS how many jobs of
+// a lane its workers run at once. Cursors are only needed to list jobs.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	p.Config.Jobs = job.NewService(job.Config{
-		Store: dynamo.NewJobs(p.Runs(), machine, lengths, time.Now), Now: time.Now, Random: rand.Reader,
+		Store: dynamo.NewJobs(p.Runs(), wakingMachine{machine, p.warmUp()}, lengths, time.Now), Now: time.Now, Random: rand.Reader,
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 	})

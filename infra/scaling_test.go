@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/aws/jsii-runtime-go"
+)
+
+// Workers are counted by the function scale alone, every minute. No alarm does it:
+// metrics of queues lag, and an alarm repeats its action for as long as it lasts.
+func TestWorkersAreScaledByALook(t *testing.T) {
+	for name, c := range map[string]struct {
+		context map[string]any
+		rules   map[string]string
+		cluster string
+	}{
+		"preview workers": {
+			map[string]any{"workerMax": "7"},
+			map[string]string{"MIN": "0", "MAX": "7", "BACKLOG": "2", "IDLE": "10"}, "cutroom-dev",
+		},
+		"GPUs": {
+			map[string]any{"gpu": "true", "gpu.min": "1", "gpu.max": "5", "gpu.backlog": "3", "gpu.idle": "20"},
+			map[string]string{"MIN": "1", "MAX": "5", "BACKLOG": "3", "IDLE": "20"}, "cutroom-dev-gpu",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := synthesize(t, c.context)
+			for _, kind := range []string{"AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"} {
+				made.ResourceCountIs(jsii.String(kind), jsii.Number(0))
+			}
+			for id, alarm := range made.of(t, "AWS::CloudWatch::Alarm") {
+				for _, action := range list(alarm.Properties["AlarmActions"]) {
+					if action != nil && !strings.Contains(fmt.Sprint(action), "Alarms") {
+						t.Errorf("%s does more than tell: %v", id, action)
+					}
+				}
+			}
+			variables := map[string]any{}
+			for _, f := range made.of(t, "AWS::Lambda::Function") {
+				if f.Properties["FunctionName"] == "cutroom-dev-scale" {
+					maps.Copy(variables, at(f.Properties, "Environment", "Variables").(map[string]any))
+				}
+			}
+			for rule, value := range c.rules {
+				if got := variables["CUTROOM_WORKER_"+rule]; got != value {
+					t.Errorf("%s is %v, want %s", rule, got, value)
+				}
+			}
+			if variables["CUTROOM_CLUSTER"] != c.cluster {
+				t.Errorf("scale looks after %v", variables["CUTROOM_CLUSTER"])
+			}
+			made.HasResourceProperties(jsii.String("AWS::Events::Rule"), map[string]any{
+				"Name": "cutroom-dev-scale", "ScheduleExpression": "rate(1 minute)", "State": "ENABLED",
+			})
+		})
+	}
+}
+
+// Each program that accepts jobs may wake the workers: the event of an execution
+// that begins is delivered on best effort.
+func TestAcceptanceWakes(t *testing.T) {
+	made := synthesize(t, nil)
+	for _, f := range made.of(t, "AWS::Lambda::Function") {
+		name := fmt.Sprint(f.Properties["FunctionName"])
+		if name != "cutroom-dev-jobs" && name != "cutroom-dev-images" {
+			continue
+		}
+		if got := at(f.Properties, "Environment", "Variables", "CUTROOM_WAKE_FUNCTION"); got != "cutroom-dev-wake" {
+			t.Errorf("%s wakes %v", name, got)
+		}
+	}
+	for _, role := range []string{"JobsRole", "ImagesRole"} {
+		for id, policy := range made.of(t, "AWS::IAM::Policy") {
+			if strings.HasPrefix(id, role) && !strings.Contains(fmt.Sprint(policy.Properties), "function:cutroom-dev-wake") {
+				t.Errorf("%s may not wake", id)
+			}
+		}
+	}
+}
+
+// A preview worker is not ended in the middle of a job, neither by scaling nor to
+// even out zones.
+func TestABusyWorkerIsNotEnded(t *testing.T) {
+	made := synthesize(t, nil)
+	service := made.only(t, "AWS::ECS::Service")
+	if service["AvailabilityZoneRebalancing"] != "DISABLED" || service["DesiredCount"] != nil {
+		t.Errorf("zones are balanced: %v; %v tasks", service["AvailabilityZoneRebalancing"], service["DesiredCount"])
+	}
+	for id, policy := range made.of(t, "AWS::IAM::Policy") {
+		if strings.HasPrefix(id, "WorkerTaskRole") && !strings.Contains(fmt.Sprint(policy.Properties), "ecs:UpdateTaskProtection") {
+			t.Errorf("%s may not protect its task", id)
+		}
+	}
+}

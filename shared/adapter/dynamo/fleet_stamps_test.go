@@ -1,0 +1,40 @@
+package dynamo_test
+
+import (
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/fleet"
+	"cutroom/shared/testkit/awstest"
+)
+
+// A wake and a look write the same stamp at the same time: neither undoes the other.
+func TestFleetStamps(t *testing.T) {
+	cloud := awstest.Start(t)
+	stamps := dynamo.NewFleetStamps(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))
+	ctx, now := t.Context(), time.UnixMilli(1795176000123).UTC()
+	is := func(want fleet.Stamp) {
+		t.Helper()
+		if got, err := stamps.Read(ctx); err != nil || got != want {
+			t.Errorf("the stamp is %+v (%v), want %+v", got, err, want)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	is(fleet.Stamp{})
+	must(stamps.SetExcess(ctx, time.Time{}))
+	is(fleet.Stamp{})
+	must(stamps.Wake(ctx, now))
+	must(stamps.SetExcess(ctx, now.Add(time.Minute)))
+	is(fleet.Stamp{WokenAt: now, ExcessSince: now.Add(time.Minute)})
+	must(stamps.Wake(ctx, now.Add(-time.Second))) // by a clock that is behind
+	is(fleet.Stamp{WokenAt: now, ExcessSince: now.Add(time.Minute)})
+	must(stamps.Wake(ctx, now.Add(time.Second)))
+	must(stamps.SetExcess(ctx, time.Time{}))
+	is(fleet.Stamp{WokenAt: now.Add(time.Second)})
+}

@@ -1,0 +1,120 @@
+package awsapp
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/ecs"
+	"cutroom/shared/adapter/lambdainvoke"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/fleet"
+	"cutroom/shared/domain/job"
+)
+
+// NewFleet returns the fleet of workers of the deploy, as far as a wake needs it.
+func NewFleet(env *setting.Environment, config aws.Config) *fleet.Fleet {
+	return &fleet.Fleet{
+		Stamps:  dynamo.NewFleetStamps(dynamo.NewClient(config), env.Required("CUTROOM_JOBS_TABLE")),
+		Service: ecs.NewService(config, env.Required("CUTROOM_CLUSTER"), env.Required("CUTROOM_WORKER_SERVICE")),
+		Now:     time.Now,
+	}
+}
+
+// warmUp returns what reports whether a lane has a worker, and starts the function
+// wake if it has none. Without CUTROOM_WAKE_FUNCTION somebody else starts workers.
+func (p *Parts) warmUp() *warmUp {
+	w := &warmUp{
+		workers: dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), now: time.Now,
+		logger: p.Config.Logger,
+	}
+	if name := p.Optional("CUTROOM_WAKE_FUNCTION"); name != "" {
+		w.waker = lambdainvoke.NewFunction(p.AWS, name, time.Now)
+	}
+	return w
+}
+
+// RefuseCold lets the program refuse an image while no worker is there to edit it,
+// and wake one.
+func (p *Parts) RefuseCold() { p.Config.Warm = p.warmUp().warm }
+
+// workers reports whether a lane has workers that take a job at once.
+type workers interface {
+	Warm(ctx context.Context, lane job.Lane) (bool, error)
+}
+
+// waker starts what raises the workers from none.
+type waker interface {
+	Start(ctx context.Context) error
+}
+
+// warmUp wakes the workers if they are not there.
+type warmUp struct {
+	workers workers
+	waker   waker // may be nil
+	now     func() time.Time
+	logger  *slog.Logger
+
+	mu   sync.Mutex
+	next time.Time
+}
+
+// wakeEvery is the shortest time between two wakes: a second one would only find the
+// workers starting.
+const wakeEvery = 10 * time.Second
+
+// warm is Warm of api.Config: if the lane has no worker it wakes them and reports
+// false, so that the caller retries later.
+func (w *warmUp) warm(ctx context.Context, lane job.Lane) (bool, error) {
+	warm, err := w.workers.Warm(ctx, lane)
+	if err != nil || warm || w.waker == nil {
+		return warm, err
+	}
+	if err := w.start(ctx); err != nil {
+		// The caller retries in any case, which wakes them again.
+		w.logger.ErrorContext(ctx, "wake the workers", "error", err)
+	}
+	return false, nil
+}
+
+// start starts the waker at most once in wakeEvery.
+func (w *warmUp) start(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.now().Before(w.next) {
+		return nil
+	}
+	if err := w.waker.Start(ctx); err != nil {
+		return err
+	}
+	w.next = w.now().Add(wakeEvery)
+	return nil
+}
+
+// wakeTime bounds the wake of an acceptance, whose caller waits for it.
+const wakeTime = 3 * time.Second
+
+// wakingMachine wakes the workers with each job that it is handed: the event of an
+// execution that begins, which wakes them too, is delivered on best effort. A wake
+// that fails costs the job nothing but a minute, until scale finds it.
+type wakingMachine struct {
+	Machine
+	warmUp *warmUp
+}
+
+// Dispatch implements dynamo.Dispatcher.
+func (m wakingMachine) Dispatch(ctx context.Context, j job.Job) error {
+	if err := m.Machine.Dispatch(ctx, j); err != nil {
+		return err
+	}
+	waking, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTime)
+	defer cancel()
+	if _, err := m.warmUp.warm(waking, j.Lane); err != nil {
+		m.warmUp.logger.WarnContext(ctx, "look for workers after a job was accepted", "job", j.ID, "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/fleet"
+	"cutroom/shared/domain/job"
+)
+
+var start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+var rules = fleet.Rules{Min: 0, Max: 4, Backlog: 2, Idle: 10 * time.Minute}
+
+func TestDecide(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return start.Add(-d) }
+	for name, c := range map[string]struct {
+		rules         fleet.Rules
+		jobs, desired int
+		stamp         fleet.Stamp
+		count         int
+		excess        time.Time
+	}{
+		"nothing to do and nobody there":          {rules: rules},
+		"the first job":                           {rules: rules, jobs: 1, count: 1},
+		"a backlog":                               {rules: rules, jobs: 5, desired: 1, count: 3},
+		"a backlog beyond the bound":              {rules: rules, jobs: 500, desired: 1, count: 4},
+		"a length below zero":                     {rules: rules, jobs: -3},
+		"woken, and the job not to be seen yet":   {rules: rules, desired: 1, stamp: fleet.Stamp{WokenAt: ago(time.Minute)}, count: 1, excess: start},
+		"woken, and the update failed":            {rules: rules, stamp: fleet.Stamp{WokenAt: ago(time.Minute)}, count: 1},
+		"woken by a clock ahead of this one":      {rules: rules, stamp: fleet.Stamp{WokenAt: ago(-time.Second)}, count: 1},
+		"the first look without work":             {rules: rules, desired: 2, count: 2, excess: start},
+		"a later look without work":               {rules: rules, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(9 * time.Minute)}, count: 2, excess: ago(9 * time.Minute)},
+		"idle for long enough":                    {rules: rules, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(10 * time.Minute)}},
+		"idle for long, woken a moment ago":       {rules: rules, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(time.Hour), WokenAt: ago(time.Second)}, count: 1, excess: ago(time.Hour)},
+		"fewer jobs for long enough":              {rules: rules, jobs: 3, desired: 4, stamp: fleet.Stamp{ExcessSince: ago(10 * time.Minute)}, count: 2},
+		"work again":                              {rules: rules, jobs: 4, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(9 * time.Minute)}, count: 2},
+		"an excess since a time that is to come":  {rules: rules, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(-time.Hour)}, count: 2, excess: start},
+		"a least number":                          {rules: fleet.Rules{Min: 2, Max: 4, Backlog: 2, Idle: 10 * time.Minute}, count: 2},
+		"a bound that was lowered":                {rules: rules, jobs: 500, desired: 9, count: 4},
+		"a bound that was lowered, nothing to do": {rules: rules, desired: 9, count: 4, excess: start},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count, excess := c.rules.Decide(start, c.jobs, c.desired, c.stamp)
+			if count != c.count || !excess.Equal(c.excess) {
+				t.Errorf("%d workers, too many since %v; want %d, %v", count, excess, c.count, c.excess)
+			}
+		})
+	}
+}
+
+func TestRulesAreValid(t *testing.T) {
+	for name, r := range map[string]fleet.Rules{
+		"no worker at all":        {Backlog: 1, Idle: time.Hour},
+		"more least than most":    {Min: 3, Max: 2, Backlog: 1, Idle: time.Hour},
+		"below zero":              {Min: -1, Max: 2, Backlog: 1, Idle: time.Hour},
+		"no backlog":              {Max: 2, Idle: time.Hour},
+		"shorter than queues lag": {Max: 2, Backlog: 1, Idle: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r.Validate() == nil {
+				t.Error("is taken")
+			}
+		})
+	}
+	if err := rules.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// parts are a stamp, a queue and a service that can fail, and do something in
+// between.
+type parts struct {
+	stamp   fleet.Stamp
+	jobs    int
+	desired int
+	fails   string
+	// stopping is called before the service is set to none.
+	stopping func()
+}
+
+var errPart = errors.New("throttled")
+
+func (p *parts) fail(what string) error {
+	if p.fails == what {
+		return errPart
+	}
+	return nil
+}
+
+func (p *parts) Read(context.Context) (fleet.Stamp, error) { return p.stamp, p.fail("read") }
+
+func (p *parts) Wake(_ context.Context, at time.Time) error {
+	if err := p.fail("wake"); err != nil {
+		return err
+	}
+	p.stamp.WokenAt = at
+	return nil
+}
+
+func (p *parts) SetExcess(_ context.Context, since time.Time) error {
+	if err := p.fail("excess"); err != nil {
+		return err
+	}
+	p.stamp.ExcessSince = since
+	return nil
+}
+
+func (p *parts) Length(_ context.Context, lane job.Lane) (int, error) {
+	if lane == job.ImageLane {
+		return 0, p.fail("image")
+	}
+	return p.jobs, p.fail("video")
+}
+
+func (p *parts) Desired(context.Context) (int, error) { return p.desired, p.fail("desired") }
+
+func (p *parts) SetDesired(_ context.Context, n int) error {
+	if err := p.fail("set"); err != nil {
+		return err
+	}
+	if n == 0 && p.stopping != nil {
+		p.stopping()
+	}
+	p.desired = n
+	return nil
+}
+
+func newFleet(p *parts, now *time.Time) *fleet.Fleet {
+	return &fleet.Fleet{Rules: rules, Stamps: p, Lengths: p, Service: p, Now: func() time.Time { return *now }}
+}
+
+// A worker is stopped only by a look that has read everything.
+func TestALookThatFailsChangesNothing(t *testing.T) {
+	for _, fails := range []string{"read", "video", "image", "desired", "excess", "set"} {
+		t.Run(fails, func(t *testing.T) {
+			now := start
+			p := &parts{desired: 2, stamp: fleet.Stamp{ExcessSince: start.Add(-time.Hour)}, fails: fails}
+			if _, err := newFleet(p, &now).Look(t.Context()); !errors.Is(err, errPart) {
+				t.Errorf("returned %v", err)
+			}
+			if p.desired != 2 {
+				t.Errorf("%d workers", p.desired)
+			}
+		})
+	}
+}
+
+// A wake that comes between a look and the stop that follows from it is not lost.
+func TestAWakeDuringAStop(t *testing.T) {
+	now := start
+	p := &parts{desired: 1, stamp: fleet.Stamp{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
+	f := newFleet(p, &now)
+	p.stopping = func() {
+		p.stopping = nil
+		if woken, err := f.Wake(t.Context()); woken || err != nil {
+			t.Errorf("woken: %v, %v; the worker was still there", woken, err)
+		}
+	}
+	look, err := f.Look(t.Context())
+	if err != nil || look.To != 1 || p.desired != 1 {
+		t.Errorf("%+v, %v; %d workers", look, err, p.desired)
+	}
+}
+
+// The process that looks can die between the stop and the second reading: the next
+// look starts the worker again.
+func TestAWakeDuringAStopThatDies(t *testing.T) {
+	now := start
+	p := &parts{desired: 1, stamp: fleet.Stamp{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
+	f := newFleet(p, &now)
+	p.stopping = func() {
+		p.stopping = nil
+		if _, err := f.Wake(t.Context()); err != nil {
+			t.Error(err)
+		}
+		p.fails = "read"
+	}
+	if _, err := f.Look(t.Context()); err == nil || p.desired != 0 {
+		t.Fatalf("%v; %d workers", err, p.desired)
+	}
+	p.fails, now = "", now.Add(time.Minute)
+	if look, err := f.Look(t.Context()); err != nil || look.To != 1 || p.desired != 1 {
+		t.Errorf("%+v, %v; %d workers", look, err, p.desired)
+	}
+}
+
+func TestWake(t *testing.T) {
+	t.Run("from none", func(t *testing.T) {
+		now, p := start, &parts{}
+		woken, err := newFleet(p, &now).Wake(t.Context())
+		if !woken || err != nil || p.desired != 1 || !p.stamp.WokenAt.Equal(start) {
+			t.Errorf("woken: %v, %v; %+v", woken, err, p)
+		}
+	})
+	t.Run("with workers there", func(t *testing.T) {
+		now, p := start, &parts{desired: 3}
+		woken, err := newFleet(p, &now).Wake(t.Context())
+		if woken || err != nil || p.desired != 3 || !p.stamp.WokenAt.Equal(start) {
+			t.Errorf("woken: %v, %v; %+v", woken, err, p)
+		}
+	})
+	t.Run("again within a minute", func(t *testing.T) {
+		now, p := start, &parts{stamp: fleet.Stamp{WokenAt: start.Add(-59 * time.Second)}}
+		woken, err := newFleet(p, &now).Wake(t.Context())
+		if !woken || err != nil || p.desired != 1 || p.stamp.WokenAt.Equal(start) {
+			t.Errorf("woken: %v, %v; %+v", woken, err, p)
+		}
+	})
+	for _, fails := range []string{"read", "wake", "desired", "set"} {
+		t.Run(fails+" fails", func(t *testing.T) {
+			now, p := start, &parts{fails: fails}
+			if _, err := newFleet(p, &now).Wake(t.Context()); !errors.Is(err, errPart) {
+				t.Errorf("returned %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,291 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/fleet"
+	"cutroom/shared/domain/job"
+)
+
+// cloud simulates, second by second, what a fleet stands on, with the delays that
+// AWS documents: the length of a queue is up to a minute old, what a schedule starts
+// comes up to a minute late, a container takes minutes to start, and events can be
+// lost.
+type cloud struct {
+	*parts
+	t      *testing.T
+	random *rand.Rand
+	now    time.Time
+	fleet  *fleet.Fleet
+
+	// startTime is how long a worker takes from being asked for to taking jobs.
+	startTime time.Duration
+	// nextLook is when the schedule starts the next look; lookLost says whether it
+	// is lost.
+	nextLook time.Time
+
+	workers []*simWorker
+	waiting map[job.Lane][]*simJob
+	// lengths are those of the queues in the last minute, the latest one last.
+	lengths map[job.Lane][]int
+	jobs    []*simJob
+	changes int
+}
+
+type simJob struct {
+	lane              job.Lane
+	accepted, started time.Time
+	takes             time.Duration
+}
+
+// simWorker works on at most one job of each lane.
+type simWorker struct {
+	ready time.Time
+	busy  map[job.Lane]time.Time
+}
+
+func (w *simWorker) isBusy(now time.Time) bool {
+	for _, until := range w.busy {
+		if now.Before(until) {
+			return true
+		}
+	}
+	return false
+}
+
+func newCloud(t *testing.T, r fleet.Rules, startTime time.Duration, seed uint64) *cloud {
+	c := &cloud{
+		parts: &parts{}, t: t, random: rand.New(rand.NewPCG(seed, 1)), now: start, startTime: startTime,
+		waiting: map[job.Lane][]*simJob{}, lengths: map[job.Lane][]int{}, nextLook: start.Add(time.Minute),
+	}
+	c.fleet = &fleet.Fleet{Rules: r, Stamps: c, Lengths: c, Service: c, Now: func() time.Time { return c.now }}
+	if err := r.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Length is as old as SQS may let it be.
+func (c *cloud) Length(_ context.Context, lane job.Lane) (int, error) {
+	past := c.lengths[lane]
+	if len(past) == 0 {
+		return 0, nil
+	}
+	return past[c.random.IntN(len(past))], nil
+}
+
+func (c *cloud) SetDesired(ctx context.Context, n int) error {
+	c.changes++
+	return c.parts.SetDesired(ctx, n)
+}
+
+// follow does as ECS does: it starts workers, and stops some that are not busy.
+func (c *cloud) follow() {
+	for len(c.workers) < c.desired {
+		c.workers = append(c.workers, &simWorker{ready: c.now.Add(c.startTime), busy: map[job.Lane]time.Time{}})
+	}
+	for i := 0; i < len(c.workers) && len(c.workers) > c.desired; {
+		if c.workers[i].isBusy(c.now) {
+			i++
+			continue
+		}
+		c.workers = append(c.workers[:i], c.workers[i+1:]...)
+	}
+}
+
+func (c *cloud) work() {
+	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+		leased := 0
+		for _, w := range c.workers {
+			if c.now.Before(w.ready) || c.now.Before(w.busy[lane]) || len(c.waiting[lane]) == 0 {
+				continue
+			}
+			next := c.waiting[lane][0]
+			c.waiting[lane] = c.waiting[lane][1:]
+			next.started, w.busy[lane] = c.now, c.now.Add(next.takes)
+		}
+		for _, w := range c.workers {
+			if c.now.Before(w.busy[lane]) {
+				leased++
+			}
+		}
+		past := append(c.lengths[lane], len(c.waiting[lane])+leased)
+		c.lengths[lane] = past[max(0, len(past)-60):]
+	}
+}
+
+// pass lets time go by.
+func (c *cloud) pass(d time.Duration) {
+	for end := c.now.Add(d); c.now.Before(end); c.now = c.now.Add(time.Second) {
+		if !c.now.Before(c.nextLook) {
+			if _, err := c.fleet.Look(c.t.Context()); err != nil {
+				c.t.Fatal(err)
+			}
+			c.nextLook = c.now.Truncate(time.Minute).Add(time.Minute + time.Duration(c.random.IntN(60))*time.Second)
+		}
+		c.follow()
+		c.work()
+		if len(c.workers) > c.fleet.Rules.Max && c.desired > c.fleet.Rules.Max {
+			c.t.Fatalf("%v: %d workers are to be", c.now, c.desired)
+		}
+	}
+}
+
+// accept accepts a job; wakes is how many of its wakes arrive.
+func (c *cloud) accept(lane job.Lane, takes time.Duration, wakes int) *simJob {
+	j := &simJob{lane: lane, accepted: c.now, takes: takes}
+	c.jobs, c.waiting[lane] = append(c.jobs, j), append(c.waiting[lane], j)
+	for range wakes {
+		c.wake()
+	}
+	return j
+}
+
+func (c *cloud) wake() {
+	if _, err := c.fleet.Wake(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// quiet checks that the workers go once nothing is to be done.
+func (c *cloud) quiet() {
+	c.t.Helper()
+	c.pass(c.startTime + c.fleet.Rules.Idle + 5*time.Minute)
+	if c.desired != c.fleet.Rules.Min || len(c.workers) != c.fleet.Rules.Min {
+		c.t.Errorf("%d workers are left, %d are to be", len(c.workers), c.desired)
+	}
+}
+
+// startsWithin checks that every job was started in time.
+func (c *cloud) startsWithin(limit time.Duration) {
+	c.t.Helper()
+	for i, j := range c.jobs {
+		switch {
+		case j.started.IsZero():
+			c.t.Fatalf("job %d of %s never started", i, j.lane)
+		case j.started.Sub(j.accepted) > limit:
+			c.t.Errorf("job %d of %s started after %v", i, j.lane, j.started.Sub(j.accepted))
+		}
+	}
+}
+
+// The deadline of a job is ten minutes after its acceptance
+// (docs/contract/jobs.md#deadline); these leave it two to be edited.
+const mustStart = 8 * time.Minute
+
+// fleets are those of a deploy: preview workers on Fargate, and engine servers whose
+// instances take longer to start.
+var fleets = map[string]struct {
+	rules     fleet.Rules
+	startTime time.Duration
+}{
+	"preview": {rules, 100 * time.Second},
+	"gpu":     {fleet.Rules{Max: 2, Backlog: 2, Idle: 15 * time.Minute}, 6 * time.Minute},
+}
+
+func TestTheFirstJobAfterASilenceStartsInTime(t *testing.T) {
+	for name, kind := range fleets {
+		for _, silence := range []time.Duration{10 * time.Minute, 6 * time.Hour, 72 * time.Hour} {
+			for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+				for wakes, heard := range []string{"no wake arrives", "one wake arrives", "both wakes arrive"} {
+					t.Run(fmt.Sprintf("%s/%v/%s/%s", name, silence, lane, heard), func(t *testing.T) {
+						c := newCloud(t, kind.rules, kind.startTime, uint64(silence)+uint64(wakes))
+						c.accept(lane, time.Minute, 1)
+						c.quiet()
+						c.pass(silence)
+						c.accept(lane, time.Minute, wakes)
+						c.pass(mustStart + time.Minute)
+						c.startsWithin(mustStart + time.Minute)
+						c.quiet()
+						if wakes > 0 {
+							c.startsWithin(mustStart)
+						}
+						if c.changes > 4 {
+							t.Errorf("the number changed %d times for two jobs", c.changes)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// A caller of the synchronous image route is sent away while no worker is there: no
+// message is ever queued, and only wakes tell of the work.
+func TestImagesAloneGetAWorker(t *testing.T) {
+	for name, kind := range fleets {
+		for _, silence := range []time.Duration{10 * time.Minute, 6 * time.Hour, 72 * time.Hour} {
+			t.Run(fmt.Sprint(name, silence), func(t *testing.T) {
+				c := newCloud(t, kind.rules, kind.startTime, uint64(silence))
+				c.pass(silence)
+				asked := c.now
+				for warm := false; !warm; {
+					c.wake()
+					c.pass(45 * time.Second)
+					for _, w := range c.workers {
+						warm = warm || !c.now.Before(w.ready)
+					}
+					if waited := c.now.Sub(asked); waited > kind.startTime+2*time.Minute {
+						t.Fatalf("no worker after %v", waited)
+					}
+				}
+				c.accept(job.ImageLane, 3*time.Second, 0)
+				c.pass(time.Minute)
+				c.startsWithin(time.Minute)
+				c.quiet()
+			})
+		}
+	}
+}
+
+// A burst raises the fleet to its bound, which stays until the last job is done: the
+// first worker alone would take two and a half hours.
+func TestABurst(t *testing.T) {
+	c := newCloud(t, rules, 100*time.Second, 7)
+	c.pass(6 * time.Hour)
+	for range 100 {
+		c.accept(job.VideoLane, 10*time.Second, 1)
+	}
+	c.pass(4 * time.Minute)
+	if c.desired != rules.Max {
+		t.Errorf("%d workers", c.desired)
+	}
+	c.pass(20 * time.Minute)
+	c.startsWithin(mustStart)
+	c.quiet()
+}
+
+// Work that comes now and then keeps a worker, which is not stopped between two
+// jobs.
+func TestADripKeepsAWorker(t *testing.T) {
+	c := newCloud(t, rules, 100*time.Second, 8)
+	for range 200 {
+		c.accept(job.VideoLane, 20*time.Second, 2)
+		c.pass(4 * time.Minute)
+	}
+	c.startsWithin(mustStart)
+	if c.changes != 1 {
+		t.Errorf("the number changed %d times", c.changes)
+	}
+	c.quiet()
+}
+
+// A job of the longest time is in work when all the others are done: its worker
+// stays.
+func TestABusyWorkerStays(t *testing.T) {
+	c := newCloud(t, rules, 100*time.Second, 9)
+	for range 8 {
+		c.accept(job.VideoLane, 30*time.Second, 1)
+	}
+	last := c.accept(job.VideoLane, 9*time.Minute, 1)
+	c.pass(25 * time.Minute)
+	if last.started.IsZero() {
+		t.Fatal("the last job never started")
+	}
+	c.startsWithin(mustStart)
+	c.quiet()
+}
