@@ -1,13 +1,11 @@
 package gateway
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -122,56 +120,6 @@ func FuzzRelay(f *testing.F) {
 			if !ok || !json.Valid([]byte(data)) {
 				t.Fatalf("%q became %q", body, event)
 			}
-		}
-	})
-}
-
-// scripted is a connection on which the server has sent everything that it
-// will.
-type scripted struct {
-	net.Conn
-	io.Reader
-}
-
-func (s scripted) Read(p []byte) (int, error)  { return s.Reader.Read(p) }
-func (s scripted) Write(p []byte) (int, error) { return len(p), nil }
-func (s scripted) SetDeadline(time.Time) error { return nil }
-func (s scripted) Close() error                { return nil }
-
-// Whatever both accept as an answer is read as net/http reads it, and the
-// reading ends.
-func FuzzWire(f *testing.F) {
-	for _, seed := range []string{
-		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n",
-		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 429 x\nRetry-After: 5\n\nbody", "HTTP/1.1 204 x\r\nContent-Length: 7\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\n\r\n",
-		"HTTP/1.1 200 OK\r\n: x\r\n\r\n",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, wire []byte) {
-		transport := &h1Transport{}
-		conn := newH1Conn(scripted{Reader: bytes.NewReader(wire)}, transport)
-		conn.head, conn.end, conn.stop = maxAnswerHeader, time.Now().Add(time.Hour), func() bool { return false }
-		got, err := conn.readHead()
-		if err != nil || got.status < 200 {
-			return
-		}
-		conn.head = -1
-		body, err := io.ReadAll(got.body)
-		_ = got.body.Close()
-		if err != nil || !got.framed {
-			return
-		}
-		want, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(wire)), &http.Request{Method: http.MethodPost})
-		if err != nil {
-			return
-		}
-		defer want.Body.Close()
-		wanted, err := io.ReadAll(want.Body)
-		if err == nil && (got.status != want.StatusCode || !bytes.Equal(body, wanted)) {
-			t.Fatalf("%q is %d %q, and to net/http %d %q", wire, got.status, body, want.StatusCode, wanted)
 		}
 	})
 }

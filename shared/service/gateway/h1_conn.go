@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http/httputil"
+	"net/textproto"
 	"os"
 	"strconv"
 	"strings"
@@ -15,11 +16,17 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"cutroom/shared/platform/trace"
 )
 
-// maxInterim bounds how many interim answers (1xx) may precede the final one.
-const maxInterim = 8
+const (
+	// maxInterim bounds how many interim answers (1xx) may precede the final one.
+	maxInterim = 8
+	// maxTrailer bounds the trailer of an answer, in bytes.
+	maxTrailer = 4 << 10
+)
 
 var (
 	errHeaderBreaks  = errors.New("a field of the request's header contains a line break")
@@ -129,19 +136,29 @@ func (c *h1Conn) call(ctx context.Context, o outgoing) (reply, error) {
 	c.stop = context.AfterFunc(ctx, c.interrupt)
 	err := c.send(o)
 	var r reply
-	for i := 0; err == nil && r.status < 200; i++ {
-		if i > maxInterim {
-			err = errNoHTTP
-			break
-		}
-		r, err = c.readHead()
+	if err == nil {
+		r, err = c.receive()
 	}
 	if err != nil {
 		c.stop()
 		return reply{}, err
 	}
-	c.head = -1
 	return r, nil
+}
+
+// receive reads the head of the final answer, and skips interim ones.
+func (c *h1Conn) receive() (reply, error) {
+	for range maxInterim + 1 {
+		r, err := c.readHead()
+		if err != nil {
+			return reply{}, err
+		}
+		if r.status >= 200 {
+			c.head = -1
+			return r, nil
+		}
+	}
+	return reply{}, errNoHTTP
 }
 
 // isIdle reports whether a kept connection is still open and the server has
@@ -196,8 +213,10 @@ func (c *h1Conn) send(o outgoing) error {
 	return w.Flush()
 }
 
-// readHead reads the head of an answer. Fields that are not needed are skipped,
-// however long they are.
+// readHead reads the head of an answer. It refuses what readers may take in two
+// ways, such as a field on two lines, a carriage return within a line, or a space
+// before a colon: they would disagree on where the answer ends (RFC 9112, sections
+// 2.2 and 5). What it accepts, http.ReadResponse reads alike; see FuzzWire.
 func (c *h1Conn) readHead() (reply, error) {
 	line, err := c.readLine()
 	if err != nil {
@@ -234,25 +253,24 @@ func parseStatusLine(line []byte) (status int, old bool, err error) {
 	version, rest, _ := bytes.Cut(line, []byte(" "))
 	code, _, _ := bytes.Cut(rest, []byte(" "))
 	status, err = strconv.Atoi(string(code))
-	if len(version) != 8 || string(version[:7]) != "HTTP/1." || len(code) != 3 || err != nil || status < 100 {
+	old = string(version) == "HTTP/1.0"
+	if !old && string(version) != "HTTP/1.1" || len(code) != 3 || err != nil || status < 100 {
 		return 0, false, errNoHTTP
 	}
-	return status, string(version) != "HTTP/1.1", nil
+	return status, old, nil
 }
 
 // readField reads one field of a head into the reply and its body.
 func readField(line []byte, old bool, r *reply, body *h1Body, chunked *bool) error {
-	name, value, ok := bytes.Cut(line, []byte(":"))
-	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
-		// Readers disagree on what such a line means, and so on where the answer
-		// ends (RFC 9112, section 5).
+	name, value, ok := cutField(line)
+	if !ok {
 		return errNoHTTP
 	}
-	value = bytes.TrimSpace(value)
 	switch {
 	case isField(name, "Content-Length"):
 		n, err := strconv.ParseUint(string(value), 10, 62)
-		if err != nil || r.length >= 0 && r.length != int64(n) {
+		octal := len(value) > 1 && value[0] == '0' // to some readers
+		if err != nil || octal || r.length >= 0 && r.length != int64(n) {
 			return errNoHTTP
 		}
 		r.length = int64(n)
@@ -264,14 +282,22 @@ func readField(line []byte, old bool, r *reply, body *h1Body, chunked *bool) err
 		*chunked = true
 	case isField(name, "Connection"):
 		body.last = body.last || bytes.Contains(bytes.ToLower(value), []byte("close"))
-	case isField(name, "Content-Type"):
+	case isField(name, "Content-Type") && r.contentType == "":
 		r.contentType = contentType(value)
-	case isField(name, "Retry-After"):
+	case isField(name, "Retry-After") && r.retryAfter == "":
 		r.retryAfter = string(value)
-	case isField(name, "Date") && r.status != 200:
+	case isField(name, "Date") && r.status != 200 && r.date == "":
 		r.date = string(value)
 	}
 	return nil
+}
+
+// cutField splits a line into the name and the value of a field; ok is false if
+// it is not a field.
+func cutField(line []byte) (name, value []byte, ok bool) {
+	name, value, ok = bytes.Cut(line, []byte(":"))
+	ok = ok && httpguts.ValidHeaderFieldName(unsafeString(name)) && httpguts.ValidHeaderFieldValue(unsafeString(value))
+	return name, textproto.TrimBytes(value), ok
 }
 
 // frame decides how the end of the body is found, once the head was read.
@@ -312,17 +338,19 @@ func contentType(value []byte) string {
 	return string(value)
 }
 
-// readLine reads a line of a head, without its end. A line longer than the
-// buffer is cut off.
+// readLine reads a line of a head, without its end, which may lack the carriage
+// return (RFC 9112, section 2.2).
 func (c *h1Conn) readLine() ([]byte, error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
 		line = bytes.Clone(line)
 		for err == bufio.ErrBufferFull {
-			_, err = c.reader.ReadSlice('\n')
+			var more []byte
+			more, err = c.reader.ReadSlice('\n')
+			line = append(line, more...)
 		}
 	}
-	return bytes.TrimRight(line, "\r\n"), err
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), err
 }
 
 // h1Body is the body of an answer. Once it was read to its end, its connection
@@ -370,17 +398,27 @@ func (b *h1Body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// skipTrailer reads the trailer after the last chunk.
+// skipTrailer reads the trailer after the last chunk. It is as strict as the
+// reader of chunks: every line must end with CR and LF.
 func (b *h1Body) skipTrailer() error {
-	b.conn.head = maxAnswerHeader
-	for {
-		line, err := b.conn.readLine()
+	for left := maxTrailer; ; {
+		line, err := b.conn.reader.ReadSlice('\n')
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
-		if err != nil || len(line) == 0 {
-			b.conn.head = -1
+		if err != nil {
 			return err
+		}
+		left -= len(line)
+		line, ended := bytes.CutSuffix(line, []byte("\r\n"))
+		if left < 0 || !ended {
+			return errNoHTTP
+		}
+		if len(line) == 0 {
+			return nil
+		}
+		if _, _, ok := cutField(line); !ok {
+			return errNoHTTP
 		}
 	}
 }

@@ -1,0 +1,172 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// scripted is a connection on which the server has sent everything that it
+// will.
+type scripted struct {
+	net.Conn
+	io.Reader
+}
+
+func (s scripted) Read(p []byte) (int, error)  { return s.Reader.Read(p) }
+func (s scripted) Write(p []byte) (int, error) { return len(p), nil }
+func (s scripted) SetDeadline(time.Time) error { return nil }
+func (s scripted) Close() error                { return nil }
+
+// piecewise reads a few bytes at a time.
+type piecewise struct{ io.Reader }
+
+func (p piecewise) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), 7)]) }
+
+// wireAnswer is what a reader makes of the bytes of a connection.
+type wireAnswer struct {
+	status                        int
+	contentType, retryAfter, date string
+	length                        int64
+	framed                        bool
+	body                          string
+	// broken reports whether the body has no valid end; kept whether the
+	// connection serves the next call; ahead whether more than the answer was
+	// read by then.
+	broken, kept, ahead bool
+	// rest is what follows the answer, unless it is broken.
+	rest string
+}
+
+// readWire reads an answer as calls do; ok is false if it is refused.
+func readWire(wire io.Reader) (a wireAnswer, ok bool) {
+	transport := &h1Transport{}
+	conn := newH1Conn(scripted{Reader: wire}, transport)
+	conn.head, conn.end, conn.stop = maxAnswerHeader, time.Now().Add(time.Hour), func() bool { return true }
+	r, err := conn.receive()
+	if err != nil {
+		return wireAnswer{}, false
+	}
+	a = wireAnswer{
+		status: r.status, contentType: r.contentType, retryAfter: r.retryAfter, date: r.date,
+		length: r.length, framed: r.framed,
+	}
+	body, err := io.ReadAll(r.body)
+	a.body, a.broken = string(body), err != nil
+	_ = r.body.Close() // this connection's Close does not fail
+	a.kept, a.ahead = len(transport.idle) > 0, conn.reader.Buffered() > 0
+	if a.kept {
+		transport.sweep.Stop()
+	}
+	if !a.broken {
+		rest, _ := io.ReadAll(conn.reader) // the bytes are in memory
+		a.rest = string(rest)
+	}
+	return a, true
+}
+
+// readWireByLibrary reads an answer as net/http does.
+func readWireByLibrary(wire io.Reader) (wireAnswer, error) {
+	reader := bufio.NewReader(wire)
+	for {
+		r, err := http.ReadResponse(reader, &http.Request{Method: http.MethodPost})
+		if err != nil {
+			return wireAnswer{}, err
+		}
+		if r.StatusCode < 200 {
+			continue
+		}
+		first := func(name string) string {
+			for _, value := range r.Header[name] {
+				if value != "" {
+					return value
+				}
+			}
+			return ""
+		}
+		a := wireAnswer{
+			status: r.StatusCode, length: r.ContentLength, framed: r.ContentLength >= 0 || len(r.TransferEncoding) > 0,
+			contentType: first("Content-Type"), retryAfter: first("Retry-After"),
+		}
+		if a.status != http.StatusOK {
+			a.date = first("Date")
+		}
+		body, err := io.ReadAll(r.Body)
+		a.body, a.broken = string(body), err != nil
+		a.kept = !r.Close && a.framed && !a.broken && r.ProtoAtLeast(1, 1)
+		if !a.broken {
+			rest, _ := io.ReadAll(reader) // the bytes are in memory
+			a.rest = string(rest)
+		}
+		return a, nil
+	}
+}
+
+// Whatever is accepted as an answer is read as net/http reads it: the same head,
+// the same body, and the same bytes after it, however they arrive. A connection
+// is kept only if net/http would keep it, too.
+func FuzzWire(f *testing.F) {
+	for _, seed := range wireSeeds {
+		f.Add([]byte(seed), false)
+		f.Add([]byte(seed), true)
+	}
+	f.Fuzz(func(t *testing.T, wire []byte, slowly bool) {
+		read := io.Reader(bytes.NewReader(wire))
+		if slowly {
+			read = piecewise{read}
+		}
+		got, ok := readWire(read)
+		if !ok {
+			return
+		}
+		want, err := readWireByLibrary(bytes.NewReader(wire))
+		if err != nil {
+			if strings.Contains(err.Error(), "bad trailer key") {
+				return // it reads the announcement of trailers, which are skipped here
+			}
+			t.Fatalf("%q is %+v, and net/http refuses it: %v", wire, got, err)
+		}
+		if got.kept && (!want.kept || got.ahead) {
+			t.Fatalf("%q: the connection is kept after %+v", wire, got)
+		}
+		got.kept, got.ahead = want.kept, want.ahead
+		if got.broken && want.broken {
+			got.body, want.body = "", "" // how much of it is read depends on the buffers
+		}
+		if got != want {
+			t.Fatalf("%q is\n%+v, and to net/http\n%+v", wire, got, want)
+		}
+	})
+}
+
+// wireSeeds are answers of every framing, and answers that readers have disagreed
+// on.
+var wireSeeds = []string{
+	"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\ndate: d\r\nserver: x\r\ntransfer-encoding: Chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\nX: y\r\n\r\n",
+	"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 429 x\nRetry-After: 5\nDate: d\n\nbody",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 204 x\r\nContent-Length: 7\r\n\r\n", "HTTP/1.1 304 x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	"HTTP/1.1 103 x\r\nLink: </x>\r\n\r\nHTTP/1.1 200\r\nConnection: Keep-Alive, Close\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+	"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+	"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding : chunked\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 02\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\n{}", "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\v\r\n\r\n{}", "HTTP/1.1 200 OK\r\nContent-Length: 2\u00a0\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nX: y\rContent-Length: 2\r\n\r\n{}", "HTTP/1.1 200 OK\r\n\r\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nX(y): z\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 200 OK\r\n: x\r\n\r\n",
+	"HTTP/1.x 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1  200 OK\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Type: \r\nContent-Type: a\r\nContent-Type: b\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nno field\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\n\n",
+	"HTTP/1.1 200 OK\r\nTrailer: Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+}
