@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -163,8 +164,8 @@ func TestEveryTargetSaysWhatItNeeds(t *testing.T) {
 		t.Fatal("the Makefile has no target")
 	}
 	for _, target := range targets {
-		if target[1] == "help" || target[1] == "clean" {
-			continue
+		if slices.Contains([]string{"help", "clean", "local-aws-stop"}, target[1]) {
+			continue // what every system has is enough
 		}
 		t.Run(target[1], func(t *testing.T) {
 			t.Parallel()
