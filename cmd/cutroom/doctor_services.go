@@ -47,7 +47,7 @@ func probe(ctx context.Context, address string) (answered, error) {
 func checkEngine(ctx context.Context, e examination) []finding {
 	choice := engines.Parse(e.settings.Engine)
 	if choice.BuiltIn() {
-		return []finding{{Check: "engine", State: fine, Detail: "the preview engine is part of this program"}}
+		return []finding{{Check: "engine", State: fine, Detail: "the " + choice.Name + " engine is part of this program"}}
 	}
 	var findings []finding
 	for _, server := range choice.Servers {

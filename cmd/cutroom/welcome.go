@@ -171,7 +171,7 @@ func isLoopback(address net.Addr) bool {
 func (c *devCommand) engineWords() string {
 	choice := engines.Parse(c.Engine)
 	if choice.BuiltIn() {
-		return "Its preview engine edits on this machine's CPU."
+		return "Its " + choice.Name + " engine edits on this machine's CPU."
 	}
 	return "What edits is the server at " + strings.Join(choice.Servers, ",") + "."
 }

@@ -32,14 +32,16 @@ type Spec struct {
 	Model  string
 	Kind   catalog.Kind
 	Prompt string
-	Seed   uint32
+	// Seed makes the result repeatable: on the same machine an equal spec gives the
+	// same bytes, and another seed gives others.
+	Seed uint32
 	// Options are the other fields of the form, by name (see job.Request).
 	Options map[string]any
 	// Data is what is edited, nil for text-to-video; Reference is the
 	// reference image, nil when there is none.
 	Data, Reference *Input
-	// Size is the exact size of the result. FPS and Duration are its frame
-	// rate and length; both are 0 for an image.
+	// Size is the exact size of the result, in square pixels and with the aspect of
+	// Data. FPS and Duration are its frame rate and length; both are 0 for an image.
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration

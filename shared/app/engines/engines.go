@@ -22,7 +22,9 @@ const openAI = "openai:"
 
 // Choice is the engine that a setting names.
 type Choice struct {
-	// Servers are the URLs of the engine's servers; none for the preview engine.
+	// Name is the name of an engine that is part of this program; "" if servers edit.
+	Name string
+	// Servers are the URLs of the engine's servers; none for a built-in engine.
 	Servers []string
 	// OpenAI is true if the servers have the OpenAI interface: the first is for
 	// videos, the last for images.
@@ -35,7 +37,7 @@ type Choice struct {
 // does not check the URLs.
 func Parse(setting string) Choice {
 	if setting == "" || setting == Preview {
-		return Choice{}
+		return Choice{Name: Preview}
 	}
 	if urls, found := strings.CutPrefix(setting, openAI); found {
 		return Choice{Servers: strings.SplitN(urls, ",", 2), OpenAI: true}
@@ -44,7 +46,7 @@ func Parse(setting string) Choice {
 }
 
 // BuiltIn reports whether the engine is part of this program.
-func (c Choice) BuiltIn() bool { return len(c.Servers) == 0 }
+func (c Choice) BuiltIn() bool { return c.Name != "" }
 
 // Slots returns how many jobs of a lane a worker runs at once by default: half the
 // number of processors, as an edit of the preview engine keeps about two of them
@@ -77,7 +79,7 @@ func New(c Config) (engine.Engine, error) {
 		return nil, fmt.Errorf("CUTROOM_ENGINE_KEY: it is set, but CUTROOM_ENGINE names no server with the OpenAI interface")
 	}
 	switch {
-	case choice.BuiltIn():
+	case choice.Name == Preview:
 		return preview.New(c.Tools), nil
 	case choice.OpenAI:
 		servers, err := openaimedia.New(openaimedia.Config{

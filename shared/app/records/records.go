@@ -1,12 +1,13 @@
 // Package records opens the records of one machine, whatever keeps them: the
 // programs use the interfaces below and name no store. Each store has a file here
-// that fills them in, and a line in [Find].
+// that fills them in, and a row in stores.
 package records
 
 import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/credential"
@@ -20,16 +21,34 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Find returns the database of a data folder (CUTROOM_DATA) that is of the kind
-// that CUTROOM_RECORDS names, "" being the default. It opens nothing.
-//
-// Errors: there is no such kind.
-func Find(kind, folder string) (Database, error) {
-	switch kind {
-	case "", "sqlite":
-		return findSQLite(folder), nil
+// stores are the kinds of databases by their names, the default first. find returns
+// the database of a data folder and opens nothing.
+var stores = []struct {
+	kind string
+	find func(folder string) Database
+}{
+	{"sqlite", findSQLite},
+}
+
+// Kinds returns what CUTROOM_RECORDS may be, the default first.
+func Kinds() []string {
+	var kinds []string
+	for _, store := range stores {
+		kinds = append(kinds, store.kind)
 	}
-	return nil, fmt.Errorf("CUTROOM_RECORDS: %q is not sqlite", kind)
+	return kinds
+}
+
+// Find returns the database of a data folder (CUTROOM_DATA) that is of the kind
+// that CUTROOM_RECORDS names; "" is the default. It opens nothing, and fails if there
+// is no such kind.
+func Find(kind, folder string) (Database, error) {
+	for i, store := range stores {
+		if kind == store.kind || kind == "" && i == 0 {
+			return store.find(folder), nil
+		}
+	}
+	return nil, fmt.Errorf("CUTROOM_RECORDS: %q is not %s", kind, strings.Join(Kinds(), " or "))
 }
 
 // Open finds and opens a database.

@@ -3,6 +3,7 @@ package records_test
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,12 +11,9 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// kinds are what CUTROOM_RECORDS may name.
-var kinds = []string{"", "sqlite"}
-
 func TestUnknownKind(t *testing.T) {
 	_, err := records.Open(t.Context(), "paper", t.TempDir(), records.Options{Now: time.Now})
-	if err == nil || err.Error() != `CUTROOM_RECORDS: "paper" is not sqlite` {
+	if err == nil || err.Error() != `CUTROOM_RECORDS: "paper" is not `+strings.Join(records.Kinds(), " or ") {
 		t.Errorf("it was opened, or refused with %v", err)
 	}
 }
@@ -23,7 +21,7 @@ func TestUnknownKind(t *testing.T) {
 // A store that leaves one of the interfaces out would be noticed by a nil pointer
 // in a running server.
 func TestEveryKindFillsInEveryStore(t *testing.T) {
-	for _, kind := range kinds {
+	for _, kind := range append(records.Kinds(), "") {
 		t.Run("kind="+kind, func(t *testing.T) {
 			folder := t.TempDir()
 			database, err := records.Find(kind, folder)

@@ -26,7 +26,7 @@ import (
 // Harness is what an engine passes to the suite.
 type Harness struct {
 	Engine engine.Engine
-	// Models maps each kind that the engine supports to its name of a model.
+	// Models is the model of each kind; nil for an engine that goes by the kind alone.
 	Models map[catalog.Kind]string
 	// The sizes of results, in landscape: small, as the tests do not judge
 	// pictures.
