@@ -1,36 +1,83 @@
-# The image of a container program of this repository, cmd/worker, cmd/realtime or
-# cmd/media, such as
-#   docker build --build-arg PROGRAM=cmd/worker .
-# The deploy builds it by itself.
-FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
+# The images of this repository's programs: one base, FFmpeg beside one program, and
+# nothing else. `make images` builds them all; by hand it is
+#   docker build --target server --tag cutroom .                            the one-machine server
+#   docker build --build-arg PROGRAM=worker --tag cutroom-worker .          or media, or realtime
+# with BuildKit or without. For another processor add --platform linux/arm64, and
+# without BuildKit --build-arg TARGETARCH=arm64 too: all that is run here runs on the
+# machine that builds, and what is for another is cross-compiled.
+ARG DEBIAN=debian:bookworm-slim
+ARG GOLANG=golang:1.26-bookworm
+
+FROM --platform=${BUILDPLATFORM:-linux} ${DEBIAN} AS ffmpeg
+ARG TARGETARCH
+COPY scripts/build-ffmpeg.sh /
+RUN /build-ffmpeg.sh /image ${TARGETARCH}
+
+FROM --platform=${BUILDPLATFORM:-linux} ${GOLANG} AS build
 WORKDIR /source
 COPY go.mod go.sum ./
 RUN go mod download
-COPY . .
-ARG PROGRAM TARGETARCH
-RUN CGO_ENABLED=0 GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w" -o /program "./$PROGRAM"
+COPY cmd cmd
+COPY shared shared
+ARG TARGETARCH
+# All programs at once, which costs little more than one: what they share is compiled
+# once for all images.
+RUN CGO_ENABLED=0 GOARCH=$TARGETARCH go build -buildvcs=false -trimpath -ldflags "-s -w" -o /programs/ ./cmd/...
+COPY LICENSE ./
+COPY scripts/module-licenses.sh scripts/
+RUN install -D LICENSE /image/usr/share/doc/cutroom/LICENSE && scripts/module-licenses.sh /image/usr/share/doc/cutroom
+# What an image has besides: users, certificates, and the folders that are written to.
+RUN mkdir -p /image/etc/ssl/certs /image/usr/share/doc/ca-certificates /image/var/lib/dpkg/status.d \
+ && printf 'root:x:0:0::/:\ncutroom:x:10001:10001::/var/lib/cutroom:\n' >/image/etc/passwd \
+ && printf 'root:x:0:\ncutroom:x:10001:\n' >/image/etc/group \
+ && dpkg-query --status ca-certificates >/image/var/lib/dpkg/status.d/ca-certificates \
+ && cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ \
+ && cp /usr/share/doc/ca-certificates/copyright /image/usr/share/doc/ca-certificates/ \
+ && install -d -o 10001 -g 10001 /image/var/lib/cutroom /image/scratch /image/data /image/data/scratch \
+ && install -d -m 1777 /image/tmp
 
-FROM debian:bookworm-slim
-RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates ffmpeg \
- && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --create-home --home-dir /var/lib/cutroom cutroom \
- && install -d -o cutroom -g cutroom /scratch
+# What all images are.
+FROM scratch AS base
+COPY --from=build /image /
+COPY --from=ffmpeg /image /
 # A deployer's files; without them these are the ones that are built in anyway.
 ARG CATALOG=shared/domain/catalog/catalog.yaml
 ARG TIERS=shared/domain/credential/tiers.yaml
 COPY ${CATALOG} /etc/cutroom/catalog.yaml
 COPY ${TIERS} /etc/cutroom/tiers.yaml
-COPY --from=build /program /usr/local/bin/program
+ENV PATH=/usr/local/bin:/usr/bin HOME=/var/lib/cutroom
+USER 10001:10001
+ARG VERSION=devel REVISION=unknown
+LABEL org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-or-later" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.vendor="Cutroom"
+
+# The one-machine server. Everything that is kept is in /data, which is all that it
+# writes to.
+FROM base AS server
+COPY --from=build /programs/cutroom /usr/local/bin/cutroom
+LABEL org.opencontainers.image.title="cutroom" \
+      org.opencontainers.image.description="A media editing API and an LLM gateway on one machine"
+VOLUME ["/data"]
+ENV CUTROOM_DATA=/data CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081
+WORKDIR /data
+EXPOSE 8080 8081
+HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 CMD ["/usr/local/bin/cutroom", "health"]
+ENTRYPOINT ["/usr/local/bin/cutroom"]
+CMD ["dev"]
+
+# A container program of a deploy.
+FROM base
+ARG PROGRAM=worker
+COPY --from=build /programs/${PROGRAM} /usr/local/bin/program
+LABEL org.opencontainers.image.title="cutroom-${PROGRAM}" \
+      org.opencontainers.image.description="The ${PROGRAM} of Cutroom, a media editing API and an LLM gateway"
 # What is written, and nothing else: the rest may be mounted read-only. A volume of
 # Fargate keeps the folder's owner only where the image declares it.
 VOLUME ["/scratch"]
 ENV TMPDIR=/scratch
-USER 10001
 WORKDIR /var/lib/cutroom
 EXPOSE 8080
-# All of them tell their health at the port of CUTROOM_ADDR, and bash can ask for it
-# by itself.
-HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["bash", "-c", "address=${CUTROOM_ADDR:-:8080} && exec 3<>\"/dev/tcp/127.0.0.1/${address##*:}\" && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
+HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 CMD ["/usr/local/bin/program", "-health"]
 ENTRYPOINT ["/usr/local/bin/program"]

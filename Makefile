@@ -29,9 +29,16 @@ run-gpu: need-run-gpu build ## The same with models that edit, on a GPU: MODELS=
 	@exec scripts/run-gpu.sh "$(MODELS)"
 
 .PHONY: images
-images: need-images ## Build the images of the worker and of the engine server, where there is Docker.
-	@docker build --build-arg PROGRAM=cmd/worker --tag cutroom-worker .
-	@docker build --file gpu/Dockerfile --tag cutroom-engine .
+images: need-images ## Build the images with Docker: IMAGES="server worker media realtime engine" ARCHITECTURE=arm64
+	@scripts/images.sh $(IMAGES)
+
+.PHONY: pin-images
+pin-images: need-pin-images ## Write the digests of the images' bases into scripts/base-images.txt, from their registries.
+	@scripts/base-images.sh --pin
+
+.PHONY: test-docker
+test-docker: need-test-docker ## Test what runs in containers. A Docker engine is installed and started where none answers.
+	@scripts/test-docker.sh
 
 .PHONY: build
 build: need-build ## Build bin/cutroom.

@@ -36,7 +36,7 @@ func (s *stack) newContainers() *containers {
 // container describes a container service.
 type container struct {
 	name string
-	// program is the folder of its main package.
+	// program is its name below cmd.
 	program string
 	// image names an image that exists; empty builds one from this repository.
 	image string
@@ -109,11 +109,12 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if c.image != "" {
 		return awsecs.ContainerImage_FromRegistry(jsii.String(c.image), nil)
 	}
-	platform := awsecrassets.Platform_LINUX_AMD64()
+	platform, architecture := awsecrassets.Platform_LINUX_AMD64(), "amd64"
 	if s.Arm64 {
-		platform = awsecrassets.Platform_LINUX_ARM64()
+		platform, architecture = awsecrassets.Platform_LINUX_ARM64(), "arm64"
 	}
-	arguments := map[string]*string{"PROGRAM": jsii.String(c.program)}
+	// BuildKit tells the architecture by itself, Docker's older builder does not.
+	arguments := map[string]*string{"PROGRAM": jsii.String(c.program), "TARGETARCH": jsii.String(architecture)}
 	if s.Catalog != "" {
 		arguments["CATALOG"] = jsii.String(s.Catalog)
 	}
@@ -122,7 +123,7 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	}
 	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{
 		File: jsii.String("Dockerfile"), BuildArgs: &arguments, Platform: platform,
-		Exclude: jsii.Strings(".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.out", "testdata", "docs", "events",
+		Exclude: jsii.Strings(".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.out", "test-output", "testdata", "docs", "events",
 			"infra", "**/*_test.go", "**/testdata"),
 	})
 }

@@ -103,7 +103,7 @@ func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerD
 	worker := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
 		// What it writes is on the volume that it shares with the engine.
 		ReadonlyRootFilesystem: jsii.Bool(true),
-		Image:                  s.imageOf(container{name: "worker", program: "cmd/worker", image: s.WorkerImage}),
+		Image:                  s.imageOf(container{name: "worker", program: "worker", image: s.WorkerImage}),
 		MemoryReservationMiB:   jsii.Number(1024),
 		Environment:            s.located(variables),
 		HealthCheck: &awsecs.HealthCheck{

@@ -11,7 +11,7 @@ func (s *stack) newIngest() {
 	}
 	s.newBalanced(balanced{
 		container: container{
-			name: "media", program: "cmd/media", image: s.IngestImage,
+			name: "media", program: "media", image: s.IngestImage,
 			cpu: 1024, memory: 2048, disk: 21, port: 8080, grace: 120,
 			environment: []string{
 				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE",

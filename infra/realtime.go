@@ -10,7 +10,7 @@ func (s *stack) newRealtime() {
 	}
 	s.newBalanced(balanced{
 		container: container{
-			name: "realtime", program: "cmd/realtime", image: s.RealtimeImage,
+			name: "realtime", program: "realtime", image: s.RealtimeImage,
 			cpu: 1024, memory: 2048, disk: 21, port: 8080, grace: 120,
 			environment: []string{
 				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE",

@@ -43,7 +43,7 @@ func (s *stack) newWorker() {
 		return
 	}
 	s.newService(container{
-		name: "worker", program: "cmd/worker", image: s.WorkerImage,
+		name: "worker", program: "worker", image: s.WorkerImage,
 		cpu: 2048, memory: 4096, disk: 40,
 		environment: []string{"CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE"},
 		may:         append(s.workJobs(), s.protectTasks()),

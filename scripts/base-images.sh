@@ -109,6 +109,14 @@ make_image() {
 			WORKDIR /var/task
 		LINES
 		;;
+	nvidia/cuda:*)
+		# What is built on it works without a GPU.
+		provide debian:bookworm-slim
+		built --tag "$1" - <<-LINES
+			FROM debian:bookworm-slim
+			LABEL $made
+		LINES
+		;;
 	*)
 		echo "$1 cannot be pulled here, and cannot be made." >&2
 		return 1

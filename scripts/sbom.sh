@@ -28,8 +28,27 @@ if [ ! -x "$work/cyclonedx/bin/cyclonedx-py" ]; then
 fi
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/engine.cdx.json" gpu/requirements.txt
 
+# packages prints the packages of the distribution that a folder of dpkg's is about: one
+# file of all in a whole Debian, a file for each where an image has but some.
+packages() {
+	for status in "$1/status" "$1"/status.d/*; do
+		[ ! -f "$status" ] || { cat "$status"; echo; }
+	done | awk -F ': ' -v OFS='\t' '
+		$1 == "Package" { name = $2 }
+		$1 == "Version" { version = $2 }
+		$1 == "Architecture" { architecture = $2 }
+		/^$/ && name != "" { print name, version, architecture; name = "" }' | sort
+}
+
 for image in "$@"; do
 	name=$(printf %s "$image" | tr '/:' '--')
-	docker run --rm --network none --entrypoint dpkg-query "$image" --show --showformat '${Package}\t${Version}\t${Architecture}\n' \
-		>"$out/$name.packages.txt"
+	rm -rf "$work/image"
+	mkdir -p "$work/image"
+	# Most images have no program that could tell.
+	container=$(docker create "$image")
+	docker cp "$container:/var/lib/dpkg" "$work/image" >/dev/null || { docker rm "$container" >/dev/null; exit 1; }
+	docker rm "$container" >/dev/null
+	packages "$work/image/dpkg" >"$out/$name.packages.txt"
+	[ -s "$out/$name.packages.txt" ] || { echo "$image does not say what is in it." >&2; exit 1; }
 done
+rm -rf "$work/image"

@@ -26,7 +26,7 @@ finished() {
 
 # formatted fails on code that gofmt would change.
 formatted() {
-	unformatted=$("$("$GO" env GOROOT)/bin/gofmt" -l cmd functions infra shared bench testdata docs scripts)
+	unformatted=$("$("$GO" env GOROOT)/bin/gofmt" -l cmd functions infra shared bench testdata docs scripts packaging)
 	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
 }
 

@@ -28,6 +28,7 @@ type commandLine struct {
 	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
 	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
 	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check what Cutroom needs on this machine, and say how to mend it."`
+	Health     healthCommand      `cmd:"" group:"Server" help:"Ask the server of these settings for its health, for what watches its container."`
 	Completion command.Completion `cmd:"" group:"Server" help:"Print what a shell needs to complete commands."`
 }
 

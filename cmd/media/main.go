@@ -12,10 +12,15 @@
 // CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS,
 // CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or OTEL_EXPORTER_OTLP_ENDPOINT for
 // traces are optional.
+//
+// With -health it only asks the service at CUTROOM_ADDR for its health and exits with
+// 0 or 1, as the health check of a container that has no other program.
 package main
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -37,9 +42,19 @@ import (
 // upload of several hundred megabytes.
 const shutdownTime = 100 * time.Second
 
+// defaultAddress is that of CUTROOM_ADDR.
+const defaultAddress = ":8080"
+
 func main() {
+	health := flag.Bool("health", false, "ask the running service for its health, and exit with 0 or 1")
+	flag.Parse()
 	ctx, stop := signals.Context()
-	err := run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))
+	var err error
+	if *health {
+		err = httpserver.AskHealth(ctx, cmp.Or(os.Getenv("CUTROOM_ADDR"), defaultAddress))
+	} else {
+		err = run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -61,10 +76,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	parts := awsapp.New(awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
 	// Workers run elsewhere and go on, and so do the calls that wait for them.
 	parts.Config.Draining = ctx
-	address := parts.Optional("CUTROOM_ADDR")
-	if address == "" {
-		address = ":8080"
-	}
+	address := cmp.Or(parts.Optional("CUTROOM_ADDR"), defaultAddress)
 	surface, err := newSurface(parts)
 	if err != nil {
 		return err

@@ -5,12 +5,17 @@
 // It keeps records in DynamoDB and reads images from S3, as a deploy configures it.
 // If CUTROOM_DATA is set it uses the data folder of a server on the same machine
 // instead.
+//
+// With -health it only asks the program at CUTROOM_ADDR for its health and exits with
+// 0 or 1, as the health check of a container that has no other program.
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
@@ -36,9 +41,19 @@ import (
 // ended.
 const shutdownTime = 5 * time.Second
 
+// defaultAddress is that of CUTROOM_ADDR.
+const defaultAddress = ":8080"
+
 func main() {
+	health := flag.Bool("health", false, "ask the running program for its health, and exit with 0 or 1")
+	flag.Parse()
 	ctx, stop := signals.Context()
-	err := run(ctx, setting.NewEnvironment(os.Getenv), slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	var err error
+	if *health {
+		err = httpserver.AskHealth(ctx, cmp.Or(os.Getenv("CUTROOM_ADDR"), defaultAddress))
+	} else {
+		err = run(ctx, setting.NewEnvironment(os.Getenv), slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "realtime:", err)
@@ -49,10 +64,7 @@ func main() {
 // run serves until the context ends.
 func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) error {
 	catalog, tiers, origins := env.Catalog(), env.Tiers(), httpserver.Origins(env.Origins())
-	address := env.Optional("CUTROOM_ADDR")
-	if address == "" {
-		address = ":8080"
-	}
+	address := cmp.Or(env.Optional("CUTROOM_ADDR"), defaultAddress)
 	kept, err := openStores(ctx, env)
 	if err := errors.Join(err, env.Err()); err != nil {
 		return err

@@ -24,8 +24,6 @@ const (
 	// unhealthy. It is longer than a crashed engine needs to restart and load its
 	// weights. Meanwhile the worker leaves jobs to others.
 	engineGone = 5 * time.Minute
-	// askTime bounds the request of `worker -health`.
-	askTime = 4 * time.Second
 )
 
 // health serves /healthz, for what watches the container, and /metrics.
@@ -105,29 +103,4 @@ func (h *health) stop() {
 	if err := errors.Join(h.server.Shutdown(ctx), <-h.served); err != nil {
 		h.logger.Error("tell the health", "error", err)
 	}
-}
-
-// ask fails unless the worker at an address is healthy. It is the health check of a
-// container that has no other program.
-func ask(address string) error {
-	if address == "" {
-		address = defaultAddress
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("CUTROOM_ADDR: %w", err)
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
-	}
-	client := http.Client{Timeout: askTime, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
-	response, err := client.Get("http://" + net.JoinHostPort(host, port) + "/healthz")
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the worker's health is status %d", response.StatusCode)
-	}
-	return nil
 }

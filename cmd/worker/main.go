@@ -20,11 +20,13 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 
+	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/signals"
 	"cutroom/shared/platform/trace"
 )
@@ -32,15 +34,15 @@ import (
 func main() {
 	health := flag.Bool("health", false, "ask the running worker for its health, and exit with 0 or 1")
 	flag.Parse()
+	ctx, stop := signals.Context()
+	defer stop()
 	if *health {
-		if err := ask(os.Getenv("CUTROOM_ADDR")); err != nil {
+		if err := httpserver.AskHealth(ctx, cmp.Or(os.Getenv("CUTROOM_ADDR"), defaultAddress)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			os.Exit(1) //nolint:gocritic // nothing is left to stop
 		}
 		return
 	}
-	ctx, stop := signals.Context()
-	defer stop()
 	err := run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))
 	if err != nil && ctx.Err() == nil { // otherwise it was told to stop while it started
 		fmt.Fprintln(os.Stderr, err)

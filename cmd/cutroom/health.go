@@ -1,0 +1,20 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"cutroom/shared/platform/httpserver"
+)
+
+// healthCommand is the health check of a container that has no other program. It has
+// the flags of dev that say where the server listens.
+type healthCommand struct {
+	Addr          string `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API (${env})."`
+	InferenceAddr string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway (${env})."`
+}
+
+// Run fails unless both services are healthy.
+func (c *healthCommand) Run(ctx context.Context) error {
+	return errors.Join(httpserver.AskHealth(ctx, c.Addr), httpserver.AskHealth(ctx, c.InferenceAddr))
+}

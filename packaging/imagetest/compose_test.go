@@ -1,0 +1,129 @@
+//go:build docker
+
+package imagetest_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+// compose is a project of Docker Compose that is taken down with its test.
+type compose struct {
+	t       *testing.T
+	command []string
+	env     []string
+	// key is of an account of the server.
+	key string
+}
+
+// newCompose prepares a project of compose.yaml, on free ports.
+func newCompose(t *testing.T) *compose {
+	t.Helper()
+	// As a plugin of Docker's, or as the program of its own that came before.
+	command := []string{"docker", "compose"}
+	if exec.Command("docker", "compose", "version").Run() != nil {
+		command = []string{"docker-compose"}
+	}
+	c := &compose{t: t,
+		command: append(command, "--file", "../../compose.yaml", "--project-name", "cutroom-test-"+strings.ToLower(rand.Text())),
+		env: append(os.Environ(), "CUTROOM_IMAGE="+imageOf("cutroom"), "ENGINE_IMAGE="+imageOf("cutroom-engine"),
+			"CUTROOM_PORT=0", "CUTROOM_INFERENCE_PORT=0")}
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := c.try(context.WithoutCancel(t.Context()), "logs", "--no-color")
+			t.Logf("what the project wrote:\n%s", out)
+		}
+		if out, err := c.try(context.WithoutCancel(t.Context()), "down", "--volumes", "--timeout", "10"); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	return c
+}
+
+func (c *compose) try(ctx context.Context, arguments ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, c.command[0], append(c.command[1:], arguments...)...)
+	command.Env = c.env
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	command.WaitDelay = time.Second
+	err := command.Run()
+	return out.String(), err
+}
+
+func (c *compose) run(arguments ...string) string {
+	c.t.Helper()
+	out, err := c.try(c.t.Context(), arguments...)
+	if err != nil {
+		c.t.Fatalf("compose %s: %v\n%s", strings.Join(arguments, " "), err, out)
+	}
+	return out
+}
+
+// ready waits until the server is healthy, and returns a client of it.
+func (c *compose) ready() *servertest.Client {
+	c.t.Helper()
+	var url string
+	eventually(c.t, "the server of the project is ready", func() bool {
+		out, err := c.try(c.t.Context(), "port", "cutroom", "8080")
+		url = "http://" + strings.TrimSpace(out)
+		return err == nil && healthy(url)
+	})
+	if c.key == "" {
+		c.key = docker(c.t, "exec", c.container("cutroom"), "cutroom", "keys", "create", "--account", account)
+	}
+	return &servertest.Client{URL: url, Key: c.key}
+}
+
+// container returns the id of a service's container.
+func (c *compose) container(service string) string {
+	return strings.TrimSpace(c.run("ps", "--quiet", service))
+}
+
+// A project is started, edits, is stopped and started, and has lost nothing; a server
+// that is killed in the middle of a job is started anew, and goes on with it.
+func TestCompose(t *testing.T) {
+	t.Parallel()
+	c := newCompose(t)
+	c.run("up", "--detach")
+	client := c.ready()
+	id := submit(t, client, "pop art")
+	completed(t, client, id)
+	if found := c.run("exec", "-T", "cutroom", "cutroom", "doctor"); !strings.Contains(found, "/data") {
+		t.Errorf("the doctor says\n%s", found)
+	}
+
+	c.run("stop")
+	if code := docker(t, "inspect", "--format", "{{.State.ExitCode}}", c.container("cutroom")); code != "0" {
+		t.Errorf("told to stop the server ended with %s", code)
+	}
+	c.run("start")
+	client = c.ready()
+	completed(t, client, id)
+
+	interrupted := submit(t, client, "a watercolor painting")
+	processing(t, client, interrupted)
+	// As when the system ends it for lack of memory: the container is started anew, which
+	// docker kill would prevent.
+	process := docker(t, "inspect", "--format", "{{.State.Pid}}", c.container("cutroom"))
+	if out, err := exec.Command("kill", "-9", process).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	eventually(t, "the container was started anew", func() bool {
+		return docker(t, "inspect", "--format", "{{.RestartCount}} {{.State.Running}}", c.container("cutroom")) == "1 true"
+	})
+	client = c.ready()
+	completed(t, client, interrupted)
+	// Made anew from another version of the image, it has the same data.
+	c.run("up", "--detach", "--force-recreate")
+	completed(t, c.ready(), id)
+}

@@ -1,0 +1,209 @@
+//go:build docker
+
+package imagetest_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// patience bounds every wait.
+	patience = 3 * time.Minute
+	// label marks what the tests make, so that nothing of a test that was killed stays:
+	// scripts/test-docker.sh removes it.
+	label = "cutroom.test"
+)
+
+// imageOf returns the name of an image of this repository.
+func imageOf(name string) string { return name + ":" + cmp.Or(os.Getenv("TAG"), "latest") }
+
+// docker runs the command line of Docker and returns what it prints.
+func docker(t *testing.T, arguments ...string) string {
+	t.Helper()
+	out, err := tryDocker(t.Context(), arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// tryDocker is docker for what may fail.
+func tryDocker(ctx context.Context, arguments ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, "docker", arguments...)
+	var out, said bytes.Buffer
+	command.Stdout, command.Stderr = &out, &said
+	command.WaitDelay = time.Second
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("docker %s: %w\n%s%s", strings.Join(arguments, " "), err, &out, &said)
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// container is a container that ends with its test.
+type container struct {
+	t  *testing.T
+	id string
+}
+
+// hardened are the options that every image is to work with.
+var hardened = []string{"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
+
+// start starts a container. The options are those of docker run.
+func start(t *testing.T, image string, options, command []string) *container {
+	t.Helper()
+	arguments := append([]string{"run", "--detach", "--label", label}, hardened...)
+	arguments = append(append(append(arguments, options...), image), command...)
+	c := &container{t, docker(t, arguments...)}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if t.Failed() {
+			t.Logf("what %s wrote:\n%s", image, c.log())
+		}
+		if _, err := tryDocker(ctx, "rm", "--force", "--volumes", c.id); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// log returns what a container has written.
+func (c *container) log() string {
+	out, err := exec.Command("docker", "logs", "--tail", "200", c.id).CombinedOutput()
+	return string(out) + fmt.Sprint(errorOr(err, ""))
+}
+
+func errorOr(err error, other string) any {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// address returns where a port of a container is published.
+func (c *container) address(port int) string {
+	c.t.Helper()
+	published := docker(c.t, "port", c.id, strconv.Itoa(port)+"/tcp")
+	first, _, _ := strings.Cut(published, "\n")
+	return first
+}
+
+// state returns a field of what Docker knows of a container, such as
+// ".State.Health.Status".
+func (c *container) state(field string) string {
+	c.t.Helper()
+	return docker(c.t, "inspect", "--format", "{{"+field+"}}", c.id)
+}
+
+// ready waits until a container's service is healthy at its published port.
+func (c *container) ready(port int) (url string) {
+	c.t.Helper()
+	eventually(c.t, "the container is ready", func() bool {
+		if c.state(".State.Running") != "true" {
+			c.t.Fatal("the container has ended")
+		}
+		url = "http://" + c.address(port)
+		return healthy(url)
+	})
+	return url
+}
+
+// healthy reports whether a service answers /healthz with 200.
+func healthy(url string) bool {
+	client := http.Client{Timeout: 5 * time.Second}
+	response, err := client.Get(url + "/healthz")
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// stop sends SIGTERM, as Docker and ECS do, and returns the exit code.
+func (c *container) stop(grace time.Duration) int {
+	c.t.Helper()
+	docker(c.t, "stop", "--time", strconv.Itoa(int(grace.Seconds())), c.id)
+	code, err := strconv.Atoi(c.state(".State.ExitCode"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return code
+}
+
+// kill ends a container by SIGKILL.
+func (c *container) kill() { docker(c.t, "kill", c.id) }
+
+// eventually waits until the condition holds; what describes it.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !condition(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
+
+// gateway returns the address of this machine in the network of containers.
+func gateway(t *testing.T) string {
+	t.Helper()
+	_, network, err := net.ParseCIDR(docker(t, "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Subnet}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range addresses {
+		if own, ok := address.(*net.IPNet); ok && network.Contains(own.IP) {
+			return own.IP.String()
+		}
+	}
+	t.Fatalf("this machine has no address in %s, the network of containers", network)
+	return ""
+}
+
+// reachable forwards connections of containers to a server that listens on this
+// machine's loopback alone, and returns its address for them, with the same port.
+func reachable(t *testing.T, address string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(gateway(t), port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			from, err := listener.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil {
+				go forward(t.Context(), from, address)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		listener.Close()
+		<-ended
+	})
+	return listener.Addr().String()
+}

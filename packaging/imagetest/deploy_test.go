@@ -1,0 +1,146 @@
+//go:build docker
+
+package imagetest_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"image"
+	"image/jpeg"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/testkit/servertest"
+)
+
+// beyondGateway is more than API Gateway carries, 10 MB.
+const beyondGateway = 12 << 20
+
+// A file larger than API Gateway carries goes through the container of the media
+// service, and comes back.
+func TestMediaTakesALargeUpload(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	client := w.media(t)
+	// A clip is told by its beginning; what follows its last box is its own affair.
+	file := append(clip(t), bytes.Repeat([]byte{0, 0, 0, 8, 'f', 'r', 'e', 'e'}, beyondGateway/8)...)
+	sum := md5.Sum(file)
+	body, length, contentType := servertest.Form{servertest.File("file", "large.mp4", file)}.Encode()
+	answer, err := client.Call(t.Context(), http.MethodPost, "/v1/files", body, length, "Content-Type", contentType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored struct {
+		ID   string `json:"id"`
+		MD5  string `json:"md5"`
+		Size int64  `json:"size_bytes"`
+	}
+	if err := json.Unmarshal(answer.Body, &stored); err != nil || answer.Status != http.StatusOK ||
+		stored.Size != int64(len(file)) || stored.MD5 != hex.EncodeToString(sum[:]) {
+		t.Fatalf("%d %s, %v", answer.Status, answer.Body, err)
+	}
+	content, err := client.Get(t.Context(), "/v1/uploads/"+stored.ID)
+	if err != nil || !bytes.Equal(content.Body, file) {
+		t.Errorf("the content has %d bytes, want %d, %v", len(content.Body), len(file), err)
+	}
+}
+
+// A job goes through the containers of the media service and of a worker, also where
+// the worker is told to stop in the middle, or is killed there.
+func TestWorkerContainers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	client := w.media(t)
+	jobs := dynamo.NewRuns(dynamo.NewClient(w.cloud.Config()), w.tables["jobs"])
+
+	leaving := w.start(t, "worker")
+	leaving.ready(8080)
+	id := submit(t, client, "an oil painting")
+	processing(t, client, id)
+	if code := leaving.stop(time.Minute); code != 0 {
+		t.Errorf("told to stop it ended with %d", code)
+	}
+	if runs := runsOf(t, jobs, id); runs != 0 {
+		t.Errorf("handed back the job has cost %d runs", runs)
+	}
+
+	dying := w.start(t, "worker")
+	processing(t, client, id)
+	eventually(t, "the run has begun", func() bool { return runsOf(t, jobs, id) == 1 })
+	dying.kill()
+	next := w.start(t, "worker")
+	completed(t, client, id)
+	if runs := runsOf(t, jobs, id); runs != 2 {
+		t.Errorf("after a worker was killed the job has had %d runs, want 2", runs)
+	}
+	eventually(t, "Docker sees that the worker is healthy", func() bool { return next.state(".State.Health.Status") == "healthy" })
+}
+
+// runsOf returns how many runs a job has had.
+func runsOf(t *testing.T, runs *dynamo.Runs, id string) int {
+	t.Helper()
+	got, err := runs.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Runs
+}
+
+// A session's frames are edited in the container; told to stop, it says so to its
+// clients and ends in order.
+func TestRealtimeContainer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.start(t, "realtime")
+	url := c.ready(8080)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/v1/stream?model=gen-2.5&api_key="+key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(-1)
+	var frame bytes.Buffer
+	if err := jpeg.Encode(&frame, image.NewGray(image.Rect(0, 0, 64, 32)), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Write(ctx, websocket.MessageBinary, frame.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		kind, message, err := conn.Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == websocket.MessageBinary {
+			if got, err := jpeg.Decode(bytes.NewReader(message)); err != nil || got.Bounds().Dx() == 0 {
+				t.Errorf("the frame is no picture: %v", err)
+			}
+			break
+		}
+	}
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			if _, _, err := conn.Read(ctx); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	if code := c.stop(time.Minute); code != 0 {
+		t.Errorf("told to stop it ended with %d", code)
+	}
+	if err := <-ended; websocket.CloseStatus(err) != websocket.StatusGoingAway {
+		t.Errorf("the session ended with %v", err)
+	}
+}

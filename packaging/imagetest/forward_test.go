@@ -1,0 +1,35 @@
+//go:build docker
+
+package imagetest_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+)
+
+// forward carries bytes between a connection and a server until both are done or the
+// context ends.
+func forward(ctx context.Context, from net.Conn, address string) {
+	defer from.Close()
+	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	stop := context.AfterFunc(ctx, func() { from.Close(); to.Close() })
+	defer stop()
+	var both sync.WaitGroup
+	both.Go(func() { carry(to, from) })
+	both.Go(func() { carry(from, to) })
+	both.Wait()
+}
+
+// carry copies to the end, which it passes on.
+func carry(to, from net.Conn) {
+	_, _ = io.Copy(to, from) // a connection that broke ends both
+	if tcp, ok := to.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite() // fails when it has ended already
+	}
+}

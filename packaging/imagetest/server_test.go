@@ -1,0 +1,186 @@
+//go:build docker
+
+package imagetest_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/testkit/servertest"
+)
+
+// volume makes a volume for data that goes with the test.
+func volume(t *testing.T) string {
+	t.Helper()
+	name := docker(t, "volume", "create", "--label", label, "cutroom-test-"+strings.ToLower(rand.Text()))
+	t.Cleanup(func() {
+		if _, err := tryDocker(context.WithoutCancel(t.Context()), "volume", "rm", name); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// startServer starts the one-machine server on a volume, and returns a client of it
+// with the key, or else with a new one, made as people make one.
+func startServer(t *testing.T, data, key string) (*container, *servertest.Client) {
+	t.Helper()
+	c := start(t, imageOf("cutroom"),
+		[]string{"--publish", "127.0.0.1::8080", "--publish", "127.0.0.1::8081", "--volume", data + ":/data"}, nil)
+	client := &servertest.Client{URL: c.ready(8080), Key: key}
+	c.ready(8081)
+	if key == "" {
+		client.Key = docker(t, "exec", c.id, "cutroom", "keys", "create", "--account", account)
+	}
+	return c, client
+}
+
+// What is acknowledged survives a stop, and a SIGKILL in the middle of a job.
+func TestServerKeepsItsData(t *testing.T) {
+	t.Parallel()
+	data := volume(t)
+	first, client := startServer(t, data, "")
+	id := submit(t, client, "film noir")
+	completed(t, client, id)
+	if code := first.stop(time.Minute); code != 0 {
+		t.Errorf("told to stop it ended with %d", code)
+	}
+
+	second, client := startServer(t, data, client.Key)
+	completed(t, client, id)
+	interrupted := submit(t, client, "a watercolor painting")
+	processing(t, client, interrupted)
+	second.kill()
+
+	_, client = startServer(t, data, client.Key)
+	completed(t, client, interrupted)
+}
+
+// The image has no user but its own, no shell, nothing that is written but /data, and
+// what every image says of itself.
+func TestServerImage(t *testing.T) {
+	t.Parallel()
+	c, _ := startServer(t, volume(t), "")
+	if user := c.state(".Config.User"); user != "10001:10001" {
+		t.Errorf("it runs as %s", user)
+	}
+	eventually(t, "Docker sees that the server is healthy", func() bool { return c.state(".State.Health.Status") == "healthy" })
+	if changed := docker(t, "diff", c.id); changed != "" {
+		t.Errorf("it has written outside of its volume:\n%s", changed)
+	}
+	if _, err := tryDocker(t.Context(), "exec", c.id, "/bin/sh", "-c", "true"); err == nil {
+		t.Error("there is a shell")
+	}
+	// Of a stranger's file nothing is reached from a decoder but itself: see docs/fence.md.
+	found := docker(t, "exec", c.id, "cutroom", "doctor")
+	for _, layer := range []string{"seccomp", "Landlock"} {
+		if !strings.Contains(found, layer) {
+			t.Errorf("the doctor does not find %s:\n%s", layer, found)
+		}
+	}
+}
+
+// Every program's image runs as its own user and says what it is.
+func TestImagesSayWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"cutroom", "cutroom-worker", "cutroom-media", "cutroom-realtime", "cutroom-engine"} {
+		told := docker(t, "image", "inspect", "--format",
+			`{{.Config.User}} {{index .Config.Labels "org.opencontainers.image.title"}} {{len .Config.Healthcheck.Test}}`+
+				` {{index .Config.Labels "org.opencontainers.image.licenses"}}`, imageOf(name))
+		if !strings.HasPrefix(told, "10001:10001 "+name+" ") || strings.Contains(told, " 0 ") || !strings.Contains(told, "Apache-2.0") {
+			t.Errorf("%s says %q", name, told)
+		}
+	}
+}
+
+// The image's FFmpeg reads every type of file that the service accepts, with what
+// cameras and the web put into it.
+func TestServerEditsEveryType(t *testing.T) {
+	t.Parallel()
+	_, client := startServer(t, volume(t), "")
+	pictures := map[string]mediatest.Image{
+		"png": {}, "png of 16 bits": {PixelFormat: "rgba64be"}, "jpg": {Name: "a.jpg", Orientation: 6}, "webp": {Name: "a.webp"},
+		"gif": {Name: "a.gif"}, "bmp": {Name: "a.bmp"}, "tif": {Name: "a.tif"}, "avif": {Name: "a.avif"},
+	}
+	for name, picture := range pictures {
+		t.Run("an image "+name, func(t *testing.T) {
+			t.Parallel()
+			path := picture.Make(t)
+			body, length, contentType := servertest.Form{
+				servertest.File("data", filepath.Base(path), read(t, path)), servertest.Text("prompt", "a pencil sketch"),
+				servertest.Text("resolution", "480p"),
+			}.Encode()
+			answer, err := client.Call(t.Context(), http.MethodPost, "/v1/generate/gen-image-2", body, length, "Content-Type", contentType)
+			if err != nil || answer.Status != http.StatusOK || !bytes.HasPrefix(answer.Body, []byte("\x89PNG")) {
+				t.Errorf("%d %.300s, %v", answer.Status, answer.Body, err)
+			}
+		})
+	}
+	videos := map[string]mediatest.Video{
+		"mp4": {}, "mov, turned": {Name: "a.mov", Rotation: 90}, "3gp": {Name: "a.3gp"}, "mkv": {Name: "a.mkv"}, "webm": {Name: "a.webm"},
+		"webm of VP8": {Name: "a.webm", Codec: "libvpx"}, "avi": {Name: "a.avi"}, "ts": {Name: "a.ts"}, "ogv": {Name: "a.ogv"},
+		"flv": {Name: "a.flv"}, "gif": {Name: "a.gif"}, "HEVC": {Codec: "libx265"}, "ProRes": {Name: "a.mov", Codec: "prores_ks", PixelFormat: "yuv422p10le"},
+		"AV1": {Codec: "libaom-av1", Args: []string{"-cpu-used", "8"}}, "HDR": {Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true},
+		"MPEG-2": {Name: "a.ts", Codec: "mpeg2video"}, "MJPEG": {Name: "a.avi", Codec: "mjpeg", PixelFormat: "yuvj420p"},
+	}
+	for name, video := range videos {
+		t.Run("a video "+name, func(t *testing.T) {
+			t.Parallel()
+			path := video.Make(t)
+			submitted, err := client.Submit(t.Context(), "gen-2.1", servertest.Form{
+				servertest.File("data", filepath.Base(path), read(t, path)), servertest.Text("prompt", "an oil painting"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			completed(t, client, submitted.ID)
+		})
+	}
+}
+
+// Every look can be drawn by the image's FFmpeg: it lacks none of their filters.
+func TestServerKnowsEveryLook(t *testing.T) {
+	t.Parallel()
+	_, client := startServer(t, volume(t), "")
+	picture := read(t, "../../testdata/reference.jpg")
+	for _, prompt := range look.Names() {
+		body, length, contentType := servertest.Form{
+			servertest.File("data", "a.jpg", picture), servertest.Text("prompt", prompt), servertest.Text("resolution", "480p"),
+		}.Encode()
+		answer, err := client.Call(t.Context(), http.MethodPost, "/v1/generate/gen-image-2", body, length, "Content-Type", contentType)
+		if err != nil || answer.Status != http.StatusOK {
+			t.Errorf("%s: %d %.300s, %v", prompt, answer.Status, answer.Body, err)
+		}
+	}
+	// One with a garment uses what no other does, and a made video what no file needs.
+	worn, err := client.Submit(t.Context(), "gen-vton-latest", servertest.Form{
+		servertest.File("data", "clip.mp4", clip(t)), servertest.File("reference_image", "a.png", read(t, "../../testdata/garment.png")),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := client.Submit(t.Context(), "gen-pro-t2v", servertest.Form{servertest.Text("prompt", "aurora over the mountains")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	completed(t, client, worn.ID)
+	completed(t, client, made.ID)
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}

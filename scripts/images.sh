@@ -1,0 +1,48 @@
+#!/bin/sh
+# images.sh [NAME…]: builds images of this repository with Docker, all without a word:
+#   server     cutroom, the one-machine server
+#   worker media realtime   cutroom-worker, …, the container programs of a deploy
+#   engine     cutroom-engine, the server of models on GPUs
+# What they begin with has the digests of scripts/base-images.txt.
+#   ARCHITECTURE=arm64 (or amd64) builds for another processor than this machine's
+#   TAG (latest), VERSION and REVISION are written into them
+#   DOCKER_BUILDKIT=1 or =0 chooses the builder, as Docker has it
+set -eu
+cd "$(dirname "$0")/.."
+tag=${TAG:-latest}
+revision=${REVISION:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}
+version=${VERSION:-$(git describe --tags --always 2>/dev/null || echo devel)}
+
+# build NAME ARGUMENTS…
+build() {
+	name=$1
+	shift
+	echo "Building $name:$tag." >&2
+	docker build --tag "$name:$tag" --build-arg VERSION="$version" --build-arg REVISION="$revision" "$@" .
+}
+
+# program ARGUMENTS…: an image that Dockerfile is about.
+program() {
+	if [ -n "${ARCHITECTURE:-}" ]; then
+		# Docker's older builder does not tell the second by itself.
+		set -- "$@" --platform "linux/$ARCHITECTURE" --build-arg TARGETARCH="$ARCHITECTURE"
+	fi
+	build "$@" --build-arg DEBIAN="$(scripts/base-images.sh --reference debian:bookworm-slim)" \
+		--build-arg GOLANG="$(scripts/base-images.sh --reference golang:1.26-bookworm)"
+}
+
+[ $# -gt 0 ] || set -- server worker media realtime engine
+for name in "$@"; do
+	case $name in
+	server) program cutroom --target server ;;
+	worker | media | realtime) program "cutroom-$name" --build-arg PROGRAM="$name" ;;
+	engine)
+		base=${CUDA:-nvidia/cuda:13.0.1-base-ubuntu24.04}
+		build cutroom-engine --file gpu/Dockerfile --build-arg CUDA="$(scripts/base-images.sh --reference "$base")"
+		;;
+	*)
+		echo "images.sh: $name is none of server, worker, media, realtime and engine" >&2
+		exit 2
+		;;
+	esac
+done

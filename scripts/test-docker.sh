@@ -1,0 +1,71 @@
+#!/bin/sh
+# test-docker.sh [PART…]: tests what runs in containers, all of it without a word:
+#   programs   the images of the one-machine server and of the container programs, by
+#              docker run and by Docker Compose, with a local AWS
+#   engine     the image of the engine server, on tiny weights without a GPU; it takes
+#              PyTorch with CUDA, 7 GB of disk
+# It starts a Docker engine where none answers, makes the base images where no registry
+# answers, and leaves nothing running, whatever happens; images stay.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/stages.sh
+
+started=$(scripts/docker-engine.sh start)
+# What a test that was killed could not take away has the label of the tests, or the
+# name of their projects.
+clean() {
+	trap '' INT TERM
+	for left in $(docker ps --all --quiet --filter label=cutroom.test) $(docker ps --all --quiet --filter name=cutroom-test-) \
+		$(docker ps --all --quiet --filter label=ministack=ecs); do
+		docker rm --force --volumes "$left" >/dev/null || true
+	done
+	for left in $(docker network ls --quiet --filter name=cutroom-test-); do
+		docker network rm "$left" >/dev/null || true
+	done
+	for left in $(docker volume ls --quiet --filter name=cutroom-test-); do
+		docker volume rm "$left" >/dev/null || true
+	done
+	[ -z "$started" ] || scripts/docker-engine.sh stop
+}
+trap clean EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# tests NAMES: runs those of the images' tests. They wait for one another's containers
+# more than there are processors.
+tests() {
+	TAG='test' released test -tags docker -count=1 -parallel 4 -timeout 20m -run "$1" ./packaging/imagetest
+}
+
+# images NAME…: builds them, without the builder's many lines unless it fails.
+images() {
+	log=$(mktemp)
+	if ! TAG='test' scripts/images.sh "$@" >"$log" 2>&1; then
+		tail -n 60 "$log" >&2
+		rm -f "$log"
+		return 1
+	fi
+	rm -f "$log"
+}
+
+programs() {
+	command -v docker-compose >/dev/null 2>&1 || docker compose version >/dev/null 2>&1 ||
+		scripts/install-package.sh "Docker Compose" apt-get=docker-compose dnf=docker-compose-plugin pacman=docker-compose apk=docker-cli-compose brew=docker-compose
+	took "images of the programs" images server worker media realtime
+	took "containers of the programs" tests 'TestMedia|TestWorker|TestRealtime|TestServer|TestCompose|TestImages|TestTasks'
+}
+
+engine() {
+	took "image of the engine server" images engine
+	took "container of the engine server" tests TestEngine
+}
+
+[ $# -gt 0 ] || set -- programs engine
+took "base images" scripts/base-images.sh
+scripts/install-test-tools.sh
+for part in "$@"; do
+	case $part in
+	programs | engine) "$part" ;;
+	*) echo "test-docker.sh: $part is neither programs nor engine" >&2; exit 2 ;;
+	esac
+done

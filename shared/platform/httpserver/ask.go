@@ -1,0 +1,42 @@
+package httpserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// askTime bounds the request of [AskHealth].
+const askTime = 4 * time.Second
+
+// AskHealth fails unless the server that listens at an address answers /healthz with
+// 200. It is the health check of a container that has no other program, so it asks
+// from this machine: an address without a host, or with that of all interfaces, is
+// asked at localhost. No proxy is used.
+func AskHealth(ctx context.Context, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/healthz", nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the health at %s is status %d", address, response.StatusCode)
+	}
+	return nil
+}
