@@ -12,8 +12,9 @@ mkdir -p "$tools"
 
 lint_go() {
 	"$GO" build -C "$source" -o "$tools/golangci-lint" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	# With the flags of the tests, what those compile need not be compiled again.
-	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run ./...
+	# With the flags of the tests, what those compile need not be compiled again. Checks
+	# of two copies of the repository may run at once.
+	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run --allow-parallel-runners ./...
 }
 
 lint_shell() {

@@ -11,10 +11,10 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestBurst submits fifty jobs at once: each is accepted or refused at once, and every
+// TestBurst submits thirty jobs at once: each is accepted or refused at once, and every
 // accepted job completes.
 func TestBurst(t *testing.T) {
-	const burst, limit = 50, 10
+	const burst, limit = 30, 10
 	data := t.TempDir()
 	tiers := filepath.Join(t.TempDir(), "tiers.yaml")
 	if err := os.WriteFile(tiers, []byte("default: {pending_jobs: 10}\ndev: {pending_jobs: 0}\n"), 0o600); err != nil {

@@ -28,7 +28,7 @@ var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestCrash, 0 draws one")
 
 const (
 	// kills is how often TestCrash kills the server.
-	kills = 32
+	kills = 20
 	// load is how many jobs it keeps waiting or running at most.
 	load = 6
 )

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/testkit/servertest"
@@ -18,7 +19,9 @@ import (
 // is seen, and the result is a video that a browser plays and that follows the prompt.
 func TestEdit(t *testing.T) {
 	ctx := bounded(t)
-	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1")
+	// TestEveryModel looks at results of full size.
+	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1280x720"), []byte("320x180"))
+	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, small))
 	client := server.Client()
 
 	// With one worker the second job waits for the first.
@@ -71,7 +74,7 @@ func TestEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkContent(t, client, sketch.ID, result)
-	checkVideo(t, result.Body, video{1280, 720, 20, 4, true})
+	checkVideo(t, result.Body, video{320, 180, 20, 4, true})
 
 	before, after := decode(t, fixtures.sample, 20), decode(t, result.Body, 20)
 	if d := difference(before, after); d < 8 {
@@ -189,7 +192,7 @@ func checkVideo(t *testing.T, content []byte, want video) {
 // and the sound begins: in the input they are one.
 func TestSoundStaysInSync(t *testing.T) {
 	ctx := bounded(t)
-	client := start(t, t.TempDir()).Client()
+	client := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallPictures(t)).Client()
 	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "flash.mp4", fixtures.flash),
 		servertest.Text("prompt", "brighter")})
 	if err != nil {
@@ -238,7 +241,7 @@ func TestEveryModel(t *testing.T) {
 		{[]string{"gen-vton-3.6", "gen-vton-latest"}, "clip", video{1280, 720, 20, 0.3, true}},
 		{[]string{"gen-vton-3.5", "gen-vton-3", "gen-vton-2", "gen-2.1-vton-2"}, "clip", video{1280, 720, 20, 0.3, true}},
 		{[]string{"gen-clip", "gen-clip-latest", "gen-pro-v2v"}, "clip", video{1252, 704, 25, 0.3, true}},
-		{[]string{"gen-pro-t2v"}, "", video{1280, 704, 25, 5, false}},
+		{[]string{"gen-pro-t2v"}, "", video{1280, 704, 25, 0.4, false}},
 		{[]string{"gen-image-2", "gen-image-latest", "gen-pro-i2i"}, "picture", video{1252, 704, 0, 0, false}},
 	}
 
@@ -260,7 +263,12 @@ func TestEveryModel(t *testing.T) {
 	}
 
 	ctx := bounded(t)
-	client := start(t, t.TempDir(), "CUTROOM_WORKERS=2").Client()
+	// What has no input to take its length from takes the catalog's.
+	if m, ok := known.Find("gen-pro-t2v"); !ok || m.Duration != 5*time.Second {
+		t.Errorf("a video from text is %+v, want one of 5 s", m)
+	}
+	short := bytes.ReplaceAll(defaultCatalog(t), []byte("duration: 5s"), []byte("duration: 400ms"))
+	client := start(t, t.TempDir(), "CUTROOM_WORKERS=2", "CUTROOM_CATALOG="+save(t, short)).Client()
 	for _, c := range cases {
 		var ids []string
 		for i, name := range c.names {

@@ -117,7 +117,7 @@ func TestUploadsUnderWay(t *testing.T) {
 			t.Errorf("a greedy upload: %d %s", status, body)
 		}
 	}
-	token = mint(3)
+	token = mint(10)
 	patient := []net.Conn{dribble(t, server, token, 270_000), dribble(t, server, token, 270_000)}
 	eventually(t, "bytes arrive", func() bool { return blobBytes(t, data) > 0 })
 	for _, conn := range patient {

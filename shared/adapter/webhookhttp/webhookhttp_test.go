@@ -40,7 +40,7 @@ var message = webhook.Message{ID: "msg_1", At: time.Unix(1614265330, 0), Body: [
 func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Answer, error) {
 	t.Helper()
 	c.Now = func() time.Time { return time.Unix(1614265330, 0) }
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	return webhookhttp.New(c).Send(ctx, url, message)
 }
@@ -169,7 +169,7 @@ func TestReceiversThatMisbehave(t *testing.T) {
 			read(conn)
 			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
 			untilClosed(conn)
-		}), 300 * time.Millisecond, 200, ""},
+		}), 5 * time.Second, 200, ""}, // its head is there long before
 		{"sends for ever", listen(t, func(conn net.Conn) {
 			read(conn)
 			fmt.Fprint(conn, "HTTP/1.1 202 Accepted\r\n\r\n")

@@ -23,7 +23,7 @@ import (
 
 // aLittle is a silence that a test waits for; patience is one that it never
 // reaches.
-const aLittle, patience = 200 * time.Millisecond, time.Minute
+const aLittle, patience = 200 * time.Millisecond, 3 * time.Minute
 
 // ending is what a server does once it has sent its answer.
 type ending int
@@ -313,6 +313,7 @@ func TestCancel(t *testing.T) {
 // TestStart checks that a run waits for a server that has not started, for as
 // long as configured.
 func TestStart(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +338,8 @@ func TestStart(t *testing.T) {
 	}
 
 	// The silence is shorter than the wait: an absent server is not silent.
-	e := newEngine(t, "http://"+address, aLittle)
+	const silence = 4 * time.Second
+	e := newEngine(t, "http://"+address, silence)
 	var starting sync.WaitGroup
 	defer starting.Wait()
 	server := &http.Server{
@@ -345,7 +347,7 @@ func TestStart(t *testing.T) {
 	}
 	defer server.Close()
 	starting.Go(func() {
-		time.Sleep(3 * aLittle)
+		time.Sleep(silence + aLittle)
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			t.Error(err)

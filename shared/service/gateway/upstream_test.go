@@ -499,14 +499,15 @@ func TestConnectTimeout(t *testing.T) {
 
 // A stream may take longer than any silence allowed within it.
 func TestLongStreamIsNotTimedOut(t *testing.T) {
+	t.Parallel()
 	const rows = `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: 1s, idle: 1s}, upstreams: [{name: first, url: URL0}]}
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: 4s, idle: 4s}, upstreams: [{name: first, url: URL0}]}
 `
 	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, func(c *call) {
 		c.stream()
 		for range 15 {
 			c.write(eventStream(chunk("x")))
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(300 * time.Millisecond)
 		}
 		c.write(eventStream(last, used, done))
 		c.end()
