@@ -40,8 +40,9 @@ type Spec struct {
 	// Data is what is edited, nil for text-to-video; Reference is the
 	// reference image, nil when there is none.
 	Data, Reference *Input
-	// Size is the exact size of the result, in square pixels and with the aspect of
-	// Data. FPS and Duration are its frame rate and length; both are 0 for an image.
+	// Size is the exact size of the result, in square pixels. It follows the aspect of
+	// Data, so that scaling is enough. FPS and Duration are the result's frame rate and
+	// length; both are 0 for an image.
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration

@@ -6,90 +6,127 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
+// shore is the height of the horizon of the bay.
+const shore = 0.58
+
+// coast is what the bay consists of.
+type coast struct {
+	waves, clouds *noise.Field
+	day           air
+	// sunAt is the sun's place, start the boat's, as parts of the width.
+	sunAt, start, phase float64
+	sea                 rgb
+	// slopes are the colours of the hills, the farthest first.
+	slopes [3]rgb
+	// somebody says that a person looks on.
+	somebody bool
+}
+
 // Bay is the sea before layered hills: a sailing boat that crosses, gulls, and
 // water that carries all of it upside down; a person who looks on from a jetty
 // if somebody is asked for.
 func Bay(seed uint32, light string, somebody bool) Scene {
 	source := noise.NewSource(uint64(seed), 1)
-	waves, clouds := noise.NewField(uint64(seed), 2), noise.NewField(uint64(seed), 3)
-	day := airs()[light]
-	const horizon = 0.58
-	sunAt, start := source.Between(0.68, 0.80), source.Between(0.05, 0.12)
+	c := coast{
+		waves: noise.NewField(uint64(seed), 2), clouds: noise.NewField(uint64(seed), 3), day: airs()[light],
+		sunAt: source.Between(0.68, 0.80), start: source.Between(0.05, 0.12), somebody: somebody,
+	}
 	if !somebody {
-		sunAt, start = source.Between(0.25, 0.8), source.Between(0.1, 0.5)
+		c.sunAt, c.start = source.Between(0.25, 0.8), source.Between(0.1, 0.5)
 	}
-	phase := source.Between(0, 60)
-	sea := day.at(0.8).mix(hex(0x2b3f78), 0.55)
-	var slopes [3]rgb
-	for i := range slopes {
-		slopes[i] = day.haze.mix(day.ink, [3]float64{0.42, 0.66, 0.9}[i]).mix(day.at(0.5), 0.25)
+	c.phase = source.Between(0, 60)
+	c.sea = c.day.at(0.8).mix(hex(0x2b3f78), 0.55)
+	for i := range c.slopes {
+		c.slopes[i] = c.day.haze.mix(c.day.ink, [3]float64{0.42, 0.66, 0.9}[i]).mix(c.day.at(0.5), 0.25)
 	}
-	return Scene{"bay", func(t, aspect float64) shader {
-		var hills []profile
-		for _, hill := range []struct{ frequency, phase, base, height, from, to float64 }{
-			{1.6, 11, 0.012, 0.17, 9, 0}, {2.3, 47, 0.004, 0.12, 0.98, 0.3}, {3.1, 83, -0.004, 0.155, 0.5, 0.02},
-		} {
-			hills = append(hills, newProfile(aspect, func(x float64) float64 {
-				rise := hill.base + hill.height*(0.5+0.5*clouds.Fractal(x*hill.frequency+hill.phase+phase, hill.phase, 5))
-				return horizon + 0.004 - (rise+0.004)*smooth(hill.from, hill.to, x/aspect)
-			}))
+	return Scene{"bay", func(t, aspect float64) shader { return c.at(t, aspect).color }}
+}
+
+// bayView is the coast at a time, in a picture of an aspect.
+type bayView struct {
+	*coast
+	t, aspect float64
+	sky       heaven
+	hills     []profile
+	boat      sailingBoat
+}
+
+// at prepares the hills, and puts sun and boat into their places.
+func (c *coast) at(t, aspect float64) *bayView {
+	o := &bayView{coast: c, t: t, aspect: aspect}
+	for _, hill := range []struct{ frequency, phase, base, height, from, to float64 }{
+		{1.6, 11, 0.012, 0.17, 9, 0}, {2.3, 47, 0.004, 0.12, 0.98, 0.3}, {3.1, 83, -0.004, 0.155, 0.5, 0.02},
+	} {
+		o.hills = append(o.hills, newProfile(aspect, func(x float64) float64 {
+			rise := hill.base +
+				hill.height*(0.5+0.5*c.clouds.Fractal(x*hill.frequency+hill.phase+c.phase, hill.phase, 5))
+			return shore + 0.004 - (rise+0.004)*smooth(hill.from, hill.to, x/aspect)
+		}))
+	}
+	o.sky = heaven{
+		air: c.day, clouds: c.clouds, stars: c.waves, horizon: shore, sunX: c.sunAt * aspect, sunY: shore - 0.20,
+		sun: 0.058, drift: t * 0.035,
+	}
+	o.boat = sailingBoat{
+		x: (c.start + 0.05*t) * aspect, y: shore + 0.055 + 0.0035*math.Sin(t*2.1), tilt: 0.03 * math.Sin(t*1.7),
+	}
+	return o
+}
+
+// color paints the background, then the boat and the person in front of it.
+func (o *bayView) color(x, y float64) rgb {
+	var c rgb
+	if y < shore {
+		c = o.above(x, y, 1).mix(o.day.ink, gulls(x, y, o.t, o.aspect))
+	} else {
+		c = o.water(x, y)
+	}
+	sail, a := o.boat.color(x, y)
+	c = c.mix(sail, a)
+	if !o.somebody {
+		return c
+	}
+	wood, a := jetty(x, y, o.aspect/2, 0.84)
+	c = c.mix(wood, a)
+	person, a := walker(x, y, o.t, o.aspect/2)
+	return c.mix(person, a)
+}
+
+// above returns the colour of the hills, from the nearest back, and of the sky.
+func (o *bayView) above(x, y, disc float64) rgb {
+	var c rgb
+	open := 1.0
+	for i := len(o.hills) - 1; i >= 0 && open > 0; i-- {
+		a := cover(o.hills[i].at(x)-y, 0.0022)
+		if a == 0 {
+			continue
 		}
-		sky := heaven{
-			air: day, clouds: clouds, stars: waves, horizon: horizon, sunX: sunAt * aspect, sunY: horizon - 0.20, sun: 0.058,
-			drift: t * 0.035,
-		}
-		boat := sailingBoat{
-			x: (start + 0.05*t) * aspect, y: horizon + 0.055 + 0.0035*math.Sin(t*2.1), tilt: 0.03 * math.Sin(t*1.7),
-		}
-		// above is what stands over the water, from the nearest hill back.
-		above := func(x, y, disc float64) rgb {
-			var c rgb
-			open := 1.0
-			for i := len(hills) - 1; i >= 0 && open > 0; i-- {
-				a := cover(hills[i].at(x)-y, 0.0022)
-				if a == 0 {
-					continue
-				}
-				near := 0.42 * clamp(1-math.Abs(x-sky.sunX)*1.3) * smooth(horizon-0.2, horizon, y)
-				c = c.plus(slopes[i].mix(day.haze, near).times(open * a))
-				open *= 1 - a
-			}
-			if open > 0 {
-				c = c.plus(sky.color(x, y, disc).times(open))
-			}
-			return c
-		}
-		return func(x, y float64) rgb {
-			var c rgb
-			if y < horizon {
-				c = above(x, y, 1).mix(day.ink, gulls(x, y, t, aspect))
-			} else {
-				depth := (y - horizon) / (1 - horizon)
-				far := 1 / (depth + 0.07)
-				swell := waves.Fractal((x-aspect/2)*far*0.9+9, far*2.4+t*0.9, 3)
-				chop := waves.Fractal((x-aspect/2)*far*3.1+t*0.5, far*7.5+t*1.9, 2)
-				slope := 0.65*swell + 0.5*chop
-				mirrorY := 2*horizon - y + slope*0.10*(0.25+depth)
-				c = above(x+slope*0.012, min(mirrorY, horizon-0.001), 0)
-				c = c.mix(sea, 0.22+0.4*depth)
-				// The sun's path: facets that tilt towards it glitter.
-				path := math.Exp(-math.Abs(x-sky.sunX)*(9-5*depth)) * (1 - 0.65*depth)
-				c = c.plus(day.glow.times(path * (0.22 + 1.3*smooth(0.18, 0.55, slope))))
-				c = c.plus(day.cloud.times(0.10 * smooth(0.3, 0.6, chop)))
-				mirrored, a := boat.color(x+slope*0.02, 2*(horizon+0.072)-y+slope*0.02)
-				c = c.mix(mirrored.mix(sea, 0.3), 0.62*a*smooth(horizon+0.04, horizon+0.08, y))
-			}
-			sail, a := boat.color(x, y)
-			c = c.mix(sail, a)
-			if !somebody {
-				return c
-			}
-			wood, a := jetty(x, y, aspect/2, 0.84)
-			c = c.mix(wood, a)
-			person, a := walker(x, y, t, aspect/2)
-			return c.mix(person, a)
-		}
-	}}
+		near := 0.42 * clamp(1-math.Abs(x-o.sky.sunX)*1.3) * smooth(shore-0.2, shore, y)
+		c = c.plus(o.slopes[i].mix(o.day.haze, near).times(open * a))
+		open *= 1 - a
+	}
+	if open > 0 {
+		c = c.plus(o.sky.color(x, y, disc).times(open))
+	}
+	return c
+}
+
+// water returns the colour of the sea, which mirrors the hills, the sky and the boat.
+func (o *bayView) water(x, y float64) rgb {
+	depth := (y - shore) / (1 - shore)
+	far := 1 / (depth + 0.07)
+	swell := o.waves.Fractal((x-o.aspect/2)*far*0.9+9, far*2.4+o.t*0.9, 3)
+	chop := o.waves.Fractal((x-o.aspect/2)*far*3.1+o.t*0.5, far*7.5+o.t*1.9, 2)
+	slope := 0.65*swell + 0.5*chop
+	mirrorY := 2*shore - y + slope*0.10*(0.25+depth)
+	c := o.above(x+slope*0.012, min(mirrorY, shore-0.001), 0)
+	c = c.mix(o.sea, 0.22+0.4*depth)
+	// The sun's path: facets that tilt towards it glitter.
+	path := math.Exp(-math.Abs(x-o.sky.sunX)*(9-5*depth)) * (1 - 0.65*depth)
+	c = c.plus(o.day.glow.times(path * (0.22 + 1.3*smooth(0.18, 0.55, slope))))
+	c = c.plus(o.day.cloud.times(0.10 * smooth(0.3, 0.6, chop)))
+	mirrored, a := o.boat.color(x+slope*0.02, 2*(shore+0.072)-y+slope*0.02)
+	return c.mix(mirrored.mix(o.sea, 0.3), 0.62*a*smooth(shore+0.04, shore+0.08, y))
 }
 
 // sailingBoat is a boat at a place of the picture.

@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -19,56 +20,18 @@ func Choose(prompt string, seed uint32) Scene {
 		}
 	}
 	own := uint32(source.Uint64())
-	light := first(words, map[string]string{
-		"sunset": "sunset", "dusk": "sunset", "evening": "sunset", "golden": "sunset", "autumn": "sunset", "fire": "sunset",
-		"sunrise": "dawn", "dawn": "dawn", "morning": "dawn", "spring": "dawn", "pastel": "dawn", "soft": "dawn",
-		"day": "day", "noon": "day", "sunny": "day", "summer": "day", "blue": "day", "clear": "day",
-		"storm": "storm", "stormy": "storm", "rain": "storm", "rainy": "storm", "gray": "storm", "grey": "storm",
-		"noir":  "storm",
-		"night": "night", "midnight": "night", "moon": "night", "moonlight": "night", "dark": "night", "stars": "night",
-		"magic": "magic", "magical": "magic", "fantasy": "magic", "dream": "magic", "dreamy": "magic", "fairy": "magic",
-		"pink": "magic", "purple": "magic",
-	})
+	light := lights.first(words)
 	if light == "" {
 		light = []string{"sunset", "dawn", "day", "magic", "night"}[source.Intn(5)]
 	}
-	place := first(words, map[string]string{
-		"sea": "bay", "ocean": "bay", "beach": "bay", "bay": "bay", "boat": "bay", "ship": "bay", "sail": "bay",
-		"sailing": "bay", "lake": "bay",
-		"coast": "bay", "harbor": "bay", "harbour": "bay", "island": "bay", "water": "bay", "waves": "bay", "river": "bay",
-		"lighthouse": "bay",
-		"desert":     "dunes", "dune": "dunes", "dunes": "dunes", "sand": "dunes", "sahara": "dunes", "mars": "dunes",
-		"camel": "dunes", "camels": "dunes", "egypt": "dunes",
-		"mountain": "mountains", "mountains": "mountains", "forest": "mountains", "hills": "mountains", "alps": "mountains",
-		"trees":  "mountains",
-		"valley": "mountains", "wood": "mountains", "woods": "mountains", "nature": "mountains", "landscape": "mountains",
-		"dragon": "mountains",
-		"castle": "mountains", "winter": "mountains", "snow": "mountains", "snowy": "mountains", "fog": "mountains",
-		"misty": "mountains", "fox": "mountains", "wolf": "mountains", "bear": "mountains",
-		"city": "city", "street": "city", "neon": "city", "cyberpunk": "city", "skyline": "city", "tokyo": "city",
-		"traffic": "city", "urban": "city",
-		"car": "city", "cars": "city", "downtown": "city", "building": "city", "buildings": "city", "robot": "city",
-		"futuristic": "city", "york": "city",
-		"aurora": "aurora", "northern": "aurora", "arctic": "aurora", "iceland": "aurora", "polar": "aurora",
-		"space": "nebula", "galaxy": "nebula", "nebula": "nebula", "planet": "nebula", "universe": "nebula",
-		"cosmic": "nebula", "cosmos": "nebula",
-		"astronaut": "nebula", "spaceship": "nebula", "rocket": "nebula", "alien": "nebula", "star": "nebula",
-		"stars":    "nebula",
-		"abstract": "flow", "ink": "flow", "liquid": "flow", "fluid": "flow", "marble": "flow", "swirl": "flow",
-		"paint": "flow", "smoke": "flow", "lava": "flow",
-	})
-	somebody := first(words, map[string]string{
-		"person": "yes", "woman": "yes", "girl": "yes", "man": "yes", "boy": "yes", "child": "yes", "someone": "yes",
-		"people": "yes", "lady": "yes",
-	}) != ""
-	switch place {
+	somebody := people.first(words) != ""
+	switch places.first(words) {
 	case "bay":
 		return Bay(own, light, somebody)
 	case "dunes":
 		return dunes(own, light)
 	case "mountains":
-		snowy := first(words, map[string]string{"winter": "yes", "snow": "yes", "snowy": "yes", "ice": "yes"}) != ""
-		return mountains(own, light, snowy)
+		return mountains(own, light, snow.first(words) != "")
 	case "city":
 		return city(own, light)
 	case "aurora":
@@ -83,11 +46,46 @@ func Choose(prompt string, seed uint32) Scene {
 	return flow(own)
 }
 
+// meanings are words by what they mean, separated by spaces.
+type meanings map[string]string
+
+// lights are the times of day and the weathers.
+var lights = meanings{
+	"sunset": "sunset dusk evening golden autumn fire",
+	"dawn":   "sunrise dawn morning spring pastel soft",
+	"day":    "day noon sunny summer blue clear",
+	"storm":  "storm stormy rain rainy gray grey noir",
+	"night":  "night midnight moon moonlight dark stars",
+	"magic":  "magic magical fantasy dream dreamy fairy pink purple",
+}
+
+// places are the scenes.
+var places = meanings{
+	"bay": "sea ocean beach bay boat ship sail sailing lake coast harbor harbour island water waves " +
+		"river lighthouse",
+	"dunes": "desert dune dunes sand sahara mars camel camels egypt",
+	"mountains": "mountain mountains forest hills alps trees valley wood woods nature landscape dragon castle " +
+		"winter snow snowy fog misty fox wolf bear",
+	"city": "city street neon cyberpunk skyline tokyo traffic urban car cars downtown building buildings " +
+		"robot futuristic york",
+	"aurora": "aurora northern arctic iceland polar",
+	"nebula": "space galaxy nebula planet universe cosmic cosmos astronaut spaceship rocket alien star " +
+		"stars",
+	"flow": "abstract ink liquid fluid marble swirl paint smoke lava",
+}
+
+var (
+	people = meanings{"yes": "person woman girl man boy child someone people lady"}
+	snow   = meanings{"yes": "winter snow snowy ice"}
+)
+
 // first returns the meaning of the first word that has one, else nothing.
-func first(words []string, meaning map[string]string) string {
+func (m meanings) first(words []string) string {
 	for _, word := range words {
-		if m, ok := meaning[word]; ok {
-			return m
+		for meaning, list := range m {
+			if slices.Contains(strings.Fields(list), word) {
+				return meaning
+			}
 		}
 	}
 	return ""

@@ -6,96 +6,137 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
+const (
+	// valley is the height of the horizon behind the mountains.
+	valley = 0.78
+	// rangeCount is how many ranges stand behind each other.
+	rangeCount = 5
+)
+
+// fir is a tree in the foreground: its place, and the size of its outline.
+type fir struct{ x, height, width float64 }
+
+// massif is what a view of mountains consists of.
+type massif struct {
+	rock, clouds *noise.Field
+	day          air
+	snowy        bool
+	snow         rgb
+	sunAt, phase float64
+	forest       [64]fir
+}
+
 // mountains are ranges behind each other with fog in the valleys, snow above,
 // and firs in front.
 func mountains(seed uint32, light string, snowy bool) Scene {
 	source := noise.NewSource(uint64(seed), 21)
-	rock, clouds := noise.NewField(uint64(seed), 22), noise.NewField(uint64(seed), 23)
-	day := airs()[light]
-	const horizon, count = 0.78, 5
-	sunAt, phase := source.Between(0.2, 0.8), source.Between(0, 90)
-	var forest [64]struct{ x, height, width float64 }
-	for i := range forest {
-		forest[i].x = float64(i)/56 + source.Between(-0.004, 0.01)
-		forest[i].height, forest[i].width = source.Between(0.10, 0.24), source.Between(0.16, 0.24)
+	m := massif{
+		rock: noise.NewField(uint64(seed), 22), clouds: noise.NewField(uint64(seed), 23), day: airs()[light], snowy: snowy,
+		sunAt: source.Between(0.2, 0.8), phase: source.Between(0, 90),
 	}
-	white := hex(0xf4f7fc).mix(day.cloud, 0.4)
-	if day.night {
-		white = hex(0x8fa6d0)
+	for i := range m.forest {
+		x := float64(i)/56 + source.Between(-0.004, 0.01)
+		m.forest[i] = fir{x, source.Between(0.10, 0.24), source.Between(0.16, 0.24)}
 	}
-	return Scene{"mountains", func(t, aspect float64) shader {
-		sky := heaven{
-			air: day, clouds: clouds, stars: rock, horizon: horizon, sunX: sunAt * aspect, sunY: 0.22, sun: 0.05, cover: 0.02,
-			drift: t * 0.045,
-		}
-		var ranges [count]profile
-		for i := range count {
-			k := float64(i) / (count - 1)
-			frequency, height, base := 1.0+1.6*k, 0.40-0.20*k, 0.54+0.30*k
-			// The eye moves: what is near passes faster.
-			eye := t * 0.02 * (0.15 + k)
-			ranges[i] = newProfile(aspect, func(x float64) float64 {
-				v := (x+eye)*frequency + phase + 31*k
-				ridge := 1 - math.Abs(rock.Fractal(v, 11*k, 5))*1.7
-				return base - height*(0.25+0.75*ridge*(0.75+0.25*rock.At(v*0.6, 50)))
-			})
-		}
-		eye := t * 0.03
-		firs := newProfile(aspect, func(x float64) float64 {
-			top := 1.02
-			for _, fir := range forest {
-				d := math.Abs(x+eye-fir.x*aspect*1.12) / (fir.width * fir.height)
-				if d < 1 {
-					// Branches: the outline steps out and in on its way down.
-					y := 1.0 - fir.height*(1-d)
-					top = min(top, y+0.006*math.Sin(y*420)*d)
-				}
-			}
-			return top - 0.012*rock.At((x+eye)*60, 3)
+	m.snow = hex(0xf4f7fc).mix(m.day.cloud, 0.4)
+	if m.day.night {
+		m.snow = hex(0x8fa6d0)
+	}
+	return Scene{"mountains", func(t, aspect float64) shader { return m.at(t, aspect).color }}
+}
+
+// mountainView is a massif at a time, in a picture of an aspect.
+type mountainView struct {
+	*massif
+	t      float64
+	sky    heaven
+	ranges [rangeCount]profile
+	firs   profile
+}
+
+// at prepares the outlines.
+func (m *massif) at(t, aspect float64) *mountainView {
+	v := &mountainView{massif: m, t: t, firs: m.treetops(t, aspect)}
+	v.sky = heaven{
+		air: m.day, clouds: m.clouds, stars: m.rock, horizon: valley, sunX: m.sunAt * aspect, sunY: 0.22, sun: 0.05,
+		cover: 0.02, drift: t * 0.045,
+	}
+	for i := range v.ranges {
+		k := float64(i) / (rangeCount - 1)
+		frequency, height, base := 1.0+1.6*k, 0.40-0.20*k, 0.54+0.30*k
+		// The eye moves: what is near passes faster.
+		eye := t * 0.02 * (0.15 + k)
+		v.ranges[i] = newProfile(aspect, func(x float64) float64 {
+			at := (x+eye)*frequency + m.phase + 31*k
+			ridge := 1 - math.Abs(m.rock.Fractal(at, 11*k, 5))*1.7
+			return base - height*(0.25+0.75*ridge*(0.75+0.25*m.rock.At(at*0.6, 50)))
 		})
-		return func(x, y float64) rgb {
-			if y > 0.7 {
-				if a := cover(firs.at(x)-y, 0.003); a == 1 {
-					return day.ink.mix(day.haze, 0.10*smooth(1, 0.8, y))
-				}
+	}
+	return v
+}
+
+// treetops returns the outline of the firs in front.
+func (m *massif) treetops(t, aspect float64) profile {
+	eye := t * 0.03
+	return newProfile(aspect, func(x float64) float64 {
+		top := 1.02
+		for _, fir := range m.forest {
+			d := math.Abs(x+eye-fir.x*aspect*1.12) / (fir.width * fir.height)
+			if d < 1 {
+				// Branches: the outline steps out and in on its way down.
+				y := 1.0 - fir.height*(1-d)
+				top = min(top, y+0.006*math.Sin(y*420)*d)
 			}
-			var c rgb
-			open := 1.0
-			for i := count - 1; i >= 0 && open > 0; i-- {
-				top := ranges[i].at(x)
-				a := cover(top-y, 0.0022)
-				if a == 0 {
-					continue
-				}
-				k := float64(i) / (count - 1)
-				below := y - top
-				body := day.haze.mix(day.ink, 0.30+0.55*k).mix(day.at(0.6), 0.30*(1-k))
-				// Faces towards the sun are lighter: the slope tells.
-				slope := (ranges[i].at(x+0.006) - ranges[i].at(x-0.006)) / 0.012
-				if x < sky.sunX {
-					slope = -slope
-				}
-				grain := rock.Fractal(x*22+9*k, y*30, 2)
-				// Ribs run down from the ridge, each in its own direction.
-				rib := rock.Fractal((x+0.5*below*slope)*8+17*k, y*8, 4)
-				slope = slope*math.Exp(-below*22) + rib
-				body = body.mix(day.glow, 0.16*clamp(slope+0.6*grain))
-				if snowy || i < 2 {
-					line := 0.10 - 0.05*k + 0.05*grain
-					if snowy {
-						line += 0.12
-					}
-					body = body.mix(white, (0.85-0.3*k)*smooth(line, line-0.05, below)*clamp(0.75+0.5*slope))
-				}
-				fog := smooth(0.03, 0.22, below) * (0.62 - 0.3*k) * (0.75 + 0.5*clouds.At(x*2.4+t*0.1+k*9, y*6))
-				body = body.mix(day.haze, clamp(fog))
-				c = c.plus(body.times(open * a))
-				open *= 1 - a
-			}
-			if open > 0 {
-				c = c.plus(sky.color(x, min(y, horizon), 1).times(open))
-			}
-			return c.mix(day.ink, cover(firs.at(x)-y, 0.003))
 		}
-	}}
+		return top - 0.012*m.rock.At((x+eye)*60, 3)
+	})
+}
+
+// color paints from the nearest range back, and the firs over all.
+func (v *mountainView) color(x, y float64) rgb {
+	if y > 0.7 {
+		if a := cover(v.firs.at(x)-y, 0.003); a == 1 {
+			return v.day.ink.mix(v.day.haze, 0.10*smooth(1, 0.8, y))
+		}
+	}
+	var c rgb
+	open := 1.0
+	for i := rangeCount - 1; i >= 0 && open > 0; i-- {
+		a := cover(v.ranges[i].at(x)-y, 0.0022)
+		if a == 0 {
+			continue
+		}
+		c = c.plus(v.slope(i, x, y).times(open * a))
+		open *= 1 - a
+	}
+	if open > 0 {
+		c = c.plus(v.sky.color(x, min(y, valley), 1).times(open))
+	}
+	return c.mix(v.day.ink, cover(v.firs.at(x)-y, 0.003))
+}
+
+// slope returns the colour of a range: rock, the snow on it, and the fog below.
+func (v *mountainView) slope(i int, x, y float64) rgb {
+	k := float64(i) / (rangeCount - 1)
+	below := y - v.ranges[i].at(x)
+	body := v.day.haze.mix(v.day.ink, 0.30+0.55*k).mix(v.day.at(0.6), 0.30*(1-k))
+	// Faces towards the sun are lighter: the slope tells.
+	slope := (v.ranges[i].at(x+0.006) - v.ranges[i].at(x-0.006)) / 0.012
+	if x < v.sky.sunX {
+		slope = -slope
+	}
+	grain := v.rock.Fractal(x*22+9*k, y*30, 2)
+	// Ribs run down from the ridge, each in its own direction.
+	rib := v.rock.Fractal((x+0.5*below*slope)*8+17*k, y*8, 4)
+	slope = slope*math.Exp(-below*22) + rib
+	body = body.mix(v.day.glow, 0.16*clamp(slope+0.6*grain))
+	if v.snowy || i < 2 {
+		line := 0.10 - 0.05*k + 0.05*grain
+		if v.snowy {
+			line += 0.12
+		}
+		body = body.mix(v.snow, (0.85-0.3*k)*smooth(line, line-0.05, below)*clamp(0.75+0.5*slope))
+	}
+	fog := smooth(0.03, 0.22, below) * (0.62 - 0.3*k) * (0.75 + 0.5*v.clouds.At(x*2.4+v.t*0.1+k*9, y*6))
+	return body.mix(v.day.haze, clamp(fog))
 }

@@ -25,6 +25,21 @@ func jetty(x, y, middle, far float64) (rgb, float64) {
 	return wood, cover(math.Abs(across)-1, 0.012/half*0.3)
 }
 
+// figure is a person while a point of it is painted, part over part.
+type figure struct {
+	x, y, t float64
+	// color is what is painted so far, covered how much of the point it covers.
+	color   rgb
+	covered float64
+}
+
+var (
+	skin   = hex(0xf0b08c)
+	yellow = hex(0xf4c534)
+	seam   = hex(0x8a5a20)
+	hair   = hex(0x5b2b2a)
+)
+
 // walker is a person in a raincoat, seen from behind, whose hair and scarf
 // blow in the wind. The light comes from the right.
 func walker(x, y, t, middle float64) (rgb, float64) {
@@ -35,30 +50,46 @@ func walker(x, y, t, middle float64) (rgb, float64) {
 		return rgb{}, 0
 	}
 	x += 0.003 * math.Sin(t*1.4) * (0.93 - y) / 0.5
-	var c rgb
-	covered := 0.0
-	add := func(color rgb, distance float64) {
-		a := cover(distance, 0.0011)
-		c, covered = c.mix(color, a), covered+(1-covered)*a
-	}
-	// lit shades a round form: dark on the left, a warm rim on the right.
-	lit := func(base rgb, across float64) rgb {
-		shaded := base.mix(hex(0x54305e), 0.5*clamp(0.35-across*0.55))
-		return shaded.mix(hex(0xffe6b8), 0.7*smooth(0.7, 0.98, across))
-	}
-	skin, yellow := hex(0xf0b08c), hex(0xf4c534)
+	f := figure{x: x, y: y, t: t}
+	f.limbs()
+	f.coat()
+	f.head()
+	f.scarf()
+	return f.color, f.covered
+}
+
+// add paints a part, whose outline is at the distance.
+func (f *figure) add(color rgb, distance float64) {
+	a := cover(distance, 0.0011)
+	f.color, f.covered = f.color.mix(color, a), f.covered+(1-f.covered)*a
+}
+
+// lit shades a round form: dark on the left, a warm rim on the right.
+func lit(base rgb, across float64) rgb {
+	shaded := base.mix(hex(0x54305e), 0.5*clamp(0.35-across*0.55))
+	return shaded.mix(hex(0xffe6b8), 0.7*smooth(0.7, 0.98, across))
+}
+
+// limbs paints the legs, then the arms.
+func (f *figure) limbs() {
+	x, y := f.x, f.y
 	for _, side := range []float64{-1, 1} {
-		add(lit(hex(0x34406e), (x-side*0.026)/0.02), capsule(x, y, side*0.026, 0.74, side*0.029, 0.895, 0.024, 0.019))
+		f.add(lit(hex(0x34406e), (x-side*0.026)/0.02), capsule(x, y, side*0.026, 0.74, side*0.029, 0.895, 0.024, 0.019))
 	}
 	for _, side := range []float64{-1, 1} {
-		swing := 0.004 * math.Sin(t*1.4+side)
-		add(skin, circle(x, y, side*0.093+swing, 0.708, 0.015))
+		swing := 0.004 * math.Sin(f.t*1.4+side)
+		f.add(skin, circle(x, y, side*0.093+swing, 0.708, 0.015))
 		sleeve := capsule(x, y, side*0.056, 0.528, side*0.091+swing, 0.688, 0.027, 0.022)
 		across := (x - side*(0.056+0.035*clamp((y-0.528)/0.16))) / 0.03
-		add(lit(yellow.times(0.95), across), sleeve)
+		f.add(lit(yellow.times(0.95), across), sleeve)
 		cuff := capsule(x, y, side*0.091+swing-0.02, 0.690, side*0.091+swing+0.02, 0.690, 0.004, 0.004)
-		add(lit(yellow.times(0.82), across), max(cuff, sleeve-0.003))
+		f.add(lit(yellow.times(0.82), across), max(cuff, sleeve-0.003))
 	}
+}
+
+// coat paints the coat with its folds and seams, and the hood on the back.
+func (f *figure) coat() {
+	x, y := f.x, f.y
 	down := clamp((y - 0.5) / 0.28)
 	width := 0.060 + 0.040*down
 	coat := lit(yellow, x/width)
@@ -66,34 +97,40 @@ func walker(x, y, t, middle float64) (rgb, float64) {
 	fold := math.Sin(x/width*9+1.3*math.Sin(y*14)) * down
 	coat = coat.mix(hex(0x9a6a2a), 0.30*smooth(0.35, 1, fold)).mix(hex(0xfff2b0), 0.16*smooth(0.4, 1, -fold))
 	outline := polygon(x, y, -0.050, 0.505, 0.050, 0.505, 0.087, 0.775, -0.087, 0.775) - 0.013
-	add(coat, outline)
-	seam := hex(0x8a5a20)
-	add(coat.mix(seam, 0.5), max(math.Abs(x+0.002)-0.0011, outline+0.004))
-	add(coat.mix(seam, 0.35), max(math.Abs(y-0.555-0.25*x*x)-0.0012, outline+0.004))
-	add(coat.mix(seam, 0.35), max(math.Abs(y-0.766)-0.0010, outline+0.004))
-	// The hood lies on the back.
+	f.add(coat, outline)
+	f.add(coat.mix(seam, 0.5), max(math.Abs(x+0.002)-0.0011, outline+0.004))
+	f.add(coat.mix(seam, 0.35), max(math.Abs(y-0.555-0.25*x*x)-0.0012, outline+0.004))
+	f.add(coat.mix(seam, 0.35), max(math.Abs(y-0.766)-0.0010, outline+0.004))
 	hood := max(circle(x, y, 0, 0.507, 0.050), 0.492-y)
-	add(lit(yellow.times(0.93), x/0.05), hood)
-	add(coat.mix(seam, 0.4), max(math.Abs(circle(x, y, 0, 0.507, 0.047))-0.0011, 0.495-y))
-	add(skin, capsule(x, y, 0, 0.47, 0, 0.492, 0.019, 0.022))
-	hair := hex(0x5b2b2a)
+	f.add(lit(yellow.times(0.93), x/0.05), hood)
+	f.add(coat.mix(seam, 0.4), max(math.Abs(circle(x, y, 0, 0.507, 0.047))-0.0011, 0.495-y))
+}
+
+// head paints the neck, and hair that blows in the wind.
+func (f *figure) head() {
+	x, y := f.x, f.y
+	f.add(skin, capsule(x, y, 0, 0.47, 0, 0.492, 0.019, 0.022))
 	strand := 0.5 + 0.5*math.Sin((x*0.6+(y-0.4)*0.35)*420)
 	shine := lit(hair, x/0.048).mix(hex(0xb0643c), 0.35*strand*smooth(-0.03, 0.03, x))
-	add(shine, circle(x, y, 0, 0.425, 0.047))
+	f.add(shine, circle(x, y, 0, 0.425, 0.047))
 	for i := range 6 {
 		k := float64(i)
-		blow := 0.010*math.Sin(t*3.1+k*0.9) + 0.005*math.Sin(t*5.3+k)
-		add(hair.mix(hex(0x7a3c30), 0.5*strand), capsule(x, y,
+		blow := 0.010*math.Sin(f.t*3.1+k*0.9) + 0.005*math.Sin(f.t*5.3+k)
+		f.add(hair.mix(hex(0x7a3c30), 0.5*strand), capsule(x, y,
 			-0.012+0.006*k, 0.43+0.006*k, -0.086+0.013*k, 0.470+0.019*k+blow, 0.033, 0.004))
 	}
+}
+
+// scarf paints the scarf's ends, which blow, and then what is around the neck.
+func (f *figure) scarf() {
+	x, y := f.x, f.y
 	for i := range 12 {
 		k := float64(i)
-		wave := 0.010 * math.Sin(t*4.2-k*0.6) * k / 12
-		next := 0.010 * math.Sin(t*4.2-(k+1)*0.6) * (k + 1) / 12
-		add(hex(0xe04a50).mix(hex(0x9a2a4a), 0.05*k), capsule(x, y,
+		wave := 0.010 * math.Sin(f.t*4.2-k*0.6) * k / 12
+		next := 0.010 * math.Sin(f.t*4.2-(k+1)*0.6) * (k + 1) / 12
+		f.add(hex(0xe04a50).mix(hex(0x9a2a4a), 0.05*k), capsule(x, y,
 			-0.035-0.012*k, 0.497+wave, -0.047-0.012*k, 0.497+next, 0.013, 0.014))
 	}
-	add(lit(hex(0xe04a50), x/0.05), capsule(x, y, -0.034, 0.492, 0.034, 0.492, 0.017, 0.017))
-	add(hex(0xa83044), max(math.Abs(y-0.492-0.004*math.Sin(x*90))-0.0014, math.Abs(x)-0.045))
-	return c, covered
+	f.add(lit(hex(0xe04a50), x/0.05), capsule(x, y, -0.034, 0.492, 0.034, 0.492, 0.017, 0.017))
+	f.add(hex(0xa83044), max(math.Abs(y-0.492-0.004*math.Sin(x*90))-0.0014, math.Abs(x)-0.045))
 }
