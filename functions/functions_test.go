@@ -93,7 +93,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	cloud := awstest.Start(t)
 	tables, bucket := cloud.MakeTables(t), cloud.MakeBucket(t)
-	definition, err := stepfn.Definition(tables["jobs"])
+	definition, err := stepfn.Definition("aws", tables["jobs"])
 	if err != nil {
 		t.Fatal(err)
 	}

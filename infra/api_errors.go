@@ -68,7 +68,9 @@ func gatewayErrors(tooLarge string) []gatewayError {
 }
 
 // addGatewayResponses gives API Gateway's own answers the shape of the API's,
-// with what browsers need to read them and the id of the request.
+// with what browsers need to read them. The request's id is in x-amzn-RequestId, which
+// API Gateway adds by itself: a header here may have nothing but a constant or a part
+// of the request, and a deploy with anything else may be refused.
 func (s *stack) addGatewayResponses(rest awsapigateway.RestApi, a api) {
 	// These answers tell nothing of an account, and API Gateway cannot choose
 	// between origins: where there are several, any page may read them.
@@ -79,9 +81,8 @@ func (s *stack) addGatewayResponses(rest awsapigateway.RestApi, a api) {
 	for _, e := range gatewayErrors(a.tooLarge) {
 		headers := map[string]*string{
 			"Access-Control-Allow-Origin":   jsii.String(origin),
-			"Access-Control-Expose-Headers": jsii.String("'X-Request-Id, Retry-After'"),
+			"Access-Control-Expose-Headers": jsii.String("'x-amzn-RequestId, Retry-After'"),
 			"Cache-Control":                 jsii.String("'no-store'"),
-			"X-Request-Id":                  jsii.String("context.requestId"),
 		}
 		if e.retryAfter != "" {
 			headers["Retry-After"] = jsii.String("'" + e.retryAfter + "'")

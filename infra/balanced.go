@@ -19,6 +19,9 @@ type balanced struct {
 	tasks int
 }
 
+// longestBalancer is how long the name of a load balancer may be.
+const longestBalancer = 32
+
 // newBalanced runs a container behind a load balancer, over TLS. Unlike all else
 // it costs while nobody calls: the balancer and its tasks.
 func (s *stack) newBalanced(b balanced) {
@@ -28,7 +31,7 @@ func (s *stack) newBalanced(b balanced) {
 	})
 	balancer := elb.NewApplicationLoadBalancer(s.Stack, jsii.String(title(b.name)+"Balancer"),
 		&elb.ApplicationLoadBalancerProps{
-			LoadBalancerName: jsii.String(s.name(b.name)), Vpc: s.cluster.vpc, InternetFacing: jsii.Bool(true),
+			LoadBalancerName: jsii.String(s.boundedName(b.name, longestBalancer)), Vpc: s.cluster.vpc, InternetFacing: jsii.Bool(true),
 			IdleTimeout: awscdk.Duration_Seconds(jsii.Number(b.idle)), DropInvalidHeaderFields: jsii.Bool(true),
 			DeletionProtection: jsii.Bool(s.Protected),
 		})

@@ -58,17 +58,17 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 
 // bucketCORS lets browsers put signed uploads straight to the bucket
 // (docs/contract/media.md#large-uploads), and follow the redirects of the content
-// route where there are any.
+// route.
 func (s *stack) bucketCORS() *[]*awss3.CorsRule {
-	rules := []*awss3.CorsRule{{
-		AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT},
-		AllowedOrigins: jsii.Strings(s.Origins...),
-		AllowedHeaders: jsii.Strings("*"),
-		ExposedHeaders: jsii.Strings("ETag"),
-		MaxAge:         jsii.Number(3600),
-	}}
-	if s.ContentRedirect {
-		rules = append(rules, &awss3.CorsRule{
+	return &[]*awss3.CorsRule{
+		{
+			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT},
+			AllowedOrigins: jsii.Strings(s.Origins...),
+			AllowedHeaders: jsii.Strings("*"),
+			ExposedHeaders: jsii.Strings("ETag"),
+			MaxAge:         jsii.Number(3600),
+		},
+		{
 			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_GET, awss3.HttpMethods_HEAD},
 			// A page on any other origin than the API's calls the bucket, after the
 			// redirect, with the origin "null", which no list of origins can tell
@@ -77,9 +77,8 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 			AllowedHeaders: jsii.Strings("*"),
 			ExposedHeaders: jsii.Strings("ETag", "Accept-Ranges", "Content-Range", "Content-Length", "Content-Disposition"),
 			MaxAge:         jsii.Number(3600),
-		})
+		},
 	}
-	return &rules
 }
 
 // bucketName is unique, as the names of buckets are shared by all accounts.

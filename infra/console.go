@@ -46,7 +46,9 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 		Comment:           jsii.String("Console of Cutroom, stage " + s.Stage),
 		DefaultRootObject: jsii.String(console.Index),
 		DefaultBehavior: &awscloudfront.BehaviorOptions{
-			Origin:                awscloudfrontorigins.S3BucketOrigin_WithOriginAccessControl(bucket, nil),
+			Origin: awscloudfrontorigins.S3BucketOrigin_WithOriginAccessControl(bucket, &awscloudfrontorigins.S3BucketOriginWithOACProps{
+				OriginAccessControl: s.consoleAccess(),
+			}),
 			ViewerProtocolPolicy:  awscloudfront.ViewerProtocolPolicy_REDIRECT_TO_HTTPS,
 			CachePolicy:           awscloudfront.CachePolicy_CACHING_OPTIMIZED(),
 			ResponseHeadersPolicy: s.consoleHeaders(s.originOf(media, s.Media), s.originOf(inference, s.Inference)),
@@ -84,13 +86,25 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 	return nil
 }
 
+// globalName is a name that the deploys of all regions of an account share.
+func (s *stack) globalName(what string) *string { return jsii.String(s.name(what) + "-" + *s.Region()) }
+
+// consoleAccess lets the distribution alone read the page's bucket.
+func (s *stack) consoleAccess() awscloudfront.S3OriginAccessControl {
+	return awscloudfront.NewS3OriginAccessControl(s.Stack, jsii.String("ConsoleAccess"),
+		&awscloudfront.S3OriginAccessControlProps{
+			OriginAccessControlName: s.globalName("console"), Signing: awscloudfront.Signing_SIGV4_ALWAYS(),
+		})
+}
+
 // consoleHeaders are the header fields of the page, which may call the two APIs
 // and send large files to the bucket of blobs.
 func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHeadersPolicy {
 	blobs := join("https://", s.bucketName(), jsii.String(".s3."), s.Region(), jsii.String("."), s.UrlSuffix())
 	return awscloudfront.NewResponseHeadersPolicy(s.Stack, jsii.String("ConsoleHeaders"),
 		&awscloudfront.ResponseHeadersPolicyProps{
-			Comment: jsii.String("Console of Cutroom, stage " + s.Stage),
+			ResponseHeadersPolicyName: s.globalName("console"),
+			Comment:                   jsii.String("Console of Cutroom, stage " + s.Stage),
 			SecurityHeadersBehavior: &awscloudfront.ResponseSecurityHeadersBehavior{
 				ContentSecurityPolicy: &awscloudfront.ResponseHeadersContentSecurityPolicy{
 					ContentSecurityPolicy: jsii.String(console.Policy(media, inference, *blobs)), Override: jsii.Bool(true),

@@ -86,7 +86,8 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		widgets = append(widgets, &row)
 	}
 	awscloudwatch.NewDashboard(s.Stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
-		DashboardName: jsii.String(s.prefix()), Widgets: &widgets,
+		// Dashboards of all regions of an account share their names.
+		DashboardName: jsii.String(s.prefix() + "-" + *s.Region()), Widgets: &widgets,
 	})
 }
 

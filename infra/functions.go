@@ -48,6 +48,17 @@ const (
 	internalTimeout = 60
 )
 
+// loop lets the function webhooks start itself: each wait for a later attempt is a
+// message that it sends to its own queue, and Lambda would stop the sixteenth in a
+// row, in the middle of the longest wait. Code bounds the attempts and the waits
+// (webhook.MaxAttempts, webhook.LongestWait).
+func (f function) loop() awslambda.RecursiveLoop {
+	if f.Name == "webhooks" {
+		return awslambda.RecursiveLoop_ALLOW
+	}
+	return awslambda.RecursiveLoop_TERMINATE
+}
+
 // describeFunctions returns the functions of the stack in the order of the table.
 func (s *stack) describeFunctions() []function {
 	callers := func(f function) function {
@@ -190,17 +201,18 @@ func (s *stack) newFunction(f function) awslambda.Function {
 		resources: []*string{jsii.String(*group.LogGroupArn())},
 	})...)
 	props := &awslambda.FunctionProps{
-		FunctionName: jsii.String(s.name(f.Name)),
-		Runtime:      awslambda.Runtime_PROVIDED_AL2023(),
-		Architecture: s.architecture(),
-		Handler:      jsii.String("bootstrap"),
-		Code:         awslambda.Code_FromAsset(jsii.String(filepath.Join(s.Functions, f.Name)), nil),
-		MemorySize:   jsii.Number(f.memory),
-		Timeout:      awscdk.Duration_Seconds(jsii.Number(f.timeout)),
-		Environment:  s.functionVariables(f),
-		Role:         role,
-		LogGroup:     group,
-		Tracing:      s.functionTracing(),
+		FunctionName:  jsii.String(s.name(f.Name)),
+		Runtime:       awslambda.Runtime_PROVIDED_AL2023(),
+		Architecture:  s.architecture(),
+		Handler:       jsii.String("bootstrap"),
+		Code:          awslambda.Code_FromAsset(jsii.String(filepath.Join(s.Functions, f.Name)), nil),
+		MemorySize:    jsii.Number(f.memory),
+		Timeout:       awscdk.Duration_Seconds(jsii.Number(f.timeout)),
+		Environment:   s.functionVariables(f),
+		Role:          role,
+		LogGroup:      group,
+		RecursiveLoop: f.loop(),
+		Tracing:       s.functionTracing(),
 	}
 	if s.settings != nil {
 		props.Layers = &[]awslambda.ILayerVersion{s.settings}

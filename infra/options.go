@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"os"
@@ -108,6 +110,18 @@ func (o options) prefix() string { return "cutroom-" + o.Stage }
 
 // name returns the name of something of the stage.
 func (o options) name(what string) string { return o.prefix() + "-" + what }
+
+// boundedName returns a name of at most that many characters. One that would be longer
+// is cut, and ends with a digest of the whole, so that no two become the same.
+func (o options) boundedName(what string, most int) string {
+	name := o.name(what)
+	if len(name) <= most {
+		return name
+	}
+	digest := sha256.Sum256([]byte(name))
+	const kept = 6
+	return strings.TrimRight(name[:most-kept-1], "-") + "-" + hex.EncodeToString(digest[:])[:kept]
+}
 
 // contextOf returns the context that the deployer set.
 func contextOf(app awscdk.App) map[string]any {

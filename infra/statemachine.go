@@ -12,7 +12,7 @@ import (
 // newStateMachine makes the state machine that sees a job from its queue to its
 // end.
 func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
-	definition, err := stepfn.Definition(dynamo.TableName(s.Stage, "jobs"))
+	definition, err := stepfn.Definition(*s.Partition(), dynamo.TableName(s.Stage, "jobs"))
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,8 @@ func (s *stack) traceExecutions() []permission {
 const (
 	readRate     = 0.01
 	readPriority = 100
+	// longestRule is how long the name of a sampling rule may be.
+	longestRule = 32
 )
 
 // newSamplingRules keeps what traces cost small.
@@ -62,7 +64,7 @@ func (s *stack) newSamplingRules() {
 	for _, api := range []string{"media", "inference"} {
 		awsxray.NewCfnSamplingRule(s.Stack, jsii.String(title(api)+"ReadsSampling"), &awsxray.CfnSamplingRuleProps{
 			SamplingRule: &awsxray.CfnSamplingRule_SamplingRuleProperty{
-				RuleName: jsii.String(s.name(api + "-reads")), Version: jsii.Number(1), Priority: jsii.Number(readPriority),
+				RuleName: jsii.String(s.boundedName(api+"-reads", longestRule)), Version: jsii.Number(1), Priority: jsii.Number(readPriority),
 				// API Gateway names itself by the API and its stage.
 				ServiceName: jsii.String(s.name(api) + "/" + stageName), ServiceType: jsii.String("AWS::ApiGateway::Stage"),
 				HttpMethod: jsii.String("GET"), Host: jsii.String("*"), UrlPath: jsii.String("*"), ResourceArn: jsii.String("*"),

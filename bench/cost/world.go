@@ -63,7 +63,7 @@ func newWorld(ctx context.Context, t *trial) (*world, error) {
 		w.schema[tables[table.Name]] = table
 	}
 	w.bucket = w.cloud.MakeBucket(t)
-	definition, err := stepfn.Definition(tables["jobs"])
+	definition, err := stepfn.Definition("aws", tables["jobs"])
 	if err != nil {
 		return nil, err
 	}

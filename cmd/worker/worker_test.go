@@ -44,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	cloud := awstest.Start(t)
 	table, bucket := cloud.MakeTable(t, "jobs"), cloud.MakeBucket(t)
 	queues := map[job.Lane]string{job.VideoLane: cloud.MakeQueue(t, 10).URL, job.ImageLane: cloud.MakeQueue(t, 10).URL}
-	definition, err := stepfn.Definition(table)
+	definition, err := stepfn.Definition("aws", table)
 	if err != nil {
 		t.Fatal(err)
 	}

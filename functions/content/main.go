@@ -12,6 +12,13 @@ import (
 	"cutroom/shared/service/api"
 )
 
+// What a function sends of a blob itself, in bytes. Lambda streams at most 200 MB, at
+// 2 MB/s beyond the first 6, and answers with at most 6 MB as a whole, in base64.
+const (
+	mostStreamed = 100 << 20
+	mostBuffered = 4 << 20
+)
+
 func main() { lambdahttp.Main(content) }
 
 func content() (http.Handler, lambdahttp.Mode, error) {
@@ -27,8 +34,12 @@ func content() (http.Handler, lambdahttp.Mode, error) {
 	f.ReadFiles()
 	bucket := f.Bucket()
 	f.Config.Blobs = bucket
-	if f.Flag("CUTROOM_CONTENT_REDIRECT") {
-		f.Config.Downloads = f.Signer(bucket)
+	f.Config.Downloads = f.Signer(bucket)
+	if !f.Flag("CUTROOM_CONTENT_REDIRECT") {
+		f.Config.RedirectAbove = mostStreamed
+		if mode == lambdahttp.Buffered {
+			f.Config.RedirectAbove = mostBuffered
+		}
 	}
 	f.Config.EventsOnce = mode == lambdahttp.Buffered
 	handler, err := f.Handler(api.Content, api.Events, api.FileContent)

@@ -82,6 +82,9 @@ func (h *handler) ended(ctx context.Context, change *events.DynamoDBStreamRecord
 	return h.queue.Send(ctx, turn, h.now())
 }
 
+// clockSkew is how far the clocks of two functions may be apart.
+const clockSkew = time.Minute
+
 // deliver makes the attempt of a message and queues the next. A message that comes
 // again may be of a call that made its attempt and died.
 func (h *handler) deliver(ctx context.Context, body string, again bool) error {
@@ -89,7 +92,12 @@ func (h *handler) deliver(ctx context.Context, body string, again bool) error {
 	if err != nil {
 		return err
 	}
-	if turn.At.After(h.now()) {
+	now := h.now()
+	if latest := now.Add(webhook.LongestWait + clockSkew); turn.At.After(latest) {
+		// Such a turn would start this function again and again, for as long as it says.
+		turn.At = latest
+	}
+	if turn.At.After(now) {
 		return h.queue.Send(ctx, turn, h.now())
 	}
 	next, follows, err := h.deliverer.Deliver(ctx, turn)

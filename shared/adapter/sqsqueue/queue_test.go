@@ -42,7 +42,7 @@ func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replac
 	table := cloud.MakeTable(t, "jobs")
 	h := home{video: cloud.MakeQueue(t, 10), table: table}
 	h.urls = map[job.Lane]string{job.VideoLane: h.video.URL, job.ImageLane: cloud.MakeQueue(t, 10).URL}
-	definition, err := stepfn.Definition(table)
+	definition, err := stepfn.Definition("aws", table)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func ReadScheduledAttempt(body string) (webhook.ScheduledAttempt, error) {
 	if err := json.Unmarshal([]byte(body), &turn); err != nil {
 		return webhook.ScheduledAttempt{}, fmt.Errorf("sqs: a turn: %w", err)
 	}
-	if turn.Job == "" || turn.Number < 1 {
+	if turn.Job == "" || turn.Number < 1 || turn.Number > webhook.MaxAttempts {
 		return webhook.ScheduledAttempt{}, errors.New("sqs: a turn names no job, or no attempt")
 	}
 	return turn, nil

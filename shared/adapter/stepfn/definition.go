@@ -48,14 +48,14 @@ type output struct {
 type object = map[string]any
 
 // Definition returns the state machine of jobs in the Amazon States Language, for the
-// table that holds the records. The table may be a placeholder that is filled in
-// later. The writes that end jobs are those of package dynamo.
+// partition of AWS, such as "aws" or "aws-cn", and the table that holds the records.
+// Both may be placeholders that are filled in later. The writes that end jobs are those of package dynamo.
 //
 // Every execution passes two states, which AWS bills as four transitions, start
 // and end included. A write that its condition refuses fails the execution: the
 // job has then ended otherwise, or another run has it, and whoever hears of the
 // failed execution looks (see job.Reaper).
-func Definition(table string) (string, error) {
+func Definition(partition, table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
 		return "", fmt.Errorf("stepfn: the timeout's failure: %w", err)
@@ -66,7 +66,7 @@ func Definition(table string) (string, error) {
 		"States": object{
 			dispatchState: object{
 				"Type":     "Task",
-				"Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
+				"Resource": "arn:" + partition + ":states:::sqs:sendMessage.waitForTaskToken",
 				"Parameters": object{
 					"QueueUrl.$":  "$.queue",
 					"MessageBody": object{"job.$": "$.job", "token.$": "$$.Task.Token"},
@@ -85,14 +85,14 @@ func Definition(table string) (string, error) {
 				},
 				"Next": completeState,
 			},
-			completeState: write(table, dynamo.CompleteRun(), object{
+			completeState: write(partition, table, dynamo.CompleteRun(), object{
 				":nonce": object{"S.$": "$.nonce"}, ":result": object{"S.$": "$.result"},
 			}),
-			failRunState: write(table, dynamo.FailRun(), object{
+			failRunState: write(partition, table, dynamo.FailRun(), object{
 				":nonce": object{"S.$": "$.Error"}, ":failure": object{"S.$": "$.Cause"},
 			}),
-			failJobState: write(table, dynamo.FailJob(), object{":failure": object{"S.$": "$.Cause"}}),
-			timeOutState: write(table, dynamo.FailJob(), object{":failure": object{"S": string(timeout)}}),
+			failJobState: write(partition, table, dynamo.FailJob(), object{":failure": object{"S.$": "$.Cause"}}),
+			timeOutState: write(partition, table, dynamo.FailJob(), object{":failure": object{"S": string(timeout)}}),
 		},
 	}, "", "  ")
 	if err != nil {
@@ -103,7 +103,7 @@ func Definition(table string) (string, error) {
 
 // write is a state that ends a job and the execution. The values are those that end
 // leaves to it, but for the time of the write, which is when the state is entered.
-func write(table string, end dynamo.JobEnd, values object) object {
+func write(partition, table string, end dynamo.JobEnd, values object) object {
 	values[":now"] = object{"S.$": "$$.State.EnteredTime"}
 	for name, value := range end.Values {
 		switch value := value.(type) {
@@ -115,7 +115,7 @@ func write(table string, end dynamo.JobEnd, values object) object {
 	}
 	return object{
 		"Type":     "Task",
-		"Resource": "arn:aws:states:::dynamodb:updateItem",
+		"Resource": "arn:" + partition + ":states:::dynamodb:updateItem",
 		"Parameters": object{
 			"TableName":                 table,
 			"Key":                       object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": dynamo.RecordPart}},

@@ -29,7 +29,7 @@ type write struct {
 // The state machine ends a job by the writes that the store makes by its calls: on
 // the same conditions, with the same values, wherever they come from.
 func TestTheMachineWritesAsTheStoreDoes(t *testing.T) {
-	text, err := stepfn.Definition("jobs")
+	text, err := stepfn.Definition("aws", "jobs")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func newJob() job.Job {
 // newMachine makes a state machine with a queue for videos alone.
 func newMachine(t *testing.T, cloud *awstest.Cloud) (arn string, queue awstest.Queue) {
 	t.Helper()
-	definition, err := stepfn.Definition(cloud.MakeTable(t, "jobs"))
+	definition, err := stepfn.Definition("aws", cloud.MakeTable(t, "jobs"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,14 @@ var waits = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
 }
 
+// LongestWait is the longest time from a failed attempt to the next one, jitter
+// included.
+const LongestWait = 6*time.Hour + 6*time.Hour/5
+
 // MaxAttempts is the maximum number of times a message is sent.
 const MaxAttempts = len(waits) + 1
 
-// jitter is the fraction of a wait that is added at random, so that a receiver
+// jitter is the fraction of a wait that is added at random (a fifth, see LongestWait), so that a receiver
 // that recovers does not get everything at once.
 const jitter = 0.2
 

@@ -73,6 +73,9 @@ type Config struct {
 	// Downloads signs the URLs that the content route redirects to; if nil, the
 	// route sends the bytes itself.
 	Downloads DownloadSigner
+	// RedirectAbove is the number of bytes beyond which an answer of the content
+	// route becomes such a redirect, in a range or whole; 0 redirects all.
+	RedirectAbove int64
 	// Signer signs the URLs of large uploads, for the group Files.
 	Signer Signer
 	// UploadURLs signs and checks the upload URLs that the group Uploads serves.

@@ -78,6 +78,8 @@ type setup struct {
 	eventsOnce bool
 	warm       func(context.Context, job.Lane) (bool, error)
 	signs      api.DownloadSigner
+	// above is RedirectAbove.
+	above int64
 }
 
 // world is a media service on real stores, listening on a real port.
@@ -203,7 +205,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Intake:   &file.Intake{Reservations: shelf, Free: s.free, Most: s.allUploads, NewID: rand.Text, Now: w.now},
 			Sessions: w.live, QuotaReads: ratelimit.NewWindow(w.ownTime),
 			Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
-			Warm: s.warm, Downloads: s.signs, EventsOnce: s.eventsOnce,
+			Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce,
 			WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret),
 		}, s.groups...),
 	})

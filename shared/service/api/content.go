@@ -53,10 +53,28 @@ type stored struct {
 	gone string
 }
 
+// asked returns how many bytes of a blob a request asks for at most: the length of a
+// range with an end, or all; none for HEAD.
+func asked(r *http.Request, size int64) int64 {
+	if r.Method == http.MethodHead {
+		return 0
+	}
+	first, last, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Range"), "bytes="), "-")
+	from, err := strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		return size
+	}
+	to, err := strconv.ParseInt(last, 10, 64)
+	if err != nil || to < from {
+		return size
+	}
+	return min(size, to-from+1)
+}
+
 // sendBlob responds with a blob or a range of it, or redirects to a signed URL.
 func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) error {
 	header := w.Header()
-	if s.Downloads != nil {
+	if s.Downloads != nil && (s.RedirectAbove == 0 || asked(r, what.size) > s.RedirectAbove) {
 		url, err := s.Downloads.SignDownload(r.Context(), what.blob, what.mime, what.disposition)
 		if err != nil {
 			return fmt.Errorf("sign a download: %w", err)

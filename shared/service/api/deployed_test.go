@@ -79,3 +79,48 @@ func TestContentByASignedURL(t *testing.T) {
 		t.Errorf("%d to %s, want %s", response.StatusCode, got, want)
 	}
 }
+
+// Lambda streams no more than a bound, so what is larger is a redirect, unless the
+// range that is asked for is small. HEAD sends nothing.
+func TestLargeContentByASignedURL(t *testing.T) {
+	w := newWorld(t, setup{signs: downloads{}, above: 9})
+	id := w.submit(studio)
+	w.start(id)
+	w.complete(id, "0123456789", "video/mp4")
+	path := "/v1/jobs/" + id + "/content"
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for name, c := range map[string]struct {
+		method, ranges string
+		status         int
+	}{
+		"whole":                          {"GET", "", 307},
+		"without its bytes":              {"HEAD", "", 200},
+		"a range without an end":         {"GET", "bytes=0-", 307},
+		"the last bytes":                 {"GET", "bytes=-9", 307},
+		"a range as long as the bound":   {"GET", "bytes=1-9", 206},
+		"a range beyond the bound":       {"GET", "bytes=0-9", 307},
+		"a range beyond the end":         {"GET", "bytes=0-99999999999999999999", 307},
+		"a range that ends before it is": {"GET", "bytes=5-1", 307},
+		"several ranges":                 {"GET", "bytes=0-1,2-3", 307},
+		"a range in other units":         {"GET", "lines=0-1", 307},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), c.method, w.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("x-api-key", studio)
+			if c.ranges != "" {
+				request.Header.Set("Range", c.ranges)
+			}
+			response, err := client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != c.status {
+				t.Errorf("%d, want %d", response.StatusCode, c.status)
+			}
+		})
+	}
+}

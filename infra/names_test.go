@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Names that AWS bounds are within their bounds for the longest stage, and stay
+// different from each other.
+func TestNamesAreWithinTheirBounds(t *testing.T) {
+	const stage = "a234567890123456"
+	made := synthesize(t, map[string]any{
+		"stage": stage, "protect": "false", "tracing": "on", "realtime": "true", "ingest": "fargate",
+		"realtimeDomain": "live.example.com", "realtimeCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/1",
+		"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/2",
+	})
+	seen := map[string]bool{}
+	for kind, path := range map[string][]string{
+		"AWS::XRay::SamplingRule":                   {"SamplingRule", "RuleName"},
+		"AWS::ElasticLoadBalancingV2::LoadBalancer": {"Name"},
+	} {
+		for id, resource := range made.of(t, kind) {
+			name := fmt.Sprint(at(resource.Properties, path...))
+			if len(name) > 32 || seen[name] || strings.HasSuffix(name, "-") || !strings.HasPrefix(name, "cutroom-") {
+				t.Errorf("%s is called %q", id, name)
+			}
+			seen[name] = true
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("the names are %v", seen)
+	}
+	if name := (options{Stage: "dev"}).boundedName("realtime", 32); name != "cutroom-dev-realtime" {
+		t.Errorf("a short name became %s", name)
+	}
+}
+
+// What all regions of an account share has the region in its name.
+func TestGlobalNamesHaveTheirRegion(t *testing.T) {
+	made := synthesize(t, map[string]any{"console": "true"})
+	for kind, path := range map[string][]string{
+		"AWS::CloudWatch::Dashboard":             {"DashboardName"},
+		"AWS::CloudFront::OriginAccessControl":   {"OriginAccessControlConfig", "Name"},
+		"AWS::CloudFront::ResponseHeadersPolicy": {"ResponseHeadersPolicyConfig", "Name"},
+	} {
+		for id, resource := range made.of(t, kind) {
+			if name := fmt.Sprint(at(resource.Properties, path...)); !strings.Contains(name, "AWS::Region") {
+				t.Errorf("%s is called %s", id, name)
+			}
+		}
+	}
+}
+
+// Lambda stops a function that starts itself sixteen times in a row; a webhook's
+// later attempts are 24 hops and more away.
+func TestWebhooksMayWait(t *testing.T) {
+	made := synthesize(t, nil)
+	for _, f := range made.of(t, "AWS::Lambda::Function") {
+		want := "Terminate"
+		if f.Properties["FunctionName"] == "cutroom-dev-webhooks" {
+			want = "Allow"
+		}
+		if f.Properties["RecursiveLoop"] != want {
+			t.Errorf("%v: %v", f.Properties["FunctionName"], f.Properties["RecursiveLoop"])
+		}
+	}
+}
