@@ -22,6 +22,7 @@ import (
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/service/gateway/demomodel"
 	"cutroom/shared/service/gateway/tokenizer"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 // catalogEvery is how often the catalog's file is checked for changes.
@@ -105,7 +106,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	}
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
-		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: gateway.LocalSecrets{},
+		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: upstream.LocalSecrets{},
 		BodyMemory: int64(c.InferenceMemory),
 		Embedded:   demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
 		Tracer:     parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow),

@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/service/gateway/demomodel"
 	"cutroom/shared/service/gateway/tokenizer"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 func main() {
@@ -52,7 +53,7 @@ func inference() (http.Handler, lambdahttp.Mode, error) {
 		Authenticator: credential.NewAuthenticator(keys, env.Tiers(), time.Now),
 		Limiter:       dynamo.NewRates(client, table, time.Now, rand.Text), Meter: usage.NewDirect(used, rand.Text),
 		Usage: used, Tokenizer: tokens,
-		Secrets:  secrets.NewUpstreams(config, gateway.LocalSecrets{}),
+		Secrets:  secrets.NewUpstreams(config, upstream.LocalSecrets{}),
 		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
 		Observer: cloudwatch.New(os.Stdout, time.Now, logger), Origins: env.Origins(),
 		Now: time.Now, Random: mathrand.Float64, Tracer: tracer, Logger: logger,

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 // Metrics is a gateway.Observer. Its labels are taken from the catalog and the
@@ -98,7 +99,7 @@ func (m *Metrics) Attempted(a gateway.Attempt) {
 }
 
 // Watch adds the state of the upstreams, which is asked for with every reading.
-func (m *Metrics) Watch(health func() []gateway.UpstreamHealth) {
+func (m *Metrics) Watch(health func() []upstream.Health) {
 	m.registry.MustRegister(&upstreams{health})
 }
 
@@ -110,7 +111,7 @@ func (m *Metrics) Handler(key string, failed func(context.Context)) http.Handler
 
 // upstreams collects the state of the upstreams.
 type upstreams struct {
-	health func() []gateway.UpstreamHealth
+	health func() []upstream.Health
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 	"cutroom/shared/adapter/prometheus"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 // reading returns the text of the metrics.
@@ -32,8 +33,8 @@ func read(m *prometheus.Metrics, key string, header ...string) *httptest.Respons
 
 func TestMetrics(t *testing.T) {
 	m := prometheus.New()
-	m.Watch(func() []gateway.UpstreamHealth {
-		return []gateway.UpstreamHealth{
+	m.Watch(func() []upstream.Health {
+		return []upstream.Health{
 			{Model: "chat", Upstream: "one", InFlight: 3, Limit: 8}, {Model: "chat", Upstream: "two", Open: true},
 		}
 	})

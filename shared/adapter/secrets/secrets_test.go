@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
 	"cutroom/shared/adapter/secrets"
-	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/upstream"
 	"cutroom/shared/testkit/awstest"
 )
 
@@ -55,7 +55,7 @@ func TestKeysOfUpstreams(t *testing.T) {
 	cloud := awstest.Start(t)
 	keys := makeSecret(t, cloud, "keys", `{"first": "key one", "second": "key two", "empty": ""}`)
 	plain := makeSecret(t, cloud, "plain", "key three")
-	upstreams := secrets.NewUpstreams(cloud.Config(), gateway.LocalSecrets{})
+	upstreams := secrets.NewUpstreams(cloud.Config(), upstream.LocalSecrets{})
 	t.Setenv("SAMPLE_KEY", "key four")
 	for reference, want := range map[string]string{
 		"secretsmanager:" + keys + "#second": "key two", "secretsmanager:keys#first": "key one", "secretsmanager:" +

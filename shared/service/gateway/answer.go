@@ -13,6 +13,8 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/jsonedit"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 // maxAnswer bounds an answer that is not streamed, in bytes. It is held in
@@ -38,7 +40,7 @@ func putAnswerBuffer(buffer *[]byte) {
 }
 
 // answer passes on an answer that is not streamed.
-func (c *completion) answer(r reply, secret string) *failure {
+func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	read := answerBuffers.Get().(*[]byte)
 	defer putAnswerBuffer(read)
 	memory := reservation{budget: c.gateway.bodies, account: c.who.Account()}
@@ -55,8 +57,8 @@ func (c *completion) answer(r reply, secret string) *failure {
 		return f
 	}
 	c.tally.reset()
-	body = validUTF8(body)
-	completion, ok := parseObject(body)
+	body = jsonedit.ValidUTF8(body)
+	completion, ok := jsonedit.ParseObject(body)
 	if !ok {
 		return failed(errNoCompletion)
 	}
@@ -66,7 +68,7 @@ func (c *completion) answer(r reply, secret string) *failure {
 	}
 	written := answerBuffers.Get().(*[]byte)
 	defer putAnswerBuffer(written)
-	*written = appendEdited((*written)[:0], body, edits)
+	*written = jsonedit.Append((*written)[:0], body, edits)
 	setTokensUsed(c.w.Header(), c.counts)
 	writeJSON(c.w, http.StatusOK, *written)
 	return nil
@@ -77,8 +79,8 @@ func (c *completion) answer(r reply, secret string) *failure {
 // many large answers holds their memory for as long.
 //
 // Errors: an *Error if there is no memory; those of the body.
-func (c *completion) readAnswer(body []byte, r reply, memory *reservation) ([]byte, error) {
-	if n := r.length; n >= int64(cap(body)) && n < trustedAnswer {
+func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservation) ([]byte, error) {
+	if n := r.Length; n >= int64(cap(body)) && n < trustedAnswer {
 		body = make([]byte, 0, n+1) // one more, to see the end
 	}
 	// Some servers send spaces while they generate, so that silence alone does
@@ -87,9 +89,9 @@ func (c *completion) readAnswer(body []byte, r reply, memory *reservation) ([]by
 	for {
 		left := time.Until(end)
 		if left <= 0 {
-			return body, errSilent
+			return body, upstream.ErrSilent
 		}
-		r.body.allow(min(c.idle(), left))
+		r.Body.Allow(min(c.idle(), left))
 		if len(body) == cap(body) {
 			if len(body) > maxAnswer {
 				return body, errAnswerTooLong
@@ -107,7 +109,7 @@ func (c *completion) readAnswer(body []byte, r reply, memory *reservation) ([]by
 			}
 			body = grown
 		}
-		n, err := r.body.Read(body[len(body):cap(body)])
+		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if err == io.EOF {
 			return body, nil
@@ -120,8 +122,8 @@ func (c *completion) readAnswer(body []byte, r reply, memory *reservation) ([]by
 
 // rewriteAnswer meters an upstream's answer, and returns the edits that give it
 // the caller's model name and every field of docs/contract/gateway.md#answers.
-func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, *failure) {
-	edits := make([]edit, 0, 8)
+func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
+	edits := make([]jsonedit.Edit, 0, 8)
 	var id, object, created, named, broken bool
 	var choices, used gjson.Result
 	answer.ForEach(func(key, value gjson.Result) bool {
@@ -134,7 +136,7 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, 
 			created = true
 		case "model":
 			named = true
-			edits = append(edits, replace(value, c.pool.slug))
+			edits = append(edits, jsonedit.Replace(value, c.pool.Slug))
 		case "choices":
 			edits = appendLast(edits, &choices, value, "[]")
 		case "usage":
@@ -168,7 +170,7 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, 
 		members = append(members, `"usage":`+string(appendCounts(nil, c.counts, c.route)))
 	}
 	if len(members) > 0 {
-		edits = append(edits, insertMembers(answer, members...))
+		edits = append(edits, jsonedit.InsertMembers(answer, members...))
 	}
 	return edits, nil
 }
@@ -177,7 +179,7 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]edit, 
 func (c *completion) missing(id, object, created, named bool) []string {
 	var members []string
 	if !id {
-		members = append(members, `"id":`+string(quote(answerID(c.route, httpserver.RequestID(c.r.Context())))))
+		members = append(members, `"id":`+string(jsonedit.Quote(answerID(c.route, httpserver.RequestID(c.r.Context())))))
 	}
 	if !object {
 		members = append(members, `"object":"`+answerObject(c.route)+`"`)
@@ -186,7 +188,7 @@ func (c *completion) missing(id, object, created, named bool) []string {
 		members = append(members, `"created":`+strconv.FormatInt(c.begun.Unix(), 10))
 	}
 	if !named {
-		members = append(members, `"model":`+string(c.pool.slug))
+		members = append(members, `"model":`+string(c.pool.Slug))
 	}
 	return members
 }
@@ -194,16 +196,16 @@ func (c *completion) missing(id, object, created, named bool) []string {
 // appendLast remembers the value of a member. Readers disagree on which of two
 // members of one name counts: here it is the last, and the earlier one is
 // emptied.
-func appendLast(edits []edit, last *gjson.Result, value gjson.Result, empty string) []edit {
+func appendLast(edits []jsonedit.Edit, last *gjson.Result, value gjson.Result, empty string) []jsonedit.Edit {
 	if last.Exists() {
-		edits = append(edits, replace(*last, []byte(empty)))
+		edits = append(edits, jsonedit.Replace(*last, []byte(empty)))
 	}
 	*last = value
 	return edits
 }
 
 // appendChoice appends the edits that a choice needs.
-func appendChoice(edits []edit, choice gjson.Result, position int, route Route) []edit {
+func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, route Route) []jsonedit.Edit {
 	if !choice.IsObject() {
 		return edits
 	}
@@ -226,7 +228,7 @@ func appendChoice(edits []edit, choice gjson.Result, position int, route Route) 
 		switch {
 		case valid:
 		case value.Exists():
-			edits = append(edits, replace(value, []byte(otherwise)))
+			edits = append(edits, jsonedit.Replace(value, []byte(otherwise)))
 		default:
 			members = append(members, `"`+name+`":`+otherwise)
 		}
@@ -244,14 +246,14 @@ func appendChoice(edits []edit, choice gjson.Result, position int, route Route) 
 		}
 	}
 	if len(members) > 0 {
-		edits = append(edits, insertMembers(choice, members...))
+		edits = append(edits, jsonedit.InsertMembers(choice, members...))
 	}
 	return edits
 }
 
 // appendMessage appends the edits that a message needs. With tool calls the
 // content may be null, as clients know it.
-func appendMessage(edits []edit, message gjson.Result) []edit {
+func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit {
 	var role, content, calls gjson.Result
 	message.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -276,10 +278,10 @@ func appendMessage(edits []edit, message gjson.Result) []edit {
 	case !content.Exists():
 		members = append(members, `"content":`+empty)
 	case content.Type == gjson.Null && !calls.IsArray():
-		edits = append(edits, replace(content, []byte(empty)))
+		edits = append(edits, jsonedit.Replace(content, []byte(empty)))
 	}
 	if len(members) > 0 {
-		edits = append(edits, insertMembers(message, members...))
+		edits = append(edits, jsonedit.InsertMembers(message, members...))
 	}
 	return edits
 }
@@ -290,15 +292,15 @@ const promptDetails, completionDetails = "prompt_tokens_details", "completion_to
 // appendUsage appends the edits that a usage needs. The upstream's own is kept,
 // completed, and corrected to the numbers that were metered; one that is not an
 // object, or is not believed, is replaced.
-func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Route) []edit {
+func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route Route) []jsonedit.Edit {
 	if !used.IsObject() || counts.Estimated > 0 {
-		return append(edits, replace(used, appendCounts(nil, counts, route)))
+		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))
 	}
 	edits = appendCorrections(edits, used, counts, route)
 	var total, prompt, completion bool
 	lacks := func(value gjson.Result, name string) {
 		if value.IsObject() && !value.Get(name).Exists() {
-			edits = append(edits, insertMembers(value, `"`+name+`":0`))
+			edits = append(edits, jsonedit.InsertMembers(value, `"`+name+`":0`))
 		}
 	}
 	used.ForEach(func(key, value gjson.Result) bool {
@@ -325,17 +327,17 @@ func appendUsage(edits []edit, used gjson.Result, counts usage.Counts, route Rou
 		members = append(members, `"`+completionDetails+`":{"reasoning_tokens":0}`)
 	}
 	if len(members) > 0 {
-		edits = append(edits, insertMembers(used, members...))
+		edits = append(edits, jsonedit.InsertMembers(used, members...))
 	}
 	return edits
 }
 
 // appendCorrections appends the edits that set the numbers of a usage to those
 // that were metered.
-func appendCorrections(edits []edit, used gjson.Result, counts usage.Counts, route Route) []edit {
+func appendCorrections(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route Route) []jsonedit.Edit {
 	number := func(value gjson.Result, n int64) {
 		if value.Exists() && !isInteger(value, n) {
-			edits = append(edits, replace(value, strconv.AppendInt(nil, n, 10)))
+			edits = append(edits, jsonedit.Replace(value, strconv.AppendInt(nil, n, 10)))
 		}
 	}
 	detail := func(value gjson.Result, name string, n int64) {
@@ -343,7 +345,7 @@ func appendCorrections(edits []edit, used gjson.Result, counts usage.Counts, rou
 		case value.IsObject():
 			number(value.Get(name), n)
 		case route == catalog.Chat:
-			edits = append(edits, replace(value, []byte(`{"`+name+`":0}`)))
+			edits = append(edits, jsonedit.Replace(value, []byte(`{"`+name+`":0}`)))
 		}
 	}
 	used.ForEach(func(key, value gjson.Result) bool {

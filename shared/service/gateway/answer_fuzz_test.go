@@ -16,6 +16,8 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway/jsonedit"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 // fuzzed returns a completion whose upstream answers with arbitrary bytes.
@@ -37,7 +39,7 @@ func fuzzed(t *testing.T, route Route, stream string) (*completion, *httptest.Re
 			Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Date: time.Now, Logger: slog.New(slog.DiscardHandler),
 		}},
 		w: recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request,
-		pool:  &pool{model: row, slug: quote("small")},
+		pool:  &upstream.Pool{Model: row, Slug: jsonedit.Quote("small")},
 		tally: tally{generated: estimate{tokenizer: letters{}}, maxTokens: 150},
 	}
 	c.stream = newStreamWriter(c.w, time.Hour, true)
@@ -58,7 +60,7 @@ func (letters) Count(text string) int { return len(text) }
 type bufferedBody struct{ io.Reader }
 
 func (bufferedBody) Close() error        { return nil }
-func (bufferedBody) allow(time.Duration) {}
+func (bufferedBody) Allow(time.Duration) {}
 
 var answerSeeds = []string{
 	`{"id":"c","object":"x","created":7,"model":"w","choices":[{"index":0,"message":{"role":"assistant","content":"a"},` +
@@ -79,7 +81,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, route := range []Route{catalog.Chat, catalog.Completions} {
 			c, recorder := fuzzed(t, route, "")
-			if c.answer(reply{status: 200, length: -1, body: bufferedBody{bytes.NewReader(body)}}, "secret") != nil {
+			if c.answer(upstream.Reply{Status: 200, Length: -1, Body: bufferedBody{bytes.NewReader(body)}}, "secret") != nil {
 				continue
 			}
 			var got struct {
@@ -107,8 +109,8 @@ func FuzzRelay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		c, recorder := fuzzed(t, catalog.Chat, `,"stream":true,"stream_options":{"include_usage":true}`)
-		if c.relay(reply{status: 200, length: -1, framed: true, contentType: "text/event-stream",
-			body: bufferedBody{bytes.NewReader(body)}}, "secret") != nil {
+		if c.relay(upstream.Reply{Status: 200, Length: -1, Framed: true, ContentType: "text/event-stream",
+			Body: bufferedBody{bytes.NewReader(body)}}, "secret") != nil {
 			return
 		}
 		text, ended := strings.CutSuffix(recorder.Body.String(), "data: [DONE]\n\n")
@@ -130,7 +132,7 @@ func FuzzRefusal(f *testing.F) {
 	f.Add(400, "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2005 15:04:05 GMT", []byte(`{"detail":"secret"}`))
 	f.Add(503, "1e99", "x", []byte(`{"error":`))
 	f.Fuzz(func(t *testing.T, status int, after, date string, body []byte) {
-		r := reply{status: status, retryAfter: after, date: date, body: bufferedBody{bytes.NewReader(body)}}
+		r := upstream.Reply{Status: status, RetryAfter: after, Date: date, Body: bufferedBody{bytes.NewReader(body)}}
 		failure := refused(r, "secret")
 		apiErr := failure.apiErr
 		if !json.Valid(apiErr.JSON()) || apiErr.Status < 400 || apiErr.Status > 504 || apiErr.RetryAfter < 0 ||

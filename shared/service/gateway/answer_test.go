@@ -59,7 +59,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, c.upstream))}})
+			w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, c.upstream))}})
 			a := w.chat(plain, "X-Request-Id: ID")
 			got := regexp.MustCompile(`"created":\d{10}`).ReplaceAllString(a.body, `"created":NOW`)
 			if a.status != 200 || got != c.want || a.header.Get("Content-Type") != "application/json" {
@@ -83,7 +83,7 @@ func TestTextCompletions(t *testing.T) {
 	const text = `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[{"index":0,"text":"a ` +
 		`b","finish_reason":"length"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
 	u := newUpstream(t, always(200, text))
-	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	a := w.complete(`{"model":"small","prompt":[1,2,3]}`)
 	if a.status != 200 || a.body != asSmall(text) || a.header.Get("X-Tokens-Used") != "16" {
 		t.Errorf("got %d %s %s", a.status, a.body, a.header)
@@ -163,7 +163,7 @@ func TestRefusals(t *testing.T) {
 		}, 400, refusal("The model server refused the request.", "null", "null"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, c.upstream)}})
+			w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, c.upstream)}})
 			for _, request := range []string{plain, streamed} {
 				a := w.chat(request)
 				if a.status != c.status || a.body != c.body || a.header.Get("X-Tokens-Used") != c.tokens {
@@ -180,7 +180,7 @@ func TestRefusals(t *testing.T) {
 // Whatever happens, the log contains nothing of a prompt or a completion.
 func TestLogContainsNoText(t *testing.T) {
 	u := newUpstream(t, always(200, strings.ReplaceAll(whole, "hello there", "private answer")))
-	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	body := strings.ReplaceAll(plain, "one two", "private question")
 	w.chat(body)
 	u.now(always(500, `{"error":{"message":"private trouble"}}`))
@@ -210,7 +210,7 @@ func TestEstimatesOfMegabytes(t *testing.T) {
 	answer = answer[:strings.Index(answer, `,"usage"`)] + "}"
 	u := newUpstream(t, always(200, answer))
 	w := newWorld(t, setup{rows: strings.NewReplacer("1048576", "4194304", "1000,", "2000000,").Replace(longRow),
-		upstreams: []*upstream{u}})
+		upstreams: []*modelServer{u}})
 	w.chat(prompt)
 	u.now(events(chunk(strings.Repeat("answers ", words/8)), last, done))
 	w.chat(streamed)

@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
+
+	"cutroom/shared/service/gateway/upstream"
 )
 
 const (
@@ -41,35 +44,35 @@ type failure struct {
 // serve tries one upstream after another, until one answers or the caller has
 // been sent something.
 func (c *completion) serve() *Error {
-	var room [maxAttempts]*upstream
+	var room [maxAttempts]upstream.Lease
 	tried := room[:0]
 	var last *Error
 	for len(tried) < maxAttempts {
-		l, full := c.pool.take(tried, c.who.Account())
-		if full != nil {
+		l, unavailable := c.pool.Take(tried, c.who.Account())
+		if unavailable != nil {
 			if last != nil {
 				return last
 			}
-			return full
+			return c.noUpstream(unavailable)
 		}
-		tried = append(tried, l.upstream)
+		tried = append(tried, l)
 		span := c.startSpan(l)
 		f := c.attempt(l, span.parent)
 		if f == nil {
 			c.endSpan(span, Succeeded)
-			l.release(&failure{outcome: Succeeded}, c.gateway.config.Now())
-			c.gateway.config.Observer.Attempted(Attempt{c.pool.model.ID, l.upstream.row.Name, Succeeded})
+			l.Release(upstream.Result{}, c.gateway.config.Now())
+			c.gateway.config.Observer.Attempted(Attempt{c.pool.Model.ID, l.Name(), Succeeded})
 			return nil
 		}
 		if c.r.Context().Err() != nil {
 			f.outcome, f.tryNext = Abandoned, false
 		}
 		c.endSpan(span, f.outcome)
-		l.release(f, c.gateway.config.Now())
-		c.gateway.config.Observer.Attempted(Attempt{c.pool.model.ID, l.upstream.row.Name, f.outcome})
+		l.Release(f.result(), c.gateway.config.Now())
+		c.gateway.config.Observer.Attempted(Attempt{c.pool.Model.ID, l.Name(), f.outcome})
 		if f.outcome == Failed || f.outcome == TimedOut || f.outcome == Overloaded {
-			c.log(slog.LevelWarn, "an upstream gave no answer", slog.String("model", c.pool.model.ID),
-				slog.String("upstream", l.upstream.row.Name), slog.String("outcome", string(f.outcome)), slog.Any("error", f.cause))
+			c.log(slog.LevelWarn, "an upstream gave no answer", slog.String("model", c.pool.Model.ID),
+				slog.String("upstream", l.Name()), slog.String("outcome", string(f.outcome)), slog.Any("error", f.cause))
 		}
 		last = preferredError(last, f.apiErr)
 		if !f.tryNext || c.stream.hasBegun() {
@@ -77,6 +80,32 @@ func (c *completion) serve() *Error {
 		}
 	}
 	return last
+}
+
+// noUpstream is the answer when no upstream can be called now.
+func (c *completion) noUpstream(u *upstream.Unavailable) *Error {
+	if u.Full {
+		return &Error{
+			Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: u.Wait,
+			Message: fmt.Sprintf("The model %s has all the calls that it can serve now.", c.pool.Model.ID),
+		}
+	}
+	return &Error{
+		Status: http.StatusBadGateway, Type: API, Code: UpstreamFailed, RetryAfter: u.Wait,
+		Message: fmt.Sprintf("No model server of %s answers now.", c.pool.Model.ID),
+	}
+}
+
+// result is what the failure says about the upstream.
+func (f *failure) result() upstream.Result {
+	r := upstream.Result{AnyAccount: f.upstreamFault, RetryAfter: f.retryAfter}
+	switch {
+	case f.outcome == Abandoned:
+		r.Verdict = upstream.Unknown
+	case f.outcome == Failed, f.outcome == TimedOut, f.unavailable:
+		r.Verdict = upstream.Broken
+	}
+	return r
 }
 
 // preferredError chooses between the errors of two upstreams. The caller can
@@ -92,21 +121,21 @@ func preferredError(before, now *Error) *Error {
 
 // attempt calls one upstream and passes its answer on. The upstream continues
 // the trace of the parent.
-func (c *completion) attempt(l lease, parent string) *failure {
-	secret, err := l.upstream.secret.get(c.r.Context())
+func (c *completion) attempt(l upstream.Lease, parent string) *failure {
+	secret, err := l.Secret(c.r.Context())
 	if err != nil {
 		return failed(err)
 	}
-	c.requestSent, c.upstream = true, l.upstream.row.Name
-	r, err := l.upstream.transport.call(c.r.Context(), outgoing{
-		target: l.upstream.urls[c.route], body: c.request.Body(l.upstream.row.Model), stream: c.request.Stream,
-		secret: secret, firstByte: c.firstByte(), traceparent: parent,
+	c.requestSent, c.upstream = true, l.Name()
+	r, err := l.Call(c.r.Context(), upstream.Request{
+		Route: c.route, Body: c.request.Body(l.Model()), Stream: c.request.Stream,
+		Secret: secret, FirstByte: c.firstByte(), Traceparent: parent,
 	})
 	if err != nil {
 		return unreachable(err)
 	}
-	defer r.body.Close()
-	if r.status != http.StatusOK {
+	defer r.Body.Close()
+	if r.Status != http.StatusOK {
 		return refused(r, secret)
 	}
 	if c.request.Stream {
@@ -155,7 +184,7 @@ func upstreamTimeout() *Error {
 // unreachable is the failure of an upstream that sent no header. Another one
 // may be tried, unless the whole time of a call was spent waiting.
 func unreachable(err error) *failure {
-	if errors.Is(err, errSilent) {
+	if errors.Is(err, upstream.ErrSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}
 	}
 	var timeout net.Error
@@ -171,7 +200,7 @@ func unreachable(err error) *failure {
 
 // cutShort is the failure of an upstream whose answer did not come to its end.
 func cutShort(err error) *failure {
-	if errors.Is(err, errSilent) {
+	if errors.Is(err, upstream.ErrSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}
 	}
 	return failed(err)

@@ -59,7 +59,7 @@ func benchmark(b *testing.B, body, answer string) {
 			}()
 		}
 	}()
-	w := newWorld(b, setup{upstreams: []*upstream{{url: "http://" + listener.Addr().String() + "/v1"}},
+	w := newWorld(b, setup{upstreams: []*modelServer{{url: "http://" + listener.Addr().String() + "/v1"}},
 		tier: credential.Tier{}})
 	request := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", studio, len(body), body)

@@ -69,7 +69,7 @@ func resident() int {
 // all memory is returned.
 func TestBodiesThatNeverEnd(t *testing.T) {
 	const bodies = 30
-	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))},
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		bodyWait: 200 * time.Millisecond})
 	filler := []byte(strings.Repeat("x", 1<<20))
 	before := heap()
@@ -120,7 +120,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 
 // A request waits for memory that another releases.
 func TestBodyWaitsForMemory(t *testing.T) {
-	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: patience})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience})
 	filler := []byte(strings.Repeat("x", 1<<20))
 	held := []*unending{w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31),
 		w.hold(studio, filler, 31), w.hold(studio, filler, 31)}
@@ -138,7 +138,7 @@ func TestBodyWaitsForMemory(t *testing.T) {
 
 // A caller that leaves while it waits releases its memory.
 func TestCallerLeavesWhileBodyWaits(t *testing.T) {
-	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}, bodyWait: patience})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience})
 	filler := []byte(strings.Repeat("x", 1<<20))
 	for range 3 {
 		var held []*unending
@@ -171,7 +171,7 @@ func TestAnswersThatNeverEnd(t *testing.T) {
 		io.WriteString(c, filler)
 		io.Copy(io.Discard, c) // until the gateway leaves
 	})
-	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{u}, bodyWait: 200 * time.Millisecond})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{u}, bodyWait: 200 * time.Millisecond})
 	before := heap()
 	ctx, leave := context.WithCancel(t.Context())
 	statuses := make(chan int, answers)

@@ -42,7 +42,7 @@ const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`
 // in the body.
 func TestOrderOfChecks(t *testing.T) {
 	w := newWorld(t, setup{
-		upstreams: []*upstream{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 5},
+		upstreams: []*modelServer{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 5},
 		rows: oneRow + `
   - {id: talker, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: URL0}]}
   - {id: later, placeholder: true}
@@ -97,7 +97,7 @@ func TestOrderOfChecks(t *testing.T) {
 }
 
 func TestRequestRate(t *testing.T) {
-	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))},
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		tier: credential.Tier{InferenceRequestsPerMinute: 2}})
 	w.stopClock()
 	for _, left := range []string{"1", "0"} {
@@ -127,7 +127,7 @@ func TestRequestRate(t *testing.T) {
 // A call is admitted while there are tokens left, and its use may exceed them.
 func TestTokenRate(t *testing.T) {
 	u := newUpstream(t, always(200, whole)) // 16 tokens
-	w := newWorld(t, setup{upstreams: []*upstream{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
 	w.stopClock()
 	for i, left := range []string{"4", "0"} {
 		if i == 1 {
@@ -152,7 +152,7 @@ func TestTokenRate(t *testing.T) {
 }
 
 func TestBodiesThatAreTooLarge(t *testing.T) {
-	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	for name, length := range map[string]int64{"declared": 100 << 20, "chunked": -1} {
 		t.Run(name, func(t *testing.T) {
 			request := w.request(t.Context(), "POST", "/v1/chat/completions", studio, io.LimitReader(zeros{}, 100<<20))
@@ -226,7 +226,7 @@ func TestCallersThatLeave(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			entered, left := make(chan bool, 1), make(chan time.Time, 1)
-			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, func(up *call) {
+			w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, func(up *call) {
 				if c.before != "" {
 					up.stream()
 				}
@@ -298,7 +298,7 @@ func TestCallersAreToldOfAStop(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			entered := make(chan bool, 1)
-			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, func(up *call) {
+			w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, func(up *call) {
 				c.upstream(up)
 				entered <- true
 				<-up.left
@@ -384,7 +384,7 @@ func TestModels(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	w.chat(plain)
 	today := string(usage.DayOf(w.now()))
 	row := `{"day":"` + today + `","model":"small","requests":1,"prompt_tokens":11,"completion_tokens":5,` +
@@ -442,7 +442,7 @@ func TestHealth(t *testing.T) {
 
 // No trailer is announced if answers carry none.
 func TestStreamsWithoutTrailers(t *testing.T) {
-	w := newWorld(t, setup{noTrailer: true, upstreams: []*upstream{newUpstream(t,
+	w := newWorld(t, setup{noTrailer: true, upstreams: []*modelServer{newUpstream(t,
 		events(chunk("one"), last, used, done))}})
 	if a := w.chat(streamed); a.status != 200 || len(a.trailer) != 0 || a.header.Get("Trailer") != "" {
 		t.Errorf("got %d %v %v", a.status, a.header, a.trailer)
@@ -451,7 +451,7 @@ func TestStreamsWithoutTrailers(t *testing.T) {
 
 // A failing meter does not cost the caller its answer, and is logged.
 func TestFailingMeter(t *testing.T) {
-	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	w.meter.fail = errors.New("the disk is full")
 	if a := w.chat(plain); a.status != http.StatusOK || !strings.Contains(w.log.String(), "the disk is full") {
 		t.Errorf("got %d %s; the log: %s", a.status, a.body, w.log)
@@ -460,7 +460,7 @@ func TestFailingMeter(t *testing.T) {
 
 // The methods in Allow are answered, and no others.
 func TestAllowListsTheMethods(t *testing.T) {
-	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	for path, allow := range map[string]string{
 		"/v1/chat/completions": "POST", "/v1/completions": "POST", "/v1/models": "GET, HEAD", "/v1/models/small": "GET, HEAD",
 		"/v1/usage": "GET, HEAD", "/healthz": "GET, HEAD", "/health": "GET, HEAD", "//v1/chat/completions": "POST",
@@ -481,7 +481,7 @@ func TestAllowListsTheMethods(t *testing.T) {
 
 // A base URL that ends with a slash works.
 func TestBaseURLWithSlash(t *testing.T) {
-	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, whole))}})
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	for _, path := range []string{"//v1/chat/completions", "/v1//chat/completions"} {
 		a := w.do(w.request(t.Context(), "POST", path, studio, strings.NewReader(plain)))
 		if a.status != 200 || a.body != asSmall(whole) {

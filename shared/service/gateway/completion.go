@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 // completion is one call of a completions route.
@@ -23,7 +23,7 @@ type completion struct {
 	begun   time.Time
 
 	request *Request
-	pool    *pool
+	pool    *upstream.Pool
 	tally   tally
 	stream  *streamWriter
 	// upstream is the name of the upstream that was called last.
@@ -68,16 +68,16 @@ func (c *completion) run() *Error {
 	if apiErr != nil {
 		return apiErr
 	}
-	snapshot := c.gateway.pools.current()
+	snapshot := c.gateway.pools.Current()
 	c.request, apiErr = Parse(c.route, body, Caller{
-		Find:      snapshot.catalog.Inference,
+		Find:      snapshot.Catalog.Inference,
 		Allows:    func(slug string) bool { return c.who.Scope().AllowsModel(slug) },
 		MaxTokens: c.who.Tier.MaxTokens,
 	})
 	if apiErr != nil {
 		return apiErr
 	}
-	c.pool = snapshot.pools[c.request.Model.ID]
+	c.pool = snapshot.Pool(c.request.Model.ID)
 	c.tally.maxTokens = int64(c.request.Completions) * int64(c.request.Model.ContextLength+c.request.Model.MaxOutputLength)
 	if c.request.Stream {
 		c.stream = newStreamWriter(c.w, c.gateway.config.KeepAlive, c.gateway.config.Trailers)
@@ -188,12 +188,4 @@ func setTokensUsed(header http.Header, counts usage.Counts) {
 	if n := billed(counts); n > 0 {
 		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))
 	}
-}
-
-// routePath is the path of a route below a base URL.
-func routePath(route Route) string {
-	if route == catalog.Chat {
-		return "/chat/completions"
-	}
-	return "/completions"
 }

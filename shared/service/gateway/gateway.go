@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 // DefaultKeepAlive is how long a stream is silent before its first chunk until
@@ -45,7 +46,7 @@ type Config struct {
 	Usage     Totals
 	Tokenizer Tokenizer
 	// Secrets returns the keys of upstreams.
-	Secrets Secrets
+	Secrets upstream.Secrets
 	// Embedded is the model server behind the base URL "embedded:"; nil means
 	// that there is none.
 	Embedded http.Handler
@@ -99,12 +100,11 @@ type Totals interface {
 
 // Gateway answers the gateway's routes.
 type Gateway struct {
-	config        Config
-	pools         *pools
-	bodies        *budget
-	mux           *http.ServeMux
-	started       time.Time
-	closeEmbedded func()
+	config  Config
+	pools   *upstream.Pools
+	bodies  *budget
+	mux     *http.ServeMux
+	started time.Time
 }
 
 // New returns the gateway. Close releases what it holds.
@@ -118,13 +118,11 @@ func New(c Config) *Gateway {
 	if c.Date == nil {
 		c.Date = c.Now
 	}
-	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now(), closeEmbedded: func() {}}
+	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now()}
 	g.bodies = newBudget(c.BodyMemory, c.BodyWait)
-	g.pools = &pools{catalog: c.Catalog, secrets: c.Secrets, random: c.Random, now: c.Now}
-	if c.Embedded != nil {
-		g.pools.dialer.embedded = newMemoryListener()
-		g.closeEmbedded = serveEmbedded(c.Embedded, g.pools.dialer.embedded, c.Logger)
-	}
+	g.pools = upstream.New(upstream.Config{
+		Catalog: c.Catalog, Secrets: c.Secrets, Embedded: c.Embedded, Now: c.Now, Random: c.Random, Logger: c.Logger,
+	})
 	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(g.completion(catalog.Chat)))
 	g.route("/v1/completions", http.MethodPost, g.authenticated(g.completion(catalog.Completions)))
 	g.route("/v1/models", http.MethodGet, g.authenticated(g.listModels))
@@ -152,24 +150,10 @@ const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models",
 
 // Close closes the idle connections to upstreams, and stops the embedded model
 // server. Calls should have ended before.
-func (g *Gateway) Close() {
-	if s := g.pools.snapshot.Load(); s != nil {
-		s.retire(nil)
-	}
-	g.closeEmbedded()
-}
+func (g *Gateway) Close() { g.pools.Close() }
 
 // Health returns the state of every upstream, in the catalog's order.
-func (g *Gateway) Health() []UpstreamHealth {
-	var all []UpstreamHealth
-	s := g.pools.current()
-	for _, row := range s.catalog.InferenceModels() {
-		for _, m := range s.pools[row.ID].members {
-			all = append(all, m.upstream.health())
-		}
-	}
-	return all
-}
+func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
 
 // exposedHeaders are the header fields that a browser shows to the page in
 // addition to those that it always shows.

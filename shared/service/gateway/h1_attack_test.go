@@ -21,13 +21,13 @@ import (
 
 // scripted serves every connection with the function, which gets the
 // connection's number, from 1.
-func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *upstream,
+func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *modelServer,
 	connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	connections = &atomic.Int64{}
-	u = &upstream{url: "http://" + listener.Addr().String() + "/v1"}
+	u = &modelServer{url: "http://" + listener.Addr().String() + "/v1"}
 	u.gone.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -80,7 +80,7 @@ func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
 					}
 				}
 			})
-			w := newWorld(t, setup{upstreams: []*upstream{u}})
+			w := newWorld(t, setup{upstreams: []*modelServer{u}})
 			for call := range 3 {
 				if a := w.chat(plain); a.status != 200 || a.body != asSmall(whole) {
 					t.Errorf("call %d: got %d %s", call, a.status, a.body)
@@ -128,7 +128,7 @@ func TestConnectionClosedDuringCall(t *testing.T) {
 						io.WriteString(conn, inLength(whole))
 					}
 				})
-				w := newWorld(t, setup{upstreams: []*upstream{u}})
+				w := newWorld(t, setup{upstreams: []*modelServer{u}})
 				if a := w.chat(request); a.status != 200 {
 					t.Errorf("the first call: %d %s", a.status, a.body)
 				}
@@ -164,7 +164,7 @@ func TestConnectionsThatAreNotKept(t *testing.T) {
 					io.WriteString(conn, answer)
 				}
 			})
-			w := newWorld(t, setup{upstreams: []*upstream{u}})
+			w := newWorld(t, setup{upstreams: []*modelServer{u}})
 			for range 2 {
 				w.chat(plain)
 			}
@@ -181,7 +181,7 @@ func TestKeyWithLineBreak(t *testing.T) {
 		key := filepath.Join(t.TempDir(), "key")
 		must(t, os.WriteFile(key, []byte("sk\r\nContent-Length: 0\r\n\r\nPOST /v1/other HTTP/1.1"), 0o600))
 		u := newUpstream(t, always(200, whole))
-		w := newWorld(t, setup{upstreams: []*upstream{u}, rows: `
+		w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "file:` + key + `"}]}
 `})
 		request := plain
@@ -207,7 +207,7 @@ func TestAnswersReachTheirCallers(t *testing.T) {
 		io.WriteString(w, request.User[half:]+`"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
 	}))
 	defer server.Close()
-	w := newWorld(t, setup{upstreams: []*upstream{{url: server.URL}}})
+	w := newWorld(t, setup{upstreams: []*modelServer{{url: server.URL}}})
 	const callers, calls = 16, 60
 	var answered atomic.Int64
 	var all sync.WaitGroup

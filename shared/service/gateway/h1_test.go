@@ -13,12 +13,12 @@ import (
 
 // keeping serves every connection with these answers in order, and closes it
 // after the last.
-func keeping(t *testing.T, answers ...string) (u *upstream, connections *atomic.Int64) {
+func keeping(t *testing.T, answers ...string) (u *modelServer, connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	connections = &atomic.Int64{}
-	u = &upstream{url: "http://" + listener.Addr().String() + "/v1"}
+	u = &modelServer{url: "http://" + listener.Addr().String() + "/v1"}
 	u.gone.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -72,7 +72,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	u, connections := keeping(t,
 		inLength(whole), inChunks(stream, ""), inLength(whole), inChunks(stream, "X-Trailer: a\r\n"),
 		"HTTP/1.1 400 no\r\ncontent-length: 2\r\n\r\n{}", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"+inLength(whole))
-	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	for round := range 3 {
 		for i, status := range []int{200, 200, 200, 200, 400, 200} {
 			request := plain
@@ -144,7 +144,7 @@ func TestAnswersOnTheWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u, _ := keeping(t, c.answer)
-			w := newWorld(t, setup{upstreams: []*upstream{u}})
+			w := newWorld(t, setup{upstreams: []*modelServer{u}})
 			a := w.chat(plain)
 			if a.status != c.status || c.status == 200 && a.body != asSmall(whole) {
 				t.Errorf("got %d %s, want %d", a.status, a.body, c.status)
@@ -157,7 +157,7 @@ func TestAnswersOnTheWire(t *testing.T) {
 func TestLargeRequests(t *testing.T) {
 	large := strings.Replace(plain, "one two", strings.Repeat("x", 8<<20), 1)
 	u := newUpstream(t, always(200, whole))
-	w := newWorld(t, setup{rows: longRow, upstreams: []*upstream{u}})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{u}})
 	if a := w.chat(large); a.status != 200 || len(u.seen()[0].body) < 8<<20 {
 		t.Errorf("got %d %s", a.status, a.body)
 	}

@@ -150,7 +150,7 @@ func TestHostileUpstreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u := newUpstream(t, answer)
-			w := newWorld(t, setup{rows: rows, upstreams: []*upstream{u}})
+			w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{u}})
 			for _, request := range []string{plain, streamed, strings.Replace(plain, "one", large, 1),
 				strings.Replace(streamed, "one", large, 1)} {
 				a := w.chat(request)

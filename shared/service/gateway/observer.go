@@ -62,14 +62,3 @@ const (
 	// server stopped.
 	Abandoned Outcome = "abandoned"
 )
-
-// UpstreamHealth is the state of an upstream at one moment.
-type UpstreamHealth struct {
-	Model, Upstream string
-	// Open reports whether the upstream's breaker is open: it has failed too
-	// often lately, and gets only a probe now and then.
-	Open bool
-	// InFlight is how many calls it has, Limit how many it may have; 0 means no
-	// limit.
-	InFlight, Limit int
-}

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"cutroom/shared/service/gateway/jsonedit"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 const (
@@ -32,11 +35,11 @@ const (
 // unless another upstream takes the call. If the upstream is busy or broken,
 // another one gets the call. Anything else, such as an unknown key or model, is
 // a mistake in this service's own settings.
-func refused(r reply, secret string) *failure {
-	body := readRefusal(r.body)
-	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", r.status)}
-	retryAfter := r.retryDelay()
-	switch r.status {
+func refused(r upstream.Reply, secret string) *failure {
+	body := readRefusal(r.Body)
+	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", r.Status)}
+	retryAfter := retryDelay(r)
+	switch r.Status {
 	case http.StatusTooManyRequests:
 		f.outcome, f.tryNext, f.retryAfter = Overloaded, true, retryAfter
 		f.apiErr = tooManyCalls(body, secret, retryAfter)
@@ -50,8 +53,8 @@ func refused(r reply, secret string) *failure {
 	case http.StatusGatewayTimeout:
 		f.tryNext, f.apiErr = true, upstreamTimeout()
 	default:
-		if isCallerError(r.status) {
-			return &failure{apiErr: refusalError(r.status, body, secret), outcome: Refused}
+		if isCallerError(r.Status) {
+			return &failure{apiErr: refusalError(r.Status, body, secret), outcome: Refused}
 		}
 	}
 	return f
@@ -73,7 +76,7 @@ func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *Error {
 
 // readRefusal reads the beginning of a refusal, for a limited time. An error
 // ends the reading.
-func readRefusal(body replyBody) []byte {
+func readRefusal(body upstream.Body) []byte {
 	var text []byte
 	room := make([]byte, 4<<10)
 	for until := time.Now().Add(refusalTime); len(text) < maxRefusal; {
@@ -81,7 +84,7 @@ func readRefusal(body replyBody) []byte {
 		if left <= 0 {
 			break
 		}
-		body.allow(left)
+		body.Allow(left)
 		n, err := body.Read(room)
 		if text = append(text, room[:n]...); err != nil {
 			break
@@ -110,7 +113,7 @@ const noReason = "The model server refused the request."
 // top, or {"detail": "..."}.
 func refusalError(status int, body []byte, secret string) *Error {
 	e := &Error{Status: status, Type: InvalidRequest, Message: noReason}
-	object, ok := parseObject(bytes.TrimSpace(body))
+	object, ok := jsonedit.ParseObject(bytes.TrimSpace(body))
 	if !ok {
 		return e
 	}
@@ -157,19 +160,19 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 // retryDelay returns how long the upstream asks not to be called, which it
 // states in seconds or as a date; 0 if it does not. Some servers write
 // fractions of seconds.
-func (r reply) retryDelay() time.Duration {
-	if seconds, err := strconv.ParseFloat(r.retryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+func retryDelay(r upstream.Reply) time.Duration {
+	if seconds, err := strconv.ParseFloat(r.RetryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) {
 			return 0 // this also covers NaN
 		}
 		return time.Duration(math.Ceil(min(seconds, maxRetryAfter.Seconds()))) * time.Second
 	}
-	at, err := http.ParseTime(r.retryAfter)
+	at, err := http.ParseTime(r.RetryAfter)
 	if err != nil {
 		return 0
 	}
 	// The date is by the upstream's own clock, if it sends that.
-	now, err := http.ParseTime(r.date)
+	now, err := http.ParseTime(r.Date)
 	if err != nil {
 		now = time.Now()
 	}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"cutroom/shared/service/gateway/jsonedit"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 const (
@@ -27,19 +30,19 @@ var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
 
 // relay passes a stream on, each chunk as soon as it arrives. A slow caller
 // makes the upstream wait: nothing is read ahead beyond the reader's buffer.
-func (c *completion) relay(answer reply, secret string) *failure {
-	if kind, _, _ := strings.Cut(answer.contentType, ";"); strings.HasSuffix(strings.TrimSpace(kind), "json") {
+func (c *completion) relay(answer upstream.Reply, secret string) *failure {
+	if kind, _, _ := strings.Cut(answer.ContentType, ";"); strings.HasSuffix(strings.TrimSpace(kind), "json") {
 		return c.notStreamed(answer, secret)
 	}
 	reader := eventReaders.Get().(*eventReader)
-	reader.reset(answer.body)
+	reader.reset(answer.Body)
 	defer func() {
 		reader.source = nil
 		if len(reader.buf) <= maxKeptBuffer && cap(reader.joined) <= maxKeptBuffer {
 			eventReaders.Put(reader)
 		}
 	}()
-	relay := relay{completion: c, secret: secret, body: answer.body}
+	relay := relay{completion: c, secret: secret, body: answer.Body}
 	c.tally.reset()
 	var last time.Time
 	for {
@@ -56,7 +59,7 @@ func (c *completion) relay(answer reply, secret string) *failure {
 			if len(c.stream.out) < maxUnsent {
 				continue
 			}
-		case err == io.EOF && relay.begun && (relay.finished || answer.framed):
+		case err == io.EOF && relay.begun && (relay.finished || answer.Framed):
 			// It left out the [DONE].
 			return relay.finish(reader)
 		case err != nil:
@@ -78,9 +81,9 @@ func (c *completion) relay(answer reply, secret string) *failure {
 			}
 			left := c.idle() - now.Sub(last)
 			if left <= 0 {
-				return relay.fail(cutShort(errSilent))
+				return relay.fail(cutShort(upstream.ErrSilent))
 			}
-			answer.body.allow(left)
+			answer.Body.Allow(left)
 		}
 		reader.fill()
 	}
@@ -88,9 +91,9 @@ func (c *completion) relay(answer reply, secret string) *failure {
 
 // notStreamed is the failure of an upstream that answers with one JSON text
 // instead of a stream, mostly an error.
-func (c *completion) notStreamed(answer reply, secret string) *failure {
-	body, err := io.ReadAll(io.LimitReader(answer.body, maxRefusal))
-	if object, ok := parseObject(body); err == nil && ok && object.Get("error").IsObject() {
+func (c *completion) notStreamed(answer upstream.Reply, secret string) *failure {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
+	if object, ok := jsonedit.ParseObject(body); err == nil && ok && object.Get("error").IsObject() {
 		c.tally.report(object.Get("usage"))
 		return errorInAnswer(object, secret)
 	}
@@ -101,7 +104,7 @@ func (c *completion) notStreamed(answer reply, secret string) *failure {
 type relay struct {
 	completion *completion
 	secret     string
-	body       replyBody
+	body       upstream.Body
 	// begun reports whether a chunk has arrived, finished whether a choice has
 	// stated why it ended.
 	begun, finished bool
@@ -113,7 +116,7 @@ type relay struct {
 	// usageSent reports whether the last chunk that was passed on had one.
 	usage     []byte
 	usageSent bool
-	edits     [2]edit
+	edits     [2]jsonedit.Edit
 }
 
 // pass handles an event; done reports whether it was the last.
@@ -124,8 +127,8 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		}
 		return true, nil
 	}
-	e.data = validUTF8(e.data)
-	chunk, ok := parseObject(e.data)
+	e.data = jsonedit.ValidUTF8(e.data)
+	chunk, ok := jsonedit.ParseObject(e.data)
 	if !ok {
 		return false, failed(errors.New("it sent a chunk that is not a JSON object"))
 	}
@@ -148,13 +151,13 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	if used.IsObject() {
 		believed := r.completion.tally.report(used)
 		if none {
-			r.usage = appendEdited(r.usage[:0], e.data, edits)
+			r.usage = jsonedit.Append(r.usage[:0], e.data, edits)
 			return false, nil
 		}
 		if believed {
 			edits = appendCorrections(edits, used, r.completion.tally.reported, r.completion.route)
 		} else {
-			edits = append(edits, replace(used, []byte("null")))
+			edits = append(edits, jsonedit.Replace(used, []byte("null")))
 		}
 		r.usageSent = believed
 	} else {
@@ -162,14 +165,14 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	}
 	r.passed = true
 	out := append(r.completion.stream.out, "data: "...)
-	out = appendEdited(out, e.data, edits)
+	out = jsonedit.Append(out, e.data, edits)
 	r.completion.stream.out = append(out, "\n\n"...)
 	return false, nil
 }
 
 // readChunk returns the choices and the usage of a chunk, and the edits that put
 // the caller's model name into it; broken reports whether it carries an error.
-func (r *relay) readChunk(chunk gjson.Result) (edits []edit, choices, used gjson.Result, broken bool) {
+func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, used gjson.Result, broken bool) {
 	named := false
 	edits = r.edits[:0]
 	chunk.ForEach(func(key, value gjson.Result) bool {
@@ -182,7 +185,7 @@ func (r *relay) readChunk(chunk gjson.Result) (edits []edit, choices, used gjson
 			broken = broken || value.Type != gjson.Null
 		case "model":
 			named = true
-			edits = append(edits, replace(value, r.completion.pool.slug))
+			edits = append(edits, jsonedit.Replace(value, r.completion.pool.Slug))
 		case "id":
 			if !r.begun {
 				r.id = strings.Clone(value.Raw)
@@ -195,7 +198,7 @@ func (r *relay) readChunk(chunk gjson.Result) (edits []edit, choices, used gjson
 		return true
 	})
 	if !named {
-		edits = append(edits, insertMembers(chunk, `"model":`+string(r.completion.pool.slug)))
+		edits = append(edits, jsonedit.InsertMembers(chunk, `"model":`+string(r.completion.pool.Slug)))
 	}
 	return edits, choices, used, broken
 }
@@ -219,7 +222,7 @@ func (r *relay) finish(reader *eventReader) *failure {
 	if r.completion.stream.finish(r.completion.counts) != nil {
 		return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
 	}
-	r.body.allow(drainTime)
+	r.body.Allow(drainTime)
 	for range drainReads {
 		if reader.err != nil {
 			break
@@ -236,18 +239,18 @@ func (r *relay) writeUsage() {
 	switch {
 	case len(r.usage) > 0 && r.completion.counts.Estimated == 0:
 		edits := r.edits[:0]
-		chunk, _ := parseObject(r.usage) // it was an object before its edits
+		chunk, _ := jsonedit.ParseObject(r.usage) // it was an object before its edits
 		chunk.ForEach(func(key, value gjson.Result) bool {
 			if key.Str == "usage" {
 				edits = appendUsage(edits, value, r.completion.counts, r.completion.route)
 			}
 			return true
 		})
-		out = appendEdited(out, r.usage, edits)
+		out = jsonedit.Append(out, r.usage, edits)
 	case r.usageSent && r.completion.counts.Estimated == 0:
 		return
 	default:
-		out = appendUsageChunk(out, r.id, r.created, r.completion.pool.slug, r.completion.counts, r.completion.route)
+		out = appendUsageChunk(out, r.id, r.created, r.completion.pool.Slug, r.completion.counts, r.completion.route)
 	}
 	r.completion.stream.out = append(out, "\n\n"...)
 }

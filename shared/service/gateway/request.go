@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/jsonedit"
 )
 
 // MaxBody is the size of the largest request that is read, in bytes. A larger
@@ -39,7 +40,7 @@ type Request struct {
 
 	body []byte
 	// edits are the changes that the rules make, without the model's name.
-	edits []edit
+	edits []jsonedit.Edit
 	// model, prompt and tools are their places in the body; promptIDs is how
 	// many token ids the prompt has.
 	model, prompt, tools span

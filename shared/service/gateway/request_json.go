@@ -9,12 +9,11 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"cutroom/shared/service/gateway/jsonedit"
 )
 
 const (
-	// maxDepth is how deeply a request's arrays and objects may be nested.
-	// Model servers give up at about a thousand levels, and some of them crash.
-	maxDepth = 128
 	// maxMembers is how many members the objects of a request may have
 	// together. Detecting duplicate names costs memory for each.
 	maxMembers = 1 << 18
@@ -140,7 +139,7 @@ func (r *jsonReader) end() error {
 func checkNesting(body []byte) *Error {
 	// Brackets and colons are counted first, including those within strings:
 	// that is many times faster than the walk, and mostly enough.
-	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= maxDepth &&
+	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
 		bytes.Count(body, []byte(":")) <= maxMembers {
 		return nil
 	}
@@ -148,10 +147,10 @@ func checkNesting(body []byte) *Error {
 	for i := 0; i < len(body); i++ {
 		switch body[i] {
 		case '"':
-			i = endOfString(body, i)
+			i = jsonedit.EndOfString(body, i)
 		case '[', '{':
-			if depth++; depth > maxDepth {
-				return invalid("", InvalidJSON, "The body is nested deeper than %d levels.", maxDepth)
+			if depth++; depth > jsonedit.MaxDepth {
+				return invalid("", InvalidJSON, "The body is nested deeper than %d levels.", jsonedit.MaxDepth)
 			}
 		case ']', '}':
 			depth--
@@ -162,47 +161,6 @@ func checkNesting(body []byte) *Error {
 		}
 	}
 	return nil
-}
-
-// tooDeep reports whether a text, which need not be JSON, is nested deeper than
-// maxDepth.
-func tooDeep(text []byte) bool {
-	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= maxDepth {
-		return false
-	}
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			i = endOfString(text, i)
-		case '[', '{':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case ']', '}':
-			depth--
-		}
-	}
-	return false
-}
-
-// endOfString returns the index of the quote that ends the string starting at
-// start, or the length of the body if there is none.
-func endOfString(body []byte, start int) int {
-	for i := start + 1; ; i++ {
-		quote := bytes.IndexByte(body[i:], '"')
-		if quote < 0 {
-			return len(body)
-		}
-		i += quote
-		slashes := 0
-		for body[i-1-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return i
-		}
-	}
 }
 
 // notJSON is the answer to a body that could not be read. It says where, but

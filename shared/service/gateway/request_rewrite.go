@@ -7,26 +7,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/jsonedit"
 )
 
 // Body returns the request as the upstream gets it: the caller's bytes, changed
 // only where the rules require it, with the upstream's name for the model.
-func (r *Request) Body(upstreamModel string) Edited {
+func (r *Request) Body(upstreamModel string) jsonedit.Edited {
 	// A name that is not UTF-8 is still quoted, with replacements.
 	name, _ := jsontext.AppendQuote(nil, upstreamModel)
-	edits := append(r.edits[:len(r.edits):len(r.edits)], edit{r.model.start, r.model.end, name})
-	sortEdits(edits)
-	length := len(r.body)
-	for _, e := range edits {
-		length += len(e.with) - (e.to - e.from)
-	}
-	return Edited{r.body, edits, length}
+	edits := append(r.edits[:len(r.edits):len(r.edits)], jsonedit.Edit{From: r.model.start, To: r.model.end, With: name})
+	return jsonedit.New(r.body, edits)
 }
 
 // rewriting collects the changes to the known fields of a request.
 type rewriting struct {
 	scan  *scan
-	edits []edit
+	edits []jsonedit.Edit
 	// removed fields are not forwarded; added is appended after the last
 	// member.
 	removed [fieldCount]bool
@@ -34,7 +30,7 @@ type rewriting struct {
 }
 
 func (w *rewriting) replace(at span, text string) {
-	w.edits = append(w.edits, edit{at.start, at.end, []byte(text)})
+	w.edits = append(w.edits, jsonedit.Edit{From: at.start, To: at.end, With: []byte(text)})
 }
 
 // add appends a member to the body.
@@ -44,7 +40,7 @@ func (w *rewriting) add(name, value string) {
 
 // rewrite decides what the upstream gets.
 func (r *Request) rewrite(s *scan, tierCap int) {
-	w := &rewriting{scan: s, edits: make([]edit, 0, 4)}
+	w := &rewriting{scan: s, edits: make([]jsonedit.Edit, 0, 4)}
 	for f := range nField {
 		if m := &s.members[f]; m.sent && !m.present() {
 			w.removed[f] = true
@@ -64,7 +60,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	}
 	w.remove()
 	if len(w.added) > 0 {
-		w.edits = append(w.edits, edit{s.last, s.last, w.added})
+		w.edits = append(w.edits, jsonedit.Edit{From: s.last, To: s.last, With: w.added})
 	}
 	r.edits = w.edits
 }

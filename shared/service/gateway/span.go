@@ -7,6 +7,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/platform/trace"
+	"cutroom/shared/service/gateway/upstream"
 )
 
 // firstTokenEvent is the span event for the first chunk of a stream.
@@ -21,7 +22,7 @@ type upstreamSpan struct {
 }
 
 // startSpan starts the span of a call.
-func (c *completion) startSpan(l lease) upstreamSpan {
+func (c *completion) startSpan(l upstream.Lease) upstreamSpan {
 	if c.gateway.config.Tracer == nil {
 		return upstreamSpan{}
 	}
@@ -35,8 +36,8 @@ func (c *completion) startSpan(l lease) upstreamSpan {
 	}
 	// The names are OpenTelemetry's, "Semantic conventions for generative AI".
 	span.SetAttributes(
-		attribute.String("gen_ai.operation.name", operation), attribute.String("gen_ai.request.model", c.pool.model.ID),
-		attribute.String("cutroom.upstream", l.upstream.row.Name), attribute.Bool("cutroom.stream", c.request.Stream),
+		attribute.String("gen_ai.operation.name", operation), attribute.String("gen_ai.request.model", c.pool.Model.ID),
+		attribute.String("cutroom.upstream", l.Name()), attribute.Bool("cutroom.stream", c.request.Stream),
 	)
 	return upstreamSpan{span, trace.Parent(ctx)}
 }

@@ -150,7 +150,7 @@ func TestStreams(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, c.upstream)}})
+			w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, c.upstream)}})
 			a := w.chat(c.request)
 			if a.status != 200 || a.header.Get("Content-Type") != "text/event-stream" || a.err != nil {
 				t.Fatalf("%d %s: %v", a.status, a.header, a.err)
@@ -203,7 +203,7 @@ func TestStreamsThatNeverBegin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, c.upstream)}})
+			w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, c.upstream)}})
 			a := w.chat(streamed)
 			var body struct {
 				Error struct{ Code string }
@@ -223,7 +223,7 @@ func TestStreamsThatNeverBegin(t *testing.T) {
 // A chunk is passed on as soon as it arrives.
 func TestChunksAreNotHeldBack(t *testing.T) {
 	next := make(chan bool)
-	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, func(c *call) {
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, func(c *call) {
 		c.stream()
 		for range 3 {
 			c.write(eventStream(chunk("x")))
@@ -262,7 +262,7 @@ func TestKeepAlive(t *testing.T) {
 				c.write(eventStream(chunk("one"), last, used, done))
 				c.end()
 			})
-			w := newWorld(t, setup{upstreams: []*upstream{u}, keepAlive: 5 * time.Millisecond})
+			w := newWorld(t, setup{upstreams: []*modelServer{u}, keepAlive: 5 * time.Millisecond})
 			for _, fails := range []bool{false, true} {
 				response := w.open(t.Context(), streamed)
 				reader := bufio.NewReader(response.Body)
@@ -307,7 +307,7 @@ func TestBackpressure(t *testing.T) {
 	piece := eventStream(chunk(strings.Repeat("x", 1000)))
 	var wrote atomic.Int64
 	handled := make(chan struct{})
-	w := newWorld(t, setup{socketBuffer: socket, upstreams: []*upstream{newUpstream(t, func(c *call) {
+	w := newWorld(t, setup{socketBuffer: socket, upstreams: []*modelServer{newUpstream(t, func(c *call) {
 		defer close(handled)
 		c.Conn.(*net.TCPConn).SetWriteBuffer(socket)
 		c.stream()

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -79,7 +80,7 @@ func (t *tally) add(piece string) {
 		return
 	}
 	// The last word may continue.
-	end := strings.LastIndexByte(unsafeString(t.text), ' ')
+	end := bytes.LastIndexByte(t.text, ' ')
 	if end <= 0 {
 		end = len(t.text)
 	}
@@ -178,7 +179,7 @@ func tokens(value gjson.Result) (n int64, ok bool) {
 // isInteger reports whether a value is the number, written as an integer.
 func isInteger(value gjson.Result, n int64) bool {
 	var room [20]byte
-	return value.Type == gjson.Number && value.Raw == unsafeString(strconv.AppendInt(room[:0], n, 10))
+	return value.Type == gjson.Number && value.Raw == string(strconv.AppendInt(room[:0], n, 10))
 }
 
 // billed is what a completion is billed for: every token read or generated.

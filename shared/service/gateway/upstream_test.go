@@ -21,11 +21,11 @@ const twoRows = `
 `
 
 // refusing returns the address of a server that accepts no connections.
-func refusing(t *testing.T) *upstream {
+func refusing(t *testing.T) *modelServer {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	listener.Close()
-	return &upstream{url: "http://" + listener.Addr().String() + "/v1"}
+	return &modelServer{url: "http://" + listener.Addr().String() + "/v1"}
 }
 
 // The first upstream is called first; its answer decides whether the second is
@@ -61,7 +61,7 @@ func TestRetries(t *testing.T) {
 				first = newUpstream(t, c.first)
 			}
 			second := newUpstream(t, always(200, whole))
-			w := newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
+			w := newWorld(t, setup{rows: twoRows, upstreams: []*modelServer{first, second}, random: func() float64 { return 0 }})
 			for i, request := range []string{plain, streamed} {
 				if a := w.chat(request); a.status != c.status {
 					t.Errorf("got %d %s, want %d", a.status, a.body, c.status)
@@ -87,7 +87,7 @@ func TestRetries(t *testing.T) {
 func TestNoRetryAfterTheFirstByte(t *testing.T) {
 	first := newUpstream(t, func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); c.reset() })
 	second := newUpstream(t, events(chunk("two"), done))
-	w := newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
+	w := newWorld(t, setup{rows: twoRows, upstreams: []*modelServer{first, second}, random: func() float64 { return 0 }})
 	if a := w.chat(streamed); !strings.Contains(a.body, `"one"`) || strings.Contains(a.body, `"two"`) ||
 		len(second.seen()) != 0 {
 		t.Errorf("got %s", a.body)
@@ -96,7 +96,7 @@ func TestNoRetryAfterTheFirstByte(t *testing.T) {
 	release := make(chan bool)
 	first.now(func(c *call) { <-release; c.reset() })
 	w = newWorld(t,
-		setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 },
+		setup{rows: twoRows, upstreams: []*modelServer{first, second}, random: func() float64 { return 0 },
 			keepAlive: time.Millisecond})
 	response := w.open(t.Context(), streamed)
 	release <- true
@@ -109,7 +109,7 @@ func TestNoRetryAfterTheFirstByte(t *testing.T) {
 
 // At most three upstreams are tried, and the last one's error is returned.
 func TestAttemptsEnd(t *testing.T) {
-	var upstreams []*upstream
+	var upstreams []*modelServer
 	list := ""
 	for i := range 5 {
 		upstreams = append(upstreams, newUpstream(t, always(503, `{}`)))
@@ -133,7 +133,7 @@ func TestWeights(t *testing.T) {
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, weight: 1}, {name: second, url: URL1, weight: 3}]}
 `
 	draw := 0
-	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, always(200, whole)),
+	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, always(200, whole)),
 		newUpstream(t, always(200, whole))},
 		random: func() float64 { draw++; return float64(draw-1) / 8 }})
 	for range 8 {
@@ -154,7 +154,7 @@ func TestConcurrency(t *testing.T) {
 	entered, release := make(chan bool, 2), make(chan bool)
 	hold := func(c *call) { entered <- true; <-release; c.json(200, whole) }
 	first, second := newUpstream(t, hold), newUpstream(t, hold)
-	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
+	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{first, second}, random: func() float64 { return 0 }})
 	answers := make(chan answer, 2)
 	for range 2 {
 		go func() { answers <- w.chat(plain) }()
@@ -209,7 +209,7 @@ func TestUpstreamTooManyCalls(t *testing.T) {
 	} {
 		u := newUpstream(t,
 			always(429, `{"error":{"message":"Limit of 5 images a minute.","type":"images","code":"slow_down"}}`, c.field))
-		w := newWorld(t, setup{upstreams: []*upstream{u}})
+		w := newWorld(t, setup{upstreams: []*modelServer{u}})
 		for _, body := range []string{plain, streamed} {
 			a := w.chat(body)
 			want := fmt.Sprintf(errorFormat, "The model server takes no more calls now: Limit of 5 images a minute.",
@@ -238,7 +238,7 @@ func TestUpstreamTooManyCalls(t *testing.T) {
 func TestUpstreamsThatBackOff(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))
-	w := newWorld(t, setup{rows: twoRows, upstreams: []*upstream{first, second}, random: func() float64 { return 0 }})
+	w := newWorld(t, setup{rows: twoRows, upstreams: []*modelServer{first, second}, random: func() float64 { return 0 }})
 	w.stopClock()
 	for range 3 {
 		if a := w.chat(plain); a.status != 200 {
@@ -270,7 +270,7 @@ func TestUpstreamsThatBackOff(t *testing.T) {
 // breaker opens once it has said so often enough.
 func TestUnavailableUpstreams(t *testing.T) {
 	u := newUpstream(t, always(503, `{}`, "Retry-After: 7"))
-	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	w.stopClock()
 	for range 5 {
 		if a := w.chat(plain); a.status != 502 || a.header.Get("Retry-After") != "7" {
@@ -295,7 +295,7 @@ func TestBreakerOfOneAccount(t *testing.T) {
 		return w.do(w.request(t.Context(), "POST", "/v1/chat/completions", key, strings.NewReader(plain)))
 	}
 	u := newUpstream(t, always(500, `{}`))
-	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	w.stopClock()
 	for range 7 {
 		call(w, studio)
@@ -324,7 +324,7 @@ func TestBreakerOfOneAccount(t *testing.T) {
 	}
 
 	gone := refusing(t)
-	w = newWorld(t, setup{upstreams: []*upstream{gone}})
+	w = newWorld(t, setup{upstreams: []*modelServer{gone}})
 	w.stopClock()
 	for range 5 {
 		call(w, studio)
@@ -336,7 +336,7 @@ func TestBreakerOfOneAccount(t *testing.T) {
 
 func TestBreaker(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
-	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	w.stopClock()
 	calls := 0
 	call := func(status int, reaches bool) {
@@ -384,7 +384,7 @@ func TestBreaker(t *testing.T) {
 // room for the next.
 func TestBreakerProbesOneAtATime(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
-	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	w.stopClock()
 	for range 5 {
 		w.chat(plain)
@@ -440,7 +440,7 @@ func TestTimeouts(t *testing.T) {
 			rows := `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {` + c.timeouts + `}, upstreams: [{name: first, url: URL0}]}
 `
-			w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, c.upstream)}})
+			w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, c.upstream)}})
 			a := w.chat(c.request)
 			if a.status != c.status || !strings.Contains(a.body, `"type":"api_error","param":null,"code":"upstream_timeout"`) {
 				t.Errorf("got %d %s", a.status, a.body)
@@ -485,7 +485,7 @@ func TestConnectTimeout(t *testing.T) {
 `
 	for _, request := range []string{plain, strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1)} {
 		w := newWorld(t,
-			setup{rows: rows, upstreams: []*upstream{{url: "http://" + address}, newUpstream(t, always(200, whole))},
+			setup{rows: rows, upstreams: []*modelServer{{url: "http://" + address}, newUpstream(t, always(200, whole))},
 				random: func() float64 { return 0 }})
 		if a := w.chat(request); a.status != 200 {
 			t.Errorf("got %d %s", a.status, a.body)
@@ -503,7 +503,7 @@ func TestLongStreamIsNotTimedOut(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: 4s, idle: 4s}, upstreams: [{name: first, url: URL0}]}
 `
-	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{newUpstream(t, func(c *call) {
+	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, func(c *call) {
 		c.stream()
 		for range 15 {
 			c.write(eventStream(chunk("x")))
@@ -523,7 +523,7 @@ func TestUpstreamRequest(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
 	u := newUpstream(t, always(200, whole))
-	w := newWorld(t, setup{upstreams: []*upstream{u}, rows: `
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, model: org/weights, secret: "file:` + key + `"}]}
 `})
 	w.chat(`{"model":"small", "seed":1.50,"messages":[{"role":"user","content":"\u00e9"}],"max_tokens":5000}`,
@@ -555,7 +555,7 @@ func (noSecrets) Secret(context.Context, string) (string, error) {
 // An upstream is not called without its key.
 func TestMissingKey(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
-	w := newWorld(t, setup{upstreams: []*upstream{u}, secrets: noSecrets{}, rows: `
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, secrets: noSecrets{}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "env:CUTROOM_TEST_NO_SUCH_KEY"}]}
 `})
 	if a := w.chat(plain); a.status != 502 || len(u.seen()) != 0 || strings.Contains(a.body, "NO_SUCH") {
@@ -567,7 +567,7 @@ func TestMissingKey(t *testing.T) {
 // A new catalog keeps the state of the upstreams that it still names.
 func TestReload(t *testing.T) {
 	u, other := newUpstream(t, always(500, `{}`)), newUpstream(t, always(200, whole))
-	w := newWorld(t, setup{upstreams: []*upstream{u, other}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u, other}})
 	for range 5 {
 		w.chat(plain)
 	}
@@ -651,7 +651,7 @@ func TestHangingSecrets(t *testing.T) {
 `
 	u := newUpstream(t, always(200, whole))
 	keys := slow{make(chan string, 9), make(chan string)}
-	w := newWorld(t, setup{rows: rows, upstreams: []*upstream{u}, secrets: keys})
+	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{u}, secrets: keys})
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))) }()
 	<-keys.asked

@@ -55,7 +55,7 @@ func TestReportedUsage(t *testing.T) {
 			u := newUpstream(t, always(200, `{"id":"c1","object":"chat.completion","created":7,"model":"weights",`+
 				`"choices":[{"index":0,"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":`+
 				c.reported+`}`))
-			w := newWorld(t, setup{upstreams: []*upstream{u}})
+			w := newWorld(t, setup{upstreams: []*modelServer{u}})
 			a := w.chat(plain)
 			if a.status != 200 || a.header.Get("X-Tokens-Used") != tokens(c.counts) {
 				t.Errorf("got %d with %s tokens", a.status, a.header.Get("X-Tokens-Used"))
@@ -132,7 +132,7 @@ func (w *world) shows(text string, want usage.Counts) {
 func TestUsageOfSeveralCompletions(t *testing.T) {
 	answer := `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[],` +
 		`"usage":{"prompt_tokens":16384,"completion_tokens":4000,"total_tokens":20384}}`
-	w := newWorld(t, setup{upstreams: []*upstream{newUpstream(t, always(200, answer))}})
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, answer))}})
 	w.complete(`{"model":"small","prompt":["a","b"],"n":2}`)
 	w.complete(`{"model":"small","prompt":["a","b"]}`)
 	if r := w.recorded(2); r[0].Estimated != 0 || r[0].PromptTokens != 16384 || r[1].Estimated != 1 {
@@ -145,7 +145,7 @@ func TestUsageOfSeveralCompletions(t *testing.T) {
 func TestFalseUsageIsBounded(t *testing.T) {
 	u := newUpstream(t, always(200, strings.Replace(whole, `"completion_tokens":5`,
 		`"completion_tokens":1000000000000000`, 1)))
-	w := newWorld(t, setup{upstreams: []*upstream{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
 	w.stopClock()
 	for range 3 {
 		if a := w.chat(plain); a.status != 200 { // 8 tokens by the gateway's own count
@@ -179,7 +179,7 @@ func TestTextBeyondWhatTheModelCanGenerate(t *testing.T) {
 	most.CompletionTokens = 8192 + 1000 - most.PromptTokens
 	whole := `{"choices":[{"index":0,"message":{"role":"assistant","content":"` + flood + `"},"finish_reason":"stop"}]}`
 	u := newUpstream(t, always(200, whole))
-	w := newWorld(t, setup{upstreams: []*upstream{u}})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	if a := w.chat(plain); a.status != 200 || a.header.Get("X-Tokens-Used") != tokens(most) {
 		t.Errorf("got %d with %s tokens, want %s", a.status, a.header.Get("X-Tokens-Used"), tokens(most))
 	}

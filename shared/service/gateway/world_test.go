@@ -23,6 +23,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/upstream"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -41,7 +42,7 @@ type setup struct {
 	// rows are the catalog's inference models, in YAML; URL0, URL1 and so on
 	// stand for the upstreams.
 	rows      string
-	upstreams []*upstream
+	upstreams []*modelServer
 	tier      credential.Tier
 	embedded  http.Handler
 	keepAlive time.Duration
@@ -50,7 +51,7 @@ type setup struct {
 	stall     time.Duration
 	ready     func(context.Context) error
 	noTrailer bool
-	secrets   gateway.Secrets
+	secrets   upstream.Secrets
 	bodyWait  time.Duration
 	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it
 	// to the system.
@@ -130,7 +131,7 @@ func newWorld(t testing.TB, s setup) *world {
 		s.random = rand.Float64
 	}
 	if s.secrets == nil {
-		s.secrets = gateway.LocalSecrets{}
+		s.secrets = upstream.LocalSecrets{}
 	}
 	logger := slog.New(slog.NewJSONHandler(w.log, nil))
 	w.gateway = gateway.New(gateway.Config{
@@ -264,8 +265,8 @@ const (
 		`"content":"one two"}]}`
 )
 
-// upstream is a model server written by a test.
-type upstream struct {
+// modelServer is a model server written by a test.
+type modelServer struct {
 	url      string
 	listener net.Listener
 
@@ -291,11 +292,11 @@ type call struct {
 
 // newUpstream starts a model server that answers every request, one per
 // connection, with the bytes that the function writes.
-func newUpstream(t *testing.T, answer func(c *call)) *upstream {
+func newUpstream(t *testing.T, answer func(c *call)) *modelServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	u := &upstream{url: "http://" + listener.Addr().String() + "/v1", listener: listener, answer: answer}
+	u := &modelServer{url: "http://" + listener.Addr().String() + "/v1", listener: listener, answer: answer}
 	u.gone.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -312,7 +313,7 @@ func newUpstream(t *testing.T, answer func(c *call)) *upstream {
 	return u
 }
 
-func (u *upstream) serve(conn net.Conn) {
+func (u *modelServer) serve(conn net.Conn) {
 	defer conn.Close()
 	reader := bufio.NewReader(conn)
 	request, err := http.ReadRequest(reader)
@@ -338,14 +339,14 @@ func (u *upstream) serve(conn net.Conn) {
 }
 
 // seen returns the requests so far.
-func (u *upstream) seen() []received {
+func (u *modelServer) seen() []received {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Clone(u.requests)
 }
 
 // now changes the answer from here on.
-func (u *upstream) now(answer func(c *call)) {
+func (u *modelServer) now(answer func(c *call)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.answer = answer

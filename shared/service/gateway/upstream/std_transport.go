@@ -1,10 +1,11 @@
-package gateway
+package upstream
 
 import (
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"cutroom/shared/platform/trace"
@@ -14,11 +15,9 @@ import (
 // server speaks it, and through a proxy if the environment names one.
 type stdTransport struct{ base *http.Transport }
 
-var userAgent = []string{"cutroom"}
-
 func (t *stdTransport) closeIdle() { t.base.CloseIdleConnections() }
 
-func (t *stdTransport) call(ctx context.Context, o outgoing) (reply, error) {
+func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	header := http.Header{
 		"Content-Type": jsonType, "User-Agent": userAgent,
@@ -26,38 +25,38 @@ func (t *stdTransport) call(ctx context.Context, o outgoing) (reply, error) {
 		// a new connection if a kept one turns out to be closed.
 		"X-Idempotency-Key": nil,
 	}
-	if o.stream {
+	if r.Stream {
 		header["Accept"] = streamType
 	}
-	if o.secret != "" {
-		header["Authorization"] = []string{"Bearer " + o.secret}
+	if r.Secret != "" {
+		header["Authorization"] = []string{"Bearer " + r.Secret}
 	}
-	if o.traceparent != "" {
-		header[trace.Header] = []string{o.traceparent}
+	if r.Traceparent != "" {
+		header[trace.Header] = []string{r.Traceparent}
 	}
 	request := (&http.Request{
-		Method: http.MethodPost, URL: o.target, Host: o.target.Host, Header: header,
+		Method: http.MethodPost, URL: target, Host: target.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(o.body.reader()), ContentLength: int64(o.body.Len()),
-		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(o.body.reader()), nil },
+		Body: io.NopCloser(r.Body.Reader()), ContentLength: int64(r.Body.Len()),
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(r.Body.Reader()), nil },
 	}).WithContext(ctx)
 	body := &stdBody{ctx: ctx, cancel: cancel, until: time.Now().Add(maxCallTime)}
-	body.timer = time.AfterFunc(o.firstByte, func() { cancel(errSilent) })
+	body.timer = time.AfterFunc(r.FirstByte, func() { cancel(ErrSilent) })
 	response, err := t.base.RoundTrip(request)
 	if err != nil {
 		err = body.explain(err)
 		body.stop()
-		return reply{}, err
+		return Reply{}, err
 	}
 	body.body = response.Body
-	return reply{
-		status:      response.StatusCode,
-		contentType: response.Header.Get("Content-Type"),
-		retryAfter:  response.Header.Get("Retry-After"),
-		date:        response.Header.Get("Date"),
-		length:      response.ContentLength,
-		framed:      response.ContentLength >= 0 || len(response.TransferEncoding) > 0 || response.ProtoMajor > 1,
-		body:        body,
+	return Reply{
+		Status:      response.StatusCode,
+		ContentType: response.Header.Get("Content-Type"),
+		RetryAfter:  response.Header.Get("Retry-After"),
+		Date:        response.Header.Get("Date"),
+		Length:      response.ContentLength,
+		Framed:      response.ContentLength >= 0 || len(response.TransferEncoding) > 0 || response.ProtoMajor > 1,
+		Body:        body,
 	}, nil
 }
 
@@ -67,13 +66,13 @@ type stdBody struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// silence is how long each read may take, 0 until allow is called and the
+	// silence is how long each read may take, 0 until Allow is called and the
 	// time for the first byte runs on; until is when the whole call ends.
 	silence time.Duration
 	until   time.Time
 }
 
-func (b *stdBody) allow(silence time.Duration) {
+func (b *stdBody) Allow(silence time.Duration) {
 	b.timer.Stop()
 	b.silence = silence
 }
@@ -88,10 +87,10 @@ func (b *stdBody) Read(p []byte) (int, error) {
 	return n, b.explain(err)
 }
 
-// explain returns errSilent for the error of a call that the timer ended.
+// explain returns ErrSilent for the error of a call that the timer ended.
 func (b *stdBody) explain(err error) error {
-	if err != nil && err != io.EOF && errors.Is(context.Cause(b.ctx), errSilent) {
-		return errSilent
+	if err != nil && err != io.EOF && errors.Is(context.Cause(b.ctx), ErrSilent) {
+		return ErrSilent
 	}
 	return err
 }

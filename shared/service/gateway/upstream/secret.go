@@ -1,4 +1,4 @@
-package gateway
+package upstream
 
 import (
 	"context"
@@ -95,9 +95,9 @@ func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	case s.value != "":
 		return s.value, nil
 	case s.err != nil:
-		return "", fmt.Errorf("gateway: the upstream's secret: %w", s.err)
+		return "", fmt.Errorf("the upstream's secret: %w", s.err)
 	}
-	return "", errors.New("gateway: the upstream's secret is long in coming")
+	return "", errors.New("the upstream's secret is long in coming")
 }
 
 // current returns the key, if there is one, and if it is missing or old also

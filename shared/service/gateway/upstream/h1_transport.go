@@ -1,8 +1,9 @@
-package gateway
+package upstream
 
 import (
 	"context"
 	"net"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -32,22 +33,22 @@ type h1Transport struct {
 
 // call makes a call. If a kept connection turns out to have been closed, the
 // call is repeated on another.
-func (t *h1Transport) call(ctx context.Context, o outgoing) (reply, error) {
-	if o.body.Len() > maxH1Body {
-		return t.std.call(ctx, o)
+func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
+	if request.Body.Len() > maxH1Body {
+		return t.std.call(ctx, target, request)
 	}
 	for {
 		conn, err := t.take(ctx)
 		if err != nil {
-			return reply{}, err
+			return Reply{}, err
 		}
-		r, err := conn.call(ctx, o)
+		r, err := conn.call(ctx, target, request)
 		if err == nil {
 			return r, nil
 		}
 		conn.drop()
-		if conn.used.IsZero() || conn.answered || err == errSilent || ctx.Err() != nil {
-			return reply{}, err
+		if conn.used.IsZero() || conn.answered || err == ErrSilent || ctx.Err() != nil {
+			return Reply{}, err
 		}
 	}
 }

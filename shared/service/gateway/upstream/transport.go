@@ -1,4 +1,4 @@
-package gateway
+package upstream
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/jsonedit"
 )
 
 const (
@@ -26,57 +27,68 @@ const (
 	maxCallTime = time.Hour
 )
 
-// errSilent is the error of an upstream that was silent for too long.
-var errSilent = errors.New("the upstream was silent for too long")
+// ErrSilent is the error of an upstream that was silent for too long.
+var ErrSilent = errors.New("the upstream was silent for too long")
+
+// Request is a request to an upstream.
+type Request struct {
+	Route catalog.Route
+	Body  jsonedit.Edited
+	// Secret may be empty. Nothing of the caller's header is forwarded: some
+	// servers require X-Request-Id to be a UUID, and others to be unique.
+	Secret string
+	// Stream reports whether the answer is to be Server-Sent Events.
+	Stream bool
+	// Traceparent is of the gateway's own trace, and may be empty.
+	Traceparent string
+	// FirstByte bounds the wait for the answer's first byte.
+	FirstByte time.Duration
+}
+
+// Reply is an upstream's answer. Its body must be closed.
+type Reply struct {
+	Status int
+	// ContentType, RetryAfter and Date are fields of the header. An answer with
+	// status 200 may lack its Date here.
+	ContentType, RetryAfter, Date string
+	// Length is the declared length of the body, or -1.
+	Length int64
+	// Framed reports whether the end of the body proves that it is complete;
+	// one that ends with its connection may have been cut off anywhere.
+	Framed bool
+	Body   Body
+}
+
+// Body is the body of an answer. Read fails with ErrSilent if the upstream is
+// silent for too long. Close returns its connection to the pool if the body was
+// read to its end.
+type Body interface {
+	io.ReadCloser
+	// Allow bounds the silence before each byte from now on. Until it is
+	// called, the time for the first byte runs on.
+	Allow(silence time.Duration)
+}
 
 // transport makes the calls to one upstream. It follows no redirects, and does
 // not ask for compression, which would hold chunks back.
 type transport interface {
-	// call sends a request and returns the head of its answer. The end of the
-	// context ends the call, even while the body of the answer is read.
+	// call sends a request to the address and returns the head of its answer.
+	// The end of the context ends the call, even while the body of the answer
+	// is read.
 	//
-	// Errors: errSilent; a net.Error with Timeout if the connection was not
+	// Errors: ErrSilent; a net.Error with Timeout if the connection was not
 	// made in time.
-	call(ctx context.Context, o outgoing) (reply, error)
+	call(ctx context.Context, target *url.URL, request Request) (Reply, error)
 	// closeIdle closes the idle connections.
 	closeIdle()
 }
 
-// outgoing is a request to an upstream.
-type outgoing struct {
-	target *url.URL
-	body   Edited
-	// secret may be empty. Nothing of the caller's header is forwarded: some
-	// servers require X-Request-Id to be a UUID, and others to be unique.
-	secret string
-	stream bool
-	// traceparent is of the gateway's own trace, and may be empty.
-	traceparent string
-	// firstByte bounds the wait for the answer's first byte.
-	firstByte time.Duration
-}
-
-// reply is an upstream's answer.
-type reply struct {
-	status int
-	// contentType, retryAfter and date are fields of the header.
-	contentType, retryAfter, date string
-	// length is the declared length of the body, or -1.
-	length int64
-	// framed reports whether the end of the body proves that it is complete;
-	// one that ends with its connection may have been cut off anywhere.
-	framed bool
-	body   replyBody
-}
-
-// replyBody is the body of an answer. Read fails with errSilent if the upstream
-// is silent for too long.
-type replyBody interface {
-	io.ReadCloser
-	// allow bounds the silence before each byte from now on. Until it is
-	// called, the time for the first byte runs on.
-	allow(silence time.Duration)
-}
+// Values of the header of every request; nobody changes them.
+var (
+	userAgent  = []string{"cutroom"}
+	jsonType   = []string{"application/json"}
+	streamType = []string{"text/event-stream"}
+)
 
 // dialer connects to upstreams.
 type dialer struct {

@@ -1,4 +1,4 @@
-package gateway
+package upstream
 
 import (
 	"bufio"
@@ -53,12 +53,12 @@ func readWire(wire io.Reader) (a wireAnswer, ok bool) {
 		return wireAnswer{}, false
 	}
 	a = wireAnswer{
-		status: r.status, contentType: r.contentType, retryAfter: r.retryAfter, date: r.date,
-		length: r.length, framed: r.framed,
+		status: r.Status, contentType: r.ContentType, retryAfter: r.RetryAfter, date: r.Date,
+		length: r.Length, framed: r.Framed,
 	}
-	body, err := io.ReadAll(r.body)
+	body, err := io.ReadAll(r.Body)
 	a.body, a.broken = string(body), err != nil
-	_ = r.body.Close() // this connection's Close does not fail
+	_ = r.Body.Close() // this connection's Close does not fail
 	a.kept, a.ahead = len(transport.idle) > 0, conn.reader.Buffered() > 0
 	if a.kept {
 		transport.sweep.Stop()

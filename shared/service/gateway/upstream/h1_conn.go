@@ -1,4 +1,4 @@
-package gateway
+package upstream
 
 import (
 	"bufio"
@@ -9,12 +9,14 @@ import (
 	"net"
 	"net/http/httputil"
 	"net/textproto"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -106,7 +108,7 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 	}
 	c.answered = c.answered || n > 0
 	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		err = errSilent
+		err = ErrSilent
 	}
 	return n, err
 }
@@ -123,42 +125,42 @@ func (c *h1Conn) setDeadline() error {
 
 // call sends a request and reads the head of its answer. After an error the
 // connection must not be used again.
-func (c *h1Conn) call(ctx context.Context, o outgoing) (reply, error) {
+func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	now := time.Now()
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
-	c.until, c.end = now.Add(o.firstByte), now.Add(maxCallTime)
+	c.until, c.end = now.Add(request.FirstByte), now.Add(maxCallTime)
 	if err := c.setDeadline(); err != nil {
-		return reply{}, err
+		return Reply{}, err
 	}
 	if !c.used.IsZero() && !c.isIdle() {
-		return reply{}, errNotIdle
+		return Reply{}, errNotIdle
 	}
 	c.stop = context.AfterFunc(ctx, c.interrupt)
-	err := c.send(o)
-	var r reply
+	err := c.send(target, request)
+	var r Reply
 	if err == nil {
 		r, err = c.receive()
 	}
 	if err != nil {
 		c.stop()
-		return reply{}, err
+		return Reply{}, err
 	}
 	return r, nil
 }
 
 // receive reads the head of the final answer, and skips interim ones.
-func (c *h1Conn) receive() (reply, error) {
+func (c *h1Conn) receive() (Reply, error) {
 	for range maxInterim + 1 {
 		r, err := c.readHead()
 		if err != nil {
-			return reply{}, err
+			return Reply{}, err
 		}
-		if r.status >= 200 {
+		if r.Status >= 200 {
 			c.head = -1
 			return r, nil
 		}
 	}
-	return reply{}, errNoHTTP
+	return Reply{}, errNoHTTP
 }
 
 // isIdle reports whether a kept connection is still open and the server has
@@ -180,8 +182,8 @@ func (c *h1Conn) isIdle() bool {
 }
 
 // send writes a request.
-func (c *h1Conn) send(o outgoing) error {
-	if strings.ContainsAny(o.secret, "\r\n") {
+func (c *h1Conn) send(target *url.URL, r Request) error {
+	if strings.ContainsAny(r.Secret, "\r\n") {
 		return errHeaderBreaks
 	}
 	// The writer remembers its first error for Flush.
@@ -190,26 +192,26 @@ func (c *h1Conn) send(o outgoing) error {
 		_, _ = w.WriteString(name)
 		_, _ = w.WriteString(value)
 	}
-	field("POST ", o.target.EscapedPath())
-	if o.target.RawQuery != "" {
-		field("?", o.target.RawQuery)
+	field("POST ", target.EscapedPath())
+	if target.RawQuery != "" {
+		field("?", target.RawQuery)
 	}
-	field(" HTTP/1.1\r\nHost: ", o.target.Host)
+	field(" HTTP/1.1\r\nHost: ", target.Host)
 	field("\r\nUser-Agent: ", userAgent[0])
 	field("\r\nContent-Type: ", jsonType[0])
-	if o.stream {
+	if r.Stream {
 		field("\r\nAccept: ", streamType[0])
 	}
-	if o.secret != "" {
-		field("\r\nAuthorization: Bearer ", o.secret)
+	if r.Secret != "" {
+		field("\r\nAuthorization: Bearer ", r.Secret)
 	}
-	if o.traceparent != "" {
-		field("\r\n"+trace.Header+": ", o.traceparent)
+	if r.Traceparent != "" {
+		field("\r\n"+trace.Header+": ", r.Traceparent)
 	}
 	_, _ = w.WriteString("\r\nContent-Length: ")
-	_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(o.body.Len()), 10))
+	_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(r.Body.Len()), 10))
 	_, _ = w.WriteString("\r\n\r\n")
-	o.body.writeTo(w)
+	r.Body.CopyTo(w)
 	return w.Flush()
 }
 
@@ -217,27 +219,27 @@ func (c *h1Conn) send(o outgoing) error {
 // ways, such as a field on two lines, a carriage return within a line, or a space
 // before a colon: they would disagree on where the answer ends (RFC 9112, sections
 // 2.2 and 5). What it accepts, http.ReadResponse reads alike; see FuzzWire.
-func (c *h1Conn) readHead() (reply, error) {
+func (c *h1Conn) readHead() (Reply, error) {
 	line, err := c.readLine()
 	if err != nil {
-		return reply{}, err
+		return Reply{}, err
 	}
 	status, old, err := parseStatusLine(line)
 	if err != nil {
-		return reply{}, err
+		return Reply{}, err
 	}
-	r, body := reply{status: status, length: -1}, &h1Body{conn: c, last: old}
+	r, body := Reply{Status: status, Length: -1}, &h1Body{conn: c, last: old}
 	chunked := false
 	for {
 		line, err := c.readLine()
 		if err != nil {
-			return reply{}, err
+			return Reply{}, err
 		}
 		if len(line) == 0 {
 			break
 		}
 		if err := readField(line, old, &r, body, &chunked); err != nil {
-			return reply{}, err
+			return Reply{}, err
 		}
 	}
 	if status < 200 {
@@ -249,98 +251,97 @@ func (c *h1Conn) readHead() (reply, error) {
 
 // parseStatusLine reads the first line of an answer, such as "HTTP/1.1 200 OK";
 // old reports whether the version is before 1.1.
-func parseStatusLine(line []byte) (status int, old bool, err error) {
-	version, rest, _ := bytes.Cut(line, []byte(" "))
-	code, _, _ := bytes.Cut(rest, []byte(" "))
-	status, err = strconv.Atoi(string(code))
-	old = string(version) == "HTTP/1.0"
-	if !old && string(version) != "HTTP/1.1" || len(code) != 3 || err != nil || status < 100 {
+func parseStatusLine(line string) (status int, old bool, err error) {
+	version, rest, _ := strings.Cut(line, " ")
+	code, _, _ := strings.Cut(rest, " ")
+	status, err = strconv.Atoi(code)
+	old = version == "HTTP/1.0"
+	if !old && version != "HTTP/1.1" || len(code) != 3 || err != nil || status < 100 {
 		return 0, false, errNoHTTP
 	}
 	return status, old, nil
 }
 
 // readField reads one field of a head into the reply and its body.
-func readField(line []byte, old bool, r *reply, body *h1Body, chunked *bool) error {
+func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) error {
 	name, value, ok := cutField(line)
 	if !ok {
 		return errNoHTTP
 	}
 	switch {
 	case isField(name, "Content-Length"):
-		n, err := strconv.ParseUint(string(value), 10, 62)
+		n, err := strconv.ParseUint(value, 10, 62)
 		octal := len(value) > 1 && value[0] == '0' // to some readers
-		if err != nil || octal || r.length >= 0 && r.length != int64(n) {
+		if err != nil || octal || r.Length >= 0 && r.Length != int64(n) {
 			return errNoHTTP
 		}
-		r.length = int64(n)
+		r.Length = int64(n)
 	case isField(name, "Transfer-Encoding"):
 		// HTTP/1.0 does not have it: where such an answer ends is a guess.
-		if *chunked || old || !bytes.EqualFold(value, []byte("chunked")) {
+		if *chunked || old || !strings.EqualFold(value, "chunked") {
 			return errNoHTTP
 		}
 		*chunked = true
 	case isField(name, "Connection"):
-		body.last = body.last || bytes.Contains(bytes.ToLower(value), []byte("close"))
-	case isField(name, "Content-Type") && r.contentType == "":
-		r.contentType = contentType(value)
-	case isField(name, "Retry-After") && r.retryAfter == "":
-		r.retryAfter = string(value)
-	case isField(name, "Date") && r.status != 200 && r.date == "":
-		r.date = string(value)
+		body.last = body.last || strings.Contains(strings.ToLower(value), "close")
+	case isField(name, "Content-Type") && r.ContentType == "":
+		r.ContentType = contentType(value)
+	case isField(name, "Retry-After") && r.RetryAfter == "":
+		r.RetryAfter = strings.Clone(value)
+	case isField(name, "Date") && r.Status != 200 && r.Date == "":
+		r.Date = strings.Clone(value)
 	}
 	return nil
 }
 
 // cutField splits a line into the name and the value of a field; ok is false if
 // it is not a field.
-func cutField(line []byte) (name, value []byte, ok bool) {
-	name, value, ok = bytes.Cut(line, []byte(":"))
-	ok = ok && httpguts.ValidHeaderFieldName(unsafeString(name)) && httpguts.ValidHeaderFieldValue(unsafeString(value))
-	return name, textproto.TrimBytes(value), ok
+func cutField(line string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(line, ":")
+	ok = ok && httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)
+	return name, textproto.TrimString(value), ok
 }
 
 // frame decides how the end of the body is found, once the head was read.
-func (b *h1Body) frame(r *reply, chunked bool) {
+func (b *h1Body) frame(r *Reply, chunked bool) {
 	switch {
-	case r.status == 204 || r.status == 304:
+	case r.Status == 204 || r.Status == 304:
 		// They have no body, whatever they declare. If a server sends one all the
 		// same, it must not be read as the next answer.
-		r.length, b.left, b.last = 0, 0, true
+		r.Length, b.left, b.last = 0, 0, true
 	case chunked:
 		// Two readers may split an answer that declares both in two ways, so its
 		// connection is not used again (RFC 9112, section 6.3).
-		b.last = b.last || r.length >= 0
-		r.length = -1
+		b.last = b.last || r.Length >= 0
+		r.Length = -1
 		b.chunks = httputil.NewChunkedReader(b.conn.reader)
-	case r.length >= 0:
-		b.left = r.length
+	case r.Length >= 0:
+		b.left = r.Length
 	default:
 		b.last, b.left = true, -1
 	}
-	r.framed = chunked || r.length >= 0
-	r.body = b
+	r.Framed = chunked || r.Length >= 0
+	r.Body = b
 }
 
-func isField(name []byte, wanted string) bool {
-	return len(name) == len(wanted) && strings.EqualFold(unsafeString(name), wanted)
+func isField(name, wanted string) bool {
+	return len(name) == len(wanted) && strings.EqualFold(name, wanted)
 }
 
-// contentType returns the value, without copying it if it is one of the two
-// common ones.
-func contentType(value []byte) string {
-	switch string(value) {
+// contentType returns a copy of the value, and makes none of the two common ones.
+func contentType(value string) string {
+	switch value {
 	case "application/json":
 		return "application/json"
 	case "text/event-stream":
 		return "text/event-stream"
 	}
-	return string(value)
+	return strings.Clone(value)
 }
 
 // readLine reads a line of a head, without its end, which may lack the carriage
-// return (RFC 9112, section 2.2).
-func (c *h1Conn) readLine() ([]byte, error) {
+// return (RFC 9112, section 2.2). The line is valid until the next read.
+func (c *h1Conn) readLine() (string, error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
 		line = bytes.Clone(line)
@@ -350,8 +351,12 @@ func (c *h1Conn) readLine() ([]byte, error) {
 			line = append(line, more...)
 		}
 	}
-	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), err
+	return strings.TrimSuffix(strings.TrimSuffix(view(line), "\n"), "\r"), err
 }
+
+// view returns bytes as a string without copying them; they must not change while
+// it is used.
+func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 // h1Body is the body of an answer. Once it was read to its end, its connection
 // is free for the next call.
@@ -366,7 +371,7 @@ type h1Body struct {
 	whole, closed bool
 }
 
-func (b *h1Body) allow(silence time.Duration) { b.conn.silence = silence }
+func (b *h1Body) Allow(silence time.Duration) { b.conn.silence = silence }
 
 // Read reads from the body.
 func (b *h1Body) Read(p []byte) (n int, err error) {
@@ -410,14 +415,14 @@ func (b *h1Body) skipTrailer() error {
 			return err
 		}
 		left -= len(line)
-		line, ended := bytes.CutSuffix(line, []byte("\r\n"))
+		field, ended := strings.CutSuffix(view(line), "\r\n")
 		if left < 0 || !ended {
 			return errNoHTTP
 		}
-		if len(line) == 0 {
+		if field == "" {
 			return nil
 		}
-		if _, _, ok := cutField(line); !ok {
+		if _, _, ok := cutField(field); !ok {
 			return errNoHTTP
 		}
 	}

@@ -1,0 +1,173 @@
+package upstream
+
+import (
+	"context"
+	"net/url"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// maxBackoff bounds for how long other upstreams are preferred because an
+// upstream asked for it.
+const maxBackoff = time.Minute
+
+// upstream is a model server and its state. It outlives the catalog that named
+// it while the next one names the same.
+type upstream struct {
+	row       catalog.Upstream
+	model     string
+	timeouts  catalog.Timeouts
+	urls      map[catalog.Route]*url.URL
+	transport transport
+	secret    *cachedSecret
+
+	mu       sync.Mutex
+	limit    int
+	inFlight int
+	// retryAt is when the upstream wants to be called again. What it tells one
+	// caller need not be true for another, so it is called earlier if there is
+	// no other upstream.
+	retryAt time.Time
+	breaker breaker
+}
+
+// Lease is the right to make one call to an upstream; Release ends it.
+type Lease struct {
+	upstream *upstream
+	// account is the caller's account.
+	account string
+	probe   bool
+}
+
+// Name is the upstream's name, for logs and metrics.
+func (l Lease) Name() string { return l.upstream.row.Name }
+
+// Model is what the upstream calls the model.
+func (l Lease) Model() string { return l.upstream.row.Model }
+
+// Secret returns the upstream's key, empty if it needs none.
+func (l Lease) Secret(ctx context.Context) (string, error) { return l.upstream.secret.get(ctx) }
+
+// Call sends a request and returns the head of the answer. The end of the context
+// ends the call, even while the body of the answer is read.
+//
+// Errors: ErrSilent; a net.Error with Timeout if the connection was not made in
+// time; others if the upstream could not be reached, or its answer is not HTTP.
+func (l Lease) Call(ctx context.Context, r Request) (Reply, error) {
+	return l.upstream.transport.call(ctx, l.upstream.urls[r.Route], r)
+}
+
+// obstacle says why an upstream cannot be called now.
+type obstacle int
+
+const (
+	none obstacle = iota
+	// full upstreams have as many calls as they may have.
+	full
+	// tripped upstreams have failed too often lately.
+	tripped
+)
+
+// setLimit sets how many calls may be made at once.
+func (u *upstream) setLimit(limit int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.limit = limit
+}
+
+// check returns why a call of the account may not begin now, if so, and after
+// how long it may; backsOff reports whether the upstream has asked to be called
+// later.
+func (u *upstream) check(now time.Time, account string) (why obstacle, clearIn time.Duration, backsOff bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	why, clearIn = u.obstacle(now, account)
+	return why, clearIn, now.Before(u.retryAt)
+}
+
+func (u *upstream) obstacle(now time.Time, account string) (obstacle, time.Duration) {
+	switch {
+	case !u.breaker.wouldAdmit(now, account):
+		return tripped, max(u.breaker.until.Sub(now), time.Second)
+	case u.limit > 0 && u.inFlight >= u.limit:
+		return full, time.Second
+	}
+	return none, 0
+}
+
+// take begins a call; ok is false if none may begin now.
+func (u *upstream) take(now time.Time, account string) (l Lease, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if why, _ := u.obstacle(now, account); why != none {
+		return Lease{}, false
+	}
+	u.inFlight++
+	return Lease{u, account, u.breaker.admit(account)}, true
+}
+
+// Verdict is what a call says about its upstream.
+type Verdict int
+
+const (
+	// Answered is an upstream that works, whether or not it took the request.
+	Answered Verdict = iota
+	// Broken is an upstream that failed.
+	Broken
+	// Unknown is the verdict of a call that was given up.
+	Unknown
+)
+
+// Result is how a call ended.
+type Result struct {
+	Verdict Verdict
+	// AnyAccount reports whether it would have ended so for every account, so
+	// that the caller's request cannot be the reason.
+	AnyAccount bool
+	// RetryAfter is how long the upstream asks not to be called; 0 if it does
+	// not.
+	RetryAfter time.Duration
+}
+
+// Release ends the call with its result.
+func (l Lease) Release(r Result, now time.Time) {
+	u := l.upstream
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.inFlight--
+	account := l.account
+	if r.AnyAccount {
+		account = anyAccount
+	}
+	switch r.Verdict {
+	case Unknown:
+		u.breaker.abandon(l.probe)
+	case Broken:
+		u.breaker.fail(l.probe, account, now)
+	default:
+		u.breaker.succeed(l.probe)
+	}
+	if r.RetryAfter > 0 {
+		u.retryAt = now.Add(min(r.RetryAfter, maxBackoff))
+	}
+}
+
+// Health is the state of an upstream at one moment.
+type Health struct {
+	Model, Upstream string
+	// Open reports whether the upstream's breaker is open: it has failed too
+	// often lately, and gets only a probe now and then.
+	Open bool
+	// InFlight is how many calls it has, Limit how many it may have; 0 means no
+	// limit.
+	InFlight, Limit int
+}
+
+// health returns the state for metrics.
+func (u *upstream) health() Health {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return Health{Model: u.model, Upstream: u.row.Name, Open: u.breaker.open, InFlight: u.inFlight, Limit: u.limit}
+}
