@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/jsonedit"
 	"cutroom/shared/service/gateway/upstream"
 )
@@ -47,7 +48,7 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	defer memory.releaseAll()
 	body, err := c.readAnswer((*read)[:0], r, &memory)
 	*read = body
-	var noMemory *Error
+	var noMemory *apierror.Error
 	if errors.As(err, &noMemory) {
 		return &failure{apiErr: noMemory, outcome: Abandoned, cause: err}
 	}
@@ -78,7 +79,7 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 // as the bytes arrive, from the budget of requests: an upstream that holds back
 // many large answers holds their memory for as long.
 //
-// Errors: an *Error if there is no memory; those of the body.
+// Errors: an *apierror.Error if there is no memory; those of the body.
 func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservation) ([]byte, error) {
 	if n := r.Length; n >= int64(cap(body)) && n < trustedAnswer {
 		body = make([]byte, 0, n+1) // one more, to see the end
@@ -205,7 +206,7 @@ func appendLast(edits []jsonedit.Edit, last *gjson.Result, value gjson.Result, e
 }
 
 // appendChoice appends the edits that a choice needs.
-func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, route Route) []jsonedit.Edit {
+func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, route catalog.Route) []jsonedit.Edit {
 	if !choice.IsObject() {
 		return edits
 	}
@@ -292,7 +293,7 @@ const promptDetails, completionDetails = "prompt_tokens_details", "completion_to
 // appendUsage appends the edits that a usage needs. The upstream's own is kept,
 // completed, and corrected to the numbers that were metered; one that is not an
 // object, or is not believed, is replaced.
-func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route Route) []jsonedit.Edit {
+func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route) []jsonedit.Edit {
 	if !used.IsObject() || counts.Estimated > 0 {
 		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))
 	}
@@ -334,7 +335,9 @@ func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, 
 
 // appendCorrections appends the edits that set the numbers of a usage to those
 // that were metered.
-func appendCorrections(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route Route) []jsonedit.Edit {
+func appendCorrections(
+	edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route,
+) []jsonedit.Edit {
 	number := func(value gjson.Result, n int64) {
 		if value.Exists() && !isInteger(value, n) {
 			edits = append(edits, jsonedit.Replace(value, strconv.AppendInt(nil, n, 10)))
@@ -367,7 +370,7 @@ func appendCorrections(edits []jsonedit.Edit, used gjson.Result, counts usage.Co
 }
 
 // appendCounts appends a usage made from the gateway's counts.
-func appendCounts(out []byte, counts usage.Counts, route Route) []byte {
+func appendCounts(out []byte, counts usage.Counts, route catalog.Route) []byte {
 	out = strconv.AppendInt(append(out, `{"prompt_tokens":`...), counts.PromptTokens, 10)
 	out = strconv.AppendInt(append(out, `,"completion_tokens":`...), counts.CompletionTokens, 10)
 	out = strconv.AppendInt(append(out, `,"total_tokens":`...), billed(counts), 10)
@@ -383,7 +386,7 @@ func appendCounts(out []byte, counts usage.Counts, route Route) []byte {
 
 // appendUsageChunk appends a chunk that carries only a usage; id and created
 // are JSON, or empty.
-func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.Counts, route Route) []byte {
+func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.Counts, route catalog.Route) []byte {
 	object := answerObject(route)
 	if route == catalog.Chat {
 		object += ".chunk"
@@ -402,7 +405,7 @@ func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.
 }
 
 // answerObject is the "object" of an answer of the route.
-func answerObject(route Route) string {
+func answerObject(route catalog.Route) string {
 	if route == catalog.Chat {
 		return "chat.completion"
 	}
@@ -410,7 +413,7 @@ func answerObject(route Route) string {
 }
 
 // answerID names an answer that its upstream left without an id.
-func answerID(route Route, requestID string) string {
+func answerID(route catalog.Route, requestID string) string {
 	if route == catalog.Chat {
 		return "chatcmpl-" + requestID
 	}

@@ -17,19 +17,20 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/gateway/jsonedit"
+	"cutroom/shared/service/gateway/request"
 	"cutroom/shared/service/gateway/upstream"
 )
 
 // fuzzed returns a completion whose upstream answers with arbitrary bytes.
-func fuzzed(t *testing.T, route Route, stream string) (*completion, *httptest.ResponseRecorder) {
+func fuzzed(t *testing.T, route catalog.Route, stream string) (*completion, *httptest.ResponseRecorder) {
 	t.Helper()
 	row := &catalog.Inference{
-		ID: "small", Routes: []Route{route}, ContextLength: 100, MaxOutputLength: 50, MaxTokensField: "max_tokens",
+		ID: "small", Routes: []catalog.Route{route}, ContextLength: 100, MaxOutputLength: 50, MaxTokensField: "max_tokens",
 		MaxChoices: 2, MaxPrompts: 2, AnyField: true, StreamOptions: true,
 	}
 	text := `{"model":"small","messages":[{"role":"user","content":"hi"}],"prompt":"hi"` + stream + `}`
-	request, problem := Parse(route, []byte(text),
-		Caller{Find: func(string) (*catalog.Inference, bool) { return row, true }})
+	request, problem := request.Parse(route, []byte(text),
+		request.Caller{Find: func(string) (*catalog.Inference, bool) { return row, true }})
 	if problem != nil {
 		t.Fatal(problem)
 	}
@@ -79,7 +80,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, route := range []Route{catalog.Chat, catalog.Completions} {
+		for _, route := range []catalog.Route{catalog.Chat, catalog.Completions} {
 			c, recorder := fuzzed(t, route, "")
 			if c.answer(upstream.Reply{Status: 200, Length: -1, Body: bufferedBody{bytes.NewReader(body)}}, "secret") != nil {
 				continue

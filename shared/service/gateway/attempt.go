@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/upstream"
 )
 
@@ -26,7 +27,7 @@ const (
 // failure is a call to an upstream that did not succeed.
 type failure struct {
 	// apiErr is what the caller gets, unless another upstream answers.
-	apiErr  *Error
+	apiErr  *apierror.Error
 	outcome Outcome
 	// tryNext reports whether another upstream may do better.
 	tryNext bool
@@ -43,10 +44,10 @@ type failure struct {
 
 // serve tries one upstream after another, until one answers or the caller has
 // been sent something.
-func (c *completion) serve() *Error {
+func (c *completion) serve() *apierror.Error {
 	var room [maxAttempts]upstream.Lease
 	tried := room[:0]
-	var last *Error
+	var last *apierror.Error
 	for len(tried) < maxAttempts {
 		l, unavailable := c.pool.Take(tried, c.who.Account())
 		if unavailable != nil {
@@ -83,15 +84,15 @@ func (c *completion) serve() *Error {
 }
 
 // noUpstream is the answer when no upstream can be called now.
-func (c *completion) noUpstream(u *upstream.Unavailable) *Error {
+func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
 	if u.Full {
-		return &Error{
-			Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: u.Wait,
+		return &apierror.Error{
+			Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded, RetryAfter: u.Wait,
 			Message: fmt.Sprintf("The model %s has all the calls that it can serve now.", c.pool.Model.ID),
 		}
 	}
-	return &Error{
-		Status: http.StatusBadGateway, Type: API, Code: UpstreamFailed, RetryAfter: u.Wait,
+	return &apierror.Error{
+		Status: http.StatusBadGateway, Type: apierror.API, Code: apierror.UpstreamFailed, RetryAfter: u.Wait,
 		Message: fmt.Sprintf("No model server of %s answers now.", c.pool.Model.ID),
 	}
 }
@@ -111,7 +112,7 @@ func (f *failure) result() upstream.Result {
 // preferredError chooses between the errors of two upstreams. The caller can
 // act on a 429, so it comes before an upstream's own failures; of two, the one
 // with the shorter wait wins.
-func preferredError(before, now *Error) *Error {
+func preferredError(before, now *apierror.Error) *apierror.Error {
 	if before != nil && before.Status == http.StatusTooManyRequests &&
 		(now.Status >= http.StatusInternalServerError || now.Status == before.Status && now.RetryAfter >= before.RetryAfter) {
 		return before
@@ -167,16 +168,16 @@ func failed(cause error) *failure {
 	return &failure{apiErr: upstreamFailed(), outcome: Failed, cause: cause}
 }
 
-func upstreamFailed() *Error {
-	return &Error{
-		Status: http.StatusBadGateway, Type: API, Code: UpstreamFailed,
+func upstreamFailed() *apierror.Error {
+	return &apierror.Error{
+		Status: http.StatusBadGateway, Type: apierror.API, Code: apierror.UpstreamFailed,
 		Message: "The model server failed to answer.",
 	}
 }
 
-func upstreamTimeout() *Error {
-	return &Error{
-		Status: http.StatusGatewayTimeout, Type: API, Code: UpstreamTimeout,
+func upstreamTimeout() *apierror.Error {
+	return &apierror.Error{
+		Status: http.StatusGatewayTimeout, Type: apierror.API, Code: apierror.UpstreamTimeout,
 		Message: "The model server did not answer in time.",
 	}
 }

@@ -6,9 +6,14 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"cutroom/shared/service/gateway/apierror"
 )
 
 const (
+	// MaxBody is the size of the largest request that is read, in bytes. A larger
+	// one is answered with 413.
+	MaxBody = 32 << 20
 	// trustedLength is how large a buffer is made for a declared length before
 	// its bytes have arrived; beyond it, a quarter of them must have.
 	trustedLength = 64 << 10
@@ -29,7 +34,7 @@ func putRequestBuffer(buffer *[]byte) {
 
 // readBody reads a request of at most MaxBody, into body if that is large
 // enough. Memory beyond freeBody is acquired as the bytes arrive.
-func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *Error) {
+func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
 	declared := r.ContentLength
 	if declared > MaxBody {
 		return nil, tooLarge()
@@ -71,7 +76,7 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *Error
 
 // grow returns a larger buffer with the content of body. Both count against the
 // memory while the content is copied.
-func grow(body []byte, room int64, r *http.Request, memory *reservation) ([]byte, *Error) {
+func grow(body []byte, room int64, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
 	if room > freeBody {
 		if apiErr := memory.acquire(r.Context(), room); apiErr != nil {
 			return nil, apiErr
@@ -85,9 +90,9 @@ func grow(body []byte, room int64, r *http.Request, memory *reservation) ([]byte
 	return grown, nil
 }
 
-func tooLarge() *Error {
-	return &Error{
-		Status: http.StatusRequestEntityTooLarge, Type: InvalidRequest, Code: RequestTooLarge,
+func tooLarge() *apierror.Error {
+	return &apierror.Error{
+		Status: http.StatusRequestEntityTooLarge, Type: apierror.InvalidRequest, Code: apierror.RequestTooLarge,
 		Message: fmt.Sprintf("The request's body is larger than %d bytes.", MaxBody),
 	}
 }

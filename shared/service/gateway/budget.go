@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"cutroom/shared/service/gateway/apierror"
 )
 
 const (
@@ -69,7 +71,7 @@ type reservation struct {
 
 // acquire reserves memory, and waits while there is too little. The error tells
 // the caller when to try again.
-func (r *reservation) acquire(ctx context.Context, bytes int64) *Error {
+func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error {
 	b := r.budget
 	for {
 		b.mu.Lock()
@@ -139,10 +141,11 @@ func (r *reservation) release(bytes int64) {
 func (r *reservation) releaseAll() { r.release(r.held) }
 
 // tooMuchInFlight is the answer to a request for which there was no memory.
-func tooMuchInFlight(own bool) *Error {
-	e := &Error{
-		Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded, RetryAfter: DefaultBodyWait,
-		Message: "The gateway holds all the requests that it has memory for.",
+func tooMuchInFlight(own bool) *apierror.Error {
+	e := &apierror.Error{
+		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,
+		RetryAfter: DefaultBodyWait,
+		Message:    "The gateway holds all the requests that it has memory for.",
 	}
 	if own {
 		e.Message = "The account has more bytes of requests under way than it may."

@@ -7,9 +7,12 @@ import (
 	"strconv"
 	"time"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/request"
 	"cutroom/shared/service/gateway/upstream"
 )
 
@@ -19,10 +22,10 @@ type completion struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	who     credential.Principal
-	route   Route
+	route   catalog.Route
 	begun   time.Time
 
-	request *Request
+	request *request.Request
 	pool    *upstream.Pool
 	tally   tally
 	stream  *streamWriter
@@ -38,7 +41,7 @@ type completion struct {
 }
 
 // completion answers a completions route.
-func (g *Gateway) completion(route Route) func(http.ResponseWriter, *http.Request, credential.Principal) error {
+func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *http.Request, credential.Principal) error {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		c := &completion{
 			gateway: g, w: w, r: r, who: who, route: route, begun: g.config.Now(),
@@ -55,7 +58,7 @@ func (g *Gateway) completion(route Route) func(http.ResponseWriter, *http.Reques
 
 // run answers the call, or returns its error. An error after a stream has begun
 // is already part of the stream.
-func (c *completion) run() *Error {
+func (c *completion) run() *apierror.Error {
 	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who); err != nil {
 		return c.internal(err)
 	}
@@ -69,7 +72,7 @@ func (c *completion) run() *Error {
 		return apiErr
 	}
 	snapshot := c.gateway.pools.Current()
-	c.request, apiErr = Parse(c.route, body, Caller{
+	c.request, apiErr = request.Parse(c.route, body, request.Caller{
 		Find:      snapshot.Catalog.Inference,
 		Allows:    func(slug string) bool { return c.who.Scope().AllowsModel(slug) },
 		MaxTokens: c.who.Tier.MaxTokens,
@@ -86,11 +89,12 @@ func (c *completion) run() *Error {
 	apiErr = c.serve()
 	switch {
 	case callerLeft(c.r):
-		apiErr = &Error{Status: statusCallerGone, Type: API, Message: "The caller has gone."}
+		apiErr = &apierror.Error{Status: statusCallerGone, Type: apierror.API, Message: "The caller has gone."}
 	case apiErr != nil && c.r.Context().Err() != nil:
-		apiErr = &Error{
-			Status: http.StatusServiceUnavailable, Type: API, Code: ServiceUnavailable, RetryAfter: time.Second,
-			Message: "The gateway stops, and did not wait for the rest of the answer.",
+		apiErr = &apierror.Error{
+			Status: http.StatusServiceUnavailable, Type: apierror.API, Code: apierror.ServiceUnavailable,
+			RetryAfter: time.Second,
+			Message:    "The gateway stops, and did not wait for the rest of the answer.",
 		}
 	}
 	c.end(apiErr)
@@ -99,8 +103,8 @@ func (c *completion) run() *Error {
 
 // internal returns the error for the caller, and logs it if the gateway is at
 // fault.
-func (c *completion) internal(err error) *Error {
-	apiErr := ErrorOf(err)
+func (c *completion) internal(err error) *apierror.Error {
+	apiErr := apierror.From(err)
 	if apiErr.Status >= http.StatusInternalServerError {
 		c.log(slog.LevelError, "a request failed", slog.Any("error", err))
 	}
@@ -150,7 +154,7 @@ func (c *completion) settle() {
 // left or whose stream broke, and what an upstream reported in an answer that
 // could not be passed on. An answer that is not streamed is seen only at its
 // end, so a caller that leaves before is billed for the prompt.
-func (c *completion) end(apiErr *Error) {
+func (c *completion) end(apiErr *apierror.Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
 	if c.requestSent && gone || c.tally.known || c.stream.hasBegun() && !c.firstToken.IsZero() {
 		c.settle()
@@ -163,7 +167,7 @@ func (c *completion) end(apiErr *Error) {
 	}
 }
 
-func (c *completion) observe(apiErr *Error) {
+func (c *completion) observe(apiErr *apierror.Error) {
 	o := Completion{
 		Route: string(c.route), Status: http.StatusOK,
 		Duration: c.gateway.config.Now().Sub(c.begun), Counts: c.counts,

@@ -2,9 +2,9 @@
 // completions in front of any number of model servers that speak the same
 // interface. The contract is docs/contract/gateway.md.
 //
-// A request is checked and rewritten in place, sent to one of the model's
-// upstreams, and the answer is passed on as it arrives. What it used is
-// metered, whether or not the caller stays to the end.
+// A request is checked and rewritten in place (package request), sent to one of
+// the model's upstreams (package upstream), and the answer is passed on as it
+// arrives. What it used is metered, whether or not the caller stays to the end.
 package gateway
 
 import (
@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/upstream"
 )
 
@@ -192,8 +193,8 @@ func (g *Gateway) route(pattern, method string, handle handler) {
 		}
 		if !slices.Contains(methods, r.Method) {
 			w.Header().Set("Allow", allow)
-			g.fail(w, r, &Error{
-				Status: http.StatusMethodNotAllowed, Type: InvalidRequest,
+			g.fail(w, r, &apierror.Error{
+				Status: http.StatusMethodNotAllowed, Type: apierror.InvalidRequest,
 				Message: "The path does not answer this method.",
 			})
 			return
@@ -206,7 +207,7 @@ func (g *Gateway) route(pattern, method string, handle handler) {
 
 // NotFound answers a request whose path does not exist, or not for its sender.
 func NotFound(w http.ResponseWriter) {
-	e := &Error{Status: http.StatusNotFound, Type: InvalidRequest, Message: "There is nothing at this path."}
+	e := &apierror.Error{Status: http.StatusNotFound, Type: apierror.InvalidRequest, Message: "There is nothing at this path."}
 	writeJSON(w, e.Status, e.JSON())
 }
 

@@ -6,6 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/service/gateway/apierror"
 )
 
 // modelBody is a model in the list (docs/contract/gateway.md#model-list).
@@ -46,7 +47,7 @@ func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credentia
 	id := r.PathValue("id")
 	row, ok := g.config.Catalog().Inference(id)
 	if !ok || row.Placeholder {
-		return modelNotFound("There is no model %.128q.", id)
+		return apierror.UnknownModel("There is no model %.128q.", id)
 	}
 	if !who.Scope().AllowsModel(row.ID) {
 		return fault.New(fault.Forbidden, "The client token does not allow the model %s.", row.ID)

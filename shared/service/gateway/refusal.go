@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/jsonedit"
 	"cutroom/shared/service/gateway/upstream"
 )
@@ -62,9 +63,9 @@ func refused(r upstream.Reply, secret string) *failure {
 
 // tooManyCalls is the answer for an upstream's 429, with its reason if it
 // states one.
-func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *Error {
-	e := &Error{
-		Status: http.StatusTooManyRequests, Type: RateLimited, Code: RateLimitExceeded,
+func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *apierror.Error {
+	e := &apierror.Error{
+		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,
 		RetryAfter: max(retryAfter, time.Second),
 		Message:    "The model server takes no more calls now.",
 	}
@@ -111,8 +112,8 @@ const noReason = "The model server refused the request."
 // refusalError is an upstream's refusal in the gateway's shape. Servers write
 // it in several: {"error": {...}} or {"error": "..."}, the same members at the
 // top, or {"detail": "..."}.
-func refusalError(status int, body []byte, secret string) *Error {
-	e := &Error{Status: status, Type: InvalidRequest, Message: noReason}
+func refusalError(status int, body []byte, secret string) *apierror.Error {
+	e := &apierror.Error{Status: status, Type: apierror.InvalidRequest, Message: noReason}
 	object, ok := jsonedit.ParseObject(bytes.TrimSpace(body))
 	if !ok {
 		return e

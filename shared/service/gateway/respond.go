@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/apierror"
 )
 
 // statusCallerGone is the status in the access log of a call whose caller left
@@ -26,10 +27,10 @@ func callerLeft(r *http.Request) bool {
 // fail answers with an error. It is logged with its cause if the caller is not
 // at fault.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
-	apiErr := ErrorOf(err)
+	apiErr := apierror.From(err)
 	switch {
 	case apiErr.Status >= http.StatusInternalServerError && callerLeft(r):
-		apiErr = &Error{Status: statusCallerGone, Type: API, Message: "The caller has gone."}
+		apiErr = &apierror.Error{Status: statusCallerGone, Type: apierror.API, Message: "The caller has gone."}
 	case apiErr.Status == http.StatusInternalServerError || apiErr.Status == http.StatusServiceUnavailable:
 		g.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
 			slog.String("request_id", httpserver.RequestID(r.Context())),
@@ -58,21 +59,21 @@ func challenge(r *http.Request) string {
 func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		origins.Allow(w.Header(), r, exposedHeaders)
-		apiErr := ErrorOf(errors.New("a handler panicked"))
+		apiErr := apierror.From(errors.New("a handler panicked"))
 		writeJSON(w, apiErr.Status, apiErr.JSON())
 	}
 }
 
 // bodyError is the error for a request body that could not be read.
-func bodyError(err error) *Error {
+func bodyError(err error) *apierror.Error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &Error{
-			Status: http.StatusRequestTimeout, Type: InvalidRequest,
+		return &apierror.Error{
+			Status: http.StatusRequestTimeout, Type: apierror.InvalidRequest,
 			Message: "The request's body stopped arriving.",
 		}
 	}
-	return &Error{
-		Status: http.StatusBadRequest, Type: InvalidRequest,
+	return &apierror.Error{
+		Status: http.StatusBadRequest, Type: apierror.InvalidRequest,
 		Message: "The request's body ended early or is broken.",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway/apierror"
 )
 
 // maxUnsent is how much of a stream is gathered before it is sent, in bytes,
@@ -119,7 +120,7 @@ func (s *streamWriter) finish(counts usage.Counts) error {
 }
 
 // fail ends the stream with an error event.
-func (s *streamWriter) fail(apiErr *Error, counts usage.Counts) {
+func (s *streamWriter) fail(apiErr *apierror.Error, counts usage.Counts) {
 	s.out = append(s.out, "data: "...)
 	s.out = append(s.out, apiErr.JSON()...)
 	s.out = append(s.out, "\n\n"...)

@@ -7,6 +7,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway/apierror"
 )
 
 const (
@@ -48,8 +49,8 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 		return err
 	}
 	if from.After(to) || to.Sub(from) >= maxUsageDays*24*time.Hour {
-		return &Error{
-			Status: http.StatusBadRequest, Type: InvalidRequest, Param: "from",
+		return &apierror.Error{
+			Status: http.StatusBadRequest, Type: apierror.InvalidRequest, Param: "from",
 			Message: "\"from\" is not after \"to\", and at most a year before it.",
 		}
 	}
@@ -77,8 +78,8 @@ func parseDay(text, param string, otherwise time.Time) (time.Time, error) {
 	}
 	parsed, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		return time.Time{}, &Error{
-			Status: http.StatusBadRequest, Type: InvalidRequest, Param: param,
+		return time.Time{}, &apierror.Error{
+			Status: http.StatusBadRequest, Type: apierror.InvalidRequest, Param: param,
 			Message: "A day is written as 2006-01-02.",
 		}
 	}

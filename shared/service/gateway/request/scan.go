@@ -1,4 +1,4 @@
-package gateway
+package request
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/apierror"
 )
 
 // maxStops is how many stop sequences a chat may have
@@ -21,7 +22,7 @@ var errNotObject = errors.New("the body is no object")
 
 // scan is what one walk over a body has found.
 type scan struct {
-	route  Route
+	route  catalog.Route
 	reader *jsonReader
 	// row is the model's, once it is known, as it decides what other fields
 	// mean. unusual reports whether a field needs that decision.
@@ -32,7 +33,7 @@ type scan struct {
 	last int
 
 	// problem is the error of the first bad field, in the contract's order.
-	problem      *Error
+	problem      *apierror.Error
 	problemField field
 
 	model string
@@ -54,14 +55,14 @@ type scan struct {
 var scans = sync.Pool{New: func() any { return &scan{reader: new(jsonReader)} }}
 
 // newScan prepares a walk over a body, which must not change meanwhile.
-func newScan(route Route, body []byte) *scan {
+func newScan(route catalog.Route, body []byte) *scan {
 	s := scans.Get().(*scan)
 	s.begin(route, body)
 	return s
 }
 
 // begin resets the scan for another walk.
-func (s *scan) begin(route Route, body []byte) {
+func (s *scan) begin(route catalog.Route, body []byte) {
 	s.reader.read(body)
 	*s = scan{route: route, reader: s.reader}
 }
@@ -76,13 +77,13 @@ func (s *scan) free() {
 // wrong records a problem, unless there is one of an earlier field.
 func (s *scan) wrong(f field, param, code, format string, args ...any) {
 	if s.problem == nil || f < s.problemField {
-		s.problem, s.problemField = invalid(param, code, format, args...), f
+		s.problem, s.problemField = apierror.Invalid(param, code, format, args...), f
 	}
 }
 
 // wrongType records that a value has the wrong type.
 func (s *scan) wrongType(f field, param, want string) {
-	s.wrong(f, param, InvalidType, "%s: expected %s.", param, want)
+	s.wrong(f, param, apierror.InvalidType, "%s: expected %s.", param, want)
 }
 
 // body walks over the request. It fails if the body is not one JSON object.
@@ -146,7 +147,7 @@ func (s *scan) fieldOf(name []byte) field {
 		return rowTokensField
 	}
 	if known, ok := looksLike(s.route, name); ok {
-		s.wrong(known, string(name), InvalidValue, "%q: the name of the field is written %q.", name, known)
+		s.wrong(known, string(name), apierror.InvalidValue, "%q: the name of the field is written %q.", name, known)
 	}
 	if isUsual(name) {
 		return otherField
@@ -154,7 +155,7 @@ func (s *scan) fieldOf(name []byte) field {
 	s.unusual = true
 	if s.row != nil && !s.row.Takes(string(name)) {
 		shown := string(name[:min(len(name), maxParam)])
-		s.wrong(otherField, shown, UnknownParameter, "%q: the model takes no field of this name.", shown)
+		s.wrong(otherField, shown, apierror.UnknownParameter, "%q: the model takes no field of this name.", shown)
 	}
 	return otherField
 }
@@ -229,7 +230,7 @@ func (s *scan) slug(value jsontext.Value) {
 		return
 	}
 	if s.model = string(s.reader.string(value)); s.model == "" {
-		s.wrong(modelField, "model", InvalidValue, "model: expected the name of a model.")
+		s.wrong(modelField, "model", apierror.InvalidValue, "model: expected the name of a model.")
 	}
 }
 
@@ -244,9 +245,9 @@ func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 	case err != nil && n == 0:
 		s.wrongType(f, f.String(), "a number")
 	case n < low:
-		s.wrong(f, f.String(), BelowMinimum, "%s: expected a number of at least %g.", f, low)
+		s.wrong(f, f.String(), apierror.BelowMinimum, "%s: expected a number of at least %g.", f, low)
 	case n > high:
-		s.wrong(f, f.String(), AboveMaximum, "%s: expected a number of at most %g.", f, high)
+		s.wrong(f, f.String(), apierror.AboveMaximum, "%s: expected a number of at most %g.", f, high)
 	}
 }
 
@@ -272,7 +273,7 @@ func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 		return
 	}
 	if int(n) < least {
-		s.wrong(f, name, IntegerTooSmall, "%s: expected an integer of at least %d.", name, least)
+		s.wrong(f, name, apierror.IntegerTooSmall, "%s: expected an integer of at least %d.", name, least)
 		return
 	}
 	s.numbers[f], s.respelled[f] = int(n), respelled

@@ -1,4 +1,4 @@
-package gateway_test
+package request_test
 
 import (
 	"os"
@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/request"
 )
 
 // TestGoldenRequests compares what clients send with what a model server gets,
 // byte for byte: NAME.sent.json and NAME.forwarded.json, whose names begin with
 // the route. The model server calls the model "upstream/name".
 func TestGoldenRequests(t *testing.T) {
-	files, err := filepath.Glob("testdata/request/*.sent.json")
+	files, err := filepath.Glob("testdata/forwarded/*.sent.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden requests (%v)", err)
 	}
@@ -35,7 +35,7 @@ func TestGoldenRequests(t *testing.T) {
 			}
 			who := caller(t)
 			who.MaxTokens = 500
-			r, problem := gateway.Parse(route, sent, who)
+			r, problem := request.Parse(route, sent, who)
 			if problem != nil {
 				t.Fatalf("refused: %s (%s)", problem.Message, problem.Param)
 			}

@@ -1,4 +1,4 @@
-package gateway
+package request
 
 import (
 	"strings"
@@ -53,7 +53,7 @@ func (f field) String() string { return fieldNames[f] }
 
 // fieldOf returns the field that a name means on a route. A field of the other
 // route is otherField: the contract does not name it here.
-func fieldOf(route Route, name []byte) field {
+func fieldOf(route catalog.Route, name []byte) field {
 	switch string(name) {
 	case "model":
 		return modelField
@@ -130,7 +130,7 @@ func isUsual(name []byte) bool {
 // looksLike returns the field for which a reader that ignores case would take
 // an unknown name. Such model servers exist, and writing MAX_TOKENS must not
 // get around a limit.
-func looksLike(route Route, name []byte) (field, bool) {
+func looksLike(route catalog.Route, name []byte) (field, bool) {
 	plain := true
 	for _, c := range name {
 		plain = plain && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_')

@@ -1,4 +1,4 @@
-package gateway_test
+package request_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/request"
 )
 
 // FuzzParse parses arbitrary bytes. An accepted request is forwarded as valid
@@ -32,8 +32,8 @@ func FuzzParse(f *testing.F) {
 	who := caller(f)
 	who.MaxTokens = 100
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		for _, route := range []gateway.Route{catalog.Chat, catalog.Completions} {
-			r, problem := gateway.Parse(route, sent, who)
+		for _, route := range []catalog.Route{catalog.Chat, catalog.Completions} {
+			r, problem := request.Parse(route, sent, who)
 			if problem != nil {
 				if !json.Valid(problem.JSON()) {
 					t.Fatalf("the error is no JSON: %s", problem.JSON())
@@ -55,7 +55,7 @@ func FuzzParse(f *testing.F) {
 					t.Fatalf("%s became %s, with %s of %s", sent, got, name, limit)
 				}
 			}
-			again, problem := gateway.Parse(route, got, who)
+			again, problem := request.Parse(route, got, who)
 			if problem != nil {
 				t.Fatalf("%s became %s, which is refused: %s", sent, got, problem.Message)
 			}
@@ -69,7 +69,7 @@ func FuzzParse(f *testing.F) {
 
 // unnamed returns the members that the contract does not name, with their raw
 // bytes, read without the gateway's code.
-func unnamed(t *testing.T, route gateway.Route, body []byte) (members []string) {
+func unnamed(t *testing.T, route catalog.Route, body []byte) (members []string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
 	if _, err := decoder.Token(); err != nil {

@@ -1,4 +1,4 @@
-package gateway
+package request
 
 import (
 	"iter"
@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/apierror"
 )
 
 // prompt checks the prompt of a completion, in its four forms.
@@ -20,7 +21,7 @@ func (s *scan) prompt(value jsontext.Value) {
 		return
 	}
 	if isEmpty(value) {
-		s.wrong(promptField, "prompt", EmptyArray, "prompt: expected at least one prompt or token id.")
+		s.wrong(promptField, "prompt", apierror.EmptyArray, "prompt: expected at least one prompt or token id.")
 		return
 	}
 	if n, ok := tokenIDs(value); ok {
@@ -108,11 +109,11 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 func (s *scan) bound(m *catalog.Inference) {
 	for f := nField; f <= bestOfField; f++ {
 		if s.numbers[f] > m.MaxChoices {
-			s.wrong(f, f.String(), IntegerTooLarge, "%s: expected an integer of at most %d.", f, m.MaxChoices)
+			s.wrong(f, f.String(), apierror.IntegerTooLarge, "%s: expected an integer of at most %d.", f, m.MaxChoices)
 		}
 	}
 	if s.prompts > m.MaxPrompts {
-		s.wrong(promptField, "prompt", ArrayTooLong, "prompt: expected at most %d prompts.", m.MaxPrompts)
+		s.wrong(promptField, "prompt", apierror.ArrayTooLong, "prompt: expected at most %d prompts.", m.MaxPrompts)
 	}
 }
 

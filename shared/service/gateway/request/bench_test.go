@@ -1,11 +1,11 @@
-package gateway_test
+package request_test
 
 import (
 	"strings"
 	"testing"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/request"
 )
 
 // BenchmarkRequest parses a streaming chat of about 2 KB whose limit is
@@ -19,7 +19,7 @@ func BenchmarkRequest(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		r, problem := gateway.Parse(catalog.Chat, body, who)
+		r, problem := request.Parse(catalog.Chat, body, who)
 		if problem != nil {
 			b.Fatal(problem)
 		}

@@ -1,4 +1,4 @@
-package gateway_test
+package request_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/request"
 )
 
 // rows are models of every kind that a rule distinguishes.
@@ -26,13 +27,13 @@ inference:
   - {id: old, routes: [completions], context_length: 8192, max_output_length: 1000, upstreams: [{url: "http://127.0.0.1"}]}
 `
 
-func caller(t testing.TB) gateway.Caller {
+func caller(t testing.TB) request.Caller {
 	t.Helper()
 	known, err := catalog.Parse([]byte(rows), "gen")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gateway.Caller{Find: known.Inference}
+	return request.Caller{Find: known.Inference}
 }
 
 const hello = `"messages":[{"role":"user","content":"hi"}]`
@@ -48,9 +49,9 @@ func completion(slug string, members ...string) string {
 }
 
 // forwarded returns what an upstream that calls the model by its slug gets.
-func forwarded(t *testing.T, route gateway.Route, body string, who gateway.Caller) (string, *gateway.Request) {
+func forwarded(t *testing.T, route catalog.Route, body string, who request.Caller) (string, *request.Request) {
 	t.Helper()
-	r, problem := gateway.Parse(route, []byte(body), who)
+	r, problem := request.Parse(route, []byte(body), who)
 	if problem != nil {
 		t.Fatalf("%s: refused with %d %s %q: %s", body, problem.Status, problem.Code, problem.Param, problem.Message)
 	}
@@ -96,7 +97,7 @@ func TestMaxTokens(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			who := caller(t)
 			who.MaxTokens = c.tier
-			routes := map[gateway.Route]func(string, ...string) string{catalog.Chat: chat}
+			routes := map[catalog.Route]func(string, ...string) string{catalog.Chat: chat}
 			if m, _ := who.Find(c.slug); m.Serves(catalog.Completions) {
 				routes[catalog.Completions] = completion
 			}
@@ -236,7 +237,7 @@ func TestNullMeansAbsent(t *testing.T) {
 
 func TestPromptTexts(t *testing.T) {
 	for _, c := range []struct {
-		route      gateway.Route
+		route      catalog.Route
 		body, want string
 		tokens     int
 	}{
@@ -262,7 +263,7 @@ func TestPromptTexts(t *testing.T) {
 // Some languages have no integers, and write 5 as 5.0.
 func TestIntegersWithAPoint(t *testing.T) {
 	for _, c := range []struct {
-		route      gateway.Route
+		route      catalog.Route
 		sent, want string
 	}{
 		{catalog.Chat, chat("plain", `"max_tokens":5.0`), chat("plain", `"max_tokens":5`)},
@@ -295,13 +296,13 @@ func TestFieldsThatClientsSend(t *testing.T) {
 			`"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"min_tokens":1,"stop_token_ids":[1],"skip_special_tokens":true`,
 			`"ignore_eos":true,"enable_thinking":false,"thinking":{},"include_reasoning":true,"bad_words":[]`),
 	} {
-		if _, problem := gateway.Parse(catalog.Chat, []byte(body), who); problem != nil {
+		if _, problem := request.Parse(catalog.Chat, []byte(body), who); problem != nil {
 			t.Errorf("%s: %s", body, problem.Message)
 		}
 	}
 	body := completion("away",
 		`"best_of":2,"echo":true,"logit_bias":{},"logprobs":5,"n":2,"seed":1,"suffix":"s","user":"u","ignore_eos":true`)
-	if _, problem := gateway.Parse(catalog.Completions, []byte(body), who); problem != nil {
+	if _, problem := request.Parse(catalog.Completions, []byte(body), who); problem != nil {
 		t.Errorf("%s: %s", body, problem.Message)
 	}
 }
@@ -319,10 +320,10 @@ func TestFieldsAllowedByTheRow(t *testing.T) {
 		"provider", "models", "plugins", "\u0063hat_template", "CHAT_TEMPLATE", "",
 	} {
 		plain := strings.ReplaceAll(name, "\\u0063", "c")
-		for route, text := range map[gateway.Route]string{catalog.Chat: chat("away", `"`+name+`":1`),
+		for route, text := range map[catalog.Route]string{catalog.Chat: chat("away", `"`+name+`":1`),
 			catalog.Completions: completion("away", `"`+name+`":1`)} {
-			_, problem := gateway.Parse(route, []byte(text), caller(t))
-			if problem == nil || problem.Status != 400 || problem.Code != gateway.UnknownParameter || problem.Param != plain {
+			_, problem := request.Parse(route, []byte(text), caller(t))
+			if problem == nil || problem.Status != 400 || problem.Code != apierror.UnknownParameter || problem.Param != plain {
 				t.Errorf("%s: got %+v, want it refused", text, problem)
 			}
 			open := strings.Replace(text, "away", "plain", 1)
@@ -346,7 +347,7 @@ func TestPromptsLongerThanTheContext(t *testing.T) {
 	ids := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
 	for _, c := range []struct {
 		name  string
-		route gateway.Route
+		route catalog.Route
 		body  string
 		fits  bool
 	}{
@@ -364,9 +365,9 @@ func TestPromptsLongerThanTheContext(t *testing.T) {
 		{"an image", catalog.Chat, `{"model":"away","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":` + text(4*longest) + `}}]}]}`, true},
 		{"tools that a template may drop", catalog.Chat, chat("away", `"tools":[{"x":`+text(4*longest)+`}]`), true},
 	} {
-		_, problem := gateway.Parse(c.route, []byte(c.body), who)
+		_, problem := request.Parse(c.route, []byte(c.body), who)
 		if c.fits && problem != nil ||
-			!c.fits && (problem == nil || problem.Status != 400 || problem.Code != gateway.ContextExceeded) {
+			!c.fits && (problem == nil || problem.Status != 400 || problem.Code != apierror.ContextExceeded) {
 			t.Errorf("%s: got %+v", c.name, problem)
 		}
 	}

@@ -1,4 +1,4 @@
-package gateway
+package request
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/apierror"
 )
 
 // tools reads the tools, which must be objects; the upstream checks the rest.
@@ -36,7 +37,7 @@ func (s *scan) toolChoiceWord(value jsontext.Value) {
 	switch string(s.reader.string(value)) {
 	case "auto", "none", "required":
 	default:
-		s.wrong(toolChoiceField, "tool_choice", InvalidValue,
+		s.wrong(toolChoiceField, "tool_choice", apierror.InvalidValue,
 			"tool_choice: expected auto, none, required, or an object that names a function.")
 	}
 }
@@ -63,9 +64,9 @@ func (s *scan) toolChoice() (span, error) {
 	}
 	switch {
 	case !typed:
-		s.wrong(toolChoiceField, "tool_choice.type", InvalidValue, `tool_choice.type: expected a type, such as "function".`)
+		s.wrong(toolChoiceField, "tool_choice.type", apierror.InvalidValue, `tool_choice.type: expected a type, such as "function".`)
 	case function && !named:
-		s.wrong(toolChoiceField, "tool_choice.function.name", MissingParameter,
+		s.wrong(toolChoiceField, "tool_choice.function.name", apierror.MissingParameter,
 			"tool_choice.function.name: expected the name of a function.")
 	}
 	return at, nil
@@ -90,10 +91,10 @@ func (s *scan) responseFormat() (span, error) {
 	}
 	switch {
 	case !typed:
-		s.wrong(responseFormatField, "response_format.type", InvalidValue,
+		s.wrong(responseFormatField, "response_format.type", apierror.InvalidValue,
 			"response_format.type: expected a type, such as json_object, json_schema or text.")
 	case bySchema && !schema:
-		s.wrong(responseFormatField, "response_format.json_schema", MissingParameter,
+		s.wrong(responseFormatField, "response_format.json_schema", apierror.MissingParameter,
 			"response_format.json_schema: expected an object.")
 	}
 	return at, nil
@@ -125,7 +126,7 @@ func (s *scan) stops() (span, error) {
 		}
 	}
 	if s.route == catalog.Chat && count > maxStops {
-		s.wrong(stopField, "stop", ArrayTooLong, "stop: expected at most %d stop sequences.", maxStops)
+		s.wrong(stopField, "stop", apierror.ArrayTooLong, "stop: expected at most %d stop sequences.", maxStops)
 	}
 	return at, nil
 }

@@ -1,18 +1,15 @@
-package gateway
+// Package request reads the requests for completions: it checks them by the rules
+// of docs/contract/gateway.md, clamps what they may ask for, and gives them the form
+// that upstreams get. It walks over a body once and copies none of it.
+package request
 
 import (
 	"net/http"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/jsonedit"
 )
-
-// MaxBody is the size of the largest request that is read, in bytes. A larger
-// one is answered with 413.
-const MaxBody = 32 << 20
-
-// Route is a route of the gateway.
-type Route = catalog.Route
 
 // Caller is what a request is checked against: which models exist, and what the
 // caller's credential allows.
@@ -28,7 +25,7 @@ type Caller struct {
 
 // Request is a checked request for a completion.
 type Request struct {
-	Route Route
+	Route catalog.Route
 	Model *catalog.Inference
 	// Stream reports whether the answer is Server-Sent Events.
 	Stream bool
@@ -55,7 +52,7 @@ type Request struct {
 // A field that is null counts as absent, and is not forwarded. A name that
 // occurs twice in an object is refused, and so is one that differs from a known
 // field only in case: model servers disagree on what those mean.
-func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
+func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror.Error) {
 	if problem := checkNesting(body); problem != nil {
 		return nil, problem
 	}
@@ -65,7 +62,7 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 		return nil, notJSON(err)
 	}
 	if !s.members[modelField].present() {
-		return nil, invalid("model", MissingParameter, "model is missing.")
+		return nil, apierror.Invalid("model", apierror.MissingParameter, "model is missing.")
 	}
 	if s.problem != nil && s.problemField == modelField {
 		return nil, s.problem
@@ -88,7 +85,7 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 		prompt = messagesField
 	}
 	if !s.members[prompt].present() {
-		s.wrong(prompt, prompt.String(), MissingParameter, "%s is missing.", prompt)
+		s.wrong(prompt, prompt.String(), apierror.MissingParameter, "%s is missing.", prompt)
 	}
 	r := &Request{
 		Route: route, Model: m, Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
@@ -100,7 +97,7 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 	}
 	s.bound(m)
 	if s.problem == nil && !r.fits(s.longestIDs) {
-		s.wrong(prompt, prompt.String(), ContextExceeded,
+		s.wrong(prompt, prompt.String(), apierror.ContextExceeded,
 			"%s: longer than the %d tokens that the model %s reads.", prompt, m.ContextLength, m.ID)
 	}
 	r.rewrite(s, caller.MaxTokens)
@@ -111,19 +108,19 @@ func Parse(route Route, body []byte, caller Caller) (*Request, *Error) {
 }
 
 // find returns the model that the caller names, if the caller may use it.
-func (c Caller) find(route Route, slug string) (*catalog.Inference, *Error) {
+func (c Caller) find(route catalog.Route, slug string) (*catalog.Inference, *apierror.Error) {
 	m, ok := c.Find(slug)
 	switch {
 	case !ok, m.Placeholder:
 		if len(slug) > maxParam {
-			return nil, modelNotFound("The model does not exist.")
+			return nil, apierror.UnknownModel("The model does not exist.")
 		}
-		return nil, modelNotFound("The model %q does not exist.", slug)
+		return nil, apierror.UnknownModel("The model %q does not exist.", slug)
 	case !m.Serves(route):
-		return nil, modelNotFound("The model %q has no %s route.", slug, route)
+		return nil, apierror.UnknownModel("The model %q has no %s route.", slug, route)
 	case c.Allows != nil && !c.Allows(slug):
-		return nil, &Error{
-			Status: http.StatusForbidden, Type: Permission, Code: ModelNotAllowed, Param: "model",
+		return nil, &apierror.Error{
+			Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed, Param: "model",
 			Message: "The token does not reach this model.",
 		}
 	}

@@ -1,10 +1,12 @@
-package gateway
+package request
 
 import (
 	"bytes"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"cutroom/shared/service/gateway/apierror"
 )
 
 // messages reads the messages of a chat.
@@ -14,7 +16,7 @@ func (s *scan) messages() (span, error) {
 		return span{}, err
 	}
 	if s.reader.kind() == ']' {
-		s.wrong(messagesField, "messages", EmptyArray, "messages: expected at least one message.")
+		s.wrong(messagesField, "messages", apierror.EmptyArray, "messages: expected at least one message.")
 	}
 	for i := 0; s.reader.kind() != ']'; i++ {
 		if err := s.message(i); err != nil {
@@ -46,12 +48,12 @@ func (s *scan) message(i int) error {
 		}
 	}
 	if !has.role {
-		s.wrong(messagesField, messagePath(i, ".role"), MissingParameter, "%s is missing.", messagePath(i, ".role"))
+		s.wrong(messagesField, messagePath(i, ".role"), apierror.MissingParameter, "%s is missing.", messagePath(i, ".role"))
 	}
 	// A message of an assistant may hold only tool calls, reasoning, a refusal
 	// or audio.
 	if !has.content && !has.assistant {
-		s.wrong(messagesField, messagePath(i, ".content"), MissingParameter, "%s is missing.", messagePath(i, ".content"))
+		s.wrong(messagesField, messagePath(i, ".content"), apierror.MissingParameter, "%s is missing.", messagePath(i, ".content"))
 	}
 	_, err = r.close(start)
 	return err
@@ -101,7 +103,7 @@ func (s *scan) role(i int, value jsontext.Value, has *seen) {
 		has.assistant = true
 	case "system", "user", "tool", "developer":
 	default:
-		s.wrong(messagesField, messagePath(i, ".role"), InvalidValue,
+		s.wrong(messagesField, messagePath(i, ".role"), apierror.InvalidValue,
 			"%s: expected one of system, developer, user, assistant and tool.", messagePath(i, ".role"))
 	}
 }

@@ -1,4 +1,6 @@
-package gateway
+// Package apierror is the errors that callers of the gateway get, in the shape of
+// docs/contract/errors.md#gateway-errors.
+package apierror
 
 import (
 	"encoding/json"
@@ -95,9 +97,9 @@ func (e *Error) JSON() []byte {
 	return text
 }
 
-// ErrorOf returns the error for the caller: an *Error in err's chain as it is,
+// From returns the error for the caller: an *Error in err's chain as it is,
 // a fault by its code, and for anything else only that something went wrong.
-func ErrorOf(err error) *Error {
+func From(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		return e
@@ -137,17 +139,17 @@ func ErrorOf(err error) *Error {
 	return e
 }
 
-// invalid is the answer to a request whose field param breaks a rule.
-func invalid(param, code, format string, args ...any) *Error {
+// Invalid is the answer to a request whose field param breaks a rule.
+func Invalid(param, code, format string, args ...any) *Error {
 	return &Error{
 		Status: http.StatusBadRequest, Type: InvalidRequest, Code: code, Param: param,
 		Message: fmt.Sprintf(format, args...),
 	}
 }
 
-// modelNotFound is the answer to an unknown model, to a placeholder row, and to
+// UnknownModel is the answer to an unknown model, to a placeholder row, and to
 // a model that does not serve the route.
-func modelNotFound(format string, args ...any) *Error {
+func UnknownModel(format string, args ...any) *Error {
 	return &Error{
 		Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model",
 		Message: fmt.Sprintf(format, args...),

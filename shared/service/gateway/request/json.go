@@ -1,4 +1,4 @@
-package gateway
+package request
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
@@ -136,7 +137,7 @@ func (r *jsonReader) end() error {
 
 // checkNesting checks the depth and the number of members before anything walks
 // over the body, which need not be JSON.
-func checkNesting(body []byte) *Error {
+func checkNesting(body []byte) *apierror.Error {
 	// Brackets and colons are counted first, including those within strings:
 	// that is many times faster than the walk, and mostly enough.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
@@ -150,13 +151,13 @@ func checkNesting(body []byte) *Error {
 			i = jsonedit.EndOfString(body, i)
 		case '[', '{':
 			if depth++; depth > jsonedit.MaxDepth {
-				return invalid("", InvalidJSON, "The body is nested deeper than %d levels.", jsonedit.MaxDepth)
+				return apierror.Invalid("", apierror.InvalidJSON, "The body is nested deeper than %d levels.", jsonedit.MaxDepth)
 			}
 		case ']', '}':
 			depth--
 		case ':':
 			if members++; members > maxMembers {
-				return invalid("", InvalidJSON, "The objects of the body have more than %d members.", maxMembers)
+				return apierror.Invalid("", apierror.InvalidJSON, "The objects of the body have more than %d members.", maxMembers)
 			}
 		}
 	}
@@ -165,15 +166,15 @@ func checkNesting(body []byte) *Error {
 
 // notJSON is the answer to a body that could not be read. It says where, but
 // repeats nothing from the body except a duplicate name.
-func notJSON(err error) *Error {
+func notJSON(err error) *apierror.Error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case !errors.As(err, &syntax):
-		return invalid("", InvalidJSON, "The body is not one JSON object.")
+		return apierror.Invalid("", apierror.InvalidJSON, "The body is not one JSON object.")
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return invalid(pathOf(syntax.JSONPointer), InvalidJSON, "The body has the field twice in one object.")
+		return apierror.Invalid(pathOf(syntax.JSONPointer), apierror.InvalidJSON, "The body has the field twice in one object.")
 	}
-	return invalid("", InvalidJSON, "The body is not valid JSON at byte %d.", syntax.ByteOffset)
+	return apierror.Invalid("", apierror.InvalidJSON, "The body is not valid JSON at byte %d.", syntax.ByteOffset)
 }
 
 // pathOf returns a place in the body as a param, such as messages[0].role.

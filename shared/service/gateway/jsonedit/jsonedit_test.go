@@ -1,0 +1,78 @@
+package jsonedit_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/service/gateway/jsonedit"
+)
+
+// However an edited text is read, it is the same, and its length is known before.
+func TestEdited(t *testing.T) {
+	for name, filling := range map[string]string{"short": "x", "long": strings.Repeat("x", 100<<10)} {
+		t.Run(name, func(t *testing.T) {
+			text := []byte(`{"a": 1, "b": "` + filling + `", "c": {}}`)
+			object, ok := jsonedit.ParseObject(text)
+			if !ok {
+				t.Fatal("the text is not an object")
+			}
+			edits := []jsonedit.Edit{
+				jsonedit.InsertMembers(object.Get("c"), `"d":2`, `"e":3`),
+				jsonedit.Replace(object.Get("a"), []byte("null")),
+				jsonedit.InsertMembers(object, `"z":0`),
+			}
+			want := `{"z":0,"a": null, "b": "` + filling + `", "c": {"d":2,"e":3}}`
+			edited := jsonedit.New(text, edits)
+			var copied bytes.Buffer
+			edited.CopyTo(&copied)
+			read, err := io.ReadAll(edited.Reader())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for way, got := range map[string]string{
+				"Bytes": string(edited.Bytes()), "CopyTo": copied.String(), "Reader": string(read),
+				"Append": string(jsonedit.Append(nil, text, edits)),
+			} {
+				if got != want || edited.Len() != len(want) {
+					t.Errorf("%s: got %.80s of %d bytes, want %.80s of %d", way, got, edited.Len(), want, len(want))
+				}
+			}
+		})
+	}
+}
+
+func TestParseObject(t *testing.T) {
+	deep := func(levels int) string { return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels) }
+	for name, c := range map[string]struct {
+		text string
+		ok   bool
+	}{
+		"an object":              {` {"a":1} `, true},
+		"an array":               {`[1]`, false},
+		"half an object":         {`{"a":`, false},
+		"two objects":            {`{}{}`, false},
+		"as deep as allowed":     {deep(jsonedit.MaxDepth), true},
+		"too deep":               {deep(jsonedit.MaxDepth + 1), false},
+		"brackets within a text": {`{"a":"` + strings.Repeat("[", 1000) + `\""}`, true},
+		"millions of brackets":   {strings.Repeat("[", 10<<20), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object, ok := jsonedit.ParseObject([]byte(c.text))
+			if ok != c.ok || ok && object.Type != gjson.JSON {
+				t.Errorf("got %v, %v", ok, object.Type)
+			}
+		})
+	}
+}
+
+func TestValidUTF8(t *testing.T) {
+	for text, want := range map[string]string{"a\u00e9": "a\u00e9", "a\xffb": "a\ufffdb"} {
+		if got := string(jsonedit.ValidUTF8([]byte(text))); got != want {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
