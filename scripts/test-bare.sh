@@ -4,7 +4,8 @@
 # ordinary user without sudo. The machine is a folder with a root file system of its
 # own, entered by namespaces: what was mounted and started there goes with them.
 #
-# SUITE is Debian's release (this machine's, or bookworm). What debootstrap made is kept
+# SUITE is Debian's release (this machine's, or bookworm). USERS="root newcomer" are who
+# does it, of these two, PACKAGES what make test tests. What debootstrap made is kept
 # in .tools/bare for a month. Packages come from where this machine gets its own.
 set -eu
 cd "$(dirname "$0")/.."
@@ -158,21 +159,34 @@ test=$(printf 'make test PACKAGES=%s' "${PACKAGES:-./shared/domain/job}")
 if [ -z "$(find "$base" -mtime -30 2>/dev/null)" ]; then
 	took "debootstrap of $suite" bootstrapped
 fi
-echo "As root, without any cache:"
-took "a bare machine" machine
-took "what the README says to install first" prepared root
-took "make run, and edits" inside root "cd cutroom && scripts/bare/newcomer.sh"
-took "$test" inside root "cd cutroom && $test"
 
-echo "As an ordinary user without sudo, with the caches of before:"
-mkdir "$folder/caches"
-mv "$root/root/go" "$root/root/.cache" "$folder/caches/"
-[ ! -e "$root/root/.npm" ] || mv "$root/root/.npm" "$folder/caches/"
-took "a bare machine" machine
-took "what the README says to install first" prepared newcomer
-took "make run is refused, and root installs" refused "make run" cutroom/bin go .cache
-mv "$folder"/caches/go "$folder"/caches/.[cn]* "$root/home/newcomer/"
-inside root "chown -R newcomer: /home/newcomer/go /home/newcomer/.[cn]*"
-took "make run, and edits" inside newcomer "cd cutroom && scripts/bare/newcomer.sh"
-took "$test is refused, and root installs" refused "$test" cutroom/test-output cutroom/.tools
-took "$test" inside newcomer "cd cutroom && $test"
+as_root() {
+	echo "As root, without any cache:"
+	took "a bare machine" machine
+	took "what the README says to install first" prepared root
+	took "make run, and edits" inside root "cd cutroom && scripts/bare/newcomer.sh"
+	took "$test" inside root "cd cutroom && $test"
+	mkdir "$folder/caches"
+	for cache in go .cache .npm; do
+		[ ! -e "$root/root/$cache" ] || mv "$root/root/$cache" "$folder/caches/"
+	done
+}
+
+as_newcomer() {
+	echo "As an ordinary user without sudo:"
+	took "a bare machine" machine
+	took "what the README says to install first" prepared newcomer
+	took "make run is refused, and root installs" refused "make run" cutroom/bin go .cache
+	if [ -e "$folder/caches" ]; then
+		echo "From here on with the caches of before."
+		mv "$folder/caches" "$root/home/newcomer/caches"
+		inside root "cd /home/newcomer && chown -R newcomer: caches && mv caches/* caches/.[!.]* ."
+	fi
+	took "make run, and edits" inside newcomer "cd cutroom && scripts/bare/newcomer.sh"
+	took "$test is refused, and root installs" refused "$test" cutroom/test-output cutroom/.tools
+	took "$test" inside newcomer "cd cutroom && $test"
+}
+
+for who in ${USERS:-root newcomer}; do
+	"as_$who"
+done

@@ -12,6 +12,7 @@ for port in 8080 8081; do
 	if [ "$status" -ne 7 ]; then
 		echo "Port $port is taken: others are used."
 		export CUTROOM_ADDR=127.0.0.1:28080 CUTROOM_INFERENCE_ADDR=127.0.0.1:28081
+		export CUTROOM_URL=http://$CUTROOM_ADDR CUTROOM_INFERENCE_URL=http://$CUTROOM_INFERENCE_ADDR
 	fi
 done
 
