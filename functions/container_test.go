@@ -36,7 +36,7 @@ type container struct {
 // serve runs the media container on the world until the test ends.
 func (w *world) serve(t *testing.T) *container {
 	t.Helper()
-	c := &container{command: exec.Command(filepath.Join(built, "media")), log: &listening{found: make(chan string, 1)},
+	c := &container{command: exec.Command(program(t, "media")), log: &listening{found: make(chan string, 1)},
 		ended: make(chan struct{})}
 	c.command.Env = slices.Concat(os.Environ(), w.settings,
 		[]string{w.endpoint(t, "MediaTaskRole"), "CUTROOM_ADDR=127.0.0.1:0"})

@@ -37,10 +37,7 @@ func TestEvents(t *testing.T) {
 		if name == "wake" || name == "scale" {
 			continue // they need a service, see TestFleet
 		}
-		cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
-		if err != nil || len(cases) == 0 {
-			t.Errorf("%s has no events", name)
-		}
+		cases := casesOf(t, name)
 		if name == "arrived" {
 			w.upload(t)
 		}
@@ -51,7 +48,6 @@ func TestEvents(t *testing.T) {
 		for _, form := range forms {
 			f := w.start(t, name, form...)
 			for _, path := range cases {
-				path = strings.TrimSuffix(path, ".want.json")
 				t.Run(name+strings.Join(form, "")+"/"+filepath.Base(path), func(t *testing.T) {
 					answers(t, f, path, function.Streams && form == nil)
 				})
@@ -63,6 +59,19 @@ func TestEvents(t *testing.T) {
 	if metered := w.metered(t); metered.Requests != 6 || metered.CompletionTokens == 0 {
 		t.Errorf("metered: %+v", metered)
 	}
+}
+
+// casesOf returns the sample events of a function, without the end of their names.
+func casesOf(t *testing.T, name string) []string {
+	t.Helper()
+	cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
+	if err != nil || len(cases) == 0 {
+		t.Errorf("%s has no events", name)
+	}
+	for i, path := range cases {
+		cases[i] = strings.TrimSuffix(path, ".want.json")
+	}
+	return cases
 }
 
 // answers gives a function one event and judges its answer.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,8 +22,24 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// built is the folder of the built functions, and of the container programs.
-var built string
+// built is the folder of the built functions, and of the container programs, which
+// build builds when the first of them is needed.
+var (
+	built string
+	build = sync.OnceValue(func() error {
+		packages := append(functions.Packages(), "cutroom/cmd/worker", "cutroom/cmd/media")
+		return lambdatest.Build(context.Background(), built, packages...)
+	})
+)
+
+// program returns the path of a built function, or of a container program.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(built, name)
+}
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -32,11 +49,6 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(folder)
-		packages := append(functions.Packages(), "cutroom/cmd/worker", "cutroom/cmd/media")
-		if err := lambdatest.Build(context.Background(), folder, packages...); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
 		built = folder
 		return m.Run()
 	}())
@@ -110,19 +122,26 @@ func newWorld(t *testing.T) *world {
 	} {
 		settings = append(settings, variable+"="+tables[name])
 	}
+	w := worldOf(t, cloud, tables, bucket)
+	w.machine, w.turns, w.settings = machine, turns, append(settings, cloud.Environment()...)
+	w.fill(t)
+	return w
+}
+
+// worldOf returns the world whose records are in these tables, by their names in the
+// schema, and whose blobs are in the bucket.
+func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucket string) *world {
+	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
-	w := &world{
-		cloud: cloud, machine: machine, keys: dynamo.NewKeys(client, tables["credentials"]),
+	return &world{
+		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"]),
 		files: dynamo.NewFiles(client, tables["files"]), usage: dynamo.NewUsage(client, tables["usage"]),
 		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		stamps:  dynamo.NewFleetStamps(client, tables["jobs"]),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
-		bucket:  s3blob.New(cloud.Config(), bucket), settings: append(settings, cloud.Environment()...),
-		receiver: newReceiver(t), turns: turns,
+		bucket:  s3blob.New(cloud.Config(), bucket), receiver: newReceiver(t),
 	}
-	w.fill(t)
-	return w
 }
 
 // fill makes what the events speak of.
@@ -215,7 +234,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 		t.Fatalf("there is no function %s", name)
 	}
 	settings = slices.Concat(function.Environment(w.settings), []string{endpoint}, settings)
-	f, err := lambdatest.Start(t.Context(), lambdatest.Program(filepath.Join(built, name)), settings...)
+	f, err := lambdatest.Start(t.Context(), lambdatest.Program(program(t, name)), settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +251,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 func TestProgramsAreSmall(t *testing.T) {
 	const most = 16_000_000
 	for _, name := range functions.Names() {
-		info, err := os.Stat(filepath.Join(built, name))
+		info, err := os.Stat(program(t, name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ import (
 // work runs a worker on the world's queues until the test ends.
 func (w *world) work(t *testing.T) {
 	t.Helper()
-	command := exec.Command(filepath.Join(built, "worker"))
+	command := exec.Command(program(t, "worker"))
 	command.Env = slices.Concat(os.Environ(), w.settings,
 		[]string{w.endpoint(t, "WorkerTaskRole"), "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1", "CUTROOM_SCRATCH=" +
 			t.TempDir()})
@@ -251,7 +251,7 @@ func (s workerService) set(t *testing.T, n int) {
 // A setting that is missing stops the start, with one line that names it.
 func TestMissingSettings(t *testing.T) {
 	for _, name := range functions.Names() {
-		f, err := lambdatest.Start(t.Context(), lambdatest.Program(filepath.Join(built, name)))
+		f, err := lambdatest.Start(t.Context(), lambdatest.Program(program(t, name)))
 		if name == "models" {
 			if err != nil {
 				t.Errorf("%s needs none, and says %v", name, err)

@@ -141,19 +141,9 @@ address() {
 	echo "http://127.0.0.1:$port/restapis/$id/live/_user_request_"
 }
 
-start() {
+start_alone() {
 	mkdir -p "$home"
 	chmod 700 "$home"
-	if ! mkdir "$home.lock" 2>/dev/null; then
-		if kill -0 "$(cat "$home.lock/pid" 2>/dev/null)" 2>/dev/null; then
-			echo "Another make local-aws is at work in $home." >&2
-			return 1
-		fi
-	fi
-	trap 'rm -rf "$home.lock"' EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM
-	echo $$ >"$home.lock/pid"
 	scripts/install-python.sh .tools/python scripts/requirements.txt
 	scripts/install-cdk.sh
 	programs
@@ -180,6 +170,9 @@ start() {
 	NEXT
 }
 
+# What it makes is shared with others: one at a time.
+start() { exec python3 scripts/alone.py bin/local.lock scripts/local-aws.sh start_alone; }
+
 stop() {
 	for old in "$home"/*/; do
 		ends "${old}worker.pid" bin/worker
@@ -189,7 +182,7 @@ stop() {
 }
 
 case ${1:-} in
-start | stop) "$1" ;;
+start | start_alone | stop) "$1" ;;
 *)
 	sed -n '2,9s/^# //p' "$0" >&2
 	exit 2

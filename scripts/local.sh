@@ -27,7 +27,7 @@ esac
 for variable in $(env | sed -n 's/^\(AWS_[A-Za-z0-9_]*\)=.*/\1/p; s/^\(CUTROOM_[A-Za-z0-9_]*\)=.*/\1/p'); do
 	unset "$variable"
 done
-export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
+export AWS_REGION=eu-central-1 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
 export AWS_EC2_METADATA_DISABLED=true CDK_DISABLE_CLI_TELEMETRY=1 SAM_CLI_TELEMETRY=0
 account=000000000000
 

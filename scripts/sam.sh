@@ -30,7 +30,8 @@ prepared() {
 		return 1
 	fi
 	scripts/install-cdk.sh
-	described_for_sam
+	# What it makes is shared with others: one at a time.
+	LOCAL_AWS_PORT=$port python3 scripts/alone.py bin/local.lock scripts/sam.sh template
 	scripts/base-images.sh "public.ecr.aws/lambda/provided:al2023-$architecture"
 }
 
@@ -69,6 +70,7 @@ invoke() {
 
 case ${1:-} in
 api) api ;;
+template) described_for_sam ;;
 invoke) invoke "${2:-}" "${3:-}" ;;
 *)
 	sed -n '2,10s/^# //p' "$0" >&2

@@ -58,6 +58,14 @@ func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ReadAnswer(text)
+}
+
+// ReadAnswer reads the answer of a function to an API Gateway event, in the form that
+// is not streamed.
+//
+// Errors: API Gateway would reject the answer.
+func ReadAnswer(text []byte) (*Answer, error) {
 	var sent struct {
 		StatusCode        int
 		Headers           map[string]string

@@ -1,0 +1,196 @@
+//go:build docker
+
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/programtest"
+	"cutroom/shared/testkit/servertest"
+)
+
+// TestLocal uses the deploy on this machine as its users do: `make local-aws`, and its
+// APIs served by the functions in Docker, `make sam-api`.
+func TestLocal(t *testing.T) {
+	local := awstest.StartLocal(t, "api")
+	t.Run("Job", func(t *testing.T) { testLocalJob(t, &servertest.Client{URL: local.Media, Key: local.Key}) })
+	t.Run("Again", func(t *testing.T) { testLocalAgain(t, local) })
+	t.Run("TakenPort", func(t *testing.T) { testTakenPort(t, local) })
+	t.Run("SAMWithoutLocalAWS", func(t *testing.T) { testSAMWithoutLocalAWS(t, local) })
+	d := deployedOf(t, local)
+	d.front = serveBySAM(t, local)
+	t.Run("JobBySAM", func(t *testing.T) { testLocalJob(t, d.client(t, "job")) })
+	// A worker that takes jobs at once would end those that tests want to see waiting.
+	stopWorker(t, local)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *deployed)
+	}{{"Media", testMedia}, {"Inference", testInference}, {"Uploads", testUploads}, {"Completed", testCompleted}} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, d) })
+	}
+}
+
+// testLocalJob: a job comes to its end by the worker that is there; a failed one has no
+// content.
+func testLocalJob(t *testing.T, client *servertest.Client) {
+	job := ended(t, client, submit(t, client, short(t)).ID)
+	if job.Status != "completed" {
+		t.Errorf("the job ended as %+v %+v", job, job.Error)
+	}
+	job = ended(t, client, submit(t, client, truncated(t)).ID)
+	if job.Status != "failed" || job.Error == nil || job.Error.Code != "invalid_input" {
+		t.Errorf("the job of a broken clip ended as %+v %+v", job, job.Error)
+	}
+	refused, err := client.Get(bounded(t), "/v1/jobs/"+job.ID+"/content")
+	if err != nil || refused.Status != http.StatusConflict {
+		t.Errorf("content of a failed job: %v %d", err, refused.Status)
+	}
+}
+
+// testLocalAgain: what is there already stays, and nothing is built or deployed.
+func testLocalAgain(t *testing.T, local *awstest.Local) {
+	said, key := local.Said, local.Key
+	if err := local.Start(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	if local.Said != said || local.Key != key {
+		t.Errorf("it says %s\nand said before %s", local.Said, said)
+	}
+	if local.Did != "" {
+		t.Errorf("it has done something again: %s", local.Did)
+	}
+}
+
+// testTakenPort: a port of another program is named, with what to do.
+func testTakenPort(t *testing.T, local *awstest.Local) {
+	_, err := local.Make(bounded(t), "local-aws", "LOCAL_AWS="+filepath.Join(t.TempDir(), "other"))
+	if err == nil || !strings.Contains(err.Error(), "is taken by another program") || !strings.Contains(err.Error(), "LOCAL_AWS_PORT=") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// testSAMWithoutLocalAWS: who has not started the local AWS is told how.
+func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
+	for _, c := range []struct {
+		variables []string
+		want      string
+	}{
+		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "LOCAL_AWS=" + filepath.Join(t.TempDir(), "none")}, "make local-aws"},
+		{[]string{"FUNCTION=none", "EVENT=events/files/list.json"}, "FUNCTION must be one of arrived content"},
+		{[]string{"FUNCTION=files", "EVENT=none.json"}, "EVENT must be a file, such as events/files/announce.json"},
+		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "KEY=a/b"}, "KEY: that is no key"},
+		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "STAGE=A"}, "STAGE: A is no stage"},
+	} {
+		_, err := local.Make(bounded(t), "sam-invoke", c.variables...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: the error is %v, want one with %q", c.variables, err, c.want)
+		}
+	}
+}
+
+// deployedOf returns the deploy that `make local-aws` has made.
+func deployedOf(t *testing.T, local *awstest.Local) *deployed {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(local.Folder, local.Stage, "outputs.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stacks map[string]map[string]string
+	if err := json.Unmarshal(text, &stacks); err != nil {
+		t.Fatal(err)
+	}
+	return &deployed{
+		cloud: local.Cloud, root: root, worker: filepath.Join(root, "bin", "worker"),
+		program: servertest.Program(filepath.Join(root, "bin", "cutroom")), outputs: stacks["cutroom-"+local.Stage],
+	}
+}
+
+// serveBySAM runs `make sam-api` until the test ends and returns its URL. It ends as by
+// Ctrl-C, and leaves no container behind.
+func serveBySAM(t *testing.T, local *awstest.Local) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	said, gone := &programtest.Output{Limit: 64 << 10}, make(chan struct{})
+	command := local.Command(context.Background(), "sam-api", "SAM_PORT="+strconv.Itoa(port))
+	command.Stdout, command.Stderr = said, said
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = command.Wait() // how it ended is in ProcessState
+		close(gone)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // fails when it has ended
+		<-gone
+		if t.Failed() {
+			t.Logf("what SAM said:\n%s", said)
+		}
+		out, err := exec.Command("docker", "ps", "--no-trunc", "--format", "{{.ID}} {{.Mounts}}").Output()
+		if err != nil || strings.Contains(string(out), "/sam/"+local.Stage+"/") {
+			t.Errorf("SAM has left containers: %v\n%s", err, out)
+		}
+	})
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	until(t, "SAM serves", func(ctx context.Context) (bool, error) {
+		select {
+		case <-gone:
+			return false, fmt.Errorf("it ended:\n%s", said)
+		default:
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, nil // it does not listen yet
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK, nil
+	})
+	return url
+}
+
+// stopWorker ends the worker of `make local-aws`.
+func stopWorker(t *testing.T, local *awstest.Local) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(local.Folder, local.Stage, "worker.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(process, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the worker has ended", func(context.Context) (bool, error) {
+		return syscall.Kill(process, 0) == syscall.ESRCH, nil
+	})
+}

@@ -1,0 +1,114 @@
+package awstest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Local is the deploy on one machine that `make local-aws` makes, with its local AWS
+// and its worker.
+type Local struct {
+	*Cloud
+	// Stage is that of the deploy.
+	Stage string
+	// Media and Inference are the URLs of its APIs, Key is an admin key of the account
+	// acme.
+	Media, Inference, Key string
+	// Said is what `make local-aws` has printed.
+	Said string
+	// Did is what it has said meanwhile of what it does.
+	Did string
+	// Folder is its data folder.
+	Folder string
+
+	root    string
+	setting []string
+}
+
+// localTime bounds a target of the Makefile. With nothing built yet and other tests
+// beside, it takes minutes.
+const localTime = 15 * time.Minute
+
+// StartLocal runs `make local-aws` with a data folder and ports of its own. It ends with
+// the test. The folder is that of the variable LOCAL_AWS, if it is set, so that whoever
+// runs the tests can stop what they leave behind when they are killed.
+func StartLocal(t T, stage string) *Local {
+	t.Helper()
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := os.Getenv("LOCAL_AWS")
+	if folder == "" {
+		folder = filepath.Join(t.TempDir(), "local-aws")
+	}
+	_, port, _ := strings.Cut(address, ":")
+	l := &Local{
+		Cloud: &Cloud{URL: "http://" + address}, Stage: stage, Folder: folder, root: moduleRoot(t),
+		setting: []string{"LOCAL_AWS=" + folder, "LOCAL_AWS_PORT=" + port, "STAGE=" + stage},
+	}
+	t.Cleanup(func() {
+		if _, err := l.Make(context.Background(), "local-aws-stop"); err != nil {
+			t.Errorf("%v", err)
+		}
+	})
+	if err := l.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Start runs `make local-aws` once more, which deploys what has changed.
+func (l *Local) Start(ctx context.Context) (err error) {
+	if l.Said, l.Did, err = l.make(ctx, "local-aws"); err != nil {
+		return err
+	}
+	for name, value := range map[string]*string{"media service": &l.Media, "inference gateway": &l.Inference, "key": &l.Key} {
+		found := regexp.MustCompile(`(?m)^ *` + name + ` +(\S+)$`).FindStringSubmatch(l.Said)
+		if found == nil {
+			return fmt.Errorf("make local-aws does not say the %s: %s", name, l.Said)
+		}
+		*value = found[1]
+	}
+	return nil
+}
+
+// Command returns a command that runs a target of the Makefile with variables such as
+// "FUNCTION=files", in the environment of a shell that is set up for AWS.
+func (l *Local) Command(ctx context.Context, target string, variables ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "make", slices.Concat([]string{"--no-print-directory", target}, l.setting, variables)...)
+	command.Dir = l.root
+	// None of these is to reach a function.
+	command.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+l.URL, "AWS_ENDPOINT_URL_S3="+l.URL, "AWS_REGION=us-west-2",
+		"AWS_PROFILE=none", "CUTROOM_FAMILY=other", "CUTROOM_MAX_UPLOAD=1")
+	command.WaitDelay = 10 * time.Second
+	return command
+}
+
+// Make runs a target of the Makefile to its end and returns what it prints to stdout.
+//
+// Errors: it failed, with what it said.
+func (l *Local) Make(ctx context.Context, target string, variables ...string) ([]byte, error) {
+	out, _, err := l.make(ctx, target, variables...)
+	return []byte(out), err
+}
+
+func (l *Local) make(ctx context.Context, target string, variables ...string) (out, errors string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, localTime)
+	defer cancel()
+	command := l.Command(ctx, target, variables...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return "", "", fmt.Errorf("make %s: %w\n%s%s", target, err, &stdout, &stderr)
+	}
+	return stdout.String(), stderr.String(), nil
+}
