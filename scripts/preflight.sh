@@ -34,7 +34,7 @@ deploy)
 	;;
 images | pin-images) needs="docker" ;;
 # A Docker engine is what it installs and starts itself: that is a part of the test.
-test-docker) needs="go certificates npm curl python gcc ffmpeg chromium" ;;
+test-docker) needs="go certificates npm curl python ffmpeg" ;;
 local-aws) needs="go certificates npm curl python ffmpeg" ;;
 sam-api | sam-invoke) needs="go certificates npm curl python docker" ;;
 test-bare) needs="root git go certificates debootstrap" ;;

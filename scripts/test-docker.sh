@@ -62,7 +62,7 @@ engine() {
 
 [ $# -gt 0 ] || set -- programs engine
 took "base images" scripts/base-images.sh
-scripts/install-test-tools.sh
+scripts/install-python.sh .tools/python scripts/requirements.txt
 for part in "$@"; do
 	case $part in
 	programs | engine) "$part" ;;
