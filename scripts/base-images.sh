@@ -31,11 +31,15 @@ registry() {
 	esac
 }
 
-# reachable reports within seconds whether a registry answers. One that wants a login
-# does. A mirror that the engine was set to need not be reached from here.
+# reachable reports within seconds whether an image's registry answers, and asks each
+# once. One that wants a login does answer. A mirror that the engine was set to need not
+# be reached from here.
+silent=
 reachable() {
-	[ -n "$(docker info --format '{{range .RegistryConfig.Mirrors}}{{.}}{{end}}' 2>/dev/null)" ] && return
-	curl --silent --output /dev/null --connect-timeout 4 --max-time 8 "https://$(registry "$1")/v2/"
+	host=$(registry "$1")
+	case " $silent " in *" $host "*) return 1 ;; esac
+	[ -n "$(docker info --format '{{range .RegistryConfig.Mirrors}}{{.}}{{end}}' 2>/dev/null)" ] ||
+		curl --silent --output /dev/null --connect-timeout 4 --max-time 8 "https://$host/v2/" || { silent="$silent $host"; return 1; }
 }
 
 # reference prints what to call an image in a build.

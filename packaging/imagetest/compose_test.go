@@ -86,7 +86,7 @@ func (c *compose) ready() *servertest.Client {
 
 // container returns the id of a service's container.
 func (c *compose) container(service string) string {
-	return strings.TrimSpace(c.run("ps", "--quiet", service))
+	return strings.TrimSpace(c.run("ps", "--all", "--quiet", service))
 }
 
 // A project is started, edits, is stopped and started, and has lost nothing; a server
