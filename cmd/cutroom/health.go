@@ -11,7 +11,7 @@ import (
 // the flags of dev that say where the server listens.
 type healthCommand struct {
 	Addr          string `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API (${env})."`
-	InferenceAddr string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway (${env})."`
+	InferenceAddr string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the gateway (${env})."`
 }
 
 // Run fails unless both services are healthy.

@@ -132,6 +132,14 @@ func healthy(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
+// seenHealthy waits until Docker has asked a container for its health, and it is well.
+func (c *container) seenHealthy() {
+	c.t.Helper()
+	eventually(c.t, "Docker sees that the container is healthy", func() bool {
+		return c.state(".State.Health.Status") == "healthy"
+	})
+}
+
 // stop sends SIGTERM, as Docker and ECS do, and returns the exit code.
 func (c *container) stop(grace time.Duration) int {
 	c.t.Helper()
@@ -159,7 +167,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // gateway returns the address of this machine in the network of containers.
 func gateway(t *testing.T) string {
 	t.Helper()
-	_, network, err := net.ParseCIDR(docker(t, "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Subnet}}"))
+	subnet := docker(t, "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Subnet}}")
+	_, network, err := net.ParseCIDR(subnet)
 	if err != nil {
 		t.Fatal(err)
 	}

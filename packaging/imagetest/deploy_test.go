@@ -81,7 +81,7 @@ func TestWorkerContainers(t *testing.T) {
 	if runs := runsOf(t, jobs, id); runs != 2 {
 		t.Errorf("after a worker was killed the job has had %d runs, want 2", runs)
 	}
-	eventually(t, "Docker sees that the worker is healthy", func() bool { return next.state(".State.Health.Status") == "healthy" })
+	next.seenHealthy()
 }
 
 // runsOf returns how many runs a job has had.

@@ -37,9 +37,10 @@ func TestEngineEdits(t *testing.T) {
 	})
 	engine := start(t, imageOf("cutroom-engine"), append(environment([]string{
 		"CUTROOM_ENGINE_DEVICE=cpu", "CUTROOM_ENGINE_MODELS=/weights/models.yaml", "CUTROOM_ENGINE_SCRATCH=/data/scratch",
-	}), "--network", network, "--network-alias", "engine", "--publish", "127.0.0.1::8090", "--volume", scratch+":/data/scratch",
-		"--volume", weights+":/weights"), nil)
+	}), "--network", network, "--network-alias", "engine", "--publish", "127.0.0.1::8090",
+		"--volume", scratch+":/data/scratch", "--volume", weights+":/weights"), nil)
 	engine.ready(8090)
+	saysWhatItIs(t, "cutroom-engine")
 
 	// Small pictures, because even a tiny model takes long for large ones.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")

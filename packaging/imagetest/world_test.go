@@ -43,7 +43,8 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, err := secretsmanager.NewFromConfig(cloud.Config()).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+	secrets := secretsmanager.NewFromConfig(cloud.Config())
+	secret, err := secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 		Name: aws.String("images"), SecretString: aws.String(strings.Repeat("s", 32)),
 	})
 	if err != nil {
@@ -104,7 +105,8 @@ func clip(t *testing.T) []byte {
 func submit(t *testing.T, client *servertest.Client, prompt string) string {
 	t.Helper()
 	submitted, err := client.Submit(t.Context(), "gen-2.1", servertest.Form{
-		servertest.File("data", "clip.mp4", clip(t)), servertest.Text("prompt", prompt), servertest.Text("resolution", "720p"),
+		servertest.File("data", "clip.mp4", clip(t)), servertest.Text("prompt", prompt),
+		servertest.Text("resolution", "720p"),
 	})
 	if err != nil {
 		t.Fatal(err)
