@@ -42,7 +42,14 @@ quiet() {
 # command, as another may have its number by now.
 runs() {
 	[ -s "$1" ] || return 1
-	case $(ps -o args= -p "$(cat "$1")" 2>/dev/null) in
+	number=$(cat "$1")
+	# A minimal Linux has no ps, and a Mac no /proc.
+	if [ -e /proc/self/cmdline ]; then
+		command=$(tr '\0' ' ' 2>/dev/null <"/proc/$number/cmdline" || true)
+	else
+		command=$(ps -o args= -p "$number" 2>/dev/null || true)
+	fi
+	case $command in
 	*"$2"*) ;;
 	*) return 1 ;;
 	esac
