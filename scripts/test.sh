@@ -27,7 +27,9 @@ mkdir test-output
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
-plain=$("$GO" list ./bench/... ./cmd/... ./docs/... ./functions/... ./scripts/... ./shared/... | grep -vxF "$watched")
+# What takes longest begins first.
+plain=$("$GO" list ./cmd/cutroom ./shared/engine/... ./functions/... ./cmd/... ./bench/... ./docs/... ./scripts/... \
+	./shared/... | grep -vxF "$watched")
 if [ -n "${PACKAGES:-}" ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	# shellcheck disable=SC2086 # a list of packages

@@ -19,7 +19,10 @@ func TestStopAndStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, data := bounded(t), t.TempDir()
-			server := start(t, data, "CUTROOM_WORKERS=1")
+			// A quarter of the pixels still takes long enough to be stopped in.
+			settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" +
+				save(t, bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("544x312")))}
+			server := start(t, data, settings...)
 			client := server.Client()
 			done := submit(ctx, t, client, fixtures.tiny)
 			if job, err := client.Await(ctx, done, nil); err != nil || job.Status != "completed" {
@@ -48,7 +51,7 @@ func TestStopAndStart(t *testing.T) {
 				t.Errorf("left in the scratch folder: %v, %v", left, err)
 			}
 
-			client = start(t, data, "CUTROOM_WORKERS=1").Client()
+			client = start(t, data, settings...).Client()
 			after, err := client.Content(ctx, done)
 			if err != nil || !bytes.Equal(after.Body, before.Body) || after.Header.Get("ETag") != before.Header.Get("ETag") {
 				t.Errorf("the result is not the one from before the stop: %v", err)

@@ -14,7 +14,7 @@ import (
 )
 
 // storageKills is how often TestStorageCrash kills the server.
-const storageKills = 16
+const storageKills = 12
 
 // TestStorageCrash kills a server by SIGKILL during uploads, over and over, and checks
 // from outside that the record and the bytes of every acknowledged upload exist. Between

@@ -84,9 +84,9 @@ class World:
 
 
 def until_the_end(lines: queue.Queue[dict[str, Any]]) -> list[dict[str, Any]]:
-    got = [lines.get(timeout=60)]
+    got = [lines.get(timeout=600)]
     while not {"result", "error"} & set(got[-1]):
-        got.append(lines.get(timeout=60))
+        got.append(lines.get(timeout=600))
     return got
 
 
@@ -318,7 +318,7 @@ def test_a_run_is_cancelled_between_steps(world: MakeRunner, ask: Ask, clip: Cli
     place = world(lambda: Endless(stepped))
     run, lines = place.begin(ask(clip()))
     waiting, others = place.begin(ask(clip()))
-    stepped.get(timeout=60)
+    stepped.get(timeout=600)
     waiting.cancel()
     run.cancel()
     assert "error" in until_the_end(lines)[-1]
@@ -332,7 +332,7 @@ def test_a_run_that_does_not_end_is_told_by_the_health(
     last: queue.Queue[None] = queue.Queue()
     place = world(lambda: Endless(stepped, last))
     run, lines = place.begin(ask(clip()))
-    stepped.get(timeout=60)
+    stepped.get(timeout=600)
     run.cancel()
     assert place.runner.health() == "ok"
     monkeypatch.setattr(runs, "STUCK_AFTER", 0.0)
@@ -346,7 +346,7 @@ def test_more_runs_than_may_wait_are_refused(world: MakeRunner, ask: Ask, clip: 
     place = world(lambda: Endless(stepped), waiting=2)
     data = clip()
     begun = [place.begin(ask(data))]
-    stepped.get(timeout=60)
+    stepped.get(timeout=600)
     begun += [place.begin(ask(data)), place.begin(ask(data))]
     with pytest.raises(RunError, match="too many") as refused:
         place.begin(ask(data))
@@ -364,7 +364,7 @@ def test_a_server_that_ends_hands_its_runs_back_at_once(world: MakeRunner, ask: 
     data = clip()
     _, lines = place.begin(ask(data))
     _, others = place.begin(ask(data))
-    stepped.get(timeout=60)
+    stepped.get(timeout=600)
     place.runner.drain()  # in the middle of a step
     for each in (lines, others):
         error = until_the_end(each)[-1]["error"]
@@ -387,7 +387,7 @@ def test_a_run_waits_for_its_weights_and_keeps_no_other_waiting(
     data = clip()
     run, lines = place.begin(ask(data, reference=picture))
     gone, nothing = place.begin(ask(data, reference=picture))
-    place.shelf.missed.get(timeout=60)
+    place.shelf.missed.get(timeout=600)
     assert run.stage == "wait"
     assert "result" in place.run(ask(data))[-1]
     gone.cancel()
@@ -404,7 +404,7 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
     class Turn(Inverter):
         def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
             begun.put(shot.prompt)
-            go_on.get(timeout=60)
+            go_on.get(timeout=600)
             return super().run(shot, on_step)
 
     place = world(Turn)
@@ -419,11 +419,11 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
 
     asked = [video("video 1"), video("video 2"), video("video 3"), still("image 1"), still("image 2")]
     first = [place.begin(asked[0])[1]]
-    order = [begun.get(timeout=60)]
+    order = [begun.get(timeout=600)]
     rest = [place.begin(request)[1] for request in asked[1:]]
     for _ in rest:
         go_on.put(None)
-        order.append(begun.get(timeout=60))
+        order.append(begun.get(timeout=600))
     go_on.put(None)
     for lines in first + rest:
         assert "result" in until_the_end(lines)[-1]

@@ -50,7 +50,7 @@ def serve(servers: list[Server]) -> Iterator[Serve]:
         listener = socket.create_server(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        client = httpx2.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=60)
+        client = httpx2.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=600)
 
         def end() -> None:
             client.close()
@@ -128,7 +128,7 @@ def test_a_caller_that_leaves_cancels_its_run(serve: Serve, clip: Clip, ask: Ask
         # An iterator that nobody references closes the connection.
         lines = answer.iter_lines()
         next(lines)
-        stepped.get(timeout=60)
+        stepped.get(timeout=600)
     # The next run begins only when that one has ended. It uses another pipeline, so that
     # the model that never ends is evicted.
     request = ask(model="gen-pro-t2v", kind="text-to-video")
@@ -150,7 +150,7 @@ def test_who_waits_hears_that_it_waits(serve: Serve, clip: Clip, ask: Ask) -> No
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as first:
         held = first.iter_lines()  # the connection closes with it
         next(held)
-        stepped.get(timeout=60)
+        stepped.get(timeout=600)
         with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as second:
             lines = second.iter_lines()
             assert [json.loads(next(lines)) for _ in range(3)] == [{"progress": 0.0, "stage": "wait"}] * 3
@@ -165,7 +165,7 @@ def test_a_server_that_is_told_to_end_answers_its_runs(
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
         lines = answer.iter_lines()
         next(lines)
-        stepped.get(timeout=60)
+        stepped.get(timeout=600)
         servers[0].should_exit = True
         *_, last = lines
     error = json.loads(last)["error"]
@@ -189,7 +189,7 @@ def test_a_server_whose_run_does_not_end_ends(
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
         lines = answer.iter_lines()  # the connection closes with it
         next(lines)
-        stepped.get(timeout=60)
+        stepped.get(timeout=600)
     lines.close()
     until_gone(client)
     last.put(None)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds the whole test. It measures no speed.
-const patience = 10 * time.Minute
+const patience = 20 * time.Minute
 
 // outcome is the result of a flow, as testdata/console.mjs prints it.
 type outcome struct{ Flow, Failure string }

@@ -220,7 +220,7 @@ func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 func TestAStalledPeerIsGivenUp(t *testing.T) {
 	result := make(chan error, 1)
 	address, _ := start(t, httpserver.Config{
-		Stall: 50 * time.Millisecond,
+		Stall: 500 * time.Millisecond,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				_, err := io.Copy(io.Discard, r.Body)

@@ -31,7 +31,7 @@ var refuse = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 // If net/http itself refuses a request, for an unknown expectation, the connection is
 // held no longer than any other whose body does not arrive.
 func TestARefusedExpectationEnds(t *testing.T) {
-	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: 50 * time.Millisecond})
+	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: 500 * time.Millisecond})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)

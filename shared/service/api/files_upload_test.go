@@ -208,7 +208,7 @@ func TestStorageLimit(t *testing.T) {
 
 // A client that disconnects in the middle of an upload leaves nothing behind.
 func TestUploadsThatBreakOff(t *testing.T) {
-	w := newWorld(t, setup{stall: 200 * time.Millisecond})
+	w := newWorld(t, setup{stall: 2 * time.Second})
 	front := "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" + string(frames(1<<20))
 	head := func(fields string) string {
 		return "POST /v1/files HTTP/1.1\r\nHost: x\r\nx-api-key: " + studio +

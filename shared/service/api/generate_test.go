@@ -303,11 +303,11 @@ func (w *world) model(name string) *catalog.Model {
 }
 
 func TestALateImageIsCancelled(t *testing.T) {
-	w := newWorld(t, setup{imageWait: time.Second})
+	w := newWorld(t, setup{imageWait: 5 * time.Second})
 	slow := newStuck(true)
 	w.work(slow, blind{})
 	a := w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"))
-	if a.status != 504 || a.detail() != "The image was not edited within 1 seconds." {
+	if a.status != 504 || a.detail() != "The image was not edited within 5 seconds." {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	id := <-slow.stopped

@@ -42,7 +42,7 @@ func head(model string, fields ...string) string {
 // Clients that lie, stop, or never stop. Each gets a response, if it can, and
 // leaves nothing behind: no blob and no goroutine.
 func TestHostileForms(t *testing.T) {
-	w := newWorld(t, setup{maxUpload: 1 << 20, stall: 200 * time.Millisecond})
+	w := newWorld(t, setup{maxUpload: 1 << 20, stall: time.Second})
 	video := clip(t)
 	w.request("GET", "/healthz", "", nil)
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()

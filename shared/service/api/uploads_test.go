@@ -139,7 +139,7 @@ func TestAnUploadByASignedURL(t *testing.T) {
 // Bytes that differ from the announcement are refused and change nothing: the URL
 // works until the right bytes arrive.
 func TestWrongBytesForASignedURL(t *testing.T) {
-	w := newWorld(t, setup{stall: 200 * time.Millisecond})
+	w := newWorld(t, setup{stall: 2 * time.Second})
 	right := string(frames(300 << 10))
 	signed := w.announceBytes(studio, right)
 	other := "X" + right[1:]

@@ -178,7 +178,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // The gateway is not at fault for bodies that break on their way.
 func TestBodiesThatDoNotArrive(t *testing.T) {
-	w := newWorld(t, setup{stall: 50 * time.Millisecond})
+	w := newWorld(t, setup{stall: time.Second})
 	for name, c := range map[string]struct {
 		sent string
 		end  bool

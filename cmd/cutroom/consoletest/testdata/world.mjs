@@ -11,7 +11,7 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const media = name => join(env.MEDIA, name);
-export const patience = 60_000;
+export const patience = 300_000;
 
 export const launch = () => chromium.launch({
   executablePath: env.CHROMIUM,
