@@ -34,6 +34,7 @@ require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/goccy/go-yaml v1.19.2
 	github.com/golang-jwt/jwt/v5 v5.3.1
+	github.com/google/go-cmp v0.7.0
 	github.com/jotaen/kong-completion v0.0.4
 	github.com/landlock-lsm/go-landlock v0.9.0
 	github.com/oklog/ulid/v2 v2.1.2

@@ -1,12 +1,15 @@
 // Package conformance is the harness of the conformance suites: it runs their tests,
-// checks errors, and lets callers race.
+// checks errors, shows differences, and lets callers race.
 package conformance
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"cutroom/shared/domain/fault"
 )
@@ -37,8 +40,8 @@ func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T)
 	}
 }
 
-// Context returns a context for one test. It ends after a minute, so that nothing
-// hangs.
+// Context returns a context for one test. It ends after three minutes, so that
+// nothing hangs.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
@@ -51,6 +54,30 @@ func OK(t testing.TB, err error) {
 	if err != nil {
 		t.Fatalf("unexpected error: %v", err)
 	}
+}
+
+// Same ends the test, and shows the difference, unless the two are equal.
+func Same(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if diff := Diff(want, got); diff != "" {
+		t.Fatalf("%s differs (-want +got):\n%s", what, diff)
+	}
+}
+
+// SameList is Same for lists; any two empty ones are equal.
+func SameList[T any](t testing.TB, what string, got, want []T) {
+	t.Helper()
+	if len(got)+len(want) > 0 {
+		Same(t, what, got, want)
+	}
+}
+
+// Diff returns the difference of two values, their unexported fields included; "" if
+// they are equal. Equal times are of one zone.
+func Diff(want, got any) string {
+	return cmp.Diff(want, got,
+		cmp.Exporter(func(reflect.Type) bool { return true }),
+		cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) && a.Location().String() == b.Location().String() }))
 }
 
 // Fails ends the test unless the error has the code.

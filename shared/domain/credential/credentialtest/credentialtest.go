@@ -6,7 +6,6 @@ package credentialtest
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -100,9 +99,7 @@ func (s *suite) listed(account string, want ...credential.Key) {
 	s.Helper()
 	got, err := s.ListKeys(s.ctx, account)
 	conformance.OK(s, err)
-	if len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
-		s.Fatalf("listed %+v, want %+v", got, want)
-	}
+	conformance.SameList(s, "the list of keys", got, want)
 }
 
 var keyTests = []test{

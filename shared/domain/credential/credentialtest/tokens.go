@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
@@ -33,9 +32,7 @@ func (s *suite) foundToken(want credential.Token) {
 	s.Helper()
 	got, err := s.FindToken(s.ctx, want.Hash)
 	conformance.OK(s, err)
-	if !reflect.DeepEqual(got, want) {
-		s.Fatalf("found %+v, want %+v", got, want)
-	}
+	conformance.Same(s, "the token", got, want)
 }
 
 // noToken checks that the store has no token with the hash.

@@ -5,7 +5,6 @@ package filetest
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -216,7 +215,5 @@ func (s *suite) listed(account string, now time.Time, want ...file.File) {
 // same fails the test unless the two are equal.
 func (s *suite) same(what string, got, want any) {
 	s.Helper()
-	if !reflect.DeepEqual(got, want) {
-		s.Fatalf("%s:\n got %+v\nwant %+v", what, got, want)
-	}
+	conformance.Same(s, what, got, want)
 }

@@ -5,7 +5,6 @@ package jobtest
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -118,9 +117,7 @@ func (s *suite) get(id string) job.Job {
 // same fails the test unless the two are the same.
 func (s *suite) same(what string, got, want any) {
 	s.Helper()
-	if !reflect.DeepEqual(got, want) {
-		s.Fatalf("%s:\n got %+v\nwant %+v", what, got, want)
-	}
+	conformance.Same(s, what, got, want)
 }
 
 // unchanged fails the test if the record has changed.

@@ -5,7 +5,6 @@ package webhooktest
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
@@ -84,9 +83,7 @@ func (s *suite) attempted(j job.Job, want ...webhook.Attempt) {
 	s.Helper()
 	got, err := s.Store.Attempts(s.ctx, j.ID)
 	conformance.OK(s, err)
-	if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
-		s.Fatalf("the attempts are %+v, want %+v", got, want)
-	}
+	conformance.SameList(s, "the list of attempts", got, want)
 }
 
 func failed(number int) webhook.Attempt {
@@ -155,9 +152,8 @@ var storeTests = []test{
 		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
 		now, err := s.Jobs.Get(s.ctx, j.ID)
 		conformance.OK(s, err)
-		if !reflect.DeepEqual(before, now) || now.Webhook != "https://example.com/hook" {
-			s.Fatalf("%+v became %+v", before, now)
-		}
+		conformance.Same(s, "the job", now, before)
+		conformance.Same(s, "its webhook", now.Webhook, "https://example.com/hook")
 	}},
 }
 
@@ -166,9 +162,7 @@ func (s *suite) due(now time.Time, ofAccount, limit int, want ...webhook.Schedul
 	s.Helper()
 	got, err := s.Queue.Due(s.ctx, now, ofAccount, limit)
 	conformance.OK(s, err)
-	if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
-		s.Fatalf("due are %v, want %v", got, want)
-	}
+	conformance.SameList(s, "the list of due attempts", got, want)
 }
 
 var queueTests = []test{

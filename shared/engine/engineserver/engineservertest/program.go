@@ -62,17 +62,8 @@ func StartProgram(t *testing.T) (url string) {
 			t.Logf("the engine server's log:\n%s", log.String())
 		}
 	})
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if response, err := http.DefaultClient.Do(request); err == nil {
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return "http://" + address
-			}
-		}
+	url = "http://" + address
+	for !healthy(ctx, t, url) {
 		select {
 		case <-ended:
 			t.Fatalf("the engine server ended:\n%s", log.String())
@@ -81,4 +72,20 @@ func StartProgram(t *testing.T) (url string) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+	return url
+}
+
+// healthy reports whether the engine server answers its health check with 200.
+func healthy(ctx context.Context, t *testing.T, url string) bool {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }

@@ -7,13 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"cutroom/shared/service/gateway/demomodel"
 	"cutroom/shared/service/gateway/tokenizer"
+	"cutroom/shared/testkit/conformance"
 )
 
 // newServer serves a model server on a real socket.
@@ -154,8 +154,8 @@ func TestChatSaysWhatItIs(t *testing.T) {
 func TestSameRequestSameAnswer(t *testing.T) {
 	server := newServer(t)
 	for _, more := range []string{"", `,"seed":7`, `,"seed":-3,"n":3`} {
-		if first, again := chat(t, server, more), chat(t, server, more); !reflect.DeepEqual(first, again) {
-			t.Errorf("%s: %+v and %+v", more, first, again)
+		if diff := conformance.Diff(chat(t, server, more), chat(t, server, more)); diff != "" {
+			t.Errorf("%s: a second answer differs (-first +second):\n%s", more, diff)
 		}
 	}
 	one := chat(t, server, `,"seed":1`).content(t, 0)
@@ -333,9 +333,9 @@ func TestTokenIDsRoundTrip(t *testing.T) {
 		t.Errorf("the ids of %q are taken for %q", choice.Text, a.Choices[0].Text)
 	}
 	byText := complete(t, server, `"prompt":"Once upon 🤚🏾"`)
-	if byIDs := complete(t, server, `"prompt":`+
-		string(must(json.Marshal(choice.PromptTokenIDs)))); !reflect.DeepEqual(byText, byIDs) {
-		t.Errorf("%+v and %+v", byText, byIDs)
+	byIDs := complete(t, server, `"prompt":`+string(must(json.Marshal(choice.PromptTokenIDs))))
+	if diff := conformance.Diff(byText, byIDs); diff != "" {
+		t.Errorf("the answer to token ids differs (-by text +by ids):\n%s", diff)
 	}
 }
 

@@ -2,13 +2,13 @@ package request_test
 
 import (
 	"encoding/json"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/request"
+	"cutroom/shared/testkit/conformance"
 )
 
 // FuzzParse parses arbitrary bytes. An accepted request is forwarded as valid
@@ -42,8 +42,8 @@ func FuzzParse(f *testing.F) {
 			}
 			got := r.Body(r.Model.ID).Bytes()
 			before, after := unnamed(t, route, sent), unnamed(t, route, got)
-			if !reflect.DeepEqual(before, after) {
-				t.Fatalf("%s became %s: the fields %q became %q", sent, got, before, after)
+			if diff := conformance.Diff(before, after); diff != "" {
+				t.Fatalf("%s became %s: the fields differ (-before +after):\n%s", sent, got, diff)
 			}
 			var limits map[string]json.RawMessage
 			if err := json.Unmarshal(got, &limits); err != nil {
