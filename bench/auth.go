@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,36 +46,13 @@ func (b *bench) auth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var (
-		mu     sync.Mutex
-		tokens []string
-	)
-	minted, err := perSecond(ctx, func(ctx context.Context) error {
-		body, err := send(ctx, client, http.MethodPost, server.URL()+"/v1/client/tokens", servertest.Key,
-			`{"expiresIn": 3600}`, http.StatusOK)
-		if err != nil {
-			return err
-		}
-		var token struct {
-			APIKey string `json:"apiKey"`
-		}
-		if err := json.Unmarshal(body, &token); err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		tokens = append(tokens, token.APIKey)
-		return nil
-	})
+	tokens, minted, err := mintTokens(ctx, client, server.URL())
 	if err != nil {
 		return err
 	}
-	used := 0
+	var used atomic.Int64
 	authenticated, err := perSecond(ctx, func(ctx context.Context) error {
-		mu.Lock()
-		token := tokens[used%len(tokens)]
-		used++
-		mu.Unlock()
+		token := tokens[int(used.Add(1)-1)%len(tokens)]
 		// Only an authenticated caller learns that there is no such job.
 		_, err := send(ctx, client, http.MethodGet, server.URL()+"/v1/jobs/job_unknown", token, "", http.StatusNotFound)
 		return err
@@ -96,6 +74,29 @@ func (b *bench) auth(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// mintTokens mints tokens for a while. It returns them, and how many it minted per second.
+func mintTokens(ctx context.Context, client *http.Client, url string) (tokens []string, minted float64, err error) {
+	var mu sync.Mutex
+	minted, err = perSecond(ctx, func(ctx context.Context) error {
+		body, err := send(ctx, client, http.MethodPost, url+"/v1/client/tokens", servertest.Key,
+			`{"expiresIn": 3600}`, http.StatusOK)
+		if err != nil {
+			return err
+		}
+		var token struct {
+			APIKey string `json:"apiKey"`
+		}
+		if err := json.Unmarshal(body, &token); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		tokens = append(tokens, token.APIKey)
+		return nil
+	})
+	return tokens, minted, err
 }
 
 // perSecond has authCallers repeat a call and returns how many ended per second.

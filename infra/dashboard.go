@@ -18,35 +18,6 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		return []awscloudwatch.IMetric{metric(media), metric(inference)}
 	}
 	busy := []string{"jobs", "images", "files", "inference"}
-	graphed := func(metric, statistic string, names ...string) []awscloudwatch.IMetric {
-		var metrics []awscloudwatch.IMetric
-		for _, name := range names {
-			if f, ok := s.functions[name]; ok {
-				metrics = append(metrics, f.Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
-					Statistic: jsii.String(statistic), Period: period(), Label: jsii.String(name),
-				}))
-			}
-		}
-		return metrics
-	}
-	tables := func(metric string) []awscloudwatch.IMetric {
-		var metrics []awscloudwatch.IMetric
-		for _, name := range sortedKeys(s.tables) {
-			metrics = append(metrics, s.tables[name].Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
-				Statistic: jsii.String("Sum"), Period: period(), Label: jsii.String(name),
-			}))
-		}
-		return metrics
-	}
-	queues := func(metric, statistic string) []awscloudwatch.IMetric {
-		var metrics []awscloudwatch.IMetric
-		for _, name := range sortedKeys(s.lanes) {
-			metrics = append(metrics, s.lanes[name].queue.Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
-				Statistic: jsii.String(statistic), Period: period(), Label: jsii.String(name),
-			}))
-		}
-		return metrics
-	}
 	help := "What an alarm means and what to do: `docs/runbook.md`. One request: its `request_id` in the logs."
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
@@ -54,8 +25,12 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	// What lists models from memory has nothing that could fail.
 	failing := slices.DeleteFunc(functions.Names(), func(name string) bool { return name == "models" })
 	rows := [][]awscloudwatch.IWidget{
-		{awscloudwatch.NewTextWidget(&awscloudwatch.TextWidgetProps{Markdown: jsii.String(help), Width: jsii.Number(24), Height: jsii.Number(1)})},
-		{awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{Title: jsii.String("Alarms"), Alarms: &alarms, Width: jsii.Number(24), Height: jsii.Number(3)})},
+		{awscloudwatch.NewTextWidget(&awscloudwatch.TextWidgetProps{
+			Markdown: jsii.String(help), Width: jsii.Number(24), Height: jsii.Number(1),
+		})},
+		{awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{
+			Title: jsii.String("Alarms"), Alarms: &alarms, Width: jsii.Number(24), Height: jsii.Number(3),
+		})},
 		{
 			graph("Requests",
 				apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricCount(metricOptions("Sum")) })),
@@ -65,20 +40,20 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 				apis(func(a awsapigateway.RestApi) awscloudwatch.Metric { return a.MetricLatency(metricOptions("p90")) })),
 		},
 		{
-			graph("Jobs waiting", queues("ApproximateNumberOfMessagesVisible", "Maximum")),
-			graph("Oldest job waiting, s", queues("ApproximateAgeOfOldestMessage", "Maximum")),
+			graph("Jobs waiting", s.ofQueues("ApproximateNumberOfMessagesVisible", "Maximum")),
+			graph("Oldest job waiting, s", s.ofQueues("ApproximateAgeOfOldestMessage", "Maximum")),
 			graph("Executions", []awscloudwatch.IMetric{s.executions("ExecutionsStarted"), s.executions("ExecutionsSucceeded")}),
 			graph("Failed jobs", []awscloudwatch.IMetric{s.failedExecutions(), s.deadLetters()}),
 		},
 		{
-			graph("Function time, p90, ms", graphed("Duration", "p90", busy...)),
-			graph("Function errors", graphed("Errors", "Sum", failing...)),
+			graph("Function time, p90, ms", s.ofFunctions("Duration", "p90", busy...)),
+			graph("Function errors", s.ofFunctions("Errors", "Sum", failing...)),
 			graph("Throttles", []awscloudwatch.IMetric{s.functionThrottles(), s.tableThrottles()}),
 		},
 		{
-			graph("Cost: invocations", graphed("Invocations", "Sum", busy...)),
-			graph("Cost: read units", tables("ConsumedReadCapacityUnits")),
-			graph("Cost: write units", tables("ConsumedWriteCapacityUnits")),
+			graph("Cost: invocations", s.ofFunctions("Invocations", "Sum", busy...)),
+			graph("Cost: read units", s.ofTables("ConsumedReadCapacityUnits")),
+			graph("Cost: write units", s.ofTables("ConsumedWriteCapacityUnits")),
 		},
 	}
 	var widgets []*[]awscloudwatch.IWidget
@@ -96,4 +71,40 @@ func graph(name string, metrics []awscloudwatch.IMetric) awscloudwatch.IWidget {
 		Title: jsii.String(name), Left: &metrics, Width: jsii.Number(6), Height: jsii.Number(6),
 		LeftYAxis: &awscloudwatch.YAxisProps{Min: jsii.Number(0)},
 	})
+}
+
+// ofFunctions returns a metric of each of the functions that there are.
+func (s *stack) ofFunctions(metric, statistic string, names ...string) []awscloudwatch.IMetric {
+	var metrics []awscloudwatch.IMetric
+	for _, name := range names {
+		if f, ok := s.functions[name]; ok {
+			metrics = append(metrics, f.Metric(jsii.String(metric), labelled(statistic, name)))
+		}
+	}
+	return metrics
+}
+
+// ofTables returns the sum of a metric of each table.
+func (s *stack) ofTables(metric string) []awscloudwatch.IMetric {
+	var metrics []awscloudwatch.IMetric
+	for _, name := range sortedKeys(s.tables) {
+		metrics = append(metrics, s.tables[name].Metric(jsii.String(metric), labelled("Sum", name)))
+	}
+	return metrics
+}
+
+// ofQueues returns a metric of each lane's queue.
+func (s *stack) ofQueues(metric, statistic string) []awscloudwatch.IMetric {
+	var metrics []awscloudwatch.IMetric
+	for _, name := range sortedKeys(s.lanes) {
+		metrics = append(metrics, s.lanes[name].queue.Metric(jsii.String(metric), labelled(statistic, name)))
+	}
+	return metrics
+}
+
+// labelled returns the options of a metric that a graph shows under a name.
+func labelled(statistic, name string) *awscloudwatch.MetricOptions {
+	return &awscloudwatch.MetricOptions{
+		Statistic: jsii.String(statistic), Period: period(), Label: jsii.String(name),
+	}
 }

@@ -185,6 +185,17 @@ func readOptions(values map[string]any) (options, error) {
 		AlarmEmail:        r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an address"),
 		APILogRole:        r.oneOf("apiLogRole", "create", "create", "keep") == "create",
 	}
+	r.dependent(&o)
+	r.relations(o)
+	r.unknown()
+	if len(r.wrong) > 0 {
+		return options{}, fmt.Errorf("wrong context:\n  %s", strings.Join(r.wrong, "\n  "))
+	}
+	return o, nil
+}
+
+// dependent reads the options whose defaults depend on others.
+func (r *reader) dependent(o *options) {
 	protect := "false"
 	if o.Stage == "prod" {
 		protect = "true"
@@ -197,12 +208,6 @@ func readOptions(values map[string]any) (options, error) {
 	if o.Functions = r.text("functions"); o.Functions == "" {
 		o.Functions = folder
 	}
-	r.relations(o)
-	r.unknown()
-	if len(r.wrong) > 0 {
-		return options{}, fmt.Errorf("wrong context:\n  %s", strings.Join(r.wrong, "\n  "))
-	}
-	return o, nil
 }
 
 // relations checks what no value shows alone.
