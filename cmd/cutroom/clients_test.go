@@ -139,8 +139,11 @@ declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: n
 // A common linter finds no error in the document.
 func TestOpenAPILint(t *testing.T) {
 	w := newClientWorkshop(t)
-	w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", w.document, "--config",
-		w.source("redocly.yaml"), "--max-problems", "50")
+	// What is served, and what is written.
+	for _, document := range []string{w.document, writtenDocument(t)} {
+		w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", document, "--config",
+			w.source("redocly.yaml"), "--max-problems", "50")
+	}
 }
 
 // exampleDocument is the part of the document that examples need.

@@ -48,10 +48,12 @@ func TestOpenAPIIsValid(t *testing.T) {
 	if err != nil || answer.Status != 200 {
 		t.Fatalf("status %d, %v", answer.Status, err)
 	}
-	out, err := exec.CommandContext(bounded(t), pythonProgram(t, "openapi-spec-validator"), "--schema", "3.1",
-		save(t, answer.Body)).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
+	for _, document := range []string{save(t, answer.Body), writtenDocument(t)} {
+		out, err := exec.CommandContext(bounded(t), pythonProgram(t, "openapi-spec-validator"), "--schema", "3.1",
+			document).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", document, err, out)
+		}
 	}
 }
 

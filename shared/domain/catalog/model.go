@@ -160,6 +160,13 @@ type Field struct {
 	Description string
 }
 
+// Names of fields that mean the same in every form.
+const (
+	PromptField = "prompt"
+	// WebhookField is in no form of the catalog; it is a field of every job.
+	WebhookField = "webhook_url"
+)
+
 // Form is the fields of a model's requests, in the order in which errors are
 // reported (docs/contract/media.md#forms).
 type Form struct {

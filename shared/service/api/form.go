@@ -19,10 +19,10 @@ const maxValue = 64 << 10
 // Names of the fields that the domain itself defines. Every other field of a form
 // is an option of the model.
 const (
-	promptField = "prompt"
+	promptField = catalog.PromptField
 	seedField   = "seed"
 	// webhookField is not in the catalog's forms; jobForm adds it to every job's.
-	webhookField = "webhook_url"
+	webhookField = catalog.WebhookField
 )
 
 // sent is what a request sent for a field.

@@ -1,9 +1,12 @@
 package api
 
 import (
-	"encoding/json"
+	"cmp"
 	"net/http"
+	"strings"
 	"sync"
+
+	"cutroom/shared/service/api/openapi"
 )
 
 // OpenAPI is the group of the OpenAPI document of all groups, and of the page that
@@ -31,15 +34,25 @@ func OpenAPI(s *service) []route {
 	}
 }
 
+// DefaultInferenceURL is the gateway's documented URL unless another is configured.
+const DefaultInferenceURL = "http://127.0.0.1:8081"
+
+// inferenceURL returns the gateway's URL for the document.
+func (s *service) inferenceURL() string { return cmp.Or(s.InferenceURL, DefaultInferenceURL) }
+
 // openAPI returns the OpenAPI document of all groups as JSON.
 func (s *service) openAPI() ([]byte, error) {
-	var routes []route
+	deploy := openapi.Deploy{Catalog: s.Catalog, InferenceURL: s.inferenceURL(), MaxBody: s.maxBody()}
 	for _, group := range allGroups() {
-		routes = append(routes, group(s)...)
+		for _, route := range group(s) {
+			if route.serves == nil {
+				continue
+			}
+			prefix, _, _ := strings.Cut(route.path, "{")
+			deploy.Routes = append(deploy.Routes, openapi.ModelRoute{
+				Prefix: prefix, Models: route.models(s.Catalog), Form: route.formOf,
+			})
+		}
 	}
-	document, err := s.describe(routes)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(document)
+	return openapi.Document(deploy)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ type operation struct {
 	RequestBody *struct {
 		Content map[string]struct{ Schema formSchema }
 	}
-	Responses map[string]any
+	Responses map[string]json.RawMessage
 	// elsewhere marks operations of the gateway.
 	elsewhere bool
 }
@@ -97,26 +98,106 @@ func family(t *testing.T, name string) *catalog.Catalog {
 	return known
 }
 
-// openapi.yaml and the routes describe the same operations.
-func TestOpenAPIHasEveryRoute(t *testing.T) {
-	s := undressed(t, family(t, "gen"))
-	source, err := readObject(openapiSource)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var written, served []string
-	for _, operation := range source.object("operations") {
-		written = append(written, operation.name)
-	}
-	for _, group := range allGroups() {
-		for _, route := range group(s) {
-			served = append(served, route.method+" "+route.path)
+// pathOf returns the path of the document that describes a route, whose parameters may
+// have other names there.
+func pathOf(paths map[string]methods, pattern string) string {
+	parameter := regexp.MustCompile(`\{[^}]*\}`)
+	pattern = strings.TrimSuffix(pattern, "{$}")
+	for path := range paths {
+		if parameter.ReplaceAllString(path, "{}") == parameter.ReplaceAllString(pattern, "{}") {
+			return path
 		}
 	}
-	slices.Sort(written)
-	slices.Sort(served)
-	if !slices.Equal(written, served) {
-		t.Errorf("openapi.yaml has\n%s\nand the routes are\n%s", strings.Join(written, "\n"), strings.Join(served, "\n"))
+	return ""
+}
+
+// The document describes the routes that there are: each with its credential, the errors
+// that follow from its definition, and the header fields of a counted call.
+func TestOpenAPIDescribesTheRoutes(t *testing.T) {
+	known := family(t, "gen")
+	s := undressed(t, known)
+	paths := readDocument(t, known).Paths
+	described := map[string]bool{}
+	for _, group := range allGroups() {
+		for _, route := range group(s) {
+			var at []string
+			for _, m := range route.models(known) {
+				for _, name := range m.Names() {
+					at = append(at, strings.Replace(route.path, "{id}", name, 1))
+				}
+			}
+			if route.serves == nil {
+				at = []string{pathOf(paths, route.path)}
+			}
+			for _, path := range at {
+				operation, found := paths[path][strings.ToLower(route.method)]
+				if !found {
+					t.Errorf("%s %s is not described", route.method, route.path)
+					continue
+				}
+				described[route.method+" "+path] = true
+				t.Run(route.method+" "+path, func(t *testing.T) { checkOperation(t, &route, operation) })
+			}
+		}
+	}
+	for path, methods := range paths {
+		for method, operation := range methods {
+			if name := strings.ToUpper(method) + " " + path; !operation.elsewhere && !described[name] {
+				t.Errorf("%s is no route", name)
+			}
+		}
+	}
+}
+
+// checkOperation checks what follows from a route's definition.
+func checkOperation(t *testing.T, route *route, o operation) {
+	t.Helper()
+	if secured := len(o.Security) == 1 && o.Security[0]["key"] != nil; secured != (route.access != public) ||
+		!secured && len(o.Security) != 0 || o.Security == nil {
+		t.Errorf("the security is %v", o.Security)
+	}
+	var statuses []int
+	counted := route.access != public && !route.unlimited
+	if route.access != public {
+		statuses = append(statuses, http.StatusUnauthorized, http.StatusForbidden,
+			http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+	}
+	if counted {
+		statuses = append(statuses, http.StatusTooManyRequests)
+	}
+	if route.serves != nil {
+		statuses = append(statuses, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
+			http.StatusTooManyRequests, http.StatusInsufficientStorage)
+	}
+	for _, status := range statuses {
+		if o.Responses[strconv.Itoa(status)] == nil {
+			t.Errorf("the response %d is missing", status)
+		}
+	}
+	for status, text := range o.Responses {
+		var response struct {
+			Ref     string `json:"$ref"`
+			Headers map[string]any
+			Content map[string]any
+		}
+		if err := json.Unmarshal(text, &response); err != nil {
+			t.Fatal(err)
+		}
+		if response.Ref != "" {
+			continue
+		}
+		names := []string{"x-request-id"}
+		if counted && status < "4" {
+			names = append(names, "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+		}
+		for _, name := range names {
+			if response.Headers[name] == nil {
+				t.Errorf("the response %s lacks the header %s", status, name)
+			}
+		}
+		if status >= "4" && response.Content["application/json"] == nil && route.path != "/healthz" {
+			t.Errorf("the error %s has no body", status)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package api
+package openapi
 
 import (
 	"bytes"
@@ -40,12 +40,15 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
+// index returns a member's place, -1 if it is absent.
+func (o object) index(name string) int {
+	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
+}
+
 // get returns a member's value, nil if it is absent.
 func (o object) get(name string) any {
-	for _, m := range o {
-		if m.name == name {
-			return m.value
-		}
+	if i := o.index(name); i >= 0 {
+		return o[i].value
 	}
 	return nil
 }

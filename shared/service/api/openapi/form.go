@@ -1,4 +1,4 @@
-package api
+package openapi
 
 import (
 	"slices"
@@ -88,7 +88,7 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		add("type", "string")
 		if field.Required || slices.Contains(form.ExactlyOne, field.Name) {
 			add("minLength", 1) // an empty value counts as absent
-			if field.Name == promptField {
+			if field.Name == catalog.PromptField {
 				add("pattern", `\S`) // and so does white space only
 			}
 		}
@@ -96,9 +96,9 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 			add("maxLength", *field.Max)
 		}
 		switch field.Name {
-		case promptField:
+		case catalog.PromptField:
 			add("examples", []any{"a watercolor painting"})
-		case webhookField:
+		case catalog.WebhookField:
 			add("format", "uri")
 			add("pattern", "^https://")
 			add("examples", []any{"https://example.com/hooks/edits"})

@@ -1,0 +1,85 @@
+// Package openapi makes the OpenAPI document of both services. openapi.yaml is the
+// document as it is served by default, valid by itself; what differs by deploy is an
+// OpenAPI Overlay: deploy.overlay.yaml for names and settings, and actions that are made
+// of the catalog for the paths of models.
+package openapi
+
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"cutroom/shared/domain/catalog"
+)
+
+//go:embed openapi.yaml
+var baseSource string
+
+//go:embed deploy.overlay.yaml
+var overlaySource string
+
+// Deploy is what the document depends on.
+type Deploy struct {
+	Catalog *catalog.Catalog
+	// Routes are the routes whose paths end in the name of a model.
+	Routes []ModelRoute
+	// InferenceURL is the base URL of the inference gateway.
+	InferenceURL string
+	// MaxBody is the largest body of a request, in bytes.
+	MaxBody int64
+}
+
+// ModelRoute is a route that has a path for every name of its models.
+type ModelRoute struct {
+	// Prefix is the path up to the name, such as /v1/jobs/.
+	Prefix string
+	Models []*catalog.Model
+	// Form returns the request form for a model.
+	Form func(*catalog.Model) *catalog.Form
+}
+
+// Document returns the document of a deploy as JSON.
+func Document(d Deploy) ([]byte, error) {
+	base, err := readObject(baseSource)
+	if err != nil {
+		return nil, err
+	}
+	overlay, err := d.overlay(base)
+	if err != nil {
+		return nil, err
+	}
+	document, err := apply(base, overlay)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(d.ordered(document, base))
+}
+
+// ordered returns the document with the paths of models in the place of their examples,
+// where people look for them.
+func (d Deploy) ordered(document, base object) object {
+	paths := slices.Clone(document.object("paths"))
+	rank := func(path string) int {
+		for _, route := range d.Routes {
+			if strings.HasPrefix(path, route.Prefix) && base.object("paths").get(path) == nil {
+				return base.object("paths").index(exampleOf(route.Prefix, route.Models[0]))
+			}
+		}
+		return base.object("paths").index(path)
+	}
+	slices.SortStableFunc(paths, func(a, b member) int { return rank(a.name) - rank(b.name) })
+	return document.set("paths", paths)
+}
+
+// exampleOf returns the path of openapi.yaml that stands for the paths of a model.
+func exampleOf(prefix string, m *catalog.Model) string {
+	switch {
+	case prefix == "/v1/jobs/":
+		return prefix + "example"
+	case m.Generate == catalog.GenerateDeprecated:
+		return prefix + "example-video"
+	default:
+		return prefix + "example-image"
+	}
+}
