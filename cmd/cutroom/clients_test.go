@@ -278,3 +278,13 @@ func statusOf(t *testing.T, method, url string) int {
 	answer.Body.Close()
 	return answer.StatusCode
 }
+
+// writtenDocument returns the path of the document before a deploy's overlay.
+func writtenDocument(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "shared", "service", "api", "openapi", "openapi.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
