@@ -18,7 +18,7 @@ func NewClient(config aws.Config) *dynamodb.Client {
 		config.HTTPClient = awsclient.HTTPClient(0)
 	}
 	return dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {
-		// What a transaction has its hands on is free again in milliseconds.
+		// An item that a transaction holds is free again in milliseconds.
 		o.Retryer = retry.AddWithErrorCodes(awsclient.Retryer(), "TransactionConflictException")
 	})
 }

@@ -143,7 +143,7 @@ func readFile(i item) (file.File, error) {
 // RemovedFile returns the file of an item that the table's stream says was
 // removed: one that expired, was deleted or was promised and not kept. Its bytes
 // are to be deleted, and then what it counted is to be freed (see Free); that
-// this was done before is no harm. It gives false for items that say nothing of a
+// this was done before is no harm. It returns false for items that say nothing of a
 // file's end.
 func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
 	text := func(name string) string {

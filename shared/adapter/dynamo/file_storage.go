@@ -27,7 +27,7 @@ type tally struct {
 }
 
 // count makes a write that changes the count of an account, and fails where that
-// would then be beyond what it is held to. It gives what was there then.
+// would then be beyond what it is held to. It returns what was there then.
 func (s *Files) count(account string, c tally) types.TransactWriteItem {
 	update := &types.Update{
 		TableName: &s.table, Key: fileKey(account, storageItem),
@@ -233,7 +233,7 @@ func (s *Files) ended(ctx context.Context, account string, now time.Time, start 
 
 // free removes entries and takes what they count off the account's count; those
 // that are gone have been counted off. A promise goes with its entry: its bytes
-// would not be counted any more. It gives how many were there.
+// would not be counted any more. It returns how many were there.
 func (s *Files) free(ctx context.Context, account string, entries []entry) (int, error) {
 	for len(entries) > 0 {
 		var writes []types.TransactWriteItem

@@ -118,7 +118,7 @@ func (s *Files) get(ctx context.Context, partition, id string) (file.File, error
 	return readFile(got.Item)
 }
 
-// Delete removes the record of an account's file and gives what it was: one read,
+// Delete removes the record of an account's file and returns what it was: one read,
 // and one transaction that one of many callers succeeds with.
 //
 // Errors: fault.NotFound; fault.Unavailable.

@@ -58,7 +58,7 @@ func (s *shelf) items() []map[string]types.AttributeValue {
 	return got.Items
 }
 
-// remove removes a file's own item as the TTL does, and gives what the stream
+// remove removes a file's own item as the TTL does, and returns what the stream
 // tells of it.
 func (s *shelf) remove(partition, id string) map[string]events.DynamoDBAttributeValue {
 	s.t.Helper()

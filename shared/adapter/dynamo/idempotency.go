@@ -48,7 +48,7 @@ func claimKey(c idempotency.Claim) item {
 }
 
 // Claim records the claim where its key has no record, or one that may be
-// replaced, and gives the record of the key, by one write.
+// replaced, and returns the record of the key, by one write.
 //
 // Errors: fault.Unavailable.
 func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
@@ -134,8 +134,8 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 	return found.Resource != "" && found.ClaimedAt > now.Add(-idempotency.Age).UnixMilli(), nil
 }
 
-// update makes a write of a key's item. One that its condition refuses gives the
-// item as it is; one that was made gives nil.
+// update makes a write of a key's item. One that its condition refuses returns the
+// item as it is; one that was made returns nil.
 func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)

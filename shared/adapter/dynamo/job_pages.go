@@ -96,7 +96,7 @@ func mayMatch(entry job.Job, filter job.Filter) bool {
 	return filter.Matches(entry)
 }
 
-// matching gives the jobs of the ids, at most batch, that match the filter as
+// matching returns the jobs of the ids, at most batch, that match the filter as
 // they are at now, in the order of the ids.
 func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, now time.Time) ([]job.Job, error) {
 	if len(ids) == 0 {

@@ -173,7 +173,7 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
 }
 
 // Expire ends a job that is past its deadline as failed with the timeout
-// failure, completed at its deadline, and gives it as it then is.
+// failure, completed at its deadline, and returns it as it then is.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {

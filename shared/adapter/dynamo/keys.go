@@ -153,7 +153,7 @@ func (k *Keys) page(ctx context.Context, account string, start item) (items []it
 	return got.Items, got.LastEvaluatedKey, nil
 }
 
-// RevokeKey marks the key with the id as revoked at the time and gives it, for the
+// RevokeKey marks the key with the id as revoked at the time and returns it, for the
 // key whose id is by, or for the operator when that is empty: one write that keeps
 // an earlier time, or a transaction with the condition that by works, between reads
 // of both.

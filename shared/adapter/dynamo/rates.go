@@ -29,7 +29,7 @@ type Rates struct {
 }
 
 // NewRates returns the rates that are counted in the table, which is that of usage.
-// newID gives text that nobody draws twice; it tells a write that is repeated
+// newID returns text that nobody draws twice; it tells a write that is repeated
 // after a lost answer from another's.
 func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Rates {
 	return &Rates{client, table, now, newID}
@@ -154,7 +154,7 @@ func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, whol
 		item{":cost": number(c.cost), ":until": number(until)})
 }
 
-// write moves the name on where the condition holds. It gives whether that was
+// write moves the name on where the condition holds. It returns whether that was
 // done, and when the name's burst is then whole.
 func (c *count) write(ctx context.Context, whole int64, update, condition string, values item) (done bool,
 	wholeAt int64, err error) {
@@ -185,7 +185,7 @@ func (c *count) write(ctx context.Context, whole int64, update, condition string
 	return !failed || read.Last == c.id, read.WholeAt, nil
 }
 
-// read gives when the name's burst is whole.
+// read returns when the name's burst is whole.
 func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
 	got, err := c.client.GetItem(ctx,
 		&dynamodb.GetItemInput{TableName: &c.table, Key: c.key, ConsistentRead: aws.Bool(true)})

@@ -37,7 +37,7 @@ var (
 	errEnded = fault.New(fault.Conflict, "The job has ended.")
 )
 
-// Get gives the job, by one read of both its items.
+// Get returns the job, by one read of both its items.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (r *Runs) Get(ctx context.Context, id string) (job.Job, error) {
@@ -241,8 +241,8 @@ type update struct {
 	values         item
 }
 
-// update makes the write. A write that its condition refuses gives the job,
-// without its request, as it is; one that was made gives nil.
+// update makes the write. A write that its condition refuses returns the job,
+// without its request, as it is; one that was made returns nil.
 //
 // Errors: fault.NotFound when there is no record.
 func (r *Runs) update(ctx context.Context, id string, u update) (*job.Job, error) {

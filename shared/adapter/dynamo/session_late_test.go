@@ -86,7 +86,7 @@ func newRivals(t *testing.T, cloud *awstest.Cloud) *rivals {
 	return r
 }
 
-// holds makes the call, holds back its first one of an operation, and gives what
+// holds makes the call, holds back its first one of an operation, and returns what
 // was held with the call's outcome to come.
 func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan error) {
 	r.operation = operation

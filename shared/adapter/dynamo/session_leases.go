@@ -143,7 +143,7 @@ func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
 	return err == nil, err
 }
 
-// leases reads leases, by one consistent read. It gives one for each epoch.
+// leases reads leases, by one consistent read. It returns one for each epoch.
 func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]lease, error) {
 	found := map[string]lease{}
 	if len(epochs) == 0 {

@@ -125,7 +125,7 @@ func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 }
 
 // EndedWithWebhook returns the first attempt of a job that has a webhook and has ended,
-// from what the table's stream says an item has become. It gives false for any
+// from what the table's stream says an item has become. It returns false for any
 // other item.
 func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := func(name string) string {

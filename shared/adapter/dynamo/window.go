@@ -122,7 +122,7 @@ func (w *Windows) write(ctx context.Context, key item, seen, id string, now time
 	return nil, false, err
 }
 
-// timesOf gives stored times, oldest first: the callers' clocks may differ.
+// timesOf returns stored times, oldest first: the callers' clocks may differ.
 func timesOf(stored []int64) []time.Time {
 	slices.Sort(stored)
 	times := make([]time.Time, 0, len(stored))

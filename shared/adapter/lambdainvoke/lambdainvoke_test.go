@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// answers is a Lambda that gives one answer after the other, and keeps what it was
+// answers is a Lambda that returns one answer after the other, and keeps what it was
 // asked.
 type answers struct {
 	codes []string // of an error, "" where the function is started

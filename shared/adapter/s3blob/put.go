@@ -90,7 +90,7 @@ func (s *Store) begin(ctx context.Context, name string) (*upload, error) {
 	return &upload{Store: s, name: name, id: aws.ToString(created.UploadId)}, nil
 }
 
-// send sends all parts and gives the number of bytes.
+// send sends all parts and returns the number of bytes.
 //
 // Errors: the error of r, or of the context, as it is.
 func (u *upload) send(ctx context.Context, r io.Reader, part *[partSize]byte) (int64, error) {
@@ -170,7 +170,7 @@ func (u *upload) abort(ctx context.Context) {
 		&s3.AbortMultipartUploadInput{Bucket: &u.bucket, Key: &u.name, UploadId: &u.id})
 }
 
-// readFull fills the buffer as far as r goes: with io.EOF it gives the last
+// readFull fills the buffer as far as r goes: with io.EOF it returns the last
 // bytes, with any other error, r's own or the context's, they are of no use.
 func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {

@@ -27,7 +27,7 @@ type Upstreams struct {
 	others Others
 }
 
-// NewUpstreams makes one; others gives what is not kept here.
+// NewUpstreams returns one; others returns the keys that are not kept here.
 func NewUpstreams(config aws.Config, others Others) *Upstreams {
 	return &Upstreams{newClient(config), others}
 }

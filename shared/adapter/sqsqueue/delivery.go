@@ -129,7 +129,7 @@ func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) 
 	return nil
 }
 
-// own gives the job, which has ended or whose run in progress is the nonce's;
+// own returns the job, which has ended or whose run in progress is the nonce's;
 // for a report on the whole job, which has no nonce, any run is.
 //
 // Errors: fault.NotFound when there is no record, with the message dropped;

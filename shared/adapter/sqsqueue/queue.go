@@ -27,7 +27,7 @@ import (
 
 // Jobs are the records of jobs as a delivery needs them.
 type Jobs interface {
-	// Get gives the job.
+	// Get returns the job.
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)

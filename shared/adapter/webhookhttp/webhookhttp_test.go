@@ -117,7 +117,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// listen takes connections by a handler until the test ends, and gives the URL.
+// listen takes connections by a handler until the test ends, and returns the URL.
 func listen(t *testing.T, handle func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -48,12 +48,12 @@ const MinIdle = 5 * time.Minute
 type Stamp struct {
 	// WokenAt is the time of the last wake, zero if there was none.
 	WokenAt time.Time
-	// ExcessSince is since when there have been more workers than needed, zero if
+	// ExcessSince is when there began to be more workers than needed, zero if
 	// there are not.
 	ExcessSince time.Time
 }
 
-// Decide returns how many workers there are to be, and since when there have been
+// Decide returns how many workers should run, and when there began to be
 // too many of them. Jobs are those that wait or are in work, desired is how many
 // workers there are to be so far.
 //
@@ -94,7 +94,7 @@ type Stamps interface {
 	//
 	// Errors: fault.Unavailable.
 	Wake(ctx context.Context, at time.Time) error
-	// SetExcess records since when there have been too many workers; zero for none.
+	// SetExcess records when there began to be too many workers; zero for none.
 	//
 	// Errors: fault.Unavailable.
 	SetExcess(ctx context.Context, since time.Time) error

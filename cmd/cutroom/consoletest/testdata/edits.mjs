@@ -20,7 +20,7 @@ async function drop(page, selector, file, type) {
   for (const event of ["dragenter", "dragover", "drop"]) await page.dispatchEvent(selector, event, { dataTransfer: transfer });
 }
 
-// jobOf gives the job whose result is shown.
+// jobOf returns the job whose result is shown.
 const jobOf = async page => (await page.locator("#download").getAttribute("download")).split(".")[0];
 
 export async function video(visit) {

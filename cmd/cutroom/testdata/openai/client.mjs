@@ -19,7 +19,7 @@ const client = (key = "PERMANENT_KEY", options = {}) =>
   new OpenAI({ baseURL: process.env.GATEWAY_URL + "/v1", apiKey: process.env[key], maxRetries: 0, ...options });
 const ask = (fields = {}, key, options) => client(key, options).chat.completions.create({ model, messages, ...fields });
 
-// refused gives the error, which must be of the kind, that a call ends with.
+// refused returns the error, which must be of the kind, that a call ends with.
 async function refused(kind, call) {
   const error = await call.then(() => assert.fail(`no ${kind.name} was thrown`), (error) => error);
   assert.ok(error instanceof kind, `${error} is no ${kind.name}`);

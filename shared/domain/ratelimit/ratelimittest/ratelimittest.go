@@ -19,7 +19,7 @@ type Limiter interface {
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
-// Harness is what a limiter gives to be tested.
+// Harness is a limiter under test.
 type Harness struct {
 	Limiter Limiter
 	// Pass lets time pass for the limiter. It stands still otherwise.
@@ -66,7 +66,7 @@ func (s *suite) charge(name string, n int, rate ratelimit.Rate) ratelimit.State 
 	return rounded(state)
 }
 
-// rounded gives a state in milliseconds: nobody counts on less.
+// rounded returns a state in milliseconds: nobody counts on less.
 func rounded(s ratelimit.State) ratelimit.State {
 	s.Reset, s.RetryAfter = s.Reset.Round(time.Millisecond), s.RetryAfter.Round(time.Millisecond)
 	return s

@@ -47,7 +47,7 @@ const (
 var call = usage.Counts{Requests: 1, PromptTokens: 100, CachedTokens: 40, CompletionTokens: 20, ReasoningTokens: 7,
 	Estimated: 1}
 
-// times gives the counts of so many calls.
+// times returns the counts of so many calls.
 func times(n int64) usage.Counts {
 	return usage.Counts{
 		Requests: n, PromptTokens: 100 * n, CachedTokens: 40 * n, CompletionTokens: 20 * n, ReasoningTokens: 7 * n,
