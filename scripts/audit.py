@@ -23,6 +23,7 @@ REQUIREMENTS = [
     "scripts/requirements.txt",
     "scripts/requirements-template.txt",
     "scripts/requirements-clients.txt",
+    "scripts/requirements-docker.txt",
     "scripts/requirements-audit.txt",
     "scripts/llm-requirements.txt",
     "gpu/requirements.txt",

@@ -63,6 +63,13 @@ engine() {
 [ $# -gt 0 ] || set -- programs engine
 took "base images" scripts/base-images.sh
 scripts/install-python.sh .tools/python scripts/requirements.txt
+# The local AWS runs containers by it, as a library beside its own.
+if ! cmp -s scripts/requirements-docker.txt .tools/docker-sdk/made-of; then
+	rm -rf .tools/docker-sdk
+	.tools/python/bin/pip install --quiet --disable-pip-version-check --no-deps --target .tools/docker-sdk \
+		--requirement scripts/requirements-docker.txt
+	cp scripts/requirements-docker.txt .tools/docker-sdk/made-of
+fi
 for part in "$@"; do
 	case $part in
 	programs | engine) "$part" ;;

@@ -33,13 +33,13 @@ type world struct {
 	settings []string
 }
 
-// newWorld starts one, and makes a key of an account.
-func newWorld(t *testing.T) *world {
+// newWorld starts one, with settings of MiniStack, and makes a key of an account.
+func newWorld(t *testing.T, settings ...string) *world {
 	t.Helper()
-	cloud := awstest.Start(t)
+	cloud := awstest.Start(t, settings...)
 	w := &world{cloud: cloud, tables: cloud.MakeTables(t), bucket: cloud.MakeBucket(t)}
 	queues := map[job.Lane]string{job.VideoLane: cloud.MakeQueue(t, 10).URL, job.ImageLane: cloud.MakeQueue(t, 10).URL}
-	definition, err := stepfn.Definition(w.tables["jobs"])
+	definition, err := stepfn.Definition("aws", w.tables["jobs"])
 	if err != nil {
 		t.Fatal(err)
 	}
