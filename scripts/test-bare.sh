@@ -177,8 +177,9 @@ as_newcomer() {
 	took "a bare machine" machine
 	took "what the README says to install first" prepared newcomer
 	took "make run is refused, and root installs" refused "make run" cutroom/bin go .cache
+	# Compiled code is of little use: it names the folder of the modules.
 	if [ -e "$folder/caches" ]; then
-		echo "From here on with the caches of before."
+		echo "From here on with what was downloaded before."
 		mv "$folder/caches" "$root/home/newcomer/caches"
 		inside root "cd /home/newcomer && chown -R newcomer: caches && mv caches/* caches/.[!.]* ."
 	fi
