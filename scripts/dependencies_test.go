@@ -131,3 +131,20 @@ func TestVersionsAreCompared(t *testing.T) {
 		}
 	}
 }
+
+// docs/deploy.md names the versions that make local-aws and make sam-api install.
+func TestTheDeployPageNamesWhatIsInstalled(t *testing.T) {
+	page := read(t, "docs", "deploy.md")
+	for _, c := range []struct{ name, pinned, file string }{
+		{"MiniStack", "ministack", "requirements.txt"},
+		{"SAM CLI", "aws-sam-cli", "requirements-template.txt"},
+	} {
+		found := regexp.MustCompile(`(?m)^` + c.pinned + `==(\S+)$`).FindStringSubmatch(read(t, "scripts", c.file))
+		if found == nil {
+			t.Fatalf("%s pins no %s", c.file, c.pinned)
+		}
+		if want := c.name + " " + found[1] + " (`scripts/" + c.file + "`)"; !strings.Contains(page, want) {
+			t.Errorf("docs/deploy.md does not say %q", want)
+		}
+	}
+}

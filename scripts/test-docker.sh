@@ -2,6 +2,8 @@
 # test-docker.sh [PART…]: tests what runs in containers, all of it without a word:
 #   programs   the images of the one-machine server and of the container programs, by
 #              docker run and by Docker Compose, with a local AWS
+#   sam        the functions by SAM, as make local-aws, make sam-invoke and make sam-api
+#              run them: all sample events, and the requests of the deploy's tests
 #   engine     the image of the engine server, on tiny weights without a GPU; it takes
 #              PyTorch with CUDA, 7 GB of disk
 # It starts a Docker engine where none answers, makes the base images where no registry
@@ -10,6 +12,8 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
 
+# The tests keep their local AWS there.
+export LOCAL_AWS="$PWD/test-output/local-aws"
 started=$(scripts/docker-engine.sh start)
 # What a test that was killed could not take away has the label of the tests, or the
 # name of their projects.
@@ -24,6 +28,11 @@ clean() {
 	done
 	for left in $(docker volume ls --quiet --filter name=cutroom-test-); do
 		docker volume rm "$left" >/dev/null || true
+	done
+	scripts/local-aws.sh stop
+	# SAM gives its containers no name: they have what it runs.
+	docker ps --no-trunc --format '{{.ID}} {{.Mounts}}' | grep -F "$PWD/cdk.out/sam/" | while read -r left _; do
+		docker rm --force "$left" >/dev/null || true
 	done
 	[ -z "$started" ] || scripts/docker-engine.sh stop
 }
@@ -55,12 +64,17 @@ programs() {
 	took "containers of the programs" tests 'TestMedia|TestWorker|TestRealtime|TestServer|TestCompose|TestImages|TestTasks'
 }
 
+sam() {
+	# One package after another: they build the same programs.
+	took "functions by SAM" released test -tags docker -count=1 -p 1 -timeout 30m -run 'TestEventsBySAM|TestLocal' ./functions ./infra/deployment
+}
+
 engine() {
 	took "image of the engine server" images engine
 	took "container of the engine server" tests TestEngine
 }
 
-[ $# -gt 0 ] || set -- programs engine
+[ $# -gt 0 ] || set -- programs sam engine
 took "base images" scripts/base-images.sh
 scripts/install-python.sh .tools/python scripts/requirements.txt
 # The local AWS runs containers by it, as a library beside its own.
@@ -72,7 +86,7 @@ if ! cmp -s scripts/requirements-docker.txt .tools/docker-sdk/made-of; then
 fi
 for part in "$@"; do
 	case $part in
-	programs | engine) "$part" ;;
-	*) echo "test-docker.sh: $part is neither programs nor engine" >&2; exit 2 ;;
+	programs | sam | engine) "$part" ;;
+	*) echo "test-docker.sh: $part is none of programs, sam and engine" >&2; exit 2 ;;
 	esac
 done

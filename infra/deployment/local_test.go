@@ -40,6 +40,7 @@ func TestLocal(t *testing.T) {
 	}{{"Media", testMedia}, {"Inference", testInference}, {"Uploads", testUploads}, {"Completed", testCompleted}} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, d) })
 	}
+	t.Run("Changed", func(t *testing.T) { testLocalChanged(t, local) })
 }
 
 // testLocalJob: a job comes to its end by the worker that is there; a failed one has no
@@ -62,7 +63,7 @@ func testLocalJob(t *testing.T, client *servertest.Client) {
 // testLocalAgain: what is there already stays, and nothing is built or deployed.
 func testLocalAgain(t *testing.T, local *awstest.Local) {
 	said, key := local.Said, local.Key
-	if err := local.Start(bounded(t)); err != nil {
+	if err := local.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if local.Said != said || local.Key != key {
@@ -73,9 +74,21 @@ func testLocalAgain(t *testing.T, local *awstest.Local) {
 	}
 }
 
+// testLocalChanged: what has changed is deployed, and what is in the local AWS stays.
+func testLocalChanged(t *testing.T, local *awstest.Local) {
+	if _, err := local.Make(t.Context(), "local-aws", "CONTEXT=-c origins=https://app.example.com"); err != nil {
+		t.Fatal(err)
+	}
+	client := &servertest.Client{URL: local.Media, Key: local.Key}
+	answer, err := client.Get(bounded(t), "/v1/files", "Origin", "https://app.example.com")
+	if err != nil || answer.Status != http.StatusOK || answer.Header.Get("Access-Control-Allow-Origin") != "https://app.example.com" {
+		t.Errorf("after the deploy: %v %d %v", err, answer.Status, answer.Header)
+	}
+}
+
 // testTakenPort: a port of another program is named, with what to do.
 func testTakenPort(t *testing.T, local *awstest.Local) {
-	_, err := local.Make(bounded(t), "local-aws", "LOCAL_AWS="+filepath.Join(t.TempDir(), "other"))
+	_, err := local.Make(t.Context(), "local-aws", "LOCAL_AWS="+filepath.Join(t.TempDir(), "other"))
 	if err == nil || !strings.Contains(err.Error(), "is taken by another program") || !strings.Contains(err.Error(), "LOCAL_AWS_PORT=") {
 		t.Errorf("the error is %v", err)
 	}
@@ -93,7 +106,7 @@ func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "KEY=a/b"}, "KEY: that is no key"},
 		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "STAGE=A"}, "STAGE: A is no stage"},
 	} {
-		_, err := local.Make(bounded(t), "sam-invoke", c.variables...)
+		_, err := local.Make(t.Context(), "sam-invoke", c.variables...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: the error is %v, want one with %q", c.variables, err, c.want)
 		}
