@@ -15,9 +15,10 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema to the newest version, each step in its own
-// transaction. The version is the file's user_version, which the transaction
-// covers, so that two processes that open a new file run each step once.
+// migrate brings the schema to the newest version, in one transaction: a new file
+// waits for the disk once, not for every step. The version is the file's user_version,
+// which the transaction covers, so that two processes that open a new file run each
+// step once.
 func (db *DB) migrate(ctx context.Context) error {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -56,11 +57,15 @@ func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error 
 		return fmt.Errorf("sqlite: the database is of version %d, which is newer than version %d of this program", current,
 			len(steps))
 	}
-	for current < version {
-		err := db.writeSchema(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			if current, err = versionOf(ctx, tx); err != nil || current >= version {
-				return err
-			}
+	if current >= version {
+		return nil
+	}
+	return db.writeSchema(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		current, err := versionOf(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for ; current < version; current++ {
 			step, err := migrations.ReadFile(steps[current])
 			if err != nil {
 				return err
@@ -68,15 +73,10 @@ func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error 
 			if _, err := tx.ExecContext(ctx, string(step)); err != nil {
 				return fmt.Errorf("%s: %w", steps[current], err)
 			}
-			current++
-			_, err = tx.ExecContext(ctx, fmt.Sprintf("pragma user_version = %d", current))
-			return err
-		})
-		if err != nil {
-			return err
 		}
-	}
-	return nil
+		_, err = tx.ExecContext(ctx, fmt.Sprintf("pragma user_version = %d", current))
+		return err
+	})
 }
 
 // writeSchema is write for the schema, which includes the table that counts writes.
