@@ -141,6 +141,7 @@ deploy: need-deploy functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says 
 not-prod:
 	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "prod is not destroyed by make." >&2; exit 1 ;; esac; done
 destroy: not-prod need-destroy functions cdk ## Take a deploy away, with its data. Never prod.
+	$(if $(filter-out %-gpu,$(STACKS)),@$(GO) run ./infra/empty $(CONTEXT))
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
 # The deploy on this machine: a local AWS, and the functions in Docker by SAM. STAGE,

@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
 
+	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/domain/file"
 )
 
@@ -83,7 +84,7 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 
 // bucketName is unique, as the names of buckets are shared by all accounts.
 func (s *stack) bucketName() *string {
-	return jsii.String(s.prefix() + "-" + *s.Account() + "-" + *s.Region())
+	return jsii.String(s3blob.BucketName(s.Stage, "", *s.Account(), *s.Region()))
 }
 
 // bucketARN returns the ARN of the bucket, or of the objects under a path such as

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3deployment"
 	"github.com/aws/jsii-runtime-go"
 
+	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/console"
 )
@@ -33,6 +34,7 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 		return nil
 	}
 	bucket := awss3.NewBucket(s.Stack, jsii.String("ConsoleFiles"), &awss3.BucketProps{
+		BucketName:        jsii.String(s3blob.BucketName(s.Stage, s3blob.ConsoleBucket, *s.Account(), *s.Region())),
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
 		Encryption:        awss3.BucketEncryption_S3_MANAGED,
 		EnforceSSL:        jsii.Bool(true),

@@ -45,3 +45,16 @@ func TestMakeTakesEveryStack(t *testing.T) {
 		}
 	}
 }
+
+// Buckets that hold anything cannot be deleted: they are emptied first, unless the
+// stack of the service stays.
+func TestMakeEmptiesBuckets(t *testing.T) {
+	for stacks, empties := range map[string]bool{
+		"--all": true, "Cutroom-dev": true, "Cutroom-dev Cutroom-dev-gpu": true, "Cutroom-dev-gpu": false,
+	} {
+		out, err := exec.CommandContext(t.Context(), "make", "-n", "-C", "..", "destroy", "STACKS="+stacks).CombinedOutput()
+		if err != nil || strings.Contains(string(out), "go run ./infra/empty") != empties {
+			t.Errorf("%s: %v %s", stacks, err, out)
+		}
+	}
+}

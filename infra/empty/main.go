@@ -1,0 +1,141 @@
+// Command empty deletes everything in the buckets of a stage, so that its stack can
+// be deleted: CloudFormation deletes no bucket that holds anything. `make destroy`
+// runs it, with the context of the deploy as its arguments.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"cutroom/shared/adapter/s3blob"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Getenv("CONFIRM"), os.Stdin, os.Stdout); err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run asks for a confirmation and empties the buckets of the stage that the
+// arguments name. confirmed is the stage, if it has been confirmed already.
+func run(ctx context.Context, arguments []string, confirmed string, answers io.Reader, out io.Writer) error {
+	stage := stageOf(arguments)
+	if stage == "prod" {
+		return errors.New("prod is not destroyed by make")
+	}
+	settings, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return fmt.Errorf("read the configuration of AWS: %w", err)
+	}
+	caller, err := sts.NewFromConfig(settings).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return fmt.Errorf("ask for the account: %w", err)
+	}
+	account := aws.ToString(caller.Account)
+	if confirmed != stage {
+		fmt.Fprintf(out, "This deletes the stage %q in the account %s, region %s, with all its data: jobs, files, keys.\n"+
+			"Type the name of the stage to go on: ", stage, account, settings.Region)
+		answer, err := bufio.NewReader(answers).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		if strings.TrimSpace(answer) != stage {
+			return errors.New("not confirmed: nothing was deleted")
+		}
+	}
+	client := s3.NewFromConfig(settings, func(o *s3.Options) { o.UsePathStyle = settings.BaseEndpoint != nil })
+	for _, kind := range []string{"", s3blob.ConsoleBucket} {
+		bucket := s3blob.BucketName(stage, kind, account, settings.Region)
+		n, err := empty(ctx, client, bucket)
+		if err != nil {
+			return fmt.Errorf("empty the bucket %s: %w", bucket, err)
+		}
+		if n > 0 {
+			fmt.Fprintf(out, "Deleted %d objects of %s.\n", n, bucket)
+		}
+	}
+	return nil
+}
+
+// stageOf returns the stage that the arguments of CDK name: the last one counts.
+func stageOf(arguments []string) string {
+	stage := "dev"
+	for _, argument := range arguments {
+		for _, flag := range []string{"--context=", "-c=", "-c"} {
+			argument = strings.TrimPrefix(argument, flag)
+		}
+		if value, ok := strings.CutPrefix(argument, "stage="); ok {
+			stage = value
+		}
+	}
+	return stage
+}
+
+// empty deletes the objects and the unfinished uploads of a bucket, and returns how
+// many objects there were. A bucket that does not exist is empty.
+func empty(ctx context.Context, client *s3.Client, bucket string) (int, error) {
+	deleted := 0
+	objects := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: &bucket})
+	for objects.HasMorePages() {
+		page, err := objects.NextPage(ctx)
+		var missing *types.NoSuchBucket
+		if errors.As(err, &missing) {
+			return 0, nil
+		}
+		if err != nil {
+			return deleted, err
+		}
+		if len(page.Contents) == 0 {
+			continue
+		}
+		var names []types.ObjectIdentifier
+		for _, object := range page.Contents {
+			names = append(names, types.ObjectIdentifier{Key: object.Key})
+		}
+		answer, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+			Bucket: &bucket, Delete: &types.Delete{Objects: names, Quiet: aws.Bool(true)},
+		})
+		if err != nil {
+			return deleted, err
+		}
+		if len(answer.Errors) > 0 {
+			first := answer.Errors[0]
+			return deleted, fmt.Errorf("%d objects stay, such as %s: %s", len(answer.Errors), aws.ToString(first.Key),
+				aws.ToString(first.Message))
+		}
+		deleted += len(names)
+	}
+	uploads := s3.NewListMultipartUploadsPaginator(client, &s3.ListMultipartUploadsInput{Bucket: &bucket})
+	for uploads.HasMorePages() {
+		page, err := uploads.NextPage(ctx)
+		if err != nil {
+			return deleted, err
+		}
+		for _, upload := range page.Uploads {
+			_, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
+				Bucket: &bucket, Key: upload.Key, UploadId: upload.UploadId,
+			})
+			if err != nil {
+				return deleted, err
+			}
+		}
+	}
+	return deleted, nil
+}
