@@ -211,7 +211,7 @@ func (s *Store) Link(ctx context.Context, name, path string) error {
 // readError is fileError, except that a missing file is a blob that does not exist.
 func readError(what string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return fault.Wrap(err, fault.NotFound, "The blob does not exist.")
+		return blob.NotFound(err)
 	}
 	return fileError(what, err)
 }

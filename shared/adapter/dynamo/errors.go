@@ -22,11 +22,17 @@ func storeError(what string, err error) error {
 		return err
 	}
 	if conflicts(err) || awsclient.IsThrottle(err) {
-		busy := fault.Wrap(err, fault.Unavailable, "The records are busy. Try again.")
-		busy.RetryAfter = time.Second
-		return busy
+		return busy(err)
 	}
 	return fmt.Errorf("dynamo: %s: %w", what, err)
+}
+
+// busy returns the error for records that others write at the same time, or that
+// are throttled. The cause may be nil.
+func busy(cause error) *fault.Error {
+	busy := fault.Wrap(cause, fault.Unavailable, "The records are busy. Try again.")
+	busy.RetryAfter = time.Second
+	return busy
 }
 
 // conditionFailed reports whether a write was refused by its condition, and

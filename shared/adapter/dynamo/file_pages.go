@@ -73,7 +73,7 @@ func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time)
 			}
 		}
 		if p.start == nil {
-			return file.File{}, noFile()
+			return file.File{}, file.ErrNotFound
 		}
 	}
 }

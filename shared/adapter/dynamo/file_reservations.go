@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 )
 
@@ -76,9 +75,7 @@ func (s *Files) reserve(
 			last = freed == 0
 		}
 	}
-	busy := fault.New(fault.Unavailable, "The records are busy. Try again.")
-	busy.RetryAfter = time.Second
-	return r, busy
+	return r, busy(nil)
 }
 
 // hold makes a reservation hold so much, and reports whether the account is too

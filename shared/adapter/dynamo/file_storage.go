@@ -90,7 +90,7 @@ func (s *Files) within(
 		if last {
 			if most := c.count.most; most > 0 && c.count.promises > 0 &&
 				numberOf(refused(err).last()["promises"]) >= int64(most) {
-				return fault.Wrap(file.ErrTooManyPending, fault.Limited, "The account has promised as many files as it may.")
+				return file.ErrTooManyPending
 			}
 			return noRoom(limit)
 		}
@@ -186,7 +186,7 @@ func (s *Files) Abandon(ctx context.Context, id string) error {
 		freed, err = s.free(ctx, f.Account, []entry{entryFor(f)})
 	}
 	if err == nil && freed == 0 {
-		return noFile()
+		return file.ErrNotFound
 	}
 	return storeError("break a promise", err)
 }

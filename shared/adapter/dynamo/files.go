@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 )
 
@@ -86,19 +85,17 @@ func fileKey(partition, id string) item { return item{"account": text(partition)
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	if !strings.HasPrefix(id, filePrefix) {
-		return file.File{}, noFile()
+		return file.File{}, file.ErrNotFound
 	}
 	f, err := s.get(ctx, account, id)
 	if err != nil {
 		return file.File{}, storeError("get a file", err)
 	}
 	if f.Expired(now) {
-		return file.File{}, noFile()
+		return file.File{}, file.ErrNotFound
 	}
 	return f, nil
 }
-
-func noFile() error { return fault.New(fault.NotFound, "File not found.") }
 
 // get reads an item.
 //
@@ -113,7 +110,7 @@ func (s *Files) get(ctx context.Context, partition, id string) (file.File, error
 		return file.File{}, err
 	}
 	if got.Item == nil {
-		return file.File{}, noFile()
+		return file.File{}, file.ErrNotFound
 	}
 	return readFile(got.Item)
 }
@@ -133,7 +130,7 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 		writes = append(writes, s.remove(promisePrefix+id, promiseItem))
 	}
 	if err := transact(ctx, s.client, writes); refused(err) != nil {
-		return file.File{}, noFile()
+		return file.File{}, file.ErrNotFound
 	} else if err != nil {
 		return file.File{}, storeError("delete a file", err)
 	}

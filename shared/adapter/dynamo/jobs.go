@@ -138,7 +138,7 @@ func (s *Jobs) record(ctx context.Context, j job.Job, limit int) error {
 			return err
 		}
 		if freed == 0 && len(open) >= limit {
-			return fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)
+			return job.TooManyOpen(limit)
 		}
 		// Others may take what was freed before this one does: then the set is
 		// looked at again, a little later than they do.

@@ -60,7 +60,7 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 		if kept, err := readKey(old); err == nil && kept == key {
 			return nil
 		}
-		return fault.New(fault.Conflict, "The key exists already.")
+		return credential.ErrKeyExists
 	}
 	return storeError("create a key", err)
 }
@@ -71,12 +71,10 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
 	key, err := k.key(ctx, credential.KeyID(hash))
 	if err == nil && key.Hash != hash {
-		return credential.Key{}, noKey()
+		return credential.Key{}, credential.ErrKeyNotFound
 	}
 	return key, err
 }
-
-func noKey() error { return fault.New(fault.NotFound, "Key not found.") }
 
 // key returns the key with the id.
 func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
@@ -85,7 +83,7 @@ func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 		return credential.Key{}, storeError("find a key", err)
 	}
 	if found == nil {
-		return credential.Key{}, noKey()
+		return credential.Key{}, credential.ErrKeyNotFound
 	}
 	return readKey(found)
 }
@@ -181,7 +179,7 @@ func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (cred
 		ReturnValues:              types.ReturnValueAllNew,
 	})
 	if _, failed := conditionFailed(err); failed {
-		return credential.Key{}, noKey()
+		return credential.Key{}, credential.ErrKeyNotFound
 	}
 	if err != nil {
 		return credential.Key{}, storeError("revoke a key", err)
@@ -192,7 +190,7 @@ func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (cred
 // revokeBy makes a revocation of the key with the id, where that is of the account
 // of by and by works.
 func (k *Keys) revokeBy(ctx context.Context, by, id string, revocation *types.Update) (credential.Key, error) {
-	powerless := fault.New(fault.Unauthorized, "The key %s does not work.", by)
+	powerless := credential.KeyInvalid(by)
 	revoker, err := k.key(ctx, by)
 	if fault.Is(err, fault.NotFound) {
 		return credential.Key{}, powerless
@@ -214,7 +212,7 @@ func (k *Keys) revokeBy(ctx context.Context, by, id string, revocation *types.Up
 	case r != nil && r.failed[0]:
 		return credential.Key{}, powerless
 	case r != nil:
-		return credential.Key{}, noKey()
+		return credential.Key{}, credential.ErrKeyNotFound
 	case err != nil:
 		return credential.Key{}, storeError("revoke a key", err)
 	}

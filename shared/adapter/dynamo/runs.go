@@ -29,14 +29,6 @@ var _ job.Runs = (*Runs)(nil)
 // NewRuns makes the runs of the jobs in a table.
 func NewRuns(client *dynamodb.Client, table string) *Runs { return &Runs{client, table} }
 
-var (
-	errNotFound = fault.New(fault.NotFound, "Job not found.")
-	// errNotOwn is the answer to a run that is not, or no longer, the job's own.
-	errNotOwn = fault.New(fault.Conflict, "The run is no longer the job's own.")
-	// errEnded is the answer to a write that comes after the job's end.
-	errEnded = fault.New(fault.Conflict, "The job has ended.")
-)
-
 // Get returns the job, by one read of both its items.
 //
 // Errors: fault.NotFound; fault.Unavailable.
@@ -67,7 +59,7 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 		}
 	}
 	if record == nil || request == nil {
-		return job.Job{}, errNotFound
+		return job.Job{}, job.ErrNotFound
 	}
 	return readJob(record, request)
 }
@@ -79,7 +71,7 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 // fault.Unavailable.
 func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
 	if nonce == "" {
-		return job.Job{}, fault.New(fault.Invalid, "A run has a nonce.")
+		return job.Job{}, job.ErrNoNonce
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -99,7 +91,7 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	if before != nil {
 		switch {
 		case before.Status.Terminal():
-			return job.Job{}, errEnded
+			return job.Job{}, job.ErrEnded
 		case before.Nonce == nonce:
 		case !now.Before(before.Deadline):
 			return job.Job{}, job.ErrOverdue
@@ -118,7 +110,7 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 // fault.Unavailable.
 func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) error {
 	if nonce == "" {
-		return errNotOwn
+		return job.ErrNotOwn
 	}
 	if math.IsNaN(done) {
 		done = 0
@@ -136,11 +128,11 @@ func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) err
 	})
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return errNotOwn
+		return job.ErrNotOwn
 	case err != nil:
 		return storeError("record progress", err)
 	case before != nil && !runs(*before, nonce):
-		return errNotOwn
+		return job.ErrNotOwn
 	}
 	return nil
 }
@@ -175,7 +167,7 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 // deadline is not ahead of now; fault.Unavailable.
 func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	if nonce == "" {
-		return errNotOwn
+		return job.ErrNotOwn
 	}
 	body, err := encoded(result)
 	if err != nil {
@@ -188,15 +180,15 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	}))
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return errNotOwn
+		return job.ErrNotOwn
 	case err != nil:
 		return storeError("complete a job", err)
 	case before == nil, before.Status == job.Completed && before.Nonce == nonce:
 		return nil
 	case before.Status.Terminal() && before.Nonce == nonce:
-		return errEnded
+		return job.ErrEnded
 	case !runs(*before, nonce):
-		return errNotOwn
+		return job.ErrNotOwn
 	}
 	return job.ErrOverdue
 }
@@ -224,9 +216,9 @@ func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	case before == nil, before.Status == job.Failed && before.Nonce == nonce && *before.Failure == failure:
 		return nil
 	case before.Status.Terminal():
-		return errEnded
+		return job.ErrEnded
 	}
-	return errNotOwn
+	return job.ErrNotOwn
 }
 
 // runs reports whether the nonce is that of the run in progress.
@@ -257,7 +249,7 @@ func (r *Runs) update(ctx context.Context, id string, u update) (*job.Job, error
 	case !failed:
 		return nil, err
 	case old == nil:
-		return nil, errNotFound
+		return nil, job.ErrNotFound
 	}
 	j, err := readRecord(old)
 	return &j, err

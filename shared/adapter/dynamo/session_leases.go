@@ -101,7 +101,7 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition string) error {
 		return storeError("renew a lease", err)
 	}
 	if found.Dead || found.Renewed <= now {
-		return deadEpoch()
+		return session.ErrLeaseOver
 	}
 	return nil // the clocks of DynamoDB differ, and the lease is renewed further than asked
 }

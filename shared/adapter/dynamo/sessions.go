@@ -65,7 +65,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 			return storeError("take a slot", err)
 		}
 		if r.failed[0] {
-			return deadEpoch()
+			return session.ErrLeaseOver
 		}
 		account := readAccount(r.items[1])
 		if account[slot.ID] == slot.Epoch {
@@ -76,7 +76,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 			return storeError("free the slots of dead leases", err)
 		}
 		if !freed {
-			return fault.New(fault.Limited, "The account has as many open sessions as it may.")
+			return session.ErrNoSlot
 		}
 	}
 	return fault.New(fault.Unavailable, "The sessions are busy. Try again.")
@@ -253,8 +253,6 @@ func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []stri
 }
 
 func accountKey(account string) item { return item{"id": text(accountPrefix + account)} }
-
-func deadEpoch() error { return fault.New(fault.Conflict, "The lease is over.") }
 
 // keptLeases is for how long the item of a lease is kept after its last renewal.
 const keptLeases = 24 * time.Hour

@@ -66,13 +66,12 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
-	missing := fault.New(fault.NotFound, "Token not found.")
 	found, err := k.get(ctx, tokenPrefix+hash.String())
 	if err != nil {
 		return credential.Token{}, storeError("find a token", err)
 	}
 	if found == nil {
-		return credential.Token{}, missing
+		return credential.Token{}, credential.ErrTokenNotFound
 	}
 	var read tokenItem
 	if err := attributevalue.UnmarshalMap(found, &read); err != nil {
@@ -89,7 +88,7 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 		return credential.Token{}, fmt.Errorf("dynamo: the scope of a token: %w", err)
 	}
 	if token.Key, err = k.key(ctx, read.Key); fault.Is(err, fault.NotFound) {
-		return credential.Token{}, missing
+		return credential.Token{}, credential.ErrTokenNotFound
 	}
 	return token, err
 }

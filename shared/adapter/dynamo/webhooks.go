@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
 )
@@ -121,7 +120,7 @@ func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 	if len(made) >= a.Number && made[a.Number-1].At.UnixMilli() == a.At.UnixMilli() {
 		return nil // by a call whose answer was lost
 	}
-	return fault.New(fault.Conflict, "The attempt is not the next one.")
+	return webhook.ErrNotNext
 }
 
 // EndedWithWebhook returns the first attempt of a job that has a webhook and has ended,

@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/ratelimit"
 )
 
@@ -91,7 +90,7 @@ func (w *Windows) take(ctx context.Context, key item, n int, rate ratelimit.Rate
 			return state, nil // it was written, and the answer was lost
 		}
 	}
-	return ratelimit.State{}, fault.New(fault.Unavailable, "The records are busy. Try again.")
+	return ratelimit.State{}, busy(nil)
 }
 
 // write sets the times where the last count is still the one that was seen. It

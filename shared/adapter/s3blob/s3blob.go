@@ -149,7 +149,7 @@ func callError(what string, err error) error {
 	}
 	switch status(err) {
 	case http.StatusNotFound:
-		return fault.Wrap(err, fault.NotFound, "The blob does not exist.")
+		return blob.NotFound(err)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		busy := fault.Wrap(err, fault.Unavailable, "The storage is busy. Try again.")
 		busy.RetryAfter = time.Second

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
 )
@@ -35,7 +34,7 @@ func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 			return err
 		}
 		if !held {
-			return fault.New(fault.Conflict, "The lease is another worker's.")
+			return worker.LeaseLost(nil)
 		}
 		return d.db.hideMessage(ctx, tx, d.message.id, max(lease, 0))
 	})

@@ -24,13 +24,19 @@ func storeError(what string, err error) error {
 	}
 	switch {
 	case isFull(err):
-		return fault.Wrap(err, fault.StorageFull, "There is no room left to store the record.")
+		return fullError(err)
 	case isBusy(err):
 		busy := fault.Wrap(err, fault.Unavailable, "The records are busy. Try again.")
 		busy.RetryAfter = time.Second
 		return busy
 	}
 	return fmt.Errorf("sqlite: %s: %w", what, err)
+}
+
+// fullError is the error for a write for which there is no space. The cause may be
+// nil.
+func fullError(cause error) error {
+	return fault.Wrap(cause, fault.StorageFull, "There is no room left to store the record.")
 }
 
 // isFull reports whether a write failed for lack of space. SQLite says "full" only

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 )
 
@@ -146,7 +145,7 @@ func scanFile(r row) (file.File, error) {
 	err := r.Scan(&f.ID, &f.Account, &f.Key, &f.Filename, &f.MIME, &f.Size, &f.MD5, &f.Blob, &state,
 		&createdAt, &expiresAt, &lifetime, &uploadUntil, &f.Upload.Bytes, &f.Upload.Limit)
 	if errors.Is(err, sql.ErrNoRows) {
-		return file.File{}, fault.New(fault.NotFound, "File not found.")
+		return file.File{}, file.ErrNotFound
 	}
 	if err != nil {
 		return file.File{}, err

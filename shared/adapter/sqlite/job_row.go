@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 )
 
@@ -28,7 +27,7 @@ const (
 func find(ctx context.Context, q querier, id string) (job.Job, error) {
 	j, err := scanJob(q.QueryRowContext(ctx, jobByID, id))
 	if errors.Is(err, sql.ErrNoRows) {
-		return job.Job{}, fault.New(fault.NotFound, "Job not found.")
+		return job.Job{}, job.ErrNotFound
 	}
 	return j, err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 )
 
@@ -57,7 +56,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 				return err
 			}
 			if open >= limit {
-				return fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)
+				return job.TooManyOpen(limit)
 			}
 		}
 		message, err := s.db.sendMessage(ctx, tx, queueName(j.Lane, j.Account), j.ID)
@@ -147,10 +146,3 @@ func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 	// Deleted by its id, because its queue may be that of suspected jobs.
 	return db.deleteMessage(ctx, tx, message)
 }
-
-// errNotOwn is the error for a run that is not, or no longer, the job's current
-// one.
-var errNotOwn = fault.New(fault.Conflict, "The run is no longer the job's own.")
-
-// errEnded is the error for a write after the job's end.
-var errEnded = fault.New(fault.Conflict, "The job has ended.")

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"cutroom/shared/domain/credential"
-	"cutroom/shared/domain/fault"
 )
 
 // Keys implements credential.Store.
@@ -38,7 +37,7 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 		if n, err := made.RowsAffected(); err != nil || n == 1 {
 			return err
 		}
-		return fault.New(fault.Conflict, "The key exists already.")
+		return credential.ErrKeyExists
 	})
 }
 
@@ -81,7 +80,7 @@ func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (cred
 		if by != "" {
 			err := tx.QueryRowContext(ctx, "select account from api_key where id = ? and revoked_at is null", by).Scan(&account)
 			if errors.Is(err, sql.ErrNoRows) {
-				return fault.New(fault.Unauthorized, "The key %s does not work.", by)
+				return credential.KeyInvalid(by)
 			}
 			if err != nil {
 				return err
@@ -110,7 +109,7 @@ func scanKey(r row) (credential.Key, error) {
 	)
 	err := r.Scan(&hash, &key.ID, &key.Account, &key.Tier, &key.Label, &key.Admin, &createdAt, &revokedAt)
 	if errors.Is(err, sql.ErrNoRows) {
-		return credential.Key{}, fault.New(fault.NotFound, "Key not found.")
+		return credential.Key{}, credential.ErrKeyNotFound
 	}
 	if err != nil {
 		return credential.Key{}, err

@@ -144,7 +144,7 @@ func checkPendingLimit(ctx context.Context, tx *sql.Tx, f file.File) error {
 			return err
 		}
 		if ended == 0 {
-			return fault.Wrap(file.ErrTooManyPending, fault.Limited, "The account has promised as many files as it may.")
+			return file.ErrTooManyPending
 		}
 	}
 }
@@ -183,5 +183,5 @@ func oneOf(changed sql.Result, err error) error {
 	if n, err := changed.RowsAffected(); err != nil || n == 1 {
 		return err
 	}
-	return fault.New(fault.NotFound, "File not found.")
+	return file.ErrNotFound
 }

@@ -16,7 +16,7 @@ import (
 // job.ErrNoRunsLeft; fault.Invalid if the nonce is empty.
 func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
 	if nonce == "" {
-		return job.Job{}, fault.New(fault.Invalid, "A run has a nonce.")
+		return job.Job{}, job.ErrNoNonce
 	}
 	var j job.Job
 	err := s.change(ctx, "start a run", id, func(ctx context.Context, tx *sql.Tx) (err error) {
@@ -25,7 +25,7 @@ func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 		}
 		switch {
 		case j.Status.Terminal():
-			return errEnded
+			return job.ErrEnded
 		case j.Nonce == nonce:
 			return nil
 		case !now.Before(j.Deadline):
@@ -80,15 +80,15 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 		j, err := find(ctx, tx, id)
 		switch {
 		case fault.Is(err, fault.NotFound):
-			return errNotOwn
+			return job.ErrNotOwn
 		case err != nil:
 			return err
 		case nonce == "" || j.Nonce != nonce:
-			return errNotOwn
+			return job.ErrNotOwn
 		case j.Status == job.Completed:
 			return nil
 		case j.Status.Terminal():
-			return errEnded
+			return job.ErrEnded
 		case !now.Before(j.Deadline):
 			return job.ErrOverdue
 		}
@@ -111,9 +111,9 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 		case j.Status == job.Failed && j.Nonce == nonce && *j.Failure == failure:
 			return nil
 		case j.Status.Terminal():
-			return errEnded
+			return job.ErrEnded
 		case nonce != "" && j.Nonce != nonce:
-			return errNotOwn
+			return job.ErrNotOwn
 		}
 		// The record keeps the nonce of whoever ended the job, so that a run that
 		// lost it to the reaper does not mistake the reaper's end for its own.
@@ -122,14 +122,14 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	})
 }
 
-// expectRow returns errNotOwn if an update changed no row.
+// expectRow returns job.ErrNotOwn if an update changed no row.
 func expectRow(changed sql.Result, err error) error {
 	if err != nil {
 		return err
 	}
 	n, err := changed.RowsAffected()
 	if err == nil && n == 0 {
-		return errNotOwn
+		return job.ErrNotOwn
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"time"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/session"
 )
 
@@ -35,9 +34,6 @@ func (db *DB) Sessions(machine Machine) *Sessions { return &Sessions{db, machine
 // deadLeaseAge is how long a dead epoch is remembered, longer than any call about
 // it can be in progress.
 const deadLeaseAge = time.Hour
-
-// errDeadEpoch is the error for whoever serves under a lease that is over.
-var errDeadEpoch = fault.New(fault.Conflict, "The lease is over.")
 
 // staleLease is the condition that a lease is over, whether marked or not.
 const staleLease = "(dead or boot <> ?1 or renewed_at <= ?2)"
@@ -82,7 +78,7 @@ func expectLease(changed sql.Result, err error) error {
 	}
 	n, err := changed.RowsAffected()
 	if err == nil && n == 0 {
-		return errDeadEpoch
+		return session.ErrLeaseOver
 	}
 	return err
 }
@@ -97,8 +93,6 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 		return err
 	})
 }
-
-var errNoSlot = fault.New(fault.Limited, "Concurrent session limit reached.")
 
 // fullAccount is true if a slot must be refused: its lease is alive, it is not
 // taken yet, and slots of other live leases have reached the limit.
@@ -122,7 +116,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 			return storeError("look for a slot", err)
 		}
 		if full {
-			return errNoSlot
+			return session.ErrNoSlot
 		}
 	}
 	return s.db.writeVolatile(ctx, "take a slot", func(ctx context.Context, tx *sql.Tx) error {
@@ -150,11 +144,11 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 		}
 		switch {
 		case !alive:
-			return errDeadEpoch
+			return session.ErrLeaseOver
 		case own:
 			return nil
 		case limit > 0 && taken >= limit:
-			return errNoSlot
+			return session.ErrNoSlot
 		}
 		_, err = tx.ExecContext(ctx, "insert into session_slot (account, id, epoch) values (?, ?, ?)",
 			slot.Account, slot.ID, slot.Epoch)

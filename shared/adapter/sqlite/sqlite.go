@@ -199,7 +199,7 @@ func (db *DB) Keys() *Keys { return &Keys{db} }
 // disk is for writeAnyway.
 func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
 	if db.reserve != nil && !db.reserve.Held() && !db.reserve.Restore() {
-		return fault.New(fault.StorageFull, "There is no room left to store the record.")
+		return fullError(nil)
 	}
 	return db.writeNow(ctx, what, do)
 }

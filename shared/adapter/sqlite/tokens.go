@@ -60,7 +60,7 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 		[]any{&scope, &metadata, &createdAt, &expiresAt, &verifier}})
 	if err != nil {
 		if fault.Is(err, fault.NotFound) {
-			return credential.Token{}, fault.New(fault.NotFound, "Token not found.")
+			return credential.Token{}, credential.ErrTokenNotFound
 		}
 		return credential.Token{}, storeError("find a token", err)
 	}

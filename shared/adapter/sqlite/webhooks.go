@@ -94,7 +94,7 @@ func (s *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 		case made >= a.Number:
 			return recordedBefore(ctx, tx, j.ID, a)
 		case made != a.Number-1:
-			return errOtherAttempt
+			return webhook.ErrNotNext
 		}
 		if _, err := tx.ExecContext(ctx, `insert into webhook_attempt (job, number, at, duration, status, error, next)
 			values (?, ?, ?, ?, ?, ?, ?)`,
@@ -106,9 +106,6 @@ func (s *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 	})
 }
 
-// errOtherAttempt is the error for recording an attempt that is not the next.
-var errOtherAttempt = fault.New(fault.Conflict, "The attempt is not the next one.")
-
 // recordedBefore distinguishes a repeated record from another attempt with the same
 // number.
 func recordedBefore(ctx context.Context, tx *sql.Tx, jobID string, a webhook.Attempt) error {
@@ -116,7 +113,7 @@ func recordedBefore(ctx context.Context, tx *sql.Tx, jobID string, a webhook.Att
 	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where job = ? and number = ?", jobID,
 		a.Number).Scan(&at)
 	if err == nil && at != millis(a.At) {
-		return errOtherAttempt
+		return webhook.ErrNotNext
 	}
 	return err
 }

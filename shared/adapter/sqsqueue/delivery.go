@@ -61,7 +61,7 @@ func (d *delivery) setVisibility(ctx context.Context, what string, visibleIn tim
 		QueueUrl: &d.url, ReceiptHandle: &d.receipt, VisibilityTimeout: wholeSeconds(visibleIn),
 	})
 	if isStale(err) {
-		return fault.Wrap(err, fault.Conflict, "The lease is another worker's.")
+		return worker.LeaseLost(err)
 	}
 	if err != nil {
 		return fmt.Errorf("sqs: %s: %w", what, err)
@@ -144,7 +144,7 @@ func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
 		return job.Job{}, err
 	}
 	if !j.Status.Terminal() && nonce != "" && j.Nonce != nonce {
-		return job.Job{}, fault.New(fault.Conflict, "The run is no longer the job's own.")
+		return job.Job{}, job.ErrNotOwn
 	}
 	return j, nil
 }
@@ -152,7 +152,7 @@ func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
 // settleEnded drops the message of a job that has ended otherwise.
 func (d *delivery) settleEnded(ctx context.Context) error {
 	d.settle(ctx)
-	return fault.New(fault.Conflict, "The job has ended.")
+	return job.ErrEnded
 }
 
 // settle drops the message of a job that needs nothing more. Should that fail,

@@ -8,6 +8,7 @@ package blob
 
 import (
 	"context"
+	"cutroom/shared/domain/fault"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,11 @@ type Info struct {
 	Size int64
 	// StoredAt is when the blob became visible.
 	StoredAt time.Time
+}
+
+// NotFound returns the error for a blob that does not exist, with its cause for the log.
+func NotFound(cause error) *fault.Error {
+	return fault.Wrap(cause, fault.NotFound, "The blob does not exist.")
 }
 
 // Store keeps blobs by name. All methods are safe for concurrent use.

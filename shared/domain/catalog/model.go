@@ -5,6 +5,7 @@
 package catalog
 
 import (
+	"cutroom/shared/domain/fault"
 	"fmt"
 	"slices"
 	"time"
@@ -205,4 +206,9 @@ func (f *Form) Field(name string) (*Field, bool) {
 		}
 	}
 	return nil, false
+}
+
+// UnknownModel returns the refusal of a name that no model has.
+func UnknownModel(name string) *fault.Error {
+	return fault.New(fault.NotFound, "There is no model %.128q.", name)
 }

@@ -122,7 +122,7 @@ func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) 
 	case failed != nil:
 		return Token{}, failed
 	case err != nil:
-		return Token{}, fault.Wrap(errForged, fault.NotFound, "Token not found.")
+		return Token{}, fault.Wrap(errForged, fault.NotFound, "%s", ErrTokenNotFound.Message)
 	}
 	return token, nil
 }

@@ -103,7 +103,7 @@ func (s *KeyService) Revoke(ctx context.Context, by Key, id string) error {
 	switch {
 	case len(id) != len(by.ID):
 		// Stores limit the ids that they look up, so this is checked here.
-		return fault.New(fault.NotFound, "Key not found.")
+		return ErrKeyNotFound
 	case id == by.ID:
 		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")
 	}

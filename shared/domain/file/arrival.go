@@ -65,14 +65,14 @@ func (s *Service) Received(ctx context.Context, blob string) error {
 func (s *Service) receive(ctx context.Context, account, id string) (File, error) {
 	f, err := s.config.Store.PendingUpload(ctx, id)
 	if err == nil && (f.Account != account || !f.Pending) {
-		return File{}, unknown()
+		return File{}, ErrNotFound
 	}
-	if err := s.read(err, unknown()); err != nil {
+	if err := s.read(err, ErrNotFound); err != nil {
 		return File{}, err
 	}
 	f, err = s.publish(ctx, f)
 	if fault.Is(err, fault.Limited) {
-		err = unknown()
+		err = ErrNotFound
 	}
 	return f, err
 }
@@ -82,7 +82,7 @@ func (s *Service) receive(ctx context.Context, account, id string) (File, error)
 // Errors: fault.NotFound if they are missing, or are not those announced.
 func (s *Service) publish(ctx context.Context, f File) (File, error) {
 	arrived, err := s.config.Signed.Arrival(ctx, f.Blob)
-	if err := s.read(err, unknown()); err != nil {
+	if err := s.read(err, ErrNotFound); err != nil {
 		return File{}, err
 	}
 	if arrived != (Arrival{f.Size, f.MD5}) {
@@ -91,10 +91,10 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 		if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the wrong bytes of %s: %w", f.ID, err)
 		}
-		return File{}, unknown()
+		return File{}, ErrNotFound
 	}
 	r, err := s.config.Signed.Open(ctx, f.Blob, 0, media.SniffLen)
-	if err := s.read(err, unknown()); err != nil {
+	if err := s.read(err, ErrNotFound); err != nil {
 		return File{}, err
 	}
 	defer r.Close()
@@ -113,5 +113,5 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 		}
 		return File{}, err
 	}
-	return arrivedFile, s.read(err, unknown())
+	return arrivedFile, s.read(err, ErrNotFound)
 }

@@ -5,7 +5,7 @@ package file
 
 import (
 	"context"
-	"errors"
+	"cutroom/shared/domain/fault"
 	"regexp"
 	"time"
 )
@@ -179,7 +179,7 @@ type Reservation struct {
 const Ample = 128
 
 // ErrTooManyPending means that an account has as many pending files as it may.
-var ErrTooManyPending = errors.New("file: the account has as many pending files as it may")
+var ErrTooManyPending = fault.New(fault.Limited, "The account has promised as many files as it may.")
 
 // Retention is what the sweeper needs from the records, on one machine.
 type Retention interface {

@@ -77,9 +77,9 @@ func NewService(c Config) *Service { return &Service{c} }
 // Cursors returns the codec of the list's cursors.
 func (s *Service) Cursors() Cursors { return s.config.Cursors }
 
-// unknown returns the one error for a file that does not exist, has expired, is
-// pending, or is another account's.
-func unknown() error { return fault.New(fault.NotFound, "File not found.") }
+// ErrNotFound is the one error for a file that does not exist, has expired, is
+// pending, or is another account's. Stores return it too.
+var ErrNotFound = fault.New(fault.NotFound, "File not found.")
 
 // NewBlob returns a name for the bytes of an upload. The file's own id is drawn
 // after the bytes have arrived, so that files sort by their creation.
@@ -196,7 +196,7 @@ func (s *Service) URLExpired(f File) bool { return !s.config.Now().Before(f.Sign
 func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	f, err := s.config.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return File{}, unknown()
+		return File{}, ErrNotFound
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("file: get the pending file %s: %w", id, err)
@@ -215,7 +215,7 @@ func (s *Service) takesBytes(f File) error {
 	case !f.Pending && !f.Expired(s.config.Now()):
 		return fault.New(fault.Conflict, "The file's bytes are there already.")
 	case !f.Pending, !s.config.Now().Before(f.UploadUntil):
-		return unknown()
+		return ErrNotFound
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (s *Service) Extend(ctx context.Context, f File) error {
 	if fault.Is(err, fault.Conflict) {
 		return err
 	}
-	return s.read(err, unknown())
+	return s.read(err, ErrNotFound)
 }
 
 // Finalize turns a pending file into a stored one. Its bytes must be in its blob,
@@ -276,14 +276,14 @@ func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, erro
 // Errors: fault.NotFound.
 func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 	if !IsReference(id) {
-		return File{}, unknown()
+		return File{}, ErrNotFound
 	}
 	f, err := s.config.Store.Get(ctx, account, id, s.config.Now())
 	if fault.Is(err, fault.NotFound) && s.config.Signed != nil {
 		// Its bytes may have arrived a moment ago.
 		return s.receive(ctx, account, id)
 	}
-	return f, s.read(err, unknown())
+	return f, s.read(err, ErrNotFound)
 }
 
 // FindMD5 returns an account's newest file with the MD5, in lower-case hex.
@@ -351,5 +351,5 @@ func (s *Service) Delete(ctx context.Context, account, id string) error {
 		return fmt.Errorf("file: delete the bytes of %s: %w", id, err)
 	}
 	_, err = s.config.Store.Delete(ctx, account, id, s.config.Now())
-	return s.read(err, unknown())
+	return s.read(err, ErrNotFound)
 }

@@ -16,13 +16,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-var (
-	// ErrOverdue is returned for a run that starts after the job's deadline.
-	ErrOverdue = fault.New(fault.Conflict, "The job is past its deadline.")
-	// ErrNoRunsLeft is returned for a run beyond MaxRuns.
-	ErrNoRunsLeft = fault.New(fault.Conflict, "The job has no runs left.")
-)
-
 // Config is what a [Service] needs.
 type Config struct {
 	Store Store
@@ -151,7 +144,7 @@ func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, 
 		return fmt.Errorf("job: read the backlog: %w", err)
 	}
 	if limit > 0 && backlog.AccountJobs >= limit {
-		full := fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)
+		full := TooManyOpen(limit)
 		full.RetryAfter = retryAfter()
 		return full
 	}
@@ -167,17 +160,16 @@ func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 // Errors: fault.NotFound if there is no such job, it is another account's, or
 // its record is past its age.
 func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
-	unknown := fault.New(fault.NotFound, "Job not found.")
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return Job{}, unknown
+		return Job{}, ErrNotFound
 	}
 	if err != nil {
 		return Job{}, fmt.Errorf("job: get %s: %w", id, err)
 	}
 	now := s.config.Now()
 	if j.Account != account || s.forgotten(j, now) {
-		return Job{}, unknown
+		return Job{}, ErrNotFound
 	}
 	if !j.Status.Terminal() && !now.Before(j.Deadline) {
 		expired, err := s.config.Store.Expire(ctx, id, now)
@@ -207,7 +199,7 @@ func (s *Service) CheckResult(j Job) error {
 		notReady.RetryAfter = 2 * time.Second
 		return notReady
 	case s.config.Now().Sub(j.CompletedAt) >= s.config.ResultAge:
-		return fault.New(fault.NotFound, "The job's result has expired.")
+		return ErrResultExpired
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ package session
 
 import (
 	"context"
+	"cutroom/shared/domain/fault"
 	"time"
 )
 
@@ -30,6 +31,13 @@ const (
 	// is when its slots may be taken. A crashed instance's sessions are counted
 	// for at most 45 s (docs/contract/limits.md#realtime-limits).
 	TakeAfter = 40 * time.Second
+)
+
+var (
+	// ErrLeaseOver is returned to whoever serves under a lease that is over.
+	ErrLeaseOver = fault.New(fault.Conflict, "The lease is over.")
+	// ErrNoSlot is returned for a session beyond the account's limit.
+	ErrNoSlot = fault.New(fault.Limited, "Concurrent session limit reached.")
 )
 
 // Slot is one open session of an account.

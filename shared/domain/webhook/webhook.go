@@ -9,8 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 )
+
+// ErrNotNext is returned for recording an attempt that is not the next one.
+var ErrNotNext = fault.New(fault.Conflict, "The attempt is not the next one.")
 
 // EventType is what a message is about.
 type EventType string

@@ -36,7 +36,7 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	}
 	return s.sendBlob(w, r, stored{
 		blob: j.Result.Blob, size: j.Result.Size, mime: j.Result.MIME, disposition: dispositionOf(j),
-		tag: j.Result.SHA256, modified: j.CompletedAt, gone: "The job's result has expired.",
+		tag: j.Result.SHA256, modified: j.CompletedAt, gone: job.ErrResultExpired.Message,
 	})
 }
 

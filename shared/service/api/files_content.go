@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/media"
 )
 
@@ -38,6 +39,6 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	}
 	return s.sendBlob(w, r, stored{
 		blob: f.Blob, size: f.Size, mime: f.MIME, disposition: fmt.Sprintf("%s; filename=%q", disposition, name),
-		tag: f.MD5, modified: f.CreatedAt, gone: "File not found.",
+		tag: f.MD5, modified: f.CreatedAt, gone: file.ErrNotFound.Message,
 	})
 }

@@ -1,6 +1,10 @@
 package api
 
-import "net/http"
+import (
+	"net/http"
+
+	"cutroom/shared/domain/catalog"
+)
 
 // Models is the group of model names (docs/contract/media.md#model-resolution).
 func Models(s *service) []route {
@@ -60,7 +64,7 @@ func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) 
 func (s *service) resolve(name string) (string, error) {
 	m, ok := s.Catalog.Find(name)
 	if !ok {
-		return "", unknownModel(name)
+		return "", catalog.UnknownModel(name)
 	}
 	return m.ID, nil
 }

@@ -104,7 +104,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 		m, ok := s.Catalog.Find(name)
 		switch {
 		case !ok:
-			return c, unknownModel(name)
+			return c, catalog.UnknownModel(name)
 		case !route.serves(m):
 			return c, fault.New(fault.NotFound, "The model %s is not served here. Submit a job to /v1/jobs/%s.", m.ID, name)
 		}
@@ -115,10 +115,6 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 		}
 	}
 	return c, s.checkScope(r, route, c)
-}
-
-func unknownModel(name string) error {
-	return fault.New(fault.NotFound, "There is no model %.128q.", name)
 }
 
 // checkScope refuses a call beyond the scope of a client token, or the role of a
@@ -133,10 +129,10 @@ func (s *service) checkScope(r *http.Request, route *route, c call) error {
 		return nil
 	}
 	if route.access == keyOnly || route.access == adminOnly {
-		return fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
+		return credential.ErrKeyRequired
 	}
 	if !c.who.Scope().AllowsOrigin(r.Header.Get("Origin")) {
-		return fault.New(fault.Forbidden, "The client token does not allow this origin.")
+		return credential.ErrOriginNotAllowed
 	}
 	if c.model != nil {
 		return s.checkModel(c.who, c.model.ID)
@@ -154,7 +150,7 @@ func (s *service) checkModel(who credential.Principal, id string) error {
 		names = m.Names()
 	}
 	if !who.Scope().AllowsModel(names...) {
-		return fault.New(fault.Forbidden, "The client token does not allow the model %s.", id)
+		return credential.ModelNotAllowed(id)
 	}
 	return nil
 }

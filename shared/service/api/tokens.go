@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 )
 
@@ -58,7 +59,7 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	}
 	request.Scope.Models, wrong = sent.list("allowedModels", credential.MaxTokenModels, func(name string) string {
 		if !knows(name) {
-			return unknownModel(name).Error()
+			return catalog.UnknownModel(name).Error()
 		}
 		return ""
 	})

@@ -63,7 +63,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 			(&storedBlobs{service: s, names: []string{f.Blob}}).discard(ctx)
 		}
 		if fault.Is(err, fault.NotFound) {
-			return fault.Wrap(err, fault.NotFound, "File not found.")
+			return fault.Wrap(err, fault.NotFound, "%s", file.ErrNotFound.Message)
 		}
 		return err
 	}

@@ -226,7 +226,7 @@ func (g *Gateway) authenticated(handle func(http.ResponseWriter, *http.Request, 
 		}
 		httpserver.SetAccount(r.Context(), who.Account())
 		if !who.Scope().AllowsOrigin(r.Header.Get("Origin")) {
-			return fault.New(fault.Forbidden, "The client token does not allow this origin.")
+			return credential.ErrOriginNotAllowed
 		}
 		return handle(w, r, who)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/service/gateway/apierror"
 )
 
@@ -47,10 +46,10 @@ func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credentia
 	id := r.PathValue("id")
 	row, ok := g.config.Catalog().Inference(id)
 	if !ok || row.Placeholder {
-		return apierror.UnknownModel("There is no model %.128q.", id)
+		return apierror.UnknownModel("%s", catalog.UnknownModel(id).Message)
 	}
 	if !who.Scope().AllowsModel(row.ID) {
-		return fault.New(fault.Forbidden, "The client token does not allow the model %s.", row.ID)
+		return credential.ModelNotAllowed(row.ID)
 	}
 	return respond(w, g.modelBody(row))
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"cutroom/shared/domain/credential"
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/gateway/apierror"
 )
@@ -37,7 +36,7 @@ type usageBody struct {
 // the last 30.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	if who.Token != nil {
-		return fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
+		return credential.ErrKeyRequired
 	}
 	query := r.URL.Query()
 	to, err := parseDay(query.Get("to"), "to", g.config.Date().UTC())

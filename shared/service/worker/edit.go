@@ -25,7 +25,7 @@ func (l *lane) edit(
 	defer contain.Error(&err) // a hostile file may cause a panic: it costs the run
 	m, ok := l.worker.config.Catalog.Find(j.Model)
 	if !ok {
-		return result, &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
+		return result, errModelGone()
 	}
 	inputs, err := l.inputs(ctx, lease, j)
 	if err != nil {

@@ -77,11 +77,16 @@ func (p *preparation) remove() {
 	}
 }
 
+// errModelGone returns the error for a job whose model has left the catalog.
+func errModelGone() error {
+	return &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
+}
+
 func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
 	defer contain.Error(&err)
 	m, ok := w.config.Catalog.Find(p.job.Model)
 	if !ok {
-		return &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
+		return errModelGone()
 	}
 	if p.folder, err = os.MkdirTemp(w.config.Folder, p.job.ID+"-"); err != nil {
 		return fmt.Errorf("make a scratch folder: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 )
 
@@ -13,6 +14,12 @@ type Queue interface {
 	// Receive waits for a job of the lane and leases it for the time. It
 	// returns the context's error when the context ends first.
 	Receive(ctx context.Context, lane job.Lane, lease time.Duration) (Delivery, error)
+}
+
+// LeaseLost returns the error for extending a lease that is another worker's by now.
+// The cause, for the log, may be nil.
+func LeaseLost(cause error) *fault.Error {
+	return fault.Wrap(cause, fault.Conflict, "The lease is another worker's.")
 }
 
 // Delivery is a job that a worker has received. It is leased until it is settled
