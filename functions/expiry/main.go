@@ -1,33 +1,23 @@
-// Function expiry removes the bytes of files whose records have gone: expired,
-// deleted, or promised and never sent. It is started by the stream of the files'
-// table. No job needs the bytes any more: an accepted job has inputs of its own.
+// Function expiry removes the bytes of files whose records are gone: expired, deleted,
+// or announced and never sent. The stream of the files' table starts it. No job needs
+// the bytes: an accepted job has inputs of its own.
 package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
-	"cutroom/shared/app/setting"
-	"cutroom/shared/platform/awsconfig"
-	"cutroom/shared/platform/lambdaevent"
-	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/app/eventapp"
 )
 
-func main() { lambdaevent.Main(expiry) }
+func main() { eventapp.Main(expiry) }
 
-func expiry() (func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error), error) {
-	config, err := awsconfig.FromEnvironment(os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	env := setting.NewEnvironment(os.Getenv)
-	bucket := s3blob.New(config, env.Required("CUTROOM_BUCKET"))
-	files := dynamo.NewFiles(dynamo.NewClient(config), env.Required("CUTROOM_FILES_TABLE"))
-	logger := lambdahttp.NewLogger(os.Stdout)
+func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+	bucket := s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET"))
+	files := dynamo.NewFiles(dynamo.NewClient(p.AWS), p.Required("CUTROOM_FILES_TABLE"))
 	return func(ctx context.Context, event events.DynamoDBEvent) (answer events.DynamoDBEventResponse, _ error) {
 		for _, record := range event.Records {
 			f, ended := dynamo.RemovedFile(record.Change.OldImage)
@@ -39,12 +29,12 @@ func expiry() (func(context.Context, events.DynamoDBEvent) (events.DynamoDBEvent
 				err = files.Free(ctx, f)
 			}
 			if err != nil {
-				logger.ErrorContext(ctx, "remove an ended file", "file", f.ID, "error", err)
-				// The stream goes on from here; what came before is done.
+				p.Logger.ErrorContext(ctx, "remove an ended file", "file", f.ID, "error", err)
+				// The stream continues from this record; those before it are done.
 				answer.BatchItemFailures = []events.DynamoDBBatchItemFailure{{ItemIdentifier: record.Change.SequenceNumber}}
 				return answer, nil
 			}
 		}
 		return answer, nil
-	}, env.Err()
+	}
 }

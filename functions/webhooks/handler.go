@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// event is records of the jobs' stream, or else messages of the queue.
+// event holds records of the jobs' stream, or else messages of the queue.
 type event struct {
 	Records []struct {
 		Stream *events.DynamoDBStreamRecord `json:"dynamodb"`
@@ -25,7 +25,7 @@ type event struct {
 	}
 }
 
-// answer tells what could not be dealt with, for both alike.
+// answer lists the records or messages that failed.
 type answer struct {
 	Failures []failure `json:"batchItemFailures"`
 }
@@ -34,7 +34,7 @@ type failure struct {
 	ID string `json:"itemIdentifier"`
 }
 
-// handler makes the attempts that events tell of.
+// handler makes the attempts that events ask for.
 type handler struct {
 	queue     *sqsqueue.ScheduledAttempts
 	deliverer *webhook.Deliverer
@@ -42,22 +42,22 @@ type handler struct {
 	logger    *slog.Logger
 }
 
-func (h *handler) handle(ctx context.Context, told event) (answer, error) {
+func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 	var (
 		failed  answer
 		mu      sync.Mutex
 		sending sync.WaitGroup
 	)
-	for _, record := range told.Records {
+	for _, record := range e.Records {
 		if record.Stream != nil {
 			if err := h.ended(ctx, record.Stream); err != nil {
 				h.logger.ErrorContext(ctx, "queue a webhook", "error", err)
-				// The stream goes on from here; what came before is done.
+				// The stream continues from this record; those before it are done.
 				return answer{[]failure{{record.Stream.SequenceNumber}}}, nil
 			}
 			continue
 		}
-		// At once: each receiver may take as long as it is let.
+		// Concurrently, because each receiver may take up to its time limit.
 		sending.Go(func() {
 			received, _ := strconv.Atoi(record.Attributes["ApproximateReceiveCount"])
 			if err := h.deliver(ctx, record.Body, received > 1); err != nil {
@@ -72,37 +72,37 @@ func (h *handler) handle(ctx context.Context, told event) (answer, error) {
 	return failed, nil
 }
 
-// ended queues the first attempt of a job that has ended. Receivers may be slow,
-// and the stream is not to wait for them.
+// ended queues the first attempt of a job that has ended, because the stream must not
+// wait for slow receivers.
 func (h *handler) ended(ctx context.Context, change *events.DynamoDBStreamRecord) error {
-	turn, ended := dynamo.EndedWithWebhook(change.NewImage)
+	attempt, ended := dynamo.EndedWithWebhook(change.NewImage)
 	if !ended {
 		return nil
 	}
-	return h.queue.Send(ctx, turn, h.now())
+	return h.queue.Send(ctx, attempt, h.now())
 }
 
-// clockSkew is how far the clocks of two functions may be apart.
+// clockSkew is how far apart the clocks of two functions may be.
 const clockSkew = time.Minute
 
-// deliver makes the attempt of a message and queues the next. A message that comes
-// again may be of a call that made its attempt and died.
+// deliver makes the attempt of a message and queues the next. A message that is
+// received again may be that of a call that made its attempt and died.
 func (h *handler) deliver(ctx context.Context, body string, again bool) error {
-	turn, err := sqsqueue.ReadScheduledAttempt(body)
+	attempt, err := sqsqueue.ReadScheduledAttempt(body)
 	if err != nil {
 		return err
 	}
 	now := h.now()
-	if latest := now.Add(webhook.LongestWait + clockSkew); turn.At.After(latest) {
-		// Such a turn would start this function again and again, for as long as it says.
-		turn.At = latest
+	if latest := now.Add(webhook.LongestWait + clockSkew); attempt.At.After(latest) {
+		// Such an attempt would start this function again and again until it is due.
+		attempt.At = latest
 	}
-	if turn.At.After(now) {
-		return h.queue.Send(ctx, turn, h.now())
+	if attempt.At.After(now) {
+		return h.queue.Send(ctx, attempt, h.now())
 	}
-	next, follows, err := h.deliverer.Deliver(ctx, turn)
+	next, follows, err := h.deliverer.Deliver(ctx, attempt)
 	if err == nil && !follows && again {
-		next, follows, err = h.deliverer.Follow(ctx, turn)
+		next, follows, err = h.deliverer.Follow(ctx, attempt)
 	}
 	if err != nil || !follows {
 		return err

@@ -1,45 +1,35 @@
-// Function webhooks tells the receivers that submissions name of the ends of their
-// jobs. It is started by the stream of the jobs' table, for jobs that have ended,
-// and by the queue that holds each next attempt until it is due.
+// Function webhooks notifies the receivers that submissions name of the ends of their
+// jobs. The stream of the jobs' table starts it for jobs that have ended, and a queue
+// that holds each next attempt until it is due.
 package main
 
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/webhookhttp"
-	"cutroom/shared/app/setting"
+	"cutroom/shared/app/eventapp"
 	"cutroom/shared/domain/webhook"
-	"cutroom/shared/platform/awsconfig"
-	"cutroom/shared/platform/lambdaevent"
-	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
 
-func main() { lambdaevent.Main(webhooks) }
+func main() { eventapp.Main(webhooks) }
 
-func webhooks() (func(context.Context, event) (answer, error), error) {
-	config, err := awsconfig.FromEnvironment(os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	env := setting.NewEnvironment(os.Getenv)
-	records, table := dynamo.NewClient(config), env.Required("CUTROOM_JOBS_TABLE")
-	secret := secrets.NewSecret(config, env.Required("CUTROOM_SECRET_ARN"))
-	logger := lambdahttp.NewLogger(os.Stdout)
+func webhooks(p *eventapp.Parts) func(context.Context, event) (answer, error) {
+	records, table := dynamo.NewClient(p.AWS), p.Required("CUTROOM_JOBS_TABLE")
+	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
 	h := &handler{
-		queue: sqsqueue.NewScheduledAttempts(config, env.Required("CUTROOM_WEBHOOK_QUEUE")), now: time.Now, logger: logger,
+		queue: sqsqueue.NewScheduledAttempts(p.AWS, p.Required("CUTROOM_WEBHOOK_QUEUE")), now: time.Now, logger: p.Logger,
 		deliverer: &webhook.Deliverer{
 			Jobs: dynamo.NewRuns(records, table), Store: dynamo.NewWebhooks(records, table),
-			Sender:  webhookhttp.New(webhookhttp.Config{Targets: env.WebhookTargets(), Now: time.Now}),
+			Sender:  webhookhttp.New(webhookhttp.Config{Targets: p.WebhookTargets(), Now: time.Now}),
 			Secrets: webhook.NewSecretsFrom(secret.Value), Body: api.WebhookBody,
-			Now: time.Now, Random: rand.Float64, Logger: logger,
+			Now: time.Now, Random: rand.Float64, Logger: p.Logger,
 		},
 	}
-	return h.handle, env.Err()
+	return h.handle
 }

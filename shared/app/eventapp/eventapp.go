@@ -1,0 +1,42 @@
+// Package eventapp starts the Lambda functions that events invoke. It is apart from
+// awsapp because these functions serve no callers, and whatever is linked into a
+// function costs time when it starts.
+package eventapp
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"cutroom/shared/app/setting"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/lambdaevent"
+	"cutroom/shared/platform/lambdahttp"
+)
+
+// Parts are what every such function is made of.
+type Parts struct {
+	// Environment has the function's settings. Main reports the wrong ones.
+	*setting.Environment
+	// AWS configures its clients.
+	AWS aws.Config
+	// Logger writes to standard output, which Lambda keeps.
+	Logger *slog.Logger
+}
+
+// Main is a function's main: it has assemble make the handler of its events and takes
+// events until Lambda ends the process. If a setting is missing or wrong, it writes one
+// line to stderr, which Lambda logs, and the start fails.
+func Main[Event, Answer any](assemble func(*Parts) func(context.Context, Event) (Answer, error)) {
+	lambdaevent.Main(func() (func(context.Context, Event) (Answer, error), error) {
+		config, err := awsconfig.FromEnvironment(os.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		p := &Parts{setting.NewEnvironment(os.Getenv), config, lambdahttp.NewLogger(os.Stdout)}
+		handle := assemble(p)
+		return handle, p.Err()
+	})
+}
