@@ -1,7 +1,6 @@
-// Package cloudwatch shows what the inference gateway does as metrics in the
-// embedded metric format: lines of JSON in the log, which CloudWatch makes
-// metrics of without a call of its interface. It is what functions use, which
-// nobody can scrape.
+// Package cloudwatch writes metrics of the inference gateway and the worker in the
+// embedded metric format: lines of JSON in the log, which CloudWatch turns into metrics
+// without a call to its API. It is for functions and tasks that nothing can scrape.
 package cloudwatch
 
 import (
@@ -14,12 +13,12 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// namespace is where CloudWatch keeps the metrics.
+// namespace is the CloudWatch namespace of the metrics.
 const namespace = "Cutroom"
 
-// Metrics is a gateway.Observer. The dimensions are route, model and upstream
-// alone, as every combination is billed as a metric of its own; status and code
-// stand in the line for queries of the log.
+// Metrics is a gateway.Observer. The dimensions are only route, model and upstream,
+// because every combination is billed as a metric of its own. Status and code are in the
+// line, for queries of the log.
 type Metrics struct {
 	now    func() time.Time
 	logger *slog.Logger
@@ -30,7 +29,7 @@ type Metrics struct {
 
 var _ gateway.Observer = (*Metrics)(nil)
 
-// New makes metrics that are written to out, a line each.
+// New returns metrics that are written to out, one line each.
 func New(out io.Writer, now func() time.Time, logger *slog.Logger) *Metrics {
 	return &Metrics{now: now, logger: logger, out: out}
 }
@@ -41,11 +40,11 @@ type metric struct {
 	value      float64
 }
 
-// Completed writes a call of a completions route.
+// Completed writes the metrics of a call to a completions route.
 func (m *Metrics) Completed(c gateway.Completion) {
 	failed := 0.0
 	if c.Status >= 500 || c.Code != "" && c.Status < 400 {
-		failed = 1 // the service's failure, also one that came after the head of a stream
+		failed = 1 // the service's failure, even after the head of a stream
 	}
 	metrics := []metric{
 		{"Requests", "Count", 1}, {"Failures", "Count", failed}, {"Duration", "Milliseconds", milliseconds(c.Duration)},
@@ -63,15 +62,15 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	}
 	model := c.Model
 	if model == "" {
-		model = "none" // CloudWatch takes no empty dimension
+		model = "none" // CloudWatch accepts no empty dimension
 	}
 	m.write([]string{"Route", "Model"}, metrics, map[string]any{
 		"Route": c.Route, "Model": model, "Status": c.Status, "Code": c.Code, "Stream": c.Stream,
 	})
 }
 
-// Attempted writes a call of an upstream that was the upstream's failure; the
-// others are in Completed's lines already.
+// Attempted writes the metrics of a call to an upstream that the upstream failed; other
+// calls are in Completed's lines already.
 func (m *Metrics) Attempted(a gateway.Attempt) {
 	switch a.Outcome {
 	case gateway.Overloaded, gateway.Failed, gateway.TimedOut:

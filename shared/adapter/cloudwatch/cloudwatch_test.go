@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// The lines are of the form that CloudWatch's specification of the embedded
-// metric format asks for.
+// The lines have the form that the specification of CloudWatch's embedded metric format
+// requires.
 func TestLines(t *testing.T) {
 	var out bytes.Buffer
 	m := cloudwatch.New(&out, func() time.Time { return time.UnixMilli(1_770_000_000_123) }, slog.New(slog.DiscardHandler))

@@ -7,19 +7,19 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Worker is a worker.Observer. Its one dimension is the lane; the rest stands in
-// the line for queries of the log.
+// Worker is a worker.Observer. Its one dimension is the lane; everything else is in the
+// line, for queries of the log.
 type Worker struct{ metrics *Metrics }
 
 var _ worker.Observer = (*Worker)(nil)
 
-// Worker returns what shows a worker.
+// Worker returns the observer of a worker.
 func (m *Metrics) Worker() *Worker { return &Worker{m} }
 
 // laneDimension is the dimension of a worker's metrics.
 const laneDimension = "Lane"
 
-// Ran writes a run.
+// Ran writes the metrics of a run.
 func (w *Worker) Ran(r worker.Run) {
 	failed := 0.0
 	if r.Outcome == worker.Failed || r.Outcome == worker.Repeated {
@@ -44,11 +44,12 @@ func (w *Worker) Ran(r worker.Run) {
 	})
 }
 
-// stageMetrics are the stages that are metrics too, each of which has a price.
+// stageMetrics are the stages that are metrics too. They are few, because each has a
+// price.
 var stageMetrics = []struct{ stage, name string }{{"fetch", "Fetch"}, {"engine", "Engine"}, {"store", "Store"}}
 
-// Watch writes the share of the time that the slots were busy, every so often
-// until the context ends.
+// Watch writes the share of time for which the slots were busy, at intervals, until the
+// context ends.
 func (w *Worker) Watch(ctx context.Context, every time.Duration, loads func() []worker.Load) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

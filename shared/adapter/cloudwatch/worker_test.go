@@ -51,7 +51,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// ended is a writer that ends the test's context with the lines that it waits for.
+// ended is a writer that cancels the test's context once it has the lines that it waits
+// for.
 type ended struct {
 	bytes.Buffer
 	left int
@@ -65,7 +66,7 @@ func (e *ended) Write(p []byte) (int, error) {
 	return e.Buffer.Write(p)
 }
 
-// The busy share is that of the time since the line before.
+// The busy share covers the time since the previous line.
 func TestBusyShare(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	out := &ended{left: 2, end: end}

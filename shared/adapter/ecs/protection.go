@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	// protectedTime is for how long a busy task is protected, in whole minutes: as
-	// long as a job can take, which ends within ten of its creation
-	// (docs/contract/jobs.md#deadline), and what it takes to hand it back. A task
-	// that hangs is protected no longer than this.
+	// protectedTime is how long a busy task is protected, in whole minutes: the longest
+	// time of a job, which ends within ten minutes of its creation
+	// (docs/contract/jobs.md#deadline), and the time to hand it back. A task that hangs
+	// is protected no longer than this.
 	protectedTime = 15 * time.Minute
-	// agentTime bounds a call of the agent, which makes one of ECS in its turn.
+	// agentTime bounds a call to the agent, which in turn calls ECS.
 	agentTime = 10 * time.Second
-	// longestAnswer bounds what is read of an answer, in bytes.
+	// longestAnswer is how much of an answer is read, in bytes.
 	longestAnswer = 64 << 10
 )
 
-// TaskProtection keeps the task that it is in from being ended by scaling and by
-// deploys while the task is busy. It asks the agent of ECS, by the endpoint for
-// the protection of tasks from scale-in; the task's role needs
-// ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A task that runs
-// by itself, and in no service, cannot be protected.
+// TaskProtection keeps scaling and deploys from stopping the task that it runs in while
+// the task is busy. It calls the ECS agent's endpoint for task scale-in protection; the
+// task's role needs ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A
+// task outside a service cannot be protected.
 //
-// It does not keep a task from being ended with its instance, as when a spot
-// instance is taken back.
+// It does not protect a task from the end of its instance, such as the interruption of
+// a spot instance.
 type TaskProtection struct {
 	endpoint string
 	client   *http.Client
 }
 
-// NewTaskProtection makes the protection of a task from the URI of the agent, the
-// variable ECS_AGENT_URI of the task's containers. A nil client is a new one.
+// NewTaskProtection returns the protection of a task, by the URI of the agent, which is
+// the variable ECS_AGENT_URI of the task's containers. If the client is nil, it makes
+// one.
 //
-// Errors: the URI is none.
+// Errors: the URI is malformed.
 func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, error) {
 	base, err := url.Parse(agentURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("ecs: %q is no URI of the agent", agentURI)
+		return nil, fmt.Errorf("ecs: %q is not the URI of an agent", agentURI)
 	}
 	if client == nil {
 		client = &http.Client{}
@@ -51,8 +51,8 @@ func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, e
 	return &TaskProtection{endpoint: base.JoinPath("task-protection/v1/state").String(), client: client}, nil
 }
 
-// Busy protects the task for the next 15 minutes, from now on. It is called before
-// work is taken up, and again while the work goes on.
+// Busy protects the task for 15 minutes from now. It is called before work starts, and
+// again while the work continues.
 func (p *TaskProtection) Busy(ctx context.Context) error {
 	return p.set(ctx, protectionRequest{ProtectionEnabled: true, ExpiresInMinutes: int(protectedTime / time.Minute)})
 }
@@ -67,8 +67,8 @@ type protectionRequest struct {
 	ExpiresInMinutes  int `json:",omitempty"`
 }
 
-// protectionAnswer has one of its parts: the state that was reached, why ECS did
-// not change it, or why the agent could not ask.
+// protectionAnswer has one of three parts: the state that was set, why ECS did not
+// change it, or why the agent could not ask.
 type protectionAnswer struct {
 	Protection *struct{ ProtectionEnabled bool } `json:"protection"`
 	Failure    *struct{ Reason, Detail string }  `json:"failure"`
@@ -108,7 +108,7 @@ func (p *TaskProtection) set(ctx context.Context, wanted protectionRequest) erro
 	case err != nil:
 		return fmt.Errorf("ecs: protect the task: the agent's answer: %w", err)
 	case answer.Protection == nil || answer.Protection.ProtectionEnabled != wanted.ProtectionEnabled:
-		return fmt.Errorf("ecs: protect the task: the agent did not do as it was asked")
+		return fmt.Errorf("ecs: protect the task: the agent set another state than it was asked for")
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 
 const task = "arn:aws:ecs:us-west-2:111122223333:task/1234567890abcdef0"
 
-// agent answers as the agent of ECS is documented to: 200 with the state that was
-// reached, or what went wrong.
+// agent answers as the ECS agent is documented to: 200 with the state that was set, or
+// with what went wrong.
 func agent(t *testing.T, status int, answer string) (*ecs.TaskProtection, *[]string) {
 	t.Helper()
 	var asked []string
@@ -28,7 +28,7 @@ func agent(t *testing.T, status int, answer string) (*ecs.TaskProtection, *[]str
 		asked = append(asked, fmt.Sprintf("%s %s %s %s", r.Method, r.URL.Path, r.Header.Get("Content-Type"), body))
 		w.WriteHeader(status)
 		if answer != "" {
-			_, _ = io.WriteString(w, answer) // fails when the caller has gone
+			_, _ = io.WriteString(w, answer) // fails if the caller has gone
 			return
 		}
 		var request struct{ ProtectionEnabled bool }
@@ -100,8 +100,8 @@ func TestATaskThatIsNotProtectedIsAnError(t *testing.T) {
 	}
 }
 
-// A worker that ends waits for nobody.
-func TestAnAgentThatHangsIsLeft(t *testing.T) {
+// A worker that ends does not wait for the agent.
+func TestACallToAnAgentThatHangsEndsWithItsContext(t *testing.T) {
 	hang := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	defer server.Close()
@@ -119,10 +119,10 @@ func TestAnAgentThatHangsIsLeft(t *testing.T) {
 	}
 }
 
-func TestTheAgentHasAURI(t *testing.T) {
+func TestMalformedAgentURIs(t *testing.T) {
 	for _, uri := range []string{"", "169.254.170.2", "/api", "ftp://169.254.170.2", "http://"} {
 		if _, err := ecs.NewTaskProtection(uri, nil); err == nil {
-			t.Errorf("%q is taken for a URI", uri)
+			t.Errorf("%q is accepted as a URI", uri)
 		}
 	}
 }

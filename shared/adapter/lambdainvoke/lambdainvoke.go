@@ -18,9 +18,9 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Function is a function that others start. It makes the one request that this
-// takes by itself: the SDK's client for Lambda knows a hundred operations, and a
-// function that holds it takes a tenth longer to start.
+// Function is a function that other functions start. It sends the one request that
+// this takes itself: the SDK's client for Lambda has a hundred operations, and a
+// function that links it takes a tenth longer to start.
 type Function struct {
 	name    string
 	config  aws.Config
@@ -30,8 +30,8 @@ type Function struct {
 	client  aws.HTTPClient
 }
 
-// NewFunction makes a function from its name or ARN; now is what requests are
-// signed with.
+// NewFunction returns the function with the name or ARN. Requests are signed with the
+// time of now.
 func NewFunction(config aws.Config, name string, now func() time.Time) *Function {
 	return &Function{
 		name: name, config: config, now: now,
@@ -39,8 +39,8 @@ func NewFunction(config aws.Config, name string, now func() time.Time) *Function
 	}
 }
 
-// Start starts the function without an event and does not wait for it: Lambda
-// itself tries again when it fails. A start that is repeated starts it twice.
+// Start starts the function without an event and does not wait for it; Lambda itself
+// retries if the function fails. A start that is repeated starts it twice.
 func (f *Function) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -72,7 +72,7 @@ const invocations = "/2015-03-31/functions/%s/invocations"
 // sumOfNothing is the SHA-256 of an empty body.
 const sumOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// invoke asks once.
+// invoke sends the request once.
 func (f *Function) invoke(ctx context.Context) error {
 	endpoint, err := f.endpoint(ctx)
 	if err != nil {
@@ -105,8 +105,8 @@ func (f *Function) invoke(ctx context.Context) error {
 		Err: &smithy.GenericAPIError{Code: code}}
 }
 
-// endpoint gives Lambda's address in the region, or what the configuration has
-// instead: an endpoint of Lambda's own before that of all services.
+// endpoint returns Lambda's address in the region, unless the configuration has another:
+// an endpoint for Lambda, or one for all services.
 func (f *Function) endpoint(ctx context.Context) (string, error) {
 	for _, source := range f.config.ConfigSources {
 		if own, ok := source.(interface {

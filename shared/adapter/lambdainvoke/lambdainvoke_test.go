@@ -18,10 +18,9 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// answers is a Lambda that returns one answer after the other, and keeps what it was
-// asked.
+// answers is a Lambda that sends its answers in order, and keeps the requests.
 type answers struct {
-	codes []string // of an error, "" where the function is started
+	codes []string // of an error, "" if the function is started
 	asked []string
 }
 
@@ -49,7 +48,7 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(statuses[code])
 }
 
-// config is for a client of the server.
+// config configures a client of the server.
 func config(t *testing.T, handler http.Handler) aws.Config {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -59,8 +58,8 @@ func config(t *testing.T, handler http.Handler) aws.Config {
 	}
 }
 
-// The request is that of the SDK's own client.
-func TestAStartIsThatOfTheSDK(t *testing.T) {
+// The request is the one that the SDK's client sends.
+func TestTheRequestIsThatOfTheSDK(t *testing.T) {
 	for _, name := range []string{"cutroom-dev-wake", "arn:aws:lambda:eu-north-1:123456789012:function:cutroom-dev-wake"} {
 		got, want := &answers{}, &answers{}
 		if err := lambdainvoke.NewFunction(config(t, got), name, time.Now).Start(t.Context()); err != nil {
@@ -76,10 +75,10 @@ func TestAStartIsThatOfTheSDK(t *testing.T) {
 	}
 }
 
-// decoded returns a request without the escapes that change nothing.
+// decoded returns a request without escapes that change nothing.
 func decoded(request string) string { return strings.ReplaceAll(request, "%3A", ":") }
 
-func TestAStartIsTriedAgain(t *testing.T) {
+func TestAStartIsRetried(t *testing.T) {
 	for _, c := range []struct {
 		codes string
 		asked int

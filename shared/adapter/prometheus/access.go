@@ -10,13 +10,12 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// readable lets those read who send the operator's key as "Authorization: Bearer";
-// an empty key is nobody's. Where a call comes from proves nothing: a proxy on this
-// machine calls from this machine for everybody, and most of them pass on neither
-// the caller's address nor the name that it called. To all others there is nothing
-// here, as at any other path.
+// readable serves callers who send the operator's key as "Authorization: Bearer"; an
+// empty key admits nobody. The caller's address proves nothing: a proxy on this machine
+// calls from this machine for everybody, and most proxies forward neither the caller's
+// address nor the host that it called. All others get a 404, as at an unknown path.
 //
-// failed is called for a wrong key, and slows who tries keys; nil slows nobody.
+// failed is called for each wrong key and may delay the caller; it may be nil.
 func readable(key string, failed func(context.Context), next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(key))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

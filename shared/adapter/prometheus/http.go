@@ -39,7 +39,7 @@ func (s surfaces) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.requests, s.duration, s.received, s.sent}
 }
 
-// Surface returns what counts the requests of an HTTP surface, such as "media".
+// Surface returns an observer of the requests of an HTTP surface, such as "media".
 func (m *Metrics) Surface(name string) httpserver.Observer {
 	return surface{newSeries(func(a answered) answeredSeries {
 		return answeredSeries{
@@ -55,7 +55,7 @@ type surface struct {
 	series *series[answered, answeredSeries]
 }
 
-// answered is what the series of a request are told by.
+// answered holds the labels of a request's series.
 type answered struct {
 	method, route string
 	status        int

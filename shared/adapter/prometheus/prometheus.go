@@ -1,5 +1,5 @@
-// Package prometheus shows what the service does on one machine as metrics in the
-// text format of Prometheus. docs/runbook.md says what each tells.
+// Package prometheus exposes the metrics of the service on one machine in the text format
+// of Prometheus. docs/runbook.md describes each metric.
 package prometheus
 
 import (
@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// Metrics is a gateway.Observer. Its labels are taken from the catalog and the
-// routes alone, so that callers cannot make any up.
+// Metrics is a gateway.Observer. Its labels come from the catalog and the routes alone,
+// so that callers cannot add any.
 type Metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.CounterVec
@@ -36,7 +36,7 @@ var (
 	firstTokenBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 )
 
-// New makes metrics, with those of the process itself.
+// New returns metrics, which include those of the process itself.
 func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), surfaces: newSurfaces(),
@@ -68,11 +68,11 @@ func New() *Metrics {
 	return m
 }
 
-// Completed counts a call of a completions route.
+// Completed counts a call to a completions route.
 func (m *Metrics) Completed(c gateway.Completion) {
 	m.requests.WithLabelValues(c.Route, c.Model, strconv.Itoa(c.Status), c.Code).Inc()
 	if c.Model == "" {
-		return // refused before anything was done for it
+		return // refused before any work
 	}
 	m.duration.WithLabelValues(c.Route, c.Model, strconv.FormatBool(c.Stream)).Observe(c.Duration.Seconds())
 	if c.FirstToken > 0 {
@@ -93,18 +93,18 @@ func (m *Metrics) addTokens(model, kind string, n int64) {
 	}
 }
 
-// Attempted counts a call of an upstream.
+// Attempted counts a call to an upstream.
 func (m *Metrics) Attempted(a gateway.Attempt) {
 	m.attempts.WithLabelValues(a.Model, a.Upstream, string(a.Outcome)).Inc()
 }
 
-// Watch adds the state of the upstreams, which is asked for with every reading.
+// Watch adds the state of the upstreams, which is read at every scrape.
 func (m *Metrics) Watch(health func() []upstream.Health) {
 	m.registry.MustRegister(&upstreams{health})
 }
 
-// Handler answers GET /metrics to those who send the key as a Bearer token, and to
-// nobody where it is empty. failed is called for every wrong key; it may be nil.
+// Handler serves GET /metrics to callers who send the key as a Bearer token, and to nobody
+// if the key is empty. failed is called for every wrong key; it may be nil.
 func (m *Metrics) Handler(key string, failed func(context.Context)) http.Handler {
 	return readable(key, failed, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 }
@@ -124,14 +124,14 @@ var (
 		"Calls that an upstream may have; 0 is no limit.", upstreamLabels, nil)
 )
 
-// Describe says what is collected.
+// Describe sends the descriptions of the metrics.
 func (u *upstreams) Describe(out chan<- *prometheus.Desc) {
 	out <- upstreamUp
 	out <- upstreamInFlight
 	out <- upstreamLimit
 }
 
-// Collect reads the state.
+// Collect sends the state as metrics.
 func (u *upstreams) Collect(out chan<- prometheus.Metric) {
 	for _, h := range u.health() {
 		up := 1.0

@@ -18,8 +18,7 @@ func reading(m *prometheus.Metrics) string {
 	return read(m, "operator", "Authorization", "Bearer operator").Body.String()
 }
 
-// read returns the answer of /metrics, where the key is set, to a caller on this
-// machine.
+// read returns the answer of /metrics to a caller on this machine, if a key is set.
 func read(m *prometheus.Metrics, key string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:8081"

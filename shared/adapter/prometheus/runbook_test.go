@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// watched are metrics of a server, with all that it adds.
+// watched returns the metrics of a server, with all that it adds.
 func watched() *prometheus.Metrics {
 	m := prometheus.New()
 	m.Worker().Watch(func() []worker.Load { return nil })
@@ -31,7 +31,7 @@ func watched() *prometheus.Metrics {
 	return m
 }
 
-// docs/runbook.md says of every metric what it tells, and of no other.
+// docs/runbook.md describes every metric, and no other.
 func TestTheRunbookHasEveryMetric(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "runbook.md"))
 	if err != nil {

@@ -2,9 +2,8 @@ package prometheus
 
 import "sync"
 
-// series keeps the series that some labels name together, as each lookup by labels
-// hashes and compares all of them. The labels must be as few as those of the
-// metrics: nothing is ever forgotten.
+// series caches the series of each set of labels, because every lookup by labels hashes
+// and compares all of them. The sets of labels must be few: nothing is ever removed.
 type series[Labels comparable, Series any] struct {
 	known sync.Map // of Series, by Labels
 	find  func(Labels) Series

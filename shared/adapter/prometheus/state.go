@@ -9,17 +9,17 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// stateTime bounds the reading of the records for one reading of the metrics.
+// stateTime bounds the reading of the records for one scrape.
 const stateTime = 5 * time.Second
 
-// State is what the records hold at one moment.
+// State is what the records hold at one time.
 type State struct {
-	// Jobs are those that have not ended; a lane and status with none may be
-	// left out.
+	// Jobs are those that have not ended. A lane and status without jobs may be left
+	// out.
 	Jobs []OpenJobs
-	// StoredBytes is what the files of all accounts hold.
+	// StoredBytes is the size of the files of all accounts.
 	StoredBytes int64
-	// Sessions are the realtime sessions that are open.
+	// Sessions is how many realtime sessions are open.
 	Sessions int
 }
 
@@ -32,12 +32,12 @@ type OpenJobs struct {
 	Age time.Duration
 }
 
-// WatchState adds what the records hold, which is asked for with every reading.
+// WatchState adds what the records hold, which is read at every scrape.
 func (m *Metrics) WatchState(read func(context.Context) (State, error)) {
 	m.registry.MustRegister(&state{read})
 }
 
-// state collects what the records hold.
+// state collects the contents of the records.
 type state struct {
 	read func(context.Context) (State, error)
 }
@@ -52,15 +52,15 @@ var (
 	sessionsOpen = prometheus.NewDesc("cutroom_sessions_open", "Realtime sessions that are open.", nil, nil)
 )
 
-// Describe says what is collected.
+// Describe sends the descriptions of the metrics.
 func (s *state) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{jobsOpen, jobsAge, filesBytes, sessionsOpen} {
 		out <- desc
 	}
 }
 
-// Collect reads the state. Where the records cannot be read the reading of the
-// metrics fails, which says that something is wrong better than old numbers do.
+// Collect sends the state as metrics. If the records cannot be read the scrape fails,
+// which shows that something is wrong better than old numbers would.
 func (s *state) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
 	defer cancel()

@@ -21,7 +21,7 @@ type Worker struct {
 
 var _ worker.Observer = (*Worker)(nil)
 
-// Worker adds the metrics of a worker, once.
+// Worker adds the metrics of a worker. It can be called once.
 func (m *Metrics) Worker() *Worker {
 	w := &Worker{
 		registry: m.registry,
@@ -53,7 +53,7 @@ func (w *Worker) Ran(r worker.Run) {
 	}
 }
 
-// Watch adds what the slots do, which is asked for with every reading.
+// Watch adds the load of the slots, which is read at every scrape.
 func (w *Worker) Watch(loads func() []worker.Load) { w.registry.MustRegister(&slots{loads}) }
 
 // slots collects the load of a worker.
@@ -72,14 +72,14 @@ var (
 		slotLabels, nil)
 )
 
-// Describe says what is collected.
+// Describe sends the descriptions of the metrics.
 func (s *slots) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{slotCount, slotBusy, slotTime, slotAhead} {
 		out <- desc
 	}
 }
 
-// Collect reads the load.
+// Collect sends the load as metrics.
 func (s *slots) Collect(out chan<- prometheus.Metric) {
 	for _, l := range s.loads() {
 		lane := string(l.Lane)

@@ -10,13 +10,13 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// downloadTime is how long a signed download may be begun. One that is under way
-// then goes on.
+// downloadTime is how long a signed download can be started. One that has started is
+// not cut off.
 const downloadTime = 5 * time.Minute
 
-// SignDownload returns a URL that reads a blob without a key, and answers with this
-// Content-Type and Content-Disposition. It says nothing of whether the blob is
-// there. The role that signs needs s3:GetObject itself.
+// SignDownload returns a URL that reads a blob without a key, with the Content-Type and
+// Content-Disposition given. It does not check that the blob exists. The role that
+// signs needs s3:GetObject itself.
 func (g *Signer) SignDownload(ctx context.Context, name, contentType, disposition string) (string, error) {
 	if err := blob.CheckName(name); err != nil {
 		return "", err

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// sink takes a multipart upload and keeps nothing of it. At each part it looks
-// how much memory is held.
+// sink accepts a multipart upload and discards it. At each part it measures how much
+// memory is in use.
 type sink struct {
 	mu         sync.Mutex
 	size, held int64
@@ -38,7 +38,7 @@ func (s *sink) RoundTrip(request *http.Request) (*http.Response, error) {
 	case "CompleteMultipartUpload":
 		body = "<CompleteMultipartUploadResult><ETag>whole</ETag></CompleteMultipartUploadResult>"
 	default:
-		return nil, fmt.Errorf("a request that nobody expects: %s", operation(request))
+		return nil, fmt.Errorf("unexpected request: %s", operation(request))
 	}
 	answer.Body = io.NopCloser(strings.NewReader(body))
 	return answer, nil

@@ -13,17 +13,17 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// Open reads length bytes from offset; a negative length reads to the end. It is
-// one request, whose bytes come as they are read; the context bounds the reading
-// too.
+// Open returns a reader of length bytes from offset; a negative length reads to the
+// end. It is one request, whose bytes arrive as they are read. The context bounds the
+// reading too.
 //
 // Errors: fault.NotFound.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
-		return nil, fmt.Errorf("s3: open at %d", offset)
+		return nil, fmt.Errorf("s3: open at the negative offset %d", offset)
 	}
 	if length == 0 {
-		// No range says "nothing".
+		// No range means "nothing".
 		_, err := s.head(ctx, name)
 		return nothing(), err
 	}
@@ -40,7 +40,7 @@ func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io
 	}
 	object, err := s.client.GetObject(ctx, input)
 	if status(err) == http.StatusRequestedRangeNotSatisfiable {
-		// The blob is there, and ends before the range begins.
+		// The blob exists and ends before the range begins.
 		return nothing(), nil
 	}
 	if err != nil {

@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	// partSize is how much is read before it is sent, in bytes: what fits is
-	// stored by one request. S3 takes 10,000 parts.
+	// partSize is how much is read before it is sent, in bytes. A blob of up to this
+	// size is stored by one request. S3 allows 10,000 parts.
 	partSize = 8 << 20
-	// partsAtOnce is how many parts are under way while the next is read.
+	// partsAtOnce is how many parts are being sent while the next is read.
 	partsAtOnce = 2
 )
 
-// Put streams r to the name. The blob appears whole with the last request, which
-// is waited for also when the context ends meanwhile: what it did would else be
-// unknown.
+// Put streams r to the name. The blob becomes visible, whole, with the last request.
+// Put waits for that request even if the context ends, because its effect would
+// otherwise be unknown.
 //
-// Errors: the error of r, or of the context, as it is. Nothing is left behind
-// then.
+// Errors: the error of r, or of the context, unchanged; nothing is left behind then.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	if err := blob.CheckName(name); err != nil {
 		return 0, err
@@ -52,7 +51,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	return int64(n), nil
 }
 
-// putParts stores the first part, which is full, and what r still has.
+// putParts stores the first part, which is full, and the rest of r.
 func (s *Store) putParts(ctx context.Context, name string, r io.Reader, first *[partSize]byte) (int64, error) {
 	u, err := s.begin(ctx, name)
 	if err != nil {
@@ -74,7 +73,7 @@ func (s *Store) putParts(ctx context.Context, name string, r io.Reader, first *[
 type upload struct {
 	*Store
 	name, id string
-	// sent are the parts in order; each is filled in by whoever sends it.
+	// sent are the parts in order; the goroutine that sends a part fills it in.
 	sent []*types.CompletedPart
 }
 
@@ -92,7 +91,7 @@ func (s *Store) begin(ctx context.Context, name string) (*upload, error) {
 
 // send sends all parts and returns the number of bytes.
 //
-// Errors: the error of r, or of the context, as it is.
+// Errors: the error of r, or of the context, unchanged.
 func (u *upload) send(ctx context.Context, r io.Reader, part *[partSize]byte) (int64, error) {
 	senders, sending := errgroup.WithContext(ctx)
 	senders.SetLimit(partsAtOnce)
@@ -142,8 +141,8 @@ func (u *upload) sendPart(ctx context.Context, part *types.CompletedPart, conten
 	return nil
 }
 
-// complete makes the blob visible. A completion that is repeated, as its answer
-// was lost, gives the same answer.
+// complete makes the blob visible. A completion that is repeated because its answer
+// was lost has the same answer.
 func (u *upload) complete(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -161,8 +160,8 @@ func (u *upload) complete(ctx context.Context) error {
 	return callError("put", err)
 }
 
-// abort removes the parts. Where that fails as well, the bucket's lifecycle
-// removes them; why the upload failed is the error to tell.
+// abort removes the parts. If that fails as well, the bucket's lifecycle removes them;
+// the error that matters is why the upload failed.
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 	defer cancel()
@@ -170,8 +169,8 @@ func (u *upload) abort(ctx context.Context) {
 		&s3.AbortMultipartUploadInput{Bucket: &u.bucket, Key: &u.name, UploadId: &u.id})
 }
 
-// readFull fills the buffer as far as r goes: with io.EOF it returns the last
-// bytes, with any other error, r's own or the context's, they are of no use.
+// readFull fills the buffer as far as r goes. With io.EOF it returns the last bytes;
+// with any other error, of r or of the context, they are useless.
 func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {

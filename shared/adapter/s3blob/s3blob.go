@@ -1,33 +1,32 @@
 // Package s3blob keeps blobs as objects of one S3 bucket. A blob's name is its key,
-// so the layout is that of one machine's folder: "jobs/JOB/..." and "files/...".
+// so the layout is that of the folder on one machine: "jobs/JOB/..." and "files/...".
 //
 // # What the bucket must be
 //
 // The role that uses a [Store] needs s3:GetObject, s3:PutObject,
-// s3:AbortMultipartUpload and, where it deletes, s3:DeleteObject on the objects
-// (a prefix of them is enough), and s3:ListBucket on the bucket: without that one
-// S3 answers 403 for an object that does not exist, and a blob that is missing
-// would look like a failure. A role that signs uploads needs s3:PutObject itself,
-// as a signature permits what its signer may do.
+// s3:AbortMultipartUpload and, if it deletes, s3:DeleteObject on the objects (a prefix
+// of them is enough), and s3:ListBucket on the bucket. Without the last, S3 answers
+// 403 for an object that does not exist, and a missing blob would look like a failure.
+// A role that signs uploads needs s3:PutObject itself, because a signature permits
+// what its signer may do.
 //
-// Encryption must be the bucket's own (SSE-S3): with other keys an entity tag is
-// no MD5, and [Store.Arrival] then reads all the bytes of an upload to know it. A
-// lifecycle rule must end broken multipart uploads, after one day: a process that
-// is killed while it stores a blob leaves its parts, which cost and are in no
-// list. For uploads from browsers the bucket's CORS rules must allow PUT with the
-// headers that [Store.Sign] asks for.
+// Encryption must be the bucket's own (SSE-S3): with other keys an entity tag is not an
+// MD5, and [Store.Arrival] reads all the bytes of an upload to compute it. A lifecycle
+// rule must end incomplete multipart uploads after one day: a process that is killed
+// while it stores a blob leaves its parts, which cost money and appear in no list. For
+// uploads from browsers the bucket's CORS rules must allow PUT with the headers that
+// [Store.Sign] requires.
 //
 // # What it costs
 //
-// A blob of up to 8 MiB is stored by one request, a larger one by one for each
-// 8 MiB and two more. While one part is read, two are under way: a Put holds at
-// most 24 MiB. Larger parts would need fewer requests and more memory; with these
-// a function of 128 MB is enough and 5 GB take 600 requests.
+// A blob of up to 8 MiB is stored by one request, a larger one by one for each 8 MiB
+// and two more. While one part is read, two are being sent, so a Put holds at most
+// 24 MiB. Larger parts would need fewer requests and more memory; with these a function
+// of 128 MB is enough, and 5 GB take 600 requests.
 //
-// Each part carries a CRC-32, so that bytes which changed on their way are
-// refused. The SDK's transfer manager is not used: it wraps the reader's error,
-// and gives an upload up with the context that has just ended, which leaves its
-// parts behind.
+// Each part carries a CRC-32, so that bytes that changed in transit are refused. The
+// SDK's transfer manager is not used: it wraps the reader's error, and it aborts an
+// upload with the context that has just ended, which leaves the parts behind.
 package s3blob
 
 import (
@@ -48,15 +47,14 @@ import (
 )
 
 const (
-	// longestWait is how long S3 may think about a request before its answer
-	// begins: some gigabytes are to be copied, or put together from parts.
+	// longestWait is how long S3 may take before its answer to a request begins: it may
+	// have to copy gigabytes, or assemble them from parts.
 	longestWait = 40 * time.Second
-	// callTime bounds a request with its repetitions. A part takes 35 s over a
-	// line of 2 Mbit/s.
+	// callTime bounds a request with its retries. A part takes 35 s at 2 Mbit/s.
 	callTime = 2 * time.Minute
 	// copyTime bounds a copy, which S3 makes itself: 5 GB take about a minute.
 	copyTime = 5 * time.Minute
-	// abortTime bounds the attempt to leave nothing behind.
+	// abortTime bounds the removal of the parts of a failed upload.
 	abortTime = 10 * time.Second
 )
 
@@ -69,17 +67,17 @@ type Store struct {
 
 var _ blob.Store = (*Store)(nil)
 
-// New makes a store over the bucket.
+// New returns a store over the bucket.
 func New(config aws.Config, bucket string) *Store {
 	if config.HTTPClient == nil {
 		config.HTTPClient = awsclient.HTTPClient(longestWait)
 	}
 	return &Store{
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
-			// Each request may be repeated: it stores the same bytes under the same
-			// name, or changes nothing.
+			// Every request can be repeated: it stores the same bytes under the same name,
+			// or changes nothing.
 			o.Retryer = awsclient.Retryer()
-			// An endpoint of one's own has no name for each bucket.
+			// A custom endpoint has no host name for each bucket.
 			o.UsePathStyle = o.BaseEndpoint != nil
 		}),
 		bucket: bucket,
@@ -87,7 +85,7 @@ func New(config aws.Config, bucket string) *Store {
 	}
 }
 
-// Head describes a blob.
+// Head returns the size and age of a blob.
 //
 // Errors: fault.NotFound.
 func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
@@ -108,10 +106,10 @@ func (s *Store) head(ctx context.Context, name string) (*s3.HeadObjectOutput, er
 	return head, callError("head", err)
 }
 
-// Copy makes to a blob with from's bytes, at most 5 GB, without moving them
+// Copy stores the bytes of from, at most 5 GB, under the name to, without moving them
 // through the caller.
 //
-// Errors: fault.NotFound when there is no from.
+// Errors: fault.NotFound if from does not exist.
 func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := errors.Join(blob.CheckName(from), blob.CheckName(to)); err != nil {
 		return err
@@ -125,13 +123,13 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	defer cancel()
 	_, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
 		Bucket: &s.bucket, Key: &to,
-		// Names hold nothing that has to be escaped, see blob.CheckName.
+		// Names contain nothing that must be escaped, see blob.CheckName.
 		CopySource: aws.String(s.bucket + "/" + from),
 	})
 	return callError("copy", err)
 }
 
-// Delete removes a blob. That there is none is no error.
+// Delete removes a blob. It is not an error if there is none.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	if err := blob.CheckName(name); err != nil {
 		return err
@@ -142,7 +140,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return callError("delete", err)
 }
 
-// callError returns an error of a request as one of the domain.
+// callError converts an error of a request to one of the domain.
 func callError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -158,7 +156,7 @@ func callError(what string, err error) error {
 	return fmt.Errorf("s3: %s: %w", what, err)
 }
 
-// status returns the HTTP status of a refusal, 0 of any other error.
+// status returns the HTTP status of a refusal, or 0 for any other error.
 func status(err error) int {
 	var refused *awshttp.ResponseError
 	if errors.As(err, &refused) {

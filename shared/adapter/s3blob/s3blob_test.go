@@ -37,7 +37,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// broken returns the multipart uploads that have neither ended nor been given up.
+// broken returns the multipart uploads that were neither completed nor aborted.
 func broken(t *testing.T, config aws.Config, bucket string) []string {
 	t.Helper()
 	client := awss3.NewFromConfig(config, func(o *awss3.Options) { o.UsePathStyle = true })
@@ -56,7 +56,7 @@ func broken(t *testing.T, config aws.Config, bucket string) []string {
 // part is how many bytes one request carries at most.
 const part = 8 << 20
 
-// requests counts the requests of a client by what they ask for.
+// requests counts the requests of a client by operation.
 type requests struct {
 	http.RoundTripper
 	mu   sync.Mutex
@@ -70,7 +70,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(request)
 }
 
-// calls returns what was asked for, as the docs write it, and counts anew.
+// calls returns the operations, as the docs write them, and resets the counts.
 func (r *requests) calls() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *requests) calls() string {
 	return calls
 }
 
-// operation names what a request asks for.
+// operation returns the operation of a request.
 func operation(r *http.Request) string {
 	query := r.URL.Query()
 	switch {
@@ -100,7 +100,7 @@ func operation(r *http.Request) string {
 	}[r.Method]
 }
 
-// counted returns a store and what it asks for.
+// counted returns a store and the counts of its requests.
 func counted(t *testing.T, cloud *awstest.Cloud) (*s3blob.Store, *requests, string) {
 	t.Helper()
 	r := &requests{RoundTripper: http.DefaultTransport, made: map[string]int{}}
@@ -110,7 +110,7 @@ func counted(t *testing.T, cloud *awstest.Cloud) (*s3blob.Store, *requests, stri
 	return s3blob.New(config, bucket), r, bucket
 }
 
-func TestLargeBlobsGoByParts(t *testing.T) {
+func TestLargeBlobsAreSentInParts(t *testing.T) {
 	cloud := awstest.Start(t)
 	for _, size := range []int{part - 1, part, part + 1, 2 * part, 3*part + 5} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestLargeBlobsGoByParts(t *testing.T) {
 	}
 }
 
-func TestALargeBlobThatBreaksOffLeavesNothing(t *testing.T) {
+func TestAnUploadThatFailsLeavesNothing(t *testing.T) {
 	cloud := awstest.Start(t)
 	errGone := errors.New("the sender hung up")
 	for name, c := range map[string]struct {
@@ -176,17 +176,17 @@ func TestALargeBlobThatBreaksOffLeavesNothing(t *testing.T) {
 	}
 }
 
-// zeros is a reader without end.
+// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// ending is a reader without end that ends the context of who reads it.
+// ending is an endless reader that cancels the context of its reader.
 type ending struct{ cancel func() }
 
 func (e *ending) Read(p []byte) (int, error) { e.cancel(); return len(p), nil }
 
-// promise makes a promised file of the bytes.
+// promise returns a pending file for the bytes.
 func promise(content string, now time.Time) file.File {
 	sum := md5.Sum([]byte(content))
 	return file.File{
@@ -195,7 +195,7 @@ func promise(content string, now time.Time) file.File {
 	}
 }
 
-// put sends bytes to a signed URL as a client does.
+// put sends bytes to a signed URL, as a client does.
 func put(t *testing.T, signed file.SignedUpload, content string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, signed.URL, strings.NewReader(content))
@@ -213,7 +213,7 @@ func put(t *testing.T, signed file.SignedUpload, content string) int {
 	return response.StatusCode
 }
 
-// A signed upload takes just the bytes that were announced, once.
+// A signed upload accepts exactly the bytes that were announced, once.
 func TestSignedUpload(t *testing.T) {
 	cloud := awstest.Start(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
@@ -226,7 +226,7 @@ func TestSignedUpload(t *testing.T) {
 	if signed.ExpiresAt != f.SignedUntil() {
 		t.Errorf("it expires at %s, want %s", signed.ExpiresAt, f.SignedUntil())
 	}
-	// The local AWS checks no signature: what it covers shows in the URL.
+	// The local AWS does not check signatures; the URL shows what is signed.
 	for _, want := range []string{"X-Amz-Expires=1800",
 		"X-Amz-SignedHeaders=content-length%3Bcontent-md5%3Bhost%3Bif-none-match&"} {
 		if !strings.Contains(signed.URL, want) {
@@ -254,7 +254,7 @@ func TestSignedUpload(t *testing.T) {
 	}
 }
 
-// Programs may reach S3 by an address that callers do not: URLs are for callers.
+// Programs may reach S3 by an address that callers cannot use; URLs are for callers.
 func TestSignedForAnotherAddress(t *testing.T) {
 	cloud := awstest.Start(t)
 	bucket := cloud.MakeBucket(t)
@@ -279,7 +279,7 @@ func TestSignedForAnotherAddress(t *testing.T) {
 	}
 }
 
-// What was stored by parts has an entity tag that is no MD5.
+// A blob that was stored in parts has an entity tag that is not an MD5.
 func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
 	cloud := awstest.Start(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
@@ -294,7 +294,7 @@ func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
 	}
 }
 
-// The calls are those that docs/aws-calls.md says.
+// The calls are those that docs/aws-calls.md lists.
 func TestCalls(t *testing.T) {
 	store, requests, _ := counted(t, awstest.Start(t))
 	documented := awstest.Documented(t, "Store")

@@ -25,13 +25,13 @@ type Signer struct {
 	now   func() time.Time
 }
 
-// NewSigner makes a signer of uploads to the store. The clock is that of the
-// files' times.
+// NewSigner returns a signer of uploads to the store. The clock is that of the files'
+// times.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// At returns a signer whose URLs name S3 by another address than the store calls it
-// by: that by which those who are given the URLs reach it. The signature is of that
-// host. Without an address it is the signer itself.
+// At returns a signer whose URLs contain the address by which callers reach S3, if the
+// store itself uses another one. The signature covers that host. With no address, At
+// returns the signer itself.
 func (g *Signer) At(url string) *Signer {
 	if url == "" {
 		return g
@@ -42,19 +42,19 @@ func (g *Signer) At(url string) *Signer {
 	return &Signer{&Store{client: client, bucket: g.store.bucket}, g.now}
 }
 
-// Sign returns the request that may carry f's bytes, if it begins before f.SignedUntil. S3 itself
-// holds the request to the size and the MD5 that were announced, and takes bytes
-// once: when they are there, it answers 412.
+// Sign returns the request that uploads f's bytes, which must begin before
+// f.SignedUntil. S3 itself holds the request to the announced size and MD5, and accepts
+// the bytes once: afterwards it answers 412.
 //
-// The request ends earlier when the credentials that signed it do: those of a
+// The request expires earlier if the credentials that signed it do; those of a
 // function's role last for some hours.
 func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, error) {
 	sum, err := hex.DecodeString(f.MD5)
 	if err != nil || len(sum) != md5.Size {
-		return file.SignedUpload{}, fmt.Errorf("s3: sign %s: %q is no MD5", f.ID, f.MD5)
+		return file.SignedUpload{}, fmt.Errorf("s3: sign %s: %q is not an MD5", f.ID, f.MD5)
 	}
 	presigner := s3.NewPresignClient(g.store.client, s3.WithPresignClientFromClientOptions(func(o *s3.Options) {
-		// The bytes are not here to be summed up; Content-MD5 vouches for them.
+		// The bytes are not here to compute a checksum of; Content-MD5 covers them.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}), s3.WithPresignExpires(f.SignedUntil().Sub(g.now())))
 	request, err := presigner.PresignPutObject(ctx, &s3.PutObjectInput{
@@ -67,8 +67,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	}
 	headers := map[string]string{}
 	for name := range request.SignedHeader {
-		// Every HTTP client writes these two itself, and browsers let no page
-		// write them.
+		// Every HTTP client sets these two itself, and browsers let no page set them.
 		if !strings.EqualFold(name, "Host") && !strings.EqualFold(name, "Content-Length") {
 			headers[name] = request.SignedHeader.Get(name)
 		}
@@ -76,10 +75,10 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.SignedUntil()}, nil
 }
 
-// Arrival tells what a signed upload has brought: in one request, or by reading
-// the bytes where the entity tag is not their MD5.
+// Arrival returns the size and MD5 of what a signed upload has stored: by one request,
+// or by reading the bytes if the entity tag is not their MD5.
 //
-// Errors: fault.NotFound when nothing has come.
+// Errors: fault.NotFound if nothing has arrived.
 func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) {
 	head, err := s.head(ctx, name)
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) 
 	return a, err
 }
 
-// digest reads a blob for its MD5.
+// digest reads a blob and returns its MD5.
 func (s *Store) digest(ctx context.Context, name string) (sum string, err error) {
 	r, err := s.Open(ctx, name, 0, -1)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Whatever calls meet, what a Put has acknowledged is there, whole, and what it
-// has refused is not there in part.
+// Whatever faults calls meet, a blob that Put acknowledged is there, whole, and one that
+// it refused is not there in part.
 func TestBlobsThroughTrouble(t *testing.T) {
 	cloud := awstest.Start(t)
 	bucket := cloud.MakeBucket(t)

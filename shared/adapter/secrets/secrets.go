@@ -14,9 +14,9 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Secret is one secret, which is read when it is first asked for and then kept
-// for the life of the process: reading it earlier would lengthen every start, and
-// a secret that is replaced must be taken up by new processes.
+// Secret is one secret. It is read at the first use and then kept for the life of the
+// process: reading it earlier would lengthen every start. Only new processes see a
+// replaced secret.
 type Secret struct {
 	client *secretsmanager.Client
 	id     string
@@ -25,7 +25,7 @@ type Secret struct {
 	value []byte
 }
 
-// NewSecret makes a secret from its ARN or name.
+// NewSecret returns the secret with the ARN or name.
 func NewSecret(config aws.Config, id string) *Secret {
 	return &Secret{client: newClient(config), id: id}
 }
@@ -37,7 +37,7 @@ func newClient(config aws.Config) *secretsmanager.Client {
 	})
 }
 
-// Value returns the secret's text. A failure is not kept: the next call tries again.
+// Value returns the secret's text. A failure is not kept; the next call tries again.
 func (s *Secret) Value(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,8 +17,7 @@ func makeSecret(t *testing.T, cloud *awstest.Cloud, name, text string) string {
 	t.Helper()
 	client := secretsmanager.NewFromConfig(cloud.Config())
 	_, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: &name, SecretString: &text})
-	// That it exists is the end of a call whose answer was lost and that was
-	// repeated.
+	// It exists already if a call whose answer was lost was repeated.
 	var exists *types.ResourceExistsException
 	if err != nil && !errors.As(err, &exists) {
 		t.Fatal(err)
@@ -51,7 +50,7 @@ func TestSecretIsReadOnce(t *testing.T) {
 	}
 }
 
-func TestKeysOfUpstreams(t *testing.T) {
+func TestUpstreamKeys(t *testing.T) {
 	cloud := awstest.Start(t)
 	keys := makeSecret(t, cloud, "keys", `{"first": "key one", "second": "key two", "empty": ""}`)
 	plain := makeSecret(t, cloud, "plain", "key three")
@@ -67,7 +66,7 @@ func TestKeysOfUpstreams(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", reference, key, err, want)
 		}
 	}
-	// A key that was exchanged is the new one.
+	// A replaced key is read anew.
 	_, err := secretsmanager.NewFromConfig(cloud.Config()).PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
 		SecretId: &plain, SecretString: aws.String("key five"),
 	})

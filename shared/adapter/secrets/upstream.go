@@ -11,29 +11,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 )
 
-// kind begins the references to secrets that are kept here.
+// kind is the prefix of references to secrets in Secrets Manager.
 const kind = "secretsmanager:"
 
-// Others returns the keys that are kept elsewhere.
+// Others returns keys that are kept elsewhere.
 type Others interface {
 	Secret(ctx context.Context, reference string) (string, error)
 }
 
-// Upstreams returns the keys of upstreams (see catalog.Upstream): a
-// "secretsmanager:ARN#FIELD" is a field of the JSON in a secret, or all of its
-// text where no field is named. What is kept elsewhere is asked for there.
+// Upstreams returns the keys of upstreams (see catalog.Upstream). The reference
+// "secretsmanager:ARN#FIELD" is a field of the JSON object in a secret, and
+// "secretsmanager:ARN" is the secret's whole text. Other references go to Others.
 type Upstreams struct {
 	client *secretsmanager.Client
 	others Others
 }
 
-// NewUpstreams returns one; others returns the keys that are not kept here.
+// NewUpstreams returns an Upstreams; others resolves all other references.
 func NewUpstreams(config aws.Config, others Others) *Upstreams {
 	return &Upstreams{newClient(config), others}
 }
 
-// Secret returns what a reference stands for. It reads it anew each time, as a key
-// may be exchanged.
+// Secret returns the key that a reference names. It reads the secret each time, because
+// a key may be replaced.
 func (u *Upstreams) Secret(ctx context.Context, reference string) (string, error) {
 	name, here := strings.CutPrefix(reference, kind)
 	if !here {
@@ -46,8 +46,8 @@ func (u *Upstreams) Secret(ctx context.Context, reference string) (string, error
 	}
 	var fields map[string]string
 	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		// The error itself would show a part of the secret.
-		return "", errors.New("secretsmanager: the secret is no JSON object of texts")
+		// The error of the decoder would show a part of the secret.
+		return "", errors.New("secretsmanager: the secret is not a JSON object of strings")
 	}
 	if fields[field] == "" {
 		return "", fmt.Errorf("secretsmanager: the secret has no field %q", field)

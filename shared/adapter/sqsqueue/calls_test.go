@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// TestCallsAreAsDocumented makes each operation once and counts its calls on the
-// wire.
+// Each operation makes the calls that docs/aws-calls.md lists, counted on the wire.
 func TestCallsAreAsDocumented(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
@@ -26,7 +25,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	// counted makes an operation and compares its calls with the page.
+	// counted runs an operation and compares its calls with the page.
 	counted := func(operation string, do func() error) {
 		t.Helper()
 		proxy.Calls()
@@ -111,7 +110,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	unreachable := dynamo.NewJobs(h.runs, stepfn.NewMachine(proxy.Config(), h.machine+"-gone", h.urls), nil, time.Now)
 	counted("Jobs.Accept, not handed over", func() error {
 		if err := unreachable.Accept(ctx, newJob("job_5"), 10); err == nil {
-			return fmt.Errorf("a job was handed to a machine that is not there")
+			return fmt.Errorf("a job was handed to a machine that does not exist")
 		}
 		return nil
 	})

@@ -17,35 +17,35 @@ import (
 
 // delivery is a leased message.
 //
-// A report looks at the record before it takes the token, as the token is taken
-// once: a run that has lost the job must leave it to the one that has it. When
-// the token is taken all the same (another run may have started in between, and
-// the execution have failed on that run's condition), the report writes to the
-// record itself, on the same conditions.
+// A report reads the record before it uses the token, because a token can be used only
+// once: a run that has lost the job must leave the token to the run that has it. If the
+// token is used already (another run may have started meanwhile, and the execution
+// failed on its condition), the report writes to the record itself, on the same
+// conditions.
 type delivery struct {
 	Message
 	queue *Queue
 	url   string
-	// receipt is of this receive: SQS knows a later one by another.
+	// receipt is that of this receive; each receive has its own.
 	receipt string
 	body    string
 }
 
 var _ worker.Delivery = (*delivery)(nil)
 
-// JobID names the job.
+// JobID returns the id of the job.
 func (d *delivery) JobID() string { return d.Job }
 
 // Extend makes the lease last for the time from now, rounded up to seconds.
 //
-// Errors: fault.Conflict when the message is settled, or no longer leased by
-// this receive.
+// Errors: fault.Conflict if the message is settled, or no longer leased by this
+// receive.
 func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 	return d.setVisibility(ctx, "extend a lease", lease)
 }
 
-// Nack puts the job back on the queue for another worker, after the delay. One that
-// another worker has received since is left to that one.
+// Nack puts the job back on the queue for another worker, after the delay. It does
+// nothing if another worker has received the job since.
 func (d *delivery) Nack(ctx context.Context, delay time.Duration) error {
 	err := d.setVisibility(ctx, "return a message", delay)
 	if fault.Is(err, fault.Conflict) {
@@ -69,7 +69,7 @@ func (d *delivery) setVisibility(ctx context.Context, what string, visibleIn tim
 	return nil
 }
 
-// Complete reports the result of the run and settles.
+// Complete reports the result of the run and settles the delivery.
 //
 // Errors: fault.Conflict when the run is no longer the job's own, or the job has
 // ended or is past its deadline.
@@ -96,14 +96,14 @@ func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result
 		return err
 	}
 	if err := d.queue.Jobs.RecordRunTime(ctx, j.Lane, j.ID, d.queue.Now().Sub(j.StartedAt)); err != nil {
-		// The mean is made of many.
+		// One of many run times that make the mean may be missing.
 		d.queue.Logger.Warn("record a run time", "job", d.Job, "error", err)
 	}
 	d.settle(ctx)
 	return nil
 }
 
-// Fail reports a failure and settles.
+// Fail reports a failure and settles the delivery.
 //
 // Errors: fault.NotFound; fault.Conflict when the run is no longer the job's own,
 // or the job has ended.
@@ -129,11 +129,11 @@ func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) 
 	return nil
 }
 
-// own returns the job, which has ended or whose run in progress is the nonce's;
-// for a report on the whole job, which has no nonce, any run is.
+// own returns the job if it has ended, or if the nonce is that of its current run. A
+// report on the whole job has no nonce and fits any run.
 //
-// Errors: fault.NotFound when there is no record, with the message dropped;
-// fault.Conflict when another run has the job.
+// Errors: fault.NotFound if there is no record, and the message is dropped;
+// fault.Conflict if another run has the job.
 func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
 	j, err := d.queue.Jobs.Get(ctx, d.Job)
 	if fault.Is(err, fault.NotFound) {
@@ -149,21 +149,21 @@ func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
 	return j, nil
 }
 
-// settleEnded drops the message of a job that has ended otherwise.
+// settleEnded drops the message of a job that has ended some other way.
 func (d *delivery) settleEnded(ctx context.Context) error {
 	d.settle(ctx)
 	return job.ErrEnded
 }
 
-// settle drops the message of a job that needs nothing more. Should that fail,
-// the message comes back when its lease ends, and is dropped then.
+// settle drops the message of a job that needs nothing more. If that fails, the message
+// is received again when its lease ends, and dropped then.
 func (d *delivery) settle(ctx context.Context) {
 	if err := d.Drop(ctx); err != nil {
 		d.queue.Logger.Warn("drop a message", "job", d.Job, "error", err)
 	}
 }
 
-// Drop settles a delivery whose job needs nothing more, from whoever holds it.
+// Drop settles a delivery whose job needs nothing more, whoever has leased it.
 func (d *delivery) Drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -174,14 +174,14 @@ func (d *delivery) Drop(ctx context.Context) error {
 	return nil
 }
 
-// isStale reports whether a receipt is of a lease that has ended.
+// isStale reports whether a receipt belongs to a lease that has ended.
 func isStale(err error) bool {
 	var (
 		notLeased *types.MessageNotInflight
 		invalid   *types.ReceiptHandleIsInvalid
 		code      interface{ ErrorCode() string }
 	)
-	// A receipt that has expired is answered by the code of any wrong value.
+	// SQS answers an expired receipt with the code for any invalid parameter.
 	return errors.As(err, &notLeased) || errors.As(err, &invalid) ||
 		errors.As(err, &code) && code.ErrorCode() == "InvalidParameterValue"
 }

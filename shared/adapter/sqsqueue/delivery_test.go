@@ -55,7 +55,7 @@ func (h home) start(t *testing.T, id, nonce string) {
 	}
 }
 
-// stopped waits until the job's execution has stopped, and gives its status.
+// stopped waits until the job's execution has stopped, and returns its status.
 func (h home) stopped(t *testing.T, config aws.Config, id string) string {
 	t.Helper()
 	client := sfn.NewFromConfig(config)
@@ -70,7 +70,7 @@ func (h home) stopped(t *testing.T, config aws.Config, id string) string {
 		}
 		select {
 		case <-t.Context().Done():
-			t.Fatal("the execution goes on")
+			t.Fatal("the execution has not stopped")
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -105,7 +105,7 @@ func TestReports(t *testing.T) {
 		}
 	})
 
-	t.Run("end the job by themselves where its execution is gone", func(t *testing.T) {
+	t.Run("end the job themselves if its execution has ended", func(t *testing.T) {
 		for _, end := range []struct {
 			name   string
 			report func(d worker.Delivery) error
@@ -135,7 +135,7 @@ func TestReports(t *testing.T) {
 		}
 	})
 
-	t.Run("write what a run ends with, and when", func(t *testing.T) {
+	t.Run("record how and when a run ended", func(t *testing.T) {
 		h := newHome(t, cloud)
 		failure := job.Failure{Code: job.InvalidInput, Message: "The clip is \"broken\", or {worse}: $.Cause é"}
 		j := h.accept(t, "job_1")
@@ -153,7 +153,7 @@ func TestReports(t *testing.T) {
 		}
 	})
 
-	t.Run("leave the job to its deadline once that has come", func(t *testing.T) {
+	t.Run("leave the job to its deadline once that has passed", func(t *testing.T) {
 		h := newHome(t, cloud)
 		j := h.accept(t, "job_1")
 		d := h.receive(t, time.Hour)
@@ -165,7 +165,7 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// token returns the task token of the next video job, which comes back after a
+// token returns the task token of the next video job, which is received again after a
 // second.
 func (h home) token(t *testing.T, config aws.Config) string {
 	t.Helper()
@@ -185,9 +185,9 @@ func (h home) token(t *testing.T, config aws.Config) string {
 	return message.Token
 }
 
-// A job that no worker takes in time fails as timed out, 15 s before its
-// deadline. The local AWS does not know TimeoutSecondsPath, so the definition
-// says two seconds instead.
+// A job that no worker finishes in time fails as timed out, 15 s before its deadline.
+// The local AWS does not support TimeoutSecondsPath, so the definition says two
+// seconds instead.
 func TestExecutionTimesOut(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
@@ -204,8 +204,8 @@ func TestExecutionTimesOut(t *testing.T) {
 	}
 }
 
-// What is no job's message goes to the dead-letter queue, and holds nobody up.
-func TestMessageOfNoJob(t *testing.T) {
+// A message that is not a job's goes to the dead-letter queue and delays no job.
+func TestMessagesThatAreNotAJobs(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
 	h := newHome(t, cloud)
@@ -221,7 +221,7 @@ func TestMessageOfNoJob(t *testing.T) {
 	if d := h.receive(t, time.Hour); d.JobID() != j.ID {
 		t.Fatalf("received %s", d.JobID())
 	}
-	// They are received again and again until the queue gives them up.
+	// They are received repeatedly until the queue moves them to its dead-letter queue.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var receiving sync.WaitGroup

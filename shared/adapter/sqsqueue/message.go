@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// Message is what a job's message says.
+// Message is the body of a job's message.
 type Message struct {
 	// Job is the job's id.
 	Job string `json:"job"`
-	// Token is the task token by which the job's execution is reported to.
+	// Token is the task token with which workers report to the job's execution.
 	Token string `json:"token"`
 }
 
@@ -18,10 +18,10 @@ type Message struct {
 func ReadMessage(body string) (Message, error) {
 	var m Message
 	if err := json.Unmarshal([]byte(body), &m); err != nil {
-		return Message{}, fmt.Errorf("sqs: a message: %w", err)
+		return Message{}, fmt.Errorf("sqs: read a message: %w", err)
 	}
 	if m.Job == "" || m.Token == "" {
-		return Message{}, errors.New("sqs: a message names no job, or has no token")
+		return Message{}, errors.New("sqs: a message has no job or no token")
 	}
 	return m, nil
 }

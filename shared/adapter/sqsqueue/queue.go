@@ -2,9 +2,9 @@
 // message is leased by its visibility timeout and carries the task token by which
 // the worker reports to the job's execution, which then writes the job's end.
 //
-// The queues are standard ones with the account as message group, between which
-// SQS is fair. They may deliver a message twice; the runs of the job's record
-// then tell who has the job.
+// The queues are standard queues with the account as message group; SQS is fair between
+// groups. They may deliver a message twice; the record's current run then decides which
+// worker has the job.
 package sqsqueue
 
 import (
@@ -31,8 +31,8 @@ type Jobs interface {
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
-	// Complete and Fail are those of job.Runs, for a report that no execution
-	// takes any more.
+	// Complete and Fail are those of job.Runs, for a report that no execution waits
+	// for any more.
 	Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error
 	Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error
 	// RecordRunTime records how long a completed job took.
@@ -43,7 +43,7 @@ type Jobs interface {
 type Tasks interface {
 	// Succeed reports the result of a run.
 	//
-	// Errors: fault.Conflict when the execution has gone on.
+	// Errors: fault.Conflict if the execution no longer waits for the report.
 	Succeed(ctx context.Context, token, nonce string, result job.Result) error
 	// Fail reports a failure of the run, or of the job when the nonce is empty.
 	//
@@ -51,23 +51,22 @@ type Tasks interface {
 	Fail(ctx context.Context, token, nonce string, failure job.Failure) error
 }
 
-// Config is what a [Queue] is made of.
+// Config is what a [Queue] needs.
 type Config struct {
 	AWS aws.Config
 	// URLs are those of the lanes' queues.
 	URLs  map[job.Lane]string
 	Jobs  Jobs
 	Tasks Tasks
-	// PollTime is how long SQS waits for a message before it answers that there
-	// is none, in whole seconds up to 20; 0 takes DefaultPollTime. Close waits
-	// for as long.
+	// PollTime is how long SQS waits for a message before it answers that there is
+	// none, in whole seconds up to 20; 0 means DefaultPollTime. Close waits that long.
 	PollTime time.Duration
 	// Now is the clock.
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Queue is a worker.Queue. Whoever makes one closes it.
+// Queue is a worker.Queue. Its maker must close it.
 type Queue struct {
 	Config
 	client *sqs.Client
@@ -76,10 +75,10 @@ type Queue struct {
 
 var _ worker.Queue = (*Queue)(nil)
 
-// DefaultPollTime lets an idle slot of a worker ask six times a minute.
+// DefaultPollTime makes an idle slot of a worker poll six times a minute.
 const DefaultPollTime = 10 * time.Second
 
-// New makes a queue.
+// New returns a queue.
 func New(c Config) *Queue {
 	c.PollTime = cmp.Or(c.PollTime, DefaultPollTime)
 	return &Queue{Config: c, client: newClient(c.AWS, c.PollTime)}
@@ -92,14 +91,14 @@ func newClient(config aws.Config, wait time.Duration) *sqs.Client {
 	})
 }
 
-// Close waits until no call is under way any more that could still lease a
-// message: at most PollTime, and a moment.
+// Close waits until no call that could still lease a message is in progress, which takes
+// a little longer than PollTime at most.
 func (q *Queue) Close() { q.polls.Wait() }
 
 // Receive waits for a job of the lane and leases it for the time, rounded up to
 // seconds.
 //
-// Errors: the context's when it ends first.
+// Errors: the context's if it ends first.
 func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	url, ok := q.URLs[lane]
 	if !ok {
@@ -122,8 +121,8 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 			continue
 		}
 		if d.Message, err = ReadMessage(d.body); err != nil {
-			// It goes back at once, and so soon to the dead-letter queue, where
-			// a person finds it.
+			// It is released at once, and so soon ends in the dead-letter queue, where a
+			// person finds it.
 			q.Logger.Error("receive a message that is none of a job", "queue", url, "error", err)
 			if err := d.Nack(ctx, 0); err != nil {
 				q.Logger.Error("return a message", "queue", url, "error", err)
@@ -134,11 +133,11 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 	}
 }
 
-// poll asks once for a message; nil when none came.
+// poll asks once for a message and returns nil if there is none.
 //
-// The call goes on when the context ends, and what it still brings is handed
-// back: SQS may lease a message to a caller that has hung up, and nobody else
-// would see it for the whole lease.
+// The call continues when the context ends, and a message that it still receives is
+// released: SQS may lease a message to a caller that has hung up, and nobody else would
+// receive it for the whole lease.
 func (q *Queue) poll(ctx context.Context, url string, lease time.Duration) (*delivery, error) {
 	type answer struct {
 		delivery *delivery
@@ -185,22 +184,22 @@ func (q *Queue) receive(ctx context.Context, url string, lease, wait time.Durati
 		body: aws.ToString(message.Body)}, nil
 }
 
-// wholeSeconds rounds up: SQS counts in seconds, and no lease ends early.
+// wholeSeconds rounds up, because SQS counts in seconds and no lease may end early.
 func wholeSeconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
-// Lengths tells how long queues are.
+// Lengths reads the lengths of queues.
 type Lengths struct {
 	client *sqs.Client
 	urls   map[job.Lane]string
 }
 
-// NewLengths makes lengths of the lanes' queues, by their URLs.
+// NewLengths returns the lengths of the lanes' queues, by their URLs.
 func NewLengths(config aws.Config, urls map[job.Lane]string) *Lengths {
 	return &Lengths{newClient(config, 0), urls}
 }
 
-// Length is about how many messages of a lane wait or are leased, as SQS counts
-// them: it may lag by up to a minute.
+// Length returns about how many messages of a lane wait or are leased. SQS's count may
+// lag by up to a minute.
 func (l *Lengths) Length(ctx context.Context, lane job.Lane) (int, error) {
 	url, ok := l.urls[lane]
 	if !ok {

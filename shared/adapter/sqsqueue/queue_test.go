@@ -18,7 +18,7 @@ import (
 
 // home is the AWS of one test: records, queues and state machine.
 type home struct {
-	// runs is what a worker has of the records, jobs what the service has.
+	// runs is a worker's view of the records, jobs the service's.
 	runs  *dynamo.Runs
 	jobs  *dynamo.Jobs
 	queue *sqsqueue.Queue
@@ -30,13 +30,14 @@ type home struct {
 	table   string
 }
 
-// newHome makes one. Pairs of texts are replaced in the state machine's definition.
+// newHome returns a home. In the state machine's definition, the first text of each pair
+// is replaced by the second.
 func newHome(t *testing.T, cloud *awstest.Cloud, replace ...string) home {
 	t.Helper()
 	return newHomeBehind(t, cloud, cloud.Config(), replace...)
 }
 
-// newHomeBehind is newHome with clients of their own way to AWS.
+// newHomeBehind is newHome with clients that use the config.
 func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replace ...string) home {
 	t.Helper()
 	table := cloud.MakeTable(t, "jobs")

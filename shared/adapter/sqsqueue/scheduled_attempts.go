@@ -14,40 +14,38 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// longestDelay is for how long SQS holds a message back at most. A turn that is due
-// later comes earlier, and is sent again.
+// longestDelay is the longest that SQS delays a message. An attempt that is due later is
+// received earlier, and sent again.
 const longestDelay = 15 * time.Minute
 
-// ScheduledAttempts is the queue of webhooks' turns.
+// ScheduledAttempts is the queue of the next attempts of webhooks.
 type ScheduledAttempts struct {
 	client *sqs.Client
 	url    string
 }
 
-// NewScheduledAttempts makes a queue from its URL.
+// NewScheduledAttempts returns the queue with the URL.
 func NewScheduledAttempts(config aws.Config, url string) *ScheduledAttempts {
 	return &ScheduledAttempts{newClient(config, 0), url}
 }
 
-// Send lets a turn come when it is due, or after longestDelay. A call that is
-// repeated after a lost answer may let it come twice.
-//
-// Errors: those of the call.
+// Send queues an attempt to be received when it is due, or after longestDelay. A call
+// that is repeated after a lost answer may queue it twice.
 func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAttempt, now time.Time) error {
 	body, err := json.Marshal(turn)
 	if err != nil {
-		return fmt.Errorf("sqs: send a turn: %w", err)
+		return fmt.Errorf("sqs: queue an attempt: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
 	_, err = q.client.SendMessage(ctx, &sqs.SendMessageInput{
 		QueueUrl: &q.url, MessageBody: aws.String(string(body)),
 		DelaySeconds: wholeSeconds(min(turn.At.Sub(now), longestDelay)),
-		// On a standard queue the group is for fairness alone.
+		// On a standard queue the group only affects fairness.
 		MessageGroupId: &turn.Account,
 	})
 	if err != nil {
-		return fmt.Errorf("sqs: send a turn: %w", err)
+		return fmt.Errorf("sqs: queue an attempt: %w", err)
 	}
 	return nil
 }
@@ -56,10 +54,10 @@ func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAtte
 func ReadScheduledAttempt(body string) (webhook.ScheduledAttempt, error) {
 	var turn webhook.ScheduledAttempt
 	if err := json.Unmarshal([]byte(body), &turn); err != nil {
-		return webhook.ScheduledAttempt{}, fmt.Errorf("sqs: a turn: %w", err)
+		return webhook.ScheduledAttempt{}, fmt.Errorf("sqs: read an attempt: %w", err)
 	}
 	if turn.Job == "" || turn.Number < 1 || turn.Number > webhook.MaxAttempts {
-		return webhook.ScheduledAttempt{}, errors.New("sqs: a turn names no job, or no attempt")
+		return webhook.ScheduledAttempt{}, errors.New("sqs: an attempt has no job or no number")
 	}
 	return turn, nil
 }

@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// A turn comes as it was sent, when it is due, or after the longest time that SQS
-// holds a message back.
-func TestTurnsComeWhenTheyAreDue(t *testing.T) {
+// An attempt is received as it was sent, when it is due or after the longest time that
+// SQS delays a message.
+func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
@@ -27,7 +27,7 @@ func TestTurnsComeWhenTheyAreDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if calls, documented := awstest.CallList(proxy.Calls()), awstest.Documented(t, "Turns")["Send"]; calls != documented {
-		t.Errorf("a turn asks for %q, documented is %q", calls, documented)
+		t.Errorf("sending asks for %q, documented is %q", calls, documented)
 	}
 	for _, wait := range []time.Duration{time.Minute, 6 * time.Hour} {
 		if err := turns.Send(t.Context(),
@@ -52,7 +52,7 @@ func TestTurnsComeWhenTheyAreDue(t *testing.T) {
 	}
 }
 
-func TestMessagesThatAreNoTurn(t *testing.T) {
+func TestMessagesThatAreNotAttempts(t *testing.T) {
 	for _, body := range []string{"", "{}", `{"job":"job_1"}`, `{"attempt":1}`, `{"job":"job_1","attempt":0}`,
 		`{"job":"job_1","attempt":1,"at":"soon"}`} {
 		if turn, err := sqsqueue.ReadScheduledAttempt(body); err == nil {

@@ -30,8 +30,8 @@ func (writer) Run(_ context.Context, spec engine.Spec, _ func(engine.Progress)) 
 	return os.WriteFile(spec.Output, []byte(spec.Job), 0o600)
 }
 
-// Whatever happens between the service, its workers and AWS, a job that was
-// accepted ends once, and with its own result.
+// Whatever faults the service, its workers and AWS meet, an accepted job ends once, and
+// with its own result.
 func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	const (
@@ -83,7 +83,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// A refusal is no loss: the client knows of it.
+				// A refusal loses nothing: the client has received it.
 				if _, err := service.Submit(ctx, job.Job{
 					ID: id, Account: "acme", Key: "key_0123456789ab", Model: "gen-pro-t2v", Lane: job.VideoLane,
 					Request: job.Request{Prompt: "a heron", Options: map[string]any{"resolution": "720p"}},
@@ -97,7 +97,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	}
 	all.Wait()
 
-	// Read without trouble from here on: what is there is to be judged.
+	// From here on calls meet no faults, so that the records can be checked.
 	clean := dynamo.NewRuns(dynamo.NewClient(cloud.Config()), h.table)
 	completed := 0
 	for _, id := range accepted {
@@ -122,7 +122,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Those that were recorded and never handed over are open to their deadline.
+	// Jobs that were recorded and never handed over stay open until their deadline.
 	if open := limit - len(accepted); backlog.AccountJobs > open {
 		t.Errorf("%d jobs are counted as open, at most %d can be", backlog.AccountJobs, open)
 	}
@@ -147,7 +147,7 @@ func ended(t *testing.T, ctx context.Context, runs *dynamo.Runs, id string) job.
 	}
 }
 
-// checkResult checks that the result of a job is there, and its own.
+// checkResult checks that the result of a job exists and is its own.
 func checkResult(t *testing.T, ctx context.Context, blobs *diskblob.Store, j job.Job) {
 	t.Helper()
 	stored, err := blobs.Open(ctx, j.Result.Blob, 0, -1)

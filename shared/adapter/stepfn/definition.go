@@ -1,6 +1,6 @@
-// Package stepfn lets AWS Step Functions see each job to its end. An execution
-// sends the job to the queue of its lane with a task token, waits for a worker to
-// report, and writes the end to the job's record.
+// Package stepfn orchestrates jobs with AWS Step Functions. An execution sends its job to
+// the queue of the job's lane with a task token, waits for a worker to report, and
+// writes the end to the job's record.
 package stepfn
 
 import (
@@ -22,18 +22,18 @@ const (
 	timeOutState  = "TimeOut"
 )
 
-// wholeJob is the error of a report that ends a job whatever its run. The error
-// of any other failure is the nonce of the run, as a definition can compare an
-// error but not take it apart; the cause is the failure in JSON.
+// wholeJob is the error of a report that ends a job whatever its run. The error of any
+// other failure is the nonce of the run, because a definition can compare an error but
+// not parse it. The cause is the failure in JSON.
 const wholeJob = "job"
 
-// input is what an execution is started with.
+// input is the input of an execution.
 type input struct {
 	Job     string `json:"job"`
 	Account string `json:"account"`
 	// Queue is the URL of the lane's queue.
 	Queue string `json:"queue"`
-	// Timeout is how long the job may be with its queue and workers, in seconds.
+	// Timeout is how long the queue and the workers may have the job, in seconds.
 	Timeout int `json:"timeout"`
 }
 
@@ -51,10 +51,10 @@ type object = map[string]any
 // partition of AWS, such as "aws" or "aws-cn", and the table that holds the records.
 // Both may be placeholders that are filled in later. The writes that end jobs are those of package dynamo.
 //
-// Every execution passes two states, which AWS bills as four transitions, start
-// and end included. A write that its condition refuses fails the execution: the
-// job has then ended otherwise, or another run has it, and whoever hears of the
-// failed execution looks (see job.Reaper).
+// Every execution passes two states, which AWS bills as four transitions, start and end
+// included. If the condition of a write is false, the execution fails: the job has ended
+// some other way, or another run has it. The event of the failed execution leads to
+// job.Reaper, which reads the record.
 func Definition(partition, table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
@@ -70,13 +70,13 @@ func Definition(partition, table string) (string, error) {
 				"Parameters": object{
 					"QueueUrl.$":  "$.queue",
 					"MessageBody": object{"job.$": "$.job", "token.$": "$$.Task.Token"},
-					// On a standard queue the group is for fairness alone.
+					// On a standard queue the group only affects fairness.
 					"MessageGroupId.$": "$.account",
 				},
-				// A heartbeat would run while the message waits for a worker;
-				// that one is alive is for the queue's visibility timeout.
+				// There is no heartbeat, as it would start while the message waits for a
+				// worker. The queue's visibility timeout notices a worker that died.
 				"TimeoutSecondsPath": "$.timeout",
-				// Errors of SQS alone: those of a run must not send it again.
+				// Only errors of SQS: a failed run must not send the message again.
 				"Retry": []object{retry("SQS.AmazonSQSException", "SQS.SqsException", "SQS.SdkClientException")},
 				"Catch": []object{
 					{"ErrorEquals": []string{"States.Timeout"}, "Next": timeOutState},
@@ -101,8 +101,8 @@ func Definition(partition, table string) (string, error) {
 	return string(definition), nil
 }
 
-// write is a state that ends a job and the execution. The values are those that end
-// leaves to it, but for the time of the write, which is when the state is entered.
+// write returns a state that ends a job and the execution. The values are those that end
+// does not have, except for the time of the write: that is when the state is entered.
 func write(partition, table string, end dynamo.JobEnd, values object) object {
 	values[":now"] = object{"S.$": "$$.State.EnteredTime"}
 	for name, value := range end.Values {
@@ -131,7 +131,7 @@ func write(partition, table string, end dynamo.JobEnd, values object) object {
 	}
 }
 
-// retry tries again within 7 s: the dispatch ends 15 s before a job's deadline.
+// retry retries within 7 s, because the dispatch ends only 15 s before a job's deadline.
 func retry(errors ...string) object {
 	return object{"ErrorEquals": errors, "IntervalSeconds": 1, "BackoffRate": 2, "MaxAttempts": 3}
 }

@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// ReadStop reads the detail of an event of the kind "Step Functions Execution
-// Status Change": which job's execution has stopped, and how. The event must be
-// of an execution that FAILED, TIMED_OUT or was ABORTED.
+// ReadStop returns the job whose execution has stopped, and why, from the detail of an
+// event of the type "Step Functions Execution Status Change". The status must be
+// FAILED, TIMED_OUT or ABORTED.
 func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	var execution struct {
 		Name   string `json:"name"`
@@ -19,15 +19,15 @@ func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 		Error  string `json:"error"`
 	}
 	if err := json.Unmarshal(detail, &execution); err != nil {
-		return "", "", fmt.Errorf("stepfn: an event: %w", err)
+		return "", "", fmt.Errorf("stepfn: read an event: %w", err)
 	}
 	if execution.Name == "" {
 		return "", "", errors.New("stepfn: an event names no execution")
 	}
 	switch execution.Status {
 	case "FAILED":
-		// An event that does not say why is taken for the harmless kind: a job
-		// that a run has is then left to that run and its deadline.
+		// An event without a reason counts as a refused write, which is harmless: a
+		// processing job is then left to its run and its deadline.
 		stop = job.Refused
 		if execution.Error != "" && !strings.HasSuffix(execution.Error, "ConditionalCheckFailedException") {
 			stop = job.Broken
@@ -37,7 +37,7 @@ func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	case "ABORTED":
 		stop = job.Aborted
 	default:
-		return "", "", fmt.Errorf("stepfn: an event of an execution that is %q", execution.Status)
+		return "", "", fmt.Errorf("stepfn: unexpected status %q of an execution", execution.Status)
 	}
 	return execution.Name, stop, nil
 }

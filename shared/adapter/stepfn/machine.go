@@ -19,20 +19,20 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// timeToEnd is how long before a job's deadline its dispatch times out, so that
-// the timeout is written in time.
+// timeToEnd is how long before a job's deadline its dispatch times out, which leaves
+// time to record the timeout.
 const timeToEnd = 15 * time.Second
 
-// Machine starts an execution for each job, and stops those of jobs that were
-// ended from outside.
+// Machine starts an execution for each job, and stops the executions of jobs that were
+// ended by other means, such as a cancellation.
 type Machine struct {
 	client *sfn.Client
 	arn    string
 	queues map[job.Lane]string
 }
 
-// NewMachine makes a machine from the ARN of the state machine and the URLs of
-// the lanes' queues.
+// NewMachine returns the machine with the ARN, and sends jobs to the queues with the
+// URLs.
 func NewMachine(config aws.Config, arn string, queues map[job.Lane]string) *Machine {
 	return &Machine{newClient(config), arn, queues}
 }
@@ -44,12 +44,12 @@ func newClient(config aws.Config) *sfn.Client {
 	})
 }
 
-// Dispatch starts the execution of a job. It is named after the job and its
-// input follows from the job alone, so that a start that is repeated is known as
-// the same; one whose execution exists, or has ended, has succeeded.
+// Dispatch starts the execution of a job. The execution has the job's id as its name,
+// and its input depends on the job alone, so that Step Functions recognizes a repeated
+// start. It succeeds if the execution exists or has ended.
 //
-// Errors: a fault when the execution was definitely not started, fault.Limited
-// among them; after any other error it may have been.
+// Errors: a fault if the execution was definitely not started, such as fault.Limited;
+// after any other error it may have been started.
 func (m *Machine) Dispatch(ctx context.Context, j job.Job) error {
 	queue, ok := m.queues[j.Lane]
 	if !ok {
@@ -81,8 +81,8 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job) error {
 	return fmt.Errorf("stepfn: start the execution of job %s: %w", j.ID, err)
 }
 
-// Stop stops the execution of a job that has ended, so that it does not wait for
-// its timeout. One that is not there, or has ended, needs nothing.
+// Stop stops the execution of a job that has ended, so that it does not wait for its
+// timeout. It does nothing if there is no execution, or if it has ended.
 func (m *Machine) Stop(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -92,7 +92,7 @@ func (m *Machine) Stop(ctx context.Context, id string) error {
 	})
 	var (
 		unknown *types.ExecutionDoesNotExist
-		// The local AWS answers so about an execution that does not run.
+		// The local AWS returns this for an execution that is not running.
 		ended *types.ValidationException
 	)
 	if err == nil || errors.As(err, &unknown) || errors.As(err, &ended) {
@@ -101,7 +101,7 @@ func (m *Machine) Stop(ctx context.Context, id string) error {
 	return fmt.Errorf("stepfn: stop the execution of job %s: %w", id, err)
 }
 
-// isThrottled reports whether a call was refused for coming too fast.
+// isThrottled reports whether a call was throttled.
 func isThrottled(err error) bool {
 	var many *types.ExecutionLimitExceeded
 	var response *awshttp.ResponseError
@@ -109,7 +109,7 @@ func isThrottled(err error) bool {
 		errors.As(err, &response) && response.HTTPStatusCode() == http.StatusTooManyRequests
 }
 
-// isRefused reports whether a call was answered by an error of the caller.
+// isRefused reports whether a call failed because of the request itself.
 func isRefused(err error) bool {
 	var response *awshttp.ResponseError
 	return errors.As(err, &response) && response.HTTPStatusCode() >= 400 && response.HTTPStatusCode() < 500

@@ -26,7 +26,7 @@ func newJob() job.Job {
 	}
 }
 
-// newMachine makes a state machine with a queue for videos alone.
+// newMachine makes a state machine with a queue for videos only.
 func newMachine(t *testing.T, cloud *awstest.Cloud) (arn string, queue awstest.Queue) {
 	t.Helper()
 	definition, err := stepfn.Definition("aws", cloud.MakeTable(t, "jobs"))
@@ -38,7 +38,7 @@ func newMachine(t *testing.T, cloud *awstest.Cloud) (arn string, queue awstest.Q
 
 func TestDispatch(t *testing.T) {
 	cloud := awstest.Start(t)
-	t.Run("sends the job to its lane's queue, in its account's turn", func(t *testing.T) {
+	t.Run("sends the job to its lane's queue, in its account's group", func(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
 		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
 		if err := machine.Dispatch(t.Context(), newJob()); err != nil {
@@ -52,7 +52,7 @@ func TestDispatch(t *testing.T) {
 			t.Errorf("the message is in the group %q", group)
 		}
 	})
-	t.Run("again is the same execution", func(t *testing.T) {
+	t.Run("repeated starts one execution", func(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
 		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
 		for range 3 {
@@ -69,7 +69,7 @@ func TestDispatch(t *testing.T) {
 			t.Errorf("there are %d executions", len(executions.Executions))
 		}
 	})
-	t.Run("gives the queue until 15 s before the deadline", func(t *testing.T) {
+	t.Run("times out 15 s before the deadline", func(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
 		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
 		if err := machine.Dispatch(t.Context(), newJob()); err != nil {
@@ -91,8 +91,7 @@ func TestDispatch(t *testing.T) {
 	})
 }
 
-// A job that was cancelled is not waited for any more, however often that is
-// asked for.
+// The execution of a cancelled job stops, however often Stop is called.
 func TestStop(t *testing.T) {
 	cloud := awstest.Start(t)
 	arn, queue := newMachine(t, cloud)
@@ -120,7 +119,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// Only what says for certain that no execution was started is a fault.
+// An error is a fault only if it is certain that no execution was started.
 func TestDispatchThatFails(t *testing.T) {
 	cloud := awstest.Start(t)
 	arn, queue := newMachine(t, cloud)
@@ -156,7 +155,7 @@ func TestDispatchThatFails(t *testing.T) {
 	}
 }
 
-func TestTaskThatNobodyWaitsFor(t *testing.T) {
+func TestReportsThatNoExecutionWaitsFor(t *testing.T) {
 	tasks := stepfn.NewTasks(awstest.Start(t).Config())
 	for what, err := range map[string]error{
 		"a result":  tasks.Succeed(t.Context(), "gone", "n1", job.Result{}),

@@ -15,25 +15,25 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Tasks reports how runs ended to the executions that wait for them, by the task
-// token that came with the job's message. A token is taken once.
+// Tasks reports the ends of runs to the executions that wait for them, by the task token
+// in the job's message. A token can be used once.
 type Tasks struct{ client *sfn.Client }
 
-// NewTasks makes a reporter.
+// NewTasks returns a Tasks.
 func NewTasks(config aws.Config) *Tasks { return &Tasks{newClient(config)} }
 
 // Succeed reports a run's result.
 //
-// Errors: fault.Conflict when the token is not taken: its execution has gone on,
-// by another report, its timeout or its end.
+// Errors: fault.Conflict if the execution no longer waits: another report, its timeout
+// or its end came first.
 func (t *Tasks) Succeed(ctx context.Context, token, nonce string, result job.Result) error {
 	text, err := json.Marshal(result)
 	if err != nil {
-		return fmt.Errorf("stepfn: a result: %w", err)
+		return fmt.Errorf("stepfn: encode a result: %w", err)
 	}
 	body, err := json.Marshal(output{Nonce: nonce, Result: string(text)})
 	if err != nil {
-		return fmt.Errorf("stepfn: a result: %w", err)
+		return fmt.Errorf("stepfn: encode a result: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -41,13 +41,13 @@ func (t *Tasks) Succeed(ctx context.Context, token, nonce string, result job.Res
 	return reportError("report a result", err)
 }
 
-// Fail reports a failure, of the run, or of the job when the nonce is empty.
+// Fail reports a failure: of the run, or of the job if the nonce is empty.
 //
 // Errors: as Succeed.
 func (t *Tasks) Fail(ctx context.Context, token, nonce string, failure job.Failure) error {
 	cause, err := json.Marshal(failure)
 	if err != nil {
-		return fmt.Errorf("stepfn: a failure: %w", err)
+		return fmt.Errorf("stepfn: encode a failure: %w", err)
 	}
 	if nonce == "" {
 		nonce = wholeJob

@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// traceHeader lets an execution go on with the trace of the submission; nil where
-// that is not traced.
+// traceHeader returns the header by which an execution continues the trace of the
+// submission, or nil if that is not traced.
 func traceHeader(ctx context.Context) *string {
 	if header := xray.Header(ctx); header != "" {
 		return &header

@@ -1,7 +1,6 @@
-// Package webhookhttp sends webhooks by HTTP to receivers that nobody vouches for:
-// no message reaches an address that its targets do not allow, whatever a name
-// stands for at that moment, and no receiver holds a connection for longer than the
-// message's time.
+// Package webhookhttp sends webhooks by HTTP to untrusted receivers: no message reaches
+// an address that its targets do not allow, whatever a name resolves to at that moment,
+// and no receiver holds a connection longer than the message's time limit.
 package webhookhttp
 
 import (
@@ -23,20 +22,20 @@ import (
 )
 
 const (
-	// dialTime is how long a connection may take.
+	// dialTime bounds the time to connect.
 	dialTime = 5 * time.Second
-	// maxAnswer is how much of an answer is read, in bytes, head and body each.
-	// Nothing of it is kept; a receiver may fail whose answer is not read at all.
+	// maxAnswer is how much of an answer's head and body is read, in bytes each. Nothing
+	// of it is kept, but some receivers fail if their answer is not read.
 	maxAnswer = 64 << 10
 )
 
-// Config is what a [Sender] is made of.
+// Config is what a [Sender] needs.
 type Config struct {
 	Targets webhook.Targets
-	// Resolver looks names up; nil is the system's.
+	// Resolver resolves names; nil means the system's.
 	Resolver *net.Resolver
-	// TLS are settings for connections by https, for receivers with certificates
-	// that the system does not know; nil has the usual ones.
+	// TLS configures https connections, for receivers whose certificates the system does
+	// not trust; nil means the defaults.
 	TLS *tls.Config
 	Now func() time.Time
 }
@@ -49,14 +48,15 @@ type Sender struct {
 
 var _ webhook.Sender = (*Sender)(nil)
 
-// New makes a sender.
+// New returns a sender.
 func New(c Config) *Sender {
 	return &Sender{now: c.Now, client: &http.Client{
 		Transport: &http.Transport{
-			// No proxy of the environment: what it connects to is out of sight here.
+			// No proxy of the environment: the addresses that it connects to cannot be
+			// checked here.
 			DialContext:     dialer{c.Targets, c.Resolver}.dial,
 			TLSClientConfig: c.TLS, TLSHandshakeTimeout: dialTime,
-			// Every message asks anew what its receiver's name stands for.
+			// The receiver's name is resolved anew for every message.
 			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxAnswer,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -67,7 +67,7 @@ func New(c Config) *Sender {
 //
 // Errors: a webhook.NoAnswer.
 func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answer webhook.Answer, err error) {
-	defer contain.Error(&err) // of what the receiver answers
+	defer contain.Error(&err) // a hostile answer may cause a panic
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
 	if err != nil {
 		return webhook.Answer{}, webhook.NoAnswer("The URL is not valid.")
@@ -83,13 +83,13 @@ func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answe
 		return webhook.Answer{}, explain(err)
 	}
 	defer response.Body.Close()
-	// The status stands, however the rest comes.
+	// The status counts even if the rest of the answer cannot be read.
 	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)
 	return webhook.Answer{Status: response.StatusCode, RetryAfter: s.retryAfter(response.Header.Get("Retry-After"))}, nil
 }
 
-// retryAfter reads the header of that name (RFC 9110, section 10.2.3), 0 where it
-// says nothing that can be read.
+// retryAfter returns the value of the header Retry-After (RFC 9110, section 10.2.3), or 0
+// if it is absent or malformed.
 func (s *Sender) retryAfter(text string) time.Duration {
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -100,17 +100,17 @@ func (s *Sender) retryAfter(text string) time.Duration {
 	return 0
 }
 
-// errRefused is the error of a connection to an address that is not allowed.
+// errRefused is the error for a connection to an address that is not allowed.
 var errRefused = errors.New("the address is not allowed")
 
-// dialer connects to what the targets allow.
+// dialer connects to addresses that the targets allow.
 type dialer struct {
 	targets  webhook.Targets
 	resolver *net.Resolver
 }
 
-// dial connects to a host. The address is judged when it is connected to, after
-// all names are resolved, so that a name cannot stand for another one by then.
+// dial connects to a host. The address is checked at the time of the connection, after
+// all names are resolved, so that a name cannot resolve to another one meanwhile.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -126,7 +126,7 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	return (&net.Dialer{Timeout: dialTime, Resolver: d.resolver, ControlContext: judge}).DialContext(ctx, network, address)
 }
 
-// explain says of an error what the account may know.
+// explain returns the part of an error that the account may see.
 func explain(err error) error {
 	var (
 		name        *net.DNSError

@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// here lets messages go to this machine.
+// here allows messages to this machine.
 func here(t *testing.T, hosts ...string) webhook.Targets {
 	t.Helper()
 	targets, err := webhook.ParseTargets(append(hosts, "127.0.0.1"))
@@ -47,7 +47,7 @@ func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Answer, error
 
 // A message is a POST of JSON with the headers of Standard Webhooks.
 func TestTheMessage(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // of no use to it
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // must be ignored
 	var got *http.Request
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +75,7 @@ func TestTheMessage(t *testing.T) {
 	}
 }
 
-// What a receiver says is told as it is, and a redirection is not followed.
+// The status of an answer is returned unchanged, and redirections are not followed.
 func TestAnswers(t *testing.T) {
 	var followed atomic.Bool
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Store(true) }))
@@ -117,7 +117,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// listen takes connections by a handler until the test ends, and returns the URL.
+// listen accepts connections until the test ends, and returns the URL.
 func listen(t *testing.T, handle func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,8 +140,8 @@ func listen(t *testing.T, handle func(net.Conn)) string {
 	return "http://" + listener.Addr().String()
 }
 
-// A receiver that hangs is left when the time is up, one that sends for ever is
-// listened to for a while, and each is told by a text that the account may read.
+// A receiver that hangs is abandoned when its time is over, one that sends forever is
+// read for a while, and each is described by a text that the account may see.
 func TestReceiversThatMisbehave(t *testing.T) {
 	read := func(conn net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(conn)) }
 	untilClosed := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
@@ -216,10 +216,10 @@ func TestReceiversThatMisbehave(t *testing.T) {
 	}
 }
 
-// A certificate is judged by the host that it is for.
+// A certificate must be for the host of the URL.
 func TestCertificates(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.Config.ErrorLog = log.New(t.Output(), "", 0) // of clients that hang up on it
+	server.Config.ErrorLog = log.New(t.Output(), "", 0) // logs clients that hang up
 	server.StartTLS()
 	defer server.Close()
 	roots := x509.NewCertPool()
@@ -241,8 +241,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// A name that stands for a public address when it is asked for first, and then for
-// one of this machine, leads to neither.
+// A name that resolves to a public address first, and then to one of this machine,
+// leads to neither.
 func TestRebinding(t *testing.T) {
 	var reached atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
@@ -270,15 +270,15 @@ func TestRebinding(t *testing.T) {
 	if reached.Load() || asked.Load() < 2 {
 		t.Errorf("the machine was reached: %t; the name was asked for %d times", reached.Load(), asked.Load())
 	}
-	// The same name, and address, of a host that the deployer has on the list.
+	// The same name and address, if the deployer has allowed the host.
 	if answer, err := send(t, webhookhttp.Config{Resolver: resolver, Targets: here(t, host)}, "http://"+host+":"+
 		at.Port()); err != nil || answer.Status != 200 {
 		t.Errorf("a host on the list: %+v, %v", answer, err)
 	}
 }
 
-// newResolver asks a name server of its own, which gives the addresses of names
-// below test by the number of the question, and knows no others.
+// newResolver returns a resolver with a name server of its own, which answers for names
+// below test with an address by the number of the question, and knows no other names.
 func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
