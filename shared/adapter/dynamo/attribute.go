@@ -18,16 +18,16 @@ func number(n int64) types.AttributeValue {
 }
 
 // moment returns a time as it is stored: in milliseconds, so that it is read back
-// as it was given.
+// unchanged.
 func moment(t time.Time) types.AttributeValue { return number(t.UnixMilli()) }
 
-// seconds returns a time as a TTL attribute has it.
+// seconds returns a time in the form of a TTL attribute.
 func seconds(t time.Time) types.AttributeValue { return number(wholeSeconds(t)) }
 
-// wholeSeconds rounds up: nothing goes before its time.
+// wholeSeconds rounds up, so that nothing is deleted before its time.
 func wholeSeconds(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
-// optionalSeconds returns a time as a TTL attribute has it, 0 for the zero time.
+// optionalSeconds returns a time in the form of a TTL attribute, 0 for the zero time.
 func optionalSeconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -52,14 +52,14 @@ func optionalTime(millis int64) time.Time {
 	return time.UnixMilli(millis).UTC()
 }
 
-// reader reads attributes of an item, and keeps the first that is not of the
-// kind that was asked for.
+// reader reads attributes of an item. Its error is that of the first attribute of
+// another type than expected.
 type reader struct {
 	item item
 	err  error
 }
 
-// text returns an attribute, "" where there is none.
+// text returns an attribute, or "" if there is none.
 func (r *reader) text(name string) string {
 	switch value := r.item[name].(type) {
 	case nil:
@@ -71,7 +71,7 @@ func (r *reader) text(name string) string {
 	return ""
 }
 
-// number returns an attribute, 0 where there is none.
+// number returns an attribute, or 0 if there is none.
 func (r *reader) number(name string) int64 {
 	switch value := r.item[name].(type) {
 	case nil:
@@ -85,7 +85,7 @@ func (r *reader) number(name string) int64 {
 	return 0
 }
 
-// moment returns a time, the zero time where there is none.
+// moment returns a time, or the zero time if there is none.
 func (r *reader) moment(name string) time.Time {
 	if r.item[name] == nil {
 		return time.Time{}
@@ -95,14 +95,13 @@ func (r *reader) moment(name string) time.Time {
 
 func (r *reader) fail(name string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("dynamo: the attribute %s is not what it should be", name)
+		r.err = fmt.Errorf("dynamo: the attribute %s has the wrong type", name)
 	}
 }
 
 func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
 
-// numberOf returns a number that is no part of a record that is read as a whole, 0
-// for none.
+// numberOf returns the number in a value, or 0 if it is not a number.
 func numberOf(value types.AttributeValue) int64 {
 	n, _ := value.(*types.AttributeValueMemberN)
 	if n == nil {

@@ -8,17 +8,17 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// callTime bounds a call with its repetitions. Every write of this package is safe
-// to repeat, see docs/aws-calls.md.
+// callTime bounds a call with its retries. Every write of this package is safe to
+// repeat, see docs/aws-calls.md.
 const callTime = awsclient.CallTime
 
-// NewClient makes a client for the stores of this package.
+// NewClient returns a client for the stores of this package.
 func NewClient(config aws.Config) *dynamodb.Client {
 	if config.HTTPClient == nil {
 		config.HTTPClient = awsclient.HTTPClient(0)
 	}
 	return dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {
-		// An item that a transaction holds is free again in milliseconds.
+		// A transaction locks its items only for milliseconds.
 		o.Retryer = retry.AddWithErrorCodes(awsclient.Retryer(), "TransactionConflictException")
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// storeError returns an error of a call as one of the domain, told apart by what a
-// caller can do about it. Faults pass as they are.
+// storeError converts an error of a call to one of the domain, by what a caller can do
+// about it. Faults are returned unchanged.
 func storeError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -35,8 +35,8 @@ func busy(cause error) *fault.Error {
 	return busy
 }
 
-// conditionFailed reports whether a write was refused by its condition, and
-// gives the item as it is where the write asked for it.
+// conditionFailed reports whether the condition of a write was false. It returns the
+// item as it is, if the write asked for it.
 func conditionFailed(err error) (old item, failed bool) {
 	var refused *types.ConditionalCheckFailedException
 	if errors.As(err, &refused) {

@@ -11,34 +11,33 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// The items of the table of files. An account's name holds no slash, so that
-// none is taken for another.
+// The items of the table of files. An account's name contains no slash, so that no item
+// can be mistaken for another.
 const (
 	// filePrefix begins the id of a file's own item, in its account's partition.
 	// An account's list is these items in the order of their ids.
 	filePrefix = "file_"
-	// md5Prefix, an MD5, a slash and a file's id are the id of a stored file's
-	// entry: it leads from the MD5 to the file, and it is what counts the file
-	// towards its account's storage, as long as it is there. It has no TTL, so
-	// that only who takes the file's bytes off the count removes it.
+	// md5Prefix, an MD5, a slash and a file's id are the id of a stored file's entry.
+	// It leads from the MD5 to the file, and while it exists the file counts towards
+	// its account's storage. It has no TTL, so that it is removed only together with
+	// the file's bytes in the count.
 	md5Prefix = "md5/"
-	// promisePrefix and a file's id are the id of a promised file's entry, which
-	// counts it likewise, and the partition of the promise itself, which is found
+	// promisePrefix and a file's id are the id of a pending file's entry, which counts
+	// it likewise, and the partition of the pending file itself, which is so found
 	// without knowing its account.
 	promisePrefix = "promise/"
 	promiseItem   = "promise"
 	// roomPrefix and the id of a reservation are the id of its entry.
 	roomPrefix = "room/"
-	// storageItem is the id of an account's count of stored bytes, and of promised
-	// files.
+	// storageItem is the id of an account's count of stored bytes and pending files.
 	storageItem = "storage"
 
 	// filesByEnd is the index of entries by when their files end.
 	filesByEnd = "files-by-end"
 )
 
-// fileItem is the item of a file or a promise, or an entry. They hold the same,
-// so that an MD5 leads to its file by one read. Times are in milliseconds.
+// fileItem is the item of a file or a pending file, or an entry. All hold the same, so
+// that one read finds a file by its MD5. Times are in milliseconds.
 type fileItem struct {
 	Partition string `dynamodbav:"account"`
 	ID        string `dynamodbav:"id"`
@@ -60,13 +59,13 @@ type fileItem struct {
 	Lifetime    int64  `dynamodbav:"lifetime,omitempty"`
 	UploadUntil int64  `dynamodbav:"upload_until,omitempty"`
 	Promised    bool   `dynamodbav:"promised,omitempty"`
-	// PromiseBytes and PromiseLimit are those of a file that was promised. A promise
-	// of an earlier version has none, and is not in the count of promised files.
+	// PromiseBytes and PromiseLimit are those of a file that was pending. A pending file
+	// of an earlier version has neither, and is not in the count of pending files.
 	PromiseBytes int64 `dynamodbav:"promise_bytes,omitempty"`
 	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
 }
 
-// fields returns what all items of a file hold.
+// fields returns what all items of a file have in common.
 func fields(f file.File) fileItem {
 	return fileItem{
 		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5,
@@ -77,18 +76,18 @@ func fields(f file.File) fileItem {
 	}
 }
 
-// ownItem returns the item of a file that is stored.
+// ownItem returns the item of a stored file.
 func ownItem(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID, i.TTL = f.Account, f.ID, optionalSeconds(f.ExpiresAt)
 	return i
 }
 
-// promiseGrace is how long a promise is kept past its time: a request that began
-// in time may still bring the bytes.
+// promiseGrace is how long a pending file is kept past its time, because a request that
+// began in time may still be sending the bytes.
 const promiseGrace = time.Hour
 
-// promiseOf returns the item of a file that is promised, or was.
+// promiseOf returns the item of a file that is or was pending.
 func promiseOf(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID, i.TTL = promisePrefix+f.ID, promiseItem, optionalSeconds(f.ExpiresAt)
@@ -120,7 +119,7 @@ func entryID(f file.File) string {
 
 func endText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// file returns what the item says.
+// file returns the file that the item describes.
 func (i fileItem) file() file.File {
 	return file.File{
 		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Size: i.Size, MD5: i.MD5,
@@ -140,11 +139,10 @@ func readFile(i item) (file.File, error) {
 	return read.file(), nil
 }
 
-// RemovedFile returns the file of an item that the table's stream says was
-// removed: one that expired, was deleted or was promised and not kept. Its bytes
-// are to be deleted, and then what it counted is to be freed (see Free); that
-// this was done before is no harm. It returns false for items that say nothing of a
-// file's end.
+// RemovedFile returns the file of an item that was removed, according to the table's
+// stream: one that expired, was deleted, or was pending and never arrived. The caller
+// deletes its bytes and then frees what it counted (see Free); doing so twice is
+// harmless. It returns false for items whose removal is not the end of a file.
 func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
 	text := func(name string) string {
 		value, there := image[name]

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// walk is how many files one List passes over at most: it bounds a read
-	// among files that have expired and that DynamoDB has not deleted yet.
+	// walk is how many files one List reads at most. It bounds a read among expired
+	// files that DynamoDB has not deleted yet.
 	walk = 2000
-	// longestPage is how many files one call reads at most: they are below the
-	// megabyte that a call gives.
+	// longestPage is how many files one call reads at most: they fit into the megabyte
+	// that a call returns.
 	longestPage = 1000
-	// firstMatches is how many files one looks at first for an MD5.
+	// firstMatches is how many files the first call for an MD5 reads.
 	firstMatches = 5
 )
 
-// List returns an account's files, newest first, at most limit, beginning after
-// the file with the id; an empty id begins with the newest. It may give fewer,
-// and none, while more follow: next is the id to go on from, and empty when
-// nothing follows. It is one consistent read, and more where files have expired.
+// List returns an account's files, newest first, at most limit, beginning after the file
+// with the id; an empty id begins with the newest. It may return fewer, or none, even if
+// more follow: next is the id to continue from, and is empty if nothing follows. It is
+// one consistent read, and more if files have expired.
 //
 // Errors: fault.Unavailable.
 func (s *Files) List(ctx context.Context, account, after string, limit int, now time.Time) (files []file.File,
@@ -55,9 +55,9 @@ func (s *Files) List(ctx context.Context, account, after string, limit int, now 
 	}
 }
 
-// FindMD5 returns an account's newest file with the MD5 in lower-case hex. It is
-// one consistent read of entries, which come and go with their files, and more
-// where files have expired.
+// FindMD5 returns an account's newest file with the MD5 in lower-case hex. It is one
+// consistent read of entries, which are written and removed with their files, and more
+// if files have expired.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time) (file.File, error) {
@@ -83,8 +83,8 @@ func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time)
 type pages struct {
 	files           *Files
 	account, prefix string
-	// size is how many items the next call reads. It doubles: the more were of
-	// no use, the more are read at once.
+	// size is how many items the next call reads. It doubles with each call, so that
+	// many expired items take few calls.
 	size int
 	// start is the item before the next page, nil before the first page and
 	// after the last.

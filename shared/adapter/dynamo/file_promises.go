@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// PendingUpload returns a file that is promised, or was until Finalize made it a file, by
-// one consistent read.
+// PendingUpload returns a file that is pending, or was until it was finalized, by one
+// consistent read.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error) {
@@ -21,13 +21,13 @@ func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error)
 	return f, storeError("get a promised file", err)
 }
 
-// Finalize makes a promised file known, with the MIME type and the expiry of f:
-// one read, and one transaction. Of many that publish a file one does, and all
+// Finalize makes a pending file a stored one, with the MIME type and the expiry of f:
+// one read, and one transaction. If several callers finalize a file, one does and all
 // succeed.
 //
-// Errors: fault.NotFound when there is no such promise, or its time was over and
-// its storage was given to others; fault.Limited when the account would store more
-// than the promise's limit; fault.Unavailable.
+// Errors: fault.NotFound if there is no such pending file, or its time was over and its
+// storage was given to others; fault.Limited if the account would store more than its
+// limit; fault.Unavailable.
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	promise, err := s.PendingUpload(ctx, f.ID)
 	if err != nil || !promise.Pending {
@@ -47,17 +47,18 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 		}
 	})
 	if refused(err) == nil {
-		return storeError("publish a file", err)
+		return storeError("finalize a file", err)
 	}
-	// Another has published it just now, or taken the promise away. A promise
-	// whose entry is gone goes too, in the same transaction.
+	// Another caller has just finalized or abandoned it. A pending file and its entry
+	// are removed in the same transaction.
 	if promise, err = s.PendingUpload(ctx, f.ID); err == nil && promise.Pending {
-		return fmt.Errorf("dynamo: publish a file: the records of the promise %s do not agree", f.ID)
+		return fmt.Errorf("dynamo: finalize a file: the items of the pending file %s disagree", f.ID)
 	}
 	return err
 }
 
-// publication makes the writes that turn a promise into a file, but for the count.
+// publication returns the writes that turn a pending file into a stored one, except for
+// the count.
 func (s *Files) publication(promise, f file.File) ([]types.TransactWriteItem, error) {
 	published := promise
 	published.Pending, published.MIME, published.ExpiresAt = false, f.MIME, f.ExpiresAt

@@ -12,16 +12,16 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// reserveTries bounds how often a reservation is tried again that is not as its
-// holder knows it, or meets others for the last of the room.
+// reserveTries bounds how often a reservation is retried if it is not as its holder knows
+// it, or if others compete for the last of the storage.
 const reserveTries = 20
 
-// A reservation is an entry (see file_item.go), which counts from the write that
-// makes it to the one that removes it: when its upload has ended, or when its time
-// is over and an upload of its account needs the room.
+// A reservation is an entry (see file_item.go), which counts until it is removed: when
+// its upload has ended, or when its time is over and an upload of its account needs the
+// storage.
 
-// Reserve makes a reservation hold more, by one transaction, and more calls when
-// the account is nearly full.
+// Reserve makes a reservation hold more, by one transaction, and by more calls if the
+// account is nearly full.
 //
 // Errors: fault.Limited; fault.Unavailable.
 func (s *Files) Reserve(
@@ -39,13 +39,13 @@ func (s *Files) reserve(
 ) (file.Reservation, error) {
 	held, last := r.Bytes, false
 	for range reserveTries {
-		// What is beyond the least is for an account with ample room.
+		// More than the least is reserved only if the account has ample storage.
 		want, within := max(most, held), limit
 		if limit > 0 {
 			within -= file.Ample * (most - least)
 		}
 		if least <= held {
-			want = held // it is renewed, which no account is too full for
+			want = held // a renewal, which never fails for lack of storage
 		} else if limit > 0 && within < want {
 			want, within = least, limit
 		}
@@ -59,7 +59,7 @@ func (s *Files) reserve(
 			r.Bytes = want
 			return r, nil
 		case refused(err) != nil:
-			// It ran out and was given to others, or this write was made before.
+			// It ended and was given to others, or this write was made before.
 			if held, err = s.held(ctx, r); err != nil {
 				return r, err
 			}
@@ -78,10 +78,10 @@ func (s *Files) reserve(
 	return r, busy(nil)
 }
 
-// hold makes a reservation hold so much, and reports whether the account is too
-// full for that.
+// hold makes a reservation hold after bytes, and reports whether the account is too full
+// for that.
 //
-// Errors: refusal when it holds something else than its holder knows.
+// Errors: refusal if it does not hold what its holder knows.
 func (s *Files) hold(ctx context.Context, r file.Reservation, before, after, limit int64) (full bool, err error) {
 	if limit > 0 && after-before > limit {
 		return true, nil
@@ -95,8 +95,8 @@ func (s *Files) hold(ctx context.Context, r file.Reservation, before, after, lim
 	return false, err
 }
 
-// holds makes a write that changes what a reservation holds, and fails where it
-// holds something else than its holder knows.
+// holds returns the write that changes what a reservation holds, on the condition that
+// it holds what its holder knows.
 func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWriteItem {
 	put := &types.Put{TableName: &s.table, Item: item{
 		"account": text(r.Account), "id": text(roomPrefix + r.ID), "ends_at": text(endText(r.Until)),
@@ -111,7 +111,7 @@ func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWri
 	return types.TransactWriteItem{Put: put}
 }
 
-// releases makes the write that ends a reservation, if it holds something.
+// releases returns the write that ends a reservation, if it holds something.
 func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteItem {
 	if r.ID == "" || held == 0 {
 		return nil
@@ -123,8 +123,7 @@ func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteIt
 	}}}
 }
 
-// Release ends a reservation, by one transaction where it holds what its holder
-// knows.
+// Release ends a reservation, by one transaction if it holds what its holder knows.
 //
 // Errors: fault.Unavailable.
 func (s *Files) Release(ctx context.Context, r file.Reservation) error {
@@ -145,10 +144,10 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 		}
 		held = now
 	}
-	return fmt.Errorf("dynamo: release storage: the reservation %s does not stay as it is", r.ID)
+	return fmt.Errorf("dynamo: release storage: the reservation %s keeps changing", r.ID)
 }
 
-// held returns what a reservation holds, 0 when there is none.
+// held returns what a reservation holds, or 0 if there is none.
 func (s *Files) held(ctx context.Context, r file.Reservation) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

@@ -13,21 +13,21 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// freeBatch is how many entries one transaction removes. A promise takes two of
-// the hundred writes that it may have, the count one.
+// freeBatch is how many entries one transaction removes. A pending file takes two of the
+// hundred writes that a transaction can have, the count one.
 const freeBatch = 49
 
-// tally is a change of what an account stores, and what it is held to.
+// tally is a change of what an account stores, and its limits.
 type tally struct {
 	bytes    int64
 	promises int
-	// limit and most bound the bytes and the promised files; 0 does not.
+	// limit and most bound the bytes and the pending files; 0 means no limit.
 	limit int64
 	most  int
 }
 
-// count makes a write that changes the count of an account, and fails where that
-// would then be beyond what it is held to. It returns what was there then.
+// count returns the write that changes the count of an account, on the condition that
+// the count stays within its limits. If it does not, the write returns the count.
 func (s *Files) count(account string, c tally) types.TransactWriteItem {
 	update := &types.Update{
 		TableName: &s.table, Key: fileKey(account, storageItem),
@@ -50,18 +50,17 @@ func (s *Files) count(account string, c tally) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: update}
 }
 
-// change is what a transaction writes beside the count of an account, and the
-// count.
+// change is what a transaction writes: the count of an account, and the rest.
 type change struct {
 	writes []types.TransactWriteItem
 	count  tally
 }
 
-// within makes a change for an account, with what has ended out of the way if
-// need be. The change may take the place of a reservation, of which it is told how
-// much that holds: if another has ended it, nothing.
+// within makes a change for an account, and frees what has ended if it needs the
+// storage. The change may replace a reservation; it is given what that holds, which is 0
+// if another caller has ended it.
 //
-// Errors: fault.Limited; refusal when another condition failed.
+// Errors: fault.Limited; refusal if another condition failed.
 func (s *Files) within(
 	ctx context.Context, account string, now time.Time, room file.Reservation, limit int64,
 	changeOf func(held int64) change,
@@ -98,8 +97,8 @@ func (s *Files) within(
 		if err != nil {
 			return err
 		}
-		// Where nothing was left to free, others may have freed it since the file
-		// was refused: only a refusal after that says that there is no room.
+		// If nothing was left to free, others may have freed it since the file was
+		// refused: only a refusal after that means that the storage is full.
 		last = freed == 0
 	}
 }
@@ -108,8 +107,8 @@ func noRoom(limit int64) error {
 	return fault.New(fault.Limited, "The account may store %d bytes; there is no room for the file.", limit)
 }
 
-// isFull reports whether the count of an account, the last of the writes of a
-// change, and nothing else, kept it from being made.
+// isFull reports whether only the count of an account, the last write of a change, kept
+// the change from being made.
 func isFull(err error) bool {
 	r := refused(err)
 	if r == nil {
@@ -124,15 +123,15 @@ func isFull(err error) bool {
 	return r.failed[last]
 }
 
-// last returns what was there of the item of the last write.
+// last returns the item of the last write as it was.
 func (r *refusal) last() item { return r.items[len(r.items)-1] }
 
-// entry is what counts a file, a promise or a reservation.
+// entry is the item that counts a file, a pending file or a reservation.
 type entry struct {
 	id     string
 	counts int64
-	// promise is the id of the promised file whose entry it is, and promises how
-	// many it counts.
+	// promise is the id of the pending file whose entry it is, and promises how many
+	// pending files it counts.
 	promise  string
 	promises int
 	// bytes and end are those of a reservation, which may have been renewed since
@@ -164,8 +163,8 @@ func readEntry(i item) (entry, error) {
 	return entry{id: id.Value, counts: numberOf(bytes), room: true, bytes: bytes, end: i["ends_at"]}, nil
 }
 
-// Free takes a file that has ended off its account's storage. It counts once,
-// however often the file is freed; of the file it needs what RemovedFile gives.
+// Free subtracts a file that has ended from its account's storage, once, however often it
+// is called. Of the file it needs what RemovedFile returns.
 //
 // Errors: fault.Unavailable.
 func (s *Files) Free(ctx context.Context, f file.File) error {
@@ -173,9 +172,9 @@ func (s *Files) Free(ctx context.Context, f file.File) error {
 	return storeError("free a file", err)
 }
 
-// Abandon ends a promise: one read, and one transaction.
+// Abandon removes a pending file: one read, and one transaction.
 //
-// Errors: fault.NotFound when there is none, or it was kept; fault.Unavailable.
+// Errors: fault.NotFound if there is none, or it was finalized; fault.Unavailable.
 func (s *Files) Abandon(ctx context.Context, id string) error {
 	f, err := s.PendingUpload(ctx, id)
 	if err != nil {
@@ -191,9 +190,9 @@ func (s *Files) Abandon(ctx context.Context, id string) error {
 	return storeError("break a promise", err)
 }
 
-// freeEnded frees what has ended of an account by the time: a batch of it. It
-// gives how much was still to be freed. The index may show what has gone a moment
-// ago; it is read on until something is freed, or it ends.
+// freeEnded frees a batch of what has ended of an account by the time. It returns how
+// many entries it freed. The index may still show entries that were just removed, so it
+// is read until something is freed or it ends.
 func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (freed int, err error) {
 	for start := item(nil); ; {
 		entries, next, err := s.ended(ctx, account, now, start)
@@ -231,9 +230,9 @@ func (s *Files) ended(ctx context.Context, account string, now time.Time, start 
 	return entries, got.LastEvaluatedKey, nil
 }
 
-// free removes entries and takes what they count off the account's count; those
-// that are gone have been counted off. A promise goes with its entry: its bytes
-// would not be counted any more. It returns how many were there.
+// free removes entries and subtracts what they count from the account's count; those that
+// are gone have been subtracted already. A pending file is removed with its entry,
+// because its bytes would no longer be counted. It returns how many entries existed.
 func (s *Files) free(ctx context.Context, account string, entries []entry) (int, error) {
 	for len(entries) > 0 {
 		var writes []types.TransactWriteItem

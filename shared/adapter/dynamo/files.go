@@ -16,12 +16,11 @@ import (
 
 // Files is a file.Store.
 //
-// A file is its own item and an entry (see file_item.go), which a transaction
-// writes together with the account's count of stored bytes. An entry goes only in
-// a transaction that takes its bytes off the count, so that the count is the sum
-// of the entries at any time, whoever removes them, however often: a delete, the
-// stream that tells of an item whose TTL has passed, or an upload that would not
-// fit beside files that have expired.
+// A file has its own item and an entry (see file_item.go), which one transaction writes
+// together with the account's count of stored bytes. An entry is removed only in a
+// transaction that subtracts its bytes from the count, so that the count is always the
+// sum of the entries, whoever removes them and however often: a delete, the stream of
+// items whose TTL has passed, or an upload that would not fit beside expired files.
 type Files struct {
 	client *dynamodb.Client
 	table  string
@@ -32,9 +31,9 @@ var _ file.Store = (*Files)(nil)
 // NewFiles returns the files in the table.
 func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{client, table} }
 
-// Create records a file whose bytes are stored, or promised, by one transaction.
+// Create records a file whose bytes are stored or pending, by one transaction.
 //
-// Errors: fault.Limited when the account would then store more than limit bytes
+// Errors: fault.Limited if the account would then store more than limit bytes
 // (0 is no limit), or have more than Promise.Most; fault.Unavailable.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	own, promises := ownItem(f), 0
@@ -56,7 +55,7 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	}))
 }
 
-// puts makes writes of items that are new.
+// puts returns the writes of new items.
 func (s *Files) puts(items ...fileItem) ([]types.TransactWriteItem, error) {
 	var writes []types.TransactWriteItem
 	for _, i := range items {
@@ -71,7 +70,7 @@ func (s *Files) puts(items ...fileItem) ([]types.TransactWriteItem, error) {
 	return writes, nil
 }
 
-// remove makes a write that removes an item, and fails where there is none.
+// remove returns the write that removes an item, on the condition that it exists.
 func (s *Files) remove(partition, id string) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{
 		TableName: &s.table, Key: fileKey(partition, id), ConditionExpression: aws.String("attribute_exists(id)"),
@@ -115,8 +114,8 @@ func (s *Files) get(ctx context.Context, partition, id string) (file.File, error
 	return readFile(got.Item)
 }
 
-// Delete removes the record of an account's file and returns what it was: one read,
-// and one transaction that one of many callers succeeds with.
+// Delete removes the record of an account's file and returns the file: one read, and one
+// transaction, which succeeds for one of several callers.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// shelf is a table of files, and what a test looks at in it.
+// shelf is a table of files, with what a test needs of it.
 type shelf struct {
 	*dynamo.Files
 	t      *testing.T
@@ -34,7 +34,7 @@ func newShelf(t *testing.T, cloud *awstest.Cloud) *shelf {
 	return s
 }
 
-// new makes the record of a file of so many bytes, which expires in an hour.
+// new returns the record of a file of the size, which expires in an hour.
 func (s *shelf) new(number int, size int64) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
@@ -58,8 +58,8 @@ func (s *shelf) items() []map[string]types.AttributeValue {
 	return got.Items
 }
 
-// remove removes a file's own item as the TTL does, and returns what the stream
-// tells of it.
+// remove removes a file's own item as the TTL does, and returns the stream's record of
+// it.
 func (s *shelf) remove(partition, id string) map[string]events.DynamoDBAttributeValue {
 	s.t.Helper()
 	gone, err := s.client.DeleteItem(s.t.Context(), &dynamodb.DeleteItemInput{
@@ -74,7 +74,7 @@ func (s *shelf) remove(partition, id string) map[string]events.DynamoDBAttribute
 	return image(s.t, gone.Attributes)
 }
 
-// image returns an item as an event of the stream has it.
+// image returns an item in the form of the stream's events.
 func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
 	t.Helper()
 	told := map[string]events.DynamoDBAttributeValue{}
@@ -93,7 +93,7 @@ func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.Dy
 	return told
 }
 
-// stores checks that just so many bytes of the limit are left, at the time.
+// stores checks how many bytes of the limit are left at the time.
 func (s *shelf) stores(left, limit int64) {
 	s.t.Helper()
 	const probe = 1 << 20 // sorts after the files of the tests
@@ -106,8 +106,8 @@ func (s *shelf) stores(left, limit int64) {
 	conformance.OK(s.t, err)
 }
 
-// What the TTL has removed gives its storage back when the stream tells of it,
-// however often that is.
+// The storage of a file that the TTL removed is freed once, however often the stream sends
+// its record.
 func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 	s := newShelf(t, awstest.Start(t))
 	const limit = 100
@@ -128,7 +128,7 @@ func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 	}
 }
 
-func TestAPromiseThatTheTTLRemovedIsFreedOnce(t *testing.T) {
+func TestAPendingFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 	s := newShelf(t, awstest.Start(t))
 	const limit = 100
 	f := s.new(1, 30)
@@ -144,9 +144,9 @@ func TestAPromiseThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 	}
 }
 
-// Of all items only a file's own, and a promise that was not kept, tell that a
-// file has ended: its bytes go by that.
-func TestOnlyTheEndOfAFileIsTakenForIt(t *testing.T) {
+// Only the removal of a file's own item, or of a pending file that never arrived, means
+// that a file has ended and its bytes can be deleted.
+func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	s := newShelf(t, awstest.Start(t))
 	s.create(s.new(1, 1), 0)
 	kept := s.new(2, 1)
@@ -170,9 +170,9 @@ func TestOnlyTheEndOfAFileIsTakenForIt(t *testing.T) {
 	}
 }
 
-// What a delete, an upload that needs room, and the stream free at the same time
-// counts once.
-func TestFilesAreFreedOnceByWhomever(t *testing.T) {
+// A file that a delete, an upload that needs storage, and the stream free concurrently is
+// freed once.
+func TestConcurrentFreesCountOnce(t *testing.T) {
 	s := newShelf(t, awstest.Start(t))
 	const files, limit = 20, 200
 	for i := range files {
@@ -199,7 +199,7 @@ func TestFilesAreFreedOnceByWhomever(t *testing.T) {
 	s.stores(limit-files, limit)
 }
 
-// However many files have expired, they keep no upload out.
+// Expired files keep no upload out, however many they are.
 func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
 	s := newShelf(t, awstest.Start(t))
 	const files = 120 // more than two transactions free
@@ -213,7 +213,7 @@ func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
 	s.stores(0, files)
 }
 
-// A page of a list among very many files that have expired ends after so many.
+// A page of a list among very many expired files ends after a bounded number of them.
 func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
 	s := newShelf(t, awstest.Start(t))
 	oldest := s.new(0, 1)

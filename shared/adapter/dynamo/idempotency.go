@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// IdempotencyKeys is an idempotency.Store. A key is one item, in the table that
-// everything with callers may write to already, that of usage.
+// IdempotencyKeys is an idempotency.Store. A key is one item in the table of usage, which
+// every function with callers may write to already.
 type IdempotencyKeys struct {
 	client *dynamodb.Client
 	table  string
@@ -39,7 +39,8 @@ type claimItem struct {
 	ClaimedAt   int64  `dynamodbav:"claimed_at"`
 }
 
-// claimKey is the key of the item: the length tells where the account ends.
+// claimKey returns the key of the item. It has the length of the account, so that no two
+// pairs of account and key have the same.
 func claimKey(c idempotency.Claim) item {
 	return item{
 		"id":   text(fmt.Sprintf("idempotency/%d/%s/%s", len(c.Account), c.Account, c.Key)),
@@ -47,8 +48,8 @@ func claimKey(c idempotency.Claim) item {
 	}
 }
 
-// Claim records the claim where its key has no record, or one that may be
-// replaced, and returns the record of the key, by one write.
+// Claim records the claim if its key has no record, or one that may be replaced, and
+// returns the record of the key, by one write.
 //
 // Errors: fault.Unavailable.
 func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
@@ -75,7 +76,7 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 	}
 	var found claimItem
 	if err := attributevalue.UnmarshalMap(old, &found); err != nil {
-		return idempotency.Record{}, fmt.Errorf("dynamo: the claim of an idempotency key: %w", err)
+		return idempotency.Record{}, fmt.Errorf("dynamo: read an idempotency key: %w", err)
 	}
 	return idempotency.Record{
 		Fingerprint: found.Fingerprint, Resource: found.Resource, Settled: found.Settled, Answer: found.Answer,
@@ -83,7 +84,7 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 	}, nil
 }
 
-// Settle says that the claim's resource was made.
+// Settle records that the claim's resource was made.
 //
 // Errors: fault.Unavailable.
 func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answer []byte) error {
@@ -93,15 +94,15 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 		ExpressionAttributeNames: named("resource", "settled", "answer"),
 		ExpressionAttributeValues: item{
 			":resource": text(c.Resource), ":yes": boolean(true), ":no": boolean(false),
-			// No answer is an empty one: DynamoDB takes no null for bytes.
+			// A missing answer is stored as an empty one: DynamoDB accepts no null for bytes.
 			":answer": &types.AttributeValueMemberB{Value: append([]byte{}, answer...)},
 		},
 	})
 	return storeError("settle an idempotency key", err)
 }
 
-// Withdraw takes an unsettled claim back. Its item stays until its time, without
-// what makes it a claim: functions may write items of this table, not delete them.
+// Withdraw removes an unsettled claim. Its item stays until its TTL, without the
+// attributes of a claim: functions may write items of this table, not delete them.
 //
 // Errors: fault.Unavailable.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
@@ -114,7 +115,7 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 	return storeError("withdraw an idempotency key", err)
 }
 
-// Known tells whether the key has a record of less than idempotency.Age, by one
+// Known reports whether the key has a record younger than idempotency.Age, by one
 // consistent read.
 //
 // Errors: fault.Unavailable.
@@ -129,13 +130,13 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 	}
 	var found claimItem
 	if err := attributevalue.UnmarshalMap(got.Item, &found); err != nil {
-		return false, fmt.Errorf("dynamo: the claim of an idempotency key: %w", err)
+		return false, fmt.Errorf("dynamo: read an idempotency key: %w", err)
 	}
 	return found.Resource != "" && found.ClaimedAt > now.Add(-idempotency.Age).UnixMilli(), nil
 }
 
-// update makes a write of a key's item. One that its condition refuses returns the
-// item as it is; one that was made returns nil.
+// update writes a key's item. It returns the item as it is if the write's condition was
+// false, and nil if the write was made.
 func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)

@@ -36,8 +36,8 @@ func testCallsOfIdempotencyKeys(t *testing.T, cloud *awstest.Cloud) {
 	})
 }
 
-// Of many requests with one key, one is told that it is the first, whatever is
-// thrown between; all others are given what that one settled.
+// Of many requests with one key exactly one is the first, whatever faults their calls
+// meet; all others receive what that one settled.
 func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 	const keys, requests = 8, 6
 	proxy := cloud.Proxy(t, 11, trouble)

@@ -22,14 +22,14 @@ type JobEnd struct {
 	// attributes.
 	Update, Condition string
 	Names             map[string]string
-	// Values are the placeholders' values that are the same for every job. Whoever
-	// makes the write adds the others: ":now", the time of the write in
-	// JobTimeLayout, and those that the functions name which return a JobEnd.
+	// Values are the placeholders' values that are the same for every job. The writer
+	// adds ":now", the time of the write in JobTimeLayout, and the values that the
+	// comments of CompleteRun, FailRun and FailJob name.
 	Values map[string]types.AttributeValue
 }
 
-// CompleteRun is the write of a job's result. It adds ":nonce", that of the run, and
-// ":result", a job.Result in JSON.
+// CompleteRun returns the write that completes a job. The writer adds ":nonce", that of
+// the run, and ":result", a job.Result in JSON.
 func CompleteRun() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #progress = :full, #completed_at = :now, #result = :result",
@@ -39,8 +39,8 @@ func CompleteRun() JobEnd {
 	}
 }
 
-// FailRun is the write of a failure that is the run's. It adds ":nonce", that of the
-// run, and ":failure", a job.Failure in JSON.
+// FailRun returns the write that fails a job by its run. The writer adds ":nonce", that
+// of the run, and ":failure", a job.Failure in JSON.
 func FailRun() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now",
@@ -50,8 +50,8 @@ func FailRun() JobEnd {
 	}
 }
 
-// FailJob is the write of a failure that ends a job whatever its run. It adds
-// ":failure", a job.Failure in JSON. The record keeps no nonce, so that the run that
+// FailJob returns the write that fails a job whatever its run. The writer adds
+// ":failure", a job.Failure in JSON. The record then has no nonce, so that the run that
 // lost the job does not take this end for its own.
 func FailJob() JobEnd {
 	return JobEnd{
@@ -65,7 +65,7 @@ func FailJob() JobEnd {
 	}
 }
 
-// with returns the update with the values that are the job's.
+// with returns the update with the values of a job.
 func (e JobEnd) with(values item) update {
 	all := maps.Clone(e.Values)
 	maps.Copy(all, values)

@@ -19,14 +19,13 @@ const (
 	requestPart = "request"
 )
 
-// JobTimeLayout is how times are written in a job's record: the form in which
-// the state machine tells its own time, so that conditions can compare the two
-// as text.
+// JobTimeLayout is the layout of times in a job's record. It is that of the state
+// machine's own times, so that conditions can compare the two as text.
 const JobTimeLayout = "2006-01-02T15:04:05.000Z"
 
-// recordAge is how long after the job's deadline DynamoDB may delete its items.
-// The end is not known when it is set, and so the day is there to make sure that
-// no record goes before the service forgets it.
+// recordAge is how long after the job's deadline DynamoDB may delete its items. The job's
+// end is not known when the TTL is set; the extra day ensures that no record is deleted
+// before the service forgets it.
 const recordAge = job.DefaultRecordAge + 24*time.Hour
 
 // jobRecord is the item that changes while a job is under way.
@@ -67,7 +66,7 @@ func jobKey(id, part string) item {
 	return item{"id": text(id), "part": text(part)}
 }
 
-// jobItems returns the items of a job that is to be accepted.
+// jobItems returns the items of a job to accept.
 func jobItems(j job.Job) (record, request item, err error) {
 	body, err := json.Marshal(j.Request)
 	if err != nil {
@@ -86,7 +85,7 @@ func jobItems(j job.Job) (record, request item, err error) {
 	return record, request, err
 }
 
-// readJob makes a job of its items.
+// readJob returns the job of the items.
 func readJob(recordItem, requestItem item) (job.Job, error) {
 	var request jobRequest
 	if err := attributevalue.UnmarshalMap(requestItem, &request); err != nil {
@@ -102,7 +101,7 @@ func readJob(recordItem, requestItem item) (job.Job, error) {
 	return j, nil
 }
 
-// readRecord makes a job without its request.
+// readRecord returns the job of a record, without its request.
 func readRecord(recordItem item) (job.Job, error) {
 	var r jobRecord
 	if err := attributevalue.UnmarshalMap(recordItem, &r); err != nil {
@@ -140,8 +139,8 @@ func readRecord(recordItem item) (job.Job, error) {
 
 func writeTime(t time.Time) string { return t.UTC().Format(JobTimeLayout) }
 
-// readTime reads a time with any number of decimals, as the state machine may
-// leave out those that are 0; an empty text is the zero time.
+// readTime parses a time with any number of decimals, because the state machine may omit
+// those that are 0. An empty text is the zero time.
 func readTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -160,8 +159,8 @@ func encoded(value any) (types.AttributeValue, error) {
 	return text(string(body)), err
 }
 
-// named returns the placeholders of attributes in expressions, "#status" for
-// "status": many of their names are words that DynamoDB keeps for itself.
+// named returns the placeholders of attributes in expressions, such as "#status" for
+// "status", because many of the names are reserved words of DynamoDB.
 func named(attributes ...string) map[string]string {
 	names := map[string]string{}
 	for _, attribute := range attributes {

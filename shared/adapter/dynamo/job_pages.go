@@ -12,18 +12,18 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// jobsByAccount is the index of an account's jobs in the order of their ids.
-// Only a job's record has the attribute account, and so nothing else is in it.
-// Status and model are there for filters: they change twice in a job's life, and
-// a list that looks for one state would otherwise read every record.
+// jobsByAccount is the index of an account's jobs in the order of their ids. Only the
+// record of a job has the attribute account, so the index has nothing else. It includes
+// status and model for filters: they change twice in a job's life, and a list of one
+// status would otherwise read every record.
 const jobsByAccount = "jobs-by-account"
 
 // List returns an account's jobs that match the filter as they are at now, without
 // their requests, the highest id first, at most limit, beginning below the id
-// after. It may give fewer, and none, while more follow: next is the id to go on
-// from, and empty when nothing follows. It is one read of the index, which a
-// record enters within a second or so, and a batch of reads of the records, which
-// say how the jobs are; more of both where few match.
+// after. It may return fewer, or none, even if more follow: next is the id to continue
+// from, and is empty if nothing follows. It is one read of the index, which has a record
+// within about a second, and one batch read of the records, which have the current
+// state; more of both if few match.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
@@ -58,8 +58,8 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	}
 }
 
-// entries reads a page of the index, below the id after; more says that the
-// index goes on.
+// entries reads a page of the index, below the id after; more reports whether the index
+// continues.
 func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -87,8 +87,8 @@ func (s *Jobs) entries(ctx context.Context, account, after string, size int) (en
 	return entries, got.LastEvaluatedKey != nil, nil
 }
 
-// mayMatch reports whether a job may match the filter, by its entry in the index,
-// which may be behind: a job that has not ended there may be in any state.
+// mayMatch reports whether a job may match the filter, by its entry in the index. The
+// index may lag: a job that has not ended there may be in any state.
 func mayMatch(entry job.Job, filter job.Filter) bool {
 	if !entry.Status.Terminal() {
 		filter.Status = ""
@@ -96,8 +96,8 @@ func mayMatch(entry job.Job, filter job.Filter) bool {
 	return filter.Matches(entry)
 }
 
-// matching returns the jobs of the ids, at most batch, that match the filter as
-// they are at now, in the order of the ids.
+// matching returns the jobs with the ids, at most batch, that match the filter as they
+// are at now, in the order of the ids.
 func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, now time.Time) ([]job.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -125,8 +125,8 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	return jobs, nil
 }
 
-// records reads the records of at most batch jobs, in any order, and of each the
-// attributes that are named, or all. One that is not there is left out.
+// records reads the records of at most batch jobs, in any order: of each the named
+// attributes, or all. A missing record is left out.
 func (s *Jobs) records(ctx context.Context, ids []string, attributes ...string) (records []item, err error) {
 	asked := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
 	for _, id := range ids {
@@ -142,7 +142,7 @@ func (s *Jobs) records(ctx context.Context, ids []string, attributes ...string) 
 			return nil, err
 		}
 		records = append(records, answer.Responses[s.table]...)
-		// What DynamoDB was too busy for is asked for again.
+		// Keys that DynamoDB was too busy to read are requested again.
 		if request = answer.UnprocessedKeys; len(request) > 0 {
 			if err := pause(ctx, conflictWait); err != nil {
 				return nil, err

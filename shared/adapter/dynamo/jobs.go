@@ -16,26 +16,25 @@ import (
 
 // Dispatcher hands accepted jobs to the queue of their lane.
 type Dispatcher interface {
-	// Dispatch hands a job over. A job that was handed over before stays as it
-	// is, without error.
+	// Dispatch hands a job over. It does nothing if the job was handed over before.
 	//
-	// Errors: a fault when the job has definitely not been handed over; after
-	// any other error it may have been.
+	// Errors: a fault if the job was definitely not handed over; after any other error
+	// it may have been.
 	Dispatch(ctx context.Context, j job.Job) error
 }
 
-// Lengths tells how long the queues are.
+// Lengths reads the lengths of the queues.
 type Lengths interface {
-	// Length is about how many jobs of a lane wait or are being processed.
+	// Length returns about how many jobs of a lane wait or are being processed.
 	Length(ctx context.Context, lane job.Lane) (int, error)
 }
 
 // Jobs is a job.Store and a job.Runs.
 //
-// An acceptance is one transaction: the record, the request, and the account's
-// set of open jobs, whose size makes the account's limit exact. Then the job is
-// handed to its queue. A process that dies in between leaves a record that
-// nobody was told of, which ends at its deadline.
+// An acceptance is one transaction: the record, the request, and the account's set of
+// open jobs, whose size makes the account's limit exact. Then the job is handed to its
+// queue. A process that dies in between leaves a record whose id nobody received, which
+// ends at its deadline.
 type Jobs struct {
 	*Runs
 	dispatcher Dispatcher
@@ -45,18 +44,18 @@ type Jobs struct {
 
 var _ job.Store = (*Jobs)(nil)
 
-// NewJobs makes the jobs of a table. The clock is for telling which open jobs
-// of an account are past their deadline.
+// NewJobs returns the jobs of a table. The clock decides which open jobs of an account
+// are past their deadline.
 func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time.Time) *Jobs {
 	return &Jobs{runs, dispatcher, lengths, now}
 }
 
 // Accept records a pending job and hands it to its queue.
 //
-// Errors: fault.Limited when the account has limit or more jobs that have not
-// ended (0 means no limit); the dispatcher's fault when the job was not handed
-// over, and nothing is recorded then; fault.Unavailable. After any other error
-// the job may have been accepted.
+// Errors: fault.Limited if the account has limit or more jobs that have not ended (0
+// means no limit); the dispatcher's fault if the job was not handed over, and nothing is
+// recorded then; fault.Unavailable. After any other error the job may have been
+// accepted.
 func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -69,16 +68,16 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 	}
 	err = s.dispatcher.Dispatch(ctx, j)
 	if definite := new(fault.Error); errors.As(err, &definite) {
-		// Should this fail too, the record ends at its deadline, as one does
-		// whose process died here.
+		// If this fails too, the record ends at its deadline, like that of a process
+		// that died here.
 		return errors.Join(err, s.withdraw(ctx, j))
 	}
 	return err
 }
 
-// acceptAgain hands a recorded job over once more, as its first acceptance may
-// have ended between the two. What is handed over comes from the record, so that
-// it is the same to the byte. A refusal withdraws nothing: the first may stand.
+// acceptAgain hands a recorded job over once more, because its first acceptance may have
+// been cut off between the two steps. It hands over what the record says, so that both
+// are the same to the byte. A refusal withdraws nothing: the first may have succeeded.
 func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
 	j, err := s.Get(ctx, id)
 	if err != nil || j.Status != job.Pending {
@@ -87,15 +86,15 @@ func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
 	return s.dispatcher.Dispatch(ctx, j)
 }
 
-// errRecorded is the answer to the acceptance of a job that has a record.
+// errRecorded is the error for accepting a job that has a record.
 var errRecorded = errors.New("the job is recorded")
 
-// maxOpen is how many open jobs an account may have whose tier sets no limit, or
-// a higher one: their ids are in one item, of which DynamoDB takes 400 KB.
+// maxOpen is how many open jobs an account may have if its tier sets no limit or a higher
+// one: their ids are in one item, which DynamoDB limits to 400 KB.
 const maxOpen = 5000
 
-// record writes the items of a job, unless the account's set of open jobs is
-// full of jobs that really are open.
+// record writes the items of a job, unless the account's set of open jobs is full of jobs
+// that really are open.
 //
 // Errors: errRecorded; fault.Limited.
 func (s *Jobs) record(ctx context.Context, j job.Job, limit int) error {
@@ -140,8 +139,8 @@ func (s *Jobs) record(ctx context.Context, j job.Job, limit int) error {
 		if freed == 0 && len(open) >= limit {
 			return job.TooManyOpen(limit)
 		}
-		// Others may take what was freed before this one does: then the set is
-		// looked at again, a little later than they do.
+		// Others may take what was freed before this call does. It then reads the set
+		// again, a little later than they do.
 		if err := pause(ctx, rand.N(conflictWait)); err != nil {
 			return err
 		}
@@ -164,7 +163,7 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
 		}},
 	})
 	if refused(err) != nil {
-		return nil // a worker has it after all
+		return nil // a worker has started it after all
 	}
 	if err != nil {
 		return fmt.Errorf("withdraw job %s: %w", j.ID, err)
@@ -172,8 +171,8 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
 	return nil
 }
 
-// Expire ends a job that is past its deadline as failed with the timeout
-// failure, completed at its deadline, and returns it as it then is.
+// Expire fails a job that is past its deadline with the timeout failure, as of its
+// deadline, and returns the job as it then is.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
@@ -202,8 +201,8 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	return j, err
 }
 
-// Complete is Runs' Complete; the account's set of open jobs and the lane's run
-// times then know of it too.
+// Complete is Runs' Complete. It also updates the account's set of open jobs and the
+// lane's run times.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -220,7 +219,7 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 	return storeError("complete a job", s.free(ctx, j))
 }
 
-// Fail is Runs' Fail; the account's set of open jobs then knows of it too.
+// Fail is Runs' Fail. It also updates the account's set of open jobs.
 func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -234,8 +233,8 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	return storeError("fail a job", s.free(ctx, j))
 }
 
-// Backlog tells what stands before a new job on the lane. The number of all jobs
-// is what the queue says, which may be a moment old.
+// Backlog returns the work that is ahead of a new job on the lane. The number of all
+// jobs is the queue's, which may lag.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
@@ -260,7 +259,7 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.
 			backlog.AccountJobs++
 		}
 	}
-	// The queue's figure may be older than the account's own.
+	// The queue's number may lag behind the account's own.
 	backlog.Jobs = max(backlog.Jobs, backlog.AccountJobs)
 	return backlog, nil
 }

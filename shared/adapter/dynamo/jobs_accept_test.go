@@ -23,11 +23,11 @@ func newJob(id string) job.Job {
 	}
 }
 
-// What becomes of a job's record when it cannot be handed to its queue.
+// What happens to a job's record if the job cannot be handed to its queue.
 func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 	cloud := awstest.Start(t)
 	refusal := fault.New(fault.Limited, "Too many.")
-	t.Run("a definite refusal leaves nothing, and takes no room", func(t *testing.T) {
+	t.Run("a definite refusal leaves nothing behind", func(t *testing.T) {
 		dispatcher := &handedOver{err: refusal}
 		jobs, _ := newJobs(t, cloud, dispatcher)
 		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); !fault.Is(err, fault.Limited) {
@@ -41,7 +41,7 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 			t.Errorf("another job of the account: %v", err)
 		}
 	})
-	t.Run("an error that says nothing leaves the job to its deadline", func(t *testing.T) {
+	t.Run("an ambiguous error leaves the job to its deadline", func(t *testing.T) {
 		jobs, _ := newJobs(t, cloud, &handedOver{err: errors.New("connection reset")})
 		err := jobs.Accept(t.Context(), newJob("job_1"), 1)
 		if err == nil || errors.As(err, new(*fault.Error)) {
@@ -86,7 +86,7 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 	})
 }
 
-// The state machine ends jobs without a word to the account's set of open jobs.
+// The state machine ends jobs without updating the account's set of open jobs.
 func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 	cloud := awstest.Start(t)
 	end := func(jobs *dynamo.Jobs, id string) error {
@@ -95,7 +95,7 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 		}
 		return jobs.Runs.Complete(t.Context(), id, "n1", job.Result{Blob: "a"}, time.Now())
 	}
-	t.Run("leave the backlog when it is read", func(t *testing.T) {
+	t.Run("leave the backlog the next time it is read", func(t *testing.T) {
 		jobs, _ := newJobs(t, cloud, &handedOver{})
 		for i := range 3 {
 			if err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_", i)), 0); err != nil {
@@ -110,7 +110,7 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 			t.Errorf("the account has %d jobs (%v), want 2", backlog.AccountJobs, err)
 		}
 	})
-	t.Run("make room for as many, exactly", func(t *testing.T) {
+	t.Run("make room for exactly as many", func(t *testing.T) {
 		const limit = 130 // more than one batch of reads
 		jobs, _ := newJobs(t, cloud, &handedOver{})
 		for i := range limit {
@@ -133,7 +133,7 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 			}
 		}
 	})
-	t.Run("count until their deadline when nobody ended them", func(t *testing.T) {
+	t.Run("count until their deadline if nobody ended them", func(t *testing.T) {
 		jobs, count := newJobs(t, cloud, &handedOver{})
 		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); err != nil {
 			t.Fatal(err)
@@ -145,8 +145,8 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 	})
 }
 
-// The items of a job go by themselves, but not before its record's age.
-func TestJobItemsEnd(t *testing.T) {
+// The TTL removes the items of a job, but not before its record's age.
+func TestJobItemsExpire(t *testing.T) {
 	jobs, count := newJobs(t, awstest.Start(t), &handedOver{})
 	j := newJob("job_1")
 	if err := jobs.Accept(t.Context(), j, 0); err != nil {

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// handedOver is a dispatcher that notes what it is given, as these tests are
-// about records, and answers by an error where it has one.
+// handedOver is a dispatcher that records its jobs, because these tests are about records,
+// and returns an error if it has one.
 type handedOver struct {
 	mu   sync.Mutex
 	jobs []job.Job
@@ -31,8 +31,8 @@ func (h *handedOver) Dispatch(_ context.Context, j job.Job) error {
 	return h.err
 }
 
-// counted tells the length of a queue by counting the records of open jobs, as
-// there is no queue in these tests.
+// counted returns the number of records of open jobs as the length of a queue, because
+// these tests have no queue.
 type counted struct {
 	client *dynamodb.Client
 	table  string
@@ -55,7 +55,7 @@ func (c counted) Length(ctx context.Context, lane job.Lane) (int, error) {
 	return int(found.Count), nil
 }
 
-// newJobs makes the jobs of a table that has none.
+// newJobs returns the jobs of an empty table.
 func newJobs(t *testing.T, cloud *awstest.Cloud, dispatcher dynamo.Dispatcher) (*dynamo.Jobs, counted) {
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())

@@ -19,11 +19,10 @@ import (
 
 // Keys is a credential.Store and a credential.TokenStore.
 //
-// A key's item is found by the key's id, which its hash begins with; so its
-// owner's id and its holder's secret lead to the same item, and revoking a key
-// is one write. A token's item is found by the token's hash and names its key,
-// whose own item is read for each token: nothing has to be told to tokens when
-// their key is revoked.
+// The id of a key is the beginning of its hash, and the key of its item. So the id and
+// the secret lead to the same item, and revoking a key is one write. A token's item is
+// found by the token's hash and names its key, whose item is read for each use of the
+// token: tokens need no update when their key is revoked.
 type Keys struct {
 	client *dynamodb.Client
 	table  string
@@ -37,13 +36,12 @@ var (
 // NewKeys returns the keys and client tokens in the table.
 func NewKeys(client *dynamodb.Client, table string) *Keys { return &Keys{client, table} }
 
-// keysByAccount is the index of keys, which tokens are not in.
+// keysByAccount is the index of keys; it has no tokens.
 const keysByAccount = "keys-by-account"
 
-// CreateKey keeps a new key. It is one write; that it was done before is no
-// error, so that it can be repeated.
+// CreateKey stores a new key by one write, which can be repeated.
 //
-// Errors: fault.Conflict when another key has its hash, or its id.
+// Errors: fault.Conflict if another key has its hash or its id.
 func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 	values, err := attributevalue.MarshalMap(newKeyItem(key))
 	if err != nil {
@@ -88,7 +86,7 @@ func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 	return readKey(found)
 }
 
-// get reads an item, nil where there is none.
+// get reads an item and returns nil if there is none.
 func (k *Keys) get(ctx context.Context, id string) (item, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -101,8 +99,8 @@ func (k *Keys) get(ctx context.Context, id string) (item, error) {
 	return got.Item, nil
 }
 
-// ListKeys returns the keys of an account, or of all when it is empty, oldest
-// first. It reads an index, which follows the keys within a second or so.
+// ListKeys returns the keys of an account, or of all if it is empty, oldest first. It
+// reads an index, which lags by about a second.
 func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
 	var keys []credential.Key
 	for start := item(nil); ; {
@@ -151,12 +149,12 @@ func (k *Keys) page(ctx context.Context, account string, start item) (items []it
 	return got.Items, got.LastEvaluatedKey, nil
 }
 
-// RevokeKey marks the key with the id as revoked at the time and returns it, for the
-// key whose id is by, or for the operator when that is empty: one write that keeps
-// an earlier time, or a transaction with the condition that by works, between reads
-// of both.
+// RevokeKey marks the key with the id as revoked at the time and returns it. The key with
+// the id by asks for it, or the operator if by is empty. For the operator it is one write,
+// which keeps an earlier time; for a key it is a transaction on the condition that by is
+// valid, between reads of both.
 //
-// Errors: fault.NotFound; fault.Unauthorized when by is revoked or unknown;
+// Errors: fault.NotFound; fault.Unauthorized if by is revoked or unknown;
 // fault.Unavailable.
 func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
 	revocation := &types.Update{
@@ -187,8 +185,7 @@ func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (cred
 	return readKey(revoked.Attributes)
 }
 
-// revokeBy makes a revocation of the key with the id, where that is of the account
-// of by and by works.
+// revokeBy revokes the key with the id if it is of the account of by and by is valid.
 func (k *Keys) revokeBy(ctx context.Context, by, id string, revocation *types.Update) (credential.Key, error) {
 	powerless := credential.KeyInvalid(by)
 	revoker, err := k.key(ctx, by)
@@ -249,7 +246,7 @@ func readKey(i item) (credential.Key, error) {
 	}
 	hash, err := hex.DecodeString(read.Hash)
 	if err != nil || len(hash) != len(key.Hash) {
-		return credential.Key{}, fmt.Errorf("dynamo: the hash of the key %s is none", read.ID)
+		return credential.Key{}, fmt.Errorf("dynamo: the hash of the key %s is malformed", read.ID)
 	}
 	copy(key.Hash[:], hash)
 	return key, nil

@@ -17,10 +17,10 @@ func laneKey(lane job.Lane, part string) item { return jobKey("lane#"+string(lan
 
 const (
 	runTimesPart = "run_times"
-	// runTimePrefix begins the names of the attributes that hold run times, in
-	// milliseconds; recentRuns is how many there are. A job's place among them
-	// follows from its id, so that one write without a read keeps about the
-	// latest, and a repeated write changes nothing.
+	// runTimePrefix is the prefix of the attributes that hold run times, in
+	// milliseconds; recentRuns is how many there are. A job's id decides which one it
+	// writes, so that one write without a read keeps roughly the latest, and a repeated
+	// write changes nothing.
 	runTimePrefix = "run_"
 	recentRuns    = 20
 )
@@ -43,7 +43,7 @@ func (r *Runs) RecordRunTime(ctx context.Context, lane job.Lane, id string, took
 	return storeError("record a run time", err)
 }
 
-// meanRunTime returns the mean of the recorded run times, 0 when there is none.
+// meanRunTime returns the mean of the recorded run times, or 0 if there are none.
 func (r *Runs) meanRunTime(ctx context.Context, lane job.Lane) (time.Duration, error) {
 	found, err := r.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &r.table, Key: laneKey(lane, runTimesPart)})
 	if err != nil {
@@ -68,25 +68,25 @@ func (r *Runs) meanRunTime(ctx context.Context, lane job.Lane) (time.Duration, e
 
 const (
 	workersPart = "workers"
-	// BeatEvery is how often a worker says that it is there, WarmFor how long
-	// after that it is taken to be.
+	// BeatEvery is how often a worker records that it is running, and WarmFor how long
+	// after that it counts as running.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 )
 
-// Workers tells whether a lane has workers that are there to take a job at once.
+// Workers records whether a lane has workers that can take a job at once.
 type Workers struct {
 	client *dynamodb.Client
 	table  string
 	now    func() time.Time
 }
 
-// NewWorkers makes the workers of the lanes, recorded in the table of the jobs.
+// NewWorkers returns the workers of the lanes, recorded in the table of jobs.
 func NewWorkers(client *dynamodb.Client, table string, now func() time.Time) *Workers {
 	return &Workers{client, table, now}
 }
 
-// Beat says that a worker of the lane is there: one write, to be repeated every
+// Beat records that a worker of the lane is running: one write, to be repeated every
 // BeatEvery.
 //
 // Errors: fault.Unavailable.
@@ -104,12 +104,12 @@ func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 		},
 	})
 	if _, failed := conditionFailed(err); failed {
-		return nil // another worker has been seen later
+		return nil // another worker has recorded a later time
 	}
 	return storeError("record a worker", err)
 }
 
-// Warm reports whether a worker of the lane was there within WarmFor: one read.
+// Warm reports whether a worker of the lane was running within WarmFor: one read.
 //
 // Errors: fault.Unavailable.
 func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {

@@ -12,11 +12,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// An account's open jobs are a set in an item of its own. A job gets in by the
-// transaction that records it, and so the set is never too small; it gets out
-// when somebody finds that it has ended. The state machine, which ends most
-// jobs, does not take them out: one more state transition for each would cost
-// more than all other calls of a job together.
+// An account's open jobs are a set in an item of its own. The transaction that records a
+// job adds it, so the set is never too small; it is removed when somebody finds that it
+// has ended. The state machine, which ends most jobs, does not remove them: one more
+// state transition for each would cost more than all other calls of a job together.
 
 // openJob is an element of the set.
 type openJob struct {
@@ -42,8 +41,8 @@ const (
 
 func openKey(account string) item { return jobKey("account#"+account, "open") }
 
-// openJobs returns an account's jobs that have not ended, and takes those out of
-// the set that have. Freed is how many these were.
+// openJobs returns an account's jobs that have not ended, and removes from the set those
+// that have; freed is how many.
 func (s *Jobs) openJobs(ctx context.Context, account string) (open []openJob, freed int, err error) {
 	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: openKey(account), ConsistentRead: aws.Bool(true),
@@ -71,14 +70,14 @@ func (s *Jobs) openJobs(ctx context.Context, account string) (open []openJob, fr
 		}
 	}
 	if len(ended) > 0 {
-		// A job that has ended stays so: nothing can come between.
+		// A job that has ended stays ended, so the removal needs no condition.
 		err = s.freeAll(ctx, account, ended)
 	}
 	return open, len(ended), err
 }
 
-// areOpen tells which of the jobs, at most batch, have not ended. One past its
-// deadline has, whether or not that is recorded; so has one without a record,
+// areOpen returns which of the jobs, at most batch, have not ended. A job past its
+// deadline has ended, whether or not that is recorded; so has one without a record,
 // which was withdrawn.
 func (s *Jobs) areOpen(ctx context.Context, elements []string) (map[string]bool, error) {
 	ids := make([]string, 0, len(elements))
@@ -102,7 +101,7 @@ func (s *Jobs) areOpen(ctx context.Context, elements []string) (map[string]bool,
 	return isOpen, nil
 }
 
-// free takes a job that has ended out of its account's set.
+// free removes a job that has ended from its account's set.
 func (s *Jobs) free(ctx context.Context, j job.Job) error {
 	return s.freeAll(ctx, j.Account, []string{openJob{j.Lane, j.ID}.String()})
 }
@@ -120,7 +119,7 @@ func texts(all ...string) types.AttributeValue { return &types.AttributeValueMem
 
 // pause waits.
 //
-// Errors: the context's when it ends first.
+// Errors: the context's if it ends first.
 func pause(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

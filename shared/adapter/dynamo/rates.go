@@ -13,14 +13,14 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Rates counts what accounts and keys use against the rates of a tier, for
-// processes that come and go: a ratelimit.Limiter whose counts are shared.
+// Rates counts what accounts and keys use against the rates of a tier. It is a
+// ratelimit.Limiter whose counts several processes share.
 //
-// A name is one item with one number, the time at which its burst is whole again
-// (the generic cell rate algorithm): what is counted moves it on, and what would
-// move it further than the burst reaches is refused by the write's condition. So
-// the rate is exact under any concurrency, as exact as the clocks of the callers
-// agree. A count is one write, or two for a name that is in use.
+// A name is one item with one number, the time at which its burst is whole again (the
+// generic cell rate algorithm). Each count moves that time forward; the write's condition
+// refuses a count that would move it further than the burst allows. So the rate is exact
+// under any concurrency, as far as the callers' clocks agree. A count is one write, or
+// two for a name that is in use.
 type Rates struct {
 	client *dynamodb.Client
 	table  string
@@ -28,9 +28,9 @@ type Rates struct {
 	newID  func() string
 }
 
-// NewRates returns the rates that are counted in the table, which is that of usage.
-// newID returns text that nobody draws twice; it tells a write that is repeated
-// after a lost answer from another's.
+// NewRates returns the rates that are counted in the table, which is that of usage. newID
+// returns a unique text, which distinguishes a write that is repeated after a lost
+// answer from another caller's.
 func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Rates {
 	return &Rates{client, table, now, newID}
 }
@@ -38,8 +38,8 @@ func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID
 const (
 	// ratePart is the part of the item of a rate.
 	ratePart = "rate"
-	// keptRates is for how long the item of a rate is kept once its burst is
-	// whole again, when it says the same as none.
+	// keptRates is how long the item of a rate is kept once its burst is whole again. It
+	// then means the same as no item.
 	keptRates = time.Hour
 )
 
@@ -49,20 +49,19 @@ type rateItem struct {
 	Last    string `dynamodbav:"last_count"`
 }
 
-// count is a count of a name that is being made.
+// count is one count of a name.
 type count struct {
 	*Rates
 	key  item
 	id   string
 	rate ratelimit.Rate
-	// now is the time of the count, and cost what it moves the name on by. A name
-	// that is beyond far was moved there by a clock that went wrong, and starts
-	// over.
+	// now is the time of the count, and cost how far it moves the name's time. A name
+	// whose time is after far was moved there by a wrong clock, and starts over.
 	now, cost, far int64
 }
 
-// Take counts n where they are allowed at once, and tells where the name then
-// stands. A name whose rate changes starts over.
+// Take counts n if the rate allows them now, and returns the state of the name. A name
+// whose rate changes starts over.
 //
 // Errors: fault.Unavailable.
 func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
@@ -76,8 +75,8 @@ func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rat
 	return state, storeError("count a rate", err)
 }
 
-// Charge counts n that are used already, allowed or not: what is over the rate is
-// a debt that later takes wait for, up to ratelimit.MaxDebt.
+// Charge counts n that are already used, whether or not the rate allows them: the excess
+// is a debt, up to ratelimit.MaxDebt, that delays later calls of Take.
 //
 // Errors: fault.Unavailable.
 func (r *Rates) Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
@@ -132,13 +131,13 @@ func (c *count) charge(ctx context.Context) (ratelimit.State, error) {
 	if found >= longest {
 		return c.state(true, found), nil
 	}
-	// Adding the whole would move the name further than a debt may.
+	// Adding all of it would exceed the maximum debt.
 	_, found, err = c.write(ctx, longest, "SET whole_at = :whole", "whole_at < :whole AND last_count <> :count",
 		item{":whole": number(longest)})
 	return c.state(true, found), err
 }
 
-// start counts from now on, where the name has nothing that counts.
+// start counts from now, if the name is not in use.
 func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error) {
 	whole := c.now + c.cost
 	return c.write(ctx, whole, "SET whole_at = :whole",
@@ -146,16 +145,15 @@ func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error)
 		item{":whole": number(whole), ":now": number(c.now), ":far": number(c.far)})
 }
 
-// moveOn counts from where a name that is in use was found, unless it has been
-// moved further than until meanwhile. It is in use until after now, and only
-// moves on.
+// moveOn adds the cost to the time of a name that is in use, unless others have moved that
+// beyond until meanwhile. A name in use has a time after now, which only increases.
 func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, wholeAt int64, err error) {
 	return c.write(ctx, found+c.cost, "SET whole_at = whole_at + :cost", "whole_at <= :until AND last_count <> :count",
 		item{":cost": number(c.cost), ":until": number(until)})
 }
 
-// write moves the name on where the condition holds. It returns whether that was
-// done, and when the name's burst is then whole.
+// write moves the name's time if the condition is true. It reports whether it was, and
+// when the name's burst is then whole.
 func (c *count) write(ctx context.Context, whole int64, update, condition string, values item) (done bool,
 	wholeAt int64, err error) {
 	values[":count"] = text(c.id)
@@ -180,8 +178,8 @@ func (c *count) write(ctx context.Context, whole int64, update, condition string
 	if err := attributevalue.UnmarshalMap(old, &read); err != nil {
 		return false, 0, err
 	}
-	// What is refused for having been done has been done by this count, whose
-	// answer was lost.
+	// If the item has this count's id, the write was made before and its answer was
+	// lost.
 	return !failed || read.Last == c.id, read.WholeAt, nil
 }
 
@@ -197,7 +195,7 @@ func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
 	return read.WholeAt, err
 }
 
-// state tells where a name stands whose burst is whole at the time.
+// state returns the state of a name whose burst is whole at the time.
 func (c *count) state(allowed bool, wholeAt int64) ratelimit.State {
 	if wholeAt > c.far {
 		wholeAt = c.now // it starts over

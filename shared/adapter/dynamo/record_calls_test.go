@@ -21,15 +21,14 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// calls are the calls of operations, in the order in which they are made, which
-// is such that each has what it needs.
+// calls are the calls of operations, in an order in which each has what it needs.
 type calls []struct {
 	operation string
 	call      func() error
 }
 
-// asDocumented makes the calls and holds them to docs/aws-calls.md, which has
-// just these operations of the type.
+// asDocumented makes the calls and compares them with docs/aws-calls.md, which has exactly
+// these operations of the type.
 func asDocumented(t *testing.T, proxy *awstest.Proxy, of string, calls calls) {
 	t.Helper()
 	documented := awstest.Documented(t, of)
@@ -47,7 +46,7 @@ func asDocumented(t *testing.T, proxy *awstest.Proxy, of string, calls calls) {
 	}
 }
 
-// limited wants a call to be refused for a limit.
+// limited requires that a call is refused because of a limit.
 func limited(err error) error {
 	if fault.Is(err, fault.Limited) {
 		return nil

@@ -22,17 +22,17 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// trouble is what every fourth call meets: more than AWS makes in a bad hour.
+// trouble makes every fourth call fail, which is more than AWS does in a bad hour.
 var trouble = awstest.Faults{Throttled: 0.06, Failed: 0.06, LostCalls: 0.04, LostAnswers: 0.08}
 
-// known reports whether an error says that nothing was written. Any other leaves
-// open whether something was.
+// known reports whether an error means that nothing was written. After any other error
+// something may have been.
 func known(err error) bool {
 	return fault.Is(err, fault.Limited) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
 }
 
-// until calls until the outcome is known, as a caller does that may not leave
-// it open.
+// until repeats a call until its outcome is known, as a caller does that needs to know
+// it.
 func until(ctx context.Context, call func() error) error {
 	for {
 		err := call()
@@ -42,8 +42,8 @@ func until(ctx context.Context, call func() error) error {
 	}
 }
 
-// No file that was acknowledged is missing, none that was deleted is there, and
-// the count of stored bytes is right, whatever was thrown between.
+// No acknowledged file is missing, no deleted one exists, and the count of stored bytes is
+// right, whatever faults the calls meet.
 func TestFilesThroughTrouble(t *testing.T) {
 	cloud := awstest.Start(t)
 	s := newShelf(t, cloud)
@@ -142,7 +142,7 @@ func whole(t *testing.T, value types.AttributeValue) int64 {
 	return n
 }
 
-// Every record counts, and once, when each is added until that has succeeded.
+// Every record counts exactly once if it is added until that succeeds.
 func TestUsageThroughTrouble(t *testing.T) {
 	cloud := awstest.Start(t)
 	table := cloud.MakeTable(t, "usage")
@@ -175,7 +175,7 @@ func TestUsageThroughTrouble(t *testing.T) {
 	}
 }
 
-// The slots that were taken and not freed are those that count.
+// Exactly the slots that were taken and not freed count.
 func TestSessionsThroughTrouble(t *testing.T) {
 	cloud := awstest.Start(t)
 	table := cloud.MakeTable(t, "sessions")
@@ -222,7 +222,7 @@ func TestSessionsThroughTrouble(t *testing.T) {
 	}
 }
 
-// A count whose answer is lost, and which is repeated, counts once.
+// A count that is repeated after a lost answer counts once.
 func TestRatesThroughTrouble(t *testing.T) {
 	cloud := awstest.Start(t)
 	proxy := cloud.Proxy(t, 17, awstest.Faults{LostAnswers: 0.3, Failed: 0.1})
@@ -244,8 +244,7 @@ func TestRatesThroughTrouble(t *testing.T) {
 	}
 }
 
-// Keys and tokens that were acknowledged work, and a key that was revoked does
-// not.
+// Acknowledged keys and tokens work, and a revoked key does not.
 func TestKeysThroughTrouble(t *testing.T) {
 	cloud := awstest.Start(t)
 	table := cloud.MakeTable(t, "credentials")

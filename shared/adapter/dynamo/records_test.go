@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// client makes a client of the local AWS as the programs do.
+// client returns a client of the local AWS, as the programs make it.
 func client(cloud *awstest.Cloud) *dynamodb.Client { return dynamo.NewClient(cloud.Config()) }
 
 func TestKeys(t *testing.T) {
@@ -48,8 +48,8 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// storeClock is the time that the answers of a store say: it stands still unless
-// a test lets it pass.
+// storeClock is the time in a store's answers. It stands still unless a test advances
+// it.
 type storeClock struct {
 	mu  sync.Mutex
 	now time.Time

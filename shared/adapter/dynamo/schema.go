@@ -1,25 +1,23 @@
-// Package dynamo keeps records in DynamoDB. Every write is one conditional call
-// or one transaction, so that a write that is repeated, late or doubled changes
-// nothing that it should not.
+// Package dynamo keeps records in DynamoDB. Every write is one conditional call or one
+// transaction, so that a write that is repeated or arrives late does no harm.
 package dynamo
 
-// Table describes a table: what the deploy makes, and the tests.
+// Table describes a table, as deployments and tests create it.
 type Table struct {
-	// Name is the table's name within a deployment, such as "jobs". What
-	// deploys adds what tells deployments apart.
+	// Name is the table's name within a deployment, such as "jobs". A deployment adds
+	// its own prefix.
 	Name string
-	// PartitionKey and SortKey are attributes that hold strings; a table
-	// without a SortKey has none.
+	// PartitionKey and SortKey are attributes with string values. SortKey may be empty.
 	PartitionKey, SortKey string
 	Indexes               []Index
-	// TTL is the attribute that holds the Unix time, in seconds, from which on
-	// DynamoDB deletes an item; empty for a table that keeps all.
+	// TTL is the attribute with the Unix time, in seconds, after which DynamoDB deletes
+	// an item. It is empty for a table whose items do not expire.
 	TTL string
-	// StreamsOldImages says that the table has a stream of what its items were
-	// before they changed or went.
+	// StreamsOldImages reports whether the table has a stream of its items as they were
+	// before they changed or were removed.
 	StreamsOldImages bool
-	// StreamsNewImages says that the table has a stream of what its items have
-	// become. A table has one stream at most.
+	// StreamsNewImages reports whether the table has a stream of its items as they are
+	// after a change. A table has at most one stream.
 	StreamsNewImages bool
 }
 
@@ -27,23 +25,23 @@ type Table struct {
 type Index struct {
 	Name                  string
 	PartitionKey, SortKey string
-	// Includes are the attributes that the index holds beside the keys; without
-	// any it holds whole items.
+	// Includes are the attributes that the index has besides the keys. If there are
+	// none, it has whole items.
 	Includes []string
 }
 
-// TableName returns what a table of the schema is called in a deploy, by the
-// deploy's stage: the command line finds it by this, without asking AWS.
+// TableName returns the name of a table of the schema in the deployment of a stage. The
+// command line finds tables by it without asking AWS.
 func TableName(stage, name string) string { return "cutroom-" + stage + "-" + name }
 
-// ttlAttribute is the attribute of every table whose items end by themselves.
+// ttlAttribute is the TTL attribute of every table whose items expire.
 const ttlAttribute = "ttl"
 
 // Tables describes all tables.
 func Tables() []Table {
 	return []Table{
-		// The request of a job has an item of its own, so that the writes of
-		// its progress stay small.
+		// The request of a job has an item of its own, which keeps the writes of its
+		// progress small.
 		{
 			Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute, StreamsNewImages: true,
 			Indexes: []Index{

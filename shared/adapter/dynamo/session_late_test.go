@@ -15,22 +15,20 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// gate holds calls back on their way to the store, as a network does, or a
-// process that is stopped.
+// gate delays calls on their way to the store, as a network or a stopped process does.
 type gate struct {
 	next http.RoundTripper
-	// operation is what is held back, the first call of it only.
+	// operation is the operation whose first call is delayed.
 	operation string
 	held      chan *heldCall
 }
 
-// heldCall is a call that waits.
+// heldCall is a delayed call.
 type heldCall struct {
 	gate    *gate
 	request *http.Request
 	body    []byte
-	// fate is true when the call goes on, false when its caller hears of an
-	// error.
+	// fate receives true if the call continues, and false if its caller gets an error.
 	fate chan bool
 }
 
@@ -58,7 +56,7 @@ func (c *heldCall) send() (*http.Response, error) {
 	return c.gate.next.RoundTrip(late)
 }
 
-// arrive lets the call arrive that its caller has given up.
+// arrive lets a call arrive that its caller has given up.
 func (c *heldCall) arrive(t *testing.T) {
 	t.Helper()
 	answer, err := c.send()
@@ -66,7 +64,7 @@ func (c *heldCall) arrive(t *testing.T) {
 	answer.Body.Close()
 }
 
-// rivals are two instances on one store, where calls of the first can be late.
+// rivals are two instances on one store, of which the first can make late calls.
 type rivals struct {
 	*gate
 	clock           *storeClock
@@ -86,8 +84,8 @@ func newRivals(t *testing.T, cloud *awstest.Cloud) *rivals {
 	return r
 }
 
-// holds makes the call, holds back its first one of an operation, and returns what
-// was held with the call's outcome to come.
+// holds makes the call and delays its first request of an operation. It returns that
+// request, and a channel that receives the call's result.
 func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan error) {
 	r.operation = operation
 	outcome := make(chan error, 1)
@@ -95,10 +93,9 @@ func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan e
 	return <-r.held, outcome
 }
 
-// What arrives late changes nothing that came before it: neither a renewal after
-// the next one, nor anything of an epoch that was marked as dead meanwhile, nor
-// such a mark after a renewal.
-func TestCallsOfSessionsThatArriveLate(t *testing.T) {
+// A late call undoes nothing: neither a renewal that arrives after the next one, nor any
+// call of an epoch that was marked as dead meanwhile, nor such a mark after a renewal.
+func TestLateCallsOfSessions(t *testing.T) {
 	cloud := awstest.Start(t)
 	const account, mine, theirs = "acme", "epoch-one", "epoch-two"
 	slot := func(id, epoch string) session.Slot { return session.Slot{ID: id, Account: account, Epoch: epoch} }

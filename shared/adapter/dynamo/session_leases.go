@@ -15,17 +15,17 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// isAlive is the condition of a lease that is not dead. One that is old is alive
-// until someone who needs its slots has marked it.
+// isAlive is the condition of a lease that is not dead. An old lease is alive until
+// someone who needs its slots marks it as dead.
 const isAlive = "attribute_exists(id) AND attribute_not_exists(dead)"
 
 // lease is a lease as it was read.
 type lease struct {
 	epoch string
-	// renewed is the store's time of the last renewal, in seconds since 1970,
-	// now its time when this was read.
+	// renewed is the store's time of the last renewal, in seconds since 1970, and now
+	// its time when the lease was read.
 	renewed, now int64
-	// dead is also what a lease is that is not known any more.
+	// dead is also true for a lease that no longer exists.
 	dead bool
 }
 
@@ -43,37 +43,36 @@ func (l lease) alive() bool {
 
 // Begin starts a lease, or renews it: one read, for the time, and one write.
 //
-// Errors: fault.Conflict when the epoch is dead; fault.Unavailable.
+// Errors: fault.Conflict if the epoch is dead; fault.Unavailable.
 func (s *Sessions) Begin(ctx context.Context, epoch string) error {
 	return s.renew(ctx, epoch, "attribute_not_exists(dead)")
 }
 
 // Renew keeps the lease alive: one read, for the time, and one write.
 //
-// Errors: fault.Conflict when the epoch is dead or unknown; fault.Unavailable.
+// Errors: fault.Conflict if the epoch is dead or unknown; fault.Unavailable.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 	return s.renew(ctx, epoch, isAlive)
 }
 
-// renew writes the store's time to the lease. DynamoDB has no expression for its
-// time, but each of its answers says it, in whole seconds. What is written is the
-// time of an answer that was asked for after the renewal had begun, and never
-// less than what is there, so that a write that arrives late, after the next
-// renewal, takes nothing back.
+// renew writes the store's time to the lease. DynamoDB has no expression for its time, but
+// each of its answers has it, in whole seconds. The lease gets the time of an answer to a
+// request that was sent after the renewal had begun. It never gets an earlier time than
+// it has, so a write that arrives late, after the next renewal, undoes nothing.
 //
-// So a lease is never taken too early. Say that an instance's last successful
-// renewal began at a moment b: it is fenced at b + FenceAfter, by its own clock,
-// and has let go of its clients some seconds later (realtime.Times, Close). The
-// time that the renewal wrote, or found there and left, is later than b - 1 s, as
-// whole seconds are rounded down. Whoever takes the slots has read a time that is
-// TakeAfter later, which is not before b + TakeAfter - 1 s. Between the two lie
-// nine seconds, less twice what the clocks of DynamoDB are apart.
+// So a lease is never taken too early. Let an instance's last successful renewal begin at
+// a time b. The instance is fenced at b + FenceAfter by its own clock, and has closed its
+// clients' connections some seconds later (realtime.Times, Close). The time that the
+// renewal wrote, or found and kept, is later than b - 1 s, because whole seconds are
+// rounded down. Whoever takes the slots has read a time that is TakeAfter later, which is
+// not before b + TakeAfter - 1 s. Between the two are nine seconds, less twice the
+// difference between the clocks of DynamoDB.
 //
-// The write that marks an epoch as dead holds to the renewal that was read before
-// it, and a renewal to an epoch that is not dead, so one of them loses, however
-// late either arrives. A renewal that writes what was read already, within the
-// same second, began less than a second after the one that was read, and is as
-// old as that for all of the above.
+// The write that marks an epoch as dead requires that the lease was not renewed since it
+// was read, and a renewal requires that the epoch is not dead, so one of the two fails,
+// however late either arrives. A renewal that writes the time that was already read,
+// within the same second, began less than a second after the one that was read, so the
+// argument above holds for it too.
 func (s *Sessions) renew(ctx context.Context, epoch, condition string) error {
 	read, err := s.leases(ctx, []string{epoch})
 	if err != nil {
@@ -103,10 +102,10 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition string) error {
 	if found.Dead || found.Renewed <= now {
 		return session.ErrLeaseOver
 	}
-	return nil // the clocks of DynamoDB differ, and the lease is renewed further than asked
+	return nil // the clocks of DynamoDB differ: the lease has a later time already
 }
 
-// End ends a lease, by one write: its slots count no more.
+// End ends a lease by one write. Its slots no longer count.
 //
 // Errors: fault.Unavailable.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
@@ -143,7 +142,7 @@ func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
 	return err == nil, err
 }
 
-// leases reads leases, by one consistent read. It returns one for each epoch.
+// leases reads leases by one consistent read. It returns one for each epoch.
 func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]lease, error) {
 	found := map[string]lease{}
 	if len(epochs) == 0 {
@@ -185,8 +184,8 @@ func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]leas
 	return found, nil
 }
 
-// storeTime returns the time that an answer of DynamoDB says, in seconds since
-// 1970. It is the same for all instances, which their own clocks are not.
+// storeTime returns the time in an answer of DynamoDB, in seconds since 1970. Unlike their
+// own clocks, it is the same for all instances.
 func storeTime(metadata smithy.Metadata) (int64, error) {
 	now, ok := middleware.GetServerTime(metadata)
 	if !ok {

@@ -15,12 +15,12 @@ import (
 
 // Sessions is a session.Store.
 //
-// An account is one item: an attribute for each open slot, whose value is the
-// slot's epoch, and their number. So a slot is taken by one write whose condition
-// is the number, and no two can take the last one. A lease is an item too; taking
-// a slot is a transaction that holds to it that the slot's epoch is alive.
+// An account is one item: an attribute for each open slot, whose value is the slot's
+// epoch, and their number. So a slot is taken by one write on the condition of the number,
+// and no two callers can take the last one. A lease is an item too; taking a slot is a
+// transaction on the condition that the slot's epoch is alive.
 //
-// A slot whose epoch is dead counts no more, and stays in the item until room is
+// A slot whose epoch is dead no longer counts, and stays in the item until the space is
 // needed: ending a lease is one write, however many sessions it had.
 type Sessions struct {
 	client *dynamodb.Client
@@ -33,27 +33,26 @@ var _ session.Store = (*Sessions)(nil)
 func NewSessions(client *dynamodb.Client, table string) *Sessions { return &Sessions{client, table} }
 
 const (
-	// accountPrefix and an account's name, leasePrefix and an epoch are the ids
-	// of items; slotPrefix and a session's id the name of a slot's attribute.
+	// accountPrefix and an account's name are the id of an item, and so are leasePrefix
+	// and an epoch; slotPrefix and a session's id are the name of a slot's attribute.
 	accountPrefix = "account/"
 	leasePrefix   = "lease/"
 	slotPrefix    = "slot/"
 
-	// mostSlots is how many slots an account without a limit has room for: its
-	// item is then as large as DynamoDB lets one be.
+	// mostSlots is how many slots an account without a limit can have: its item is then
+	// as large as DynamoDB allows.
 	mostSlots = 4000
-	// takeTries is how often a Take that finds dead slots tries to use the room.
+	// takeTries is how often Take tries again after it has freed dead slots.
 	takeTries = 10
 	// slotBatch is how many slots one write removes.
 	slotBatch = 50
 )
 
-// Take takes a slot: one transaction, and where the account is full one read of
-// the leases of its slots, two writes for each that is dead, and the transaction
-// again.
+// Take takes a slot: one transaction, and if the account is full one read of the leases of
+// its slots, two writes for each dead one, and the transaction again.
 //
-// Errors: fault.Limited when no slot is free; fault.Conflict when the slot's
-// epoch is dead or unknown; fault.Unavailable.
+// Errors: fault.Limited if no slot is free; fault.Conflict if the slot's epoch is dead or
+// unknown; fault.Unavailable.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	writes := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
 		TableName: &s.table, Key: leaseKey(slot.Epoch), ConditionExpression: aws.String(isAlive),
@@ -99,8 +98,8 @@ func (s *Sessions) takeWrite(slot session.Slot, limit int) types.TransactWriteIt
 	}}
 }
 
-// Free frees a slot, by one write. That it is free already, or was taken over, is
-// no error and changes nothing.
+// Free frees a slot by one write. It does nothing if the slot is free already, or was
+// taken over.
 //
 // Errors: fault.Unavailable.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
@@ -108,8 +107,8 @@ func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 	return storeError("free a slot", err)
 }
 
-// Active counts the account's open slots: one read of the account, and one of the
-// leases where there are slots. Both are consistent.
+// Active returns the number of the account's open slots: one read of the account, and one
+// of the leases if there are slots. Both are consistent.
 //
 // Errors: fault.Unavailable.
 func (s *Sessions) Active(ctx context.Context, account string) (int, error) {
@@ -130,7 +129,7 @@ func (s *Sessions) Active(ctx context.Context, account string) (int, error) {
 	return active, nil
 }
 
-// slots are the epochs of an account's slots by their sessions.
+// slots are the epochs of an account's slots, by session.
 type slots map[string]string
 
 func (s *Sessions) account(ctx context.Context, account string) (slots, error) {
@@ -181,8 +180,8 @@ func (s slots) of(epoch string) []string {
 	return ids
 }
 
-// freeDead frees slots whose leases are dead, or are old and can be marked as
-// dead. It reports whether there were any, whoever freed them.
+// freeDead frees slots whose leases are dead, or old enough to be marked as dead. It
+// reports whether there were any, whoever freed them.
 func (s *Sessions) freeDead(ctx context.Context, account string, found slots) (bool, error) {
 	leases, err := s.leases(ctx, found.epochs())
 	if err != nil {
@@ -213,7 +212,7 @@ func (s *Sessions) freeDead(ctx context.Context, account string, found slots) (b
 	return freed, nil
 }
 
-// removeEach removes slots, one by one where some of them are gone already.
+// removeEach removes slots, one by one if some of them are gone already.
 func (s *Sessions) removeEach(ctx context.Context, account, epoch string, ids []string) error {
 	removed, err := s.remove(ctx, account, epoch, ids)
 	if err != nil || removed || len(ids) == 1 {
@@ -227,7 +226,7 @@ func (s *Sessions) removeEach(ctx context.Context, account, epoch string, ids []
 	return nil
 }
 
-// remove removes slots of an epoch, all or, where one of them is not there, none.
+// remove removes slots of an epoch: all, or none if one of them is missing.
 func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []string) (bool, error) {
 	names, conditions := map[string]string{}, []string{}
 	var removals []string
@@ -254,5 +253,5 @@ func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []stri
 
 func accountKey(account string) item { return item{"id": text(accountPrefix + account)} }
 
-// keptLeases is for how long the item of a lease is kept after its last renewal.
+// keptLeases is how long the item of a lease is kept after its last renewal.
 const keptLeases = 24 * time.Hour

@@ -16,8 +16,8 @@ import (
 const (
 	// tokenPrefix and a token's hash are the id of its item.
 	tokenPrefix = "token/"
-	// keptExpired is for how long an expired token is still told from one that
-	// never was.
+	// keptExpired is how long an expired token is still distinguished from an unknown
+	// one.
 	keptExpired = time.Hour
 )
 
@@ -35,8 +35,8 @@ type tokenItem struct {
 	Verifier  []byte `dynamodbav:"verifier,omitempty"`
 }
 
-// CreateToken keeps a new token: one write, the same when it is repeated. The
-// table's TTL removes it.
+// CreateToken stores a new token by one write, which can be repeated. The table's TTL
+// removes it.
 //
 // Errors: fault.Unavailable.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
@@ -58,11 +58,10 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	return storeError("create a token", err)
 }
 
-// FindToken returns the token with the hash and its key as it is now: two
-// consistent reads, the second of what the first names. To have them in one, each
-// token would have to be marked when its key is revoked, which needs a list of a
-// key's tokens in step with them: three writes in a transaction for each token
-// made, at twelve times the price of the read that they save.
+// FindToken returns the token with the hash and its key as it is now: two consistent
+// reads, of the token and then of its key. One read would suffice if a revocation marked
+// every token of a key, but that needs a list of the key's tokens: three writes in a
+// transaction for each new token, at twelve times the price of the read that they save.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {

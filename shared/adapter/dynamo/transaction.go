@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// conflictTries is how often a transaction is tried that meets another one
-	// on the same items, and conflictWait how long it then waits at most before
-	// the second try. The wait doubles up to longestWait: with these, fifty
-	// writers of one item all get their turn.
+	// conflictTries is how often a transaction is tried that conflicts with another on
+	// the same items, and conflictWait the longest wait before the second try. The wait
+	// doubles up to longestWait. With these, fifty concurrent writers of one item all
+	// succeed.
 	conflictTries = 40
 	conflictWait  = 10 * time.Millisecond
 	longestWait   = 400 * time.Millisecond
@@ -28,17 +28,17 @@ const (
 	reasonConflict = "TransactionConflict"
 )
 
-// transact writes all or nothing. A transaction that meets another one is tried
-// again: nothing of it was written. The SDK gives each call a token, by which
-// one that it repeats after a lost answer is written once.
+// transact writes all or nothing. A transaction that conflicts with another is retried;
+// nothing of it was written. The SDK adds a token to each call, so that one that it
+// repeats after a lost answer is written once.
 //
-// Errors: refusal when a condition failed.
+// Errors: refusal if a condition failed.
 func transact(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem) error {
 	return transactOnce(ctx, client, writes, nil)
 }
 
-// transactOnce is transact with a token of the caller's: calls with the same
-// token and the same writes within ten minutes are written once.
+// transactOnce is transact with a token of the caller: calls with the same token and the
+// same writes within ten minutes are written once.
 func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -63,8 +63,8 @@ func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.T
 	}
 }
 
-// conflicts reports whether a transaction was cancelled as another write was
-// under way, and for no other reason.
+// conflicts reports whether a transaction was cancelled only because of a concurrent
+// write.
 func conflicts(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {
@@ -93,8 +93,8 @@ func code(reason types.CancellationReason) string {
 
 // refusal is a transaction that was cancelled by conditions.
 type refusal struct {
-	// failed tells for each write whether its condition did not hold, items what
-	// then was there, where the write asked for it.
+	// failed reports for each write whether its condition was false. items are the items
+	// as they were, for the writes that asked for them.
 	failed []bool
 	items  []item
 	err    error
@@ -106,8 +106,8 @@ func (r *refusal) Error() string { return r.err.Error() }
 // Unwrap returns the error of the call.
 func (r *refusal) Unwrap() error { return r.err }
 
-// asRefusal returns the error of a cancelled transaction as a refusal when at
-// least one condition did not hold.
+// asRefusal returns the error of a cancelled transaction as a refusal if at least one
+// condition was false.
 func asRefusal(err error) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {
@@ -124,7 +124,7 @@ func asRefusal(err error) error {
 	return r
 }
 
-// refused returns the refusal in an error, nil when there is none.
+// refused returns the refusal in an error, or nil if there is none.
 func refused(err error) *refusal {
 	var r *refusal
 	errors.As(err, &r)

@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// usageShards is how many items the use of one model on one day is spread
-	// over, so that calls at the same time rarely meet on one.
+	// usageShards is how many items hold the use of one model on one day, so that
+	// concurrent calls rarely write the same one.
 	usageShards = 4
 	// addsAtOnce is how many records one Add writes at the same time.
 	addsAtOnce = 8
-	// afterSlash is the character that sorts after the slash, which ends the day
-	// in the part of an item.
+	// afterSlash is the character after the slash in sort order. A slash ends the day in
+	// the part of an item.
 	afterSlash = "0"
 )
 
 // Usage is a usage.Store.
 //
-// An item holds what an account used of one model on one day, one of usageShards.
-// A record is added by a transaction of one write, whose token is made of the
-// record's id: DynamoDB writes transactions with the same token once within ten
-// minutes, so that no item has to be kept for each record.
+// An item has what an account used of one model on one day, in one of usageShards. A
+// record is added by a transaction of one write, whose token is derived from the record's
+// id: DynamoDB writes transactions with the same token once within ten minutes, so that
+// no item is needed for each record.
 type Usage struct {
 	client *dynamodb.Client
 	table  string
@@ -83,17 +83,17 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	return storeError("add usage", adding.Wait())
 }
 
-// token returns the token of a record's transaction. Tokens hold for all tables of
-// an account, and have at most 36 characters.
+// token returns the token of a record's transaction. Tokens are shared by all tables of an
+// AWS account, and have at most 36 characters.
 func (u *Usage) token(record usage.Record) string {
 	hash := sha256.Sum256([]byte(u.table + "\x00" + record.ID))
 	return base64.RawURLEncoding.EncodeToString(hash[:])[:36]
 }
 
-// addition makes the write that adds a record; none when it counts nothing.
+// addition returns the write that adds a record, or none if the record counts nothing.
 func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, counts bool) {
 	shard := fnv.New32a()
-	_, _ = shard.Write([]byte(record.ID)) // a hash takes everything
+	_, _ = shard.Write([]byte(record.ID)) // a hash never fails
 	values := item{":day": text(string(record.Day)), ":model": text(record.Model)}
 	var additions []string
 	for name, n := range map[string]int64{
@@ -106,7 +106,7 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 			values[":"+name] = number(n)
 		}
 	}
-	// The same record has to make the same transaction each time.
+	// The same record must make the same transaction each time.
 	slices.Sort(additions)
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &u.table,
@@ -119,9 +119,9 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	}}, len(additions) > 0
 }
 
-// Totals returns an account's use of the days, the first and the last included, in
-// the order of day and model: one consistent read for each megabyte, which is
-// some thousands of models and days.
+// Totals returns an account's use from the first to the last day, both included, in the
+// order of day and model: one consistent read for each megabyte, which has some thousands
+// of models and days.
 //
 // Errors: fault.Unavailable.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {

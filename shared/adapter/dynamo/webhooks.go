@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// webhookPart is the item of a job that has the attempts to tell of its end. It is
-// there once one was made.
+// webhookPart is the part of the item that has the attempts to deliver a job's webhook. It
+// exists once an attempt was made.
 const webhookPart = "webhook"
 
 // attemptsAttribute is the list of attempts, each of them JSON.
@@ -29,10 +29,10 @@ type Webhooks struct {
 
 var _ webhook.Store = (*Webhooks)(nil)
 
-// NewWebhooks makes the webhooks of the jobs in a table.
+// NewWebhooks returns the webhooks of the jobs in a table.
 func NewWebhooks(client *dynamodb.Client, table string) *Webhooks { return &Webhooks{client, table} }
 
-// attemptItem is an attempt as it is kept. Times are in milliseconds.
+// attemptItem is a stored attempt. Times are in milliseconds.
 type attemptItem struct {
 	At       int64  `json:"at"`
 	Duration int64  `json:"duration"`
@@ -65,7 +65,7 @@ func readAttempts(from item) ([]webhook.Attempt, error) {
 	for i, value := range list.Value {
 		kept, _ := value.(*types.AttributeValueMemberS)
 		if kept == nil {
-			return nil, fmt.Errorf("dynamo: attempt %d of a webhook is not what it should be", i+1)
+			return nil, fmt.Errorf("dynamo: attempt %d of a webhook has the wrong type", i+1)
 		}
 		var read attemptItem
 		if err := json.Unmarshal([]byte(kept.Value), &read); err != nil {
@@ -79,9 +79,9 @@ func readAttempts(from item) ([]webhook.Attempt, error) {
 	return attempts, nil
 }
 
-// Record adds an attempt: one write, on the condition that it is the next.
+// Record adds an attempt by one write, on the condition that it is the next.
 //
-// Errors: fault.Conflict when it is not; fault.Unavailable.
+// Errors: fault.Conflict if it is not; fault.Unavailable.
 func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) error {
 	kept, err := encoded(attemptItem{
 		At: a.At.UnixMilli(), Duration: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error,
@@ -123,9 +123,8 @@ func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 	return webhook.ErrNotNext
 }
 
-// EndedWithWebhook returns the first attempt of a job that has a webhook and has ended,
-// from what the table's stream says an item has become. It returns false for any
-// other item.
+// EndedWithWebhook returns the first attempt of a job that has a webhook and has ended, from
+// a new image of the table's stream. It returns false for any other item.
 func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := func(name string) string {
 		value, there := image[name]

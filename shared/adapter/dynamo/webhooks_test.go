@@ -42,7 +42,7 @@ func TestCallsOfWebhooks(t *testing.T) {
 	})
 }
 
-// Of all that the stream tells, the end of a job with a webhook is a turn.
+// Only the end of a job with a webhook makes an attempt.
 func TestEndedWithWebhook(t *testing.T) {
 	image := func(change ...string) map[string]events.DynamoDBAttributeValue {
 		values := map[string]string{

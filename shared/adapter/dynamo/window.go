@@ -13,12 +13,12 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Windows counts as a ratelimit.Window does, for processes that come and go: exactly
-// within any span, as exactly as the clocks of the callers agree.
+// Windows is a ratelimit.Window whose counts several processes share. It is exact within
+// any span, as far as the callers' clocks agree.
 //
-// A name is one item with the times that count. It is read, and written on the
-// condition that nobody has written it meanwhile. So a count is a read and a
-// write, and a refusal a read alone; those who come at once try again.
+// A name is one item with the times that count. It is read, and written on the condition
+// that nobody has written it meanwhile. So a count is a read and a write, a refusal only a
+// read, and concurrent callers retry.
 type Windows struct {
 	client *dynamodb.Client
 	table  string
@@ -26,9 +26,9 @@ type Windows struct {
 	newID  func() string
 }
 
-// NewWindows returns the windows that are counted in the table, which is that of
-// usage. newID gives text that nobody draws twice; it tells a write that is
-// repeated after a lost answer from another's.
+// NewWindows returns the windows that are counted in the table, which is that of usage.
+// newID returns a unique text, which distinguishes a write that is repeated after a lost
+// answer from another caller's.
 func NewWindows(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Windows {
 	return &Windows{client, table, now, newID}
 }
@@ -36,9 +36,9 @@ func NewWindows(client *dynamodb.Client, table string, now func() time.Time, new
 const (
 	// windowPart is the part of the item of a window.
 	windowPart = "window"
-	// keptWindows is for how long the item of a window is kept after a count.
+	// keptWindows is how long the item of a window is kept after a count.
 	keptWindows = time.Hour
-	// windowTries is how often a count is tried that meets others.
+	// windowTries is how often a count is tried that conflicts with others.
 	windowTries = 50
 )
 
@@ -48,8 +48,7 @@ type windowItem struct {
 	Last  string  `dynamodbav:"last_count"`
 }
 
-// Take counts n where they are allowed at once, and tells where the name then
-// stands.
+// Take counts n if the rate allows them now, and returns the state of the name.
 //
 // Errors: fault.Unavailable.
 func (w *Windows) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
@@ -93,8 +92,8 @@ func (w *Windows) take(ctx context.Context, key item, n int, rate ratelimit.Rate
 	return ratelimit.State{}, busy(nil)
 }
 
-// write sets the times where the last count is still the one that was seen. It
-// reports whether it was not, and what is there then.
+// write sets the times if the last count is still the one that was read. Otherwise failed is
+// true, and old is the item as it is.
 func (w *Windows) write(ctx context.Context, key item, seen, id string, now time.Time, times []time.Time) (old item,
 	failed bool, err error) {
 	stored := make([]types.AttributeValue, 0, len(times))

@@ -87,8 +87,8 @@ func TestATaskThatIsNotProtectedIsAnError(t *testing.T) {
 		},
 		"the agent fails":       {http.StatusInternalServerError, `oops`, "the agent answered 500"},
 		"no JSON":               {http.StatusOK, `oops`, "the agent's answer"},
-		"an answer to nothing":  {http.StatusOK, `{}`, "did not do as it was asked"},
-		"it stays as it was":    {http.StatusOK, `{"protection":{"ProtectionEnabled":false,"TaskArn":"` + task + `"}}`, "did not do as it was asked"},
+		"an answer to nothing":  {http.StatusOK, `{}`, "set another state than it was asked for"},
+		"it stays as it was":    {http.StatusOK, `{"protection":{"ProtectionEnabled":false,"TaskArn":"` + task + `"}}`, "set another state than it was asked for"},
 		"an answer without end": {http.StatusOK, `{"protection":{"TaskArn":"` + strings.Repeat("x", 1<<20), "the agent's answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
