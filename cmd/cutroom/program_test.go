@@ -52,7 +52,7 @@ func runAll(m *testing.M) int {
 
 // patience bounds every wait of a test. It is far above what anything takes: it exists to
 // end a test that would hang, and measures no speed.
-const patience = 10 * time.Minute
+const patience = 30 * time.Minute
 
 // bounded returns the test's context, bounded by patience.
 func bounded(t *testing.T) context.Context {

@@ -25,7 +25,7 @@ import (
 
 // patience bounds every wait. It is far above what anything takes, and judges no
 // speed.
-const patience = 10 * time.Minute
+const patience = 30 * time.Minute
 
 // deployed is the service in the local AWS.
 type deployed struct {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/cutroom",
 
 // patience bounds every wait of a test. It exists to end a test that would hang, and
 // measures no speed.
-const patience = 10 * time.Minute
+const patience = 30 * time.Minute
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()

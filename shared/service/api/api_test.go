@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -197,7 +198,8 @@ func newWorld(t *testing.T, s setup) *world {
 			Idempotency: &idempotency.Service{Store: w.claims, Now: w.now},
 			Limiter:     ratelimit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
-			Origins: s.origins, Stopping: s.stopping, Draining: s.draining, ImageWait: s.imageWait, VideoWait: s.videoWait,
+			Origins: s.origins, Stopping: s.stopping, Draining: s.draining,
+			ImageWait: cmp.Or(s.imageWait, patience), VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{
 				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
 				Extender: w.shelf,
