@@ -90,6 +90,8 @@ type world struct {
 	// receiver is the webhook of a job, turns the queue of the attempts at it.
 	receiver *receiver
 	turns    awstest.Queue
+	// age is how long after their creation jobs have to end.
+	age time.Duration
 	// settings are the environment of the functions, and of the worker.
 	settings []string
 	// faults are what calls of AWS meet of what is started from now on.
@@ -140,7 +142,7 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		stamps:  dynamo.NewFleetStamps(client, tables["jobs"]),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
-		bucket:  s3blob.New(cloud.Config(), bucket), receiver: newReceiver(t),
+		bucket:  s3blob.New(cloud.Config(), bucket), receiver: newReceiver(t), age: job.MaxAge,
 	}
 }
 
@@ -197,13 +199,13 @@ func (w *world) fill(t *testing.T) {
 	} {
 		must(w.jobs.Accept(ctx, job.Job{
 			ID: id, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
-			CreatedAt: now, Deadline: now.Add(job.MaxAge),
+			CreatedAt: now, Deadline: now.Add(w.age),
 		}, 0))
 	}
 	hooked := job.Job{
 		ID: sampleHooked, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
 		Webhook:   w.receiver.url,
-		CreatedAt: now, Deadline: now.Add(job.MaxAge),
+		CreatedAt: now, Deadline: now.Add(w.age),
 	}
 	must(w.jobs.Accept(ctx, hooked, 0))
 	must(w.jobs.Fail(ctx, hooked.ID, "", job.WorkerLostFailure(), now))
