@@ -1,0 +1,188 @@
+package iamtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Request is a call that somebody makes.
+type Request struct {
+	// Principal is the ARN of the role that calls. Service is a service that calls for
+	// itself, such as "sns.amazonaws.com". One of them is set; a request without both is
+	// from nobody known.
+	Principal, Service string
+	// Action is such as "s3:GetObject", Resource an ARN, or "*" for actions on none.
+	Action, Resource string
+	// Account is that of the resource; "" is that of the principal.
+	Account string
+	// Context are the condition keys that the request has, in any case.
+	Context map[string][]string
+}
+
+// Decision is what AWS would do with a request.
+type Decision struct {
+	Allowed bool
+	// Reason says why, as the message of a refusal does.
+	Reason string
+	// Because are the statements that decided: those that deny, or else those that allow.
+	Because []Statement
+}
+
+// Decide evaluates a request by the policies of its role and those of its resource. A
+// deny wins. Within an account either may allow; from another account both must.
+//
+// Errors: a policy cannot be evaluated for the request, which is then not allowed.
+func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
+	role, err := r.applying(ofRole, false)
+	if err != nil {
+		return Decision{}, err
+	}
+	resource, err := r.applying(ofResource, true)
+	if err != nil {
+		return Decision{}, err
+	}
+	denies := func(s Statement) bool { return s.Denies }
+	if by := kept(slices.Concat(role, resource), denies); len(by) > 0 {
+		return Decision{Reason: r.words("with an explicit deny"), Because: by}, nil
+	}
+	// A resource that names an account leaves to that account whom to allow.
+	direct := kept(resource, func(s Statement) bool { return r.named(s) == byName })
+	var by []Statement
+	switch account := accountOf(r.Principal); {
+	case r.Account == "" || account == r.Account || account == "":
+		by = slices.Concat(role, direct)
+	case len(role) > 0 && len(resource) > 0:
+		by = slices.Concat(role, resource)
+	}
+	if len(by) == 0 {
+		return Decision{Reason: r.words("because no policy allows it")}, nil
+	}
+	return Decision{Allowed: true, Because: by}, nil
+}
+
+func (r Request) words(why string) string {
+	who := r.Principal + r.Service
+	if who == "" {
+		who = "nobody known"
+	}
+	return fmt.Sprintf("%s is not authorized to perform: %s on resource: %s %s", who, r.Action, r.Resource, why)
+}
+
+// applying returns the statements that are of this request.
+func (r Request) applying(policies []Policy, ofResource bool) ([]Statement, error) {
+	var found []Statement
+	for _, p := range policies {
+		for _, s := range p.Statements {
+			if s.forResource() != ofResource {
+				return nil, fmt.Errorf("statement %q: policies of resources have principals, those of roles have none", s.Sid)
+			}
+			applies, err := r.isOf(s)
+			if err != nil {
+				return nil, fmt.Errorf("statement %q: %w", s.Sid, err)
+			}
+			if applies {
+				found = append(found, s)
+			}
+		}
+	}
+	return found, nil
+}
+
+// isOf reports whether a statement is of this request: whom it names, what, on what, and
+// each condition.
+func (r Request) isOf(s Statement) (bool, error) {
+	if s.forResource() && r.named(s) == notNamed || !r.isOfAction(s) || !r.isOfResource(s) {
+		return false, nil
+	}
+	for _, c := range s.conditions {
+		if holds, err := c.holds(r.key, s.variables); err != nil || !holds {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (r Request) isOfAction(s Statement) bool {
+	is := func(pattern string) bool { return matchesAction(pattern, r.Action) }
+	if len(s.Actions) > 0 {
+		return slices.ContainsFunc(s.Actions, is)
+	}
+	return !slices.ContainsFunc(s.NotActions, is)
+}
+
+func (r Request) isOfResource(s Statement) bool {
+	is := func(text string) bool {
+		glyphs, ok := pattern(text, s.variables, r.key)
+		return ok && (text == "*" || matchesResource(glyphs, r.Resource))
+	}
+	switch {
+	case len(s.Resources) > 0:
+		return slices.ContainsFunc(s.Resources, is)
+	case len(s.NotResources) > 0:
+		return !slices.ContainsFunc(s.NotResources, is)
+	}
+	return s.forResource()
+}
+
+// How a statement names who calls.
+type naming int
+
+const (
+	notNamed naming = iota
+	byAccount
+	byName
+)
+
+func (r Request) named(s Statement) naming {
+	if r.Service != "" {
+		if slices.Contains(s.Principals["Service"], r.Service) || slices.Contains(s.Principals["AWS"], "*") {
+			return byName
+		}
+		return notNamed
+	}
+	found, account := notNamed, accountOf(r.Principal)
+	for _, name := range s.Principals["AWS"] {
+		switch {
+		case name == "*", r.Principal != "" && name == r.Principal:
+			return byName
+		case account != "" && (name == account || accountOf(name) == account && strings.HasSuffix(name, ":root")):
+			found = byAccount
+		}
+	}
+	return found
+}
+
+// accountOf returns the account of an ARN, "" where it has none.
+func accountOf(arn string) string {
+	if parts := strings.SplitN(arn, ":", segments); len(parts) == segments {
+		return parts[4]
+	}
+	return ""
+}
+
+// key returns the values of a condition key, whose name may be in any case.
+func (r Request) key(name string) []string {
+	for key, values := range r.Context {
+		if strings.EqualFold(key, name) {
+			return values
+		}
+	}
+	switch {
+	case strings.EqualFold(name, "aws:PrincipalArn") && r.Principal != "":
+		return []string{r.Principal}
+	case strings.EqualFold(name, "aws:PrincipalAccount") && r.Principal != "":
+		return []string{accountOf(r.Principal)}
+	}
+	return nil
+}
+
+func kept(all []Statement, keep func(Statement) bool) []Statement {
+	var found []Statement
+	for _, s := range all {
+		if keep(s) {
+			found = append(found, s)
+		}
+	}
+	return found
+}

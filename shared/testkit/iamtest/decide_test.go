@@ -1,0 +1,296 @@
+package iamtest_test
+
+import (
+	"strings"
+	"testing"
+
+	"cutroom/shared/testkit/iamtest"
+)
+
+// patternCases are of "IAM JSON policy elements: Action" and "Resource": a pattern, what a
+// request has, and whether the one is of the other.
+const patternCases = `
+Action   s3:GetObject                     s3:GetObject                        yes
+Action   s3:GetObject                     S3:getobject                        yes
+Action   S3:GETOBJECT                     s3:GetObject                        yes
+Action   s3:GetObject                     s3:GetObjectAcl                     no
+Action   s3:Get*                          s3:GetObjectAcl                     yes
+Action   s3:Get*                          s3:PutObject                        no
+Action   s3:*                             s3:PutObject                        yes
+Action   s3:*                             sqs:SendMessage                     no
+Action   *                                sqs:SendMessage                     yes
+Action   *:*                              sqs:SendMessage                     yes
+Action   iam:*AccessKey*                  iam:CreateAccessKey                 yes
+Action   iam:*AccessKey*                  iam:ListAccessKeys                  yes
+Action   iam:*AccessKey*                  iam:ListUsers                       no
+Action   ecs:Submit*                      ecs:SubmitTaskStateChange           yes
+Action   ecs:Submit*                      ecs:Poll                            no
+Action   s3:?etObject                     s3:GetObject                        yes
+Action   s3:?etObject                     s3:etObject                         no
+Action   s3:GetObject?                    s3:GetObject                        no
+Resource *                                arn:aws:s3:::bucket/key             yes
+Resource *                                *                                   yes
+Resource arn:aws:s3:::bucket              arn:aws:s3:::bucket                 yes
+Resource arn:aws:s3:::bucket              arn:aws:s3:::bucket/key             no
+Resource arn:aws:s3:::bucket              arn:aws:s3:::Bucket                 no
+Resource arn:aws:s3:::bucket/*            arn:aws:s3:::bucket                 no
+Resource arn:aws:s3:::bucket/*            arn:aws:s3:::bucket/                yes
+Resource arn:aws:s3:::bucket/*            arn:aws:s3:::bucket/a/b/c           yes
+Resource arn:aws:s3:::bucket/*            arn:aws:s3:::bucket/a:b             yes
+Resource arn:aws:s3:::bucket/*            arn:aws:s3:::buckets/a              no
+Resource arn:aws:s3:::bucket/*/test/*     arn:aws:s3:::bucket/1/test/object.jpg yes
+Resource arn:aws:s3:::bucket/*/test/*     arn:aws:s3:::bucket/1/2/test/3/object.jpg yes
+Resource arn:aws:s3:::bucket/*/test/*     arn:aws:s3:::bucket/1-test/object.jpg no
+Resource arn:aws:s3:::bucket/*/test/*     arn:aws:s3:::bucket/test/object.jpg no
+Resource arn:aws:s3:::bucket/??/k         arn:aws:s3:::bucket/ab/k            yes
+Resource arn:aws:s3:::bucket/??/k         arn:aws:s3:::bucket/a/k             no
+Resource arn:aws:s3:::*                   arn:aws:s3:::bucket/key             yes
+Resource arn:aws:iam::123456789012:user/* arn:aws:iam::123456789012:user/a/b  yes
+Resource arn:aws:iam::123456789012:user/* arn:aws:iam::123456789013:user/a    no
+Resource arn:aws:iam::*:user/a            arn:aws:iam::123456789012:user/a    yes
+Resource arn:aws:sqs:*:123456789012:q     arn:aws:sqs:eu-west-1:123456789012:q yes
+Resource arn:aws:sqs:eu-*-1:123456789012:q arn:aws:sqs:eu-west-1:123456789012:q yes
+Resource arn:aws:sqs:eu-*-1:123456789012:q arn:aws:sqs:us-west-1:123456789012:q no
+Resource arn:aws:sqs:eu?west-1:123456789012:q arn:aws:sqs:eu-west-1:123456789012:q yes
+Resource arn:aws:sqs:eu-west-1?123456789012:q arn:aws:sqs:eu-west-1:123456789012:q no
+Resource arn:aws:dynamodb:r:1:table/t     arn:aws:dynamodb:r:1:table/t        yes
+Resource arn:aws:dynamodb:r:1:table/t     arn:aws:dynamodb:r:1:table/t/index/i no
+Resource arn:aws:dynamodb:r:1:table/t/index/* arn:aws:dynamodb:r:1:table/t/index/i yes
+Resource arn:aws:dynamodb:r:1:table/t/index/* arn:aws:dynamodb:r:1:table/t    no
+Resource arn:aws:dynamodb:r:1:table/t/stream/* arn:aws:dynamodb:r:1:table/t/stream/2020-01-01T00:00:00.000 yes
+Resource arn:aws:states:r:1:execution:m:* arn:aws:states:r:1:execution:m:job_1 yes
+Resource arn:aws:states:r:1:execution:m:* arn:aws:states:r:1:execution:n:job_1 no
+Resource arn:aws:states:r:1:stateMachine:m arn:aws:states:r:1:execution:m:job_1 no
+Resource arn:aws:ecs:r:1:task/c/*         arn:aws:ecs:r:1:task/c/0a1b         yes
+Resource arn:aws:ecs:r:1:task/c/*         arn:aws:ecs:r:1:task/d/0a1b         no
+Resource arn:aws:ecs:r:1:service/c/s      arn:aws:ecs:r:1:service/c/s2        no
+Resource arn:aws:logs:r:1:log-group:g:*   arn:aws:logs:r:1:log-group:g:log-stream:s yes
+Resource arn:aws:logs:r:1:log-group:g:*   arn:aws:logs:r:1:log-group:h:log-stream:s no
+Resource arn:aws-cn:s3:::bucket           arn:aws:s3:::bucket                 no
+Resource arn:*:s3:::bucket                arn:aws-cn:s3:::bucket              yes
+`
+
+func TestPatterns(t *testing.T) {
+	for line := range strings.Lines(patternCases) {
+		fields := strings.Fields(line)
+		if len(fields) != 4 {
+			continue
+		}
+		element, pattern, of, want := fields[0], fields[1], fields[2], fields[3] == "yes"
+		r := iamtest.Request{Principal: "r", Action: "a:B", Resource: "*"}
+		texts := map[string]string{"Action": `"Action": "*"`, "Resource": `"Resource": "*"`}
+		texts[element] = `"` + element + `": "` + pattern + `"`
+		not := map[string]string{"Action": texts["Action"], "Resource": texts["Resource"]}
+		not[element] = `"Not` + element + `": ["` + pattern + `", "none:none"]`
+		if element == "Action" {
+			r.Action = of
+		} else {
+			r.Resource = of
+		}
+		for _, c := range []struct {
+			texts map[string]string
+			want  bool
+		}{{texts, want}, {not, !want}} {
+			p := policy(t, `{"Effect": "Allow", `+c.texts["Action"]+`, `+c.texts["Resource"]+`}`)
+			decided, err := iamtest.Decide(r, []iamtest.Policy{p}, nil)
+			if err != nil || decided.Allowed != c.want {
+				t.Errorf("%v: allowed: %v %v", c.texts, decided.Allowed, err)
+			}
+		}
+	}
+}
+
+// Policy variables are of "IAM policy elements: Variables and tags".
+func TestVariables(t *testing.T) {
+	for _, c := range []struct {
+		pattern, username, resource string
+		want                        bool
+	}{
+		{"${aws:username}/*", "bob", "bob/a", true},
+		{"${aws:username}/*", "bob", "eve/a", false},
+		{"${AWS:UserName}/*", "bob", "bob/a", true},
+		{"${aws:username}/*", "", "bob/a", false},
+		{"${aws:username}/*", "", "/a", false},
+		{"${aws:username}/*", "*", "bob/a", false},
+		{"${aws:username}/*", "*", "*/a", true},
+		{"${aws:username}", "b?b", "bob", false},
+		{"${aws:username, 'all'}/*", "", "all/a", true},
+		{"${aws:username, 'all'}/*", "bob", "bob/a", true},
+		{"${*}", "", "*", true}, {"${*}", "", "a", false},
+		{"${?}", "", "?", true}, {"${?}", "", "a", false},
+		{"${$}a", "", "$a", true},
+		{"${aws:username", "bob", "${aws:username", true},
+		{"$aws:username", "bob", "$aws:username", true},
+	} {
+		r := iamtest.Request{Principal: "r", Action: "s3:GetObject", Resource: "arn:aws:s3:::b/" + c.resource}
+		if c.username != "" {
+			r.Context = map[string][]string{"aws:username": {c.username}}
+		}
+		p := policy(t, `{"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::b/`+c.pattern+`"}`)
+		decided, err := iamtest.Decide(r, []iamtest.Policy{p}, nil)
+		if err != nil || decided.Allowed != c.want {
+			t.Errorf("%+v: %v %v", c, decided.Allowed, err)
+		}
+		r.Context = map[string][]string{"aws:username": {c.username}, "k:is": {c.resource}}
+		if c.username == "" {
+			delete(r.Context, "aws:username")
+		}
+		p = policy(t, `{"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": {"StringLike": {"k:is": "`+c.pattern+`"}}}`)
+		decided, err = iamtest.Decide(r, []iamtest.Policy{p}, nil)
+		if err != nil || decided.Allowed != c.want {
+			t.Errorf("condition %+v: %v %v", c, decided.Allowed, err)
+		}
+	}
+	// Without the version, what looks like a variable is itself.
+	p, err := iamtest.ParsePolicy([]byte(`{"Statement": {"Effect": "Allow", "Action": "a:B", "Resource": "${aws:username}"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for resource, want := range map[string]bool{"bob": false, "${aws:username}": true} {
+		decided, err := iamtest.Decide(iamtest.Request{Principal: "r", Action: "a:B", Resource: resource,
+			Context: map[string][]string{"aws:username": {"bob"}}}, []iamtest.Policy{p}, nil)
+		if err != nil || decided.Allowed != want {
+			t.Errorf("%s: %v %v", resource, decided.Allowed, err)
+		}
+	}
+}
+
+// Statements of the decisions below.
+const (
+	account      = "111122223333"
+	role         = "arn:aws:iam::" + account + ":role/r"
+	other        = "arn:aws:iam::444455556666:role/o"
+	allows       = `{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::b/*"}`
+	allowsElse   = `{"Effect": "Allow", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::b/*"}`
+	denies       = `{"Effect": "Deny", "Action": "s3:*", "Resource": "arn:aws:s3:::b/*"}`
+	deniesElse   = `{"Effect": "Deny", "Action": "s3:*", "Resource": "arn:aws:s3:::c/*"}`
+	onBucket     = `"Action": "s3:*", "Resource": ["arn:aws:s3:::b", "arn:aws:s3:::b/*"]`
+	toRole       = `{"Effect": "Allow", "Principal": {"AWS": "` + role + `"}, ` + onBucket + `}`
+	toOther      = `{"Effect": "Allow", "Principal": {"AWS": "` + other + `"}, ` + onBucket + `}`
+	toAccount    = `{"Effect": "Allow", "Principal": {"AWS": "` + account + `"}, ` + onBucket + `}`
+	toRoot       = `{"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::` + account + `:root"}, ` + onBucket + `}`
+	toOtherRoot  = `{"Effect": "Allow", "Principal": {"AWS": ["arn:aws:iam::444455556666:root"]}, ` + onBucket + `}`
+	toEveryone   = `{"Effect": "Allow", "Principal": "*", ` + onBucket + `}`
+	toService    = `{"Effect": "Allow", "Principal": {"Service": "cloudfront.amazonaws.com"}, ` + onBucket + `}`
+	notAccount   = `{"Effect": "Deny", "Principal": {"AWS": "` + account + `"}, ` + onBucket + `}`
+	notRole      = `{"Effect": "Deny", "Principal": {"AWS": "` + role + `"}, ` + onBucket + `}`
+	notInsecure  = `{"Effect": "Deny", "Principal": {"AWS": "*"}, ` + onBucket + `, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}`
+	notOldTLS    = `{"Effect": "Deny", "Principal": {"AWS": "*"}, ` + onBucket + `, "Condition": {"NumericLessThan": {"s3:TlsVersion": 1.2}}}`
+	notElsewhere = `{"Effect": "Deny", "NotAction": "s3:GetObject", "Resource": "*"}`
+)
+
+// Decisions are of "Policy evaluation logic": within an account, and across accounts.
+func TestDecisions(t *testing.T) {
+	caller, service := iamtest.Request{Principal: role}, iamtest.Request{Service: "cloudfront.amazonaws.com"}
+	insecure := iamtest.Request{Principal: role, Context: map[string][]string{"aws:SecureTransport": {"false"}}}
+	secure := iamtest.Request{Principal: role,
+		Context: map[string][]string{"aws:SecureTransport": {"true"}, "s3:TlsVersion": {"1.3"}}}
+	oldTLS := iamtest.Request{Principal: role,
+		Context: map[string][]string{"aws:SecureTransport": {"true"}, "s3:TlsVersion": {"1.1"}}}
+	foreign, anonymous := iamtest.Request{Principal: other, Account: account}, iamtest.Request{}
+	for _, c := range []struct {
+		name             string
+		request          iamtest.Request
+		ofRole, ofBucket string
+		want             bool
+	}{
+		{"nothing", caller, "", "", false},
+		{"the role allows", caller, allows, "", true},
+		{"the role allows something else", caller, allowsElse, "", false},
+		{"the role denies", caller, denies, "", false},
+		{"the role allows and denies", caller, allows + "," + denies, "", false},
+		{"the role denies and allows", caller, denies + "," + allows, "", false},
+		{"the role denies something else", caller, allows + "," + deniesElse, "", true},
+		{"all but this is denied", caller, allows + "," + notElsewhere, "", true},
+		{"all but this is denied, nothing allowed", caller, notElsewhere, "", false},
+		{"the bucket allows the role", caller, "", toRole, true},
+		{"both allow", caller, allows, toRole, true},
+		{"the bucket allows another", caller, "", toOther, false},
+		{"the bucket leaves it to the account", caller, "", toAccount, false},
+		{"the bucket leaves it to the account's root", caller, "", toRoot, false},
+		{"the bucket leaves it to the account, whose role allows", caller, allows, toRoot, true},
+		{"the bucket allows everyone", caller, "", toEveryone, true},
+		{"the bucket allows everyone, the role denies", caller, denies, toEveryone, false},
+		{"the role allows, the bucket denies the role", caller, allows, notRole, false},
+		{"the role allows, the bucket denies the account", caller, allows, notAccount, false},
+		{"the bucket allows and denies", caller, "", toRole + "," + notRole, false},
+		{"the bucket allows a service", caller, "", toService, false},
+		{"in clear", insecure, allows, notInsecure, false},
+		{"over TLS", secure, allows, notInsecure + "," + notOldTLS, true},
+		{"over old TLS", oldTLS, allows, notInsecure + "," + notOldTLS, false},
+		{"over TLS, by the bucket alone", secure, "", toRole + "," + notInsecure, true},
+		{"a service that is allowed", service, "", toService, true},
+		{"a service that is not", iamtest.Request{Service: "sns.amazonaws.com"}, "", toService, false},
+		{"a service, and everyone is allowed", service, "", toEveryone, true},
+		{"a service, and a role is allowed", service, "", toRole, false},
+		{"another account, its role alone", foreign, allows, "", false},
+		{"another account, the bucket alone", foreign, "", toOther, false},
+		{"another account, both", foreign, allows, toOther, true},
+		{"another account, both by its root", foreign, allows, toOtherRoot, true},
+		{"another account, everyone", foreign, allows, toEveryone, true},
+		{"another account, and the bucket allows this", foreign, allows, toRoot, false},
+		{"another account, both, and the bucket denies", foreign, allows, toOther + "," +
+			strings.Replace(toOther, "Allow", "Deny", 1), false},
+		{"nobody known", anonymous, "", toRole, false},
+		{"nobody known, and everyone is allowed", anonymous, "", toEveryone, true},
+		{"nobody known, an account is allowed", anonymous, "", toRoot, false},
+	} {
+		c.request.Action, c.request.Resource = "s3:GetObject", "arn:aws:s3:::b/k"
+		decided, err := iamtest.Decide(c.request, policies(t, c.ofRole), policies(t, c.ofBucket))
+		if err != nil || decided.Allowed != c.want {
+			t.Errorf("%s: %+v %v", c.name, decided, err)
+		}
+		if decided.Allowed == (decided.Reason != "") || decided.Allowed && len(decided.Because) == 0 {
+			t.Errorf("%s: allowed %v because %v, with the reason %q", c.name, decided.Allowed, decided.Because, decided.Reason)
+		}
+	}
+}
+
+func policies(t *testing.T, statements string) []iamtest.Policy {
+	t.Helper()
+	if statements == "" {
+		return nil
+	}
+	return []iamtest.Policy{policy(t, statements)}
+}
+
+// What is not evaluated is refused, by name.
+func TestRefusedPolicies(t *testing.T) {
+	statement := func(more string) string {
+		return `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "a:B", "Resource": "*"` + more + `}]}`
+	}
+	for text, want := range map[string]string{
+		`{`:                         "read a policy",
+		`{"Version": "2012-10-17"}`: "statement",
+		`{"Version": "2012-10-17", "Statement": []}`:                               "without statements",
+		`{"Version": "2012-10-17", "Statement": [], "Extra": 1}`:                   "Extra",
+		statement(`, "Else": 1`):                                                   "Else",
+		statement(`, "NotPrincipal": "*"`):                                         "NotPrincipal",
+		statement(`, "NotAction": "a:C"`):                                          "NotAction",
+		statement(`, "NotResource": "a"`):                                          "NotResource",
+		statement(`, "Principal": "me"`):                                           "me",
+		statement(`, "Principal": {"Federated": "f"}`):                             "Federated",
+		statement(`, "Principal": {"CanonicalUser": "f"}`):                         "CanonicalUser",
+		statement(`, "Condition": {"StringMatches": {"k:a": "b"}}`):                "StringMatches",
+		statement(`, "Condition": {"BinaryEquals": {"k:a": "b"}}`):                 "BinaryEquals",
+		statement(`, "Condition": {"NullIfExists": {"k:a": "true"}}`):              "NullIfExists",
+		statement(`, "Condition": {"ForSomeValues:StringLike": {"k:a": "b"}}`):     "ForSomeValues",
+		statement(`, "Condition": {"stringequals": {"k:a": "b"}}`):                 "stringequals",
+		statement(`, "Condition": {"StringEquals": {"k:a": {"b": "c"}}}`):          "list of values",
+		`{"Statement": {"Effect": "allow", "Action": "a:B", "Resource": "*"}}`:     "allow",
+		`{"Statement": {"Action": "a:B", "Resource": "*"}}`:                        "neither",
+		`{"Statement": {"Effect": "Allow", "Resource": "*"}}`:                      "either Action",
+		`{"Statement": {"Effect": "Allow", "Action": "GetItem", "Resource": "*"}}`: "GetItem",
+	} {
+		if _, err := iamtest.ParsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want one with %q", text, err, want)
+		}
+	}
+	// A policy of a role is no policy of a resource.
+	r := iamtest.Request{Principal: role, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}
+	for _, c := range [][2]string{{toRole, ""}, {"", allows}} {
+		if decided, err := iamtest.Decide(r, policies(t, c[0]), policies(t, c[1])); err == nil || decided.Allowed {
+			t.Errorf("%v: %v %v", c, decided, err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package iamtest
+
+import (
+	"slices"
+	"strings"
+)
+
+// glyph is a part of a pattern: a character, or a wildcard.
+type glyph struct {
+	char rune
+	// any is for one character, many for any number of them.
+	any, many bool
+	// within keeps a wildcard from going past a colon.
+	within bool
+}
+
+// pattern reads what a policy says. Variables such as ${aws:username} are what the
+// request has, in which nothing is a wildcard; ok is false if it has one that the
+// request lacks.
+func pattern(text string, variables bool, has func(key string) []string) (glyphs []glyph, ok bool) {
+	for text != "" {
+		inner, rest, closed := strings.Cut(strings.TrimPrefix(text, "${"), "}")
+		if variables && closed && strings.HasPrefix(text, "${") {
+			value, ok := variable(inner, has)
+			if !ok {
+				return nil, false
+			}
+			glyphs, text = append(glyphs, literal(value)...), rest
+			continue
+		}
+		char := []rune(text)[0]
+		glyphs = append(glyphs, glyph{char: char, any: char == '?', many: char == '*'})
+		text = text[len(string(char)):]
+	}
+	return glyphs, true
+}
+
+// variable returns what stands for a policy variable; ok is false if nothing does.
+func variable(inner string, has func(string) []string) (value string, ok bool) {
+	if inner == "*" || inner == "?" || inner == "$" {
+		return inner, true
+	}
+	key, otherwise, defaulted := strings.Cut(inner, ",")
+	if values := has(strings.TrimSpace(key)); len(values) == 1 {
+		return values[0], true
+	}
+	return strings.Trim(strings.TrimSpace(otherwise), "'"), defaulted
+}
+
+func literal(text string) []glyph {
+	var glyphs []glyph
+	for _, char := range text {
+		glyphs = append(glyphs, glyph{char: char})
+	}
+	return glyphs
+}
+
+// matches reports whether a text is as the pattern says, in the same case.
+func matches(pattern []glyph, text string) bool {
+	in := []rune(text)
+	// reached are the beginnings of the text that the pattern matches so far.
+	reached := make([]bool, len(in)+1)
+	reached[0] = true
+	for _, g := range pattern {
+		next := make([]bool, len(in)+1)
+		if g.many {
+			for i, alive := 0, false; i <= len(in); i++ {
+				alive = reached[i] || alive && !(g.within && in[i-1] == ':')
+				next[i] = alive
+			}
+		} else {
+			for i, char := range in {
+				next[i+1] = reached[i] && (g.any && !(g.within && char == ':') || !g.any && g.char == char)
+			}
+		}
+		reached = next
+	}
+	return reached[len(in)]
+}
+
+// segments are the parts of an ARN; the last may have colons.
+const segments = 6
+
+// matchesResource reports whether the ARN of a resource is as a pattern says. In the
+// first parts a wildcard stays between its colons, but for an asterisk at the end of a
+// part.
+func matchesResource(pattern []glyph, arn string) bool {
+	pattern = slices.Clone(pattern)
+	part := 1
+	for i := range pattern {
+		if !pattern[i].any && !pattern[i].many && pattern[i].char == ':' {
+			part++
+			continue
+		}
+		ends := i+1 == len(pattern) || pattern[i+1].char == ':'
+		pattern[i].within = part < segments && !(pattern[i].many && ends)
+	}
+	return matches(pattern, arn)
+}
+
+// matchesARN compares the parts of an ARN each for itself, as conditions do.
+func matchesARN(pattern []glyph, arn string) bool {
+	parts := strings.SplitN(arn, ":", segments)
+	if len(parts) != segments {
+		return false
+	}
+	for i, part := range parts {
+		end := len(pattern)
+		if i < segments-1 {
+			end = slices.IndexFunc(pattern, func(g glyph) bool { return !g.any && !g.many && g.char == ':' })
+			if end < 0 {
+				return false
+			}
+		}
+		if !matches(pattern[:end], part) {
+			return false
+		}
+		pattern = pattern[min(end+1, len(pattern)):]
+	}
+	return true
+}
+
+// matchesAction reports whether an action is as a pattern says, in any case.
+func matchesAction(text, action string) bool {
+	glyphs, _ := pattern(strings.ToLower(text), false, nil)
+	return matches(glyphs, strings.ToLower(action))
+}

@@ -1,0 +1,179 @@
+// Package iamtest evaluates IAM policies as AWS documents it, for the calls of programs
+// under test: those of a role, those of a resource, and both together within an account.
+//
+// What it does not know it refuses when a policy is read: an element, a condition
+// operator or a kind of principal of which it cannot say what AWS would do.
+//
+// The rules are those of "IAM JSON policy elements reference" and "Policy evaluation
+// logic" in the IAM User Guide.
+package iamtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Policy is a policy document. Policies of roles have no principals, those of resources
+// have them in each statement.
+type Policy struct {
+	// Version is "2012-10-17"; policies of another have no variables.
+	Version string
+	// Statements are those of the policy.
+	Statements []Statement
+}
+
+// Statement is one of a policy. Where Actions is empty NotActions holds, and so for the
+// resources. A statement without resources is of the resource that it is attached to.
+type Statement struct {
+	Sid string
+	// Denies is false in one that allows.
+	Denies                  bool
+	Actions, NotActions     []string
+	Resources, NotResources []string
+	// Principals are by kind: "AWS", "Service"; everyone is "*" of the kind "AWS".
+	Principals map[string][]string
+	conditions []condition
+	variables  bool
+}
+
+// values are what JSON writes alone where there is one.
+type values []string
+
+func (v *values) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return err
+	}
+	all, isList := value.([]any)
+	if !isList {
+		all = []any{value}
+	}
+	*v = values{}
+	for _, one := range all {
+		switch one := one.(type) {
+		case string, bool, json.Number:
+			*v = append(*v, fmt.Sprint(one))
+		default:
+			return fmt.Errorf("%s is no list of values", text)
+		}
+	}
+	return nil
+}
+
+// written is a statement as JSON has it.
+type written struct {
+	Sid, Effect                              string
+	Action, NotAction, Resource, NotResource values
+	Principal                                json.RawMessage
+	Condition                                map[string]map[string]values
+}
+
+// ParsePolicy reads a policy document.
+//
+// Errors: it is no policy, or has what is not evaluated here, which the error names.
+func ParsePolicy(text []byte) (Policy, error) {
+	var document struct {
+		Version, ID string
+		Statement   json.RawMessage
+	}
+	if err := strictly(text, &document); err != nil {
+		return Policy{}, fmt.Errorf("read a policy: %w", err)
+	}
+	var statements []json.RawMessage
+	if err := json.Unmarshal(document.Statement, &statements); err != nil {
+		statements = []json.RawMessage{document.Statement} // one may stand alone
+	}
+	policy := Policy{Version: document.Version}
+	for i, text := range statements {
+		var w written
+		err := strictly(text, &w)
+		if err == nil {
+			var s Statement
+			if s, err = w.statement(document.Version); err == nil {
+				policy.Statements = append(policy.Statements, s)
+				continue
+			}
+		}
+		return Policy{}, fmt.Errorf("read statement %d of a policy: %w", i+1, err)
+	}
+	if len(policy.Statements) == 0 {
+		return Policy{}, fmt.Errorf("a policy without statements")
+	}
+	return policy, nil
+}
+
+// strictly reads JSON that has nothing besides what the value has room for.
+func strictly(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
+}
+
+func (w written) statement(version string) (Statement, error) {
+	s := Statement{
+		Sid: w.Sid, Denies: w.Effect == "Deny", Actions: w.Action, NotActions: w.NotAction, Resources: w.Resource,
+		NotResources: w.NotResource, variables: version == "2012-10-17",
+	}
+	if w.Effect != "Allow" && w.Effect != "Deny" {
+		return s, fmt.Errorf("the effect %q is neither Allow nor Deny", w.Effect)
+	}
+	if (len(s.Actions) == 0) == (len(s.NotActions) == 0) {
+		return s, fmt.Errorf("a statement has either Action or NotAction")
+	}
+	if len(s.Resources) > 0 && len(s.NotResources) > 0 {
+		return s, fmt.Errorf("a statement has either Resource or NotResource")
+	}
+	for _, action := range slices.Concat(s.Actions, s.NotActions) {
+		if action != "*" && !strings.Contains(action, ":") {
+			return s, fmt.Errorf("the action %q names no service", action)
+		}
+	}
+	var err error
+	if s.Principals, err = principals(w.Principal); err != nil {
+		return s, err
+	}
+	for operator, keys := range w.Condition {
+		for key, values := range keys {
+			c, err := newCondition(operator, key, values)
+			if err != nil {
+				return s, err
+			}
+			s.conditions = append(s.conditions, c)
+		}
+	}
+	return s, nil
+}
+
+// principals reads the principals of a statement, nil where it has none.
+func principals(text json.RawMessage) (map[string][]string, error) {
+	if text == nil {
+		return nil, nil
+	}
+	var everyone string
+	if json.Unmarshal(text, &everyone) == nil {
+		if everyone != "*" {
+			return nil, fmt.Errorf("the principal %q has no kind", everyone)
+		}
+		return map[string][]string{"AWS": {"*"}}, nil
+	}
+	var kinds map[string]values
+	if err := json.Unmarshal(text, &kinds); err != nil {
+		return nil, err
+	}
+	named := map[string][]string{}
+	for kind, names := range kinds {
+		if kind != "AWS" && kind != "Service" {
+			return nil, fmt.Errorf("principals of the kind %s are not evaluated", kind)
+		}
+		named[kind] = names
+	}
+	return named, nil
+}
+
+// forResource reports whether the statement is of a policy of a resource.
+func (s Statement) forResource() bool { return s.Principals != nil }
