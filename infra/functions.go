@@ -20,37 +20,37 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// function is a Lambda function as it is deployed.
+// function describes a deployed Lambda function.
 type function struct {
 	functions.Function
-	// memory is in MB; a function's share of a processor grows with it.
+	// memory is in MB. The share of a processor grows with it.
 	memory int
 	// timeout is in seconds.
 	timeout int
-	// may is what its role allows, besides writing its log.
+	// may lists the permissions of its role, besides writing its log.
 	may []permission
-	// private functions run in the network of the options, if there is one.
+	// private puts the function into the network of the options, if there is one.
 	private bool
 }
 
 const (
-	// bufferedTimeout is how long API Gateway waits for an answer that it
-	// buffers, in seconds, where no quota was raised.
+	// bufferedTimeout is how long API Gateway waits for an answer that it buffers, in
+	// seconds, with the default quota.
 	bufferedTimeout = 29
-	// streamTimeout is how long it lets an answer stream, in seconds, which is
-	// as long as a function can run.
+	// streamTimeout is how long API Gateway lets an answer stream, in seconds. It is
+	// also the maximum run time of a function.
 	streamTimeout = 900
-	// waitTimeout bounds the functions that wait for a job: the synchronous video
-	// routes wait 270 s (docs/contract/jobs.md#synchronous-calls), and API Gateway
-	// ends a stream that is silent for 300 s.
+	// waitTimeout limits the functions that wait for a job, in seconds: the
+	// synchronous video routes wait 270 s (docs/contract/jobs.md#synchronous-calls),
+	// and API Gateway ends a stream that is silent for 300 s.
 	waitTimeout = 290
-	// internalTimeout bounds the functions that events start, in seconds.
+	// internalTimeout limits the functions that events start, in seconds.
 	internalTimeout = 60
 )
 
-// loop lets the function webhooks start itself: each wait for a later attempt is a
-// message that it sends to its own queue, and Lambda would stop the sixteenth in a
-// row, in the middle of the longest wait. Code bounds the attempts and the waits
+// loop allows the function webhooks to invoke itself: it waits for a later attempt by
+// sending messages to its own queue, and Lambda would stop the sixteenth in a row, in
+// the middle of the longest wait. The code limits the attempts and the waits
 // (webhook.MaxAttempts, webhook.LongestWait).
 func (f function) loop() awslambda.RecursiveLoop {
 	if f.Name == "webhooks" {
@@ -59,7 +59,7 @@ func (f function) loop() awslambda.RecursiveLoop {
 	return awslambda.RecursiveLoop_TERMINATE
 }
 
-// describeFunctions returns the functions of the stack in the order of the table.
+// describeFunctions returns the functions of the stage in the order of functions.All.
 func (s *stack) describeFunctions() []function {
 	callers := func(f function) function {
 		f.may = append(f.may, s.authenticate()...)
@@ -79,7 +79,7 @@ func (s *stack) describeFunctions() []function {
 		"expiry":    {memory: 256, timeout: internalTimeout, may: s.deleteFiles()},
 		"webhooks":  {memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0},
 	}
-	// Where functions run locally each can be tried, whoever takes the jobs.
+	// Every function can be tried locally, whatever takes the jobs there.
 	if s.hasWorker() || s.Endpoint != "" {
 		deployed["wake"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
 		deployed["scale"] = function{
@@ -96,8 +96,8 @@ func (s *stack) describeFunctions() []function {
 	return described
 }
 
-// environment returns the variables that functions and containers are made of.
-// Those that the options leave out are absent.
+// environment returns all settings of functions and containers. Settings that the
+// options leave out are absent.
 func (s *stack) environment() map[string]*string {
 	values := map[string]*string{
 		"CUTROOM_BUCKET":        s.bucketName(),
@@ -116,8 +116,8 @@ func (s *stack) environment() map[string]*string {
 		}
 	}
 	if s.hasWorker() {
-		// How many jobs of a lane run at once when all workers are up, by which
-		// submissions are refused that could not be served in time.
+		// The number of jobs of a lane that run at once when all workers are up. A
+		// submission that they could not serve in time is refused.
 		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.workersMax() * jobsOfWorker))
 		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
 	}
@@ -148,8 +148,8 @@ func (s *stack) queueURL(lane string) *string {
 	return s.lanes[lane].queue.QueueUrl()
 }
 
-// variables returns those of the environment that are named, and what every
-// program of the service is given. The settings' files lie in folder.
+// variables returns the named settings and those that every program of the service
+// has. The files of the settings are in folder.
 func (s *stack) variables(folder string, names []string) *map[string]*string {
 	all := s.environment()
 	variables := s.common(folder)
@@ -161,7 +161,7 @@ func (s *stack) variables(folder string, names []string) *map[string]*string {
 	return &variables
 }
 
-// common returns what every program of the service is given.
+// common returns the settings that every program of the service has.
 func (s *stack) common(folder string) map[string]*string {
 	variables := map[string]*string{
 		"CUTROOM_STAGE":  jsii.String(s.Stage),
@@ -179,7 +179,7 @@ func (s *stack) common(folder string) map[string]*string {
 	return variables
 }
 
-// newFunctions makes the functions, by name.
+// newFunctions creates the functions and returns them by name.
 func (s *stack) newFunctions() map[string]awslambda.Function {
 	made := map[string]awslambda.Function{}
 	for _, f := range s.describeFunctions() {
@@ -188,7 +188,7 @@ func (s *stack) newFunctions() map[string]awslambda.Function {
 	return made
 }
 
-// newFunction makes a function with its role and its log.
+// newFunction creates a function with its role and its log group.
 func (s *stack) newFunction(f function) awslambda.Function {
 	group := s.newLogGroup(title(f.Name)+"Logs", "/aws/lambda/"+s.name(f.Name))
 	role := awsiam.NewRole(s.Stack, jsii.String(title(f.Name)+"Role"), &awsiam.RoleProps{
@@ -245,9 +245,9 @@ func (s *stack) functionVariables(f function) *map[string]*string {
 	return variables
 }
 
-// placePrivately puts a function into the network of the options, from where it
-// reaches private upstreams, and receivers of webhooks. The tables must be within
-// its reach there as well, by endpoints or a NAT gateway.
+// placePrivately puts a function into the network of the options, from which it
+// reaches private upstreams and private receivers of webhooks. That network must also
+// reach DynamoDB, through an endpoint or a NAT gateway.
 func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role awsiam.Role) {
 	role.AddManagedPolicy(
 		awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))
@@ -267,15 +267,15 @@ func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role
 	props.VpcSubnets = &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}
 }
 
-// newLogGroup makes a log of the stage, which lives as long as the stack.
+// newLogGroup creates a log group of the stage. It is deleted with the stack.
 func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 	return awslogs.NewLogGroup(s.Stack, jsii.String(id), &awslogs.LogGroupProps{
 		LogGroupName: jsii.String(name), Retention: retention(s.LogDays), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
 }
 
-// built checks that the functions are there, as CDK's own error would not say
-// what to do.
+// built checks that the functions have been built: CDK's own error would not say what
+// to do.
 func (o options) built() error {
 	var missing []string
 	for _, name := range functions.Names() {

@@ -1,6 +1,6 @@
-// Command infra is the CDK app: it describes the service in AWS, one stack a
-// stage, and another for its GPUs where there are some. `make synth` writes the
-// templates, `make deploy` deploys them. What can be chosen is in options.go.
+// Command infra is the CDK app. It describes the service in AWS: one stack for each
+// stage, and a second one for its GPUs if it has any. `make synth` writes the
+// templates, `make deploy` deploys them. options.go lists what a deployer can choose.
 package main
 
 import (
@@ -36,7 +36,7 @@ func stop(err error) {
 	os.Exit(1)
 }
 
-// newApp makes the app, with the context of the command line in it.
+// newApp returns the app with the context of the command line.
 func newApp() awscdk.App {
 	return awscdk.NewApp(&awscdk.AppProps{
 		AnalyticsReporting: jsii.Bool(false),
@@ -44,7 +44,7 @@ func newApp() awscdk.App {
 	})
 }
 
-// features are the ways in which CDK behaves otherwise in new projects.
+// features returns the feature flags that CDK sets in new projects.
 func features() *map[string]any {
 	return &map[string]any{
 		"@aws-cdk/aws-iam:minimizePolicies":                      true,

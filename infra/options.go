@@ -15,88 +15,89 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 )
 
-// options are what a deployer chooses, by CDK context: `-c stage=prod`.
+// options are what a deployer chooses through CDK context, such as `-c stage=prod`.
 type options struct {
-	// Stage tells deployments in one account apart, and is in the name of all
-	// that they have. Protected stages keep their data when the stack goes.
+	// Stage tells deployments in one account apart and is part of the name of every
+	// resource. Protected stages keep their data when the stack is deleted.
 	Stage     string
 	Protected bool
-	// Arm64 says what the functions and containers are built for, else x86-64.
+	// Arm64 builds the functions and containers for Arm64; otherwise they are built
+	// for x86-64.
 	Arm64 bool
-	// Streaming says that content, images and inference answer as they go. Where
-	// it is off API Gateway buffers them, for what cannot stream.
+	// Streaming makes content, images and inference stream their answers. Without it
+	// API Gateway buffers them, for environments that cannot stream.
 	Streaming bool
-	// Functions is the folder of the built functions, one folder each.
+	// Functions is the folder of the built functions, with one folder for each.
 	Functions string
-	// Root is the folder of the repository, from where images are built.
+	// Root is the folder of the repository, from which images are built.
 	Root string
-	// Endpoint is the URL of a local AWS that the functions call; empty is AWS
+	// Endpoint is the URL of a local AWS that the functions call; empty means AWS
 	// itself.
 	Endpoint string
-	// PublicEndpoint is the URL by which callers reach it, where it is another; empty
-	// is the same.
+	// PublicEndpoint is the URL at which callers reach the local AWS, if it differs
+	// from Endpoint.
 	PublicEndpoint string
-	// Catalog and Tiers are files that replace those that are built in; empty
-	// takes these.
+	// Catalog and Tiers are files that replace the built-in ones; empty keeps those.
 	Catalog, Tiers string
 	// Family is the name of the model family.
 	Family string
-	// Origins are those that browsers may call from.
+	// Origins are the origins that browsers may call from.
 	Origins []string
-	// WebhookAllow are hosts and blocks of addresses that webhooks may go to though
-	// they are not of the public internet.
+	// WebhookAllow are hosts and address blocks that webhooks may go to although they
+	// are not on the public internet.
 	WebhookAllow []string
-	// MaxUpload is how large a file in a form may be, in bytes.
+	// MaxUpload is the maximum size of a file in a form, in bytes.
 	MaxUpload int
-	// ContentRedirect sends callers of content to signed URLs.
+	// ContentRedirect redirects callers of the content route to signed URLs.
 	ContentRedirect bool
-	// Worker says what edits: "preview" or "none", where others take the jobs.
+	// Worker is the kind of worker: "preview", or "none" if something else takes the
+	// jobs.
 	Worker string
-	// WorkerImage is the image of a worker, where it is not built from here.
+	// WorkerImage is the image of the worker; empty builds it from the repository.
 	WorkerImage string
-	// WorkerMax is how many workers may run at once.
+	// WorkerMax is the maximum number of workers at once.
 	WorkerMax int
-	// GPU says what runs engine servers.
+	// GPU describes the engine servers on GPUs.
 	GPU gpu
-	// Realtime adds the realtime sessions' container service.
+	// Realtime adds the container service of the realtime sessions.
 	Realtime      bool
 	RealtimeImage string
 	// Console serves the console from a bucket through CloudFront.
 	Console bool
-	// Ingest says what serves the media service: "lambda", or "fargate" for
+	// Ingest is what serves the media service: "lambda", or "fargate", which accepts
 	// bodies of any allowed size.
 	Ingest      string
 	IngestImage string
-	// Media, Inference, RealtimeDomain and ConsoleDomain are names of our own,
-	// where there are any. CloudFront takes certificates of us-east-1 alone.
+	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
+	// CloudFront accepts only certificates in us-east-1.
 	Media, Inference, RealtimeDomain, ConsoleDomain domain
-	// Network is where the inference function reaches private upstreams; empty
-	// is the Internet.
+	// Network is the network from which the inference function reaches private
+	// upstreams; empty means the internet.
 	Network network
-	// UpstreamSecrets are the ARNs of the secrets that the catalog's upstreams
-	// name, which the inference function may read.
+	// UpstreamSecrets are the ARNs of the secrets that the upstreams in the catalog
+	// name; the inference function may read them.
 	UpstreamSecrets []string
-	// RequestsPerSecond and Burst bound each API as a whole.
+	// RequestsPerSecond and Burst limit each API as a whole.
 	RequestsPerSecond, Burst int
 	// LogDays is how long logs are kept, in days.
 	LogDays int
-	// Watch makes alarms and a dashboard.
+	// Watch creates alarms and a dashboard.
 	Watch bool
 	// Tracing sends traces to X-Ray.
 	Tracing bool
-	// AlarmEmail is told of alarms; empty tells nobody.
+	// AlarmEmail is the address that alarms are sent to; empty sends them to nobody.
 	AlarmEmail string
-	// APILogRole makes the role by which API Gateway writes logs, which is a
+	// APILogRole creates the role with which API Gateway writes logs. The role is a
 	// setting of the whole account and region.
 	APILogRole bool
 }
 
-// domain is a name of our own for an API, with the certificate for it.
+// domain is a custom domain of an API, with its certificate.
 type domain struct{ Name, Certificate string }
 
 func (d domain) set() bool { return d.Name != "" }
 
-// network is a part of a VPC.
+// network is a part of an existing VPC.
 type network struct {
 	VPC            string
 	Zones, Subnets []string
@@ -105,14 +106,14 @@ type network struct {
 
 func (n network) set() bool { return n.VPC != "" }
 
-// prefix is before the names of all that the stage has.
+// prefix returns the prefix of the names of the stage's resources.
 func (o options) prefix() string { return "cutroom-" + o.Stage }
 
-// name returns the name of something of the stage.
+// name returns the name of a resource of the stage.
 func (o options) name(what string) string { return o.prefix() + "-" + what }
 
-// boundedName returns a name of at most that many characters. One that would be longer
-// is cut, and ends with a digest of the whole, so that no two become the same.
+// boundedName returns a name of at most that many characters. A longer one is cut and
+// ends with a digest of the whole name, so that different names stay different.
 func (o options) boundedName(what string, most int) string {
 	name := o.name(what)
 	if len(name) <= most {
@@ -123,17 +124,17 @@ func (o options) boundedName(what string, most int) string {
 	return strings.TrimRight(name[:most-kept-1], "-") + "-" + hex.EncodeToString(digest[:])[:kept]
 }
 
-// contextOf returns the context that the deployer set.
+// contextOf returns the CDK context that the deployer set.
 func contextOf(app awscdk.App) map[string]any {
 	values, _ := app.Node().GetAllContext(nil).(map[string]any)
 	return values
 }
 
-// logDays are the times that logs may be kept for, in days.
+// logDays are the retention times that CloudWatch Logs accepts, in days.
 var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 3653}
 
-// readOptions reads the options from the context. Its error names every value
-// that is wrong, a line each.
+// readOptions reads the options from the context. Its error lists every wrong value
+// on a line of its own.
 func readOptions(values map[string]any) (options, error) {
 	r := reader{values: values}
 	o := options{
@@ -210,7 +211,7 @@ func (r *reader) dependent(o *options) {
 	}
 }
 
-// relations checks what no value shows alone.
+// relations checks options against each other.
 func (r *reader) relations(o options) {
 	if !slices.Contains(logDays, o.LogDays) {
 		r.fail("logDays", "one of %v", logDays)
@@ -237,15 +238,15 @@ func (r *reader) relations(o options) {
 	if o.GPU.On && o.Worker == "none" {
 		r.fail("worker", "left out where gpu is true, whose workers take the jobs")
 	}
-	// A stage's stack of GPUs has the name of the stage with this end.
+	// The stack of a stage's GPUs is named after the stage, with this suffix.
 	if strings.HasSuffix(o.Stage, "-gpu") {
 		r.fail("stage", "a name that does not end in -gpu")
 	}
 	if !o.Watch && o.AlarmEmail != "" {
 		r.fail("alarmEmail", "left out where watch is off")
 	}
-	// Keys travel in these requests, and a load balancer has no certificate of
-	// its own as API Gateway has.
+	// Requests carry keys, and unlike API Gateway a load balancer has no certificate
+	// of its own.
 	if o.Realtime && !o.RealtimeDomain.set() {
 		r.fail("realtimeDomain", "set, with realtimeCertificate, where realtime is true")
 	}
@@ -257,7 +258,7 @@ func (r *reader) relations(o options) {
 	}
 }
 
-// reader reads values and gathers what is wrong with them.
+// reader reads values and collects what is wrong with them.
 type reader struct {
 	values map[string]any
 	known  []string
@@ -276,7 +277,7 @@ func (r *reader) text(key string) string {
 	case string:
 		return value
 	default:
-		// A context file may hold numbers and booleans as such.
+		// A context file may hold numbers and booleans.
 		return fmt.Sprint(value)
 	}
 }
@@ -354,8 +355,8 @@ func (r *reader) domain(of string) domain {
 	return d
 }
 
-// unknown refuses what is no option, as a misspelt one would be passed over.
-// CDK's own values have a colon or a slash in their names.
+// unknown refuses keys that are not options: a misspelt option would otherwise be
+// ignored. Keys of CDK itself contain a colon or a slash.
 func (r *reader) unknown() {
 	for _, key := range slices.Sorted(maps.Keys(r.values)) {
 		if !strings.ContainsAny(key, ":/") && !slices.Contains(r.known, key) {

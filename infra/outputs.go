@@ -9,7 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newOutputs shows, after a deploy, where the service is and what to do first.
+// newOutputs adds the stack outputs that tell a deployer where the service is and
+// what to do first.
 func (s *stack) newOutputs(media, inference awsapigateway.RestApi) {
 	s.output("MediaUrl", "Base URL of the media service", s.urlOf(media, s.Media))
 	s.output("InferenceUrl", "Base URL of the inference gateway", s.urlOf(inference, s.Inference))
@@ -34,7 +35,8 @@ func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
 	if d.set() {
 		return jsii.String("https://" + d.Name)
 	}
-	// The stage's URL ends in a slash, with which clients would double theirs.
+	// The URL of the stage ends in a slash; clients that append a path would double
+	// it.
 	return awscdk.Fn_Join(jsii.String(""), &[]*string{
 		jsii.String("https://"), rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix(),
 		jsii.String("/" + stageName),

@@ -7,15 +7,15 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// permission is some actions on some resources.
+// permission allows actions on resources.
 type permission struct {
 	actions   []string
 	resources []*string
-	// why says for what a resource ends with a wildcard.
+	// why is the reason for a resource that ends with a wildcard.
 	why string
 }
 
-// allow gives a role its permissions. A wildcard needs a reason.
+// allow grants a role its permissions. A wildcard needs a reason.
 func allow(role awsiam.Role, permissions ...permission) {
 	for _, p := range permissions {
 		role.AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
@@ -34,7 +34,7 @@ func (s *stack) onTable(name string, actions ...string) permission {
 	return permission{actions: actions, resources: []*string{s.tables[name].TableArn()}}
 }
 
-// onIndexes allows queries of a table's indexes.
+// onIndexes allows queries of the indexes of a table.
 func (s *stack) onIndexes(name string) permission {
 	return permission{
 		actions: []string{"dynamodb:Query"}, resources: []*string{jsii.String(*s.tables[name].TableArn() + "/index/*")},
@@ -42,7 +42,7 @@ func (s *stack) onIndexes(name string) permission {
 	}
 }
 
-// onBlobs allows actions on the blobs under a prefix such as "jobs/".
+// onBlobs allows actions on the blobs with a prefix such as "jobs/".
 func (s *stack) onBlobs(prefix string, actions ...string) permission {
 	for i, action := range actions {
 		actions[i] = "s3:" + action
@@ -53,8 +53,8 @@ func (s *stack) onBlobs(prefix string, actions ...string) permission {
 	}
 }
 
-// tellMissing lets a reader learn that a blob is not there: without it S3 answers
-// 403 in place of 404.
+// tellMissing allows listing the bucket, so that S3 answers 404 and not 403 for a
+// blob that does not exist.
 func (s *stack) tellMissing() permission {
 	return permission{actions: []string{"s3:ListBucket"}, resources: []*string{s.bucketARN("")}}
 }
@@ -69,14 +69,15 @@ func (s *stack) onQueues(queues func(lane) *string, actions ...string) permissio
 func queueARN(l lane) *string { return l.queue.QueueArn() }
 func deadARN(l lane) *string  { return l.dead.QueueArn() }
 
-// authenticate is what every function needs that has callers: to know them and
-// to count their requests.
+// authenticate is for every function that has callers: it authenticates them and
+// counts their requests.
 func (s *stack) authenticate() []permission {
 	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "GetItem", "UpdateItem")}
 }
 
-// submitJobs is for what accepts jobs, tells of them, and ends overdue ones. It
-// publishes files that a form refers to as soon as their bytes are there.
+// submitJobs is for programs that accept and show jobs, and end overdue ones. They
+// also publish the uploaded files that a form refers to, as soon as the bytes have
+// arrived.
 func (s *stack) submitJobs() []permission {
 	return append(append(s.publishUploads(), s.wakeUp()...),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
@@ -90,7 +91,7 @@ func (s *stack) submitJobs() []permission {
 	)
 }
 
-// listJobs is for the list of an account's jobs, and its cursors.
+// listJobs is for the list of an account's jobs and its page cursors.
 func (s *stack) listJobs() []permission {
 	return []permission{
 		s.onIndexes("jobs"),
@@ -98,7 +99,7 @@ func (s *stack) listJobs() []permission {
 	}
 }
 
-// wakeUp is for what accepts jobs: without warm workers it wakes them.
+// wakeUp is for programs that accept jobs: they wake the workers if none is warm.
 func (s *stack) wakeUp() []permission {
 	if !s.hasWorker() {
 		return nil
@@ -106,7 +107,7 @@ func (s *stack) wakeUp() []permission {
 	return []permission{{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}}}
 }
 
-// readContent is for what sends the results of jobs and the bytes of files.
+// readContent is for programs that send the results of jobs and the bytes of files.
 func (s *stack) readContent() []permission {
 	return []permission{
 		s.onTable("jobs", "Query", "UpdateItem"), s.onTable("files", "GetItem"),
@@ -124,7 +125,7 @@ func (s *stack) keepFiles() []permission {
 	}
 }
 
-// keepKeys is for what mints client tokens and keeps permanent keys.
+// keepKeys is for programs that issue client tokens and manage permanent keys.
 func (s *stack) keepKeys() []permission {
 	return []permission{s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"),
 		s.onIndexes("credentials")}
@@ -134,8 +135,8 @@ func (s *stack) readSessions() []permission {
 	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem")}
 }
 
-// meterInference is for the gateway, which counts usage as it counts requests and
-// reads it for its own route.
+// meterInference is for the inference gateway, which counts usage and requests, and
+// reads the usage for its own route.
 func (s *stack) meterInference() []permission {
 	may := []permission{s.onTable("usage", "Query")}
 	for _, arn := range s.UpstreamSecrets {
@@ -145,7 +146,7 @@ func (s *stack) meterInference() []permission {
 	return may
 }
 
-// endJobs is for what ends the jobs that nobody works on any more.
+// endJobs is for programs that end abandoned jobs.
 func (s *stack) endJobs() []permission {
 	return []permission{
 		s.onTable("jobs", "Query", "UpdateItem"),
@@ -153,16 +154,17 @@ func (s *stack) endJobs() []permission {
 	}
 }
 
-// reportTasks answers the state machine by a task's token.
+// reportTasks lets a program answer the state machine with a task token.
 func (s *stack) reportTasks() permission {
 	return permission{actions: []string{"states:SendTaskSuccess", "states:SendTaskFailure"},
 		resources: []*string{s.stateMachineARN()}}
 }
 
-// publishUploads is for what makes files known that came by signed URLs.
+// publishUploads is for the function that publishes files that were uploaded by
+// signed URLs.
 func (s *stack) publishUploads() []permission {
 	return []permission{
-		// The index is for the room that expired files make.
+		// The index finds expired files, which are deleted to make room.
 		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem"), s.onIndexes("files"),
 		s.onBlobs("files/", "GetObject", "DeleteObject"),
 		s.tellMissing(),
@@ -173,7 +175,7 @@ func (s *stack) deleteFiles() []permission {
 	return []permission{s.onTable("files", "UpdateItem", "DeleteItem"), s.onBlobs("files/", "DeleteObject")}
 }
 
-// setWorkers is for what sets how many workers there are to be.
+// setWorkers is for the function that sets the number of workers.
 func (s *stack) setWorkers() []permission {
 	return []permission{
 		{actions: []string{"ecs:DescribeServices", "ecs:UpdateService"}, resources: []*string{s.workerServiceARN()}},
@@ -181,7 +183,7 @@ func (s *stack) setWorkers() []permission {
 	}
 }
 
-// protectTasks lets a task keep itself from being ended while it works on a job.
+// protectTasks lets a task protect itself from scale-in while it works on a job.
 func (s *stack) protectTasks() permission {
 	return permission{
 		actions:   []string{"ecs:GetTaskProtection", "ecs:UpdateTaskProtection"},
@@ -201,7 +203,7 @@ func (s *stack) workJobs() []permission {
 	)
 }
 
-// arn returns the ARN of something of this account and region.
+// arn returns the ARN of a resource in this account and region.
 func (s *stack) arn(service, resource string) *string {
 	return jsii.String(strings.Join([]string{"arn", *s.Partition(), service, *s.Region(), *s.Account(), resource}, ":"))
 }

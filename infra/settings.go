@@ -9,15 +9,15 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// What a deployer's files are called where programs read them: /opt in a
-// function, where layers lie, and /etc/cutroom in a container.
+// The names of the deployer's files. Programs read them in /opt in a function, where
+// layers are mounted, and in /etc/cutroom in a container.
 const (
 	catalogFile = "catalog.yaml"
 	tiersFile   = "tiers.yaml"
 )
 
-// newSettings makes the layer of functions that has the deployer's files; nil
-// where everything is built in.
+// newSettings returns the functions' layer with the deployer's files; nil if only
+// built-in files are used.
 func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 	if s.Catalog == "" && s.Tiers == "" {
 		return nil, nil
@@ -26,7 +26,7 @@ func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	// CDK has copied it when the layer is made.
+	// CDK copies the folder when the layer is created.
 	defer os.RemoveAll(folder)
 	for name, source := range map[string]string{catalogFile: s.Catalog, tiersFile: s.Tiers} {
 		if source == "" {

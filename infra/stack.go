@@ -25,12 +25,13 @@ type stack struct {
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
 	functions    map[string]awslambda.Function
-	// gatewayURL is the inference gateway's, once it is there.
+	// gatewayURL is the URL of the inference gateway; nil until its API has been
+	// created.
 	gatewayURL *string
 	cluster    *containers
 }
 
-// newStack describes everything of a stage.
+// newStack describes all resources of a stage.
 func newStack(app awscdk.App, o options) (*stack, error) {
 	s := &stack{
 		Stack: awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), &awscdk.StackProps{
@@ -79,12 +80,12 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	return s, nil
 }
 
-// localAccount is the account that a local AWS says it is.
+// localAccount is the account number that a local AWS reports.
 const localAccount = "000000000000"
 
-// target says where the stack is deployed to: wherever the deployer's
-// credentials are, or into the local AWS. There all names are spelt out, as what
-// runs functions locally resolves no references.
+// target returns the account and region that the stack is deployed to: those of the
+// deployer's credentials, or those of the local AWS. In the latter all names are
+// literal, because the runners of local functions do not resolve references.
 func (o options) target() *awscdk.Environment {
 	if o.Endpoint == "" {
 		return nil
@@ -93,7 +94,7 @@ func (o options) target() *awscdk.Environment {
 	return &awscdk.Environment{Account: jsii.String(localAccount), Region: jsii.String(region)}
 }
 
-// title makes a construct's id of a name such as "media-logs".
+// title returns the construct id for a name such as "media-logs".
 func title(name string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(name, "-") {
