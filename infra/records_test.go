@@ -68,9 +68,14 @@ func TestBlobsArePrivate(t *testing.T) {
 			map[string]any{"Id": "broken-uploads", "AbortIncompleteMultipartUpload": map[string]any{"DaysAfterInitiation": 1},
 				"Status": "Enabled"},
 		}},
-		"CorsConfiguration": map[string]any{"CorsRules": []any{assertions.Match_ObjectLike(&map[string]any{
-			"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://a.example.com", "https://b.example.com"},
-		})}},
+		"CorsConfiguration": map[string]any{"CorsRules": []any{
+			assertions.Match_ObjectLike(&map[string]any{
+				"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://a.example.com", "https://b.example.com"},
+			}),
+			assertions.Match_ObjectLike(&map[string]any{
+				"AllowedMethods": []any{"GET", "HEAD"}, "AllowedOrigins": []any{"*"},
+			}),
+		}},
 		"NotificationConfiguration": map[string]any{"LambdaConfigurations": []any{assertions.Match_ObjectLike(&map[string]any{
 			"Event": "s3:ObjectCreated:*", "Filter": map[string]any{"S3Key": map[string]any{"Rules": []any{map[string]any{"Name": "prefix", "Value": "files/"}, map[string]any{"Name": "suffix", "Value": ".signed"}}}},
 		})}},
