@@ -46,8 +46,8 @@ for image in "$@"; do
 	mkdir -p "$work/image"
 	# Most images have no program that could tell.
 	container=$(docker create "$image")
-	docker cp "$container:/var/lib/dpkg" "$work/image" >/dev/null || { docker rm "$container" >/dev/null; exit 1; }
-	docker rm "$container" >/dev/null
+	docker cp "$container:/var/lib/dpkg" "$work/image" >/dev/null || { docker rm --volumes "$container" >/dev/null; exit 1; }
+	docker rm --volumes "$container" >/dev/null
 	packages "$work/image/dpkg" >"$out/$name.packages.txt"
 	[ -s "$out/$name.packages.txt" ] || { echo "$image does not say what is in it." >&2; exit 1; }
 done
