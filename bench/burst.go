@@ -48,11 +48,25 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 
-	var f burstFigures
-	begun := time.Now()
-	accepted, refused, slowest, err := submitAtOnce(ctx, client, clip, e.prompt)
+	f, err := measureBurst(ctx, client, clip, e.prompt)
 	if err != nil {
 		return err
+	}
+	if f.floor, err = engineAlone(ctx, e, f.accepted); err != nil {
+		return err
+	}
+	b.reportBurst(f)
+	return nil
+}
+
+// measureBurst submits the jobs and reads their states until all have ended, and then
+// for two seconds more, while the server is idle.
+func measureBurst(ctx context.Context, client *servertest.Client, clip []byte, prompt string) (burstFigures, error) {
+	var f burstFigures
+	begun := time.Now()
+	accepted, refused, slowest, err := submitAtOnce(ctx, client, clip, prompt)
+	if err != nil {
+		return f, err
 	}
 	f.accepted, f.refused, f.slowest = len(accepted), refused, slowest
 	f.during, err = readStates(ctx, client, accepted, func(ctx context.Context) error {
@@ -68,7 +82,7 @@ func (b *bench) burst(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return f, err
 	}
 	f.took = time.Since(begun)
 	f.idle, err = readStates(ctx, client, accepted, func(ctx context.Context) error {
@@ -78,15 +92,7 @@ func (b *bench) burst(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-
-	if f.floor, err = engineAlone(ctx, e, len(accepted)); err != nil {
-		return err
-	}
-	b.reportBurst(f)
-	return nil
+	return f, err
 }
 
 // burstFigures are what a burst measured.

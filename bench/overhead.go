@@ -36,15 +36,15 @@ func (b *bench) overhead(ctx context.Context) error {
 	defer stop()
 	client := server.Client()
 
-	var bare, engine, service, over []time.Duration
+	var f overheadFigures
 	for range overheadRounds {
 		for _, step := range []struct {
 			into *[]time.Duration
 			do   func() error
 		}{
-			{&bare, func() error { return e.bare(ctx) }},
-			{&engine, func() error { return e.engine(ctx) }},
-			{&service, func() error {
+			{&f.bare, func() error { return e.bare(ctx) }},
+			{&f.engine, func() error { return e.engine(ctx) }},
+			{&f.service, func() error {
 				return editByService(ctx, client, servertest.File("data", "clip.mp4", clip), e.prompt)
 			}},
 		} {
@@ -55,29 +55,37 @@ func (b *bench) overhead(ctx context.Context) error {
 			*step.into = append(*step.into, time.Since(begun))
 		}
 		// By rounds, because the machine may be busier in one than in another.
-		last := len(bare) - 1
-		over = append(over, service[last]-engine[last])
+		last := len(f.bare) - 1
+		f.over = append(f.over, f.service[last]-f.engine[last])
 	}
-	floor := median(bare)
+	b.reportOverhead(f)
+	return nil
+}
+
+// overheadFigures are the times of each round: of the command lines alone, of the
+// engine, of the job through the API, and how much longer the job took than the engine.
+type overheadFigures struct{ bare, engine, service, over []time.Duration }
+
+func (b *bench) reportOverhead(f overheadFigures) {
+	floor, over := median(f.bare), median(f.over)
 	bar := time.Duration(overheadPart*float64(floor)) + overheadTime
 	b.table.add(row{
 		what:     "job, less the engine",
-		measured: short(median(over)),
+		measured: short(over),
 		floor:    short(floor) + " bare ffmpeg",
-		ratio:    fmt.Sprintf("+%.0f %%", 100*median(over).Seconds()/floor.Seconds()),
+		ratio:    fmt.Sprintf("+%.0f %%", 100*over.Seconds()/floor.Seconds()),
 		bar:      short(bar) + " (5 % + 150 ms)",
-		verdict:  verdictOf(median(over) <= bar),
+		verdict:  verdictOf(over <= bar),
 	})
 	for _, r := range []struct {
 		what     string
 		measured []time.Duration
-	}{{"  the job, submission to downloaded result", service}, {"  the preview engine alone", engine}} {
+	}{{"  the job, submission to downloaded result", f.service}, {"  the preview engine alone", f.engine}} {
 		b.table.add(row{
 			what: r.what, measured: short(median(r.measured)), floor: short(floor) + " bare ffmpeg",
 			ratio: ratio(median(r.measured), floor), bar: "-", verdict: noBar,
 		})
 	}
-	return nil
 }
 
 // editByService edits a clip, from its submission to the downloaded result.

@@ -47,9 +47,7 @@ func (b *bench) upload(ctx context.Context) error {
 		return err
 	}
 
-	var posts, floors []time.Duration
-	var ratios []float64
-	var peak int64
+	f := uploadFigures{idle: idle}
 	for pair := range uploadPairs {
 		var post, floor time.Duration
 		steps := []func() error{
@@ -57,7 +55,7 @@ func (b *bench) upload(ctx context.Context) error {
 			func() (err error) {
 				var reached int64
 				post, reached, err = b.post(ctx, server, source)
-				peak = max(peak, reached)
+				f.peak = max(f.peak, reached)
 				return err
 			},
 		}
@@ -69,28 +67,40 @@ func (b *bench) upload(ctx context.Context) error {
 				return err
 			}
 		}
-		posts, floors = append(posts, post), append(floors, floor)
-		ratios = append(ratios, post.Seconds()/floor.Seconds())
+		f.posts, f.floors = append(f.posts, post), append(f.floors, floor)
+		f.ratios = append(f.ratios, post.Seconds()/floor.Seconds())
 	}
-	slices.Sort(ratios)
+	b.reportUpload(f)
+	return nil
+}
+
+// uploadFigures are what the uploads measured: the times of each pair, how many times
+// its floor each upload took, and the bytes of memory of the server, idle and at most.
+type uploadFigures struct {
+	posts, floors []time.Duration
+	ratios        []float64
+	idle, peak    int64
+}
+
+func (b *bench) reportUpload(f uploadFigures) {
+	ratios := slices.Sorted(slices.Values(f.ratios))
 	middle := ratios[len(ratios)/2]
 	b.table.add(row{
 		what:     "upload of 1 GiB",
-		measured: short(median(posts)),
-		floor:    short(median(floors)) + " tee, md5sum, fsync",
+		measured: short(median(f.posts)),
+		floor:    short(median(f.floors)) + " tee, md5sum, fsync",
 		ratio:    fmt.Sprintf("%.2f x (%.2f to %.2f)", middle, ratios[0], ratios[len(ratios)-1]),
 		bar:      fmt.Sprintf("%.1f x", uploadBar),
 		verdict:  verdictOf(middle <= uploadBar),
 	})
 	b.table.add(row{
 		what:     "memory of the server during it",
-		measured: mebibytes(peak),
-		floor:    mebibytes(idle) + " idle",
-		ratio:    "+" + mebibytes(peak-idle),
+		measured: mebibytes(f.peak),
+		floor:    mebibytes(f.idle) + " idle",
+		ratio:    "+" + mebibytes(f.peak-f.idle),
 		bar:      "+" + mebibytes(uploadMemoryBar),
-		verdict:  verdictOf(peak-idle <= uploadMemoryBar),
+		verdict:  verdictOf(f.peak-f.idle <= uploadMemoryBar),
 	})
-	return nil
 }
 
 // makeLargeClip writes the sample clip, followed by a box that players skip, so

@@ -203,21 +203,27 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 	defer running.Wait()
 	defer stop()
 	for _, id := range ids {
-		for {
-			j, err := kept.Jobs.Get(ctx, id)
-			if err != nil {
-				return 0, err
-			}
-			if j.Status == job.Failed {
-				return 0, errors.New(j.Failure.Message)
-			}
-			if j.Status == job.Completed {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
+		if err := awaitCompletion(ctx, kept.Jobs, id); err != nil {
+			return 0, err
 		}
 	}
 	return p.took(), nil
+}
+
+// awaitCompletion returns when the job is completed. It fails if the job failed.
+func awaitCompletion(ctx context.Context, jobs job.Store, id string) error {
+	for {
+		j, err := jobs.Get(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case j.Status == job.Failed:
+			return errors.New(j.Failure.Message)
+		case j.Status == job.Completed:
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // submitClips submits jobs that edit the sample clip.

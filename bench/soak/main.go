@@ -40,6 +40,7 @@ func main() {
 	}
 }
 
+// soak starts a server, loads it for the length and checks what it saw.
 func soak(ctx context.Context, length time.Duration, seed uint64) error {
 	folder, err := os.MkdirTemp("", "soak-")
 	if err != nil {
@@ -61,9 +62,22 @@ func soak(ctx context.Context, length time.Duration, seed uint64) error {
 	}
 	defer server.Kill()
 	load := &load{server: server, inputs: inputs, ledger: newLedger()}
+	if err := load.watched(ctx, length, seed); err != nil {
+		return err
+	}
+	if code, err := server.Stop(ctx); err != nil || code != 0 {
+		return fmt.Errorf("the server's stop: exit code %d, %v", code, err)
+	}
+	fmt.Println("Everything that was accepted has ended, once, and what was taken came back.")
+	return nil
+}
+
+// watched runs the load while the server's process is watched. It fails if a job was
+// lost, or if the server is not afterwards what it was before.
+func (l *load) watched(ctx context.Context, length time.Duration, seed uint64) error {
 	// What only the first requests allocate is not a leak.
-	load.run(ctx, 10*time.Second, seed+1)
-	watch := &watch{server: server}
+	l.run(ctx, 10*time.Second, seed+1)
+	watch := &watch{server: l.server}
 	before, err := watch.calm(ctx, nil)
 	if err != nil {
 		return err
@@ -75,15 +89,15 @@ func soak(ctx context.Context, length time.Duration, seed uint64) error {
 		defer close(watched)
 		watch.run(watching)
 	}()
-	load.run(ctx, length, seed)
+	l.run(ctx, length, seed)
 	end()
 	<-watched
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	fmt.Print(load.ledger)
+	fmt.Print(l.ledger)
 	fmt.Print(watch)
-	if err := load.ledger.check(ctx, server); err != nil {
+	if err := l.ledger.check(ctx, l.server); err != nil {
 		return err
 	}
 	after, err := watch.calm(ctx, &before)
@@ -91,12 +105,5 @@ func soak(ctx context.Context, length time.Duration, seed uint64) error {
 		return err
 	}
 	fmt.Printf("after    %s\n", after)
-	if err := watch.flat(); err != nil {
-		return err
-	}
-	if code, err := server.Stop(ctx); err != nil || code != 0 {
-		return fmt.Errorf("the server's stop: exit code %d, %v", code, err)
-	}
-	fmt.Println("Everything that was accepted has ended, once, and what was taken came back.")
-	return nil
+	return watch.flat()
 }

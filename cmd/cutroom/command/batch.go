@@ -69,16 +69,21 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	failures := 0
+	return failures(results)
+}
+
+// failures returns a [*BatchError] if a result is a failure, otherwise nil.
+func failures(results []result) error {
+	count := 0
 	for _, done := range results {
 		if done.Error != "" {
-			failures++
+			count++
 		}
 	}
-	if failures > 0 {
-		return &BatchError{failures, len(results)}
+	if count == 0 {
+		return nil
 	}
-	return nil
+	return &BatchError{count, len(results)}
 }
 
 // target is the model of a batch item and where its result goes.
