@@ -179,9 +179,14 @@ func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
 		return s.streamOptions()
 	}
 	value, at, err := s.reader.value()
-	if err != nil {
-		return at, err
+	if err == nil {
+		s.whole(f, kind, value)
 	}
+	return at, err
+}
+
+// whole checks a value that is read as a whole.
+func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	switch f {
 	case modelField:
 		s.slug(value)
@@ -220,7 +225,6 @@ func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
 	default:
 		s.wrongType(f, f.String(), "an object")
 	}
-	return at, nil
 }
 
 // slug reads the name of the model.
