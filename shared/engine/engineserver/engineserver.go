@@ -51,6 +51,8 @@ type Config struct {
 	// Starting is how long a run waits for a server that cannot be reached; 0 is
 	// two minutes.
 	Starting time.Duration
+	// Dial connects to the server; nil is a [net.Dialer].
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Engine edits by an engine server. It is safe for concurrent use; the server
@@ -73,7 +75,9 @@ func New(c Config) (*Engine, error) {
 		base: strings.TrimSuffix(c.URL, "/"), silence: c.Silence, starting: c.Starting,
 		client: &http.Client{
 			// A proxy has no access to the disk that the two share.
-			Transport: &http.Transport{Proxy: nil, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute},
+			Transport: &http.Transport{
+				Proxy: nil, DialContext: c.Dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+			},
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
 			},

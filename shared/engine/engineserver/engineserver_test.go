@@ -1,6 +1,7 @@
 package engineserver_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"cutroom/shared/domain/catalog"
@@ -310,9 +312,8 @@ func TestCancel(t *testing.T) {
 	<-left
 }
 
-// TestStart checks that a run waits for a server that has not started, for as
-// long as configured.
-func TestStart(t *testing.T) {
+// TestUnreachable checks that a run waits no longer for a server than configured.
+func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -320,47 +321,62 @@ func TestStart(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	spec := newSpec(t)
-	if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	impatient, err := engineserver.New(engineserver.Config{URL: "http://" + address, Starting: aLittle})
+	e, err := engineserver.New(engineserver.Config{URL: "http://" + address, Starting: aLittle})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var failure *engine.Error
-	if err := impatient.Run(t.Context(), spec, nil); !errors.As(err, &failure) || !failure.Retryable ||
+	if err := e.Run(t.Context(), newSpec(t), nil); !errors.As(err, &failure) || !failure.Retryable ||
 		failure.Message != "The engine cannot be reached." {
 		t.Errorf("error %v", err)
 	}
-	if impatient.Health(t.Context()) == nil {
+	if e.Health(t.Context()) == nil {
 		t.Error("a server that is not running is healthy")
 	}
+}
 
-	// The silence is shorter than the wait: an absent server is not silent.
-	const silence = 4 * time.Second
-	e := newEngine(t, "http://"+address, silence)
-	var starting sync.WaitGroup
-	defer starting.Wait()
-	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, wrote) }),
+// TestLateStart checks that a run waits for a server that has not started, even for
+// longer than a server may be silent: an absent server is not silent.
+func TestLateStart(t *testing.T) {
+	spec := newSpec(t)
+	if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	defer server.Close()
-	starting.Go(func() {
-		time.Sleep(silence + aLittle)
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Error(err)
-			return
+	synctest.Test(t, func(t *testing.T) {
+		const silence = 4 * time.Second
+		starts := time.Now().Add(2 * silence)
+		dial := func(_ context.Context, network, _ string) (net.Conn, error) {
+			if time.Now().Before(starts) {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+			}
+			here, there := net.Pipe()
+			go answerOnce(there)
+			return here, nil
 		}
-		starting.Go(func() { _ = server.Serve(listener) })
+		e, err := engineserver.New(engineserver.Config{
+			URL: "http://engine", Silence: silence, Starting: 3 * silence, Dial: dial,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+			t.Errorf("error %v", err)
+		}
+		if time.Now().Before(starts) {
+			t.Error("the run ended before the server started")
+		}
 	})
-	if err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
-		t.Errorf("error %v", err)
+}
+
+// answerOnce reads a request, responds with a result and closes the connection.
+func answerOnce(conn net.Conn) {
+	defer conn.Close()
+	request, err := http.ReadRequest(bufio.NewReader(conn))
+	if err != nil {
+		return
 	}
-	if err := e.Health(t.Context()); err != nil {
-		t.Errorf("health %v", err)
-	}
+	_, _ = io.Copy(io.Discard, request.Body)
+	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+wrote)
 }
 
 func TestHealth(t *testing.T) {
